@@ -1,0 +1,28 @@
+// Health as a part observed it, with the time of the observation.
+import { Type, type Static } from 'typebox'
+import { TenantId } from './ids.ts'
+
+export const HealthStatus = Type.Union([Type.Literal('healthy'), Type.Literal('unhealthy'), Type.Literal('unknown')])
+export type HealthStatus = Static<typeof HealthStatus>
+
+export const ComponentHealth = Type.Object({
+  status: HealthStatus,
+  /** ISO 8601, UTC. */
+  observed_at: Type.String(),
+  /** Public text; never contains secrets or addresses. */
+  message: Type.Optional(Type.String()),
+})
+export type ComponentHealth = Static<typeof ComponentHealth>
+
+/** A runtime's answer about one tenant: is the manifest applied, do database and storage answer. */
+export const TenantHealth = Type.Object({
+  tenant_id: TenantId,
+  generation: Type.Integer({ minimum: 1 }),
+  status: HealthStatus,
+  components: Type.Object({
+    database: ComponentHealth,
+    storage: ComponentHealth,
+    functions: ComponentHealth,
+  }),
+})
+export type TenantHealth = Static<typeof TenantHealth>

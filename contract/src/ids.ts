@@ -1,0 +1,16 @@
+// Identifiers that all parts agree on. A tenant's id is opaque and also names its schema and roles.
+import { Type, type Static } from 'typebox'
+
+/** `t_` and 20 hex digits (80 random bits). The tenant's schema has this very name; its roles begin with it. */
+export const TenantId = Type.String({ pattern: '^t_[0-9a-f]{20}$' })
+export type TenantId = Static<typeof TenantId>
+
+const tenantIdPattern = /^t_[0-9a-f]{20}$/
+
+export function isTenantId(value: string): value is TenantId {
+  return tenantIdPattern.test(value)
+}
+
+/** A tenant's name is a DNS label, because it is the first label of the tenant's host name. */
+export const TenantName = Type.String({ minLength: 3, maxLength: 63, pattern: '^[a-z](?:[a-z0-9-]*[a-z0-9])$' })
+export type TenantName = Static<typeof TenantName>

@@ -1,0 +1,10 @@
+// What the control plane, the gateways and the runtimes say to each other.
+export * from './error-body.ts'
+export * from './health.ts'
+export * from './ids.ts'
+export * from './internal.ts'
+export * from './manifest.ts'
+export * from './route.ts'
+export * from './usage.ts'
+export * from './watch.ts'
+export * from './watched-table.ts'

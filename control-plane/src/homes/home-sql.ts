@@ -1,0 +1,121 @@
+// A tenant's home as SQL: four roles and a schema. Pure; `home-database.ts` runs it.
+//
+//   t_<hex>_owner   no login; owns the schema and everything in it
+//   t_<hex>         login of the runtime; owns nothing, bound by row-level security
+//   t_<hex>_ddl     login for schema reloads and home migrations; member of the owner
+//   t_<hex>_admin   login of the tenant itself (`database_url`); member of the owner
+//
+// The role is the boundary (design, section 3): nothing is granted on any other schema.
+// After creation the control plane never enters the schema as superuser, because a tenant's own
+// triggers would run with the rights of whoever touches its tables.
+import { identifier, literal } from './identifiers.ts'
+
+/** Member of it may connect to the shared databases; it has no other right. */
+export const tenantsGroup = 'tenantry_tenants'
+
+export interface HomeRoles {
+  owner: string
+  runtime: string
+  ddl: string
+  admin: string
+}
+
+export function homeRoles(tenantId: string): HomeRoles {
+  return { owner: `${tenantId}_owner`, runtime: tenantId, ddl: `${tenantId}_ddl`, admin: `${tenantId}_admin` }
+}
+
+/** SCRAM verifiers of the three logins. */
+export interface HomeVerifiers {
+  runtime: string
+  ddl: string
+  admin: string
+}
+
+export interface HomeConnectionLimits {
+  runtime: number
+  ddl: number
+  admin: number
+}
+
+/**
+ * Creates what is missing of roles and schema, and sets passwords and settings anew; may be run again
+ * at any point of an earlier, interrupted run. Runs as superuser of the home's database.
+ */
+export function createHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits): string {
+  const roles = homeRoles(tenantId)
+  const owner = identifier(roles.owner)
+  const schema = identifier(tenantId)
+  return [
+    createRoleSql(roles.owner, 'nologin'),
+    ...(['runtime', 'ddl', 'admin'] as const).flatMap((kind) => {
+      const role = identifier(roles[kind])
+      return [
+        createRoleSql(roles[kind], 'login'),
+        `alter role ${role} with nosuperuser nocreatedb nocreaterole noreplication nobypassrls` +
+          ` connection limit ${limits[kind]} password ${literal(verifiers[kind])}`,
+        `grant ${identifier(tenantsGroup)} to ${role}`,
+        `alter role ${role} set search_path = ${schema}`,
+      ]
+    }),
+    `grant ${owner} to ${identifier(roles.ddl)}, ${identifier(roles.admin)}`,
+    // Whatever these two create belongs to the owner, so that every object of a home has one owner.
+    `alter role ${identifier(roles.ddl)} set role = ${owner}`,
+    `alter role ${identifier(roles.admin)} set role = ${owner}`,
+    // The tenant's own login sees all of its rows; the policies ask for these two settings.
+    `alter role ${identifier(roles.admin)} set app.tenant_id = ${literal(tenantId)}`,
+    `alter role ${identifier(roles.admin)} set app.role = 'service_role'`,
+    `create schema if not exists ${schema} authorization ${owner}`,
+    `grant usage on schema ${schema} to ${identifier(roles.runtime)}`,
+    `alter default privileges for role ${owner} in schema ${schema}` +
+      ` grant select, insert, update, delete on tables to ${identifier(roles.runtime)}`,
+    `alter default privileges for role ${owner} in schema ${schema}` +
+      ` grant usage, select on sequences to ${identifier(roles.runtime)}`,
+  ].join(';\n')
+}
+
+/** Removes schema and roles; what is gone already is no error. Sessions of the roles must have been ended. */
+export function dropHomeSql(tenantId: string): string {
+  const roles = homeRoles(tenantId)
+  return [
+    `drop schema if exists ${identifier(tenantId)} cascade`,
+    // What a tenant granted to others, or owns outside its schema, would block `drop role`.
+    ...Object.values<string>({ ...roles }).map(
+      (role) =>
+        `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then` +
+        ` execute ${literal(`drop owned by ${identifier(role)} cascade`)}; end if; end $do$`,
+    ),
+    ...[roles.admin, roles.ddl, roles.runtime, roles.owner].map((role) => `drop role if exists ${identifier(role)}`),
+  ].join(';\n')
+}
+
+/** Ends every session of the home's logins. */
+export function endSessionsSql(tenantId: string): string {
+  const logins = [tenantId, `${tenantId}_ddl`, `${tenantId}_admin`].map(literal).join(', ')
+  return `select pg_terminate_backend(pid) from pg_stat_activity where usename in (${logins})`
+}
+
+/**
+ * Prepares a database to hold homes: the group role, and no rights for everybody. Run once, as superuser,
+ * inside that database. Large objects and temporary tables would be room outside any quota.
+ */
+export function prepareSharedDatabaseSql(database: string): string {
+  return [
+    createRoleSql(tenantsGroup, 'nologin'),
+    `revoke all on database ${identifier(database)} from public`,
+    `grant connect on database ${identifier(database)} to ${identifier(tenantsGroup)}`,
+    'revoke all on schema public from public',
+    ...[
+      'lo_create(oid)', 'lo_creat(integer)', 'lo_from_bytea(oid, bytea)', 'lo_open(oid, integer)',
+      'lo_put(oid, bigint, bytea)', 'lowrite(integer, bytea)', 'lo_truncate(integer, integer)',
+      'lo_truncate64(integer, bigint)',
+    ].map((signature) => `revoke execute on function pg_catalog.${signature} from public`),
+  ].join(';\n')
+}
+
+/** `create role if not exists`, which Postgres lacks; safe when two do it at once. */
+function createRoleSql(role: string, login: 'login' | 'nologin'): string {
+  return (
+    `do $do$ begin create role ${identifier(role)} ${login};` +
+    ` exception when duplicate_object or unique_violation then null; end $do$`
+  )
+}

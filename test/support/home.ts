@@ -1,0 +1,41 @@
+// A tenant's home in a test Postgres, made by the control plane's own SQL.
+import { randomBytes } from 'node:crypto'
+import type { Home } from '@tenantry/contract'
+import { loadHomeMigrations, migrateHomeSql } from '../../control-plane/src/homes/home-migrations.ts'
+import { createHomeSql, homeRoles } from '../../control-plane/src/homes/home-sql.ts'
+import { scramVerifier } from '../../control-plane/src/homes/scram.ts'
+import { query, type TestPostgres } from './postgres.ts'
+
+export interface TestHome extends Home {
+  tenantId: string
+  /** The tenant's own `database_url`. */
+  adminUrl: string
+}
+
+const migrationsDirectory = new URL('../../tenant-runtime/migrations/', import.meta.url).pathname
+
+export async function createHome(postgres: TestPostgres): Promise<TestHome> {
+  const tenantId = `t_${randomBytes(10).toString('hex')}`
+  const roles = homeRoles(tenantId)
+  const passwords = { runtime: secret(), ddl: secret(), admin: secret() }
+  const verifiers = {
+    runtime: scramVerifier(passwords.runtime, randomBytes(16)),
+    ddl: scramVerifier(passwords.ddl, randomBytes(16)),
+    admin: scramVerifier(passwords.admin, randomBytes(16)),
+  }
+  await query(postgres.url('homes'), createHomeSql(tenantId, verifiers, { runtime: 50, ddl: 4, admin: 10 }))
+  const url = (role: string, password: string) => `postgresql://${role}:${password}@127.0.0.1:${postgres.port}/homes`
+  const home = {
+    tenantId,
+    schema: tenantId,
+    url: url(roles.runtime, passwords.runtime),
+    ddl_url: url(roles.ddl, passwords.ddl),
+    adminUrl: url(roles.admin, passwords.admin),
+  }
+  await query(home.ddl_url, migrateHomeSql(tenantId, await loadHomeMigrations(migrationsDirectory)))
+  return home
+}
+
+function secret(): string {
+  return randomBytes(24).toString('base64url')
+}

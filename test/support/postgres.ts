@@ -1,0 +1,140 @@
+// A real Postgres for one test file: a copy of a data directory made once, on a free port, gone at the end.
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { once } from 'node:events'
+import pg from 'pg'
+import { initialiseDataDirectory, postgresArguments, postgresBinaries } from '../../control-plane/src/engines/process/postgres-files.ts'
+import { asIdentity, giveTo, serviceIdentity } from '../../control-plane/src/engines/process/unprivileged.ts'
+import { prepareSharedDatabaseSql } from '../../control-plane/src/homes/home-sql.ts'
+
+const password = 'test-only'
+
+export interface TestPostgres {
+  port: number
+  /** Superuser's URL of a database on this server. */
+  url(database: string): string
+  stop(): Promise<void>
+  /** Ends the server as a crash does (SIGQUIT, no checkpoint) and starts it again on the same port. */
+  crash(): Promise<void>
+}
+
+/** Starts a server that holds the databases `control` and `homes`, the latter prepared for tenants. */
+export async function startPostgres(settings: Record<string, string> = {}): Promise<TestPostgres> {
+  const binaries = await postgresBinaries()
+  const identity = await serviceIdentity()
+  const template = await templateDirectory()
+  const parent = await mkdtemp(join(tmpdir(), 'tenantry-test-'))
+  const directory = join(parent, 'postgres')
+  await giveTo(parent, identity)
+  // `cp -a` keeps the owner, which fs.cp does not.
+  await execute('cp', ['-a', template, directory])
+  const port = await freePort()
+  const { command, args } = await asIdentity(identity, [binaries.root, parent], {
+    command: binaries.postgres,
+    args: postgresArguments(directory, port, { fsync: 'off', ...settings }),
+  })
+  const url = (database: string) => `postgresql://postgres:${password}@127.0.0.1:${port}/${database}`
+  const start = async () => {
+    const server = spawn(command, args, { stdio: 'ignore' })
+    await untilAnswers(url('postgres'))
+    return server
+  }
+  let server = await start()
+  const end = async (signal: NodeJS.Signals) => {
+    if (server.exitCode !== null || server.signalCode !== null) return
+    const gone = once(server, 'exit')
+    server.kill(signal)
+    await gone
+  }
+  return {
+    port,
+    url,
+    async stop() {
+      await end('SIGINT')
+      await rm(parent, { recursive: true, force: true })
+    },
+    async crash() {
+      await end('SIGQUIT')
+      server = await start()
+    },
+  }
+}
+
+/** Made on first use and kept beside the installed packages, because initdb takes longer than most test files. */
+async function templateDirectory(): Promise<string> {
+  const binaries = await postgresBinaries()
+  const identity = await serviceIdentity()
+  const cache = join(tmpdir(), `tenantry-postgres-template-${identity?.uid ?? process.getuid?.() ?? 0}`)
+  const directory = join(cache, 'v1')
+  if (existsSync(join(directory, 'PG_VERSION'))) return directory
+  await mkdir(cache, { recursive: true, mode: 0o755 })
+  const pending = await mkdtemp(join(cache, 'making-'))
+  await giveTo(pending, identity)
+  const data = join(pending, 'postgres')
+  await initialiseDataDirectory({ binaries, directory: data, superuserPassword: password, identity })
+  const port = await freePort()
+  const { command, args } = await asIdentity(identity, [binaries.root, pending], {
+    command: binaries.postgres,
+    args: postgresArguments(data, port),
+  })
+  const server = spawn(command, args, { stdio: 'ignore' })
+  const url = (database: string) => `postgresql://postgres:${password}@127.0.0.1:${port}/${database}`
+  await untilAnswers(url('postgres'))
+  await query(url('postgres'), 'create database control')
+  await query(url('postgres'), 'create database homes')
+  await query(url('homes'), prepareSharedDatabaseSql('homes'))
+  const gone = once(server, 'exit')
+  server.kill('SIGINT')
+  await gone
+  await rename(data, directory).catch(async (cause: unknown) => {
+    // Another test file was faster; its template is as good.
+    if (!(cause instanceof Error && 'code' in cause && (cause.code === 'ENOTEMPTY' || cause.code === 'EEXIST'))) throw cause
+  })
+  await rm(pending, { recursive: true, force: true })
+  return directory
+}
+
+export async function query(url: string, sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    const result = values.length > 0 ? await client.query(sql, values) : await client.query(sql)
+    return (Array.isArray(result) ? [] : result.rows) as Record<string, unknown>[]
+  } finally {
+    await client.end()
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  return address.port
+}
+
+async function untilAnswers(url: string): Promise<void> {
+  const deadline = Date.now() + 20_000
+  for (;;) {
+    try {
+      await query(url, 'select 1')
+      return
+    } catch (cause) {
+      if (Date.now() > deadline) throw new Error('Postgres did not answer within 20 s', { cause })
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+}
+
+async function execute(command: string, args: string[]): Promise<void> {
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'] })
+  const [code] = (await once(child, 'exit')) as [number | null]
+  if (code !== 0) throw new Error(`${command} ended with ${code}`)
+}
