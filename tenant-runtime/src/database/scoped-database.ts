@@ -1,0 +1,103 @@
+// The only way to a tenant's data: statements in the caller's context, one transaction, one round trip.
+import pg from 'pg'
+import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
+import { RuntimeError } from '../errors.ts'
+import type { Connections } from './connections.ts'
+import { OneTrip, TripError, isStalePlan } from './one-trip.ts'
+import { sql, type Result, type Statement } from './statement.ts'
+
+const setContext =
+  "select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)," +
+  " set_config('app.user_id', $3, true), set_config('request.jwt.claims', $4, true)"
+
+export interface HomeLogins {
+  tenantId: string
+  /** URL of the runtime's login. */
+  url: string
+  /** URL of the ddl login. */
+  ddlUrl: string
+}
+
+export class ScopedDatabase {
+  readonly #connections: Connections
+  readonly #home: HomeLogins
+
+  constructor(connections: Connections, home: HomeLogins) {
+    this.#connections = connections
+    this.#home = home
+  }
+
+  get tenantId(): string {
+    return this.#home.tenantId
+  }
+
+  /**
+   * Runs the statements in the caller's context as one transaction. Results stand in the statements' order.
+   * @throws TripError with Postgres' SQLSTATE (map it with `databaseError`), RuntimeError when there is no connection
+   */
+  async run(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
+    const scoped = [sql(setContext, ...contextSettings(this.#home.tenantId, context)), ...statements]
+    try {
+      return (await this.#trip(scoped)).slice(1)
+    } catch (error) {
+      // Nothing of the transaction happened, so once more is safe.
+      if (error instanceof TripError && isStalePlan(error.cause)) return (await this.#trip(scoped)).slice(1)
+      throw error
+    }
+  }
+
+  /** `run` for a single statement. */
+  async query(context: RlsContext, text: string, ...values: Statement['values'][number][]): Promise<Result> {
+    const [result] = await this.run(context, sql(text, ...values))
+    return result ?? { rows: [], count: 0 }
+  }
+
+  async #trip(statements: Statement[]): Promise<Result[]> {
+    const login = { tenantId: this.#home.tenantId, url: this.#home.url }
+    const connection = await this.#connections.acquire(login)
+    let reusable = false
+    try {
+      const trip = new OneTrip(statements, connection.prepared)
+      // node-postgres takes any object with `submit` and the handlers; its types name only `submit`.
+      connection.client.query(trip as unknown as pg.Submittable)
+      const results = await trip.done
+      reusable = true
+      return results
+    } catch (error) {
+      reusable = error instanceof TripError && error.reusable
+      throw error
+    } finally {
+      this.#connections.release(login, connection, reusable)
+    }
+  }
+
+  /**
+   * One transaction with the owner's rights, for `POST /admin/reload-schemas` alone: a connection of its own that
+   * is closed afterwards. The service context holds in it, so that system collections can be read.
+   */
+  async withOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+    const client = new pg.Client({
+      connectionString: this.#home.ddlUrl,
+      application_name: `tenantry:${this.#home.tenantId}:ddl`,
+      connectionTimeoutMillis: 5_000,
+      query_timeout: 60_000,
+      options: '-c statement_timeout=60000 -c lock_timeout=3000 -c timezone=UTC -c datestyle=ISO',
+    })
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+    } catch (cause) {
+      throw new RuntimeError('DATABASE_UNAVAILABLE', 'the database does not answer', { cause })
+    }
+    try {
+      await client.query('begin')
+      await client.query(setContext, contextSettings(this.#home.tenantId, { role: 'service', reason: 'schema reload' }))
+      const result = await work(client)
+      await client.query('commit')
+      return result
+    } finally {
+      // Without a COMMIT, closing is the rollback.
+      await client.end()
+    }
+  }
+}

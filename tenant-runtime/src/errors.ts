@@ -1,0 +1,93 @@
+// The catalogue of everything a tenant's caller can be told went wrong (specification, section 7).
+// Services throw `RuntimeError`s; only the HTTP error handler makes bodies of them.
+
+interface ErrorKind {
+  status: number
+  /** Short tag: `error` in the body. Some texts are compared by clients. */
+  tag: string
+}
+
+/** `code` in the body → HTTP status and tag. */
+export const errorKinds = {
+  // requests in general
+  BAD_REQUEST: { status: 400, tag: 'bad_request' },
+  UNKNOWN_FIELD: { status: 400, tag: 'bad_request' },
+  UNKNOWN_PARAMETER: { status: 400, tag: 'bad_request' },
+  INVALID_JSON: { status: 400, tag: 'bad_request' },
+  UNAUTHORIZED: { status: 401, tag: 'Unauthorized' },
+  INVALID_TOKEN: { status: 401, tag: 'Unauthorized' },
+  FORBIDDEN: { status: 403, tag: 'forbidden' },
+  NOT_FOUND: { status: 404, tag: 'not_found' },
+  METHOD_NOT_ALLOWED: { status: 405, tag: 'method_not_allowed' },
+  REQUEST_TIMEOUT: { status: 408, tag: 'timeout' },
+  BODY_TOO_LARGE: { status: 413, tag: 'Payload too large' },
+  URI_TOO_LONG: { status: 414, tag: 'uri_too_long' },
+  INTERNAL: { status: 500, tag: 'internal' },
+  DATABASE_BUSY: { status: 503, tag: 'unavailable' },
+  DATABASE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
+  STATEMENT_TIMEOUT: { status: 503, tag: 'timeout' },
+  TENANT_UNKNOWN: { status: 503, tag: 'unavailable' },
+
+  // storage
+  INVALID_BUCKET_NAME: { status: 400, tag: 'Invalid Input' },
+  INVALID_BUCKET: { status: 400, tag: 'Invalid Input' },
+  INVALID_PATH: { status: 400, tag: 'Invalid Input' },
+  InvalidSignature: { status: 400, tag: 'InvalidSignature' },
+  ExpiredToken: { status: 400, tag: 'ExpiredToken' },
+  ACCESS_DENIED: { status: 403, tag: 'Unauthorized' },
+  NoSuchBucket: { status: 404, tag: 'Bucket not found' },
+  NoSuchKey: { status: 404, tag: 'not_found' },
+  FILE_MISSING: { status: 404, tag: 'not_found' },
+  BUCKET_EXISTS: { status: 409, tag: 'Duplicate' },
+  KeyAlreadyExists: { status: 409, tag: 'Duplicate' },
+  BUCKET_NOT_EMPTY: { status: 409, tag: 'ResourceNotEmpty' },
+  FILE_TOO_LARGE: { status: 413, tag: 'Payload too large' },
+  QUOTA_EXCEEDED: { status: 413, tag: 'Payload too large' },
+  MIME_NOT_ALLOWED: { status: 415, tag: 'invalid_mime_type' },
+  RANGE_NOT_SATISFIABLE: { status: 416, tag: 'range_not_satisfiable' },
+  STORAGE_FULL: { status: 507, tag: 'insufficient_storage' },
+  STORAGE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
+
+  // generated REST interface
+  INVALID_FIELD: { status: 400, tag: 'bad_request' },
+  INVALID_QUERY: { status: 400, tag: 'bad_request' },
+  MISSING_FIELD: { status: 400, tag: 'bad_request' },
+  INVALID_SCHEMA: { status: 400, tag: 'bad_request' },
+  ROW_DENIED: { status: 403, tag: 'forbidden' },
+  NO_SUCH_COLLECTION: { status: 404, tag: 'not_found' },
+  NO_SUCH_RECORD: { status: 404, tag: 'not_found' },
+  DUPLICATE: { status: 409, tag: 'conflict' },
+  CONFLICT: { status: 409, tag: 'conflict' },
+  DESTRUCTIVE_SCHEMA_CHANGE: { status: 409, tag: 'conflict' },
+
+  // functions
+  INVALID_FUNCTION: { status: 400, tag: 'invalid_function' },
+  INVALID_WASM: { status: 400, tag: 'invalid_wasm' },
+  NO_SUCH_FUNCTION: { status: 404, tag: 'not_found' },
+  FUNCTION_EXISTS: { status: 409, tag: 'Duplicate' },
+  WASM_TOO_LARGE: { status: 413, tag: 'Payload too large' },
+  HOST_FUNCTION_ERROR: { status: 500, tag: 'function_error' },
+  FUNCTION_TIMEOUT: { status: 504, tag: 'timeout' },
+  FUNCTIONS_BUSY: { status: 503, tag: 'unavailable' },
+} as const satisfies Record<string, ErrorKind>
+
+export type ErrorCode = keyof typeof errorKinds
+
+export class RuntimeError extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly tag: string
+  /** Seconds, sent as `Retry-After`. */
+  readonly retryAfter: number | undefined
+
+  /** `message` is shown to the caller: say what was wrong and where, never what is inside. `cause` goes to the log. */
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfter?: number; tag?: string } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    const kind: ErrorKind = errorKinds[code]
+    this.name = 'RuntimeError'
+    this.code = code
+    this.status = kind.status
+    this.tag = options.tag ?? kind.tag
+    this.retryAfter = options.retryAfter ?? (kind.status === 503 ? 1 : undefined)
+  }
+}

@@ -1,0 +1,26 @@
+// What the core puts on every request before an area's handler runs, and what every route must declare.
+import type {} from 'fastify'
+import type { RlsContext } from '../tenancy/rls-context.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
+
+/**
+ * Who may call a route; the start fails for a route that does not say. Row-level security decides about rows
+ * and objects on top of it.
+ * - `anyone`         anonymous callers too
+ * - `authenticated`  a signed-in user or the service role, else 401
+ * - `service`        the service role alone, else 401 or 403
+ * - `signed`         the URL's own signature; the handler checks it
+ */
+export type Access = 'anyone' | 'authenticated' | 'service' | 'signed'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    tenant: Tenant
+    rls: RlsContext
+    /** URL prefix under which the client sees the tenant: empty, or `/t/<name>`. */
+    basePath: string
+  }
+  interface FastifyContextConfig {
+    access?: Access
+  }
+}

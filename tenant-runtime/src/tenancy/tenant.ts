@@ -1,0 +1,13 @@
+// One tenant as the runtime serves it: its manifest, and the only way to its data.
+import type { Limits, TenantManifest } from '@tenantry/contract'
+import type { ScopedDatabase } from '../database/scoped-database.ts'
+
+export interface Tenant {
+  readonly id: string
+  readonly name: string
+  readonly generation: number
+  readonly limits: Limits
+  readonly database: ScopedDatabase
+  /** Keys, token secrets and the signing secret: for `tenancy/` and `storage/signing` only. */
+  readonly manifest: TenantManifest
+}
