@@ -1,0 +1,132 @@
+// The reading end of a watch: whole sets, changes, loss of the connection, and the copy on disk.
+import { createServer, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { Route, WatchedTable, internalTokenHeader } from '@tenantry/contract'
+
+const id = (n: number) => `t_${String(n).padStart(20, '0')}`
+const route = (n: number, generation = 1): Route => ({
+  tenant_id: id(n), name: `name-${n}`, generation, phase: 'ready', runtimes: ['http://127.0.0.1:1'],
+})
+
+/** A control plane's watch whose lines the test writes itself. */
+async function watchSource() {
+  const open = new Set<ServerResponse>()
+  const tokens: unknown[] = []
+  let whole: Route[] = []
+  const write = (response: ServerResponse, line: object) => response.write(`${JSON.stringify(line)}\n`)
+  const server = createServer((request, response) => {
+    tokens.push(request.headers[internalTokenHeader])
+    response.writeHead(200)
+    for (const entry of whole) write(response, { type: 'put', entry })
+    write(response, { type: 'synced' })
+    open.add(response)
+    response.on('close', () => open.delete(response))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return {
+    url: `http://127.0.0.1:${port}/watch`,
+    tokens,
+    set: (routes: Route[]) => (whole = routes),
+    send: (line: object) => open.forEach((response) => write(response, line)),
+    raw: (text: string) => open.forEach((response) => response.write(text)),
+    cut: () => open.forEach((response) => response.destroy()),
+    async close() {
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}
+
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 10_000
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error('it did not happen within 10 s')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+t.test('a watched table', async (t) => {
+  const scratch = await mkdtemp(join(tmpdir(), 'tenantry-watch-'))
+  t.teardown(() => rm(scratch, { recursive: true, force: true }))
+  const source = await watchSource()
+  t.teardown(() => source.close())
+  const file = join(scratch, 'deep', 'routes.ndjson')
+  const problems: string[] = []
+  const changes: string[] = []
+  const open = () =>
+    new WatchedTable<Route>({
+      url: source.url, internalToken: 'secret', schema: Route, file, fetch,
+      onChange: (tenantId, entry) => changes.push(`${tenantId === id(1) ? 1 : tenantId} ${entry?.generation ?? 'gone'}`),
+      onProblem: (problem) => problems.push(problem.message),
+    })
+  const table = open()
+  const stop = new AbortController()
+  const running = table.run(stop.signal)
+  t.teardown(async () => {
+    stop.abort()
+    await running
+  })
+
+  t.test('takes the whole set, with the internal token', async (t) => {
+    source.set([route(1), route(2)])
+    source.cut()
+    await until(() => table.size === 2 && table.synced)
+    t.equal(source.tokens[0], 'secret')
+    t.same(table.get(id(1)), route(1))
+  })
+
+  t.test('takes changes, and never an older generation over a newer', async (t) => {
+    source.send({ type: 'put', entry: route(1, 5) })
+    await until(() => table.get(id(1))?.generation === 5)
+    source.send({ type: 'put', entry: route(1, 4) })
+    source.send({ type: 'put', entry: route(3) })
+    await until(() => table.get(id(3)) !== undefined)
+    t.equal(table.get(id(1))?.generation, 5)
+    source.send({ type: 'remove', tenant_id: id(3) })
+    await until(() => table.get(id(3)) === undefined)
+  })
+
+  t.test('puts lines together that arrive in pieces, and skips one it does not know', async (t) => {
+    const text = `${JSON.stringify({ type: 'put', entry: route(4) })}\n`
+    source.raw(`${JSON.stringify({ type: 'news', from: 'a newer version' })}\n${text.slice(0, 25)}`)
+    source.raw(text.slice(25))
+    await until(() => table.get(id(4)) !== undefined)
+    t.ok(problems.some((problem) => problem.includes('unknown form')))
+  })
+
+  t.test('drops at the next whole set what that lacks', async (t) => {
+    source.set([route(1, 6)])
+    source.cut()
+    await until(() => table.size === 1)
+    t.equal(table.get(id(1))?.generation, 6)
+    t.ok(changes.includes(`${id(2)} gone`))
+  })
+
+  t.test('is on disk, readable by its owner alone, and serves a start without a control plane', async (t) => {
+    await until(async () => (await readFile(file, 'utf8').catch(() => '')) === JSON.stringify(route(1, 6)))
+    t.equal((await stat(file)).mode & 0o777, 0o600)
+    const again = open()
+    await again.load()
+    t.same([...again.values()], [route(1, 6)])
+    t.notOk(again.synced)
+  })
+
+  t.test('ignores a torn copy on disk and says so', async (t) => {
+    const torn = join(scratch, 'torn.ndjson')
+    await writeFile(torn, `${JSON.stringify(route(1))}\n{"tenant_id":`)
+    const told: string[] = []
+    const table = new WatchedTable<Route>({
+      url: source.url, internalToken: 'secret', schema: Route, file: torn, fetch, onProblem: (problem) => told.push(problem.message),
+    })
+    await table.load()
+    t.equal(told.length, 1)
+  })
+})
