@@ -1,0 +1,47 @@
+// What a benchmark measures, and how it is shown.
+
+export interface Figure {
+  value: number
+  unit: string
+  /** The same work done by the barest program that can do it, in the same run. */
+  floor?: number
+  /** value / floor. */
+  ratio?: number
+  /** What was aimed at, in words; for the table. */
+  target?: string
+}
+
+export type Figures = Record<string, Figure>
+
+/** Told of progress, one line each. */
+export type Report = (line: string) => void
+
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5)
+}
+
+/** Spread of repeated measurements of the same thing: (max - min) / median, in per cent. */
+export function noise(values: readonly number[]): number {
+  return (100 * (Math.max(...values) - Math.min(...values))) / median(values)
+}
+
+export function table(figures: Figures): string {
+  const rows = Object.entries(figures).map(([name, figure]) => [
+    `\`${name}\``,
+    `${round(figure.value)} ${figure.unit}`,
+    figure.floor === undefined ? '' : `${round(figure.floor)} ${figure.unit}`,
+    figure.ratio === undefined ? '' : figure.ratio.toFixed(2),
+    figure.target ?? '',
+  ])
+  const head = ['figure', 'value', 'floor', 'ratio', 'target']
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+}
+
+function round(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)
+}

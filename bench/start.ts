@@ -1,0 +1,156 @@
+// From nothing to a tenant that answers: start of an installation, creation of tenants, memory with 1,000 of them,
+// and what the gateway costs on the way.
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { startInstallation, type Installation } from '../test/support/installation.ts'
+import { noise, median, quantile, type Figures, type Report } from './figures.ts'
+import { figures as gatewayFigures } from './gateway.ts'
+
+export async function figures(report: Report): Promise<Figures> {
+  const scratch = await mkdtemp(join(tmpdir(), 'tenantry-bench-'))
+  const data = join(scratch, 'data')
+  try {
+    const first = await timedStart(data)
+    report(`first start: ${first.milliseconds.toFixed(0)} ms`)
+    await first.installation.stop()
+    const warm: number[] = []
+    for (let round = 0; round < 5; round++) {
+      const again = await timedStart(data)
+      warm.push(again.milliseconds)
+      await again.installation.stop()
+    }
+    report(`warm starts: ${warm.map((ms) => ms.toFixed(0)).join(', ')} ms (noise ${noise(warm).toFixed(0)} %)`)
+    const { installation } = await timedStart(data)
+    let created: Awaited<ReturnType<typeof measureTenants>>
+    try {
+      created = await measureTenants(installation, report)
+    } finally {
+      await installation.stop()
+    }
+    return {
+      first_start_ms: { value: first.milliseconds, unit: 'ms', target: '≤ 15,000' },
+      warm_start_ms: { value: median(warm), unit: 'ms', target: '≤ 3,000' },
+      ...created,
+      ...(await gatewayFigures(report)),
+    }
+  } finally {
+    await rm(scratch, { recursive: true, force: true })
+  }
+}
+
+async function timedStart(dataDirectory: string): Promise<{ installation: Installation; milliseconds: number }> {
+  const begin = performance.now()
+  const installation = await startInstallation({ dataDirectory })
+  return { installation, milliseconds: performance.now() - begin }
+}
+
+async function measureTenants(installation: Installation, report: Report): Promise<Figures> {
+  const oneByOne: number[] = []
+  for (let n = 0; n < 300; n++) oneByOne.push(await createAndUse(installation, `one-${n}`))
+  report(`300 one after another: p50 ${quantile(oneByOne, 0.5).toFixed(0)} ms, p99 ${quantile(oneByOne, 0.99).toFixed(0)} ms`)
+
+  const together = 700
+  let next = 0
+  const begin = performance.now()
+  await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      while (next < together) await createAndUse(installation, `many-${next++}`)
+    }),
+  )
+  const perSecond = together / ((performance.now() - begin) / 1000)
+  report(`${together} with 16 in flight: ${perSecond.toFixed(1)}/s`)
+
+  const usage = await memoryWithThousand(installation, report)
+  return {
+    create_p50_ms: { value: quantile(oneByOne, 0.5), unit: 'ms', target: '≤ 100' },
+    create_p99_ms: { value: quantile(oneByOne, 0.99), unit: 'ms', target: '≤ 500' },
+    create_per_s: { value: perSecond, unit: '/s', target: '≥ 20' },
+    ...usage,
+  }
+}
+
+/** Milliseconds from the POST to the first answer of the tenant's own URL that needed its database. */
+async function createAndUse(installation: Installation, name: string): Promise<number> {
+  const begin = performance.now()
+  const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${installation.platformKey}`,
+      'content-type': 'application/json',
+      prefer: 'wait=30',
+    },
+    body: JSON.stringify({ name, plan: 'Free', region: 'local' }),
+  })
+  const body = (await response.json()) as { status?: string; keys?: { secret_key: string } }
+  if (response.status !== 201 || body.keys === undefined) throw new Error(`create ${name}: ${response.status} ${JSON.stringify(body)}`)
+  await touch(installation, name, body.keys.secret_key)
+  secretKeys.set(name, body.keys.secret_key)
+  return performance.now() - begin
+}
+
+const secretKeys = new Map<string, string>()
+
+async function touch(installation: Installation, name: string, secretKey: string): Promise<void> {
+  const response = await fetch(`${installation.gatewayUrl}/t/${name}/storage/v1/bucket`, {
+    headers: { authorization: `Bearer ${secretKey}` },
+  })
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(`${name} answered ${response.status}: ${text}`)
+}
+
+/** A runtime started anew, so that its memory is of tenants touched once and of nothing else. */
+async function memoryWithThousand(installation: Installation, report: Report): Promise<Figures> {
+  const { installation: fresh } = await restart(installation)
+  let most = 0
+  const begin = performance.now()
+  for (const [name, key] of secretKeys) {
+    await touch(fresh, name, key)
+    most = Math.max(most, await tenantConnections(fresh))
+  }
+  report(`${secretKeys.size} tenants touched in ${((performance.now() - begin) / 1000).toFixed(1)} s, at most ${most} Postgres connections`)
+  const rss = await residentMegabytes(fresh)
+  const deadline = performance.now() + 90_000
+  let left = await tenantConnections(fresh)
+  while (left > 0 && performance.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    left = await tenantConnections(fresh)
+  }
+  report(`runtime RSS ${rss.toFixed(0)} MB; connections left when idle: ${left}`)
+  return {
+    runtime_rss_mb: { value: rss, unit: 'MB', target: '≤ 350' },
+    runtime_connections_max: { value: most, unit: 'connections', target: '≤ 100 (the cap)' },
+    runtime_connections_idle: { value: left, unit: 'connections', target: '0' },
+  }
+}
+
+async function restart(installation: Installation): Promise<{ installation: Installation }> {
+  await installation.stop()
+  const again = await timedStart(installation.data)
+  Object.assign(installation, again.installation)
+  return again
+}
+
+async function residentMegabytes(installation: Installation): Promise<number> {
+  const { pid } = JSON.parse(await readFile(join(installation.data, 'run', 'runtime.json'), 'utf8')) as { pid: number }
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
+}
+
+let monitor: { url: string; client: pg.Client } | undefined
+
+async function tenantConnections(installation: Installation): Promise<number> {
+  const regions = JSON.parse(await readFile(join(installation.data, 'regions.json'), 'utf8')) as { postgres_url: string }[]
+  const url = regions[0]?.postgres_url ?? ''
+  if (monitor?.url !== url) {
+    await monitor?.client.end()
+    monitor = { url, client: new pg.Client({ connectionString: url }) }
+    monitor.client.on('error', () => (monitor = undefined))
+    await monitor.client.connect()
+  }
+  const { rows } = await monitor.client.query<{ n: string }>(
+    "select count(*) as n from pg_stat_activity where application_name like 'tenantry:t\\_%'",
+  )
+  return Number(rows[0]?.n)
+}

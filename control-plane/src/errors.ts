@@ -1,0 +1,61 @@
+// The catalogue of everything an operator can be told went wrong.
+// Services throw `ControlError`s; only the HTTP error handler makes bodies of them.
+
+export const errorKinds = {
+  BAD_REQUEST: { status: 400, tag: 'bad_request' },
+  INVALID_JSON: { status: 400, tag: 'bad_request' },
+  UNKNOWN_FIELD: { status: 400, tag: 'bad_request' },
+  MISSING_FIELD: { status: 400, tag: 'bad_request' },
+  INVALID_FIELD: { status: 400, tag: 'bad_request' },
+  UNKNOWN_PARAMETER: { status: 400, tag: 'bad_request' },
+  INVALID_PARAMETER: { status: 400, tag: 'bad_request' },
+  INVALID_HEADER: { status: 400, tag: 'bad_request' },
+  INVALID_NAME: { status: 400, tag: 'bad_request' },
+  RESERVED_NAME: { status: 400, tag: 'bad_request' },
+  UNKNOWN_PLAN: { status: 400, tag: 'bad_request' },
+  UNKNOWN_REGION: { status: 400, tag: 'bad_request' },
+  INVALID_MONTH: { status: 400, tag: 'bad_request' },
+  FUTURE_MONTH: { status: 400, tag: 'bad_request' },
+  MISSING_KEY: { status: 401, tag: 'unauthorized' },
+  INVALID_KEY: { status: 401, tag: 'unauthorized' },
+  REVOKED_KEY: { status: 401, tag: 'unauthorized' },
+  WRONG_SCOPE: { status: 403, tag: 'forbidden' },
+  NOT_FOUND: { status: 404, tag: 'not_found' },
+  TENANT_NOT_FOUND: { status: 404, tag: 'not_found' },
+  OPERATION_NOT_FOUND: { status: 404, tag: 'not_found' },
+  KEY_NOT_FOUND: { status: 404, tag: 'not_found' },
+  METHOD_NOT_ALLOWED: { status: 405, tag: 'method_not_allowed' },
+  NAME_TAKEN: { status: 409, tag: 'conflict' },
+  TENANT_DELETED: { status: 409, tag: 'conflict' },
+  LAST_ADMIN_KEY: { status: 409, tag: 'conflict' },
+  KEY_NOT_LIVE: { status: 409, tag: 'conflict' },
+  IDEMPOTENCY_MISMATCH: { status: 409, tag: 'conflict' },
+  IDEMPOTENCY_IN_PROGRESS: { status: 409, tag: 'conflict' },
+  STALE_ETAG: { status: 412, tag: 'precondition_failed' },
+  BODY_TOO_LARGE: { status: 413, tag: 'payload_too_large' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, tag: 'unsupported_media_type' },
+  UNSUPPORTED_ISOLATION: { status: 422, tag: 'unprocessable' },
+  OPERATION_UNDER_WAY: { status: 423, tag: 'locked' },
+  INTERNAL: { status: 500, tag: 'internal' },
+  UNAVAILABLE: { status: 503, tag: 'unavailable' },
+} as const satisfies Record<string, { status: number; tag: string }>
+
+export type ErrorCode = keyof typeof errorKinds
+
+export class ControlError extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly tag: string
+  /** Further public members of the body, for example `{ operation_id }`. */
+  readonly detail: Record<string, unknown>
+
+  /** `message` is shown to the caller and names the field; `cause` goes to the log alone. */
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; detail?: Record<string, unknown> } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'ControlError'
+    this.code = code
+    this.status = errorKinds[code].status
+    this.tag = errorKinds[code].tag
+    this.detail = options.detail ?? {}
+  }
+}

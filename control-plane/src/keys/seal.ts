@@ -1,0 +1,31 @@
+// Sealing of secrets at rest: AES-256-GCM with the installation's master key, bound to what the secret belongs to.
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+
+const algorithm = 'aes-256-gcm'
+const nonceBytes = 12
+const tagBytes = 16
+
+export interface Seal {
+  /** `context` (for example tenant id and kind) must be the same when opening. */
+  seal(text: string, context: string): Uint8Array<ArrayBuffer>
+  /** @throws Error when the bytes or the context were changed */
+  open(sealed: Uint8Array, context: string): string
+}
+
+export function createSeal(masterKey: Buffer): Seal {
+  return {
+    seal(text, context) {
+      const nonce = randomBytes(nonceBytes)
+      const cipher = createCipheriv(algorithm, masterKey, nonce).setAAD(Buffer.from(context))
+      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return new Uint8Array(Buffer.concat([nonce, cipher.getAuthTag(), body]))
+    },
+    open(sealed, context) {
+      const bytes = Buffer.from(sealed)
+      const decipher = createDecipheriv(algorithm, masterKey, bytes.subarray(0, nonceBytes))
+      decipher.setAAD(Buffer.from(context))
+      decipher.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes))
+      return Buffer.concat([decipher.update(bytes.subarray(nonceBytes + tagBytes)), decipher.final()]).toString('utf8')
+    },
+  }
+}

@@ -1,0 +1,78 @@
+// Every change of the control database by an operator: one transaction with its audit entry, its notification and,
+// when the call has an Idempotency-Key, its answer.
+import { createHash } from 'node:crypto'
+import type { Seal } from '../keys/seal.ts'
+import type { WriteContext } from '../tenants/tenant-store.ts'
+import { ControlError } from '../errors.ts'
+import { wantedChannel } from './change-channels.ts'
+import { brokenConstraint, type Database, type Prisma, type Transaction } from './database.ts'
+
+/** Serialises writers, because each audit entry's hash covers the entry before it. */
+const auditLock = 7_246_305_116
+
+export interface Recorded<T> {
+  result: T
+  audit: { action: string; target: string; detail: Prisma.InputJsonObject }
+  /** Tenant whose wanted state changed. */
+  changed?: string
+  /** Body of the answer, kept under the Idempotency-Key. */
+  answer?: unknown
+}
+
+/** `hash` of an audit entry; `previous` is empty for the first. */
+export function auditHash(entry: { at: Date; actor: string; action: string; target: string; detail: unknown; previous: string }): string {
+  const { at, actor, action, target, detail, previous } = entry
+  return createHash('sha256').update(JSON.stringify([previous, at.toISOString(), actor, action, target, sortedJson(detail)])).digest('hex')
+}
+
+/** Postgres' jsonb doesn't keep the order of keys, so the hash must not depend on it. */
+function sortedJson(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortedJson)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.entries(value)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, inner]) => [key, sortedJson(inner)])
+}
+
+export function idempotencyContext(context: WriteContext): string {
+  return `idempotency:${context.actor.keyId}:${context.idempotency?.key ?? ''}`
+}
+
+export async function recordedWrite<T>(
+  database: Database,
+  seal: Seal,
+  now: () => Date,
+  context: WriteContext,
+  work: (transaction: Transaction) => Promise<Recorded<T>>,
+): Promise<T> {
+  try {
+    return await database.$transaction(
+      async (transaction) => {
+        await transaction.$executeRaw`select pg_advisory_xact_lock(${auditLock}::bigint)`
+        const { result, audit, changed, answer } = await work(transaction)
+        const last = await transaction.auditEntry.findFirst({ orderBy: { seq: 'desc' }, select: { hash: true } })
+        const entry = { at: now(), actor: context.actor.keyId, ...audit, previous: last?.hash ?? '' }
+        await transaction.auditEntry.create({ data: { ...entry, hash: auditHash(entry) } })
+        if (context.idempotency !== undefined) {
+          await transaction.idempotencyRecord.create({
+            data: {
+              platformKeyId: context.actor.keyId,
+              key: context.idempotency.key,
+              fingerprint: context.idempotency.fingerprint,
+              answer: seal.seal(JSON.stringify(answer ?? null), idempotencyContext(context)),
+            },
+          })
+        }
+        if (changed !== undefined) await transaction.$executeRaw`select pg_notify(${wantedChannel}, ${changed})`
+        return result
+      },
+      { maxWait: 10_000, timeout: 20_000 },
+    )
+  } catch (cause) {
+    const constraint = brokenConstraint(cause)
+    if (constraint?.includes('idempotency') === true) {
+      throw new ControlError('IDEMPOTENCY_IN_PROGRESS', 'a request with this Idempotency-Key was under way at the same time; send it again', { cause })
+    }
+    throw cause
+  }
+}

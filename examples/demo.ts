@@ -1,0 +1,187 @@
+// `npm run demo`: a tenant's life in one minute, against a running installation (`npm start`), with the unmodified
+// client and plain fetch. Prints each step with its time; the first thing that isn't as it should be ends it.
+import assert from 'node:assert/strict'
+import { createHmac, randomBytes, randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { createClient } from '@supabase/supabase-js'
+import { compileFunction } from './functions/compile.ts'
+
+interface CreatedTenant {
+  tenant_id: string
+  keys: { publishable_key: string; secret_key: string; jwt_secret: string }
+}
+
+const { values: options } = parseArgs({
+  options: {
+    data: { type: 'string', default: '.tenantry' },
+    keep: { type: 'boolean', default: false },
+  },
+})
+
+/** Runs one step, prints its name and time, and hands its value on. */
+async function step<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const begin = performance.now()
+  const value = await work()
+  console.log(`${`${(performance.now() - begin).toFixed(0)} ms`.padStart(8)}  ${name}`)
+  return value
+}
+
+/** The value of a client's answer; its error ends the demo. */
+function ok<T>(answer: { data: T; error: unknown }): NonNullable<T> {
+  assert.equal(answer.error, null, JSON.stringify(answer.error))
+  assert.ok(answer.data !== null && answer.data !== undefined, 'an answer without data')
+  return answer.data
+}
+
+async function json(response: Response): Promise<Record<string, unknown>> {
+  const text = await response.text()
+  assert.ok(response.ok, `${response.url} answered ${response.status}: ${text}`)
+  return JSON.parse(text) as Record<string, unknown>
+}
+
+/** A user's token as the tenant's own sign-in service would make it: HS256 with the tenant's secret. */
+function userToken(secret: string, userId: string): string {
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const now = Math.floor(Date.now() / 1000)
+  const signed = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode({ sub: userId, role: 'authenticated', iat: now, exp: now + 3600 })}`
+  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
+}
+
+const installation = await step('find the running installation', async () => {
+  const text = await readFile(join(options.data, 'installation.json'), 'utf8').catch(() => {
+    throw new Error(`no running installation in ${options.data}: run "npm start" in another terminal, or name it with --data`)
+  })
+  const { control_url, gateway_url } = JSON.parse(text) as { control_url: string; gateway_url: string }
+  const platformKey = (await readFile(join(options.data, 'secrets', 'platform-key'), 'utf8')).trim()
+  return { controlUrl: control_url, gatewayUrl: gateway_url, platformKey }
+})
+
+interface ControlCall {
+  method?: string
+  body?: string
+  prefer?: string
+  key?: string
+}
+
+function control(path: string, { method = 'GET', body, prefer, key = installation.platformKey }: ControlCall = {}): Promise<Response> {
+  const headers = new Headers({ authorization: `Bearer ${key}` })
+  if (body !== undefined) headers.set('content-type', 'application/json')
+  if (prefer !== undefined) headers.set('prefer', prefer)
+  const request: RequestInit = { method, headers, signal: AbortSignal.timeout(60_000) }
+  return fetch(`${installation.controlUrl}${path}`, body === undefined ? request : { ...request, body })
+}
+
+const name = `demo-${randomBytes(4).toString('hex')}`
+const tenant = await step(`create the tenant ${name}`, async () => {
+  const body = JSON.stringify({ name, plan: 'Free', region: 'local' })
+  const created = await json(await control('/v1/tenants', { method: 'POST', body, prefer: 'wait=30' }))
+  assert.equal(created['status'], 'ready')
+  return created as unknown as CreatedTenant
+})
+
+const url = `${installation.gatewayUrl}/t/${name}`
+const service = createClient(url, tenant.keys.secret_key)
+const asUser = (userId: string) =>
+  createClient(url, tenant.keys.publishable_key, { accessToken: async () => userToken(tenant.keys.jwt_secret, userId) })
+const user = () => {
+  const id = randomUUID()
+  return { id, client: asUser(id) }
+}
+const ada = user()
+const ben = user()
+
+const picture = await readFile(join(import.meta.dirname, 'lighthouse.png'))
+await step('Ada creates a private bucket', async () => ok(await ada.client.storage.createBucket('pictures', { public: false })))
+await step(`Ada uploads a picture of ${picture.length} bytes`, async () =>
+  ok(await ada.client.storage.from('pictures').upload('coast/lighthouse.png', picture, { contentType: 'image/png' })),
+)
+await step('… and reads the same bytes back', async () => {
+  const blob = ok(await ada.client.storage.from('pictures').download('coast/lighthouse.png'))
+  assert.equal(blob.type, 'image/png')
+  assert.ok(picture.equals(Buffer.from(await blob.arrayBuffer())), 'the picture came back changed')
+})
+await step('Ben cannot read it', async () => {
+  const { data, error } = await ben.client.storage.from('pictures').download('coast/lighthouse.png')
+  assert.equal(data, null)
+  assert.ok(error)
+})
+await step('a signed URL opens it without a session', async () => {
+  const { signedUrl } = ok(await ada.client.storage.from('pictures').createSignedUrl('coast/lighthouse.png', 60))
+  const response = await fetch(signedUrl)
+  assert.equal(response.status, 200)
+  assert.ok(picture.equals(Buffer.from(await response.arrayBuffer())), 'the signed URL gave other bytes')
+})
+
+await step('a schema "notes" whose rows belong to their owners, and a reload', async () => {
+  const headers = { authorization: `Bearer ${tenant.keys.secret_key}`, 'content-type': 'application/json' }
+  const schema = {
+    name: 'notes',
+    fields: [
+      { name: 'id', type: 'uuid', primary: true },
+      { name: 'owner_id', type: 'string' },
+      { name: 'text', type: 'string', required: true },
+    ],
+    rls_policy: { type: 'ownership', owner_field: 'owner_id' },
+  }
+  await json(await fetch(`${url}/rest/v1/schemas`, { method: 'POST', headers, body: JSON.stringify(schema) }))
+  await json(await fetch(`${url}/admin/reload-schemas`, { method: 'POST', headers, body: '{}' }))
+})
+await step('Ada and Ben each insert a note', async () => {
+  for (const [user, text] of [[ada, 'the lamp is lit'], [ben, 'fog at noon']] as const) {
+    const rows = ok(await user.client.from('notes').insert({ id: randomUUID(), text }).select())
+    assert.equal(rows.length, 1)
+  }
+})
+await step('each sees only the own one, the service sees both', async () => {
+  const texts = async (client: typeof service) => ok(await client.from('notes').select('text').order('text')).map((row: { text: string }) => row.text)
+  assert.deepEqual(await texts(ada.client), ['the lamp is lit'])
+  assert.deepEqual(await texts(ben.client), ['fog at noon'])
+  assert.deepEqual(await texts(service), ['fog at noon', 'the lamp is lit'])
+})
+
+const wasm = await step('compile the function "greet" from AssemblyScript', () => compileFunction('greet'))
+await step(`deploy it (${wasm.length} bytes)`, async () => {
+  const form = new FormData()
+  form.set('name', 'greet')
+  form.set('description', 'Greets its caller')
+  form.set('trigger', '"Http"')
+  form.set('config', JSON.stringify({ timeout: 5, max_memory: 16 * 1024 * 1024 }))
+  form.set('wasm', new Blob([wasm], { type: 'application/wasm' }), 'greet.wasm')
+  const headers = { authorization: `Bearer ${tenant.keys.secret_key}` }
+  await json(await fetch(`${url}/functions/v1/deploy`, { method: 'POST', headers, body: form }))
+})
+await step('Ada and Ben invoke it', async () => {
+  for (const [user, who] of [[ada, 'Ada'], [ben, 'Ben']] as const) {
+    const answer = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: who } })))
+    assert.ok(answer.includes(who) && answer.includes(user.id), `greet answered ${answer}`)
+  }
+})
+
+await step('billing reads the usage', async () => {
+  const made = await json(await control('/v1/keys', { method: 'POST', body: JSON.stringify({ name: `billing of ${name}`, scope: 'billing' }) }))
+  const billing = String(made['key'])
+  const deadline = Date.now() + 15_000
+  for (;;) {
+    const usage = await json(await control(`/v1/tenants/${tenant.tenant_id}/usage`, { key: billing }))
+    const text = JSON.stringify(usage)
+    const counted = Number(/"api_requests":\{"count":(\d+)/.exec(text)?.[1] ?? 0)
+    const stored = Number(/"files_bytes":(\d+)/.exec(text)?.[1] ?? 0)
+    if (counted >= 15 && stored === picture.length) {
+      console.log(`          ${counted} requests, ${stored} bytes of files`)
+      break
+    }
+    assert.ok(Date.now() < deadline, `the usage stays at ${text}`)
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+  await control(`/v1/keys/${String(made['id'])}`, { method: 'DELETE' })
+})
+
+if (!options.keep) {
+  await step('delete the tenant and all it had', async () => {
+    await json(await control(`/v1/tenants/${tenant.tenant_id}?purge=true`, { method: 'DELETE', prefer: 'wait=30' }))
+    assert.equal((await control(`/v1/tenants/${tenant.tenant_id}`)).status, 404)
+  })
+}
+console.log('the demo passed')
