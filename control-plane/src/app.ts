@@ -1,0 +1,77 @@
+// The operators' API as a Fastify application: no sockets, no environment, no clock of its own.
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, { type FastifyBaseLogger, type FastifyPluginAsync } from 'fastify'
+import { addAccess } from './http/access.ts'
+import type { ApiDeps } from './http/deps.ts'
+import { addErrorHandler } from './http/error-handler.ts'
+import { addAuditRoutes } from './http/routes/audit.ts'
+import { addHealthRoutes } from './http/routes/health.ts'
+import { addKeyRoutes } from './http/routes/keys.ts'
+import { addOperationRoutes } from './http/routes/operations.ts'
+import { addPlanRoutes } from './http/routes/plans.ts'
+import { addCreateTenant } from './http/routes/create-tenant.ts'
+import { addReadTenants } from './http/routes/read-tenants.ts'
+import { addChangeTenant } from './http/routes/change-tenant.ts'
+import { addTenantUsage } from './http/routes/tenant-usage.ts'
+
+export interface AppDeps extends ApiDeps {
+  internalToken: string
+  logger: FastifyBaseLogger
+  /** Routes for the other parts of the installation. */
+  internal: FastifyPluginAsync
+  /** Metrics in Prometheus' text format. */
+  metrics: { contentType: string; text(): Promise<string> }
+}
+
+export async function buildApp(deps: AppDeps) {
+  const app = Fastify({
+    loggerInstance: deps.logger,
+    disableRequestLogging: true,
+    bodyLimit: 64 * 1024,
+    routerOptions: { maxParamLength: 200 },
+    // Watches and waits are long; a body that trickles in is not.
+    requestTimeout: 30_000,
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false } },
+    forceCloseConnections: true,
+  }).withTypeProvider<TypeBoxTypeProvider>()
+
+  addErrorHandler(app)
+  addAccess(app, { keys: deps.keys, internalToken: deps.internalToken, now: deps.now })
+  app.addHook('onSend', async (_request, reply) => {
+    reply.header('x-content-type-options', 'nosniff')
+    if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
+  })
+
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Tenantry control plane', version: '1', description: 'Creates tenants and tells what they use.' },
+      components: { securitySchemes: { platformKey: { type: 'http', scheme: 'bearer' } } },
+      security: [{ platformKey: [] }],
+    },
+  })
+  await app.register(async (docs) => {
+    docs.addHook('onRoute', (route) => {
+      route.config = { ...route.config, access: 'public' }
+    })
+    await docs.register(swaggerUi, { routePrefix: '/docs' })
+  })
+  await app.register(deps.internal)
+
+  app.get('/openapi.json', { schema: { hide: true }, config: { access: 'public' } }, () => app.swagger())
+  app.get('/metrics', { schema: { hide: true }, config: { access: ['admin', 'read'] } }, async (_request, reply) =>
+    reply.type(deps.metrics.contentType).send(await deps.metrics.text()),
+  )
+  addHealthRoutes(app, deps)
+  addCreateTenant(app, deps)
+  addReadTenants(app, deps)
+  addChangeTenant(app, deps)
+  addTenantUsage(app, deps)
+  addOperationRoutes(app, deps)
+  addPlanRoutes(app, deps)
+  addKeyRoutes(app, deps)
+  addAuditRoutes(app, deps)
+  return app
+}

@@ -1,0 +1,79 @@
+// The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
+import type { FastifyError, FastifyInstance } from 'fastify'
+import type { ErrorBody } from '@tenantry/contract'
+import { ControlError } from '../errors.ts'
+
+export function addErrorHandler(app: FastifyInstance): void {
+  app.setErrorHandler((error: FastifyError | Error, request, reply) => {
+    const shown = toControlError(error)
+    if (shown.status >= 500) request.log.error({ err: error }, 'request failed')
+    if (shown.status === 503 || shown.status === 423 || shown.code === 'IDEMPOTENCY_IN_PROGRESS') reply.header('retry-after', '1')
+    if (shown.status === 401) reply.header('www-authenticate', 'Bearer')
+    return reply.status(shown.status).type('application/json; charset=utf-8').send(errorBody(shown))
+  })
+  app.setNotFoundHandler((request, reply) => {
+    const error = new ControlError('NOT_FOUND', `there is no ${request.method} ${request.url.split('?')[0] ?? ''}`)
+    return reply.status(404).send(errorBody(error))
+  })
+}
+
+export function errorBody(error: ControlError): ErrorBody & Record<string, unknown> {
+  return { statusCode: String(error.status), error: error.tag, message: error.message, code: error.code, ...error.detail }
+}
+
+export function toControlError(error: FastifyError | Error): ControlError {
+  if (error instanceof ControlError) return error
+  if ('validation' in error && Array.isArray(error.validation)) return fromValidation(error)
+  switch ('code' in error ? error.code : undefined) {
+    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
+      return new ControlError('INVALID_JSON', 'the body is empty, but its content type says JSON', { cause: error })
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new ControlError('UNSUPPORTED_MEDIA_TYPE', 'the body must be JSON (Content-Type: application/json)', { cause: error })
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new ControlError('BODY_TOO_LARGE', 'the body is larger than 64 KB', { cause: error })
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new ControlError('BAD_REQUEST', 'the body is not as long as Content-Length says', { cause: error })
+  }
+  const status = 'statusCode' in error ? error.statusCode : undefined
+  if (error instanceof SyntaxError || status === 400) return new ControlError('INVALID_JSON', 'the body is no well-formed JSON', { cause: error })
+  if (status !== undefined && status >= 400 && status < 500) return new ControlError('BAD_REQUEST', 'the request is malformed', { cause: error })
+  if (isUnreachable(error)) return new ControlError('UNAVAILABLE', 'the control database does not answer', { cause: error })
+  return new ControlError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
+}
+
+/** Prisma's and the driver's ways of saying that there is no database. */
+function isUnreachable(error: Error): boolean {
+  const code = 'code' in error ? error.code : undefined
+  return code === 'ECONNREFUSED' || code === 'P1001' || code === 'P1002' || code === 'P1008' || code === 'P1017' || code === 'P2024'
+}
+
+interface ValidationProblem {
+  keyword: string
+  instancePath: string
+  message?: string
+  params: Record<string, unknown>
+}
+
+function fromValidation(error: FastifyError): ControlError {
+  const [problem] = (error.validation ?? []) as ValidationProblem[]
+  const inQuery = error.validationContext === 'querystring'
+  const place = (problem?.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.')
+  const named = (text: unknown) => (place === '' ? String(text) : `${place}.${String(text)}`)
+  if (problem?.keyword === 'additionalProperties' || problem?.keyword === 'unevaluatedProperties') {
+    const name = named(problem.params['additionalProperty'] ?? problem.params['unevaluatedProperty'])
+    return inQuery
+      ? new ControlError('UNKNOWN_PARAMETER', `unknown query parameter "${name}"`, { cause: error })
+      : new ControlError('UNKNOWN_FIELD', `unknown field "${name}"`, { cause: error })
+  }
+  if (problem?.keyword === 'required') {
+    return new ControlError('MISSING_FIELD', `field "${named(problem.params['missingProperty'])}" is required`, { cause: error })
+  }
+  const allowed = problem?.params['allowedValues']
+  const wanted = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : (problem?.message ?? 'is invalid')
+  if (inQuery) {
+    const repeated = problem?.keyword === 'type' ? ' and may stand only once' : ''
+    return new ControlError('INVALID_PARAMETER', `query parameter "${place}" ${wanted}${repeated}`, { cause: error })
+  }
+  if (place === '') return new ControlError('INVALID_FIELD', `the body ${wanted}`, { cause: error })
+  return new ControlError('INVALID_FIELD', `field "${place}" ${wanted}`, { cause: error })
+}

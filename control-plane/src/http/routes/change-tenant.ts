@@ -1,0 +1,116 @@
+// PATCH and DELETE /v1/tenants/{id}, POST /v1/tenants/{id}/keys/rotate (specification, section 4.4).
+import { Type } from 'typebox'
+import { ControlError } from '../../errors.ts'
+import { newApiKey, newSecret } from '../../keys/key-text.ts'
+import { checkName } from '../../tenants/names.ts'
+import type { TenantWrite } from '../../tenants/tenant-store.ts'
+import type { Api } from '../api.ts'
+import type { ApiDeps } from '../deps.ts'
+import { foundTenant, regionOf } from '../lookup.ts'
+import { ifMatch, waitSeconds, writeContext } from '../parameters.ts'
+import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from '../tenant-body.ts'
+import { waitUntilSettled } from '../wait.ts'
+import { NoQuery } from './read-tenants.ts'
+
+const Id = Type.Object({ id: Type.String() })
+const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody })
+
+const longestOverlapSeconds = 30 * 86_400
+
+export function addChangeTenant(app: Api, deps: ApiDeps): void {
+  const present = ({ tenant, operation }: TenantWrite) => ({
+    ...toTenantBody(tenant, regionOf(deps, tenant)),
+    operation: toOperationBody(operation),
+  })
+
+  app.patch(
+    '/v1/tenants/:id',
+    {
+      config: { access: ['admin'] },
+      schema: {
+        summary: 'Change a tenant: name, plan, suspended',
+        description: 'With `If-Match` only when the tenant is still as that ETag says.',
+        tags: ['tenants'],
+        params: Id,
+        querystring: NoQuery,
+        body: Type.Object(
+          { name: Type.Optional(Type.String()), plan: Type.Optional(Type.String()), suspended: Type.Optional(Type.Boolean()) },
+          { additionalProperties: false, minProperties: 1 },
+        ),
+        response: { 200: Changed },
+      },
+    },
+    async (request, reply) => {
+      const wait = waitSeconds(request)
+      const seen = ifMatch(request)
+      if (request.body.name !== undefined) checkName(request.body.name)
+      if (request.body.plan !== undefined) {
+        const known = (await deps.plans.list()).map(({ id }) => id)
+        if (!known.includes(request.body.plan)) throw new ControlError('UNKNOWN_PLAN', `plan "${request.body.plan}" is not known; known: ${known.join(', ')}`)
+      }
+      const { id } = await foundTenant(deps, request.params.id)
+      const context = { ...writeContext(request), idempotency: undefined }
+      const settled = await waitUntilSettled(deps, await deps.tenants.update(id, request.body, seen, context), wait, request)
+      return reply.header('etag', etagOf(settled.tenant)).send(present(settled))
+    },
+  )
+
+  app.delete(
+    '/v1/tenants/:id',
+    {
+      config: { access: ['admin'] },
+      schema: {
+        summary: 'Delete a tenant',
+        description: 'It stops serving at once; its data is destroyed after the grace time, or at once with `?purge=true`.',
+        tags: ['tenants'],
+        params: Id,
+        querystring: Type.Object({ purge: Type.Optional(Type.Enum(['true', 'false'])) }, { additionalProperties: false }),
+        response: { 202: Changed },
+      },
+    },
+    async (request, reply) => {
+      const wait = waitSeconds(request)
+      const seen = ifMatch(request)
+      const { id } = await foundTenant(deps, request.params.id)
+      const grace = request.query.purge === 'true' ? 0 : deps.deleteGraceSeconds
+      const purgeAfter = new Date(deps.now().getTime() + grace * 1000)
+      const context = { ...writeContext(request), idempotency: undefined }
+      const settled = await waitUntilSettled(deps, await deps.tenants.requestDelete(id, purgeAfter, seen, context), wait, request)
+      return reply.status(202).send(present(settled))
+    },
+  )
+
+  app.post(
+    '/v1/tenants/:id/keys/rotate',
+    {
+      config: { access: ['admin'] },
+      schema: {
+        summary: "New API keys and a new token secret for a tenant",
+        description: 'The old ones are honoured for `overlap_seconds` more (default 3600). Shown here only.',
+        tags: ['tenants'],
+        params: Id,
+        querystring: NoQuery,
+        body: Type.Object(
+          { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: longestOverlapSeconds })) },
+          { additionalProperties: false },
+        ),
+        response: { 200: Type.Object({ tenant_id: Type.String(), keys: KeysBody, old_keys_expire_at: Type.String(), operation: OperationBody }) },
+      },
+    },
+    async (request, reply) => {
+      const wait = waitSeconds(request)
+      const context = writeContext(request)
+      const { id } = await foundTenant(deps, request.params.id)
+      const replayed = await deps.tenants.replay(context)
+      if (replayed !== undefined) return reply.header('idempotency-replayed', 'true').send(replayed as never)
+      const keys = { publishable_key: newApiKey('publishable'), secret_key: newApiKey('secret'), jwt_secret: newSecret() }
+      const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 3600) * 1000)
+      const answer = ({ operation }: TenantWrite) => ({
+        tenant_id: id, keys, old_keys_expire_at: expireAt.toISOString(), operation: toOperationBody(operation),
+      })
+      const settled = await waitUntilSettled(deps, await deps.tenants.rotateKeys(id, keys, expireAt, context, answer), wait, request)
+      await deps.tenants.keepAnswer(context, answer(settled))
+      return answer(settled)
+    },
+  )
+}

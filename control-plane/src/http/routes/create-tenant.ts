@@ -1,0 +1,98 @@
+// POST /v1/tenants (specification, section 4.4).
+import { randomBytes } from 'node:crypto'
+import { Type } from 'typebox'
+import { isolationsOf } from '../../engines/engine.ts'
+import { ControlError } from '../../errors.ts'
+import { newApiKey, newSecret } from '../../keys/key-text.ts'
+import { checkName } from '../../tenants/names.ts'
+import type { Isolation, SecretKind } from '../../tenants/tenant.ts'
+import type { TenantWrite } from '../../tenants/tenant-store.ts'
+import type { Api } from '../api.ts'
+import type { ApiDeps } from '../deps.ts'
+import { waitSeconds, writeContext } from '../parameters.ts'
+import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from '../tenant-body.ts'
+import { waitUntilSettled } from '../wait.ts'
+
+const Body = Type.Object(
+  {
+    name: Type.String({ description: 'DNS label of 3 to 63 characters' }),
+    plan: Type.String({ description: 'Free, Pro or Enterprise' }),
+    region: Type.String(),
+    isolation: Type.Optional(
+      Type.Enum(['schema-per-tenant', 'database-per-tenant', 'cluster-per-tenant'], {
+        description: "Without it: the plan's own model, or the strongest that the region can do",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+const Created = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
+
+export function addCreateTenant(app: Api, deps: ApiDeps): void {
+  app.post(
+    '/v1/tenants',
+    {
+      config: { access: ['admin'] },
+      schema: {
+        summary: 'Create a tenant',
+        description: 'Answers at once with status `pending`; with `Prefer: wait=N` when it is ready, or after N seconds. Keys and database password are shown here only.',
+        tags: ['tenants'],
+        body: Body,
+        response: { 201: Created },
+      },
+    },
+    async (request, reply) => {
+      const wait = waitSeconds(request)
+      const context = writeContext(request)
+      checkName(request.body.name)
+      const replayed = await deps.tenants.replay(context)
+      // What was kept is what was sent before.
+      if (replayed !== undefined) return reply.status(201).header('idempotency-replayed', 'true').send(replayed as never)
+
+      const region = deps.regions.find((candidate) => candidate.id === request.body.region)
+      if (region === undefined) throw new ControlError('UNKNOWN_REGION', `region "${request.body.region}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`)
+      const plans = await deps.plans.list()
+      const plan = plans.find((candidate) => candidate.id === request.body.plan)
+      if (plan === undefined) throw new ControlError('UNKNOWN_PLAN', `plan "${request.body.plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`)
+      const isolation = chooseIsolation(request.body.isolation, plan.isolation, region)
+
+      const secrets = newSecrets()
+      const present = ({ tenant, operation }: TenantWrite) => ({
+        ...toTenantBody(tenant, region, secrets.admin_password),
+        keys: { publishable_key: secrets.publishable_key, secret_key: secrets.secret_key, jwt_secret: secrets.jwt_secret },
+        operation: toOperationBody(operation),
+      })
+      const id = `t_${randomBytes(10).toString('hex')}`
+      const made = await deps.tenants.create({ id, name: request.body.name, plan: plan.id, region: region.id, isolation, secrets }, context, present)
+      const settled = await waitUntilSettled(deps, made, wait, request)
+      const answer = present(settled)
+      await deps.tenants.keepAnswer(context, answer)
+      return reply.status(201).header('location', `/v1/tenants/${id}`).header('etag', etagOf(settled.tenant)).send(answer)
+    },
+  )
+}
+
+function chooseIsolation(asked: Isolation | undefined, ofPlan: Isolation, region: ApiDeps['regions'][number]): Isolation {
+  const possible = isolationsOf(region.engine)
+  if (asked !== undefined) {
+    if (possible.includes(asked)) return asked
+    throw new ControlError('UNSUPPORTED_ISOLATION', `isolation "${asked}": region "${region.id}" runs on the engine "${region.engine}", which can do only ${possible.join(', ')}`)
+  }
+  if (possible.includes(ofPlan)) return ofPlan
+  const strongest = possible.at(-1)
+  if (strongest === undefined) throw new ControlError('UNSUPPORTED_ISOLATION', `region "${region.id}" can't take tenants`)
+  return strongest
+}
+
+function newSecrets(): Record<SecretKind, string> {
+  return {
+    runtime_password: newSecret(),
+    ddl_password: newSecret(),
+    admin_password: newSecret(),
+    jwt_secret: newSecret(),
+    signing_secret: newSecret(),
+    publishable_key: newApiKey('publishable'),
+    secret_key: newApiKey('secret'),
+  }
+}

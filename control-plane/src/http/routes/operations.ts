@@ -1,0 +1,57 @@
+// GET /v1/operations and /v1/operations/{id}: what is being done, was done, and went wrong.
+import { Type } from 'typebox'
+import { ControlError } from '../../errors.ts'
+import type { Api } from '../api.ts'
+import type { ApiDeps } from '../deps.ts'
+import { isUuid } from '../lookup.ts'
+import { PageQuery, pageRequest } from '../parameters.ts'
+import { OperationBody, toOperationBody } from '../tenant-body.ts'
+import { NoQuery } from './read-tenants.ts'
+
+const ListQuery = Type.Object(
+  {
+    ...PageQuery,
+    tenant_id: Type.Optional(Type.String()),
+    kind: Type.Optional(Type.Enum(['create', 'update', 'delete', 'rotate_keys'])),
+    state: Type.Optional(Type.Enum(['pending', 'running', 'succeeded', 'failed', 'superseded'])),
+  },
+  { additionalProperties: false },
+)
+
+export function addOperationRoutes(app: Api, deps: ApiDeps): void {
+  app.get(
+    '/v1/operations',
+    {
+      config: { access: ['admin', 'read'] },
+      schema: {
+        summary: 'List operations, oldest first',
+        tags: ['operations'],
+        querystring: ListQuery,
+        response: { 200: Type.Object({ operations: Type.Array(OperationBody), next_cursor: Type.Union([Type.String(), Type.Null()]) }) },
+      },
+    },
+    async (request) => {
+      const { tenant_id: tenantId, kind, state } = request.query
+      const filter = {
+        ...(tenantId === undefined ? {} : { tenantId }),
+        ...(kind === undefined ? {} : { kind }),
+        ...(state === undefined ? {} : { state }),
+      }
+      const page = await deps.tenants.listOperations(filter, pageRequest(request.query))
+      return { operations: page.items.map(toOperationBody), next_cursor: page.nextCursor ?? null }
+    },
+  )
+
+  app.get(
+    '/v1/operations/:id',
+    {
+      config: { access: ['admin', 'read'] },
+      schema: { summary: 'One operation', tags: ['operations'], querystring: NoQuery, params: Type.Object({ id: Type.String() }), response: { 200: OperationBody } },
+    },
+    async (request) => {
+      const operation = isUuid(request.params.id) ? await deps.tenants.getOperation(request.params.id) : undefined
+      if (operation === undefined) throw new ControlError('OPERATION_NOT_FOUND', 'there is no such operation')
+      return toOperationBody(operation)
+    },
+  )
+}

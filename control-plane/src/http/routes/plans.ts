@@ -1,0 +1,67 @@
+// GET /v1/plans and /v1/regions: what a tenant can be created with.
+import { Type } from 'typebox'
+import { isolationsOf } from '../../engines/engine.ts'
+import type { Api } from '../api.ts'
+import type { ApiDeps } from '../deps.ts'
+import { NoQuery } from './read-tenants.ts'
+
+const MaybeInteger = Type.Union([Type.Integer(), Type.Null()], { description: 'null is unlimited' })
+
+export function addPlanRoutes(app: Api, deps: ApiDeps): void {
+  app.get(
+    '/v1/plans',
+    {
+      config: { access: ['admin', 'read', 'billing'] },
+      schema: {
+        summary: 'Plans and their quotas',
+        tags: ['plans'],
+        querystring: NoQuery,
+        response: {
+          200: Type.Object({
+            plans: Type.Array(
+              Type.Object({
+                id: Type.String(),
+                isolation: Type.String(),
+                quotas: Type.Object({
+                  documents_bytes: MaybeInteger, files_bytes: MaybeInteger, api_requests_per_month: MaybeInteger, realtime_connections: MaybeInteger,
+                }),
+              }),
+            ),
+          }),
+        },
+      },
+    },
+    async () => ({
+      plans: (await deps.plans.list()).map((plan) => ({
+        id: plan.id,
+        isolation: plan.isolation,
+        quotas: {
+          documents_bytes: plan.documentBytes,
+          files_bytes: plan.fileBytes,
+          api_requests_per_month: plan.requestsPerMonth,
+          realtime_connections: plan.realtimeConnections,
+        },
+      })),
+    }),
+  )
+
+  app.get(
+    '/v1/regions',
+    {
+      config: { access: ['admin', 'read', 'billing'] },
+      schema: {
+        summary: 'Regions and what they can do',
+        tags: ['plans'],
+        querystring: NoQuery,
+        response: {
+          200: Type.Object({
+            regions: Type.Array(Type.Object({ id: Type.String(), engine: Type.String(), domain: Type.String(), isolations: Type.Array(Type.String()) })),
+          }),
+        },
+      },
+    },
+    () => ({
+      regions: deps.regions.map(({ id, engine, domain }) => ({ id, engine, domain, isolations: [...isolationsOf(engine)] })),
+    }),
+  )
+}

@@ -1,0 +1,77 @@
+// GET /v1/tenants, GET /v1/tenants/{id}, GET /v1/tenants/{id}/health (specification, section 4.4).
+import { TenantHealth } from '@tenantry/contract'
+import { Type } from 'typebox'
+import type { Tenant } from '../../tenants/tenant.ts'
+import type { Api } from '../api.ts'
+import type { ApiDeps } from '../deps.ts'
+import { foundTenant, regionOf } from '../lookup.ts'
+import { PageQuery, pageRequest } from '../parameters.ts'
+import { etagOf, TenantBody, toTenantBody } from '../tenant-body.ts'
+
+const ListQuery = Type.Object(
+  {
+    ...PageQuery,
+    plan: Type.Optional(Type.String()),
+    region: Type.Optional(Type.String()),
+    status: Type.Optional(Type.Enum(['pending', 'ready', 'suspended', 'deleting', 'failed'])),
+    name_prefix: Type.Optional(Type.String({ maxLength: 63 })),
+  },
+  { additionalProperties: false },
+)
+
+export const NoQuery = Type.Object({}, { additionalProperties: false })
+
+export function addReadTenants(app: Api, deps: ApiDeps): void {
+  const present = (tenant: Tenant) => toTenantBody(tenant, regionOf(deps, tenant))
+
+  app.get(
+    '/v1/tenants',
+    {
+      config: { access: ['admin', 'read', 'billing'] },
+      schema: {
+        summary: 'List tenants, oldest first',
+        tags: ['tenants'],
+        querystring: ListQuery,
+        response: { 200: Type.Object({ tenants: Type.Array(TenantBody), next_cursor: Type.Union([Type.String(), Type.Null()]) }) },
+      },
+    },
+    async (request) => {
+      const { plan, region, status, name_prefix: namePrefix } = request.query
+      const filter = {
+        ...(plan === undefined ? {} : { plan }),
+        ...(region === undefined ? {} : { region }),
+        ...(status === undefined ? {} : { status }),
+        ...(namePrefix === undefined ? {} : { namePrefix }),
+      }
+      const page = await deps.tenants.list(filter, pageRequest(request.query))
+      return { tenants: page.items.map(present), next_cursor: page.nextCursor ?? null }
+    },
+  )
+
+  app.get(
+    '/v1/tenants/:id',
+    {
+      config: { access: ['admin', 'read', 'billing'] },
+      schema: { summary: 'One tenant', tags: ['tenants'], querystring: NoQuery, params: Type.Object({ id: Type.String() }), response: { 200: TenantBody } },
+    },
+    async (request, reply) => {
+      const tenant = await foundTenant(deps, request.params.id)
+      return reply.header('etag', etagOf(tenant)).send(present(tenant))
+    },
+  )
+
+  app.get(
+    '/v1/tenants/:id/health',
+    {
+      config: { access: ['admin', 'read'] },
+      schema: {
+        summary: "A tenant's health, as its runtime sees it now",
+        tags: ['tenants'],
+        querystring: NoQuery,
+        params: Type.Object({ id: Type.String() }),
+        response: { 200: TenantHealth },
+      },
+    },
+    async (request) => deps.health.read(await foundTenant(deps, request.params.id)),
+  )
+}

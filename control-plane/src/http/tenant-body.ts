@@ -1,0 +1,95 @@
+// Tenants and operations as the API shows them.
+import { Type, type Static } from 'typebox'
+import type { RegionConfig } from '../config.ts'
+import type { Operation, Tenant } from '../tenants/tenant.ts'
+
+const Timestamp = Type.String({ description: 'ISO 8601, UTC' })
+const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) => Type.Union([schema, Type.Null()])
+
+export const OperationBody = Type.Object({
+  id: Type.String(),
+  tenant_id: Type.String(),
+  kind: Type.Enum(['create', 'update', 'delete', 'rotate_keys']),
+  state: Type.Enum(['pending', 'running', 'succeeded', 'failed', 'superseded']),
+  step: Nullable(Type.String()),
+  attempts: Type.Integer(),
+  error: Nullable(Type.String()),
+  created: Timestamp,
+  started: Nullable(Timestamp),
+  finished: Nullable(Timestamp),
+})
+export type OperationBody = Static<typeof OperationBody>
+
+export const TenantBody = Type.Object({
+  tenant_id: Type.String(),
+  name: Type.String(),
+  plan: Type.String(),
+  region: Type.String(),
+  isolation: Type.String(),
+  status: Type.Enum(['pending', 'ready', 'suspended', 'deleting', 'failed']),
+  reason: Nullable(Type.String()),
+  url: Type.String({ description: "The tenant's own URL, by host name" }),
+  path_url: Type.String({ description: 'The same by path, for clients that cannot resolve the host name' }),
+  database_url: Type.String({ description: 'Without its password, but for the answer that creates the tenant' }),
+  generation: Type.Integer(),
+  observed_generation: Type.Integer(),
+  conditions: Type.Array(
+    Type.Object({ type: Type.String(), status: Type.String(), reason: Type.String(), message: Type.String(), observed_at: Timestamp }),
+  ),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  purge_after: Nullable(Timestamp),
+})
+export type TenantBody = Static<typeof TenantBody>
+
+export const KeysBody = Type.Object({ publishable_key: Type.String(), secret_key: Type.String(), jwt_secret: Type.String() })
+
+export function toOperationBody(operation: Operation): OperationBody {
+  return {
+    id: operation.id,
+    tenant_id: operation.tenantId,
+    kind: operation.kind,
+    state: operation.state,
+    step: operation.step ?? null,
+    attempts: operation.attempts,
+    error: operation.error ?? null,
+    created: operation.createdAt.toISOString(),
+    started: operation.startedAt?.toISOString() ?? null,
+    finished: operation.finishedAt?.toISOString() ?? null,
+  }
+}
+
+/** `password` is the tenant's own database password: only for the answer that creates it. */
+export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: string): TenantBody {
+  const gateway = new URL(region.gateway_url)
+  const port = gateway.port === '' ? '' : `:${gateway.port}`
+  return {
+    tenant_id: tenant.id,
+    name: tenant.name,
+    plan: tenant.plan,
+    region: tenant.region,
+    isolation: tenant.isolation,
+    status: tenant.status,
+    reason: tenant.reason ?? null,
+    url: `${gateway.protocol}//${tenant.name}.${region.domain}${port}`,
+    path_url: `${gateway.origin}/t/${tenant.name}`,
+    database_url: databaseUrl(tenant, region, password),
+    generation: tenant.generation,
+    observed_generation: tenant.observedGeneration,
+    conditions: tenant.conditions,
+    created_at: tenant.createdAt.toISOString(),
+    updated_at: tenant.updatedAt.toISOString(),
+    purge_after: tenant.purgeAfter?.toISOString() ?? null,
+  }
+}
+
+function databaseUrl(tenant: Tenant, region: RegionConfig, password: string | undefined): string {
+  const { host } = new URL(region.postgres_url)
+  const login = password === undefined ? `${tenant.id}_admin` : `${tenant.id}_admin:${encodeURIComponent(password)}`
+  return `postgresql://${login}@${host}/${tenant.database ?? ''}`
+}
+
+/** Strong: the generation changes with everything that an operator can change. */
+export function etagOf(tenant: Tenant): string {
+  return `"${tenant.generation}"`
+}

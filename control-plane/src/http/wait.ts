@@ -1,0 +1,28 @@
+// `Prefer: wait=N`: holds an answer until the operation has ended, or N seconds.
+import type { FastifyRequest } from 'fastify'
+import type { TenantWrite } from '../tenants/tenant-store.ts'
+import type { ApiDeps } from './deps.ts'
+
+/** @returns tenant and operation as they are at the end; the tenant as last seen when it is gone by then */
+export async function waitUntilSettled(
+  deps: Pick<ApiDeps, 'tenants' | 'changes'>,
+  write: TenantWrite,
+  seconds: number,
+  request: FastifyRequest,
+): Promise<TenantWrite> {
+  if (seconds === 0) return write
+  const gone = new AbortController()
+  request.raw.socket.once('close', () => gone.abort())
+  const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(seconds * 1000)])
+  const current = async (): Promise<TenantWrite> => ({
+    tenant: (await deps.tenants.get(write.tenant.id)) ?? write.tenant,
+    operation: (await deps.tenants.getOperation(write.operation.id)) ?? write.operation,
+  })
+  for (;;) {
+    // Subscribed before looking, so that no change falls between.
+    const change = deps.changes.next(write.tenant.id, signal)
+    const seen = await current()
+    if (seen.operation.finishedAt !== undefined || signal.aborted) return seen
+    await change
+  }
+}

@@ -1,0 +1,31 @@
+// Plans of the control database, and the regions it has to know for its foreign keys.
+import type { RegionConfig } from '../config.ts'
+import type { Plan, PlanStore } from '../plans/plan.ts'
+import type { Isolation } from '../tenants/tenant.ts'
+import type { Database } from './database.ts'
+
+export function createPlanStore(database: Database): PlanStore {
+  return {
+    async list() {
+      const rows = await database.plan.findMany({ orderBy: { rank: 'asc' } })
+      const number = (value: bigint | null) => (value === null ? null : Number(value))
+      return rows.map(
+        (row): Plan => ({
+          id: row.id,
+          isolation: row.isolation as Isolation,
+          documentBytes: number(row.documentBytes),
+          fileBytes: number(row.fileBytes),
+          requestsPerMonth: number(row.requestsPerMonth),
+          realtimeConnections: row.realtimeConnections,
+        }),
+      )
+    },
+  }
+}
+
+/** Writes the configured regions into the database. */
+export async function recordRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
+  for (const { id, engine, domain } of regions) {
+    await database.region.upsert({ where: { id }, create: { id, engine, domain }, update: { engine, domain } })
+  }
+}

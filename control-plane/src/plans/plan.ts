@@ -1,0 +1,17 @@
+// Plans and regions, as the API shows them (specification, sections 2.6 and 8).
+import type { Isolation } from '../tenants/tenant.ts'
+
+/** null is unlimited. Sizes are bytes, decimal: 500 MB are 500,000,000. */
+export interface Plan {
+  id: string
+  isolation: Isolation
+  documentBytes: number | null
+  fileBytes: number | null
+  requestsPerMonth: number | null
+  realtimeConnections: number | null
+}
+
+export interface PlanStore {
+  /** In rising order. */
+  list(): Promise<Plan[]>
+}
