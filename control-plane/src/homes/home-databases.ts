@@ -1,0 +1,145 @@
+// Makes, checks and drops homes on a region's shared Postgres. Safe to repeat at any point.
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { createHomeSql, dropHomeSql, endSessionsSql, homeRoles, prepareSharedDatabaseSql, type HomeConnectionLimits } from './home-sql.ts'
+import { loginUrl } from './home-logins.ts'
+import { migrateHomeSql, type HomeMigration } from './home-migrations.ts'
+import { identifier, literal } from './identifiers.ts'
+import { scramVerifier } from './scram.ts'
+
+const connectionLimits: HomeConnectionLimits = { runtime: 50, ddl: 4, admin: 10 }
+
+export interface HomePasswords {
+  runtime: string
+  ddl: string
+  admin: string
+}
+
+export class HomeDatabases {
+  readonly #postgresUrl: string
+  readonly #migrations: HomeMigration[]
+  readonly #pools = new Map<string, pg.Pool>()
+  readonly #prepared = new Map<string, Promise<void>>()
+
+  /** `postgresUrl` is the superuser's URL of the server's database `postgres`. */
+  constructor(postgresUrl: string, migrations: HomeMigration[]) {
+    this.#postgresUrl = postgresUrl
+    this.#migrations = migrations
+  }
+
+  /** Creates the shared database when it is missing and takes everybody's rights from it. `created` is told in between. */
+  async ensureDatabase(database: string, created: () => void | Promise<void>): Promise<void> {
+    let preparing = this.#prepared.get(database)
+    if (preparing === undefined) {
+      preparing = this.#prepare(database, created)
+      this.#prepared.set(database, preparing)
+      // A failure must not be remembered.
+      preparing.catch(() => this.#prepared.delete(database))
+    }
+    await preparing
+  }
+
+  async #prepare(database: string, created: () => void | Promise<void>): Promise<void> {
+    const server = this.#pool('postgres')
+    const { rows } = await server.query<{ datconnlimit: number }>('select datconnlimit from pg_database where datname = $1', [database])
+    // -2 marks a database whose DROP was interrupted: nobody can enter it, and it must be dropped again.
+    if (rows[0]?.datconnlimit === -2) await server.query(`drop database ${identifier(database)}`)
+    if (rows[0] === undefined || rows[0].datconnlimit === -2) {
+      await server.query(`create database ${identifier(database)} template template0`).catch(unless('42P04', '23505'))
+    }
+    await created()
+    for (const shut of ['postgres', 'template1']) await server.query(`revoke connect on database ${identifier(shut)} from public`)
+    await this.#pool(database).query(prepareSharedDatabaseSql(database))
+  }
+
+  /** Roles, passwords and schema. */
+  async createHome(database: string, tenantId: string, passwords: HomePasswords): Promise<void> {
+    const verifiers = {
+      runtime: scramVerifier(passwords.runtime, randomBytes(16)),
+      ddl: scramVerifier(passwords.ddl, randomBytes(16)),
+      admin: scramVerifier(passwords.admin, randomBytes(16)),
+    }
+    await this.#pool(database).query(createHomeSql(tenantId, verifiers, connectionLimits))
+  }
+
+  /** System collections; as the home's own ddl login, never as superuser (see `home-sql.ts`). */
+  async migrateHome(database: string, tenantId: string, ddlPassword: string): Promise<void> {
+    const client = new pg.Client({
+      connectionString: loginUrl(this.#postgresUrl, database, tenantId, 'ddl', ddlPassword),
+      application_name: 'tenantry-home-migrations',
+      connectionTimeoutMillis: 5_000,
+      statement_timeout: 60_000,
+    })
+    client.on('error', () => undefined)
+    await client.connect()
+    try {
+      await client.query(migrateHomeSql(tenantId, this.#migrations))
+    } finally {
+      await client.end()
+    }
+  }
+
+  /** Logs in over TCP as the runtime does and asks for something: what `ready` rests on. */
+  async checkLogin(database: string, tenantId: string, password: string): Promise<void> {
+    const client = new pg.Client({
+      connectionString: loginUrl(this.#postgresUrl, database, tenantId, 'runtime', password),
+      application_name: 'tenantry-check',
+      connectionTimeoutMillis: 5_000,
+      query_timeout: 5_000,
+    })
+    client.on('error', () => undefined)
+    await client.connect()
+    try {
+      await client.query('select 1 from home_migrations limit 1')
+    } finally {
+      await client.end()
+    }
+  }
+
+  async endSessions(database: string, tenantId: string): Promise<void> {
+    await this.#ifDatabase(database, async (pool) => {
+      // Without LOGIN nobody comes back while the home is dropped.
+      for (const role of [homeRoles(tenantId).runtime, homeRoles(tenantId).ddl, homeRoles(tenantId).admin]) {
+        await pool.query(`do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then alter role ${identifier(role)} nologin; end if; end $do$`)
+      }
+      await pool.query(endSessionsSql(tenantId))
+    })
+  }
+
+  async dropHome(database: string, tenantId: string): Promise<void> {
+    await this.#ifDatabase(database, async (pool) => {
+      await pool.query(dropHomeSql(tenantId))
+    })
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#pools.values()].map((pool) => pool.end()))
+  }
+
+  /** A database that was never made holds nothing to remove. */
+  async #ifDatabase(database: string, work: (pool: pg.Pool) => Promise<void>): Promise<void> {
+    const { rows } = await this.#pool('postgres').query('select 1 from pg_database where datname = $1', [database])
+    if (rows.length > 0) await work(this.#pool(database))
+  }
+
+  #pool(database: string): pg.Pool {
+    let pool = this.#pools.get(database)
+    if (pool === undefined) {
+      const url = new URL(this.#postgresUrl)
+      url.pathname = `/${database}`
+      pool = new pg.Pool({
+        connectionString: url.href, max: database === 'postgres' ? 2 : 8, idleTimeoutMillis: 10_000, connectionTimeoutMillis: 5_000,
+        statement_timeout: 60_000, application_name: 'tenantry-homes',
+      })
+      pool.on('error', () => undefined)
+      this.#pools.set(database, pool)
+    }
+    return pool
+  }
+}
+
+function unless(...codes: string[]) {
+  return (error: unknown) => {
+    if (!(error instanceof pg.DatabaseError) || !codes.includes(error.code ?? '')) throw error
+  }
+}

@@ -1,0 +1,38 @@
+// Routes for the installation's other parts: the watches of gateways and runtimes, and the gateways' counters.
+import { UsagePush, internalPaths } from '@tenantry/contract'
+import type { FastifyPluginAsync, FastifyReply } from 'fastify'
+import type { UsageLedger } from '../usage/usage-ledger.ts'
+import type { WatchHub, WatchKind } from './watch-hub.ts'
+
+/** A watcher that leaves more than this unread is cut off; it will connect again and take the whole set. */
+const maxUnreadBytes = 16 * 1024 * 1024
+
+export interface InternalRoutesDeps {
+  hub: WatchHub
+  ledger: UsageLedger
+}
+
+export function internalRoutes({ hub, ledger }: InternalRoutesDeps): FastifyPluginAsync {
+  return async (app) => {
+    const access = 'internal'
+    const watch = (kind: WatchKind) => async (_request: unknown, reply: FastifyReply) => {
+      reply.hijack()
+      const { raw } = reply
+      raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
+      const leave = await hub.watch(kind, (text) => {
+        raw.write(text)
+        if (raw.writableLength <= maxUnreadBytes) return true
+        raw.destroy()
+        return false
+      })
+      if (raw.destroyed) leave()
+      raw.on('close', leave)
+    }
+    app.get(internalPaths.watchRoutes, { config: { access }, schema: { hide: true } }, watch('route'))
+    app.get(internalPaths.watchManifests, { config: { access }, schema: { hide: true } }, watch('manifest'))
+    app.post(internalPaths.usage, { config: { access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 }, async (request) => {
+      await ledger.record(request.body as UsagePush)
+      return { accepted: true }
+    })
+  }
+}

@@ -1,0 +1,129 @@
+// The writing end of the watches: one copy of what is published, kept current by the change feed, told to every watcher.
+import type { Route, TenantManifest, WatchLine } from '@tenantry/contract'
+import type { Change } from '../persistence/change-feed.ts'
+
+export interface Published {
+  tenantId: string
+  route: Route
+  /** Undefined as long as there is no home to serve. */
+  manifest: TenantManifest | undefined
+}
+
+export interface PublishedSource {
+  all(): AsyncIterable<Published>
+  /** Those of the tenants asked for that there are. */
+  some(tenantIds: ReadonlySet<string>): Promise<Published[]>
+}
+
+export type WatchKind = 'route' | 'manifest'
+
+/** Takes lines; returns false when it is not keeping up and must be cut off. */
+export type Watcher = (text: string) => boolean
+
+export class WatchHub {
+  readonly #source: PublishedSource
+  readonly #onProblem: (error: Error) => void
+  readonly #entries = new Map<string, Published>()
+  readonly #watchers: Record<WatchKind, Set<Watcher>> = { route: new Set(), manifest: new Set() }
+  #stale = new Set<string>()
+  #reload = true
+  #refreshing: Promise<void> | undefined
+
+  constructor(source: PublishedSource, onProblem: (error: Error) => void) {
+    this.#source = source
+    this.#onProblem = onProblem
+  }
+
+  /** To be called for everything the change feed tells. */
+  readonly onChange = (change: Change | 'resync'): void => {
+    if (change === 'resync') this.#reload = true
+    else this.#stale.add(change.tenantId)
+    void this.#refresh()
+  }
+
+  /** Gives the whole set, then what changes; until the returned function is called. */
+  async watch(kind: WatchKind, watcher: Watcher): Promise<() => void> {
+    await this.#refresh()
+    let text = ''
+    for (const entry of this.#entries.values()) {
+      const value = entry[kind]
+      if (value !== undefined) text += line({ type: 'put', entry: value })
+    }
+    // No await between the copy and the subscription: nothing can fall between.
+    this.#watchers[kind].add(watcher)
+    watcher(text + line({ type: 'synced' }))
+    return () => this.#watchers[kind].delete(watcher)
+  }
+
+  ping(): void {
+    for (const kind of ['route', 'manifest'] as const) this.#tell(kind, line({ type: 'ping' }))
+  }
+
+  /** One at a time; what becomes stale meanwhile is read by the next round. */
+  #refresh(): Promise<void> {
+    this.#refreshing ??= (async () => {
+      try {
+        while (this.#reload || this.#stale.size > 0) {
+          if (this.#reload) await this.#readAll()
+          else await this.#readSome()
+        }
+      } catch (cause) {
+        this.#reload = true
+        this.#onProblem(new Error('what is published could not be read', { cause }))
+      } finally {
+        this.#refreshing = undefined
+      }
+    })()
+    return this.#refreshing
+  }
+
+  async #readAll(): Promise<void> {
+    this.#reload = false
+    this.#stale.clear()
+    const seen = new Set<string>()
+    for await (const entry of this.#source.all()) {
+      seen.add(entry.tenantId)
+      this.#put(entry)
+    }
+    for (const tenantId of this.#entries.keys()) if (!seen.has(tenantId)) this.#remove(tenantId)
+  }
+
+  async #readSome(): Promise<void> {
+    const asked = this.#stale
+    this.#stale = new Set()
+    const found = await this.#source.some(asked).catch((cause: unknown) => {
+      for (const tenantId of asked) this.#stale.add(tenantId)
+      throw cause
+    })
+    for (const entry of found) {
+      asked.delete(entry.tenantId)
+      this.#put(entry)
+    }
+    for (const tenantId of asked) this.#remove(tenantId)
+  }
+
+  #put(entry: Published): void {
+    const before = this.#entries.get(entry.tenantId)
+    this.#entries.set(entry.tenantId, entry)
+    for (const kind of ['route', 'manifest'] as const) {
+      const value = entry[kind]
+      if (value !== undefined) this.#tell(kind, line({ type: 'put', entry: value }))
+      else if (before?.[kind] !== undefined) this.#tell(kind, line({ type: 'remove', tenant_id: entry.tenantId }))
+    }
+  }
+
+  #remove(tenantId: string): void {
+    if (!this.#entries.delete(tenantId)) return
+    for (const kind of ['route', 'manifest'] as const) this.#tell(kind, line({ type: 'remove', tenant_id: tenantId }))
+  }
+
+  #tell(kind: WatchKind, text: string): void {
+    for (const watcher of this.#watchers[kind]) {
+      if (!watcher(text)) this.#watchers[kind].delete(watcher)
+    }
+  }
+}
+
+function line(value: WatchLine<Route | TenantManifest>): string {
+  return `${JSON.stringify(value)}\n`
+}

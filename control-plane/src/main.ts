@@ -1,0 +1,130 @@
+// The control plane as a process: reads its environment, builds, listens, stops. Nothing else touches `process`.
+import { writeFile } from 'node:fs/promises'
+import pino from 'pino'
+import { buildApp } from './app.ts'
+import { readConfig } from './config.ts'
+import { createHealthReader } from './health/read-health.ts'
+import { HomeDatabases } from './homes/home-databases.ts'
+import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migrations.ts'
+import { internalRoutes } from './http-internal/internal-routes.ts'
+import { WatchHub } from './http-internal/watch-hub.ts'
+import { newPlatformKey } from './keys/key-text.ts'
+import { createSeal } from './keys/seal.ts'
+import { createMetrics } from './metrics.ts'
+import { createAuditLog } from './persistence/audit-log-prisma.ts'
+import { ChangeFeed } from './persistence/change-feed.ts'
+import { openDatabase } from './persistence/database.ts'
+import { lead } from './persistence/leader.ts'
+import { migrate, readMigrations } from './persistence/migrations.ts'
+import { createPlanStore, recordRegions } from './persistence/plan-store-prisma.ts'
+import { createPlatformKeyStore } from './persistence/platform-key-store-prisma.ts'
+import { createPublishedSource } from './persistence/published-prisma.ts'
+import { createReconcileStore } from './persistence/reconcile-store-prisma.ts'
+import { createTenantStore } from './persistence/tenant-store-prisma.ts'
+import { createUsageLedger } from './persistence/usage-ledger-prisma.ts'
+import { control } from './reconcile/controller.ts'
+import { parseFailpoints } from './reconcile/failpoints.ts'
+import { createRegionProbe } from './reconcile/region-probe.ts'
+import { createUsageReader } from './usage/read-usage.ts'
+import { watchPingSeconds } from '@tenantry/contract'
+
+const config = readConfig(process.env)
+const log = pino({ level: config.logLevel, base: null })
+const now = () => new Date()
+const problem = (error: Error) => log.warn({ err: error }, error.message)
+
+const failpoint = parseFailpoints(
+  config.failpoints,
+  () => process.kill(process.pid, 'SIGKILL'),
+  (name) => log.trace({ failpoint: name }, 'failpoint passed'),
+)
+const applied = await migrate(config.controlDatabaseUrl, await readMigrations())
+if (applied.length > 0) log.info({ migrations: applied }, 'migrations applied')
+
+const seal = createSeal(config.masterKey)
+const database = openDatabase(config.controlDatabaseUrl)
+await recordRegions(database, config.regions)
+const keys = createPlatformKeyStore({ database, seal, now })
+await makeFirstKey()
+
+const migrations = await loadHomeMigrations(config.homeMigrations)
+const regions = new Map(config.regions.map((region) => [region.id, { config: region, homes: new HomeDatabases(region.postgres_url, migrations) }]))
+const probe = createRegionProbe(config.internalToken, fetch)
+const changes = new ChangeFeed({ url: config.controlDatabaseUrl, onProblem: problem })
+const hub = new WatchHub(createPublishedSource(database, seal, config.regions, now), problem)
+const ledger = createUsageLedger(database)
+const plans = createPlanStore(database)
+const metrics = createMetrics()
+
+const app = await buildApp({
+  regions: config.regions,
+  tenants: createTenantStore({ database, seal, now }),
+  plans,
+  keys,
+  audit: createAuditLog(database),
+  usage: createUsageReader({ ledger, plans, regions: config.regions, probe, now }),
+  health: createHealthReader(config.regions, probe, now),
+  changes,
+  ping: () => database.$queryRaw`select 1`.then(() => true, () => false),
+  now,
+  deleteGraceSeconds: config.deleteGraceSeconds,
+  internalToken: config.internalToken,
+  logger: log,
+  internal: internalRoutes({ hub, ledger }),
+  metrics,
+})
+
+const stopping = new AbortController()
+changes.subscribe(hub.onChange)
+const pings = setInterval(() => hub.ping(), watchPingSeconds * 1000)
+const loops = Promise.all([
+  changes.run(stopping.signal),
+  lead(
+    { url: config.controlDatabaseUrl, onProblem: problem },
+    (leadership) => {
+      log.info({ epoch: String(leadership.epoch) }, 'leading')
+      return control(
+        {
+          store: createReconcileStore(database, seal, now), regions, homeVersion: migrationsFingerprint(migrations), probe, changes, failpoint,
+          now, random: Math.random, log, measure: metrics.reconciled,
+        },
+        leadership,
+      )
+    },
+    stopping.signal,
+  ),
+])
+await app.listen({ host: config.host, port: config.port })
+log.info({ host: config.host, port: config.port }, 'the control plane listens')
+
+/** Kept in a file, because it is shown nowhere else; written before it is valid, so that no crash loses it. */
+async function makeFirstKey(): Promise<void> {
+  if (config.platformKeyFile === undefined) return
+  if ((await keys.list()).some((key) => key.scope === 'admin' && key.revokedAt === undefined && key.expiresAt === undefined)) return
+  const text = newPlatformKey()
+  await writeFile(config.platformKeyFile, `${text}\n`, { mode: 0o600 })
+  if (await keys.createFirst(text)) log.info({ file: config.platformKeyFile }, 'the first platform key was made')
+}
+
+async function stop(): Promise<void> {
+  log.info('stopping')
+  stopping.abort()
+  clearInterval(pings)
+  await app.close()
+  await loops
+  await Promise.all([...regions.values()].map(({ homes }) => homes.close()))
+  await database.$disconnect()
+}
+
+let asked = false
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    // The second one doesn't wait.
+    if (asked) process.exit(1)
+    asked = true
+    stop().then(() => process.exit(0), (error: unknown) => {
+      log.error({ err: error }, 'the stop failed')
+      process.exit(1)
+    })
+  })
+}

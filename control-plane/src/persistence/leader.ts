@@ -1,0 +1,47 @@
+// One control plane leads: it holds an advisory lock of the control database, and writes under its own epoch.
+import pg from 'pg'
+
+const leaderLock = 7_246_305_117
+
+export interface Leadership {
+  epoch: bigint
+  /** Aborts when the lead is lost. */
+  lost: AbortSignal
+}
+
+export interface LeaderOptions {
+  url: string
+  onProblem: (error: Error) => void
+}
+
+/**
+ * Waits for the lead, does `work` while it lasts, and waits again; until aborted. The lock lives as long as the
+ * connection does; the epoch keeps an old leader, cut off but running, from writing.
+ */
+export async function lead({ url, onProblem }: LeaderOptions, work: (leadership: Leadership) => Promise<void>, signal: AbortSignal): Promise<void> {
+  const stopped = () => signal.aborted
+  while (!stopped()) {
+    const client = new pg.Client({ connectionString: url, application_name: 'tenantry-leader', connectionTimeoutMillis: 5_000, keepAlive: true })
+    const lost = new AbortController()
+    const stop = () => {
+      lost.abort()
+      // Also ends the wait for the lock.
+      client.end().catch(() => undefined)
+    }
+    client.on('error', () => lost.abort())
+    client.on('end', () => lost.abort())
+    signal.addEventListener('abort', stop)
+    try {
+      await client.connect()
+      await client.query('select pg_advisory_lock($1)', [leaderLock])
+      const { rows } = await client.query<{ epoch: string }>('update installation set epoch = epoch + 1 returning epoch')
+      await work({ epoch: BigInt(rows[0]?.epoch ?? 0), lost: AbortSignal.any([lost.signal, signal]) })
+    } catch (cause) {
+      if (!stopped()) onProblem(new Error('the lead was lost or could not be taken', { cause }))
+    } finally {
+      signal.removeEventListener('abort', stop)
+      client.end().catch(() => undefined)
+    }
+    if (!stopped()) await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+}

@@ -1,0 +1,79 @@
+// What watches tell of tenants: routes for gateways, manifests for runtimes.
+import type { Route, RoutePhase, TenantManifest } from '@tenantry/contract'
+import type { RegionConfig } from '../config.ts'
+import { loginUrl } from '../homes/home-logins.ts'
+import type { Published, PublishedSource } from '../http-internal/watch-hub.ts'
+import { keyHash } from '../keys/key-text.ts'
+import type { Seal } from '../keys/seal.ts'
+import type { Database, Prisma } from './database.ts'
+
+const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
+type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
+
+const batch = 500
+/** Bytes of one upload when a bucket sets no limit (specification, section 8). */
+const maxUploadBytes = 100 * 1000 * 1000
+
+export function createPublishedSource(database: Database, seal: Seal, regions: readonly RegionConfig[], now: () => Date): PublishedSource {
+  const published = (row: Row): Published | undefined => {
+    const region = regions.find(({ id }) => id === row.regionId)
+    if (region === undefined) return undefined
+    const route: Route = {
+      tenant_id: row.id,
+      name: row.name,
+      generation: row.generation,
+      // A check constraint holds it to the phases.
+      phase: row.routePhase as RoutePhase,
+      runtimes: region.runtime_urls,
+      ...(row.desired === 'suspended' ? { reason: 'the tenant is suspended by its operator' } : {}),
+    }
+    return { tenantId: row.id, route, manifest: row.homeVersion === null ? undefined : manifest(row, region) }
+  }
+
+  const manifest = (row: Row, region: RegionConfig): TenantManifest => {
+    const live = row.secrets.filter((secret) => secret.expiresAt === null || secret.expiresAt > now())
+    const opened = (kind: string) => live.filter((secret) => secret.kind === kind).map((secret) => seal.open(secret.sealed, `${row.id}:${kind}`))
+    const newest = (kind: string) => opened(kind)[0] ?? ''
+    const login = (role: 'runtime' | 'ddl') => loginUrl(region.postgres_url, row.sharedDatabase?.name ?? '', row.id, role, newest(`${role}_password`))
+    const keys = (kind: 'publishable' | 'secret') => opened(`${kind}_key`).map((text) => ({ kind, sha256: keyHash(text) }))
+    return {
+      tenant_id: row.id,
+      name: row.name,
+      generation: row.generation,
+      home: { url: login('runtime'), ddl_url: login('ddl'), schema: row.id },
+      keys: [...keys('publishable'), ...keys('secret')],
+      jwt_secrets: opened('jwt_secret'),
+      signing_secret: newest('signing_secret'),
+      limits: {
+        file_bytes: toNumber(row.plan.fileBytes),
+        document_bytes: toNumber(row.plan.documentBytes),
+        max_upload_bytes: maxUploadBytes,
+        requests_per_month: toNumber(row.plan.requestsPerMonth),
+        connections: row.plan.realtimeConnections,
+      },
+    }
+  }
+
+  return {
+    async *all() {
+      let after = ''
+      for (;;) {
+        const rows = await database.tenant.findMany({ where: { id: { gt: after } }, orderBy: { id: 'asc' }, take: batch, include: withAll })
+        for (const row of rows) {
+          const entry = published(row)
+          if (entry !== undefined) yield entry
+          after = row.id
+        }
+        if (rows.length < batch) return
+      }
+    },
+    async some(tenantIds) {
+      const rows = await database.tenant.findMany({ where: { id: { in: [...tenantIds] } }, include: withAll })
+      return rows.flatMap((row) => published(row) ?? [])
+    },
+  }
+}
+
+function toNumber(value: bigint | null): number | null {
+  return value === null ? null : Number(value)
+}

@@ -1,0 +1,69 @@
+// What a region's runtimes and gateways say of a tenant: the observing half of the reconciler.
+import { Route, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
+import type { Static, TSchema } from 'typebox'
+import { Value } from 'typebox/value'
+import type { RegionConfig } from '../config.ts'
+
+const callMilliseconds = 2_000
+
+export interface RegionProbe {
+  /** Undefined when the runtime does not know the tenant. @throws Error when it can't be asked */
+  tenantHealth(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantHealth | undefined>
+  tenantUsage(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantStorageUsage | undefined>
+  /** Undefined when the gateway has no route. */
+  route(gatewayUrl: string, tenantId: string, signal: AbortSignal): Promise<Route | undefined>
+  /** Destroys the tenant's files and forgets the tenant. */
+  removeData(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<void>
+}
+
+export function createRegionProbe(internalToken: string, fetch: typeof globalThis.fetch): RegionProbe {
+  const call = async (method: string, base: string, path: string, signal: AbortSignal, milliseconds: number) =>
+    fetch(new URL(path, base), {
+      method,
+      headers: { [internalTokenHeader]: internalToken },
+      signal: AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]),
+    })
+
+  const read = async <S extends TSchema>(schema: S, base: string, path: string, signal: AbortSignal): Promise<Static<S> | undefined> => {
+    const response = await call('GET', base, path, signal, callMilliseconds)
+    if (response.status === 404) {
+      await response.body?.cancel()
+      return undefined
+    }
+    const body: unknown = await response.json()
+    if (!Value.Check(schema, body)) throw new Error(`${path} was answered ${response.status} in an unknown form`)
+    return body
+  }
+
+  return {
+    tenantHealth: (base, tenantId, signal) => read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal),
+    tenantUsage: (base, tenantId, signal) => read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal),
+    route: (base, tenantId, signal) => read(Route, base, internalPaths.route(tenantId), signal),
+    async removeData(base, tenantId, signal) {
+      const response = await call('DELETE', base, internalPaths.tenantData(tenantId), signal, 60_000)
+      await response.body?.cancel()
+      if (!response.ok) throw new Error(`the runtime answered ${response.status} to the removal of data`)
+    },
+  }
+}
+
+/** Asks every runtime of a region until all agree, or the signal aborts. */
+export async function untilEvery(
+  urls: readonly string[],
+  agrees: (url: string, signal: AbortSignal) => Promise<boolean>,
+  signal: AbortSignal,
+): Promise<void> {
+  await Promise.all(
+    urls.map(async (url) => {
+      let delay = 2
+      for (;;) {
+        if (await agrees(url, signal)) return
+        signal.throwIfAborted()
+        await new Promise((resolve) => setTimeout(resolve, delay))
+        delay = Math.min(delay * 1.6, 50)
+      }
+    }),
+  )
+}
+
+export type Urls = Pick<RegionConfig, 'runtime_urls' | 'gateway_internal_urls'>
