@@ -54,14 +54,14 @@ export async function buildApp(deps: AppDeps) {
   })
   await app.register(async (docs) => {
     docs.addHook('onRoute', (route) => {
-      route.config = { ...route.config, access: 'public' }
+      route.config = { ...route.config, scopes: 'public' }
     })
     await docs.register(swaggerUi, { routePrefix: '/docs' })
   })
   await app.register(deps.internal)
 
-  app.get('/openapi.json', { schema: { hide: true }, config: { access: 'public' } }, () => app.swagger())
-  app.get('/metrics', { schema: { hide: true }, config: { access: ['admin', 'read'] } }, async (_request, reply) =>
+  app.get('/openapi.json', { schema: { hide: true }, config: { scopes: 'public' } }, () => app.swagger())
+  app.get('/metrics', { schema: { hide: true }, config: { scopes: ['admin', 'read'] } }, async (_request, reply) =>
     reply.type(deps.metrics.contentType).send(await deps.metrics.text()),
   )
   addHealthRoutes(app, deps)

@@ -79,15 +79,18 @@ export class RuntimeError extends Error {
   readonly tag: string
   /** Seconds, sent as `Retry-After`. */
   readonly retryAfter: number | undefined
+  /** Further public members of the body, in the dialect of a client. */
+  readonly extra: Record<string, unknown>
 
   /** `message` is shown to the caller: say what was wrong and where, never what is inside. `cause` goes to the log. */
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfter?: number; tag?: string } = {}) {
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfter?: number; tag?: string; extra?: Record<string, unknown> } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     const kind: ErrorKind = errorKinds[code]
     this.name = 'RuntimeError'
     this.code = code
     this.status = kind.status
     this.tag = options.tag ?? kind.tag
+    this.extra = options.extra ?? {}
     this.retryAfter = options.retryAfter ?? (kind.status === 503 ? 1 : undefined)
   }
 }

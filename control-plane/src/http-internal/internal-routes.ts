@@ -28,9 +28,9 @@ export function internalRoutes({ hub, ledger }: InternalRoutesDeps): FastifyPlug
       if (raw.destroyed) leave()
       raw.on('close', leave)
     }
-    app.get(internalPaths.watchRoutes, { config: { access }, schema: { hide: true } }, watch('route'))
-    app.get(internalPaths.watchManifests, { config: { access }, schema: { hide: true } }, watch('manifest'))
-    app.post(internalPaths.usage, { config: { access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 }, async (request) => {
+    app.get(internalPaths.watchRoutes, { config: { scopes: access }, schema: { hide: true } }, watch('route'))
+    app.get(internalPaths.watchManifests, { config: { scopes: access }, schema: { hide: true } }, watch('manifest'))
+    app.post(internalPaths.usage, { config: { scopes: access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 }, async (request) => {
       await ledger.record(request.body as UsagePush)
       return { accepted: true }
     })

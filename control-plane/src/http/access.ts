@@ -9,7 +9,7 @@ import { internalTokenHeader } from '@tenantry/contract'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** `public`: no key. `internal`: the installation's own token. Else the scopes of keys that may call it. */
-    access?: 'public' | 'internal' | readonly Scope[]
+    scopes?: 'public' | 'internal' | readonly Scope[]
   }
   interface FastifyRequest {
     /** The caller's platform key; only on routes that want one. */
@@ -26,10 +26,10 @@ export interface AccessOptions {
 export function addAccess(app: FastifyInstance, options: AccessOptions): void {
   app.decorateRequest('platformKey', undefined)
   app.addHook('onRoute', (route) => {
-    if (route.config?.access === undefined) throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
+    if (route.config?.scopes === undefined) throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
   })
   app.addHook('onRequest', async (request) => {
-    const access = request.routeOptions.config.access
+    const access = request.routeOptions.config.scopes
     // No route: the not-found handler answers.
     if (access === undefined || access === 'public') return
     if (access === 'internal') {

@@ -10,8 +10,10 @@ import type { Tenant } from '../tenancy/tenant.ts'
  * - `authenticated`  a signed-in user or the service role, else 401
  * - `service`        the service role alone, else 401 or 403
  * - `signed`         the URL's own signature; the handler checks it
+ * - `internal`       another part of the installation, for no tenant
+ * - `live`           anybody, even without the internal token
  */
-export type Access = 'anyone' | 'authenticated' | 'service' | 'signed'
+export type Access = 'anyone' | 'authenticated' | 'service' | 'signed' | 'internal' | 'live'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -34,10 +34,7 @@ export async function initialiseDataDirectory(options: {
 }): Promise<'made' | 'found'> {
   const { binaries, directory, superuserPassword, identity } = options
   const marker = join(directory, 'tenantry.complete')
-  if (await exists(marker)) {
-    await removeStaleLock(directory)
-    return 'found'
-  }
+  if (await exists(marker)) return 'found'
   await rm(directory, { recursive: true, force: true })
   await mkdir(directory, { recursive: true, mode: 0o700 })
   await giveTo(directory, identity)
@@ -81,10 +78,16 @@ export function postgresArguments(directory: string, port: number, settings: Rec
   return ['-D', directory, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
 }
 
-/** After a power cut `postmaster.pid` may be there and empty; Postgres then refuses to start. */
-async function removeStaleLock(directory: string): Promise<void> {
+/**
+ * Removes a `postmaster.pid` that no Postgres stands behind: an empty one (left by a power cut), or one whose number
+ * was given to another program since. Postgres would refuse to start over either.
+ */
+export async function removeStaleLock(directory: string): Promise<void> {
   const file = join(directory, 'postmaster.pid')
-  if (await exists(file) && (await readFile(file, 'utf8')).trim() === '') await rm(file, { force: true })
+  if (!(await exists(file))) return
+  const pid = Number((await readFile(file, 'utf8')).split('\n')[0])
+  const program = Number.isInteger(pid) && pid > 0 ? await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '') : ''
+  if (program.trim() !== 'postgres') await rm(file, { force: true })
 }
 
 async function exists(path: string): Promise<boolean> {

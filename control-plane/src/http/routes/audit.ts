@@ -9,7 +9,7 @@ export function addAuditRoutes(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/audit',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: {
         summary: 'The audit log, newest first',
         tags: ['audit'],
@@ -38,7 +38,7 @@ export function addAuditRoutes(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/audit/verify',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: {
         summary: 'Recompute the chain of hashes',
         tags: ['audit'],

@@ -26,7 +26,7 @@ export function addChangeTenant(app: Api, deps: ApiDeps): void {
   app.patch(
     '/v1/tenants/:id',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: {
         summary: 'Change a tenant: name, plan, suspended',
         description: 'With `If-Match` only when the tenant is still as that ETag says.',
@@ -58,7 +58,7 @@ export function addChangeTenant(app: Api, deps: ApiDeps): void {
   app.delete(
     '/v1/tenants/:id',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: {
         summary: 'Delete a tenant',
         description: 'It stops serving at once; its data is destroyed after the grace time, or at once with `?purge=true`.',
@@ -83,7 +83,7 @@ export function addChangeTenant(app: Api, deps: ApiDeps): void {
   app.post(
     '/v1/tenants/:id/keys/rotate',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: {
         summary: "New API keys and a new token secret for a tenant",
         description: 'The old ones are honoured for `overlap_seconds` more (default 3600). Shown here only.',

@@ -33,7 +33,7 @@ export function addCreateTenant(app: Api, deps: ApiDeps): void {
   app.post(
     '/v1/tenants',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: {
         summary: 'Create a tenant',
         description: 'Answers at once with status `pending`; with `Prefer: wait=N` when it is ready, or after N seconds. Keys and database password are shown here only.',

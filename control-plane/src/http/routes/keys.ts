@@ -27,7 +27,7 @@ export function addKeyRoutes(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/keys',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: { summary: 'List platform keys', tags: ['keys'], querystring: NoQuery, response: { 200: Type.Object({ keys: Type.Array(KeyBody) }) } },
     },
     async () => ({ keys: (await deps.keys.list()).map(present) }),
@@ -36,7 +36,7 @@ export function addKeyRoutes(app: Api, deps: ApiDeps): void {
   app.post(
     '/v1/keys',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: {
         summary: 'Create a platform key',
         tags: ['keys'],
@@ -62,7 +62,7 @@ export function addKeyRoutes(app: Api, deps: ApiDeps): void {
   app.delete(
     '/v1/keys/:id',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: { summary: 'Revoke a platform key at once', tags: ['keys'], params: Id, querystring: NoQuery, response: { 200: KeyBody } },
     },
     async (request) => present(await deps.keys.revoke(keyId(request.params.id), { ...writeContext(request), idempotency: undefined })),
@@ -71,7 +71,7 @@ export function addKeyRoutes(app: Api, deps: ApiDeps): void {
   app.post(
     '/v1/keys/:id/rotate',
     {
-      config: { access: ['admin'] },
+      config: { scopes: ['admin'] },
       schema: {
         summary: 'Replace a platform key',
         description: 'The old key lives for `overlap_seconds` more (default 86400).',

@@ -22,7 +22,7 @@ export function addOperationRoutes(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/operations',
     {
-      config: { access: ['admin', 'read'] },
+      config: { scopes: ['admin', 'read'] },
       schema: {
         summary: 'List operations, oldest first',
         tags: ['operations'],
@@ -45,7 +45,7 @@ export function addOperationRoutes(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/operations/:id',
     {
-      config: { access: ['admin', 'read'] },
+      config: { scopes: ['admin', 'read'] },
       schema: { summary: 'One operation', tags: ['operations'], querystring: NoQuery, params: Type.Object({ id: Type.String() }), response: { 200: OperationBody } },
     },
     async (request) => {

@@ -11,7 +11,7 @@ export function addPlanRoutes(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/plans',
     {
-      config: { access: ['admin', 'read', 'billing'] },
+      config: { scopes: ['admin', 'read', 'billing'] },
       schema: {
         summary: 'Plans and their quotas',
         tags: ['plans'],
@@ -48,7 +48,7 @@ export function addPlanRoutes(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/regions',
     {
-      config: { access: ['admin', 'read', 'billing'] },
+      config: { scopes: ['admin', 'read', 'billing'] },
       schema: {
         summary: 'Regions and what they can do',
         tags: ['plans'],

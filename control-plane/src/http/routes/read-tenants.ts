@@ -27,7 +27,7 @@ export function addReadTenants(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/tenants',
     {
-      config: { access: ['admin', 'read', 'billing'] },
+      config: { scopes: ['admin', 'read', 'billing'] },
       schema: {
         summary: 'List tenants, oldest first',
         tags: ['tenants'],
@@ -51,7 +51,7 @@ export function addReadTenants(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/tenants/:id',
     {
-      config: { access: ['admin', 'read', 'billing'] },
+      config: { scopes: ['admin', 'read', 'billing'] },
       schema: { summary: 'One tenant', tags: ['tenants'], querystring: NoQuery, params: Type.Object({ id: Type.String() }), response: { 200: TenantBody } },
     },
     async (request, reply) => {
@@ -63,7 +63,7 @@ export function addReadTenants(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/tenants/:id/health',
     {
-      config: { access: ['admin', 'read'] },
+      config: { scopes: ['admin', 'read'] },
       schema: {
         summary: "A tenant's health, as its runtime sees it now",
         tags: ['tenants'],

@@ -31,7 +31,7 @@ export function addTenantUsage(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/tenants/:id/usage',
     {
-      config: { access },
+      config: { scopes: access },
       schema: { summary: 'Usage of the current month', tags: ['usage'], params: Type.Object({ id: Type.String() }), querystring: NoQuery, response: { 200: UsageBody } },
     },
     async (request) => deps.usage.read(await foundTenant(deps, request.params.id), startOfMonth(deps.now())),
@@ -40,7 +40,7 @@ export function addTenantUsage(app: Api, deps: ApiDeps): void {
   app.get(
     '/v1/tenants/:id/usage/:month',
     {
-      config: { access },
+      config: { scopes: access },
       schema: {
         summary: 'Usage of a month, YYYY-MM',
         description: 'A month before the tenant existed has usage zero.',

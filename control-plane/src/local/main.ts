@@ -1,0 +1,161 @@
+// `npm start`: the whole platform on one machine, as child processes of this one.
+import { writeSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import pino from 'pino'
+import pretty from 'pino-pretty'
+import { lockDataDirectory, DataDirectoryInUse } from '../engines/process/data-lock.ts'
+import { initialiseDataDirectory, postgresBinaries } from '../engines/process/postgres-files.ts'
+import { Supervisor } from '../engines/process/supervisor.ts'
+import { serviceIdentity } from '../engines/process/unprivileged.ts'
+import { prepareDataDirectory, readText, writeWhole } from './data-directory.ts'
+import { parseOptions, usage, UsageError, type LocalOptions } from './options.ts'
+import { choosePorts, PortTaken } from './ports.ts'
+import { controlPlaneService, gatewayService, postgresService, postgresUrl, runtimeService, type ServiceOptions } from './services.ts'
+
+/** Settings that tests and operators may give to the control plane. */
+const passedOn = ['TENANTRY_FAILPOINTS', 'TENANTRY_DELETE_GRACE_SECONDS']
+
+const options = readOptions()
+const log = openLog(options)
+
+const stopping = new AbortController()
+const hurry = new AbortController()
+let supervisor: Supervisor | undefined
+let release: (() => Promise<void>) | undefined
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    if (stopping.signal.aborted) {
+      log.warn('a second signal: what still runs is killed')
+      hurry.abort()
+      return
+    }
+    log.info({ signal }, 'stopping')
+    stopping.abort()
+    void stop(0)
+  })
+}
+// Whoever reads our output may go before we do.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+
+try {
+  await start(options)
+} catch (error) {
+  if (!stopping.signal.aborted) {
+    if (error instanceof PortTaken || error instanceof DataDirectoryInUse) log.fatal(error.message)
+    else log.fatal({ err: error }, error instanceof Error ? error.message : 'the start failed')
+    await stop(1)
+  }
+}
+
+async function start({ data: root, port, domain, json, logLevel }: LocalOptions): Promise<void> {
+  const begin = performance.now()
+  const identity = await serviceIdentity()
+  const data = await prepareDataDirectory(root, identity)
+  release = await lockDataDirectory(root)
+  const running = new Supervisor({ runDirectory: data.run, identity, log })
+  supervisor = running
+  await running.endOrphans()
+
+  const ports = await choosePorts(join(root, 'ports.json'), port)
+  const binaries = await postgresBinaries()
+  const postgresPassword = await readText(data.secrets.postgresPassword)
+  const passed = Object.fromEntries(passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))
+  const services: ServiceOptions = { data, ports, domain, logLevel, postgresPassword, passed }
+  const urls = { control: `http://127.0.0.1:${ports.control}`, gateway: `http://127.0.0.1:${ports.gateway}` }
+  const region = {
+    id: 'local',
+    engine: 'process',
+    domain,
+    gateway_url: urls.gateway,
+    postgres_url: postgresUrl(services, 'postgres'),
+    runtime_urls: [`http://127.0.0.1:${ports.runtime}`],
+    gateway_internal_urls: [`http://127.0.0.1:${ports.gatewayInternal}`],
+  }
+  await writeWhole(join(root, 'regions.json'), JSON.stringify([region]), 0o600, identity)
+
+  const made = await initialiseDataDirectory({ binaries, directory: data.postgres, superuserPassword: postgresPassword, identity })
+  if (made === 'made') log.info('the database was made')
+  // Runtime and gateway need no control plane to start: they wait for it, or go on with what they knew.
+  const others = Promise.all([running.start(runtimeService(services)), running.start(gatewayService(services))])
+  // A failure is reported below, after Postgres' own.
+  others.catch(() => undefined)
+  await running.start(postgresService(services, binaries))
+  await ensureDatabase(postgresUrl(services, 'postgres'), 'tenantry_control')
+  const firstRun = (await readText(data.secrets.platformKey)) === ''
+  await running.start(controlPlaneService(services))
+  await others
+
+  const platformKey = await readText(data.secrets.platformKey)
+  await writeWhole(join(root, 'installation.json'), JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway }), 0o644, undefined)
+  const seconds = ((performance.now() - begin) / 1000).toFixed(1)
+  log.info(`ready in ${seconds} s`)
+  if (json) writeSync(1, `${JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway, platform_key: platformKey, data: root })}\n`)
+  else writeSync(1, welcome({ urls, platformKey, keyFile: data.secrets.platformKey, firstRun }))
+}
+
+function welcome({ urls, platformKey, keyFile, firstRun }: { urls: { control: string; gateway: string }; platformKey: string; keyFile: string; firstRun: boolean }): string {
+  const key = firstRun ? platformKey : `$(cat ${keyFile})`
+  return `
+  control plane   ${urls.control}        (API page: ${urls.control}/docs)
+  gateway         ${urls.gateway}        (tenants: ${urls.gateway}/t/NAME)
+  platform key    ${firstRun ? `${platformKey}   (shown once; kept in ${keyFile})` : `in ${keyFile}`}
+
+  A first tenant:
+
+    curl -s ${urls.control}/v1/tenants -H "Authorization: Bearer ${key}" -H 'Content-Type: application/json' -H 'Prefer: wait=10' -d '{"name":"acme","plan":"Free","region":"local"}'
+
+  Stop with Ctrl-C.
+
+`
+}
+
+async function ensureDatabase(url: string, name: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ datconnlimit: number }>('select datconnlimit from pg_database where datname = $1', [name])
+    // -2: its creation or removal was interrupted.
+    if (rows[0]?.datconnlimit === -2) await client.query(`drop database ${name}`)
+    if (rows[0] === undefined || rows[0].datconnlimit === -2) {
+      await client.query(`create database ${name}`)
+      await client.query(`revoke connect on database ${name} from public`)
+    }
+  } finally {
+    await client.end()
+  }
+}
+
+async function stop(code: number): Promise<void> {
+  try {
+    await supervisor?.stop(hurry.signal)
+    await release?.()
+    log.info('stopped')
+  } catch (error) {
+    log.error({ err: error }, 'the stop failed')
+    code = 1
+  }
+  process.exit(code)
+}
+
+function readOptions(): LocalOptions {
+  try {
+    const parsed = parseOptions(process.argv.slice(2), process.cwd())
+    if (parsed !== undefined) return parsed
+    writeSync(1, usage)
+    process.exit(0)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    writeSync(2, `${error.message}\n\n${usage}`)
+    process.exit(2)
+  }
+}
+
+/** Logs go to standard output, or to standard error when that belongs to the one JSON line. */
+function openLog({ json, logLevel }: LocalOptions) {
+  const descriptor = json ? 2 : 1
+  const settings = { level: logLevel, base: null }
+  const terminal = json ? process.stderr.isTTY : process.stdout.isTTY
+  if (!terminal) return pino(settings, pino.destination({ dest: descriptor, sync: true }))
+  return pino(settings, pretty({ destination: descriptor, sync: true, colorize: true, ignore: 'service', messageFormat: '{service} {msg}' }))
+}

@@ -1,0 +1,127 @@
+// The services of the embedded installation: what to run, with what environment, and how to see that it answers.
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { internalPaths } from '@tenantry/contract'
+import pg from 'pg'
+import { postgresArguments, removeStaleLock, type PostgresBinaries } from '../engines/process/postgres-files.ts'
+import type { ProcessService } from '../engines/process/supervisor.ts'
+import type { DataDirectory } from './data-directory.ts'
+
+export interface Ports {
+  control: number
+  gateway: number
+  gatewayInternal: number
+  runtime: number
+  postgres: number
+}
+
+/** Connections that Postgres allows in all; the runtime's cap leaves room for the control plane. */
+const maxConnections = 200
+const runtimeConnections = 100
+
+const project = fileURLToPath(new URL('../../../', import.meta.url))
+
+export interface ServiceOptions {
+  data: DataDirectory
+  ports: Ports
+  domain: string
+  logLevel: string
+  postgresPassword: string
+  /** Settings of the environment that are passed on to the control plane. */
+  passed: Record<string, string>
+}
+
+export function postgresUrl({ ports, postgresPassword }: Pick<ServiceOptions, 'ports' | 'postgresPassword'>, database: string): string {
+  return `postgresql://postgres:${postgresPassword}@127.0.0.1:${ports.postgres}/${database}`
+}
+
+export function postgresService(options: ServiceOptions, binaries: PostgresBinaries): ProcessService {
+  const { data, ports } = options
+  return {
+    name: 'postgres',
+    command: binaries.postgres,
+    args: postgresArguments(data.postgres, ports.postgres, { max_connections: String(maxConnections) }),
+    cwd: data.root,
+    environment: { PATH: '/usr/bin:/bin', LANG: 'C.UTF-8', TZ: 'UTC' },
+    needs: [binaries.root, data.root],
+    ready: () => answers(postgresUrl(options, 'postgres')),
+    // Fast shutdown: sessions are ended, everything committed is kept.
+    stopSignal: 'SIGINT',
+    stopMilliseconds: 15_000,
+    prepare: () => removeStaleLock(data.postgres),
+  }
+}
+
+export function controlPlaneService(options: ServiceOptions): ProcessService {
+  const { data, ports } = options
+  return nodeService(options, 'control-plane', 'control-plane/src/main.ts', ports.control, {
+    TENANTRY_PORT: String(ports.control),
+    TENANTRY_CONTROL_DATABASE_URL: postgresUrl(options, 'tenantry_control'),
+    TENANTRY_MASTER_KEY_FILE: data.secrets.masterKey,
+    TENANTRY_REGIONS_FILE: join(data.root, 'regions.json'),
+    TENANTRY_PLATFORM_KEY_FILE: data.secrets.platformKey,
+    ...options.passed,
+  })
+}
+
+export function runtimeService(options: ServiceOptions): ProcessService {
+  const { data, ports } = options
+  return nodeService(options, 'runtime', 'tenant-runtime/src/main.ts', ports.runtime, {
+    TENANTRY_PORT: String(ports.runtime),
+    TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
+    TENANTRY_DATA: data.runtime,
+    TENANTRY_MAX_CONNECTIONS: String(runtimeConnections),
+  })
+}
+
+export function gatewayService(options: ServiceOptions): ProcessService {
+  const { data, ports } = options
+  return nodeService(options, 'gateway', 'gateway/src/main.ts', ports.gatewayInternal, {
+    TENANTRY_PORT: String(ports.gateway),
+    TENANTRY_INTERNAL_PORT: String(ports.gatewayInternal),
+    TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
+    TENANTRY_DATA: data.gateway,
+    TENANTRY_DOMAIN: options.domain,
+  })
+}
+
+/** `livePort` is where the service answers that it lives. */
+function nodeService(options: ServiceOptions, name: string, main: string, livePort: number, environment: Record<string, string>): ProcessService {
+  return {
+    name,
+    command: process.execPath,
+    args: ['--enable-source-maps', join(project, main)],
+    cwd: options.data.root,
+    environment: {
+      PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
+      TZ: 'UTC',
+      NODE_ENV: 'production',
+      TENANTRY_HOST: '127.0.0.1',
+      TENANTRY_LOG_LEVEL: options.logLevel,
+      TENANTRY_INTERNAL_TOKEN_FILE: options.data.secrets.internalToken,
+      ...environment,
+    },
+    needs: [project, options.data.root],
+    ready: async (signal) => {
+      const response = await fetch(`http://127.0.0.1:${livePort}${internalPaths.live}`, { signal: AbortSignal.any([signal, AbortSignal.timeout(1_000)]) })
+      await response.body?.cancel()
+      return response.status === 200
+    },
+    stopSignal: 'SIGTERM',
+    stopMilliseconds: 12_000,
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 1_000 })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await client.query('select 1')
+    return true
+  } catch {
+    return false
+  } finally {
+    client.end().catch(() => undefined)
+  }
+}

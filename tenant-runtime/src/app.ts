@@ -1,0 +1,78 @@
+// The runtime as a Fastify application: the core's hooks around the areas' routes. No sockets, no environment.
+import { isTenantId, requestIdHeader } from '@tenantry/contract'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, { type FastifyBaseLogger } from 'fastify'
+import { addCors } from './http/cors.ts'
+import { addErrorHandler } from './http/error-handler.ts'
+import { addTenantHealth } from './http/tenant-health.ts'
+import { addTenantScope } from './http/tenant-scope.ts'
+import './http/request-scope.ts'
+import type { Area } from './tenancy/area.ts'
+import type { Authenticator } from './tenancy/authenticate.ts'
+import type { Tenant } from './tenancy/tenant.ts'
+
+export interface AppDeps {
+  internalToken: string
+  authenticator: Authenticator
+  areas: readonly Area[]
+  tenantOf: (tenantId: string) => Tenant | undefined
+  now: () => Date
+  logger: FastifyBaseLogger
+}
+
+/** Longest URL; filters of the REST interface can be long. */
+const maxUrlBytes = 64 * 1024
+
+export async function buildApp({ internalToken, authenticator, areas, tenantOf, now, logger }: AppDeps) {
+  const app = Fastify({
+    loggerInstance: logger,
+    disableRequestLogging: true,
+    bodyLimit: 1024 * 1024,
+    routerOptions: { maxParamLength: 8_192 },
+    requestIdHeader,
+    http: { maxHeaderSize: maxUrlBytes + 32 * 1024 },
+    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false } },
+    // Node's own limit would cut long uploads; areas watch their senders themselves.
+    requestTimeout: 0,
+    keepAliveTimeout: 75_000,
+  }).withTypeProvider<TypeBoxTypeProvider>()
+
+  // Clients send "content-type: application/json" with an empty body on DELETE; where a body is needed, its schema says so.
+  app.removeContentTypeParser('application/json')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    if (body === '') {
+      done(null, undefined)
+      return
+    }
+    try {
+      done(null, parseJson(String(body)))
+    } catch (error) {
+      done(error instanceof Error ? error : new SyntaxError('unreadable JSON'))
+    }
+  })
+
+  addErrorHandler(app)
+  addTenantScope(app, { internalToken, authenticator, tenantOf: (id) => (isTenantId(id) ? tenantOf(id) : undefined) })
+  addCors(app)
+  addTenantHealth(app, { areas, tenantOf, now })
+  for (const area of areas) await app.register(area.routes)
+  return app
+}
+
+const deepest = 64
+
+/** JSON without what only an attack would hold: a `__proto__` key, or nesting beyond reason. */
+export function parseJson(text: string): unknown {
+  const value: unknown = JSON.parse(text, (key, inner: unknown) => {
+    if (key === '__proto__') throw new SyntaxError('the key "__proto__" is refused')
+    return inner
+  })
+  if (depthExceeds(value, deepest)) throw new SyntaxError(`JSON nested deeper than ${deepest} is refused`)
+  return value
+}
+
+function depthExceeds(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  return Object.values(value).some((inner) => depthExceeds(inner, levels - 1))
+}

@@ -1,0 +1,69 @@
+// The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
+import type { FastifyError, FastifyInstance } from 'fastify'
+import type { ErrorBody } from '@tenantry/contract'
+import { databaseError } from '../database/database-error.ts'
+import { RuntimeError } from '../errors.ts'
+
+export function addErrorHandler(app: FastifyInstance): void {
+  app.setErrorHandler((error: FastifyError | Error, request, reply) => {
+    const shown = toRuntimeError(error)
+    if (shown.status >= 500) request.log.error({ err: error, url: request.url }, 'request failed')
+    if (shown.retryAfter !== undefined) reply.header('retry-after', String(shown.retryAfter))
+    if (shown.status === 401) reply.header('www-authenticate', 'Bearer')
+    return reply.status(shown.status).type('application/json; charset=utf-8').send(errorBody(shown))
+  })
+  app.setNotFoundHandler((request, reply) => {
+    const error = new RuntimeError('NOT_FOUND', `there is no ${request.method} ${request.url.split('?')[0] ?? ''}`)
+    return reply.status(404).send(errorBody(error))
+  })
+}
+
+export function errorBody(error: RuntimeError): ErrorBody & Record<string, unknown> {
+  return { statusCode: String(error.status), error: error.tag, message: error.message, code: error.code, ...error.extra }
+}
+
+export function toRuntimeError(thrown: unknown): RuntimeError {
+  const error = databaseError(thrown)
+  if (error instanceof RuntimeError) return error
+  if (!(error instanceof Error)) return internal(error)
+  if ('validation' in error && Array.isArray(error.validation)) return fromValidation(error as FastifyError)
+  const code = 'code' in error ? error.code : undefined
+  const status = 'statusCode' in error ? error.statusCode : undefined
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new RuntimeError('BODY_TOO_LARGE', 'the body is too large', { cause: error })
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new RuntimeError('BAD_REQUEST', 'the body has a content type that is not taken here', { cause: error })
+  if (code === 'FST_ERR_CTP_EMPTY_JSON_BODY') return new RuntimeError('INVALID_JSON', 'the body is empty, but its content type says JSON', { cause: error })
+  if (error instanceof SyntaxError || (code === 'FST_ERR_CTP_INVALID_JSON_BODY')) return new RuntimeError('INVALID_JSON', 'the body is no well-formed JSON', { cause: error })
+  if (typeof status === 'number' && status >= 400 && status < 500) return new RuntimeError('BAD_REQUEST', 'the request is malformed', { cause: error })
+  return internal(error)
+}
+
+function internal(cause: unknown): RuntimeError {
+  return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause })
+}
+
+interface ValidationProblem {
+  keyword: string
+  instancePath: string
+  message?: string
+  params: Record<string, unknown>
+}
+
+function fromValidation(error: FastifyError): RuntimeError {
+  const [problem] = (error.validation ?? []) as ValidationProblem[]
+  const inQuery = error.validationContext === 'querystring'
+  const place = (problem?.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.')
+  const named = (text: unknown) => (place === '' ? String(text) : `${place}.${String(text)}`)
+  if (problem?.keyword === 'additionalProperties') {
+    const name = named(problem.params['additionalProperty'])
+    return inQuery
+      ? new RuntimeError('UNKNOWN_PARAMETER', `unknown query parameter "${name}"`, { cause: error })
+      : new RuntimeError('UNKNOWN_FIELD', `unknown field "${name}"`, { cause: error })
+  }
+  if (problem?.keyword === 'required') {
+    return new RuntimeError('MISSING_FIELD', `field "${named(problem.params['missingProperty'])}" is required`, { cause: error })
+  }
+  const allowed = problem?.params['allowedValues']
+  const wanted = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : (problem?.message ?? 'is invalid')
+  if (place === '') return new RuntimeError('BAD_REQUEST', `the ${inQuery ? 'query' : 'body'} ${wanted}`, { cause: error })
+  return new RuntimeError('BAD_REQUEST', `${inQuery ? 'query parameter' : 'field'} "${place}" ${wanted}`, { cause: error })
+}

@@ -1,0 +1,59 @@
+// A tenant's health from where its requests are served: the database answers as its own login, and each area is well.
+import { internalPaths, type ComponentHealth, type TenantHealth, type TenantStorageUsage } from '@tenantry/contract'
+import type { FastifyInstance } from 'fastify'
+import { RuntimeError } from '../errors.ts'
+import type { Area } from '../tenancy/area.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
+
+export interface TenantHealthOptions {
+  areas: readonly Area[]
+  tenantOf: (tenantId: string) => Tenant | undefined
+  now: () => Date
+}
+
+export function addTenantHealth(app: FastifyInstance, { areas, tenantOf, now }: TenantHealthOptions): void {
+  const found = (tenantId: string): Tenant => {
+    const tenant = tenantOf(tenantId)
+    if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
+    return tenant
+  }
+
+  const healthOf = async (tenant: Tenant): Promise<TenantHealth> => {
+    const signal = AbortSignal.timeout(5_000)
+    const [database, ...others] = await Promise.all([databaseHealth(tenant, now), ...areas.map((area) => area.health(tenant, signal))])
+    const of = (name: Area['name']): ComponentHealth =>
+      others[areas.findIndex((area) => area.name === name)] ?? { status: 'unknown', observed_at: now().toISOString() }
+    const components = { database, storage: of('storage'), functions: of('functions') }
+    const status = Object.values(components).every((component) => component.status === 'healthy') ? 'healthy' : 'unhealthy'
+    return { tenant_id: tenant.id, generation: tenant.generation, status, components }
+  }
+
+  app.get('/health', { config: { access: 'anyone' } }, async (request, reply) => {
+    const health = await healthOf(request.tenant)
+    return reply.status(health.status === 'healthy' ? 200 : 503).send({ status: health.status, components: health.components })
+  })
+  app.get<{ Params: { id: string } }>(internalPaths.tenantHealth(':id'), { config: { access: 'internal' } }, async (request) =>
+    healthOf(found(request.params.id)),
+  )
+  app.get<{ Params: { id: string } }>(internalPaths.tenantUsage(':id'), { config: { access: 'internal' } }, async (request) => {
+    const tenant = found(request.params.id)
+    const parts = await Promise.all(areas.map((area) => area.usage(tenant)))
+    const none: TenantStorageUsage = { tenant_id: tenant.id, file_bytes: 0, file_count: 0, document_bytes: 0, function_invocations: 0 }
+    return parts.reduce<TenantStorageUsage>((sum, part) => ({ ...sum, ...part }), none)
+  })
+  app.delete<{ Params: { id: string } }>(internalPaths.tenantData(':id'), { config: { access: 'internal' } }, async (request) => {
+    if (tenantOf(request.params.id) !== undefined) throw new RuntimeError('CONFLICT', 'the tenant is still served here')
+    await Promise.all(areas.map((area) => area.removeData(request.params.id, AbortSignal.timeout(50_000))))
+    return { removed: true }
+  })
+  app.get(internalPaths.live, { config: { access: 'live' } }, () => ({ status: 'live' }))
+}
+
+async function databaseHealth(tenant: Tenant, now: () => Date): Promise<ComponentHealth> {
+  try {
+    await tenant.database.query({ role: 'service', reason: 'health' }, 'select 1 from schemas limit 1')
+    return { status: 'healthy', observed_at: now().toISOString() }
+  } catch {
+    return { status: 'unhealthy', observed_at: now().toISOString(), message: 'the database does not answer' }
+  }
+}

@@ -1,0 +1,143 @@
+// From a request's credentials to the caller's context (specification, section 5). No SQL before a token is good.
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { errors as joseErrors, jwtVerify } from 'jose'
+import { RuntimeError } from '../errors.ts'
+import { anonymous, type RlsContext } from './rls-context.ts'
+import type { Tenant } from './tenant.ts'
+
+export interface Credentials {
+  authorization: string | undefined
+  apikey: string | undefined
+}
+
+/** Verified tokens are remembered so long at most, so that a rotation takes effect within a second. */
+const rememberMilliseconds = 1_000
+const maxRemembered = 10_000
+const longestToken = 8_192
+
+interface Remembered {
+  context: RlsContext
+  until: number
+}
+
+/** Issuer and audiences that a token may name; one without them is taken for any of the tenant's. */
+const audiences = (tenant: Tenant) => ['authenticated', tenant.id, tenant.name]
+const issuers = (tenant: Tenant) => ['tenantry', tenant.id, tenant.name]
+
+export class Authenticator {
+  readonly #now: () => number
+  #remembered = new Map<string, Remembered>()
+  #older = new Map<string, Remembered>()
+
+  /** `now` in milliseconds since the epoch. */
+  constructor(now: () => number = Date.now) {
+    this.#now = now
+  }
+
+  /** @throws RuntimeError INVALID_TOKEN, UNAUTHORIZED */
+  async authenticate(tenant: Tenant, { authorization, apikey }: Credentials): Promise<RlsContext> {
+    const bearer = readBearer(authorization)
+    if (bearer === undefined) {
+      // Only an API key: the secret one is the service, any other text is nobody.
+      return apikey !== undefined && apiKeyKind(tenant, apikey) === 'secret' ? service('secret key') : anonymous
+    }
+    const kind = apiKeyKind(tenant, bearer)
+    if (kind === 'secret') return service('secret key')
+    if (kind === 'publishable') return anonymous
+    if (bearer === apikey && !looksLikeToken(bearer)) return anonymous
+    return this.#verify(tenant, bearer)
+  }
+
+  async #verify(tenant: Tenant, token: string): Promise<RlsContext> {
+    if (token.length > longestToken) throw new RuntimeError('INVALID_TOKEN', 'the token is too long')
+    // The generation changes with every rotation, and with it what was verified before.
+    const key = `${tenant.id}:${tenant.generation}:${tenant.manifest.jwt_secrets.length}:${token}`
+    const known = this.#remembered.get(key) ?? this.#older.get(key)
+    if (known !== undefined && known.until > this.#now()) return known.context
+    const payload = await verified(tenant, token, this.#now())
+    const context = toContext(payload)
+    const expires = Number(payload['exp']) * 1000
+    this.#remember(key, { context, until: Math.min(expires, this.#now() + rememberMilliseconds) })
+    return context
+  }
+
+  /** Two generations of entries: when the newer is full it becomes the older, and what was older is gone. */
+  #remember(key: string, entry: Remembered): void {
+    if (this.#remembered.size >= maxRemembered) {
+      this.#older = this.#remembered
+      this.#remembered = new Map()
+    }
+    this.#remembered.set(key, entry)
+  }
+}
+
+function readBearer(header: string | undefined): string | undefined {
+  if (header === undefined) return undefined
+  const match = /^Bearer[ ]+(\S+)[ ]*$/i.exec(header)
+  if (match?.[1] === undefined) throw new RuntimeError('INVALID_TOKEN', 'the Authorization header must be "Bearer <token>"')
+  return match[1]
+}
+
+function apiKeyKind(tenant: Tenant, text: string): 'publishable' | 'secret' | undefined {
+  const hash = createHash('sha256').update(text).digest()
+  for (const key of tenant.manifest.keys) {
+    if (timingSafeEqual(hash, Buffer.from(key.sha256, 'hex'))) return key.kind
+  }
+  return undefined
+}
+
+function looksLikeToken(text: string): boolean {
+  return /^[\w-]+\.[\w-]*\.[\w-]*$/.test(text)
+}
+
+function service(reason: string): RlsContext {
+  return { role: 'service', reason }
+}
+
+async function verified(tenant: Tenant, token: string, now: number): Promise<Record<string, unknown>> {
+  let problem: unknown
+  for (const secret of tenant.manifest.jwt_secrets) {
+    try {
+      const { payload, protectedHeader } = await jwtVerify(token, Buffer.from(secret), {
+        algorithms: ['HS256'],
+        requiredClaims: ['exp'],
+        currentDate: new Date(now),
+        ...(hasClaim(token, 'aud') ? { audience: audiences(tenant) } : {}),
+        ...(hasClaim(token, 'iss') ? { issuer: issuers(tenant) } : {}),
+      })
+      // Headers that would let a token name its own key.
+      for (const name of ['jku', 'jwk', 'x5u', 'x5c', 'crit']) {
+        if (name in protectedHeader) throw new RuntimeError('INVALID_TOKEN', `the token's header "${name}" is not accepted`)
+      }
+      return payload
+    } catch (cause) {
+      if (cause instanceof RuntimeError) throw cause
+      // A wrong signature may be right under the secret before; anything else is wrong under each.
+      problem = cause
+      if (!(cause instanceof joseErrors.JWSSignatureVerificationFailed)) break
+    }
+  }
+  const expired = problem instanceof joseErrors.JWTExpired
+  throw new RuntimeError('INVALID_TOKEN', expired ? 'the token has expired' : 'the token is not valid', { cause: problem })
+}
+
+function hasClaim(token: string, claim: string): boolean {
+  try {
+    const payload: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
+    return typeof payload === 'object' && payload !== null && claim in payload
+  } catch {
+    return false
+  }
+}
+
+function toContext(payload: Record<string, unknown>): RlsContext {
+  const role = payload['role'] ?? 'authenticated'
+  if (role === 'service_role') return service('service token')
+  if (role === 'anon') return anonymous
+  if (role !== 'authenticated') throw new RuntimeError('INVALID_TOKEN', 'the token names an unknown role')
+  const subject = payload['sub']
+  if (typeof subject !== 'string' || subject === '' || subject.length > 255 || subject.includes('\0')) {
+    throw new RuntimeError('INVALID_TOKEN', 'the token has no subject ("sub")')
+  }
+  return { role: 'authenticated', userId: subject, claims: JSON.stringify(payload).replaceAll('\\u0000', '') }
+}

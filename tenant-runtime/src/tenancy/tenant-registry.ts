@@ -1,0 +1,80 @@
+// The tenants this runtime serves, from the manifests' watch.
+import { TenantManifest, WatchedTable, internalPaths } from '@tenantry/contract'
+import type { Connections } from '../database/connections.ts'
+import { ScopedDatabase } from '../database/scoped-database.ts'
+import type { Tenant } from './tenant.ts'
+
+export interface TenantRegistryOptions {
+  controlUrl: string
+  internalToken: string
+  /** Copy of the manifests on disk, so that a start without a control plane serves. */
+  file: string
+  connections: Connections
+  fetch: typeof globalThis.fetch
+  /** Told when a tenant changed or is gone: whatever is held of it must be dropped. */
+  onChange: (tenantId: string) => void
+  onProblem: (problem: Error) => void
+}
+
+export class TenantRegistry {
+  readonly #table: WatchedTable<TenantManifest>
+  readonly #connections: Connections
+  /** Made when first asked for: of a thousand tenants most are quiet. */
+  readonly #tenants = new Map<string, Tenant>()
+
+  constructor({ controlUrl, internalToken, file, connections, fetch, onChange, onProblem }: TenantRegistryOptions) {
+    this.#connections = connections
+    this.#table = new WatchedTable({
+      url: new URL(internalPaths.watchManifests, controlUrl).href,
+      internalToken,
+      schema: TenantManifest,
+      file,
+      fetch,
+      onProblem,
+      onChange: (tenantId, manifest) => {
+        const before = this.#tenants.get(tenantId)
+        this.#tenants.delete(tenantId)
+        if (manifest === undefined || before?.manifest.home.url !== manifest.home.url) connections.forget(tenantId)
+        onChange(tenantId)
+      },
+    })
+  }
+
+  get(tenantId: string): Tenant | undefined {
+    const known = this.#tenants.get(tenantId)
+    if (known !== undefined) return known
+    const manifest = this.#table.get(tenantId)
+    if (manifest === undefined) return undefined
+    const tenant: Tenant = {
+      id: manifest.tenant_id,
+      name: manifest.name,
+      generation: manifest.generation,
+      limits: manifest.limits,
+      manifest,
+      database: new ScopedDatabase(this.#connections, { tenantId, url: manifest.home.url, ddlUrl: manifest.home.ddl_url }),
+    }
+    this.#tenants.set(tenantId, tenant)
+    return tenant
+  }
+
+  /** All tenants, for background work. */
+  *all(): Generator<Tenant> {
+    for (const { tenant_id } of this.#table.values()) {
+      const tenant = this.get(tenant_id)
+      if (tenant !== undefined) yield tenant
+    }
+  }
+
+  /** True once this runtime knows its tenants, from the control plane or from disk. */
+  get filled(): boolean {
+    return this.#table.synced || this.#table.size > 0
+  }
+
+  load(): Promise<void> {
+    return this.#table.load()
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.#table.run(signal)
+  }
+}
