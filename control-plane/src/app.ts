@@ -25,6 +25,8 @@ export interface AppDeps extends ApiDeps {
   metrics: { contentType: string; text(): Promise<string> }
 }
 
+const docsPath = '/docs'
+
 export async function buildApp(deps: AppDeps) {
   const app = Fastify({
     loggerInstance: deps.logger,
@@ -38,7 +40,7 @@ export async function buildApp(deps: AppDeps) {
   }).withTypeProvider<TypeBoxTypeProvider>()
 
   addErrorHandler(app)
-  addAccess(app, { keys: deps.keys, internalToken: deps.internalToken, now: deps.now })
+  addAccess(app, { keys: deps.keys, internalToken: deps.internalToken, now: deps.now, publicPrefix: docsPath })
   app.addHook('onSend', async (_request, reply) => {
     reply.header('x-content-type-options', 'nosniff')
     if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
@@ -52,12 +54,7 @@ export async function buildApp(deps: AppDeps) {
       security: [{ platformKey: [] }],
     },
   })
-  await app.register(async (docs) => {
-    docs.addHook('onRoute', (route) => {
-      route.config = { ...route.config, scopes: 'public' }
-    })
-    await docs.register(swaggerUi, { routePrefix: '/docs' })
-  })
+  await app.register(swaggerUi, { routePrefix: docsPath })
   await app.register(deps.internal)
 
   app.get('/openapi.json', { schema: { hide: true }, config: { scopes: 'public' } }, () => app.swagger())

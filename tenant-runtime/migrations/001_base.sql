@@ -36,3 +36,20 @@ create policy read on event_log for select
   using ({{role}} = 'service_role' or owner_id = {{user_id}});
 create policy write on event_log for insert with check (true);
 revoke update, delete on event_log from {{runtime}};
+
+-- What the last reload made of `schemas`: nothing takes effect before it stands here (specification, section 9.2).
+create table applied_schemas (
+  name        text primary key,
+  definition  jsonb not null,
+  -- False after its schema was removed: the table is kept, the endpoint is gone.
+  published   boolean not null default true,
+  applied_at  timestamptz(3) not null default now(),
+  tenant_id   text not null default {{tenant_id}} check (tenant_id = {{tenant_id}})
+);
+
+alter table applied_schemas enable row level security;
+alter table applied_schemas force row level security;
+create policy tenant on applied_schemas as restrictive using (tenant_id = {{tenant}});
+create policy read on applied_schemas for select using (true);
+create policy service on applied_schemas using ({{role}} = 'service_role');
+revoke insert, update, delete on applied_schemas from {{runtime}};

@@ -54,6 +54,7 @@ export const errorKinds = {
   MISSING_FIELD: { status: 400, tag: 'bad_request' },
   INVALID_SCHEMA: { status: 400, tag: 'bad_request' },
   ROW_DENIED: { status: 403, tag: 'forbidden' },
+  NOT_ACCEPTABLE: { status: 406, tag: 'not_acceptable' },
   NO_SUCH_COLLECTION: { status: 404, tag: 'not_found' },
   NO_SUCH_RECORD: { status: 404, tag: 'not_found' },
   DUPLICATE: { status: 409, tag: 'conflict' },

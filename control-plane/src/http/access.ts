@@ -21,11 +21,14 @@ export interface AccessOptions {
   keys: PlatformKeyStore
   internalToken: string
   now: () => Date
+  /** Paths of plugins whose routes are not ours to declare. */
+  publicPrefix: string
 }
 
 export function addAccess(app: FastifyInstance, options: AccessOptions): void {
   app.decorateRequest('platformKey', undefined)
   app.addHook('onRoute', (route) => {
+    if (route.url === options.publicPrefix || route.url.startsWith(`${options.publicPrefix}/`)) route.config = { ...route.config, scopes: 'public' }
     if (route.config?.scopes === undefined) throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
   })
   app.addHook('onRequest', async (request) => {
