@@ -31,7 +31,7 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules|^prisma/client' },
-    exclude: { path: '^examples/functions/' },
+    exclude: { path: '^examples/functions/.*\\.as\\.ts$' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'], extensions: ['.ts', '.js', '.mjs', '.cjs'] },

@@ -2,7 +2,7 @@ import js from '@eslint/js'
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['**/node_modules/', 'prisma/client/', '.tap/', '.tenantry/', 'examples/functions/'] },
+  { ignores: ['**/node_modules/', 'prisma/client/', '.tap/', '.tenantry/', 'examples/functions/*.as.ts'] },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,
   {
@@ -26,6 +26,7 @@ export default tseslint.config(
     },
   },
   { files: ['scripts/**', 'bench/**', 'examples/**', 'test/support/**'], rules: { 'no-console': 'off' } },
+  { files: ['test/**', 'bench/**'], rules: { '@typescript-eslint/unbound-method': 'off' } },
   { files: ['**/*.{js,cjs,mjs}'], ...tseslint.configs.disableTypeChecked },
   {
     files: ['**/*.{cjs,mjs}'],

@@ -1,0 +1,91 @@
+// A whole installation (`npm start -- --json`) as a test or a benchmark runs it.
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from './postgres.ts'
+
+export interface Installation {
+  controlUrl: string
+  gatewayUrl: string
+  platformKey: string
+  data: string
+  supervisor: ChildProcess
+  /** Everything that it wrote to standard output and to standard error. */
+  output(): { stdout: string; stderr: string }
+  /** Pid of a service: `postgres`, `control-plane`, `runtime`, `gateway`. */
+  pid(service: string): Promise<number>
+  /** A clean stop. @returns the exit code */
+  stop(): Promise<number | null>
+  /** kill -9 of the supervisor and every service at once. */
+  killAll(): Promise<void>
+}
+
+export interface InstallationOptions {
+  dataDirectory?: string
+  port?: number
+  environment?: Record<string, string>
+}
+
+const main = new URL('../../control-plane/src/local/main.ts', import.meta.url).pathname
+
+/** @throws Error with the log's end when it does not get ready */
+export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
+  const data = options.dataDirectory ?? join(await mkdtemp(join(tmpdir(), 'tenantry-installation-')), 'data')
+  const port = options.port ?? (await freePort())
+  const supervisor = spawn(process.execPath, [main, '--json', '--data', data, '--port', String(port)], {
+    env: { ...process.env, ...options.environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let stdout = ''
+  let stderr = ''
+  supervisor.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  const ready = new Promise<string>((resolve, reject) => {
+    supervisor.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+      if (stdout.includes('\n')) resolve(stdout)
+    })
+    supervisor.once('exit', (code) => reject(new Error(`the installation ended with ${code}:\n${stderr.slice(-4000)}`)))
+  })
+  const line = JSON.parse(await ready) as { control_url: string; gateway_url: string; platform_key: string; data: string }
+
+  const pid = async (service: string) => {
+    const record = JSON.parse(await readFile(join(data, 'run', `${service}.json`), 'utf8')) as { pid: number }
+    return record.pid
+  }
+  return {
+    controlUrl: line.control_url,
+    gatewayUrl: line.gateway_url,
+    platformKey: line.platform_key,
+    data,
+    supervisor,
+    output: () => ({ stdout, stderr }),
+    pid,
+    async stop() {
+      if (supervisor.exitCode !== null || supervisor.signalCode !== null) return supervisor.exitCode
+      const gone = once(supervisor, 'exit') as Promise<[number | null]>
+      supervisor.kill('SIGTERM')
+      return (await gone)[0]
+    },
+    async killAll() {
+      const groups = await Promise.all((await readdir(join(data, 'run'))).filter((file) => file.endsWith('.json')).map((file) => pid(file.slice(0, -5))))
+      const gone = once(supervisor, 'exit')
+      supervisor.kill('SIGKILL')
+      for (const group of groups) {
+        try {
+          process.kill(-group, 'SIGKILL')
+        } catch {
+          // It had ended by itself.
+        }
+      }
+      await gone
+    },
+  }
+}
+
+/** Stops an installation and removes what it kept. */
+export async function removeInstallation(installation: Installation): Promise<void> {
+  await installation.stop()
+  await rm(installation.data, { recursive: true, force: true })
+}
