@@ -1,0 +1,49 @@
+// A benchmark's child process: started, waited for, its memory watched, ended.
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+
+export interface Child {
+  process: ChildProcess
+  /** The JSON that it printed first. */
+  said: Record<string, unknown>
+  stop(): Promise<void>
+  residentBytes(): Promise<number>
+}
+
+/** Starts `node file …` and waits for its first line of output, which is JSON. */
+export async function startChild(file: string, args: string[] = [], environment: Record<string, string> = {}): Promise<Child> {
+  const child = spawn(process.execPath, [file, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, ...environment },
+  })
+  const said = await firstLine(child)
+  return {
+    process: child,
+    said,
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const gone = once(child, 'exit')
+      child.kill('SIGTERM')
+      await gone
+    },
+    async residentBytes() {
+      const status = await readFile(`/proc/${child.pid ?? 0}/status`, 'utf8')
+      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024
+    },
+  }
+}
+
+async function firstLine(child: ChildProcess): Promise<Record<string, unknown>> {
+  let text = ''
+  return new Promise((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`the child ended with ${code ?? 'a signal'}`)))
+    child.stdout?.on('data', (chunk: Buffer) => {
+      if (text.includes('\n')) return
+      text += chunk.toString()
+      if (!text.includes('\n')) return
+      child.removeAllListeners('exit')
+      resolve(JSON.parse(text.slice(0, text.indexOf('\n'))) as Record<string, unknown>)
+    })
+  })
+}

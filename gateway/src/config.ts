@@ -1,0 +1,72 @@
+// The environment → one frozen, validated Config. Whatever is missing or wrong ends the start with its name.
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+
+const port = '^(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$'
+const domain = '^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$'
+
+const Environment = Type.Object({
+  TENANTRY_HOST: Type.String({ minLength: 1 }),
+  TENANTRY_PORT: Type.String({ pattern: port }),
+  TENANTRY_INTERNAL_PORT: Type.String({ pattern: port }),
+  TENANTRY_CONTROL_URL: Type.String({ pattern: '^https?://[^/?#]+/?$' }),
+  TENANTRY_INTERNAL_TOKEN_FILE: Type.String({ minLength: 1 }),
+  TENANTRY_DATA: Type.String({ minLength: 1 }),
+  TENANTRY_DOMAIN: Type.String({ pattern: domain, maxLength: 189 }),
+  TENANTRY_SOURCE: Type.String({ pattern: '^[A-Za-z0-9._-]{1,128}$' }),
+  TENANTRY_LOG_LEVEL: Type.Union(
+    (['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map((level) => Type.Literal(level)),
+  ),
+})
+type Environment = Static<typeof Environment>
+
+const defaults = {
+  TENANTRY_HOST: '127.0.0.1',
+  TENANTRY_DOMAIN: 'localhost',
+  TENANTRY_SOURCE: 'gateway-local-0',
+  TENANTRY_LOG_LEVEL: 'info',
+}
+
+export interface Config {
+  /** Where the public door listens. */
+  readonly host: string
+  readonly port: number
+  /** On the loopback address alone. */
+  readonly internalPort: number
+  /** Without a trailing slash. */
+  readonly controlUrl: string
+  readonly internalTokenFile: string
+  /** The gateway's own directory. */
+  readonly data: string
+  /** Tenants are served at `{name}.{domain}`. Lower case. */
+  readonly domain: string
+  /** The gateway's stable name in usage pushes. */
+  readonly source: string
+  readonly logLevel: Environment['TENANTRY_LOG_LEVEL']
+}
+
+/** @throws Error that names every variable that is missing or wrong, never its value */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const given: Record<string, string> = { ...defaults }
+  for (const name of Object.keys(Environment.properties)) {
+    const value = environment[name]
+    if (value !== undefined && value !== '') given[name] = value
+  }
+  if (!Value.Check(Environment, given)) {
+    const wrong = Object.entries(Environment.properties)
+      .filter(([name, schema]) => !Value.Check(schema, given[name]))
+      .map(([name]) => (given[name] === undefined ? `${name} is missing` : `${name} is not valid`))
+    throw new Error(`the gateway cannot start: ${wrong.join(', ')}`)
+  }
+  return Object.freeze({
+    host: given.TENANTRY_HOST,
+    port: Number(given.TENANTRY_PORT),
+    internalPort: Number(given.TENANTRY_INTERNAL_PORT),
+    controlUrl: given.TENANTRY_CONTROL_URL.replace(/\/$/, ''),
+    internalTokenFile: given.TENANTRY_INTERNAL_TOKEN_FILE,
+    data: given.TENANTRY_DATA,
+    domain: given.TENANTRY_DOMAIN,
+    source: given.TENANTRY_SOURCE,
+    logLevel: given.TENANTRY_LOG_LEVEL,
+  })
+}

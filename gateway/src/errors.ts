@@ -1,0 +1,117 @@
+// Everything the gateway refuses by itself: code → status, tag and public text (specification, section 7).
+import type { ErrorBody } from '@tenantry/contract'
+
+/** An answer of the gateway's own instead of a runtime's. */
+export interface Refusal {
+  readonly status: number
+  /** Short tag. */
+  readonly error: string
+  readonly code: string
+  /** Public text; never names addresses or other tenants. */
+  readonly message: string
+  /** Seconds, sent as `Retry-After`. */
+  readonly retryAfter?: number
+  /** The connection cannot be trusted or used any further: closed after the answer. */
+  readonly close?: true
+}
+
+const bad = { status: 400, error: 'bad_request' } as const
+
+export const refusals = {
+  malformedRequest: { ...bad, code: 'MALFORMED_REQUEST', message: 'The request is not valid HTTP/1.1.', close: true },
+  invalidFraming: {
+    ...bad,
+    code: 'INVALID_FRAMING',
+    message: 'The length of the body must be given once, by Content-Length or by Transfer-Encoding: chunked.',
+    close: true,
+  },
+  invalidHost: { ...bad, code: 'INVALID_HOST', message: 'Exactly one valid Host header is required.', close: true },
+  invalidTarget: {
+    ...bad,
+    code: 'INVALID_TARGET',
+    message: 'The request target must be a path, or an absolute http URL of the same host.',
+    close: true,
+  },
+  tenantNotFound: { status: 404, error: 'not_found', code: 'TENANT_NOT_FOUND', message: 'No such tenant.' },
+  notFound: { status: 404, error: 'not_found', code: 'NOT_FOUND', message: 'Nothing is served at this address.' },
+  connectRefused: {
+    status: 405,
+    error: 'method_not_allowed',
+    code: 'METHOD_NOT_ALLOWED',
+    message: 'CONNECT is not served.',
+    close: true,
+  },
+  bodyTimeout: {
+    status: 408,
+    error: 'request_timeout',
+    code: 'REQUEST_TIMEOUT',
+    message: 'The request did not arrive in time.',
+    close: true,
+  },
+  urlTooLong: {
+    status: 414,
+    error: 'uri_too_long',
+    code: 'URL_TOO_LONG',
+    message: 'The URL is longer than 65536 bytes.',
+    close: true,
+  },
+  expectationFailed: {
+    status: 417,
+    error: 'expectation_failed',
+    code: 'EXPECTATION_FAILED',
+    message: 'Expect may only be 100-continue.',
+    close: true,
+  },
+  headersTooLarge: {
+    status: 431,
+    error: 'headers_too_large',
+    code: 'HEADERS_TOO_LARGE',
+    message: 'The request headers are larger than 16384 bytes.',
+    close: true,
+  },
+  badGateway: {
+    status: 502,
+    error: 'bad_gateway',
+    code: 'BAD_GATEWAY',
+    message: "The tenant's runtime broke off or gave an unreadable answer.",
+  },
+  tenantNotReady: {
+    status: 503,
+    error: 'unavailable',
+    code: 'TENANT_NOT_READY',
+    message: 'The tenant is being prepared and cannot be reached yet.',
+    retryAfter: 1,
+  },
+  runtimeUnreachable: {
+    status: 503,
+    error: 'unavailable',
+    code: 'RUNTIME_UNREACHABLE',
+    message: "The tenant's runtime cannot be reached for now.",
+    retryAfter: 1,
+  },
+  runtimeTimeout: {
+    status: 504,
+    error: 'gateway_timeout',
+    code: 'RUNTIME_TIMEOUT',
+    message: "The tenant's runtime did not answer in time.",
+  },
+} as const satisfies Record<string, Refusal>
+
+/** `reason` is the operator's public text, from the route. */
+export function tenantSuspended(reason: string | undefined): Refusal {
+  return {
+    status: 403,
+    error: 'forbidden',
+    code: 'TENANT_SUSPENDED',
+    message: reason === undefined || reason === '' ? 'The tenant is suspended.' : `The tenant is suspended: ${reason}`,
+  }
+}
+
+export function errorBody(refusal: Refusal): ErrorBody {
+  return {
+    statusCode: String(refusal.status),
+    error: refusal.error,
+    message: refusal.message,
+    code: refusal.code,
+  }
+}

@@ -1,0 +1,194 @@
+// The client's side of one forwarded request: head, body under backpressure, refusal, and the count of it all.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import { refusals, type Refusal } from '../errors.ts'
+import { writeRefusal } from '../http/refusal.ts'
+import type { Limits } from '../limits.ts'
+import type { TenantMeter } from '../meter/meter.ts'
+import type { Group } from '../resolve/group.ts'
+import type { PassedBytes } from './passed-bytes.ts'
+import { readLeftover } from './request-body.ts'
+import { responseHead, type AnsweredHeaders } from './response-head.ts'
+
+/** The runtime's side: undici's controller, or the like of it. */
+export interface Source {
+  pause(): void
+  resume(): void
+  abort(reason: Error): void
+}
+
+export interface AnswerOptions {
+  request: IncomingMessage
+  response: ServerResponse
+  requestId: string
+  hasBody: boolean
+  group: Group
+  meter: TenantMeter
+  passed: PassedBytes
+  limits: Limits
+  /** Told once, when nothing more happens on either side. */
+  onOver: (answer: Answer) => void
+}
+
+/** What an HTTP log elsewhere calls 499: the client left before there was an answer. */
+const clientLeft = 499
+
+export class Answer {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly #options: AnswerOptions
+  /** Set by whoever asks the runtime. */
+  source: Source | undefined
+  /** The client's body, when it is being sent. */
+  body: Readable | undefined
+  /** Whether the connection may serve another request. */
+  keepAlive = true
+  #begun = false
+  #over = false
+  #isEventStream = false
+  /** Bytes of the body still to come, when the runtime said how many. */
+  #left: number | undefined
+  #readerTimer: NodeJS.Timeout | undefined
+  #listensToDrain = false
+
+  constructor(options: AnswerOptions) {
+    this.#options = options
+    this.request = options.request
+    this.response = options.response
+    // A client that leaves is noticed on its connection; writing on meanwhile must not end the process.
+    this.response.on('error', ignore)
+  }
+
+  /** Whether the head has gone out. */
+  get begun(): boolean {
+    return this.#begun
+  }
+
+  get over(): boolean {
+    return this.#over
+  }
+
+  /** Passes on an interim answer (1xx) to a client that can read one. */
+  inform(status: number, headers: AnsweredHeaders): void {
+    if (this.#over || this.#begun || this.request.httpVersion !== '1.1' || status === 100 || status === 101) return
+    const interim: Record<string, string | string[]> = {}
+    for (const [name, value] of Object.entries(headers)) if (value !== undefined) interim[name] = value
+    this.response.writeInformation(status, interim)
+  }
+
+  /** The runtime's head. Counts the request: all that is counted by status is known, and nothing has ended yet. */
+  begin(status: number, answered: AnsweredHeaders): void {
+    if (this.#over) return
+    const { requestId, group, meter } = this.#options
+    const head = responseHead(answered, requestId, status)
+    if (!this.keepAlive) head.headers.push('connection', 'close')
+    try {
+      this.response.writeHead(status, head.headers)
+    } catch {
+      this.refuse(refusals.badGateway)
+      this.source?.abort(new Error('the answer has a head that cannot be passed on'))
+      return
+    }
+    this.#begun = true
+    meter.request(group, this.request.method ?? '', status)
+    const hasBody = this.request.method !== 'HEAD' && status !== 204 && status !== 304
+    if (hasBody) this.#left = head.length
+    if (!head.isEventStream) return
+    this.#isEventStream = true
+    meter.opened()
+    this.response.flushHeaders()
+  }
+
+  write(chunk: Buffer): void {
+    if (this.#over) return
+    const { meter, group, passed } = this.#options
+    meter.egress(group, chunk.length)
+    passed.add(chunk.length)
+    if (this.#left !== undefined) {
+      this.#left -= chunk.length
+      if (this.#left === 0) {
+        // The last piece and the end in one write.
+        this.response.end(chunk)
+        this.#finish()
+        return
+      }
+    }
+    if (!this.response.write(chunk)) this.#waitForReader()
+  }
+
+  end(): void {
+    if (this.#over) return
+    this.response.end()
+    this.#finish()
+  }
+
+  /** The gateway answers by itself. Only before `begin`. */
+  refuse(refusal: Refusal): void {
+    if (this.#over) return
+    const { requestId, group, meter } = this.#options
+    this.#begun = true
+    meter.request(group, this.request.method ?? '', refusal.status)
+    meter.egress(group, writeRefusal(this.response, refusal, requestId, !this.keepAlive))
+    this.#finish()
+  }
+
+  /** The runtime's side failed: said so while that is possible; else the connection is cut, so that nobody takes a part for the whole. */
+  fail(refusal: Refusal): void {
+    if (this.#over) return
+    if (!this.#begun) {
+      this.refuse(refusal)
+      return
+    }
+    this.#finish()
+    this.response.destroy()
+  }
+
+  /** The gateway gives up on the client: says why while that is possible, and lets go of the runtime. */
+  giveUp(refusal: Refusal): void {
+    const { source } = this
+    this.fail(refusal)
+    source?.abort(new Error(refusal.message))
+  }
+
+  /** The client's connection is closed. */
+  clientGone(): void {
+    if (this.#over) return
+    if (!this.#begun) this.#options.meter.request(this.#options.group, this.request.method ?? '', clientLeft)
+    const { source } = this
+    this.#finish()
+    source?.abort(new Error('the client left'))
+  }
+
+  /** The connection goes on in another protocol; nothing more comes through here. */
+  switched(): void {
+    if (this.#over) return
+    this.#begun = true
+    this.#options.meter.request(this.#options.group, this.request.method ?? '', 101)
+    this.#finish()
+  }
+
+  #waitForReader(): void {
+    this.source?.pause()
+    this.#readerTimer = setTimeout(() => this.giveUp(refusals.badGateway), this.#options.limits.readerIdleTimeout)
+    if (this.#listensToDrain) return
+    this.#listensToDrain = true
+    this.response.on('drain', () => {
+      clearTimeout(this.#readerTimer)
+      this.source?.resume()
+    })
+  }
+
+  #finish(): void {
+    this.#over = true
+    clearTimeout(this.#readerTimer)
+    if (this.#isEventStream) this.#options.meter.closed()
+    this.body?.destroy()
+    const { request, hasBody, limits } = this.#options
+    if (hasBody && this.keepAlive && !request.complete && !request.destroyed) {
+      readLeftover(request, limits.leftoverBytes, limits.bodyIdleTimeout)
+    }
+    this.#options.onOver(this)
+  }
+}
+
+function ignore(): void {}

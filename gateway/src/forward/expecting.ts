@@ -1,0 +1,67 @@
+// Requests with `Expect: 100-continue`: the client's body is asked for only when the runtime asks for it, so that a
+// refused upload is refused before its first byte.
+import type { IncomingMessage } from 'node:http'
+import { refusals } from '../errors.ts'
+import { isUnreachable, refusalFor } from './failures.ts'
+import { clientBody, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
+import type { AnsweredHeaders } from './response-head.ts'
+import { answeredHeaders, openSingleCall } from './single-call.ts'
+
+export function forwardExpecting(call: Call, options: ForwarderOptions): void {
+  const { head, answer } = call
+  const { limits } = options
+  // Until the client was told to go on, nobody knows whether its next bytes are the body or another request.
+  answer.keepAlive = false
+  const upstream = options.upstreams.choose(call.route.runtimes, undefined)
+  if (upstream === undefined) {
+    answer.fail(refusals.runtimeUnreachable)
+    return
+  }
+  const framing = head.contentLength === undefined ? ['transfer-encoding', 'chunked'] : []
+  const { call: single, answered } = openSingleCall({
+    upstream,
+    method: answer.request.method ?? 'POST',
+    path: call.resolved.path,
+    headers: [...runtimeHeaders(call, options.internalToken), ...framing, 'expect', '100-continue'],
+    limits,
+  })
+  answer.source = {
+    pause: () => undefined,
+    resume: () => undefined,
+    abort: (reason) => single.destroy(reason),
+  }
+  let goesOn = false
+  const goOn = () => {
+    clearTimeout(timer)
+    if (goesOn || answer.over || answer.begun) return
+    goesOn = true
+    answer.keepAlive = true
+    answer.response.writeContinue()
+    clientBody(answer, options).on('error', () => undefined).pipe(single)
+  }
+  const timer = setTimeout(goOn, limits.continueTimeout)
+  single.on('continue', goOn)
+  single.on('information', ({ statusCode, headers }) => {
+    const interim: AnsweredHeaders = headers
+    answer.inform(statusCode, interim)
+  })
+  single.on('response', (message: IncomingMessage) => {
+    clearTimeout(timer)
+    answered()
+    answer.source = {
+      pause: () => message.pause(),
+      resume: () => message.resume(),
+      abort: (reason) => single.destroy(reason),
+    }
+    answer.begin(message.statusCode ?? 502, answeredHeaders(message))
+    message.on('data', (chunk: Buffer) => answer.write(chunk))
+    message.on('end', () => answer.end())
+    message.on('error', (error) => answer.fail(refusalFor(error)))
+  })
+  single.on('error', (error) => {
+    clearTimeout(timer)
+    if (isUnreachable(error)) options.upstreams.isDown(upstream)
+    if (!answer.over) options.onProblem?.(error, call)
+    answer.fail(refusalFor(error))
+  })
+}

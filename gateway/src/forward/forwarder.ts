@@ -1,0 +1,179 @@
+// Sends a request to one of its tenant's runtimes and brings the answer back: the common way, over pooled connections.
+import type { IncomingMessage } from 'node:http'
+import {
+  basePathHeader,
+  internalTokenHeader,
+  requestIdHeader,
+  tenantHeader,
+  type Route,
+} from '@tenantry/contract'
+import type { Dispatcher } from 'undici'
+import { refusals } from '../errors.ts'
+import type { Limits } from '../limits.ts'
+import type { Group } from '../resolve/group.ts'
+import type { Resolved } from '../resolve/resolve.ts'
+import type { Answer } from './answer.ts'
+import { isBroken, isUnreachable, refusalFor } from './failures.ts'
+import type { PassedBytes } from './passed-bytes.ts'
+import { RequestBody } from './request-body.ts'
+import type { RequestHead } from './request-head.ts'
+import type { AnsweredHeaders } from './response-head.ts'
+import type { Upstream, Upstreams } from './upstreams.ts'
+
+/** One request, read, resolved and routed. */
+export interface Call {
+  head: RequestHead
+  resolved: Resolved
+  route: Route
+  group: Group
+  requestId: string
+  answer: Answer
+}
+
+export interface ForwarderOptions {
+  upstreams: Upstreams
+  internalToken: string
+  limits: Limits
+  passed: PassedBytes
+  onProblem?: (problem: Error, call: Call) => void
+}
+
+/** What has been tried for one request. */
+interface Attempts {
+  unreachable: Upstream[]
+  /** An idle connection that the runtime closed at that very moment is excused once. */
+  staleExcused: boolean
+}
+
+const noAttempts: Attempts = { unreachable: [], staleExcused: false }
+
+export class Forwarder {
+  readonly #options: ForwarderOptions
+
+  constructor(options: ForwarderOptions) {
+    this.#options = options
+  }
+
+  forward(call: Call): void {
+    this.#attempt(call, runtimeHeaders(call, this.#options.internalToken), noAttempts)
+  }
+
+  #attempt(call: Call, headers: string[], attempts: Attempts): void {
+    const { head, answer, group } = call
+    const upstream = this.#options.upstreams.choose(call.route.runtimes, attempts.unreachable)
+    if (upstream === undefined) {
+      answer.fail(refusals.runtimeUnreachable)
+      return
+    }
+    const body = head.hasBody ? clientBody(answer, this.#options) : null
+    const options: Dispatcher.DispatchOptions = {
+      path: call.resolved.path,
+      method: answer.request.method ?? 'GET',
+      headers,
+      body,
+    }
+    if (group === 'functions') options.headersTimeout = this.#options.limits.functionAnswerTimeout
+    const handler = new PooledCall(answer, (error) => {
+      const next = answer.over || answer.begun || body?.started === true ? undefined : this.#next(call, attempts, upstream, error)
+      if (next !== undefined) this.#attempt(call, headers, next)
+      else this.#failed(call, error)
+    })
+    const pool = head.wantsEventStream ? upstream.streams : upstream.calls
+    pool.dispatch(options, handler)
+  }
+
+  /** Whether, and with what left out, asking once more does no harm: nothing was sent, or nothing can change by it. */
+  #next(call: Call, attempts: Attempts, upstream: Upstream, error: Error): Attempts | undefined {
+    if (isUnreachable(error)) {
+      this.#options.upstreams.isDown(upstream)
+      if (call.route.runtimes.length <= attempts.unreachable.length + 1) return undefined
+      return { ...attempts, unreachable: [...attempts.unreachable, upstream] }
+    }
+    const isRepeatable = repeatable.has(call.answer.request.method ?? '') && !call.head.hasBody
+    return isBroken(error) && isRepeatable && !attempts.staleExcused ? { ...attempts, staleExcused: true } : undefined
+  }
+
+  #failed(call: Call, error: Error): void {
+    if (!call.answer.over) this.#options.onProblem?.(error, call)
+    call.answer.fail(refusalFor(error))
+  }
+}
+
+/** Safe methods (RFC 9110, 9.2.1). */
+const repeatable = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** The client's body for a runtime; a client that stops sending it is told so. */
+export function clientBody(answer: Answer, { limits, passed }: Pick<ForwarderOptions, 'limits' | 'passed'>): RequestBody {
+  const body = new RequestBody(answer.request, {
+    idleTimeout: limits.bodyIdleTimeout,
+    passed,
+    onIdle: () => {
+      answer.keepAlive = false
+      answer.giveUp(refusals.bodyTimeout)
+    },
+  })
+  answer.body = body
+  return body
+}
+
+/** The client's end-to-end headers and what the gateway alone may say. */
+export function runtimeHeaders(call: Call, internalToken: string): string[] {
+  const { head, answer } = call
+  const { headers } = head
+  if (head.contentLength !== undefined) headers.push('content-length', head.contentLength)
+  headers.push(
+    internalTokenHeader,
+    internalToken,
+    tenantHeader,
+    call.route.tenant_id,
+    basePathHeader,
+    call.resolved.basePath,
+    requestIdHeader,
+    call.requestId,
+    'x-forwarded-for',
+    clientAddress(answer.request),
+    'x-forwarded-proto',
+    'http',
+    'x-forwarded-host',
+    head.host,
+  )
+  return headers
+}
+
+function clientAddress(request: IncomingMessage): string {
+  const address = request.socket.remoteAddress ?? ''
+  return address.startsWith('::ffff:') ? address.slice(7) : address
+}
+
+/** undici's callbacks → the client's side. */
+class PooledCall implements Dispatcher.DispatchHandler {
+  readonly #answer: Answer
+  readonly #onFailed: (error: Error) => void
+
+  constructor(answer: Answer, onFailed: (error: Error) => void) {
+    this.#answer = answer
+    this.#onFailed = onFailed
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#answer.over) controller.abort(new Error('the client left'))
+    else this.#answer.source = controller
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: AnsweredHeaders): void {
+    if (status < 200) this.#answer.inform(status, headers)
+    else this.#answer.begin(status, headers)
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#answer.write(chunk)
+  }
+
+  onResponseEnd(): void {
+    this.#answer.end()
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#onFailed(error)
+  }
+}

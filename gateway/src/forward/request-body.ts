@@ -1,0 +1,90 @@
+// A client's body on its way to a runtime. Stands between the two so that the end of the one is not the end of the other.
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import type { PassedBytes } from './passed-bytes.ts'
+
+export interface RequestBodyOptions {
+  /** Milliseconds between two pieces. */
+  idleTimeout: number
+  passed: PassedBytes
+  /** The client sends nothing although there is room. */
+  onIdle: () => void
+}
+
+export class RequestBody extends Readable {
+  readonly #request: IncomingMessage
+  readonly #options: RequestBodyOptions
+  #timer: NodeJS.Timeout | undefined
+  #waiting = false
+
+  constructor(request: IncomingMessage, options: RequestBodyOptions) {
+    super({ highWaterMark: 64 * 1024 })
+    this.#request = request
+    this.#options = options
+  }
+
+  /** Whether any of the body may have been taken: then the request cannot be sent a second time. */
+  get started(): boolean {
+    return this.#timer !== undefined
+  }
+
+  override _read(): void {
+    this.#waiting = true
+    if (this.#timer === undefined) this.#begin()
+    else this.#timer.refresh()
+    this.#request.resume()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#detach()
+    done(error)
+  }
+
+  #begin(): void {
+    this.#timer = setTimeout(() => {
+      if (this.#waiting) this.#options.onIdle()
+      else this.#timer?.refresh()
+    }, this.#options.idleTimeout)
+    this.#request.on('data', this.#onData)
+    this.#request.on('end', this.#onEnd)
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.#timer?.refresh()
+    this.#options.passed.add(chunk.length)
+    if (this.push(chunk)) return
+    this.#waiting = false
+    this.#request.pause()
+  }
+
+  readonly #onEnd = (): void => {
+    this.#detach()
+    this.push(null)
+  }
+
+  #detach(): void {
+    clearTimeout(this.#timer)
+    this.#request.off('data', this.#onData)
+    this.#request.off('end', this.#onEnd)
+    this.#request.pause()
+  }
+}
+
+/**
+ * Reads what is left of an answered request's body, so that the answer reaches a client that sends first and reads
+ * later. A body longer than the limit, or one that stops coming, costs the connection.
+ */
+export function readLeftover(request: IncomingMessage, limit: number, idleTimeout: number): void {
+  let left = limit
+  const give = () => request.socket.destroy()
+  const timer = setTimeout(give, idleTimeout)
+  const done = () => clearTimeout(timer)
+  request.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+    timer.refresh()
+    if (left < 0) give()
+  })
+  request.on('end', done)
+  request.on('close', done)
+  request.resume()
+}

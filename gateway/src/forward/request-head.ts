@@ -1,0 +1,154 @@
+// Reads a client's request head strictly, once: what contradicts itself is refused, what is not for a runtime is left out.
+import { internalHeaderPrefix, requestIdHeader } from '@tenantry/contract'
+import { refusals, type Refusal } from '../errors.ts'
+import type { Limits } from '../limits.ts'
+
+/** What came in, as `node:http` gives it. */
+export interface RawHead {
+  httpVersion: string
+  url: string
+  /** Name, value, name, value … */
+  rawHeaders: readonly string[]
+}
+
+export interface RequestHead {
+  /** The one Host header. */
+  host: string
+  /** Path and query as sent; of an absolute target, what follows the authority. */
+  path: string
+  /** End-to-end headers of the client: name, value, … without Host, Content-Length and whatever the gateway sets. */
+  headers: string[]
+  /** Digits, or undefined when there is none. */
+  contentLength: string | undefined
+  hasBody: boolean
+  /** The client's own request id, when it is usable. */
+  requestId: string | undefined
+  /** The protocols asked for in `Upgrade`. */
+  upgrade: string | undefined
+  wantsEventStream: boolean
+}
+
+/**
+ * Refused: no, several or odd Hosts; lengths given twice or in two ways; any transfer coding but `chunked`; a target
+ * that is neither a path nor an absolute URL of that host; too long URLs and headers.
+ * Left out: hop-by-hop headers, headers named by Connection, all of `x-tenantry-*`, all forms of `forwarded`.
+ */
+export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Refusal {
+  if (raw.url.length > limits.urlBytes) return refusals.urlTooLong
+  const headers: string[] = []
+  let size = 0
+  let host: string | undefined
+  let contentLength: string | undefined
+  let chunked = false
+  let connection = ''
+  let requestId: string | undefined
+  let requestIds = 0
+  let upgrade: string | undefined
+  let wantsEventStream = false
+  const { rawHeaders } = raw
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ''
+    const value = rawHeaders[at + 1] ?? ''
+    size += name.length + value.length + 4
+    const lower = name.toLowerCase()
+    switch (lower) {
+      case 'host':
+        if (host !== undefined) return refusals.invalidHost
+        host = value
+        break
+      case 'content-length':
+        if (contentLength !== undefined || !digits.test(value)) return refusals.invalidFraming
+        contentLength = value
+        break
+      case 'transfer-encoding':
+        if (chunked || value.toLowerCase() !== 'chunked') return refusals.invalidFraming
+        chunked = true
+        break
+      case 'connection':
+        connection += `,${value}`
+        break
+      case requestIdHeader:
+        requestIds++
+        requestId = value
+        break
+      case 'upgrade':
+        upgrade = upgrade === undefined ? value : `${upgrade}, ${value}`
+        break
+      case 'expect':
+        if (value.toLowerCase() !== '100-continue') return refusals.expectationFailed
+        break
+      case 'accept':
+        if (value.includes('text/event-stream')) wantsEventStream = true
+        headers.push(name, value)
+        break
+      default:
+        if (!notForRuntimes.has(lower) && !lower.startsWith(internalHeaderPrefix)) headers.push(name, value)
+    }
+  }
+  if (size > limits.headerBytes) return refusals.headersTooLarge
+  if (host === undefined || !validHost.test(host)) return refusals.invalidHost
+  if (chunked && (contentLength !== undefined || raw.httpVersion !== '1.1')) return refusals.invalidFraming
+  const path = raw.url.startsWith('/') ? raw.url : pathOfAbsolute(raw.url, host)
+  if (path === undefined) return refusals.invalidTarget
+  return {
+    host,
+    path,
+    headers: connection === '' ? headers : withoutNamed(headers, connection),
+    contentLength,
+    hasBody: chunked || (contentLength !== undefined && !zeros.test(contentLength)),
+    requestId: requestIds === 1 && requestId !== undefined && usableId.test(requestId) ? requestId : undefined,
+    upgrade,
+    wantsEventStream,
+  }
+}
+
+export function isRefusal(value: RequestHead | Refusal): value is Refusal {
+  return 'status' in value
+}
+
+/** Hop-by-hop (RFC 9110, 7.6.1), and what only the gateway may say about a client. */
+const notForRuntimes = new Set([
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'http2-settings',
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-forwarded-prefix',
+  'x-real-ip',
+])
+
+const digits = /^[0-9]{1,15}$/
+const zeros = /^0+$/
+const validHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$/
+const usableId = /^[A-Za-z0-9._:/+=-]{1,128}$/
+
+/** Drops what Connection names; the usual options name no header. */
+function withoutNamed(headers: string[], connection: string): string[] {
+  const named = connection
+    .toLowerCase()
+    .split(',')
+    .map((option) => option.trim())
+    .filter((option) => option !== '' && option !== 'keep-alive' && option !== 'close' && option !== 'upgrade')
+  if (named.length === 0) return headers
+  const kept: string[] = []
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] ?? ''
+    if (!named.includes(name.toLowerCase())) kept.push(name, headers[at + 1] ?? '')
+  }
+  return kept
+}
+
+/** `http://host/path` is what a client sends to a proxy; its host must be the Host header's. */
+function pathOfAbsolute(url: string, host: string): string | undefined {
+  const match = /^https?:\/\/([^/?#]+)(.*)$/is.exec(url)
+  if (match?.[1]?.toLowerCase() !== host.toLowerCase()) return undefined
+  const path = match[2] ?? ''
+  return path.startsWith('/') ? path : `/${path}`
+}

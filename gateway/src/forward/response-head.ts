@@ -1,0 +1,61 @@
+// The head of a runtime's answer as the client gets it.
+import { internalHeaderPrefix, requestIdHeader } from '@tenantry/contract'
+
+export interface ResponseHead {
+  /** Name, value, … for `writeHead`. */
+  headers: string[]
+  /** Bytes that the body has, when the runtime said so and a body follows. */
+  length: number | undefined
+  isEventStream: boolean
+}
+
+/** What a runtime's headers look like, from either client: repeated ones are arrays. */
+export type AnsweredHeaders = Readonly<Record<string, string | string[] | undefined>>
+
+/**
+ * Leaves out hop-by-hop headers, headers named by Connection, `x-tenantry-*` and the runtime's own request id;
+ * framing is made anew by the server, so Content-Length stays only where the body is not chunked.
+ * @param answered lower-case names
+ */
+export function responseHead(answered: AnsweredHeaders, requestId: string, status: number): ResponseHead {
+  const headers = [requestIdHeader, requestId]
+  const { connection } = answered
+  const named = typeof connection === 'string' ? namedBy(connection) : namedBy(String(connection ?? ''))
+  const isChunked = answered['transfer-encoding'] !== undefined
+  for (const name of Object.keys(answered)) {
+    if (notForClients.has(name) || name.startsWith(internalHeaderPrefix)) continue
+    if (named !== undefined && named.includes(name)) continue
+    if (name === 'content-length' && (isChunked || status === 204)) continue
+    const value = answered[name]
+    if (typeof value === 'string') headers.push(name, value)
+    else if (value !== undefined) for (const one of value) headers.push(name, one)
+  }
+  const length = isChunked ? Number.NaN : Number(answered['content-length'])
+  const contentType = answered['content-type']
+  return {
+    headers,
+    length: Number.isSafeInteger(length) ? length : undefined,
+    isEventStream: typeof contentType === 'string' && contentType.startsWith('text/event-stream'),
+  }
+}
+
+const notForClients = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  requestIdHeader,
+])
+
+function namedBy(connection: string): string[] | undefined {
+  if (connection === '' || connection === 'keep-alive' || connection === 'close') return undefined
+  return connection
+    .toLowerCase()
+    .split(',')
+    .map((option) => option.trim())
+}

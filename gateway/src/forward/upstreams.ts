@@ -1,0 +1,109 @@
+// The connections to the runtimes: pools by base URL, kept as long as a route names them.
+import { Pool, type Dispatcher } from 'undici'
+import type { Limits } from '../limits.ts'
+
+/** One runtime as the gateway reaches it. */
+export interface Upstream {
+  readonly origin: string
+  /** Host and port, for connections beside the pools. */
+  readonly hostname: string
+  readonly port: number
+  readonly calls: Dispatcher
+  /** Long answers have their own pool, because a pool searches all its connections for a free one. */
+  readonly streams: Dispatcher
+  /** Milliseconds on the same clock as `now`: until then others are asked first. */
+  downUntil: number
+}
+
+interface Held {
+  upstream: Upstream | undefined
+  routes: number
+}
+
+/** How long a runtime that could not be reached is asked last. */
+const downMilliseconds = 1_000
+
+export class Upstreams {
+  readonly #limits: Limits
+  readonly #now: () => number
+  readonly #held = new Map<string, Held>()
+  #turn = 0
+
+  /** @param now milliseconds, monotonic */
+  constructor(limits: Limits, now: () => number) {
+    this.#limits = limits
+    this.#now = now
+  }
+
+  /** A route named these runtimes, and no longer names those. A pool that nobody names ends with its last answer. */
+  changed(added: readonly string[], removed: readonly string[]): void {
+    for (const url of added) {
+      const held = this.#held.get(url)
+      if (held === undefined) this.#held.set(url, { upstream: undefined, routes: 1 })
+      else held.routes++
+    }
+    for (const url of removed) {
+      const held = this.#held.get(url)
+      if (held === undefined || --held.routes > 0) continue
+      this.#held.delete(url)
+      void held.upstream?.calls.close()
+      void held.upstream?.streams.close()
+    }
+  }
+
+  /**
+   * The next runtime in turn, one that answered lately before one that did not.
+   * @param tried origins that failed for this very request
+   */
+  choose(urls: readonly string[], tried: readonly Upstream[] | undefined): Upstream | undefined {
+    let fallback: Upstream | undefined
+    const turn = urls.length === 1 ? 0 : this.#turn++
+    for (let step = 0; step < urls.length; step++) {
+      const upstream = this.#upstream(urls[(turn + step) % urls.length] ?? '')
+      if (upstream === undefined || tried?.includes(upstream) === true) continue
+      if (upstream.downUntil === 0 || upstream.downUntil <= this.#now()) return upstream
+      fallback ??= upstream
+    }
+    return fallback
+  }
+
+  isDown(upstream: Upstream): void {
+    upstream.downUntil = this.#now() + downMilliseconds
+  }
+
+  /** Cuts what is still under way. */
+  async destroy(): Promise<void> {
+    const pools = [...this.#held.values()].flatMap(({ upstream }) => (upstream ? [upstream.calls, upstream.streams] : []))
+    this.#held.clear()
+    await Promise.all(pools.map((pool) => pool.destroy()))
+  }
+
+  #upstream(url: string): Upstream | undefined {
+    const held = this.#held.get(url)
+    if (held === undefined) return undefined
+    held.upstream ??= open(url, this.#limits)
+    return held.upstream
+  }
+}
+
+function open(url: string, limits: Limits): Upstream | undefined {
+  if (!URL.canParse(url)) return undefined
+  const { protocol, hostname, port, origin } = new URL(url)
+  if (protocol !== 'http:') return undefined
+  const pool = () =>
+    new Pool(origin, {
+      connectTimeout: limits.connectTimeout,
+      headersTimeout: limits.answerTimeout,
+      bodyTimeout: limits.answerIdleTimeout,
+      keepAliveTimeout: 4_000,
+      maxHeaderSize: 64 * 1024,
+    })
+  return {
+    origin,
+    hostname: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? 80 : Number(port),
+    calls: pool(),
+    streams: pool(),
+    downUntil: 0,
+  }
+}

@@ -1,0 +1,148 @@
+// Puts the gateway together from its parts and runs it: two servers, the watch of routes, the pushes of usage.
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import { join } from 'node:path'
+import { internalPaths } from '@tenantry/contract'
+import { PassedBytes } from './forward/passed-bytes.ts'
+import { Upstreams } from './forward/upstreams.ts'
+import { Door } from './http/door.ts'
+import { createInternalServer } from './http/internal-server.ts'
+import { createPublicServer } from './http/public-server.ts'
+import { defaultLimits, type Limits } from './limits.ts'
+import { CounterStore } from './meter/counter-store.ts'
+import { Meter } from './meter/meter.ts'
+import { UsagePusher } from './meter/usage-pusher.ts'
+import { RouteTable } from './routes/route-table.ts'
+
+export interface GatewayOptions {
+  host: string
+  /** 0 takes a free one, for tests. */
+  port: number
+  internalPort: number
+  controlUrl: string
+  internalToken: string
+  /** The gateway's own directory. */
+  data: string
+  domain: string
+  source: string
+  /** Milliseconds since 1970. */
+  now: () => number
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
+  newId: () => string
+  fetch: typeof globalThis.fetch
+  /** Collects V8's young generation. */
+  collect: () => void
+  log: Log
+  limits?: Partial<Limits>
+  /** Milliseconds between usage pushes. */
+  pushInterval?: number
+  /** Counters held at most; see CounterStore. */
+  counterLimit?: number
+}
+
+/** As pino's. */
+export interface Log {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  debug(fields: object, message: string): void
+}
+
+export interface Gateway {
+  readonly port: number
+  readonly internalPort: number
+  /** Answers what is under way (for `grace` milliseconds at most), pushes the last counts, and ends. Idempotent. */
+  stop(grace?: number): Promise<void>
+}
+
+const defaultCounterLimit = 500_000
+
+/** @throws when a port is taken or the data directory cannot be read */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { log, controlUrl, internalToken, fetch } = options
+  const limits = { ...defaultLimits, ...options.limits }
+  const upstreams = new Upstreams(limits, options.elapsed)
+  const store = new CounterStore(options.now, options.counterLimit ?? defaultCounterLimit)
+  const meter = new Meter(store)
+  const onProblem = (problem: Error) => log.warn({ err: problem }, problem.message)
+  const routes = new RouteTable({
+    url: `${controlUrl}${internalPaths.watchRoutes}`,
+    internalToken,
+    file: join(options.data, 'routes.ndjson'),
+    fetch,
+    onRuntimes: (added, removed) => upstreams.changed(added, removed),
+    onGone: (tenantId) => meter.forget(tenantId),
+    onProblem,
+  })
+  await routes.load()
+  const door = new Door({
+    domain: options.domain,
+    routes,
+    upstreams,
+    meter,
+    internalToken,
+    limits,
+    passed: new PassedBytes(options.collect),
+    newRequestId: options.newId,
+    onProblem: (problem, call) =>
+      log.debug({ err: problem, tenant: call.route.tenant_id, request: call.requestId }, 'a runtime failed a request'),
+  })
+  const publicServer = createPublicServer({ door, limits, newRequestId: options.newId })
+  const internalServer = createInternalServer({ routes, internalToken })
+  const port = await listen(publicServer, options.host, options.port)
+  const internalPort = await listen(internalServer, '127.0.0.1', options.internalPort).catch(async (cause: unknown) => {
+    publicServer.close()
+    throw cause
+  })
+  const watching = new AbortController()
+  const pushing = new AbortController()
+  const pusher = new UsagePusher({
+    controlUrl,
+    internalToken,
+    source: options.source,
+    boot: options.newId(),
+    store,
+    meter,
+    fetch,
+    onProblem,
+    ...(options.pushInterval === undefined ? {} : { interval: options.pushInterval }),
+  })
+  const loops = { watch: routes.run(watching.signal), push: pusher.run(pushing.signal) }
+  log.info({ port, internalPort, routes: routes.size }, 'the gateway listens')
+
+  const stop = async (grace: number): Promise<void> => {
+    door.closing = true
+    watching.abort()
+    await closeWithin(publicServer, grace, () => {
+      for (const socket of door.tunnels) socket.destroy()
+    })
+    internalServer.close()
+    internalServer.closeAllConnections()
+    await upstreams.destroy()
+    // Last, because every request that ends counts.
+    pushing.abort()
+    await Promise.all([loops.watch, loops.push])
+    log.info({}, 'the gateway has stopped')
+  }
+  let stopped: Promise<void> | undefined
+  return { port, internalPort, stop: (grace = 10_000) => (stopped ??= stop(grace)) }
+}
+
+async function listen(server: Server, host: string, port: number): Promise<number> {
+  server.listen(port, host)
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
+  return address.port
+}
+
+/** Takes nothing new, ends idle connections and tunnels, and cuts what is left after the grace. */
+async function closeWithin(server: Server, grace: number, endTunnels: () => void): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  server.closeIdleConnections()
+  endTunnels()
+  const timer = setTimeout(() => server.closeAllConnections(), grace)
+  await closed
+  clearTimeout(timer)
+}

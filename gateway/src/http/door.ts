@@ -1,0 +1,126 @@
+// What happens to one request at the public door: read strictly, find the tenant, refuse or forward.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Route } from '@tenantry/contract'
+import { refusals, tenantSuspended, type Refusal } from '../errors.ts'
+import { Answer } from '../forward/answer.ts'
+import { forwardExpecting } from '../forward/expecting.ts'
+import { Forwarder, type Call, type ForwarderOptions } from '../forward/forwarder.ts'
+import { readLeftover } from '../forward/request-body.ts'
+import { isRefusal, readRequestHead, type RequestHead } from '../forward/request-head.ts'
+import { forwardUpgrade, type ClientEnd } from '../forward/upgraded.ts'
+import type { Meter } from '../meter/meter.ts'
+import { groupOf } from '../resolve/group.ts'
+import { isInternalPath } from '../resolve/internal-path.ts'
+import { resolve } from '../resolve/resolve.ts'
+import type { RouteTable } from '../routes/route-table.ts'
+import type { Connection } from './connection.ts'
+import { writeRefusal } from './refusal.ts'
+
+export interface DoorOptions extends ForwarderOptions {
+  /** Tenants are served at `{name}.{domain}`. Lower case. */
+  domain: string
+  routes: RouteTable
+  meter: Meter
+  newRequestId: () => string
+}
+
+/** How the client wants to go on after its request head. */
+export type Manner = 'ordinary' | 'expecting' | ClientEnd
+
+export class Door {
+  readonly #options: DoorOptions
+  readonly #forwarder: Forwarder
+  /** Upgraded connections. */
+  readonly tunnels = new Set<ClientEnd['socket']>()
+  /** Set when stopping: connections end with their current answer. */
+  closing = false
+
+  constructor(options: DoorOptions) {
+    this.#options = options
+    this.#forwarder = new Forwarder(options)
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse, connection: Connection, manner: Manner): void {
+    const { domain, routes, limits, meter, passed, newRequestId } = this.#options
+    const head = readRequestHead(
+      { httpVersion: request.httpVersion, url: request.url ?? '', rawHeaders: request.rawHeaders },
+      limits,
+    )
+    if (isRefusal(head)) {
+      writeRefusal(response, head, newRequestId(), true)
+      return
+    }
+    const requestId = head.requestId ?? newRequestId()
+    const resolved = resolve(head.host, head.path, domain)
+    const route = resolved === undefined ? undefined : routes.named(resolved.name)
+    if (resolved === undefined || route === undefined) {
+      if (resolved === undefined && isHealth(request, head)) this.#health(response, requestId)
+      else {
+        const refusal = resolved === undefined ? refusals.notFound : refusals.tenantNotFound
+        writeRefusal(response, refusal, requestId, this.closing || (manner === 'expecting' && head.hasBody))
+        if (head.hasBody && !request.complete) readLeftover(request, limits.leftoverBytes, limits.bodyIdleTimeout)
+      }
+      return
+    }
+    const group = groupOf(resolved.path)
+    const tenantMeter = meter.tenant(route.tenant_id)
+    const answer = new Answer({
+      request,
+      response,
+      requestId,
+      hasBody: head.hasBody,
+      group,
+      meter: tenantMeter,
+      passed,
+      limits,
+      onOver: connection.onOver,
+    })
+    connection.open(answer)
+    if (this.closing) answer.keepAlive = false
+    const refusal = isInternalPath(resolved.path) ? refusals.notFound : refusalOfPhase(route)
+    if (refusal !== undefined) {
+      if (manner === 'expecting') answer.keepAlive = false
+      answer.refuse(refusal)
+      return
+    }
+    const call: Call = { head, resolved, route, group, requestId, answer }
+    if (manner === 'ordinary') this.#forwarder.forward(call)
+    else if (manner !== 'expecting') forwardUpgrade(call, manner, { ...this.#options, meter: tenantMeter, tunnels: this.tunnels })
+    else if (head.hasBody) forwardExpecting(call, this.#options)
+    else this.#forwarder.forward(call)
+  }
+
+  /** The gateway's own health, at an address of no tenant. */
+  #health(response: ServerResponse, requestId: string): void {
+    const { routes } = this.#options
+    const body = JSON.stringify({ status: 'healthy', routes: routes.size, routes_synced: routes.synced })
+    response.writeHead(200, [
+      'content-type',
+      'application/json; charset=utf-8',
+      'content-length',
+      String(Buffer.byteLength(body)),
+      'cache-control',
+      'no-store',
+      'x-request-id',
+      requestId,
+    ])
+    response.end(body)
+  }
+}
+
+function isHealth(request: IncomingMessage, head: RequestHead): boolean {
+  return (request.method === 'GET' || request.method === 'HEAD') && /^\/health(?:\?|$)/.test(head.path)
+}
+
+function refusalOfPhase(route: Route): Refusal | undefined {
+  switch (route.phase) {
+    case 'ready':
+      return route.runtimes.length === 0 ? refusals.tenantNotReady : undefined
+    case 'pending':
+      return refusals.tenantNotReady
+    case 'suspended':
+      return tenantSuspended(route.reason)
+    case 'deleted':
+      return refusals.tenantNotFound
+  }
+}

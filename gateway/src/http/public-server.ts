@@ -1,0 +1,103 @@
+// The public door's server: node:http within our limits, its events wired to the door.
+import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { refusals, type Refusal } from '../errors.ts'
+import type { Limits } from '../limits.ts'
+import { Connection } from './connection.ts'
+import type { Door, Manner } from './door.ts'
+import { writeRawRefusal } from './refusal.ts'
+
+export interface PublicServerOptions {
+  door: Door
+  limits: Limits
+  newRequestId: () => string
+}
+
+/** Milliseconds that a refused connection has to take its answer. */
+const lastWordsMilliseconds = 1_000
+
+export function createPublicServer(options: PublicServerOptions): Server {
+  const { door, limits, newRequestId } = options
+  const connections = new WeakMap<Duplex, Connection>()
+  const connectionOf = (socket: Duplex): Connection => {
+    let connection = connections.get(socket)
+    if (connection === undefined) {
+      connection = new Connection()
+      connections.set(socket, connection)
+      socket.on('close', connection.closed)
+    }
+    return connection
+  }
+  const server = createServer({
+    // The door itself tells too long URLs from too large headers; the parser only has to let both come that far.
+    maxHeaderSize: limits.urlBytes + 2 * limits.headerBytes,
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+    optimizeEmptyRequests: true,
+    headersTimeout: limits.headTimeout,
+    requestTimeout: 0,
+    keepAliveTimeout: limits.keepAliveTimeout,
+    connectionsCheckingInterval: Math.min(1_000, limits.headTimeout),
+    noDelay: true,
+    shouldUpgradeCallback: isUpgrade,
+  })
+  server.maxConnections = limits.connections
+  const handle = (request: IncomingMessage, response: ServerResponse, manner: Manner) => {
+    const connection = connectionOf(request.socket)
+    if (connection.refused) return
+    door.handle(request, response, connection, manner)
+  }
+  server.on('request', (request, response) => handle(request, response, 'ordinary'))
+  server.on('checkContinue', (request, response) => handle(request, response, 'expecting'))
+  // The door refuses whatever else is expected.
+  server.on('checkExpectation', (request, response) => handle(request, response, 'ordinary'))
+  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    socket.on('error', () => socket.destroy())
+    if (!connectionOf(socket).isIdle) {
+      // Answers to earlier requests are still to come on a connection that wants to be something else.
+      socket.destroy()
+      return
+    }
+    const response = new ServerResponse(request)
+    response.shouldKeepAlive = false
+    response.assignSocket(socket)
+    response.on('finish', () => socket.end())
+    handle(request, response, { socket, head })
+  })
+  server.on('connect', (_, socket) => refuseRaw(socket, refusals.connectRefused))
+  server.on('clientError', (error: Error, socket: Duplex) => {
+    const connection = connectionOf(socket)
+    const refusal = refusalOf(error)
+    if (connection.refused) return
+    connection.refused = true
+    if (refusal === undefined || !socket.writable) socket.destroy()
+    else if (connection.isIdle) refuseRaw(socket, refusal)
+    else if (!connection.refuseLast(refusal)) socket.destroy()
+  })
+  const refuseRaw = (socket: Duplex, refusal: Refusal) => {
+    socket.on('error', () => socket.destroy())
+    writeRawRefusal(socket, refusal, newRequestId())
+    setTimeout(() => socket.destroy(), lastWordsMilliseconds).unref()
+  }
+  return server
+}
+
+/**
+ * An upgrade is a GET without a body. HTTP/2 over clear text is never upgraded to: through it requests would pass
+ * that nobody reads; such a request is served as it is.
+ */
+function isUpgrade(request: IncomingMessage): boolean {
+  const { headers } = request
+  if (request.method !== 'GET' || headers['content-length'] !== undefined) return false
+  if (headers['transfer-encoding'] !== undefined) return false
+  return !/(?:^|[\s,])h2c?(?:[\s,]|$)/i.test(headers.upgrade ?? '')
+}
+
+/** @returns undefined when there is nobody to tell */
+function refusalOf(error: Error): Refusal | undefined {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  if (code === 'ECONNRESET' || code === 'EPIPE') return undefined
+  if (code === 'HPE_HEADER_OVERFLOW') return refusals.headersTooLarge
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? refusals.bodyTimeout : refusals.malformedRequest
+}

@@ -1,0 +1,42 @@
+// The bounds within which the gateway serves. Times in milliseconds, sizes in bytes.
+
+export interface Limits {
+  urlBytes: number
+  headerBytes: number
+  /** Public connections at once; more wait in the listen queue or are closed. */
+  connections: number
+  /** From the connection's first byte to the end of the request head. */
+  headTimeout: number
+  /** Between two pieces of a request body. */
+  bodyIdleTimeout: number
+  /** How long a client may take nothing of an answer that waits for it. */
+  readerIdleTimeout: number
+  keepAliveTimeout: number
+  connectTimeout: number
+  /** From the whole request to the head of the runtime's answer. */
+  answerTimeout: number
+  /** The same for functions, which run up to 300 s (specification, section 8). */
+  functionAnswerTimeout: number
+  /** Between two pieces of a runtime's answer. */
+  answerIdleTimeout: number
+  /** How long a client waits for a runtime's `100 Continue` before its body is taken anyway. */
+  continueTimeout: number
+  /** What is still read of a body whose request was answered already, so that the answer gets through. */
+  leftoverBytes: number
+}
+
+export const defaultLimits: Limits = {
+  urlBytes: 65_536,
+  headerBytes: 16_384,
+  connections: 16_384,
+  headTimeout: 15_000,
+  bodyIdleTimeout: 30_000,
+  readerIdleTimeout: 60_000,
+  keepAliveTimeout: 65_000,
+  connectTimeout: 2_000,
+  answerTimeout: 60_000,
+  functionAnswerTimeout: 310_000,
+  answerIdleTimeout: 300_000,
+  continueTimeout: 1_000,
+  leftoverBytes: 8 * 1024 * 1024,
+}

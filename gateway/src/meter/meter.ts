@@ -1,0 +1,91 @@
+// What the forwarding side tells about a tenant's requests, turned into counters.
+import type { Group } from '../resolve/group.ts'
+import type { CounterStore } from './counter-store.ts'
+
+/** The counting hand of one tenant. */
+export interface TenantMeter {
+  /** Once for each request, before its answer ends. `status` is the HTTP status the client got or would have got. */
+  request(group: Group, method: string, status: number): void
+  /** Bytes of an answer's body, or of an upgraded connection, handed to the client's connection. */
+  egress(group: Group, bytes: number): void
+  /** A connection for pushes (WebSocket or other upgrade, event stream) was opened; ends with `closed`. */
+  opened(): void
+  closed(): void
+}
+
+export class Meter {
+  readonly #store: CounterStore
+  readonly #tenants = new Map<string, CountedTenant>()
+  /** Tenants with open push connections. */
+  readonly #connected = new Set<CountedTenant>()
+
+  constructor(store: CounterStore) {
+    this.#store = store
+  }
+
+  tenant(tenantId: string): TenantMeter {
+    let tenant = this.#tenants.get(tenantId)
+    if (tenant === undefined) {
+      tenant = new CountedTenant(tenantId, this.#store, this.#connected)
+      this.#tenants.set(tenantId, tenant)
+    }
+    return tenant
+  }
+
+  /** A tenant that is gone needs no hand; its counters stay until they are pushed. */
+  forget(tenantId: string): void {
+    this.#tenants.delete(tenantId)
+  }
+
+  /** To be called at least once an hour: connections that stay open count in every hour they see. */
+  tick(): void {
+    for (const tenant of this.#connected) tenant.peak()
+  }
+}
+
+class CountedTenant implements TenantMeter {
+  readonly #id: string
+  readonly #store: CounterStore
+  readonly #connected: Set<CountedTenant>
+  #open = 0
+
+  constructor(id: string, store: CounterStore, connected: Set<CountedTenant>) {
+    this.#id = id
+    this.#store = store
+    this.#connected = connected
+  }
+
+  request(group: Group, method: string, status: number): void {
+    const breakdown = { group, method: knownMethods.has(method) ? method : 'OTHER', statusClass: classOf(status) }
+    this.#store.add(this.#id, 'requests', breakdown, 1)
+  }
+
+  egress(group: Group, bytes: number): void {
+    this.#store.add(this.#id, 'egress_bytes', { group, method: '', statusClass: '' }, bytes)
+  }
+
+  opened(): void {
+    if (this.#open++ === 0) this.#connected.add(this)
+    this.peak()
+  }
+
+  closed(): void {
+    if (--this.#open === 0) this.#connected.delete(this)
+  }
+
+  peak(): void {
+    this.#store.atLeast(this.#id, 'connections_peak', wholeTenant, this.#open)
+  }
+}
+
+const wholeTenant = { group: '', method: '', statusClass: '' }
+
+/** Methods counted by name; the rest of HTTP's registry counts together, so that a client cannot multiply counters. */
+const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+/** A switch of protocols is a success. */
+function classOf(status: number): string {
+  if (status < 300) return '2xx'
+  if (status < 400) return '3xx'
+  return status < 500 ? '4xx' : '5xx'
+}

@@ -1,0 +1,93 @@
+// The routes of all tenants by id and by name: the control plane's watch, an index, and a copy on disk.
+import { Route, WatchedTable } from '@tenantry/contract'
+
+export interface RouteTableOptions {
+  /** Absolute URL of the watch of routes. */
+  url: string
+  internalToken: string
+  /** Where the last known routes are kept, for a start without a control plane. */
+  file: string
+  fetch: typeof globalThis.fetch
+  /** Called when the set of runtimes of any tenant may have changed. */
+  onRuntimes?: (added: readonly string[], removed: readonly string[]) => void
+  /** Called when a tenant is gone for good. */
+  onGone?: (tenantId: string) => void
+  onProblem?: (problem: Error) => void
+}
+
+export class RouteTable {
+  readonly #table: WatchedTable<Route>
+  readonly #byName = new Map<string, Route>()
+  /** What each tenant is listed under and with which runtimes, so that a change can take the old back. */
+  readonly #listed = new Map<string, Route>()
+  /** Names that two tenants claimed at once: when one lets go, the other must be found again. */
+  readonly #contested = new Set<string>()
+  readonly #onRuntimes: RouteTableOptions['onRuntimes']
+  readonly #onGone: RouteTableOptions['onGone']
+
+  constructor(options: RouteTableOptions) {
+    this.#onRuntimes = options.onRuntimes
+    this.#onGone = options.onGone
+    this.#table = new WatchedTable<Route>({
+      url: options.url,
+      internalToken: options.internalToken,
+      schema: Route,
+      file: options.file,
+      fetch: options.fetch,
+      onChange: (tenantId, route) => this.#changed(tenantId, route),
+      ...(options.onProblem === undefined ? {} : { onProblem: options.onProblem }),
+    })
+  }
+
+  /** Reads the routes of an earlier run. */
+  load(): Promise<void> {
+    return this.#table.load()
+  }
+
+  /** Follows the control plane until aborted. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#table.run(signal)
+  }
+
+  get(tenantId: string): Route | undefined {
+    return this.#table.get(tenantId)
+  }
+
+  /** The tenant that bears the name now; a deleted tenant bears none. */
+  named(name: string): Route | undefined {
+    return this.#byName.get(name)
+  }
+
+  get size(): number {
+    return this.#table.size
+  }
+
+  /** Whether the whole set was read from the control plane in this run. */
+  get synced(): boolean {
+    return this.#table.synced
+  }
+
+  #changed(tenantId: string, route: Route | undefined): void {
+    const before = this.#listed.get(tenantId)
+    const after = route?.phase === 'deleted' ? undefined : route
+    if (after === undefined) this.#listed.delete(tenantId)
+    else this.#listed.set(tenantId, after)
+    if (before !== undefined && before.name !== after?.name) this.#release(before)
+    if (after !== undefined) this.#claim(after)
+    this.#onRuntimes?.(after?.runtimes ?? [], before?.runtimes ?? [])
+    if (route === undefined) this.#onGone?.(tenantId)
+  }
+
+  #claim(route: Route): void {
+    const holder = this.#byName.get(route.name)
+    if (holder !== undefined && holder.tenant_id !== route.tenant_id) this.#contested.add(route.name)
+    this.#byName.set(route.name, route)
+  }
+
+  #release(route: Route): void {
+    if (this.#byName.get(route.name)?.tenant_id !== route.tenant_id) return
+    this.#byName.delete(route.name)
+    if (!this.#contested.delete(route.name)) return
+    for (const other of this.#listed.values()) if (other.name === route.name) this.#claim(other)
+  }
+}

@@ -1,0 +1,147 @@
+// A gateway in this process with a stand-in control plane and a runtime, and a plain client for it.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Route } from '@tenantry/contract'
+import type { Test } from 'tap'
+import { startGateway, type Gateway, type GatewayOptions } from '../../../gateway/src/gateway.ts'
+import { WatchSource } from '../../support/watch-source.ts'
+import { startUpstream, type Upstream } from './upstream.ts'
+
+export const token = 'the-internal-token-of-this-test'
+
+export interface Setting {
+  gateway: Gateway
+  control: WatchSource<Route>
+  upstream: Upstream
+  data: string
+  problems: unknown[]
+  /** `{gateway}/t/{name}` is served by the upstream from then on. */
+  add(name: string, more?: Partial<Route>): Promise<Route>
+  /** Puts the route and waits until the gateway has applied it. */
+  put(route: Route): Promise<void>
+  restart(options?: Partial<GatewayOptions>): Promise<void>
+}
+
+/** Everything ends with the test. */
+export async function startSetting(t: Test, options: Partial<GatewayOptions> = {}): Promise<Setting> {
+  const data = await mkdtemp(join(tmpdir(), 'tenantry-gateway-'))
+  const control = new WatchSource<Route>(token)
+  await control.start()
+  const upstream = await startUpstream()
+  const problems: unknown[] = []
+  const start = (more: Partial<GatewayOptions>) =>
+    startGateway({
+      host: '127.0.0.1',
+      port: 0,
+      internalPort: 0,
+      controlUrl: control.url,
+      internalToken: token,
+      data,
+      domain: 'localhost',
+      source: 'gateway-test-0',
+      now: Date.now,
+      elapsed: () => performance.now(),
+      newId: randomUUID,
+      fetch: globalThis.fetch,
+      collect: () => undefined,
+      log: { info: () => undefined, warn: (fields) => problems.push(fields), debug: () => undefined },
+      pushInterval: 20,
+      ...options,
+      ...more,
+    })
+  const setting: Setting = {
+    gateway: await start({}),
+    control,
+    upstream,
+    data,
+    problems,
+    async add(name, more = {}) {
+      const route: Route = { tenant_id: newTenantId(), name, generation: 1, phase: 'ready', runtimes: [upstream.url], ...more }
+      await setting.put(route)
+      return route
+    },
+    async put(route) {
+      control.routes.put(route)
+      await until(async () => {
+        const { status, body } = await appliedRoute(setting.gateway, route.tenant_id)
+        return status === 200 && (JSON.parse(body) as Route).generation === route.generation
+      })
+    },
+    async restart(more = {}) {
+      await setting.gateway.stop(0)
+      setting.gateway = await start(more)
+    },
+  }
+  t.teardown(async () => {
+    await setting.gateway.stop(0)
+    await control.stop()
+    await upstream.stop()
+    await rm(data, { recursive: true, force: true })
+  })
+  return setting
+}
+
+export function newTenantId(): string {
+  return `t_${randomBytes(10).toString('hex')}`
+}
+
+/** The route as the gateway applied it, over its internal server. */
+export function appliedRoute(gateway: Gateway, tenantId: string): Promise<Answered> {
+  return ask(gateway.internalPort, { path: `/internal/v1/routes/${tenantId}`, headers: { 'x-tenantry-internal': token } })
+}
+
+export interface Answered {
+  status: number
+  headers: IncomingHttpHeaders
+  rawHeaders: string[]
+  body: string
+}
+
+export interface Asked {
+  path: string
+  method?: string
+  headers?: OutgoingHttpHeaders | string[]
+  body?: string | Buffer
+}
+
+/** One request on a connection of its own. */
+export async function ask(port: number, asked: Asked): Promise<Answered> {
+  const request = httpRequest({ agent: false, host: '127.0.0.1', port, method: 'GET', ...asked })
+  request.end(asked.body)
+  const [response] = (await once(request, 'response')) as [import('node:http').IncomingMessage]
+  let body = ''
+  for await (const chunk of response.setEncoding('latin1')) body += String(chunk)
+  return { status: response.statusCode ?? 0, headers: response.headers, rawHeaders: response.rawHeaders, body }
+}
+
+/** Sends bytes as they are, and gives back all that comes until the connection ends. */
+export async function sendRaw(port: number, bytes: string, { waitFor }: { waitFor?: RegExp } = {}): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  let got = ''
+  const ended = new Promise<void>((resolve) => {
+    socket.on('data', (chunk: Buffer) => {
+      got += chunk.toString('latin1')
+      if (waitFor?.test(got) === true) resolve()
+    })
+    socket.on('error', () => resolve())
+    socket.on('close', () => resolve())
+  })
+  socket.write(bytes, 'latin1')
+  await ended
+  socket.destroy()
+  return got
+}
+
+/** Polls until it holds. @throws after ten seconds */
+export async function until(holds: () => boolean | Promise<boolean>, what = 'it'): Promise<void> {
+  const deadline = Date.now() + 10_000
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`${what} did not come about`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}

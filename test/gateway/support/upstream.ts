@@ -1,0 +1,169 @@
+// A runtime for the gateway's tests: says what reached it, and does as the path tells it.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
+import { WebSocketServer } from 'ws'
+
+/** A request as the runtime got it, without its body. */
+export interface Seen {
+  method: string
+  url: string
+  rawHeaders: string[]
+  headers: IncomingMessage['headers']
+}
+
+export interface Upstream {
+  port: number
+  url: string
+  seen: Seen[]
+  /** Body bytes taken from clients, and given to clients, so far. */
+  received: number
+  sent: number
+  /** Requests whose client went away before their end. */
+  aborted: number
+  /** Requests under way. */
+  open: number
+  stop(): Promise<void>
+}
+
+export const megabyte = 1024 * 1024
+
+/**
+ * By path, wherever a tenant's path may begin:
+ * `/echo` the body back · `/head` what arrived, as JSON · `/bytes/N` N bytes with their length · `/chunked/N` without ·
+ * `/status/N` · `/hang` never answers · `/half` breaks off in the middle · `/close` hangs up without an answer ·
+ * `/sink` counts the body · `/stall` takes none of the body · `/early` refuses with 413 at once · `/hints` 103 first ·
+ * `/trailers` · `/events` a stream without end · `/odd` headers that must not get through.
+ */
+export async function startUpstream(port = 0): Promise<Upstream> {
+  const state = { seen: [] as Seen[], received: 0, sent: 0, aborted: 0, open: 0 }
+  const server = createServer({ requestTimeout: 0 })
+  const webSockets = new WebSocketServer({ noServer: true })
+  const sockets = new Set<Duplex>()
+  const note = (request: IncomingMessage) => {
+    const { method = '', url = '', rawHeaders, headers } = request
+    state.seen.push({ method, url, rawHeaders, headers })
+  }
+  server.on('request', (request, response) => {
+    note(request)
+    state.open++
+    response.on('close', () => {
+      state.open--
+      if (!response.writableFinished) state.aborted++
+    })
+    void answer(request, response, state)
+  })
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    if (!/\/early/.test(request.url ?? '')) response.writeContinue()
+    server.emit('request', request, response)
+  })
+  server.on('upgrade', (request, socket, head) => {
+    note(request)
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    if (/\/refused/.test(request.url ?? '')) {
+      socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nX-Why: key\r\n\r\nno')
+    } else if (/\/raw/.test(request.url ?? '')) {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\nhello ')
+      socket.pipe(socket)
+    } else {
+      webSockets.handleUpgrade(request, socket, head, (client) => {
+        client.on('message', (data, isBinary) => client.send(data, { binary: isBinary }))
+      })
+    }
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  return Object.assign(state, {
+    port: address.port,
+    url: `http://127.0.0.1:${address.port}`,
+    async stop() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  })
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse, state: Omit<Upstream, 'port' | 'url' | 'stop'>): Promise<void> {
+  const url = request.url ?? ''
+  const [, action = '', argument = ''] = /\/(echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|hints|trailers|events|odd)(?:\/(\d+))?/.exec(url) ?? []
+  const number = Number(argument)
+  switch (action) {
+    case 'echo':
+      response.writeHead(200, { 'content-type': request.headers['content-type'] ?? 'application/octet-stream' })
+      request.pipe(response)
+      return
+    case 'bytes':
+    case 'chunked':
+      response.writeHead(200, action === 'bytes' ? { 'content-length': number } : {})
+      await sendBytes(response, number, state)
+      response.end()
+      return
+    case 'status':
+      response.writeHead(number, number === 204 ? {} : { etag: '"e"' }).end()
+      return
+    case 'hang':
+    case 'stall':
+      return
+    case 'half':
+      response.writeHead(200, argument === '' ? {} : { 'content-length': number })
+      response.write('half', () => setTimeout(() => response.destroy(), 20))
+      return
+    case 'close':
+      request.socket.destroy()
+      return
+    case 'early':
+      response.writeHead(413, { 'content-type': 'text/plain' }).end('too large')
+      return
+    case 'hints':
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+      response.end('hinted')
+      return
+    case 'trailers':
+      response.writeHead(200, { trailer: 'x-sum' })
+      response.write('body')
+      response.addTrailers({ 'x-sum': '1' })
+      response.end()
+      return
+    case 'events':
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('data: first\n\n')
+      return
+    case 'odd':
+      response.writeHead(200, [
+        'connection', 'x-named', 'x-named', 'hidden', 'x-tenantry-secret', 'hidden', 'x-request-id', 'forged',
+        'set-cookie', 'a=1', 'set-cookie', 'b=2', 'x-kept', 'ünï',
+      ])
+      response.end('odd')
+      return
+    case 'sink':
+      for await (const chunk of request) state.received += (chunk as Buffer).length
+      response.end(String(state.received))
+      return
+    default: {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ method: request.method, url, headers: request.headers, body: Buffer.concat(chunks).toString('latin1') }))
+    }
+  }
+}
+
+async function sendBytes(response: ServerResponse, count: number, state: { sent: number }): Promise<void> {
+  const piece = Buffer.alloc(64 * 1024, 'x')
+  let left = count
+  while (left > 0 && !response.destroyed) {
+    const size = Math.min(left, piece.length)
+    left -= size
+    state.sent += size
+    if (!response.write(piece.subarray(0, size))) {
+      await Promise.race([once(response, 'drain').catch(() => undefined), once(response, 'close')])
+    } else await setImmediate()
+  }
+}

@@ -1,0 +1,124 @@
+// A stand-in control plane for tests of a gateway or a runtime: serves the watches and takes usage pushes.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { internalPaths, internalTokenHeader, type Counter, type UsagePush } from '@tenantry/contract'
+
+interface Entry {
+  tenant_id: string
+}
+
+/** One watched set: what is put or removed reaches every watcher at once. */
+export class WatchedSet<E extends Entry> {
+  readonly #entries = new Map<string, E>()
+  readonly #watchers = new Set<ServerResponse>()
+
+  put(entry: E): void {
+    this.#entries.set(entry.tenant_id, entry)
+    this.#send({ type: 'put', entry })
+  }
+
+  remove(tenantId: string): void {
+    this.#entries.delete(tenantId)
+    this.#send({ type: 'remove', tenant_id: tenantId })
+  }
+
+  /** A line of any form, for what a newer or broken control plane would send. */
+  sendRaw(line: string): void {
+    for (const watcher of this.#watchers) watcher.write(`${line}\n`)
+  }
+
+  get watchers(): number {
+    return this.#watchers.size
+  }
+
+  serve(response: ServerResponse): void {
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+    for (const entry of this.#entries.values()) response.write(`${JSON.stringify({ type: 'put', entry })}\n`)
+    response.write(`${JSON.stringify({ type: 'synced' })}\n`)
+    const ping = setInterval(() => response.write('{"type":"ping"}\n'), 1000)
+    this.#watchers.add(response)
+    response.on('close', () => {
+      clearInterval(ping)
+      this.#watchers.delete(response)
+    })
+  }
+
+  #send(line: object): void {
+    this.sendRaw(JSON.stringify(line))
+  }
+}
+
+/** How the next pushes are answered. `lost`: stored, but the acknowledgement never arrives. */
+export type PushAnswer = 'stored' | 'refused' | 'lost'
+
+export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = Entry> {
+  readonly token: string
+  readonly routes = new WatchedSet<Route>()
+  readonly manifests = new WatchedSet<Manifest>()
+  /** Every push that was stored, in order. */
+  readonly pushes: UsagePush[] = []
+  pushAnswer: (nth: number) => PushAnswer = () => 'stored'
+  #server = createServer()
+  #port = 0
+  #received = 0
+
+  constructor(token: string) {
+    this.token = token
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`
+  }
+
+  /** Also after `stop`, and then on the same port. */
+  async start(): Promise<void> {
+    this.#server = createServer((request, response) => void this.#answer(request, response))
+    this.#server.listen(this.#port, '127.0.0.1')
+    await once(this.#server, 'listening')
+    const address = this.#server.address()
+    if (address === null || typeof address === 'string') throw new Error('no port was given')
+    this.#port = address.port
+  }
+
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    this.#server.closeAllConnections()
+    await closed
+  }
+
+  /** The ledger as a control plane keeps it: the greatest value of each counter of each incarnation, summed up. */
+  total(matches: (counter: Counter) => boolean): number {
+    const greatest = new Map<string, number>()
+    for (const { source, boot, counters } of this.pushes) {
+      for (const counter of counters) {
+        if (!matches(counter)) continue
+        const { value, ...key } = counter
+        const name = JSON.stringify([source, boot, key])
+        greatest.set(name, Math.max(greatest.get(name) ?? 0, value))
+      }
+    }
+    return [...greatest.values()].reduce((sum, value) => sum + value, 0)
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.headers[internalTokenHeader] !== this.token) {
+      response.writeHead(403).end()
+      return
+    }
+    if (request.url === internalPaths.watchRoutes) this.routes.serve(response)
+    else if (request.url === internalPaths.watchManifests) this.manifests.serve(response)
+    else if (request.url === internalPaths.usage && request.method === 'POST') await this.#usage(request, response)
+    else response.writeHead(404).end()
+  }
+
+  async #usage(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let text = ''
+    for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
+    const answer = this.pushAnswer(this.#received++)
+    if (answer !== 'refused') this.pushes.push(JSON.parse(text) as UsagePush)
+    if (answer === 'lost') request.socket.destroy()
+    else response.writeHead(answer === 'stored' ? 204 : 503).end()
+  }
+}
