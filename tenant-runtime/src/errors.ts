@@ -44,6 +44,7 @@ export const errorKinds = {
   FILE_TOO_LARGE: { status: 413, tag: 'Payload too large' },
   QUOTA_EXCEEDED: { status: 413, tag: 'Payload too large' },
   MIME_NOT_ALLOWED: { status: 415, tag: 'invalid_mime_type' },
+  PRECONDITION_FAILED: { status: 412, tag: 'precondition_failed' },
   RANGE_NOT_SATISFIABLE: { status: 416, tag: 'range_not_satisfiable' },
   STORAGE_FULL: { status: 507, tag: 'insufficient_storage' },
   STORAGE_UNAVAILABLE: { status: 503, tag: 'unavailable' },

@@ -24,7 +24,7 @@ export function addTenantHealth(app: FastifyInstance, { areas, tenantOf, now }: 
     const of = (name: Area['name']): ComponentHealth =>
       others[areas.findIndex((area) => area.name === name)] ?? { status: 'unknown', observed_at: now().toISOString() }
     const components = { database, storage: of('storage'), functions: of('functions') }
-    const status = Object.values(components).every((component) => component.status === 'healthy') ? 'healthy' : 'unhealthy'
+    const status = [database, ...others].every((component) => component.status === 'healthy') ? 'healthy' : 'unhealthy'
     return { tenant_id: tenant.id, generation: tenant.generation, status, components }
   }
 

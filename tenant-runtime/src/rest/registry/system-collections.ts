@@ -5,7 +5,7 @@ import type { Collection } from './collection.ts'
 const columns: Record<string, Record<string, string>> = {
   schemas: { id: 'uuid', name: 'text', fields: 'jsonb', rls_policy: 'jsonb', created_at: 'timestamptz', updated_at: 'timestamptz' },
   storage_buckets: {
-    id: 'uuid', name: 'text', owner_id: 'text', policy: 'text', config: 'jsonb', file_count: 'bigint', total_size: 'bigint',
+    id: 'uuid', name: 'text', owner_id: 'text', policy: 'text', config: 'jsonb',
     created_at: 'timestamptz', updated_at: 'timestamptz',
   },
   storage_objects: {
@@ -38,5 +38,5 @@ export const systemCollections: ReadonlyMap<string, Collection> = new Map(
 
 /** Names that no schema may take: tables of the home, and paths of the interface. */
 export const reservedCollections: ReadonlySet<string> = new Set([
-  ...systemCollections.keys(), 'rpc', 'home_migrations', 'applied_schemas', 'blob_intents', 'blob_gc', 'storage_usage', 'storage_store',
+  ...systemCollections.keys(), 'rpc', 'home_migrations', 'applied_schemas', 'blob_intents', 'blob_gc', 'storage_usage', 'storage_bucket_counters',
 ])

@@ -1,0 +1,77 @@
+// The runtime as a process: reads its environment, builds, listens, stops. Nothing else touches `process`.
+import { join } from 'node:path'
+import pino from 'pino'
+import { buildApp } from './app.ts'
+import { readConfig } from './config.ts'
+import { Connections, defaultConnectionLimits } from './database/connections.ts'
+import { createRestArea } from './rest/rest-area.ts'
+import { openBackend } from './storage/backend/open-backend.ts'
+import { parseStorageFailpoints } from './storage/failpoints.ts'
+import { createStorageArea } from './storage/storage-area.ts'
+import type { Area } from './tenancy/area.ts'
+import { Authenticator } from './tenancy/authenticate.ts'
+import { TenantRegistry } from './tenancy/tenant-registry.ts'
+
+/** A stop waits so long for requests under way. */
+const drainMilliseconds = 10_000
+
+const config = readConfig(process.env)
+const log = pino({ level: config.logLevel, base: null })
+const now = () => new Date()
+const problem = (error: Error) => log.warn({ err: error }, error.message)
+
+const connections = new Connections({ ...defaultConnectionLimits, total: config.maxConnections })
+const registry: TenantRegistry = new TenantRegistry({
+  controlUrl: config.controlUrl,
+  internalToken: config.internalToken,
+  file: join(config.data, 'manifests.ndjson'),
+  connections,
+  fetch,
+  onChange: (tenantId) => {
+    for (const area of areas) area.forget(tenantId)
+  },
+  onProblem: problem,
+})
+const areas: Area[] = [
+  createStorageArea({
+    backend: openBackend('local', join(config.data, 'blobs')),
+    tenants: () => registry.all(),
+    failpoint: parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL')),
+    now: Date.now,
+    onProblem: problem,
+  }),
+  createRestArea(now),
+]
+
+await registry.load()
+for (const area of areas) await area.start()
+const app = await buildApp({
+  internalToken: config.internalToken, authenticator: new Authenticator(), areas, tenantOf: (id) => registry.get(id), now, logger: log,
+})
+const stopping = new AbortController()
+const loops = Promise.all([registry.run(stopping.signal), ...areas.map((area) => area.run(stopping.signal))])
+await app.listen({ host: config.host, port: config.port })
+log.info({ host: config.host, port: config.port }, 'the runtime listens')
+
+async function stop(): Promise<void> {
+  log.info('stopping')
+  stopping.abort()
+  const cut = setTimeout(() => app.server.closeAllConnections(), drainMilliseconds)
+  await app.close()
+  clearTimeout(cut)
+  await loops
+  await connections.close()
+}
+
+let asked = false
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    // The second one doesn't wait.
+    if (asked) process.exit(1)
+    asked = true
+    stop().then(() => process.exit(0), (error: unknown) => {
+      log.error({ err: error }, 'the stop failed')
+      process.exit(1)
+    })
+  })
+}

@@ -1,0 +1,38 @@
+// Where blobs lie. A blob's name is a fresh UUID for each write: what a user calls a file never gets here.
+import type { Readable } from 'node:stream'
+
+export interface StoredBlob {
+  size: number
+  /** Lower-case hex. */
+  sha256: string
+}
+
+export interface OpenBlob {
+  /** The bytes from `start` to `end`, both included. Ends the blob's use. */
+  stream(start: number, end: number): Readable
+  /** All of them at once; for small ones. Ends the blob's use. */
+  whole(): Promise<Buffer>
+  close(): Promise<void>
+}
+
+export interface BlobBackend {
+  readonly name: string
+  /** @throws Error when the store can't be relied on: not writable, or not one filesystem */
+  start(): Promise<void>
+  /**
+   * Writes a blob so that it survives a power cut from the moment this returns.
+   * @throws RuntimeError FILE_TOO_LARGE past `limit` bytes, STORAGE_FULL, STORAGE_UNAVAILABLE
+   */
+  put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob>
+  /** Undefined when there is no such blob. */
+  open(tenantId: string, blobId: string): Promise<OpenBlob | undefined>
+  /** A blob with the same bytes under another name, as durable as a put. False when there is no such blob. */
+  copy(tenantId: string, from: string, to: string): Promise<boolean>
+  /** One that is absent is no error. */
+  remove(tenantId: string, blobId: string): Promise<void>
+  /** `age` in milliseconds. */
+  list(tenantId: string): AsyncIterable<{ blobId: string; age: number }>
+  /** The mark of the store that holds the tenant's blobs; made from `wanted` when there is none. */
+  storeId(tenantId: string, wanted: string): Promise<string>
+  removeTenant(tenantId: string): Promise<void>
+}

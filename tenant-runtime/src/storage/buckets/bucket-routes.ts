@@ -1,0 +1,119 @@
+// Buckets over HTTP (specification, section 4.1), in the specification's form and in storage clients'.
+import type { FastifyInstance } from 'fastify'
+import { Type, type Static } from 'typebox'
+import { RuntimeError } from '../../errors.ts'
+import { emptyBucket } from '../objects/object-store.ts'
+import type { Collector } from '../collector.ts'
+import { checkBucketName, checkMimeTypes, parseSize, policies, presentBucket, presentBucketItem, presentBucketWithCounts, type BucketConfig } from './bucket.ts'
+import { createBucket, deleteBucket, findBucket, listBuckets, updateBucket } from './bucket-store.ts'
+
+const Size = Type.Union([Type.Number(), Type.String(), Type.Null()])
+const Types = Type.Union([Type.Array(Type.String({ maxLength: 255 }), { maxItems: 100 }), Type.Null()])
+const BucketBody = Type.Object(
+  {
+    id: Type.Optional(Type.String()),
+    name: Type.Optional(Type.String()),
+    policy: Type.Optional(Type.Enum([...policies])),
+    allowed_mime_types: Type.Optional(Types),
+    max_file_size: Type.Optional(Size),
+    config: Type.Optional(
+      Type.Object({ allowed_mime_types: Type.Optional(Types), max_file_size: Type.Optional(Size) }, { additionalProperties: false }),
+    ),
+    // What storage clients send for the same things.
+    public: Type.Optional(Type.Boolean()),
+    file_size_limit: Type.Optional(Size),
+    type: Type.Optional(Type.String()),
+  },
+  { additionalProperties: false },
+)
+type BucketBody = Static<typeof BucketBody>
+
+const ListQuery = Type.Object(
+  {
+    limit: Type.Optional(Type.String({ pattern: '^[0-9]{1,4}$' })),
+    offset: Type.Optional(Type.String({ pattern: '^[0-9]{1,9}$' })),
+    search: Type.Optional(Type.String({ maxLength: 63 })),
+    sortColumn: Type.Optional(Type.Enum(['name', 'created_at', 'updated_at', 'id'])),
+    sortOrder: Type.Optional(Type.Enum(['asc', 'desc'])),
+  },
+  { additionalProperties: false },
+)
+
+interface ByKey {
+  Params: { key: string }
+  Body: BucketBody
+}
+
+export function addBucketRoutes(app: FastifyInstance, collector: Collector): void {
+  const signedIn = { config: { access: 'authenticated' } } as const
+
+  app.post<{ Body: BucketBody }>('/storage/v1/bucket', { ...signedIn, schema: { body: BucketBody } }, async (request, reply) => {
+    const name = request.body.name ?? request.body.id
+    if (name === undefined) throw new RuntimeError('MISSING_FIELD', 'field "name" is required')
+    checkBucketName(name)
+    const config: BucketConfig = { allowed_mime_types: [], max_file_size: 0, ...readConfig(request.body) }
+    const bucket = await createBucket(request.tenant, request.rls, { name, policy: readPolicy(request.body) ?? 'private', config })
+    return reply.status(201).send(presentBucket(bucket))
+  })
+
+  app.get<{ Querystring: Static<typeof ListQuery> }>(
+    '/storage/v1/bucket',
+    { config: { access: 'anyone' }, schema: { querystring: ListQuery } },
+    async ({ tenant, rls, query }) => {
+      const buckets = await listBuckets(tenant, rls, {
+        search: query.search ?? '',
+        sortColumn: query.sortColumn === undefined || query.sortColumn === 'id' ? 'name' : query.sortColumn,
+        sortOrder: query.sortOrder ?? 'asc',
+        limit: Number(query.limit ?? 1000),
+        offset: Number(query.offset ?? 0),
+      })
+      return buckets.map(presentBucketItem)
+    },
+  )
+
+  app.get<ByKey>('/storage/v1/bucket/:key', { config: { access: 'anyone' } }, async ({ tenant, rls, params }) =>
+    presentBucketWithCounts(await findBucket(tenant, rls, params.key)),
+  )
+
+  for (const method of ['PATCH', 'PUT'] as const) {
+    app.route<ByKey>({
+      method,
+      url: '/storage/v1/bucket/:key',
+      ...signedIn,
+      schema: { body: BucketBody },
+      handler: async ({ tenant, rls, params, body }) => {
+        if (body.name !== undefined && body.name !== params.key) throw new RuntimeError('INVALID_BUCKET', 'field "name": a bucket can\'t be renamed')
+        const bucket = await updateBucket(tenant, rls, params.key, { policy: readPolicy(body), config: readConfig(body) })
+        return { message: 'Successfully updated', id: bucket.id, config: bucket.config, policy: bucket.policy, updated_at: bucket.updatedAt }
+      },
+    })
+  }
+
+  app.delete<ByKey>('/storage/v1/bucket/:key', signedIn, async ({ tenant, rls, params }) => {
+    await deleteBucket(tenant, rls, params.key)
+    return { message: 'Successfully deleted' }
+  })
+
+  app.post<ByKey>('/storage/v1/bucket/:key/empty', signedIn, async ({ tenant, rls, params }) => {
+    const bucket = await findBucket(tenant, rls, params.key)
+    const removed = await emptyBucket(tenant, rls, bucket)
+    collector.wake(tenant)
+    return { message: 'Successfully emptied', removed }
+  })
+}
+
+function readPolicy(body: BucketBody) {
+  if (body.policy !== undefined) return body.policy
+  return body.public === undefined ? undefined : body.public ? 'public' : 'private'
+}
+
+/** The members that are there; the specification's names beat the clients'. */
+function readConfig(body: BucketBody): Partial<BucketConfig> {
+  const size = body.max_file_size ?? body.config?.max_file_size ?? body.file_size_limit
+  const types = body.allowed_mime_types ?? body.config?.allowed_mime_types
+  const named = (value: unknown, ...names: unknown[]) => value !== undefined || names.some((name) => name === null)
+  return {
+    ...(named(size, body.max_file_size, body.file_size_limit) ? { max_file_size: parseSize(size ?? null, 'max_file_size') } : {}),
+    ...(named(types, body.allowed_mime_types) ? { allowed_mime_types: checkMimeTypes(types ?? []) } : {}),
+  }
+}

@@ -1,0 +1,132 @@
+// Buckets in the tenant's database. Row-level security decides what is seen and changed.
+import { databaseError } from '../../database/database-error.ts'
+import { sql, type Statement } from '../../database/statement.ts'
+import { RuntimeError } from '../../errors.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import { storageErrors } from '../storage-errors.ts'
+import { bucketColumns, bucketSource, toBucket, type Bucket, type BucketConfig, type Policy } from './bucket.ts'
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+export interface BucketListQuery {
+  search: string
+  sortColumn: 'name' | 'created_at' | 'updated_at'
+  sortOrder: 'asc' | 'desc'
+  limit: number
+  offset: number
+}
+
+/** By name, else by id: users write either. */
+export function whereBucket(parameter: number): string {
+  return `(b.name = $${parameter} or b.id = $${parameter + 1}::uuid)`
+}
+
+export function bucketKey(key: string): [name: string, id: string | null] {
+  return [key, uuid.test(key) ? key : null]
+}
+
+/** @throws RuntimeError NoSuchBucket, also for one that the caller may not see */
+export async function findBucket(tenant: Tenant, context: RlsContext, key: string): Promise<Bucket> {
+  const { rows } = await tenant.database.query(
+    context,
+    `select ${bucketColumns} from ${bucketSource} where ${whereBucket(1)} order by b.name = $1 desc limit 1`,
+    ...bucketKey(key),
+  )
+  if (rows[0] === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
+  return toBucket(rows[0])
+}
+
+/** Own and public buckets; all of them for the service (specification, section 4.1). */
+export async function listBuckets(tenant: Tenant, context: RlsContext, query: BucketListQuery): Promise<Bucket[]> {
+  const userId = context.role === 'authenticated' ? context.userId : null
+  const { rows } = await tenant.database.query(
+    context,
+    `select ${bucketColumns} from ${bucketSource}
+     where ($1 or b.policy = 'public' or b.owner_id = $2) and ($3 = '' or strpos(b.name, lower($3)) > 0)
+     order by b.${query.sortColumn} ${query.sortOrder}, b.id limit $4 offset $5`,
+    context.role === 'service', userId, query.search, query.limit, query.offset,
+  )
+  return rows.map(toBucket)
+}
+
+export async function createBucket(
+  tenant: Tenant,
+  context: RlsContext,
+  { name, policy, config }: { name: string; policy: Policy; config: BucketConfig },
+): Promise<Bucket> {
+  const ownerId = context.role === 'authenticated' ? context.userId : null
+  const results = await run(tenant, context, [
+    sql('insert into storage_buckets (name, owner_id, policy, config) values ($1, $2, $3, $4)', name, ownerId, policy, JSON.stringify(config)),
+    eventStatement('storage.bucket.created', ownerId, { bucket: name }),
+    sql(`select ${bucketColumns} from ${bucketSource} where b.name = $1`, name),
+  ])
+  const row = results[2]?.rows[0]
+  if (row === undefined) throw new RuntimeError('INTERNAL', 'the bucket was made but is not to be seen')
+  return toBucket(row)
+}
+
+/** @throws RuntimeError NoSuchBucket, ACCESS_DENIED */
+export async function updateBucket(
+  tenant: Tenant,
+  context: RlsContext,
+  key: string,
+  change: { policy: Policy | undefined; config: Partial<BucketConfig> },
+): Promise<Bucket> {
+  const bucket = await findBucket(tenant, context, key)
+  const results = await run(tenant, context, [
+    sql(
+      'update storage_buckets set policy = coalesce($2, policy), config = config || $3::jsonb, updated_at = now() where id = $1',
+      bucket.id, change.policy ?? null, JSON.stringify(change.config),
+    ),
+    sql(`select ${bucketColumns} from ${bucketSource} where b.id = $1`, bucket.id),
+  ])
+  requireChanged(results[0]?.count)
+  await run(tenant, context, [eventStatement('storage.bucket.updated', bucket.ownerId, { bucket: bucket.name })])
+  const row = results[1]?.rows[0]
+  if (row === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
+  return toBucket(row)
+}
+
+/** @throws RuntimeError NoSuchBucket, ACCESS_DENIED, BUCKET_NOT_EMPTY */
+export async function deleteBucket(tenant: Tenant, context: RlsContext, key: string): Promise<void> {
+  const bucket = await findBucket(tenant, context, key)
+  // Locked before it is counted: an upload that commits first is seen, one that comes later finds no bucket.
+  const results = await run(tenant, context, [
+    sql('select 1 from storage_buckets where id = $1 for update', bucket.id),
+    sql('delete from storage_buckets b where b.id = $1 and not exists (select from storage_objects where bucket_id = b.id)', bucket.id),
+    sql('select file_count from storage_bucket_counters where bucket_id = $1', bucket.id),
+    {
+      ...sql(
+        "insert into event_log (type, owner_id, payload) select 'storage.bucket.deleted', $1, $2::jsonb where not exists (select from storage_buckets where id = $3)",
+        bucket.ownerId, JSON.stringify({ type: 'storage.bucket.deleted', bucket: bucket.name }), bucket.id,
+      ),
+    },
+  ])
+  if (results[1]?.count === 1) return
+  const files = Number(results[2]?.rows[0]?.['file_count'] ?? 0)
+  if (files > 0 && results[0]?.count === 1) {
+    throw new RuntimeError('BUCKET_NOT_EMPTY', `the bucket is not empty: it holds ${files} ${files === 1 ? 'file' : 'files'}`)
+  }
+  requireChanged(0)
+}
+
+function requireChanged(count: number | undefined): void {
+  if (count !== 1) throw new RuntimeError('ACCESS_DENIED', 'only the bucket\'s owner or the service role may do this')
+}
+
+/** The outbox row of a change, for the change's own transaction. */
+export function eventStatement(type: string, ownerId: string | null, payload: Record<string, unknown>): Statement {
+  return sql(
+    "insert into event_log (type, owner_id, payload) values ($1, $2, $3::jsonb || jsonb_build_object('timestamp', to_char(now() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')))",
+    type, ownerId, JSON.stringify({ type, ...payload, owner_id: ownerId }),
+  )
+}
+
+export async function run(tenant: Tenant, context: RlsContext, statements: Statement[]) {
+  try {
+    return await tenant.database.run(context, ...statements)
+  } catch (error) {
+    throw databaseError(error, storageErrors)
+  }
+}

@@ -1,0 +1,182 @@
+// Removes blobs that nothing refers to any more, after the commit that let go of them; and sweeps up what a crash left.
+import { sql } from '../database/statement.ts'
+import type { RlsContext } from '../tenancy/rls-context.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
+import type { BlobBackend } from './backend/backend.ts'
+import type { StorageFailpoint } from './failpoints.ts'
+
+const bookkeeping: RlsContext = { role: 'service', reason: 'storage bookkeeping' }
+const batch = 200
+/** Longer than any upload may take: an intent or a file of this age belongs to no living one. */
+const abandonedMilliseconds = 3_600_000
+/** More orphans than this part of all files are no accident of ours; somebody must look. */
+const mostOrphans = 0.05
+const fewFiles = 20
+
+export interface CollectorOptions {
+  backend: BlobBackend
+  tenants: () => Iterable<Tenant>
+  failpoint: StorageFailpoint
+  onProblem: (problem: Error) => void
+  sweepMilliseconds?: number
+  abandonedMilliseconds?: number
+}
+
+export interface SweepReport {
+  files: number
+  abandoned: number
+  /** Files that no row refers to. */
+  orphans: number
+  removed: number
+  refused: string | undefined
+}
+
+export class Collector {
+  readonly #options: CollectorOptions
+  readonly #working = new Map<string, { again: boolean; done: Promise<void> }>()
+  /** Orphans that were seen once; only what is seen again by a later sweep is removed. */
+  readonly #suspects = new Map<string, Set<string>>()
+
+  constructor(options: CollectorOptions) {
+    this.#options = options
+  }
+
+  /** There may be something to collect; returns at once. */
+  wake(tenant: Tenant): void {
+    const working = this.#working.get(tenant.id)
+    if (working !== undefined) {
+      working.again = true
+      return
+    }
+    const state = { again: false, done: Promise.resolve() }
+    this.#working.set(tenant.id, state)
+    state.done = (async () => {
+      try {
+        do {
+          state.again = false
+          await this.collect(tenant)
+        } while (state.again as boolean)
+      } catch (cause) {
+        this.#options.onProblem(new Error('old blobs could not be removed; it is tried again', { cause }))
+      } finally {
+        this.#working.delete(tenant.id)
+      }
+    })()
+  }
+
+  /** Removes what stands in `blob_gc`: first the file, then the row, so that a crash in between is only work done twice. */
+  async collect(tenant: Tenant): Promise<void> {
+    const { backend, failpoint } = this.#options
+    for (;;) {
+      const { rows } = await tenant.database.query(
+        bookkeeping,
+        'select blob_id from blob_gc g where not exists (select from storage_objects o where o.blob_id = g.blob_id) limit $1',
+        batch,
+      )
+      for (const row of rows) {
+        await failpoint('collect.before-unlink')
+        await backend.remove(tenant.id, String(row['blob_id']))
+      }
+      await failpoint('collect.after-unlink')
+      if (rows.length > 0) {
+        await tenant.database.query(bookkeeping, 'delete from blob_gc where blob_id in (select jsonb_array_elements_text($1::jsonb)::uuid)', JSON.stringify(rows.map((row) => row['blob_id'])))
+      }
+      if (rows.length < batch) return
+    }
+  }
+
+  /** Finds what no row refers to. Removes only what an earlier sweep found as well, and nothing when in doubt. */
+  async sweep(tenant: Tenant): Promise<SweepReport> {
+    const { backend } = this.#options
+    const age = this.#options.abandonedMilliseconds ?? abandonedMilliseconds
+    const report: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, refused: undefined }
+    const [store, abandoned] = await tenant.database.run(
+      bookkeeping,
+      sql('select store_id from storage_usage'),
+      sql(
+        `with gone as (delete from blob_intents where created_at < now() - make_interval(secs => $1) returning blob_id)
+         insert into blob_gc (blob_id) select blob_id from gone on conflict do nothing returning blob_id`,
+        age / 1000,
+      ),
+    )
+    report.abandoned = abandoned?.count ?? 0
+    await this.collect(tenant)
+    const wanted = String(store?.rows[0]?.['store_id'])
+    if ((await backend.storeId(tenant.id, wanted)) !== wanted) {
+      return { ...report, refused: 'the store belongs to another database' }
+    }
+    const old: string[] = []
+    for await (const file of backend.list(tenant.id)) {
+      report.files++
+      if (file.age >= age) old.push(file.blobId)
+    }
+    const orphans = await this.#unreferenced(tenant, old)
+    report.orphans = orphans.length
+    if (orphans.length > fewFiles && orphans.length > report.files * mostOrphans) {
+      return { ...report, refused: `${orphans.length} of ${report.files} files have no row: too many to be left by crashes` }
+    }
+    const before = this.#suspects.get(tenant.id) ?? new Set()
+    for (const blobId of orphans) {
+      if (!before.has(blobId)) continue
+      await backend.remove(tenant.id, blobId)
+      report.removed++
+    }
+    const suspects = new Set(orphans.filter((blobId) => !before.has(blobId)))
+    if (suspects.size > 0) this.#suspects.set(tenant.id, suspects)
+    else this.#suspects.delete(tenant.id)
+    return report
+  }
+
+  async #unreferenced(tenant: Tenant, blobIds: string[]): Promise<string[]> {
+    const orphans: string[] = []
+    for (let from = 0; from < blobIds.length; from += 1000) {
+      const { rows } = await tenant.database.query(
+        bookkeeping,
+        `select blob_id from (select jsonb_array_elements_text($1::jsonb)::uuid as blob_id) f
+         where not exists (select from storage_objects o where o.blob_id = f.blob_id)
+           and not exists (select from blob_intents i where i.blob_id = f.blob_id)
+           and not exists (select from blob_gc g where g.blob_id = f.blob_id)`,
+        JSON.stringify(blobIds.slice(from, from + 1000)),
+      )
+      orphans.push(...rows.map((row) => String(row['blob_id'])))
+    }
+    return orphans
+  }
+
+  /** Sweeps every tenant hourly and a first time soon after the start; returns when aborted and idle. */
+  async run(signal: AbortSignal): Promise<void> {
+    const every = this.#options.sweepMilliseconds ?? 3_600_000
+    const stopped = () => signal.aborted
+    await pause(Math.min(every, 10_000), signal)
+    while (!stopped()) {
+      for (const tenant of [...this.#options.tenants()]) {
+        if (stopped()) break
+        try {
+          const report = await this.sweep(tenant)
+          if (report.refused !== undefined) this.#options.onProblem(new Error(`${tenant.id}: nothing is swept: ${report.refused}`))
+        } catch (cause) {
+          this.#options.onProblem(new Error(`${tenant.id} could not be swept`, { cause }))
+        }
+      }
+      await pause(every, signal)
+    }
+    await this.idle()
+  }
+
+  /** Resolves when nothing is being collected. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#working.values()].map(({ done }) => done))
+  }
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds)
+    const stop = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+  })
+}

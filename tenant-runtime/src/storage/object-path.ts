@@ -1,0 +1,45 @@
+// The one place where a URL's text becomes an object's path. Decoded once; kept byte for byte. Pure.
+import { RuntimeError } from '../errors.ts'
+
+export const longestPath = 1_024
+
+/** The raw rest of the URL's path behind `prefix`, which has `depth` segments: `["bucket", "a/b%20c"]`. */
+export function rawRest(url: string, prefix: string): string {
+  const end = url.search(/[?#]/)
+  return (end < 0 ? url : url.slice(0, end)).slice(prefix.length)
+}
+
+/** `bucket/path…`, still encoded, to its two parts. */
+export function splitTarget(raw: string): { bucket: string; path: string } {
+  const slash = raw.indexOf('/')
+  if (slash <= 0) throw new RuntimeError('INVALID_PATH', 'the URL must name a bucket and a path')
+  return { bucket: decodeOnce(raw.slice(0, slash)), path: checkPath(decodeOnce(raw.slice(slash + 1))) }
+}
+
+export function decodeOnce(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch (cause) {
+    throw new RuntimeError('INVALID_PATH', 'the URL holds a percent sign that encodes nothing', { cause })
+  }
+}
+
+/** @throws RuntimeError INVALID_PATH that says why */
+export function checkPath(path: string): string {
+  const problem =
+    path === '' ? 'is empty'
+    : Buffer.byteLength(path) > longestPath ? `is longer than ${longestPath} bytes`
+    : !path.isWellFormed() ? 'holds half of a character'
+    : /[\x00-\x1f\x7f-\x9f]/.test(path) ? 'holds a control character'
+    : path.includes('\\') ? 'holds a backslash'
+    : path.split('/').some((segment) => segment === '.' || segment === '..') ? 'holds a segment "." or ".."'
+    : path.split('/').some((segment) => segment === '') ? 'holds an empty segment'
+    : undefined
+  if (problem !== undefined) throw new RuntimeError('INVALID_PATH', `the object's path ${problem}`)
+  return path
+}
+
+/** A path as a URL needs it. */
+export function encodePath(path: string): string {
+  return path.split('/').map(encodeURIComponent).join('/')
+}

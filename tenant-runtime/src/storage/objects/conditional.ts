@@ -1,0 +1,70 @@
+// Conditional requests and ranges (RFC 9110). Pure.
+
+export interface Validators {
+  /** Without quotes. */
+  etag: string
+  modified: Date
+}
+
+export type Precondition = 'proceed' | 'not modified' | 'failed'
+
+type Headers = Record<string, string | string[] | undefined>
+
+export function precondition(headers: Headers, { etag, modified }: Validators): Precondition {
+  const match = text(headers['if-match'])
+  if (match !== undefined) {
+    if (!names(match, etag, 'strong')) return 'failed'
+  } else {
+    const unmodified = date(headers['if-unmodified-since'])
+    if (unmodified !== undefined && seconds(modified) > unmodified) return 'failed'
+  }
+  const noneMatch = text(headers['if-none-match'])
+  if (noneMatch !== undefined) return names(noneMatch, etag, 'weak') ? 'not modified' : 'proceed'
+  const since = date(headers['if-modified-since'])
+  return since !== undefined && seconds(modified) <= since ? 'not modified' : 'proceed'
+}
+
+export type RangeAnswer = { kind: 'whole' } | { kind: 'part'; start: number; end: number } | { kind: 'unsatisfiable' }
+
+/** A single range; several at once are answered with the whole, as a server may. `end` is included. */
+export function readRange(headers: Headers, size: number, { etag, modified }: Validators): RangeAnswer {
+  const header = text(headers['range'])
+  if (header === undefined) return { kind: 'whole' }
+  const condition = text(headers['if-range'])
+  if (condition !== undefined) {
+    const same = condition.startsWith('"') ? condition === `"${etag}"` : date(condition) === seconds(modified)
+    if (!same) return { kind: 'whole' }
+  }
+  const match = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/.exec(header)
+  if (match === null || (match[1] === '' && match[2] === '')) return { kind: 'whole' }
+  if (match[1] === '') {
+    const last = Number(match[2])
+    return last === 0 || size === 0 ? { kind: 'unsatisfiable' } : { kind: 'part', start: Math.max(0, size - last), end: size - 1 }
+  }
+  const start = Number(match[1])
+  const end = match[2] === '' ? size - 1 : Math.min(Number(match[2]), size - 1)
+  if (match[2] !== '' && Number(match[2]) < start) return { kind: 'whole' }
+  return start >= size ? { kind: 'unsatisfiable' } : { kind: 'part', start, end }
+}
+
+function text(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(', ') : header
+}
+
+function names(list: string, etag: string, comparison: 'strong' | 'weak'): boolean {
+  if (list.trim() === '*') return true
+  return list.split(',').some((entry) => {
+    const tag = entry.trim()
+    return tag === `"${etag}"` || (comparison === 'weak' && tag === `W/"${etag}"`)
+  })
+}
+
+/** Whole seconds: what an HTTP date can say. */
+function seconds(at: Date): number {
+  return Math.floor(at.getTime() / 1000)
+}
+
+function date(header: string | string[] | undefined): number | undefined {
+  const parsed = Date.parse(text(header) ?? '')
+  return Number.isNaN(parsed) ? undefined : Math.floor(parsed / 1000)
+}

@@ -1,0 +1,86 @@
+// Sending an object: its row, then its blob; conditions, ranges, and the headers that keep a browser from running it.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { RuntimeError } from '../../errors.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
+import type { BlobBackend, OpenBlob } from '../backend/backend.ts'
+import { precondition, readRange } from './conditional.ts'
+import { contentDisposition } from './disposition.ts'
+import { findObject, type Located } from './object-store.ts'
+
+/** Up to this a file is read at once and sent at once. */
+const smallBytes = 64 * 1024
+
+export interface DownloadDeps {
+  backend: BlobBackend
+  /** An object without its file (specification, section 7: phantom). */
+  onPhantom: (tenantId: string, objectId: string) => void
+}
+
+export interface DownloadTarget {
+  bucket: string
+  path: string
+  context: RlsContext
+  /** See `contentDisposition`. */
+  download: string | undefined
+}
+
+export async function sendObject(deps: DownloadDeps, target: DownloadTarget, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const { object } = await findObject(request.tenant, target.context, target.bucket, target.path)
+  const validators = { etag: object.etag, modified: object.updatedAt }
+  describe(reply, object, target)
+  switch (precondition(request.headers, validators)) {
+    case 'failed':
+      throw new RuntimeError('PRECONDITION_FAILED', 'the object is not the one that If-Match or If-Unmodified-Since names')
+    case 'not modified':
+      return reply.status(304).send()
+    case 'proceed':
+  }
+  const range = readRange(request.headers, object.size, validators)
+  if (range.kind === 'unsatisfiable') {
+    reply.header('content-range', `bytes */${object.size}`)
+    throw new RuntimeError('RANGE_NOT_SATISFIABLE', `the range lies outside of the object's ${object.size} bytes`)
+  }
+  const { start, end } = range.kind === 'part' ? range : { start: 0, end: object.size - 1 }
+  const length = end - start + 1
+  if (range.kind === 'part') reply.status(206).header('content-range', `bytes ${start}-${end}/${object.size}`)
+  reply.header('content-length', length)
+  if (request.method === 'HEAD') return reply.send()
+
+  const { blob, located } = await openBlob(deps, target, request, object)
+  // The object was overwritten between its row and its blob: what is sent must be one of the two, not a mixture.
+  if (located.blobId !== object.blobId) {
+    await blob.close()
+    return sendObject(deps, target, request, reply)
+  }
+  if (length === 0) {
+    await blob.close()
+    return reply.send('')
+  }
+  if (range.kind === 'whole' && length <= smallBytes) return reply.send(await blob.whole())
+  return reply.send(blob.stream(start, end))
+}
+
+/** An open blob outlives its unlinking; one that is gone already was overwritten, or is a phantom: the row tells. */
+async function openBlob(deps: DownloadDeps, target: DownloadTarget, request: FastifyRequest, object: Located['object']): Promise<{ blob: OpenBlob; located: Located['object'] }> {
+  const blob = await deps.backend.open(request.tenant.id, object.blobId)
+  if (blob !== undefined) return { blob, located: object }
+  const { object: again } = await findObject(request.tenant, target.context, target.bucket, target.path)
+  const second = await deps.backend.open(request.tenant.id, again.blobId)
+  if (second !== undefined) return { blob: second, located: again }
+  deps.onPhantom(request.tenant.id, again.id)
+  throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
+}
+
+function describe(reply: FastifyReply, object: Located['object'], { download }: DownloadTarget): void {
+  reply
+    .type(object.contentType)
+    .header('etag', `"${object.etag}"`)
+    .header('last-modified', object.updatedAt.toUTCString())
+    .header('accept-ranges', 'bytes')
+    .header('cache-control', object.cacheControl)
+    .header('x-content-type-options', 'nosniff')
+    .header('content-security-policy', "sandbox; default-src 'none'")
+    .header('x-robots-tag', 'none')
+  const disposition = contentDisposition(object.contentType, object.path, download)
+  if (disposition !== undefined) reply.header('content-disposition', disposition)
+}

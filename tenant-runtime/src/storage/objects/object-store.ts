@@ -1,0 +1,131 @@
+// Objects' rows in the tenant's database: found, listed, moved, removed. Row-level security decides what is seen.
+import { sql } from '../../database/statement.ts'
+import { RuntimeError } from '../../errors.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import type { Bucket } from '../buckets/bucket.ts'
+import { bucketKey, eventStatement, run, whereBucket } from '../buckets/bucket-store.ts'
+import { objectColumns, toObject, type StoredObject } from './object.ts'
+
+export interface Located {
+  bucketName: string
+  object: StoredObject
+}
+
+/** @throws RuntimeError NoSuchBucket, NoSuchKey; also for what the caller may not see */
+export async function findObject(tenant: Tenant, context: RlsContext, bucketKeyText: string, path: string): Promise<Located> {
+  const [result] = await run(tenant, context, [
+    sql(
+      `select b.name as bucket_name, ${objectColumns} from storage_buckets b left join storage_objects o on o.bucket_id = b.id and o.path = $3
+       where ${whereBucket(1)} order by b.name = $1 desc limit 1`,
+      ...bucketKey(bucketKeyText), path,
+    ),
+  ])
+  const row = result?.rows[0]
+  if (row === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
+  if (row['object_id'] === null) throw new RuntimeError('NoSuchKey', 'Object not found')
+  return { bucketName: String(row['bucket_name']), object: toObject(row) }
+}
+
+/** Row and event in one transaction; the blob goes to the collector by the table's trigger. */
+export async function removeObject(tenant: Tenant, context: RlsContext, bucketName: string, object: StoredObject): Promise<void> {
+  const [deleted] = await run(tenant, context, [
+    sql(
+      `with gone as (delete from storage_objects where id = $1 returning owner_id)
+       insert into event_log (type, owner_id, payload)
+       select 'storage.object.deleted', gone.owner_id, $2::jsonb || jsonb_build_object('owner_id', gone.owner_id, 'timestamp', now()) from gone`,
+      object.id, JSON.stringify({ type: 'storage.object.deleted', bucket: bucketName, path: object.path }),
+    ),
+  ])
+  if (deleted?.count === 1) return
+  throw new RuntimeError('ACCESS_DENIED', 'only the owner may delete this object')
+}
+
+/** Those of the paths that there are and that the caller may delete; others are silently left out. */
+export async function removeObjects(tenant: Tenant, context: RlsContext, bucket: Bucket, paths: string[]): Promise<StoredObject[]> {
+  const [removed] = await run(tenant, context, [
+    sql(
+      `with o as (delete from storage_objects o where o.bucket_id = $1 and o.path in (select jsonb_array_elements_text($2::jsonb)) returning ${objectColumns}),
+       told as (insert into event_log (type, owner_id, payload)
+         select 'storage.object.deleted', o.object_owner_id,
+           jsonb_build_object('type', 'storage.object.deleted', 'bucket', $3::text, 'path', o.path, 'owner_id', o.object_owner_id, 'timestamp', now()) from o)
+       select * from o`,
+      bucket.id, JSON.stringify(paths), bucket.name,
+    ),
+  ])
+  return (removed?.rows ?? []).map(toObject)
+}
+
+const emptyBatch = 1_000
+
+/** @returns how many objects were removed. @throws RuntimeError ACCESS_DENIED */
+export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: Bucket): Promise<number> {
+  if (context.role !== 'service' && (context.role !== 'authenticated' || context.userId !== bucket.ownerId)) {
+    throw new RuntimeError('ACCESS_DENIED', 'only the bucket\'s owner or the service role may do this')
+  }
+  let removed = 0
+  for (;;) {
+    const [batch] = await run(tenant, context, [
+      sql('delete from storage_objects where id in (select id from storage_objects where bucket_id = $1 limit $2)', bucket.id, emptyBatch),
+    ])
+    removed += batch?.count ?? 0
+    if ((batch?.count ?? 0) < emptyBatch) break
+  }
+  await run(tenant, context, [eventStatement('storage.bucket.emptied', bucket.ownerId, { bucket: bucket.name, removed })])
+  return removed
+}
+
+/** The row alone: the blob stays where it is. @throws RuntimeError KeyAlreadyExists, ACCESS_DENIED */
+export async function moveObject(tenant: Tenant, context: RlsContext, from: Located, to: { bucket: Bucket; path: string }): Promise<void> {
+  const { object, bucketName } = from
+  const payload = { bucket: bucketName, path: object.path, to_bucket: to.bucket.name, to_path: to.path }
+  const [moved] = await run(tenant, context, [
+    sql(
+      `with moved as (update storage_objects set bucket_id = $2, path = $3, updated_at = now() where id = $1 returning owner_id)
+       insert into event_log (type, owner_id, payload)
+       select 'storage.object.moved', owner_id, $4::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', now()) from moved`,
+      object.id, to.bucket.id, to.path, JSON.stringify({ type: 'storage.object.moved', ...payload }),
+    ),
+  ])
+  if (moved?.count !== 1) throw new RuntimeError('ACCESS_DENIED', 'only the owner may move this object')
+}
+
+export interface FolderQuery {
+  /** With a slash at its end, or empty. */
+  folder: string
+  search: string
+  column: 'name' | 'created_at' | 'updated_at'
+  order: 'asc' | 'desc'
+  limit: number
+  offset: number
+}
+
+export type FolderEntry = { kind: 'folder'; name: string } | { kind: 'object'; name: string; object: StoredObject }
+
+/** What lies directly in a folder: its objects, and the first segments of what lies deeper. */
+export async function listFolder(tenant: Tenant, context: RlsContext, bucket: Bucket, query: FolderQuery): Promise<FolderEntry[]> {
+  const sorts = { name: 'name', created_at: 'object_created_at', updated_at: 'object_updated_at' } as const
+  const [result] = await run(tenant, context, [
+    sql(
+      `with below as (
+         select ${objectColumns}, substr(o.path, length($2) + 1) as rest from storage_objects o
+         where o.bucket_id = $1 and starts_with(o.path, $2)
+       ), entries as (
+         select split_part(rest, '/', 1) as name, true as folder, null::uuid as object_id, null::uuid as bucket_id, null as path, null::uuid as blob_id,
+           null::bigint as size, null as content_type, null as etag, null as cache_control, null::jsonb as metadata, null as object_owner_id,
+           null::timestamptz as object_created_at, null::timestamptz as object_updated_at
+         from below where strpos(rest, '/') > 0 group by 1
+         union all
+         select rest, false, object_id, bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, object_owner_id, object_created_at, object_updated_at
+         from below where strpos(rest, '/') = 0
+       )
+       select * from entries where $3 = '' or strpos(lower(name), lower($3)) > 0
+       order by folder desc, ${sorts[query.column]} ${query.order}, name limit $4 offset $5`,
+      bucket.id, query.folder, query.search, query.limit, query.offset,
+    ),
+  ])
+  return (result?.rows ?? []).map((row) => {
+    const name = String(row['name'])
+    return row['folder'] === true ? { kind: 'folder', name } : { kind: 'object', name, object: toObject(row) }
+  })
+}

@@ -1,0 +1,91 @@
+// A stored object (specification, section 2.2), and the forms in which it is shown. Pure.
+import type { Row } from '../../database/statement.ts'
+
+export interface StoredObject {
+  id: string
+  bucketId: string
+  path: string
+  blobId: string
+  size: number
+  contentType: string
+  etag: string
+  cacheControl: string
+  metadata: Record<string, unknown>
+  ownerId: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+export const objectColumns =
+  'o.id as object_id, o.bucket_id, o.path, o.blob_id, o.size, o.content_type, o.etag, o.cache_control, o.metadata, o.owner_id as object_owner_id,' +
+  ' o.created_at as object_created_at, o.updated_at as object_updated_at'
+
+export function toObject(row: Row): StoredObject {
+  // Columns and checks of the table hold these to their types.
+  return {
+    id: String(row['object_id']),
+    bucketId: String(row['bucket_id']),
+    path: String(row['path']),
+    blobId: String(row['blob_id']),
+    size: Number(row['size']),
+    contentType: String(row['content_type']),
+    etag: String(row['etag']),
+    cacheControl: String(row['cache_control']),
+    metadata: row['metadata'] as Record<string, unknown>,
+    ownerId: row['object_owner_id'] as string | null,
+    createdAt: row['object_created_at'] as Date,
+    updatedAt: row['object_updated_at'] as Date,
+  }
+}
+
+/** The answer to an upload: the specification's record, and what storage clients read. */
+export function presentUploaded(object: StoredObject, bucketName: string) {
+  return {
+    id: object.id,
+    bucket: bucketName,
+    path: object.path,
+    size: object.size,
+    content_type: object.contentType,
+    owner_id: object.ownerId,
+    created_at: object.createdAt.toISOString(),
+    Id: object.id,
+    Key: `${bucketName}/${object.path}`,
+  }
+}
+
+export function presentInfo(object: StoredObject, bucketName: string) {
+  return {
+    id: object.id,
+    name: object.path,
+    version: object.blobId,
+    bucket_id: bucketName,
+    size: object.size,
+    content_type: object.contentType,
+    cache_control: object.cacheControl,
+    etag: `"${object.etag}"`,
+    metadata: object.metadata,
+    owner_id: object.ownerId,
+    last_modified: object.updatedAt.toISOString(),
+    created_at: object.createdAt.toISOString(),
+  }
+}
+
+/** An entry of a listing; `name` is relative to the listed folder. */
+export function presentListed(object: StoredObject, name: string) {
+  return {
+    name,
+    id: object.id,
+    updated_at: object.updatedAt.toISOString(),
+    created_at: object.createdAt.toISOString(),
+    last_accessed_at: object.updatedAt.toISOString(),
+    metadata: {
+      eTag: `"${object.etag}"`,
+      size: object.size,
+      mimetype: object.contentType,
+      cacheControl: object.cacheControl,
+      lastModified: object.updatedAt.toISOString(),
+      contentLength: object.size,
+      httpStatusCode: 200,
+    },
+  }
+}

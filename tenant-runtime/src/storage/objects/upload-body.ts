@@ -1,0 +1,138 @@
+// The body of an upload: raw bytes, or a form with one file among its parts.
+import { Busboy } from '@fastify/busboy'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import { RuntimeError } from '../../errors.ts'
+
+export interface UploadForm {
+  cacheControl: string
+  metadata: Record<string, unknown>
+}
+
+/** A sender that gives nothing for so long is cut off. */
+const silenceMilliseconds = 30_000
+const maxMetadataBytes = 64 * 1024
+
+/** `take` gets the file's bytes and type; fields may follow the file, so the form is whole only afterwards. */
+export async function readUploadBody(
+  request: IncomingMessage,
+  take: (file: { source: Readable; contentType: string; declaredSize: number | undefined }) => Promise<void>,
+): Promise<UploadForm> {
+  const { headers } = request
+  const timer = watchSilence(request)
+  try {
+    if (isForm(headers)) return await readForm(request, take)
+    await take({ source: request, contentType: contentTypeOf(headers), declaredSize: declaredSize(headers) })
+    return { cacheControl: cacheControlOf(headers['cache-control']), metadata: metadataOf(decodeHeader(headers['x-metadata'])) }
+  } finally {
+    timer.stop()
+  }
+}
+
+function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBody>[1]): Promise<UploadForm> {
+  return new Promise((resolve, reject) => {
+    const fields = new Map<string, string>()
+    let taking: Promise<void> | undefined
+    let form: InstanceType<typeof Busboy>
+    const fail = (error: unknown) => {
+      request.unpipe(form)
+      request.resume()
+      reject(error instanceof Error ? error : new RuntimeError('BAD_REQUEST', 'the form could not be read', { cause: error }))
+    }
+    try {
+      form = new Busboy({
+        headers: { ...request.headers, 'content-type': request.headers['content-type'] ?? '' },
+        limits: { parts: 10, files: 1, fieldSize: maxMetadataBytes, headerPairs: 20 },
+      })
+    } catch (cause) {
+      fail(new RuntimeError('BAD_REQUEST', 'the content type says multipart/form-data, but not how it is divided', { cause }))
+      return
+    }
+    form.on('field', (name, value) => fields.set(name, value))
+    form.on('file', (_name, stream, _filename, _encoding, mimeType) => {
+      taking = take({ source: stream, contentType: mimeType === '' ? 'application/octet-stream' : mimeType, declaredSize: undefined })
+      taking.catch((error: unknown) => {
+        stream.resume()
+        fail(error)
+      })
+    })
+    form.on('error', (cause) => fail(new RuntimeError('BAD_REQUEST', 'the form is malformed', { cause })))
+    form.on('finish', () => {
+      if (taking === undefined) {
+        fail(new RuntimeError('BAD_REQUEST', 'the form holds no file'))
+        return
+      }
+      taking.then(() => {
+        try {
+          const cacheControl = fields.get('cacheControl')
+          resolve({
+            cacheControl: cacheControl === undefined ? defaultCacheControl : cacheControlOf(/^\d+$/.test(cacheControl) ? `max-age=${cacheControl}` : cacheControl),
+            metadata: metadataOf(fields.get('metadata')),
+          })
+        } catch (error) {
+          fail(error)
+        }
+      }, fail)
+    })
+    request.once('aborted', () => fail(new RuntimeError('BAD_REQUEST', 'the sender went away')))
+    request.pipe(form)
+  })
+}
+
+function isForm(headers: IncomingHttpHeaders): boolean {
+  return /^multipart\/form-data\b/i.test(headers['content-type'] ?? '')
+}
+
+const mimeGrammar = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;\s*[\w!#$&^.+-]+=(?:[\w!#$&^.+-]+|"[^"\\\r\n]*"))*$/
+
+function contentTypeOf(headers: IncomingHttpHeaders): string {
+  const type = headers['content-type']?.trim() ?? 'application/octet-stream'
+  if (!mimeGrammar.test(type) || type.length > 255) throw new RuntimeError('BAD_REQUEST', 'Content-Type is no media type')
+  return type
+}
+
+function declaredSize(headers: IncomingHttpHeaders): number | undefined {
+  const length = headers['content-length']
+  return length === undefined ? undefined : Number(length)
+}
+
+const defaultCacheControl = 'max-age=3600'
+
+function cacheControlOf(value: string | undefined): string {
+  if (value === undefined || value === '') return defaultCacheControl
+  if (!/^[\w=,\s"-]{1,200}$/.test(value)) throw new RuntimeError('BAD_REQUEST', 'Cache-Control is malformed')
+  return value
+}
+
+function decodeHeader(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? Buffer.from(value, 'base64').toString('utf8') : undefined
+}
+
+function metadataOf(text: string | undefined): Record<string, unknown> {
+  if (text === undefined || text === '') return {}
+  if (Buffer.byteLength(text) > maxMetadataBytes) throw new RuntimeError('BODY_TOO_LARGE', `the metadata is larger than ${maxMetadataBytes} bytes`)
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value) && !text.includes('\\u0000')) return value as Record<string, unknown>
+  } catch {
+    // Falls through to the one message.
+  }
+  throw new RuntimeError('BAD_REQUEST', 'the metadata is no JSON object')
+}
+
+/** Ends a request whose sender falls silent before its body is whole. */
+function watchSilence(request: IncomingMessage): { stop(): void } {
+  const timer = setTimeout(() => request.destroy(new RuntimeError('REQUEST_TIMEOUT', 'the sender fell silent')), silenceMilliseconds)
+  const heard = () => {
+    timer.refresh()
+  }
+  request.on('data', heard)
+  // Listening must not set it flowing before its reader is there.
+  request.pause()
+  return {
+    stop() {
+      clearTimeout(timer)
+      request.off('data', heard)
+    },
+  }
+}

@@ -1,0 +1,69 @@
+// Uploads over HTTP (specification, section 4.2): POST and PUT of bytes, also with a signed URL. Bodies stay streams here.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Type, type Static } from 'typebox'
+import { RuntimeError } from '../../errors.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
+import { findBucket } from '../buckets/bucket-store.ts'
+import { checkPath, rawRest, splitTarget } from '../object-path.ts'
+import { readToken } from '../signing/token.ts'
+import { presentUploaded } from './object.ts'
+import { readUploadBody } from './upload-body.ts'
+import { Upload, type UploadDeps } from './upload.ts'
+
+const SignedQuery = Type.Object({ token: Type.Optional(Type.String()) })
+
+const prefix = '/storage/v1/object/'
+const signedPrefix = '/storage/v1/object/upload/sign/'
+
+export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () => number): void {
+  // Whatever the type says, the bytes are the user's: nothing is parsed.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null, undefined))
+
+  const receive = async (request: FastifyRequest, target: { bucket: string; path: string; context: RlsContext; overwrite: boolean }) => {
+    const { tenant } = request
+    const bucket = await findBucket(tenant, target.context, target.bucket)
+    let upload: Upload | undefined
+    const form = await readUploadBody(request.raw, async ({ source, contentType, declaredSize }) => {
+      upload = new Upload(deps, {
+        tenant, context: target.context, bucket, path: checkPath(target.path), contentType, overwrite: target.overwrite, declaredSize,
+      })
+      await upload.begin()
+      await upload.write(source)
+    }).catch(async (error: unknown) => {
+      await upload?.abandon()
+      throw error
+    })
+    if (upload === undefined) throw new RuntimeError('BAD_REQUEST', 'the request holds no file')
+    return presentUploaded(await upload.commit(form), bucket.name)
+  }
+
+  for (const method of ['POST', 'PUT'] as const) {
+    app.route({
+      method,
+      url: `${prefix}:bucket/*`,
+      config: { access: 'authenticated' },
+      handler: async (request) => {
+        const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', prefix))
+        const overwrite = method === 'PUT' || request.headers['x-upsert'] !== 'false'
+        return receive(request, { bucket, path, context: request.rls, overwrite })
+      },
+    })
+  }
+
+  app.put<{ Querystring: Static<typeof SignedQuery> }>(`${signedPrefix}:bucket/*`, { config: { access: 'signed' }, schema: { querystring: SignedQuery } }, async (request) => {
+    const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', signedPrefix))
+    const { tenant, query } = request
+    const claims = readToken(query.token ?? '', tenant.manifest.signing_secret, {
+      scope: 'upload', tenant: tenant.id, path, now: now() / 1000, expires: undefined,
+    })
+    const bucket = await findBucket(tenant, { role: 'service', reason: 'signed upload URL' }, key)
+    if (bucket.id !== claims.bucket) throw new RuntimeError('InvalidSignature', 'the signature of the URL is not valid')
+    // On behalf of whoever signed: the policies hold for them, as they are now.
+    const context: RlsContext =
+      claims.owner === null
+        ? { role: 'service', reason: 'signed upload URL' }
+        : { role: 'authenticated', userId: claims.owner, claims: JSON.stringify({ sub: claims.owner, role: 'authenticated' }) }
+    return receive(request, { bucket: bucket.id, path, context, overwrite: claims.upsert })
+  })
+}

@@ -1,0 +1,94 @@
+// Making signed URLs (specification, sections 4.2 and 5.5): single, many at once, and for uploads.
+import type { FastifyInstance } from 'fastify'
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { RuntimeError } from '../../errors.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import type { Bucket } from '../buckets/bucket.ts'
+import { findBucket } from '../buckets/bucket-store.ts'
+import { checkPath, encodePath, rawRest, splitTarget } from '../object-path.ts'
+import { findObject } from '../objects/object-store.ts'
+import { signClaims } from './token.ts'
+
+const prefix = '/storage/v1/object/sign/'
+const uploadPrefix = '/storage/v1/object/upload/sign/'
+/** Specification, section 8: one hour, unless the caller says otherwise. */
+const defaultSeconds = 3600
+const longestSeconds = 365 * 86_400
+/** An upload URL may be used that long. */
+const uploadSeconds = 2 * 3600
+
+const SignBody = Type.Union([Type.Object({ expiresIn: Type.Optional(Type.Integer()) }), Type.Undefined(), Type.Null()])
+const SignQuery = Type.Object({ expires_in: Type.Optional(Type.String()) })
+const SignManyBody = Type.Object({ expiresIn: Type.Optional(Type.Integer()), paths: Type.Array(Type.String(), { minItems: 1, maxItems: 1000 }) })
+
+export function addSignRoutes(app: FastifyInstance, now: () => number): void {
+  const signedIn = { config: { access: 'authenticated' } } as const
+
+  const readUrl = (tenant: Tenant, bucket: Bucket, path: string, expires: number) => {
+    const token = signClaims(
+      { v: 1, scope: 'read', tenant: tenant.id, bucket: bucket.id, path, expires, upsert: false, owner: null },
+      tenant.manifest.signing_secret,
+    )
+    const query = `token=${token}&expires=${expires}`
+    return { encoded: `${prefix}${bucket.name}/${encodePath(path)}?${query}`, plain: `/object/sign/${bucket.name}/${path}?${query}` }
+  }
+
+  app.post<{ Querystring: { expires_in?: string }; Body: Static<typeof SignBody> }>(
+    `${prefix}:bucket/*`,
+    { config: { access: 'anyone' }, schema: { querystring: SignQuery } },
+    async (request) => {
+      const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', prefix))
+      const { tenant, rls, query, body } = request
+      const expires = Math.floor(now() / 1000) + validity(query.expires_in, Value.Check(SignBody, body) ? body?.expiresIn : Number.NaN)
+      const bucket = await findBucket(tenant, rls, key)
+      // Only who may read may give that right away.
+      await findObject(tenant, rls, bucket.id, path)
+      const { encoded, plain } = readUrl(tenant, bucket, path, expires)
+      return { url: `${request.basePath}${encoded}`, expires_at: new Date(expires * 1000).toISOString(), signedURL: plain }
+    },
+  )
+
+  app.post<{ Params: { bucket: string }; Body: Static<typeof SignManyBody> }>(
+    `${prefix}:bucket`,
+    { config: { access: 'anyone' }, schema: { body: SignManyBody } },
+    async ({ tenant, rls, params, body }) => {
+      const expires = Math.floor(now() / 1000) + validity(undefined, body.expiresIn)
+      const bucket = await findBucket(tenant, rls, params.bucket)
+      return Promise.all(
+        body.paths.map(async (path) => {
+          try {
+            await findObject(tenant, rls, bucket.id, checkPath(path))
+            return { path, error: null, signedURL: readUrl(tenant, bucket, path, expires).plain }
+          } catch (error) {
+            if (error instanceof RuntimeError && error.status < 500) return { path, error: 'Either the object does not exist or you do not have access to it', signedURL: null }
+            throw error
+          }
+        }),
+      )
+    },
+  )
+
+  app.post(`${uploadPrefix}:bucket/*`, signedIn, async (request) => {
+    const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', uploadPrefix))
+    const { tenant, rls } = request
+    const bucket = await findBucket(tenant, rls, key)
+    const owner = rls.role === 'authenticated' ? rls.userId : null
+    if (owner !== null && bucket.ownerId !== owner && bucket.policy !== 'authenticated') {
+      throw new RuntimeError('ACCESS_DENIED', 'new row violates row-level security policy: only the bucket\'s owner may write here')
+    }
+    const expires = Math.floor(now() / 1000) + uploadSeconds
+    const upsert = request.headers['x-upsert'] === 'true'
+    const token = signClaims({ v: 1, scope: 'upload', tenant: tenant.id, bucket: bucket.id, path, expires, upsert, owner }, tenant.manifest.signing_secret)
+    return { url: `/object/upload/sign/${bucket.name}/${path}?token=${token}`, token, expires_at: new Date(expires * 1000).toISOString() }
+  })
+}
+
+/** Seconds: from the query, else from the body, else an hour. */
+function validity(inQuery: string | undefined, inBody: number | undefined): number {
+  const seconds = inQuery === undefined ? (inBody ?? defaultSeconds) : Number(inQuery)
+  if (!Number.isInteger(seconds) || seconds < 1 || seconds > longestSeconds) {
+    throw new RuntimeError('BAD_REQUEST', `expires_in must be a whole number of seconds from 1 to ${longestSeconds}`)
+  }
+  return seconds
+}

@@ -1,0 +1,68 @@
+// File storage (specification, section 1.1) as an area of the runtime.
+import type { Area } from '../tenancy/area.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
+import type { BlobBackend } from './backend/backend.ts'
+import { addBucketRoutes } from './buckets/bucket-routes.ts'
+import { Collector } from './collector.ts'
+import type { StorageFailpoint } from './failpoints.ts'
+import { addObjectRoutes } from './objects/object-routes.ts'
+import { addUploadRoutes } from './objects/upload-routes.ts'
+import { addSignRoutes } from './signing/sign-routes.ts'
+
+export interface StorageAreaOptions {
+  backend: BlobBackend
+  tenants: () => Iterable<Tenant>
+  failpoint: StorageFailpoint
+  now: () => number
+  onProblem: (problem: Error) => void
+  sweepMilliseconds?: number
+  abandonedMilliseconds?: number
+}
+
+export interface StorageArea extends Area {
+  readonly collector: Collector
+  /** Objects found without their file since the start. */
+  readonly phantoms: () => number
+}
+
+export function createStorageArea(options: StorageAreaOptions): StorageArea {
+  const { backend, failpoint, now, onProblem } = options
+  const collector = new Collector(options)
+  let phantoms = 0
+  const onPhantom = (tenantId: string, objectId: string) => {
+    phantoms++
+    onProblem(new Error(`${tenantId}: the object ${objectId} has no file`))
+  }
+  return {
+    name: 'storage',
+    collector,
+    phantoms: () => phantoms,
+    async routes(app) {
+      const deps = { backend, collector, failpoint, onPhantom, now }
+      addBucketRoutes(app, collector)
+      addObjectRoutes(app, deps, collector)
+      addSignRoutes(app, now)
+      await app.register(async (bytes) => addUploadRoutes(bytes, deps, now))
+    },
+    start: () => backend.start(),
+    run: (signal) => collector.run(signal),
+    async health(tenant) {
+      const observed_at = new Date(now()).toISOString()
+      try {
+        const { rows } = await tenant.database.query({ role: 'service', reason: 'health' }, 'select store_id from storage_usage')
+        const wanted = String(rows[0]?.['store_id'])
+        const found = await backend.storeId(tenant.id, wanted)
+        if (found === wanted) return { status: 'healthy', observed_at }
+        return { status: 'unhealthy', observed_at, message: 'the files belong to another database' }
+      } catch {
+        return { status: 'unhealthy', observed_at, message: 'the storage does not answer' }
+      }
+    },
+    async usage(tenant) {
+      const { rows } = await tenant.database.query({ role: 'service', reason: 'usage' }, 'select file_bytes, file_count from storage_usage')
+      return { file_bytes: Number(rows[0]?.['file_bytes'] ?? 0), file_count: Number(rows[0]?.['file_count'] ?? 0) }
+    },
+    forget: () => undefined,
+    removeData: (tenantId) => backend.removeTenant(tenantId),
+  }
+}
