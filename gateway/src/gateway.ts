@@ -56,6 +56,7 @@ export interface Gateway {
 }
 
 const defaultCounterLimit = 500_000
+const sweepMilliseconds = 50
 
 /** @throws when a port is taken or the data directory cannot be read */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
@@ -142,7 +143,10 @@ async function closeWithin(server: Server, grace: number, endTunnels: () => void
   server.close()
   server.closeIdleConnections()
   endTunnels()
+  // A connection becomes idle when its answer ends, which may be any time.
+  const sweep = setInterval(() => server.closeIdleConnections(), sweepMilliseconds)
   const timer = setTimeout(() => server.closeAllConnections(), grace)
   await closed
+  clearInterval(sweep)
   clearTimeout(timer)
 }

@@ -2,12 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { refusals, type Refusal } from '../errors.ts'
-import { writeRefusal } from '../http/refusal.ts'
+import { beginRefusal } from '../http/refusal.ts'
 import type { Limits } from '../limits.ts'
 import type { TenantMeter } from '../meter/meter.ts'
 import type { Group } from '../resolve/group.ts'
+import { endBeforeRequest } from './leftover.ts'
 import type { PassedBytes } from './passed-bytes.ts'
-import { readLeftover } from './request-body.ts'
 import { responseHead, type AnsweredHeaders } from './response-head.ts'
 
 /** The runtime's side: undici's controller, or the like of it. */
@@ -26,6 +26,8 @@ export interface AnswerOptions {
   meter: TenantMeter
   passed: PassedBytes
   limits: Limits
+  /** Whether the gateway is stopping: connections end with their current answer. */
+  isClosing: () => boolean
   /** Told once, when nothing more happens on either side. */
   onOver: (answer: Answer) => void
 }
@@ -81,7 +83,7 @@ export class Answer {
     if (this.#over) return
     const { requestId, group, meter } = this.#options
     const head = responseHead(answered, requestId, status)
-    if (!this.keepAlive) head.headers.push('connection', 'close')
+    if (!this.keepAlive || this.#options.isClosing()) head.headers.push('connection', 'close')
     try {
       this.response.writeHead(status, head.headers)
     } catch {
@@ -108,8 +110,7 @@ export class Answer {
       this.#left -= chunk.length
       if (this.#left === 0) {
         // The last piece and the end in one write.
-        this.response.end(chunk)
-        this.#finish()
+        this.#conclude(chunk)
         return
       }
     }
@@ -118,8 +119,7 @@ export class Answer {
 
   end(): void {
     if (this.#over) return
-    this.response.end()
-    this.#finish()
+    this.#conclude(undefined)
   }
 
   /** The gateway answers by itself. Only before `begin`. */
@@ -128,8 +128,10 @@ export class Answer {
     const { requestId, group, meter } = this.#options
     this.#begun = true
     meter.request(group, this.request.method ?? '', refusal.status)
-    meter.egress(group, writeRefusal(this.response, refusal, requestId, !this.keepAlive))
-    this.#finish()
+    const body = beginRefusal(this.response, refusal, requestId, !this.keepAlive || this.#options.isClosing())
+    if (this.request.method !== 'HEAD') meter.egress(group, body.length)
+    this.#left = 0
+    this.#conclude(body)
   }
 
   /** The runtime's side failed: said so while that is possible; else the connection is cut, so that nobody takes a part for the whole. */
@@ -178,15 +180,21 @@ export class Answer {
     })
   }
 
+  #conclude(last: Buffer | undefined): void {
+    const { request, response } = this
+    const { hasBody, limits } = this.#options
+    const isArriving = hasBody && this.keepAlive && !request.complete && !request.destroyed
+    // Lets go of the request first: whoever reads on must be the only one.
+    this.#finish()
+    if (isArriving) endBeforeRequest(response, last, this.#left !== undefined, limits)
+    else response.end(last)
+  }
+
   #finish(): void {
     this.#over = true
     clearTimeout(this.#readerTimer)
     if (this.#isEventStream) this.#options.meter.closed()
     this.body?.destroy()
-    const { request, hasBody, limits } = this.#options
-    if (hasBody && this.keepAlive && !request.complete && !request.destroyed) {
-      readLeftover(request, limits.leftoverBytes, limits.bodyIdleTimeout)
-    }
     this.#options.onOver(this)
   }
 }

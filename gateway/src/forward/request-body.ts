@@ -69,22 +69,3 @@ export class RequestBody extends Readable {
     this.#request.pause()
   }
 }
-
-/**
- * Reads what is left of an answered request's body, so that the answer reaches a client that sends first and reads
- * later. A body longer than the limit, or one that stops coming, costs the connection.
- */
-export function readLeftover(request: IncomingMessage, limit: number, idleTimeout: number): void {
-  let left = limit
-  const give = () => request.socket.destroy()
-  const timer = setTimeout(give, idleTimeout)
-  const done = () => clearTimeout(timer)
-  request.on('data', (chunk: Buffer) => {
-    left -= chunk.length
-    timer.refresh()
-    if (left < 0) give()
-  })
-  request.on('end', done)
-  request.on('close', done)
-  request.resume()
-}

@@ -5,7 +5,7 @@ import { refusals, tenantSuspended, type Refusal } from '../errors.ts'
 import { Answer } from '../forward/answer.ts'
 import { forwardExpecting } from '../forward/expecting.ts'
 import { Forwarder, type Call, type ForwarderOptions } from '../forward/forwarder.ts'
-import { readLeftover } from '../forward/request-body.ts'
+import { endBeforeRequest } from '../forward/leftover.ts'
 import { isRefusal, readRequestHead, type RequestHead } from '../forward/request-head.ts'
 import { forwardUpgrade, type ClientEnd } from '../forward/upgraded.ts'
 import type { Meter } from '../meter/meter.ts'
@@ -14,7 +14,7 @@ import { isInternalPath } from '../resolve/internal-path.ts'
 import { resolve } from '../resolve/resolve.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import type { Connection } from './connection.ts'
-import { writeRefusal } from './refusal.ts'
+import { beginRefusal } from './refusal.ts'
 
 export interface DoorOptions extends ForwarderOptions {
   /** Tenants are served at `{name}.{domain}`. Lower case. */
@@ -32,8 +32,9 @@ export class Door {
   readonly #forwarder: Forwarder
   /** Upgraded connections. */
   readonly tunnels = new Set<ClientEnd['socket']>()
-  /** Set when stopping: connections end with their current answer. */
+  /** Set when the gateway is stopping. */
   closing = false
+  readonly #isClosing = () => this.closing
 
   constructor(options: DoorOptions) {
     this.#options = options
@@ -47,7 +48,8 @@ export class Door {
       limits,
     )
     if (isRefusal(head)) {
-      writeRefusal(response, head, newRequestId(), true)
+      connection.refused = true
+      response.end(beginRefusal(response, head, newRequestId(), true))
       return
     }
     const requestId = head.requestId ?? newRequestId()
@@ -57,8 +59,10 @@ export class Door {
       if (resolved === undefined && isHealth(request, head)) this.#health(response, requestId)
       else {
         const refusal = resolved === undefined ? refusals.notFound : refusals.tenantNotFound
-        writeRefusal(response, refusal, requestId, this.closing || (manner === 'expecting' && head.hasBody))
-        if (head.hasBody && !request.complete) readLeftover(request, limits.leftoverBytes, limits.bodyIdleTimeout)
+        const isWaiting = manner === 'expecting' && head.hasBody
+        const body = beginRefusal(response, refusal, requestId, this.closing || isWaiting)
+        if (head.hasBody && !isWaiting && !request.complete) endBeforeRequest(response, body, true, limits)
+        else response.end(body)
       }
       return
     }
@@ -73,10 +77,10 @@ export class Door {
       meter: tenantMeter,
       passed,
       limits,
+      isClosing: this.#isClosing,
       onOver: connection.onOver,
     })
     connection.open(answer)
-    if (this.closing) answer.keepAlive = false
     const refusal = isInternalPath(resolved.path) ? refusals.notFound : refusalOfPhase(route)
     if (refusal !== undefined) {
       if (manner === 'expecting') answer.keepAlive = false

@@ -5,12 +5,11 @@ import type { Duplex } from 'node:stream'
 import { requestIdHeader } from '@tenantry/contract'
 import { errorBody, type Refusal } from '../errors.ts'
 
-/** @returns bytes of the body */
-export function writeRefusal(response: ServerResponse, refusal: Refusal, requestId: string, close: boolean): number {
+/** Writes the head. @returns the body, still to be written */
+export function beginRefusal(response: ServerResponse, refusal: Refusal, requestId: string, close: boolean): Buffer {
   const body = Buffer.from(JSON.stringify(errorBody(refusal)))
   response.writeHead(refusal.status, headers(refusal, body.length, requestId, close))
-  response.end(body)
-  return response.req.method === 'HEAD' ? 0 : body.length
+  return body
 }
 
 /** For what could not be read as a request at all. Ends the connection. */

@@ -22,6 +22,8 @@ export interface Upstream {
   sent: number
   /** Requests whose client went away before their end. */
   aborted: number
+  /** Requests whose body waits to be taken. */
+  stalled: IncomingMessage[]
   /** Requests under way. */
   open: number
   stop(): Promise<void>
@@ -37,8 +39,8 @@ export const megabyte = 1024 * 1024
  * `/trailers` · `/events` a stream without end · `/odd` headers that must not get through.
  */
 export async function startUpstream(port = 0): Promise<Upstream> {
-  const state = { seen: [] as Seen[], received: 0, sent: 0, aborted: 0, open: 0 }
-  const server = createServer({ requestTimeout: 0 })
+  const state = { seen: [] as Seen[], received: 0, sent: 0, aborted: 0, stalled: [] as IncomingMessage[], open: 0 }
+  const server = createServer({ requestTimeout: 0, maxHeaderSize: 128 * 1024 })
   const webSockets = new WebSocketServer({ noServer: true })
   const sockets = new Set<Duplex>()
   const note = (request: IncomingMessage) => {
@@ -52,7 +54,8 @@ export async function startUpstream(port = 0): Promise<Upstream> {
       state.open--
       if (!response.writableFinished) state.aborted++
     })
-    void answer(request, response, state)
+    // A client that leaves in the middle of its body is counted above.
+    answer(request, response, state).catch(() => undefined)
   })
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     if (!/\/early/.test(request.url ?? '')) response.writeContinue()
@@ -109,7 +112,9 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
       response.writeHead(number, number === 204 ? {} : { etag: '"e"' }).end()
       return
     case 'hang':
+      return
     case 'stall':
+      state.stalled.push(request)
       return
     case 'half':
       response.writeHead(200, argument === '' ? {} : { 'content-length': number })
@@ -119,7 +124,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
       request.socket.destroy()
       return
     case 'early':
-      response.writeHead(413, { 'content-type': 'text/plain' }).end('too large')
+      response.writeHead(413, { 'content-type': 'text/plain', 'content-length': 9 }).end('too large')
       return
     case 'hints':
       response.writeEarlyHints({ link: '</style.css>; rel=preload' })
@@ -162,8 +167,20 @@ async function sendBytes(response: ServerResponse, count: number, state: { sent:
     const size = Math.min(left, piece.length)
     left -= size
     state.sent += size
-    if (!response.write(piece.subarray(0, size))) {
-      await Promise.race([once(response, 'drain').catch(() => undefined), once(response, 'close')])
-    } else await setImmediate()
+    if (!response.write(piece.subarray(0, size))) await room(response)
+    else await setImmediate()
   }
+}
+
+/** Waits until more can be written, or nobody wants it any more. */
+function room(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done)
+      response.off('close', done)
+      resolve()
+    }
+    response.on('drain', done)
+    response.on('close', done)
+  })
 }

@@ -1,0 +1,135 @@
+// The gateway as a process: its environment, its signals, and a reader of its log that goes away.
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Route } from '@tenantry/contract'
+import t, { type Test } from 'tap'
+import { readConfig } from '../../gateway/src/config.ts'
+import { freePort } from '../support/postgres.ts'
+import { WatchSource } from '../support/watch-source.ts'
+import { ask, newTenantId, token, until } from './support/gateway.ts'
+import { startUpstream } from './support/upstream.ts'
+
+const main = new URL('../../gateway/src/main.ts', import.meta.url).pathname
+
+const whole = {
+  TENANTRY_PORT: '8080',
+  TENANTRY_INTERNAL_PORT: '8081',
+  TENANTRY_CONTROL_URL: 'http://127.0.0.1:4000/',
+  TENANTRY_INTERNAL_TOKEN_FILE: '/x/token',
+  TENANTRY_DATA: '/x/gateway',
+}
+
+t.test('the environment is read strictly and frozen', async (t) => {
+  const config = readConfig({ ...whole, OTHER: 'x' })
+  t.same(config, {
+    host: '127.0.0.1',
+    port: 8080,
+    internalPort: 8081,
+    controlUrl: 'http://127.0.0.1:4000',
+    internalTokenFile: '/x/token',
+    data: '/x/gateway',
+    domain: 'localhost',
+    source: 'gateway-local-0',
+    logLevel: 'info',
+  })
+  t.ok(Object.isFrozen(config))
+  const wrong: [Record<string, string | undefined>, RegExp][] = [
+    [{ TENANTRY_PORT: undefined, TENANTRY_DATA: '' }, /TENANTRY_PORT is missing, TENANTRY_DATA is missing/],
+    [{ TENANTRY_PORT: '0' }, /TENANTRY_PORT is not valid/],
+    [{ TENANTRY_PORT: '65536' }, /TENANTRY_PORT is not valid/],
+    [{ TENANTRY_PORT: '80 ' }, /TENANTRY_PORT is not valid/],
+    [{ TENANTRY_CONTROL_URL: 'ftp://x' }, /TENANTRY_CONTROL_URL is not valid/],
+    [{ TENANTRY_CONTROL_URL: 'http://x/path' }, /TENANTRY_CONTROL_URL is not valid/],
+    [{ TENANTRY_DOMAIN: 'Example.org' }, /TENANTRY_DOMAIN is not valid/],
+    [{ TENANTRY_DOMAIN: '.example.org' }, /TENANTRY_DOMAIN is not valid/],
+    [{ TENANTRY_LOG_LEVEL: 'loud' }, /TENANTRY_LOG_LEVEL is not valid/],
+    [{ TENANTRY_SOURCE: 'a b' }, /TENANTRY_SOURCE is not valid/],
+  ]
+  for (const [change, message] of wrong) t.throws(() => readConfig({ ...whole, ...change }), { message })
+})
+
+t.test('a start that cannot be says why and ends', async (t) => {
+  const child = start({})
+  let said = ''
+  child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()))
+  const [code] = (await once(child, 'close')) as [number]
+  t.equal(code, 1)
+  t.match(said, /^the gateway cannot start: .*TENANTRY_PORT is missing.*\n$/)
+})
+
+t.test('it logs JSON, serves on when nobody reads the log, and pushes its last counts when stopped', async (t) => {
+  const { child, control, port, upstream } = await startProcess(t)
+  const [line] = String((await once(child.stdout ?? child, 'data'))[0]).split('\n')
+  t.match(JSON.parse(line ?? ''), { name: 'gateway', msg: 'the gateway listens', port })
+  const tenant_id = newTenantId()
+  control.routes.put({ tenant_id, name: 'acme', generation: 1, phase: 'ready', runtimes: [upstream.url] })
+  await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
+  child.stdout?.destroy()
+  child.stderr?.destroy()
+  // Each lost watch is a line of log.
+  await control.stop()
+  await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
+  await control.start()
+  await until(() => control.routes.watchers === 1)
+  const before = control.total(({ meter }) => meter === 'requests')
+  for (let n = 0; n < 10; n++) t.equal((await ask(port, { path: '/t/acme/bytes/3' })).status, 200)
+  const gone = once(child, 'exit')
+  child.kill('SIGTERM')
+  t.same(await gone, [0, null])
+  t.ok(control.total(({ meter }) => meter === 'requests') >= before + 10)
+  const answered = control.total(({ meter, status_class }) => meter === 'requests' && status_class === '2xx')
+  t.equal(control.total(({ meter }) => meter === 'egress_bytes'), answered * 3)
+})
+
+t.test('a second signal ends it at once', async (t) => {
+  const { child, control, port, upstream } = await startProcess(t)
+  control.routes.put({ tenant_id: newTenantId(), name: 'acme', generation: 1, phase: 'ready', runtimes: [upstream.url] })
+  await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
+  const hanging = ask(port, { path: '/t/acme/hang' })
+  const cut = t.rejects(hanging)
+  await until(() => upstream.open === 1)
+  const gone = once(child, 'exit')
+  child.kill('SIGINT')
+  await until(async () => ask(port, { path: '/health' }).then(() => false, () => true), 'the closed door')
+  child.kill('SIGINT')
+  t.same(await gone, [1, null])
+  await cut
+})
+
+function start(environment: Record<string, string>): ChildProcess {
+  const others = Object.entries(process.env).filter(([name]) => !name.startsWith('TENANTRY_'))
+  return spawn(process.execPath, [main], { env: { ...Object.fromEntries(others), ...environment }, stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
+async function startProcess(t: Test) {
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-gateway-'))
+  const control = new WatchSource<Route>(token)
+  await control.start()
+  const upstream = await startUpstream()
+  const tokenFile = join(directory, 'token')
+  await writeFile(tokenFile, `${token}\n`)
+  const port = await freePort()
+  const internalPort = await freePort()
+  const child = start({
+    TENANTRY_PORT: String(port),
+    TENANTRY_INTERNAL_PORT: String(internalPort),
+    TENANTRY_CONTROL_URL: control.url,
+    TENANTRY_INTERNAL_TOKEN_FILE: tokenFile,
+    TENANTRY_DATA: join(directory, 'data'),
+  })
+  t.teardown(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      const gone = once(child, 'exit')
+      child.kill('SIGKILL')
+      await gone
+    }
+    await control.stop()
+    await upstream.stop()
+    await rm(directory, { recursive: true, force: true })
+  })
+  await until(async () => ask(internalPort, { path: '/internal/v1/live' }).then(({ status }) => status === 200, () => false), 'the start')
+  return { child, control, port, upstream }
+}

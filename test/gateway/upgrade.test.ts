@@ -1,0 +1,91 @@
+// WebSocket and other upgrades through the gateway.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import t from 'tap'
+import { WebSocket } from 'ws'
+import { sendRaw, startSetting, until } from './support/gateway.ts'
+import { megabyte } from './support/upstream.ts'
+
+t.test('a WebSocket echoes through the gateway, by path and by host', async (t) => {
+  const { gateway, upstream, add } = await startSetting(t)
+  const route = await add('acme')
+  const ways = [
+    () => new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/realtime/v1?vsn=1`, { headers: { 'x-tenantry-tenant': 'forged' } }),
+    () => new WebSocket(`ws://127.0.0.1:${gateway.port}/realtime/v1?vsn=1`, { headers: { host: 'acme.localhost' } }),
+  ]
+  for (const [index, open] of ways.entries()) {
+    const client = open()
+    await once(client, 'open')
+    client.send('hello')
+    t.equal(String((await once(client, 'message'))[0]), 'hello')
+    const big = Buffer.alloc(2 * megabyte, 'b')
+    client.send(big)
+    t.equal(((await once(client, 'message'))[0] as Buffer).compare(big), 0)
+    client.close(1000)
+    t.equal((await once(client, 'close'))[0], 1000, 'the closing handshake passes')
+    t.equal(upstream.seen[index]?.url, '/realtime/v1?vsn=1')
+    t.equal(upstream.seen[index]?.headers['x-tenantry-tenant'], route.tenant_id)
+  }
+})
+
+t.test('any other protocol passes untouched, with what either side sent early', async (t) => {
+  const { gateway, add } = await startSetting(t)
+  await add('acme')
+  const got = await sendRaw(
+    gateway.port,
+    'GET /t/acme/raw HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\nearly bytes',
+    { waitFor: /early bytes$/ },
+  )
+  t.match(got, /^HTTP\/1\.1 101 Switching Protocols\r\n/)
+  t.match(got, /\r\nupgrade: raw\r\n/i)
+  t.match(got, /\r\n\r\nhello early bytes$/)
+})
+
+t.test('a refused upgrade is an ordinary answer', async (t) => {
+  const { gateway, upstream, add } = await startSetting(t)
+  await add('acme')
+  await add('held', { phase: 'suspended', reason: 'unpaid' })
+  await add('dead', { runtimes: ['http://127.0.0.1:1'] })
+  const handshake = (path: string) =>
+    `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`
+  const refused = await sendRaw(gateway.port, handshake('/t/acme/refused'))
+  t.match(refused, /^HTTP\/1\.1 401 Unauthorized\r\n/)
+  t.match(refused, /x-why: key\r\n/i)
+  t.match(refused, /\r\n\r\nno$/)
+  t.match(await sendRaw(gateway.port, handshake('/t/nobody/x')), /^HTTP\/1\.1 404 [^]*TENANT_NOT_FOUND/)
+  t.match(await sendRaw(gateway.port, handshake('/t/held/x')), /^HTTP\/1\.1 403 [^]*unpaid/)
+  t.match(await sendRaw(gateway.port, handshake('/t/dead/x')), /^HTTP\/1\.1 503 [^]*RUNTIME_UNREACHABLE/)
+  t.equal(upstream.seen.length, 1)
+})
+
+t.test('when one side goes, the other is let go', async (t) => {
+  const { gateway, upstream, add } = await startSetting(t)
+  await add('acme')
+  const client = new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/ws`)
+  await once(client, 'open')
+  const closed = once(client, 'close')
+  await upstream.stop()
+  t.equal((await closed)[0], 1006)
+})
+
+t.test('a client that vanishes during the handshake takes the runtime\'s connection along', async (t) => {
+  const { gateway, upstream, add } = await startSetting(t)
+  await add('acme')
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write('GET /t/acme/hang HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n')
+  await until(() => upstream.open === 1)
+  socket.destroy()
+  await until(() => upstream.aborted === 1)
+  t.equal(upstream.open, 0)
+})
+
+t.test('a stop ends upgraded connections', async (t) => {
+  const { gateway, add } = await startSetting(t)
+  await add('acme')
+  const client = new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/ws`)
+  await once(client, 'open')
+  const closed = once(client, 'close')
+  await gateway.stop()
+  await closed
+  t.equal(client.readyState, WebSocket.CLOSED)
+})
