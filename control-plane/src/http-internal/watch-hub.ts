@@ -62,6 +62,8 @@ export class WatchHub {
   /** One at a time; what becomes stale meanwhile is read by the next round. */
   #refresh(): Promise<void> {
     this.#refreshing ??= (async () => {
+      // Not before this is assigned: with nothing to do, the end below would come first.
+      await Promise.resolve()
       try {
         while (this.#reload || this.#stale.size > 0) {
           if (this.#reload) await this.#readAll()

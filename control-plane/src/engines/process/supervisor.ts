@@ -100,9 +100,10 @@ export class Supervisor {
     running.loop.catch(() => undefined)
   }
 
-  /** Stops all services, the last started first. `hurry` kills what still runs. */
-  async stop(hurry: AbortSignal): Promise<void> {
-    for (const running of this.#running.splice(0).reverse()) {
+  /** Stops all services, in the order of the names given. `hurry` kills what still runs. */
+  async stop(order: readonly string[], hurry: AbortSignal): Promise<void> {
+    const rank = ({ service }: Running) => order.indexOf(service.name)
+    for (const running of this.#running.splice(0).sort((a, b) => rank(a) - rank(b))) {
       running.stopping.abort()
       const { child, service } = running
       if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
