@@ -2,7 +2,7 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify, { type FastifyBaseLogger, type FastifyPluginAsync } from 'fastify'
+import Fastify, { LogController, type FastifyBaseLogger, type FastifyPluginAsync } from 'fastify'
 import { addAccess } from './http/access.ts'
 import type { ApiDeps } from './http/deps.ts'
 import { addErrorHandler } from './http/error-handler.ts'
@@ -30,7 +30,7 @@ const docsPath = '/docs'
 export async function buildApp(deps: AppDeps) {
   const app = Fastify({
     loggerInstance: deps.logger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 64 * 1024,
     routerOptions: { maxParamLength: 200 },
     // Watches and waits are long; a body that trickles in is not.

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { join } from 'node:path'
 import { internalPaths } from '@tenantry/contract'
+import { LiveConnections } from './forward/live-connections.ts'
 import { PassedBytes } from './forward/passed-bytes.ts'
 import { Upstreams } from './forward/upstreams.ts'
 import { Door } from './http/door.ts'
@@ -65,6 +66,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const upstreams = new Upstreams(limits, options.elapsed)
   const store = new CounterStore(options.now, options.counterLimit ?? defaultCounterLimit)
   const meter = new Meter(store)
+  const live = new LiveConnections()
   const onProblem = (problem: Error) => log.warn({ err: problem }, problem.message)
   const routes = new RouteTable({
     url: `${controlUrl}${internalPaths.watchRoutes}`,
@@ -72,7 +74,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     file: join(options.data, 'routes.ndjson'),
     fetch,
     onRuntimes: (added, removed) => upstreams.changed(added, removed),
-    onGone: (tenantId) => meter.forget(tenantId),
+    onUnserved: (tenantId, isGone) => {
+      live.endOf(tenantId)
+      if (isGone) meter.forget(tenantId)
+    },
     onProblem,
   })
   await routes.load()
@@ -81,6 +86,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     routes,
     upstreams,
     meter,
+    live,
     internalToken,
     limits,
     passed: new PassedBytes(options.collect),
@@ -88,7 +94,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     onProblem: (problem, call) =>
       log.debug({ err: problem, tenant: call.route.tenant_id, request: call.requestId }, 'a runtime failed a request'),
   })
-  const publicServer = createPublicServer({ door, limits, newRequestId: options.newId })
+  const publicServer = createPublicServer({ door, limits, newRequestId: options.newId, onProblem })
   const internalServer = createInternalServer({ routes, internalToken })
   const port = await listen(publicServer, options.host, options.port)
   const internalPort = await listen(internalServer, '127.0.0.1', options.internalPort).catch(async (cause: unknown) => {
@@ -109,14 +115,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...(options.pushInterval === undefined ? {} : { interval: options.pushInterval }),
   })
   const loops = { watch: routes.run(watching.signal), push: pusher.run(pushing.signal) }
+  // Out of file descriptors, for one: those who have a connection are served on.
+  publicServer.on('error', onProblem)
+  internalServer.on('error', onProblem)
   log.info({ port, internalPort, routes: routes.size }, 'the gateway listens')
 
   const stop = async (grace: number): Promise<void> => {
     door.closing = true
     watching.abort()
-    await closeWithin(publicServer, grace, () => {
-      for (const socket of door.tunnels) socket.destroy()
-    })
+    await closeWithin(publicServer, grace, () => live.endAll())
     internalServer.close()
     internalServer.closeAllConnections()
     await upstreams.destroy()
@@ -137,12 +144,12 @@ async function listen(server: Server, host: string, port: number): Promise<numbe
   return address.port
 }
 
-/** Takes nothing new, ends idle connections and tunnels, and cuts what is left after the grace. */
-async function closeWithin(server: Server, grace: number, endTunnels: () => void): Promise<void> {
+/** Takes nothing new, ends idle and live connections, and cuts what is left after the grace. */
+async function closeWithin(server: Server, grace: number, endLive: () => void): Promise<void> {
   const closed = once(server, 'close')
   server.close()
   server.closeIdleConnections()
-  endTunnels()
+  endLive()
   // A connection becomes idle when its answer ends, which may be any time.
   const sweep = setInterval(() => server.closeIdleConnections(), sweepMilliseconds)
   const timer = setTimeout(() => server.closeAllConnections(), grace)

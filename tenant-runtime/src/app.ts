@@ -1,7 +1,7 @@
 // The runtime as a Fastify application: the core's hooks around the areas' routes. No sockets, no environment.
 import { isTenantId, requestIdHeader } from '@tenantry/contract'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify, { type FastifyBaseLogger } from 'fastify'
+import Fastify, { LogController, type FastifyBaseLogger } from 'fastify'
 import { addCors } from './http/cors.ts'
 import { addErrorHandler } from './http/error-handler.ts'
 import { addTenantHealth } from './http/tenant-health.ts'
@@ -26,7 +26,7 @@ const maxUrlBytes = 64 * 1024
 export async function buildApp({ internalToken, authenticator, areas, tenantOf, now, logger }: AppDeps) {
   const app = Fastify({
     loggerInstance: logger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: 1024 * 1024,
     routerOptions: { maxParamLength: 8_192 },
     requestIdHeader,

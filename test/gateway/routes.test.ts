@@ -1,8 +1,11 @@
 // The route table under change: what the control plane says takes effect, and outlives both it and a restart.
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
+import { WebSocket } from 'ws'
 import { appliedRoute, ask, newTenantId, startSetting, until, type Setting } from './support/gateway.ts'
 
 async function answerOf(setting: Setting, name: string): Promise<[status: number, code: string | undefined]> {
@@ -27,6 +30,32 @@ t.test('every phase has its answer, and a change of phase takes effect', async (
   t.same(await answerOf(setting, 'acme'), [200, undefined])
   await setting.put({ ...route, generation: 5, phase: 'deleted' })
   t.same(await answerOf(setting, 'acme'), [404, 'TENANT_NOT_FOUND'])
+})
+
+t.test('who is connected when a tenant is suspended or deleted is disconnected', async (t) => {
+  const setting = await startSetting(t)
+  const route = await setting.add('acme')
+  const other = await setting.add('other')
+  for (const end of ['suspended', 'deleted'] as const) {
+    await setting.put({ ...route, generation: end === 'suspended' ? 2 : 4, phase: 'ready' })
+    const open = async (name: string) => {
+      const client = new WebSocket(`ws://127.0.0.1:${setting.gateway.port}/t/${name}/ws`)
+      await once(client, 'open')
+      return client
+    }
+    const client = await open('acme')
+    const bystander = await open('other')
+    const events = httpRequest({ agent: false, host: '127.0.0.1', port: setting.gateway.port, path: '/t/acme/events' }).end()
+    const [stream] = (await once(events, 'response')) as [IncomingMessage]
+    const streamEnd = once(stream.resume(), 'error')
+    const clientEnd = once(client, 'close')
+    await setting.put({ ...route, generation: end === 'suspended' ? 3 : 5, phase: end })
+    await Promise.all([clientEnd, streamEnd])
+    bystander.send('still here')
+    t.equal(String((await once(bystander, 'message'))[0]), 'still here')
+    bystander.terminate()
+  }
+  t.equal((await answerOf(setting, other.name))[0], 200)
 })
 
 t.test('a new name holds at once and the old one is free for another tenant', async (t) => {

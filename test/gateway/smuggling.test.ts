@@ -1,6 +1,8 @@
 // Requests that two parsers could read in two ways: refused at the door, and nothing of them reaches a runtime.
+import fc from 'fast-check'
 import t from 'tap'
-import { sendRaw, startSetting } from './support/gateway.ts'
+import { effort, seed } from '../support/effort.ts'
+import { ask, sendRaw, startSetting } from './support/gateway.ts'
 
 const hidden = 'GET /t/acme/head/hidden HTTP/1.1\r\nHost: localhost\r\n\r\n'
 const post = (headers: string, body = '') => `POST /t/acme/sink HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n${body}`
@@ -98,4 +100,34 @@ t.test('what is strange but unambiguous passes', async (t) => {
   t.equal(upstream.seen[0]?.headers['x-trailer'], undefined)
   t.equal(upstream.seen.at(-1)?.headers['http2-settings'], undefined)
   t.equal(upstream.seen.at(-1)?.headers.upgrade, undefined)
+})
+
+t.test('whatever is sent, the gateway serves on and nobody is shown to the runtime as another tenant', async (t) => {
+  const { gateway, upstream, add, problems } = await startSetting(t, { limits: { headTimeout: 50, bodyIdleTimeout: 50, continueTimeout: 20 } })
+  const route = await add('acme')
+  const line = fc.constantFrom(
+    'Host: localhost', 'Host: acme.localhost', 'Content-Length: 3', 'Content-Length: 0', 'Transfer-Encoding: chunked', 'Expect: 100-continue',
+    'Connection: Upgrade', 'Connection: close', 'Connection: keep-alive, host', 'Upgrade: websocket', 'Upgrade: raw', 'x-tenantry-tenant: t_00000000000000000000',
+    'X-TENANTRY-INTERNAL: x', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==', 'Sec-WebSocket-Version: 13', ' folded', 'x: \xff\x80', 'y:',
+  )
+  const request = fc
+    .tuple(
+      fc.constantFrom('GET', 'POST', 'HEAD', 'OPTIONS', 'DELETE', 'CONNECT', 'get', 'PUT'),
+      fc.constantFrom('/t/acme/sink', '/t/acme/raw', '/t/acme/status/204', '/sink', '/t/acme/early', 'http://localhost/t/acme/head', '*', '/t/acme/internal/v1/live', '/t/acme/half'),
+      fc.constantFrom('HTTP/1.1', 'HTTP/1.1', 'HTTP/1.1', 'HTTP/1.0', 'HTTP/2.0'),
+      fc.array(line, { maxLength: 7 }),
+      fc.constantFrom('', 'abc', '3\r\nabc\r\n0\r\n\r\n', '0\r\n\r\n', '\r\n', '\0'),
+    )
+    .map(([method, target, version, lines, body]) => `${method} ${target} ${version}\r\n${lines.map((text) => `${text}\r\n`).join('')}\r\n${body}`)
+  await fc.assert(
+    fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 3 }), async (requests) => {
+      await sendRaw(gateway.port, requests.join(''), { waitFor: /\r\n\r\n/ })
+    }),
+    { seed, numRuns: effort({ small: 300, full: 20_000 }) },
+  )
+  t.equal((await ask(gateway.port, { path: '/t/acme/bytes/3' })).body, 'xxx')
+  t.ok(upstream.seen.length > 20, `${upstream.seen.length} reached the runtime`)
+  t.ok(upstream.seen.every(({ headers }) => headers['x-tenantry-tenant'] === route.tenant_id))
+  t.notOk(upstream.seen.some(({ url }) => url.includes('internal')))
+  t.same(problems, [], 'no defect showed')
 })

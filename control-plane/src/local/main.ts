@@ -16,9 +16,6 @@ import { controlPlaneService, gatewayService, postgresService, postgresUrl, runt
 /** Settings that tests and operators may give to the control plane. */
 const passedOn = ['TENANTRY_FAILPOINTS', 'TENANTRY_DELETE_GRACE_SECONDS']
 
-/** From the door inwards: each one's last words are still heard by those behind it. */
-const stopOrder = ['gateway', 'runtime', 'control-plane', 'postgres']
-
 const options = readOptions()
 const log = openLog(options)
 
@@ -131,7 +128,7 @@ async function ensureDatabase(url: string, name: string): Promise<void> {
 
 async function stop(code: number): Promise<void> {
   try {
-    await supervisor?.stop(stopOrder, hurry.signal)
+    await supervisor?.stop(hurry.signal)
     await release?.()
     log.info('stopped')
   } catch (error) {

@@ -19,6 +19,9 @@ export interface Ports {
 const maxConnections = 200
 const runtimeConnections = 100
 
+/** From the door inwards: each one's last words are still heard by those behind it. */
+const stopOrder = ['gateway', 'runtime', 'control-plane', 'postgres']
+
 const project = fileURLToPath(new URL('../../../', import.meta.url))
 
 export interface ServiceOptions {
@@ -47,6 +50,7 @@ export function postgresService(options: ServiceOptions, binaries: PostgresBinar
     ready: () => answers(postgresUrl(options, 'postgres')),
     // Fast shutdown: sessions are ended, everything committed is kept.
     stopSignal: 'SIGINT',
+    stopOrder: stopOrder.indexOf('postgres'),
     stopMilliseconds: 15_000,
     prepare: () => removeStaleLock(data.postgres),
   }
@@ -108,6 +112,7 @@ function nodeService(options: ServiceOptions, name: string, main: string, livePo
       return response.status === 200
     },
     stopSignal: 'SIGTERM',
+    stopOrder: stopOrder.indexOf(name),
     stopMilliseconds: 12_000,
   }
 }

@@ -7,6 +7,7 @@ import type { Limits } from '../limits.ts'
 import type { TenantMeter } from '../meter/meter.ts'
 import type { Group } from '../resolve/group.ts'
 import { endBeforeRequest } from './leftover.ts'
+import type { LiveConnections } from './live-connections.ts'
 import type { PassedBytes } from './passed-bytes.ts'
 import { responseHead, type AnsweredHeaders } from './response-head.ts'
 
@@ -22,8 +23,10 @@ export interface AnswerOptions {
   response: ServerResponse
   requestId: string
   hasBody: boolean
+  tenantId: string
   group: Group
   meter: TenantMeter
+  live: LiveConnections
   passed: PassedBytes
   limits: Limits
   /** Whether the gateway is stopping: connections end with their current answer. */
@@ -47,7 +50,8 @@ export class Answer {
   keepAlive = true
   #begun = false
   #over = false
-  #isEventStream = false
+  /** Of an event stream: takes it off the live connections. */
+  #notLive: (() => void) | undefined
   /** Bytes of the body still to come, when the runtime said how many. */
   #left: number | undefined
   #readerTimer: NodeJS.Timeout | undefined
@@ -81,7 +85,7 @@ export class Answer {
   /** The runtime's head. Counts the request: all that is counted by status is known, and nothing has ended yet. */
   begin(status: number, answered: AnsweredHeaders): void {
     if (this.#over) return
-    const { requestId, group, meter } = this.#options
+    const { requestId, group, meter, live, tenantId } = this.#options
     const head = responseHead(answered, requestId, status)
     if (!this.keepAlive || this.#options.isClosing()) head.headers.push('connection', 'close')
     try {
@@ -96,8 +100,8 @@ export class Answer {
     const hasBody = this.request.method !== 'HEAD' && status !== 204 && status !== 304
     if (hasBody) this.#left = head.length
     if (!head.isEventStream) return
-    this.#isEventStream = true
     meter.opened()
+    this.#notLive = live.add(tenantId, () => this.giveUp(refusals.badGateway))
     this.response.flushHeaders()
   }
 
@@ -193,7 +197,10 @@ export class Answer {
   #finish(): void {
     this.#over = true
     clearTimeout(this.#readerTimer)
-    if (this.#isEventStream) this.#options.meter.closed()
+    if (this.#notLive !== undefined) {
+      this.#notLive()
+      this.#options.meter.closed()
+    }
     this.body?.destroy()
     this.#options.onOver(this)
   }

@@ -37,7 +37,7 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
     goesOn = true
     answer.keepAlive = true
     answer.response.writeContinue()
-    clientBody(answer, options).on('error', () => undefined).pipe(single)
+    clientBody(answer, options).pipe(single)
   }
   const timer = setTimeout(goOn, limits.continueTimeout)
   single.on('continue', goOn)

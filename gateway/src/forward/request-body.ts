@@ -21,6 +21,8 @@ export class RequestBody extends Readable {
     super({ highWaterMark: 64 * 1024 })
     this.#request = request
     this.#options = options
+    // Whoever reads this body ends it with an error when the runtime fails; the answer's side hears of that by itself.
+    this.on('error', () => undefined)
   }
 
   /** Whether any of the body may have been taken: then the request cannot be sent a second time. */

@@ -6,6 +6,7 @@ import { refusals } from '../errors.ts'
 import type { TenantMeter } from '../meter/meter.ts'
 import { isUnreachable, refusalFor } from './failures.ts'
 import { runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
+import type { LiveConnections } from './live-connections.ts'
 import { responseHead } from './response-head.ts'
 import { answeredHeaders, openSingleCall } from './single-call.ts'
 
@@ -18,8 +19,7 @@ export interface ClientEnd {
 
 export interface UpgradedOptions extends ForwarderOptions {
   meter: TenantMeter
-  /** Open tunnels; a stop closes them. */
-  tunnels: Set<Socket>
+  live: LiveConnections
 }
 
 const probeMilliseconds = 60_000
@@ -79,11 +79,11 @@ function switchingHead(message: IncomingMessage, requestId: string): string {
 }
 
 function join(call: Call, client: ClientEnd, runtime: ClientEnd, options: UpgradedOptions): void {
-  const { meter, tunnels } = options
-  tunnels.add(client.socket)
+  const { meter, live } = options
+  const notLive = live.add(call.route.tenant_id, () => client.socket.destroy())
   meter.opened()
   client.socket.on('close', () => {
-    tunnels.delete(client.socket)
+    notLive()
     meter.closed()
   })
   for (const { socket } of [client, runtime]) {

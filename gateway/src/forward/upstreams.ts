@@ -46,8 +46,7 @@ export class Upstreams {
       const held = this.#held.get(url)
       if (held === undefined || --held.routes > 0) continue
       this.#held.delete(url)
-      void held.upstream?.calls.close()
-      void held.upstream?.streams.close()
+      for (const pool of [held.upstream?.calls, held.upstream?.streams]) pool?.close().catch(() => undefined)
     }
   }
 

@@ -6,6 +6,7 @@ import { Answer } from '../forward/answer.ts'
 import { forwardExpecting } from '../forward/expecting.ts'
 import { Forwarder, type Call, type ForwarderOptions } from '../forward/forwarder.ts'
 import { endBeforeRequest } from '../forward/leftover.ts'
+import type { LiveConnections } from '../forward/live-connections.ts'
 import { isRefusal, readRequestHead, type RequestHead } from '../forward/request-head.ts'
 import { forwardUpgrade, type ClientEnd } from '../forward/upgraded.ts'
 import type { Meter } from '../meter/meter.ts'
@@ -21,6 +22,7 @@ export interface DoorOptions extends ForwarderOptions {
   domain: string
   routes: RouteTable
   meter: Meter
+  live: LiveConnections
   newRequestId: () => string
 }
 
@@ -30,8 +32,6 @@ export type Manner = 'ordinary' | 'expecting' | ClientEnd
 export class Door {
   readonly #options: DoorOptions
   readonly #forwarder: Forwarder
-  /** Upgraded connections. */
-  readonly tunnels = new Set<ClientEnd['socket']>()
   /** Set when the gateway is stopping. */
   closing = false
   readonly #isClosing = () => this.closing
@@ -42,7 +42,7 @@ export class Door {
   }
 
   handle(request: IncomingMessage, response: ServerResponse, connection: Connection, manner: Manner): void {
-    const { domain, routes, limits, meter, passed, newRequestId } = this.#options
+    const { domain, routes, limits, meter, live, passed, newRequestId } = this.#options
     const head = readRequestHead(
       { httpVersion: request.httpVersion, url: request.url ?? '', rawHeaders: request.rawHeaders },
       limits,
@@ -73,8 +73,10 @@ export class Door {
       response,
       requestId,
       hasBody: head.hasBody,
+      tenantId: route.tenant_id,
       group,
       meter: tenantMeter,
+      live,
       passed,
       limits,
       isClosing: this.#isClosing,
@@ -89,7 +91,7 @@ export class Door {
     }
     const call: Call = { head, resolved, route, group, requestId, answer }
     if (manner === 'ordinary') this.#forwarder.forward(call)
-    else if (manner !== 'expecting') forwardUpgrade(call, manner, { ...this.#options, meter: tenantMeter, tunnels: this.tunnels })
+    else if (manner !== 'expecting') forwardUpgrade(call, manner, { ...this.#options, meter: tenantMeter })
     else if (head.hasBody) forwardExpecting(call, this.#options)
     else this.#forwarder.forward(call)
   }

@@ -12,6 +12,7 @@ export interface PublicServerOptions {
   door: Door
   limits: Limits
   newRequestId: () => string
+  onProblem: (problem: Error) => void
 }
 
 /** Milliseconds that a refused connection has to take its answer. */
@@ -46,7 +47,13 @@ export function createPublicServer(options: PublicServerOptions): Server {
   const handle = (request: IncomingMessage, response: ServerResponse, manner: Manner) => {
     const connection = connectionOf(request.socket)
     if (connection.refused) return
-    door.handle(request, response, connection, manner)
+    try {
+      door.handle(request, response, connection, manner)
+    } catch (cause) {
+      // A defect costs the one connection on which it shows.
+      options.onProblem(new Error('a request was not handled', { cause }))
+      request.socket.destroy()
+    }
   }
   server.on('request', (request, response) => handle(request, response, 'ordinary'))
   server.on('checkContinue', (request, response) => handle(request, response, 'expecting'))

@@ -10,8 +10,8 @@ export interface RouteTableOptions {
   fetch: typeof globalThis.fetch
   /** Called when the set of runtimes of any tenant may have changed. */
   onRuntimes?: (added: readonly string[], removed: readonly string[]) => void
-  /** Called when a tenant is gone for good. */
-  onGone?: (tenantId: string) => void
+  /** Called when a tenant is no longer served; `isGone` when it never will be. */
+  onUnserved?: (tenantId: string, isGone: boolean) => void
   onProblem?: (problem: Error) => void
 }
 
@@ -23,11 +23,11 @@ export class RouteTable {
   /** Names that two tenants claimed at once: when one lets go, the other must be found again. */
   readonly #contested = new Set<string>()
   readonly #onRuntimes: RouteTableOptions['onRuntimes']
-  readonly #onGone: RouteTableOptions['onGone']
+  readonly #onUnserved: RouteTableOptions['onUnserved']
 
   constructor(options: RouteTableOptions) {
     this.#onRuntimes = options.onRuntimes
-    this.#onGone = options.onGone
+    this.#onUnserved = options.onUnserved
     this.#table = new WatchedTable<Route>({
       url: options.url,
       internalToken: options.internalToken,
@@ -75,7 +75,7 @@ export class RouteTable {
     if (before !== undefined && before.name !== after?.name) this.#release(before)
     if (after !== undefined) this.#claim(after)
     this.#onRuntimes?.(after?.runtimes ?? [], before?.runtimes ?? [])
-    if (route === undefined) this.#onGone?.(tenantId)
+    if (after === undefined || after.phase === 'suspended') this.#onUnserved?.(tenantId, route === undefined)
   }
 
   #claim(route: Route): void {

@@ -9,50 +9,52 @@ export interface ProcessIdentity {
   bootId: string
 }
 
-/** Undefined when there is no such process, or it is a zombie. */
-export async function identityOf(pid: number): Promise<ProcessIdentity | undefined> {
-  try {
-    const [stat, bootId] = await Promise.all([
-      readFile(`/proc/${pid}/stat`, 'utf8'),
-      readFile('/proc/sys/kernel/random/boot_id', 'utf8'),
-    ])
-    // The command, in parentheses, may hold blanks and parentheses itself.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    const startTime = fields[19]
-    if (fields[0] === 'Z' || startTime === undefined) return undefined
-    return { pid, startTime, bootId: bootId.trim() }
-  } catch {
-    return undefined
+/** What /proc/<pid>/stat says of a process that runs; undefined when there is none, or it is a zombie. */
+export interface ProcessStat {
+  pid: number
+  name: string
+  parent: number
+  group: number
+  startTime: string
+}
+
+export async function statOf(pid: number): Promise<ProcessStat | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  // The name, in parentheses, may hold blanks and parentheses itself.
+  const end = stat.lastIndexOf(')')
+  const fields = stat.slice(end + 2).split(' ')
+  const startTime = fields[19]
+  if (startTime === undefined || fields[0] === 'Z' || fields[0] === 'X') return undefined
+  return { pid, name: stat.slice(stat.indexOf('(') + 1, end), parent: Number(fields[1]), group: Number(fields[2]), startTime }
+}
+
+/** All processes that /proc shows. */
+export async function allProcesses(): Promise<ProcessStat[]> {
+  const found: ProcessStat[] = []
+  for (const entry of await readdir('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    const stat = await statOf(Number(entry))
+    if (stat !== undefined) found.push(stat)
   }
+  return found
+}
+
+/** The command line of a process as its arguments; empty when it is gone. */
+export async function commandLineOf(pid: number): Promise<string[]> {
+  const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+  return text.split('\0').slice(0, -1)
+}
+
+export async function bootId(): Promise<string> {
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
+}
+
+export async function identityOf(pid: number): Promise<ProcessIdentity | undefined> {
+  const stat = await statOf(pid)
+  return stat === undefined ? undefined : { pid, startTime: stat.startTime, bootId: await bootId() }
 }
 
 export async function isAlive({ pid, startTime, bootId }: ProcessIdentity): Promise<boolean> {
   const now = await identityOf(pid)
   return now !== undefined && now.startTime === startTime && now.bootId === bootId
-}
-
-/** Pids of the processes in a process group. */
-export async function groupMembers(group: number): Promise<number[]> {
-  const members: number[] = []
-  for (const entry of await readdir('/proc')) {
-    const pid = Number(entry)
-    if (!Number.isInteger(pid)) continue
-    try {
-      const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      if (Number(fields[2]) === group && fields[0] !== 'Z') members.push(pid)
-    } catch {
-      // It ended while we looked.
-    }
-  }
-  return members
-}
-
-/** Signals a whole process group; one that is gone is no error. */
-export function signalGroup(group: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-group, signal)
-  } catch (cause) {
-    if (!(cause instanceof Error && 'code' in cause && cause.code === 'ESRCH')) throw cause
-  }
 }

@@ -1,12 +1,11 @@
 // Keeps services running as child processes: starts them, restarts what dies with growing delay, stops them in order.
 // Each is the leader of a process group of its own, recorded on disk, so that a later run finds what this one left.
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { isIdentity } from './data-lock.ts'
 import { followLog } from './log-stream.ts'
-import { groupMembers, identityOf, isAlive, signalGroup } from './process-identity.ts'
+import { endGroup } from './process-group.ts'
+import { identityOf } from './process-identity.ts'
+import { RunRecords } from './run-records.ts'
 import { asIdentity, type Identity } from './unprivileged.ts'
 
 export interface ProcessService {
@@ -19,7 +18,9 @@ export interface ProcessService {
   needs: string[]
   /** Resolves to true once the service answers. */
   ready: (signal: AbortSignal) => Promise<boolean>
-  stopSignal: NodeJS.Signals
+  stopSignal: 'SIGTERM' | 'SIGINT'
+  /** Services of the lowest number are stopped first. */
+  stopOrder: number
   /** Time to stop by itself before it is killed. */
   stopMilliseconds: number
   /** Before each start, for what a crash may have left. */
@@ -50,37 +51,17 @@ interface Running {
 
 export class Supervisor {
   readonly #options: SupervisorOptions
+  readonly #records: RunRecords
   readonly #running: Running[] = []
 
   constructor(options: SupervisorOptions) {
     this.#options = options
+    this.#records = new RunRecords(options.runDirectory)
   }
 
   /** Ends whatever services an earlier run left behind. */
   async endOrphans(): Promise<void> {
-    await mkdir(this.#options.runDirectory, { recursive: true })
-    for (const file of await readdir(this.#options.runDirectory)) {
-      if (!file.endsWith('.json')) continue
-      const path = join(this.#options.runDirectory, file)
-      let record: unknown
-      try {
-        record = JSON.parse(await readFile(path, 'utf8'))
-      } catch {
-        // Torn by a crash: it can only be of a process that was being started, and died with its supervisor's pipe.
-        record = undefined
-      }
-      if (isIdentity(record)) {
-        const leaderLives = await isAlive(record)
-        // A leader that died may have left its group; a number that was given anew is nobody's group of ours.
-        if (leaderLives || (await identityOf(record.pid)) === undefined) {
-          if ((await groupMembers(record.pid)).length > 0) {
-            this.#options.log.info({ service: file.slice(0, -5), pid: record.pid }, 'ending what an earlier run left behind')
-            await endGroup(record.pid, file.startsWith('postgres') ? 'SIGINT' : 'SIGTERM', 5_000)
-          }
-        }
-      }
-      await rm(path, { force: true })
-    }
+    await this.#records.endOrphans(this.#options.log)
   }
 
   /** Starts a service and returns once it answers. @throws Error when it does not in time, or ends before */
@@ -100,17 +81,16 @@ export class Supervisor {
     running.loop.catch(() => undefined)
   }
 
-  /** Stops all services, in the order of the names given. `hurry` kills what still runs. */
-  async stop(order: readonly string[], hurry: AbortSignal): Promise<void> {
-    const rank = ({ service }: Running) => order.indexOf(service.name)
-    for (const running of this.#running.splice(0).sort((a, b) => rank(a) - rank(b))) {
+  /** Stops all services, each in its turn. `hurry` kills what still runs. */
+  async stop(hurry: AbortSignal): Promise<void> {
+    for (const running of this.#running.splice(0).sort((a, b) => a.service.stopOrder - b.service.stopOrder)) {
       running.stopping.abort()
       const { child, service } = running
       if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
-        await endGroup(child.pid, service.stopSignal, service.stopMilliseconds, hurry)
+        await endGroup(child.pid, { signal: service.stopSignal, milliseconds: service.stopMilliseconds, hurry })
       }
       await running.loop
-      await rm(this.#record(service.name), { force: true })
+      await this.#records.remove(service.name)
     }
   }
 
@@ -126,7 +106,7 @@ export class Supervisor {
       if (performance.now() - begin > steadyMilliseconds) delay = firstDelay
       log.warn({ service: service.name, code: running.child?.exitCode, signal: running.child?.signalCode, delay }, 'a service ended by itself; it is started again')
       // What it had started (executors, backends) must not live on beside the new one.
-      if (running.child?.pid !== undefined) await endGroup(running.child.pid, 'SIGKILL', 2_000)
+      if (running.child?.pid !== undefined) await endGroup(running.child.pid, { signal: 'SIGKILL', milliseconds: 2_000 })
       await pause(delay, stopping.signal)
       if (isStopped(stopping.signal)) return
       delay = Math.min(delay * 2, longestDelay)
@@ -157,27 +137,7 @@ export class Supervisor {
     if (child.pid === undefined) return
     const identity = await identityOf(child.pid)
     if (identity === undefined) return
-    const file = this.#record(service.name)
-    await writeFile(`${file}.next`, JSON.stringify(identity))
-    await rename(`${file}.next`, file)
-  }
-
-  #record(name: string): string {
-    return join(this.#options.runDirectory, `${name}.json`)
-  }
-}
-
-/** Asks a process group to end, waits, then kills it. Returns when none of it is left. */
-async function endGroup(group: number, signal: NodeJS.Signals, milliseconds: number, hurry?: AbortSignal): Promise<void> {
-  signalGroup(group, signal)
-  const patience = AbortSignal.any([AbortSignal.timeout(milliseconds), ...(hurry === undefined ? [] : [hurry])])
-  let killed = false
-  while ((await groupMembers(group)).length > 0) {
-    if (patience.aborted && !killed) {
-      signalGroup(group, 'SIGKILL')
-      killed = true
-    }
-    await pause(20)
+    await this.#records.write(service.name, { ...identity, command: service.command, stopSignal: service.stopSignal, stopOrder: service.stopOrder })
   }
 }
 
