@@ -4,6 +4,7 @@ import pino from 'pino'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { Connections, defaultConnectionLimits } from './database/connections.ts'
+import { createFunctionsArea } from './functions/functions-area.ts'
 import { createRestArea } from './rest/rest-area.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
 import { parseStorageFailpoints } from './storage/failpoints.ts'
@@ -41,6 +42,7 @@ const areas: Area[] = [
     onProblem: problem,
   }),
   createRestArea(now),
+  createFunctionsArea({ now, onProblem: problem }),
 ]
 
 await registry.load()
@@ -60,6 +62,7 @@ async function stop(): Promise<void> {
   await app.close()
   clearTimeout(cut)
   await loops
+  for (const area of areas) await area.close()
   await connections.close()
 }
 

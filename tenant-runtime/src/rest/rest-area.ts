@@ -30,6 +30,7 @@ export function createRestArea(now: () => Date): Area {
     routes: restRoutes(registry),
     start: async () => undefined,
     run: async () => undefined,
+    close: async () => undefined,
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     async usage(tenant) {
       const { rows } = await tenant.database.query(

@@ -46,6 +46,7 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
     },
     start: () => backend.start(),
     run: (signal) => collector.run(signal),
+    close: async () => undefined,
     async health(tenant) {
       const observed_at = new Date(now()).toISOString()
       try {

@@ -10,6 +10,8 @@ export interface Area {
   start(): Promise<void>
   /** Background work; returns when aborted and drained. */
   run(signal: AbortSignal): Promise<void>
+  /** Once nothing is served any more. */
+  close(): Promise<void>
   health(tenant: Tenant, signal: AbortSignal): Promise<ComponentHealth>
   /** The area's part of what the tenant has stored. */
   usage(tenant: Tenant): Promise<Partial<Omit<TenantStorageUsage, 'tenant_id'>>>

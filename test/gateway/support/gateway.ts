@@ -112,6 +112,8 @@ export interface Asked {
 /** One request on a connection of its own. */
 export async function ask(port: number, asked: Asked): Promise<Answered> {
   const request = httpRequest({ agent: false, host: '127.0.0.1', port, method: 'GET', ...asked })
+  // Before the answer `once` reports it; after it, a connection cut while the body is still being sent is no news.
+  request.on('error', () => undefined)
   request.end(asked.body)
   const [response] = (await once(request, 'response')) as [import('node:http').IncomingMessage]
   let body = ''

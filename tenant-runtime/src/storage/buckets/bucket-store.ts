@@ -2,6 +2,7 @@
 import { databaseError } from '../../database/database-error.ts'
 import { sql, type Statement } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
+import { eventStatement } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { storageErrors } from '../storage-errors.ts'
@@ -113,14 +114,6 @@ export async function deleteBucket(tenant: Tenant, context: RlsContext, key: str
 
 function requireChanged(count: number | undefined): void {
   if (count !== 1) throw new RuntimeError('ACCESS_DENIED', 'only the bucket\'s owner or the service role may do this')
-}
-
-/** The outbox row of a change, for the change's own transaction. */
-export function eventStatement(type: string, ownerId: string | null, payload: Record<string, unknown>): Statement {
-  return sql(
-    "insert into event_log (type, owner_id, payload) values ($1, $2, $3::jsonb || jsonb_build_object('timestamp', to_char(now() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')))",
-    type, ownerId, JSON.stringify({ type, ...payload, owner_id: ownerId }),
-  )
 }
 
 export async function run(tenant: Tenant, context: RlsContext, statements: Statement[]) {

@@ -1,10 +1,11 @@
 // Objects' rows in the tenant's database: found, listed, moved, removed. Row-level security decides what is seen.
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
+import { eventStatement } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
-import { bucketKey, eventStatement, run, whereBucket } from '../buckets/bucket-store.ts'
+import { bucketKey, run, whereBucket } from '../buckets/bucket-store.ts'
 import { objectColumns, toObject, type StoredObject } from './object.ts'
 
 export interface Located {

@@ -1,0 +1,70 @@
+// The multipart form of a deployment: texts and one module, each within its limit, none twice, none unknown.
+import type { IncomingMessage } from 'node:http'
+import { Busboy } from '@fastify/busboy'
+import { RuntimeError } from '../../errors.ts'
+import { maxModuleBytes } from '../module/check-module.ts'
+
+const texts = ['name', 'description', 'trigger', 'config', 'enabled'] as const
+type TextPart = (typeof texts)[number]
+
+export type DeployForm = Partial<Record<TextPart, string>> & { wasm?: Buffer }
+
+const maxTextBytes = 64 * 1024
+
+/** @throws RuntimeError that names the part that is wrong */
+export async function readDeployForm(request: IncomingMessage): Promise<DeployForm> {
+  const form: DeployForm = {}
+  let problem: RuntimeError | undefined
+  const refuse = (code: 'INVALID_FUNCTION' | 'WASM_TOO_LARGE', message: string) => {
+    problem ??= new RuntimeError(code, message)
+  }
+  const parser = openParser(request)
+  parser.on('field', (name, value, _nameCut, isCut) => {
+    // A module sent without a file name comes as a field, and is no longer what it was.
+    if (name === 'wasm') refuse('INVALID_FUNCTION', 'part "wasm" must be a file: give it a filename')
+    else if (!isTextPart(name)) refuse('INVALID_FUNCTION', `unknown part "${name.slice(0, 100)}"; there are ${texts.join(', ')} and wasm`)
+    else if (form[name] !== undefined) refuse('INVALID_FUNCTION', `part "${name}" is there twice`)
+    else if (isCut) refuse('INVALID_FUNCTION', `part "${name}" has more than ${maxTextBytes} bytes`)
+    else form[name] = value
+  })
+  parser.on('file', (name, file) => {
+    const chunks: Buffer[] = []
+    file.on('data', (chunk: Buffer) => chunks.push(chunk))
+    file.on('limit', () => refuse('WASM_TOO_LARGE', `part "wasm" has more than ${maxModuleBytes} bytes`))
+    file.on('end', () => {
+      const bytes = Buffer.concat(chunks)
+      if (name === 'wasm' && form.wasm === undefined) form.wasm = bytes
+      else if (isTextPart(name) && form[name] === undefined && bytes.length <= maxTextBytes) form[name] = bytes.toString('utf8')
+      else refuse('INVALID_FUNCTION', `part "${name.slice(0, 100)}" is unknown, too long or there twice`)
+    })
+  })
+  parser.on('fieldsLimit', () => refuse('INVALID_FUNCTION', 'the form has too many parts'))
+  parser.on('filesLimit', () => refuse('INVALID_FUNCTION', 'the form has too many files'))
+  await new Promise<void>((resolve, reject) => {
+    parser.on('finish', resolve)
+    const malformed = (cause?: unknown) => reject(new RuntimeError('INVALID_FUNCTION', 'the multipart form is malformed or ends too early', { cause }))
+    parser.on('error', malformed)
+    request.on('error', malformed)
+    request.on('aborted', () => malformed())
+    request.pipe(parser)
+  })
+  if (problem !== undefined) throw problem
+  return form
+}
+
+function openParser(request: IncomingMessage): InstanceType<typeof Busboy> {
+  const contentType = request.headers['content-type'] ?? ''
+  if (!/^multipart\/form-data\b/i.test(contentType)) throw new RuntimeError('INVALID_FUNCTION', 'the body must be multipart/form-data with a part "wasm"')
+  try {
+    return new Busboy({
+      headers: { ...request.headers, 'content-type': contentType },
+      limits: { fields: 16, files: 4, fieldSize: maxTextBytes, fileSize: maxModuleBytes, parts: 20 },
+    })
+  } catch (cause) {
+    throw new RuntimeError('INVALID_FUNCTION', 'the multipart form has no boundary', { cause })
+  }
+}
+
+function isTextPart(name: string): name is TextPart {
+  return texts.some((part) => part === name)
+}

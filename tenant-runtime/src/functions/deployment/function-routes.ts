@@ -1,0 +1,135 @@
+// Functions over HTTP (specification, section 4.3): deploy, list, get, update, delete. The service role's, all of it.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { RuntimeError } from '../../errors.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import type { ExecutorPool } from '../executor/pool.ts'
+import { checkDescription, checkFits, checkName, checkTrigger, defaultConfig, mergeConfig, type FunctionConfig, type FunctionRecord } from '../function.ts'
+import { deleteFunction, findFunction, hashOf, insertFunction, listFunctions, loadModule, updateFunction } from '../function-store.ts'
+import { checkModule } from '../module/check-module.ts'
+import { prepareModule } from '../module/module-cache.ts'
+import { readDeployForm, type DeployForm } from './deploy-form.ts'
+
+interface Named {
+  Params: { name: string }
+}
+
+const compileMilliseconds = 5_000
+const service = { config: { access: 'service' } } as const
+
+export async function addFunctionRoutes(app: FastifyInstance, pool: ExecutorPool): Promise<void> {
+  app.get('/functions/v1', service, async ({ tenant, rls }) => (await listFunctions(tenant, rls)).map(presentItem))
+
+  app.get<Named>('/functions/v1/:name', service, async ({ tenant, rls, params }) => {
+    const found = await findFunction(tenant, rls, params.name)
+    return { ...presentItem(found), config: found.config, invocation_count: found.invocationCount, last_invocation: found.lastInvocation }
+  })
+
+  app.delete<Named>('/functions/v1/:name', service, async ({ tenant, rls, params }, reply) => {
+    await deleteFunction(tenant, rls, params.name)
+    return reply.status(204).send()
+  })
+
+  await app.register(async (forms) => {
+    forms.addContentTypeParser('multipart/form-data', (_request, _payload, done) => done(null, undefined))
+
+    forms.post('/functions/v1/deploy', service, async ({ tenant, rls, raw, log }, reply) => {
+      const form = await readDeployForm(raw)
+      const name = checkName(required(form.name, 'name'))
+      const wasm = required(form.wasm, 'wasm')
+      const config = mergeConfig(defaultConfig, parsed(form.config ?? '{}', 'config'))
+      const deployed = {
+        name, wasm, config,
+        description: checkDescription(form.description ?? ''),
+        trigger: checkTrigger(parsed(form.trigger ?? '"Http"', 'trigger')),
+      }
+      await tryModule(pool, tenant, name, wasm, config)
+      const made = await insertFunction(tenant, rls, deployed)
+      log.info({ tenant: tenant.id, function: name, hash: made.wasmHash }, 'a function was deployed')
+      return reply.status(201).send({ id: made.id, name, wasm_hash: made.wasmHash, created_at: made.createdAt })
+    })
+
+    forms.patch<Named & { Body: unknown }>('/functions/v1/:name', { ...service, bodyLimit: 256 * 1024 }, async (request) => {
+      const isForm = /^multipart\/form-data\b/i.test(request.headers['content-type'] ?? '')
+      return update(pool, request, isForm ? changeOf(await readDeployForm(request.raw)) : readChange(request.body))
+    })
+  })
+}
+
+interface Change {
+  config?: unknown
+  description?: string
+  trigger?: unknown
+  enabled?: boolean
+  wasm?: Buffer
+}
+
+async function update(pool: ExecutorPool, { tenant, rls, params }: FastifyRequest<Named>, change: Change) {
+  const before = await findFunction(tenant, rls, params.name)
+  const config = change.config === undefined ? before.config : mergeConfig(before.config, change.config)
+  if (change.wasm !== undefined) await tryModule(pool, tenant, before.name, change.wasm, config)
+  // The module that is there must still fit.
+  else if (config.max_memory < before.config.max_memory) checkFits(checkModule(await loadModule(tenant, before)).memory, config)
+  const after = await updateFunction(tenant, rls, before, {
+    config,
+    description: change.description === undefined ? before.description : checkDescription(change.description),
+    trigger: change.trigger === undefined ? before.trigger : checkTrigger(change.trigger),
+    enabled: change.enabled ?? before.enabled,
+    wasm: change.wasm,
+  })
+  return { id: after.id, name: after.name, config: after.config, enabled: after.enabled, wasm_hash: after.wasmHash, updated_at: after.updatedAt }
+}
+
+/** Compiles the module where it can do no harm. @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE, FUNCTIONS_BUSY */
+async function tryModule(pool: ExecutorPool, tenant: Tenant, name: string, wasm: Buffer, config: FunctionConfig): Promise<void> {
+  const module = prepareModule(wasm, hashOf(wasm))
+  checkFits(module.memory, config)
+  const failure = await pool.enter(tenant.id, name, (slot) => slot.compile(module, compileMilliseconds))
+  if (failure === undefined) return
+  const why = { refused: 'is not valid', timeout: `takes longer than ${compileMilliseconds / 1000} s to compile`, died: 'takes more memory than there is to compile' }[failure.kind]
+  throw new RuntimeError('INVALID_WASM', `part "wasm": the module ${why}${failure.kind === 'refused' ? `: ${failure.message}` : ''}`)
+}
+
+function presentItem({ id, name, description, trigger, wasmHash, enabled, createdAt, updatedAt }: FunctionRecord) {
+  return { id, name, description, trigger, wasm_hash: wasmHash, enabled, created_at: createdAt, updated_at: updatedAt }
+}
+
+function readChange(body: unknown): Change {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new RuntimeError('INVALID_FUNCTION', 'the body must be a JSON object')
+  const { config, description, trigger, enabled, ...others } = body as Record<string, unknown>
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) throw new RuntimeError('UNKNOWN_FIELD', `unknown field "${unknown.slice(0, 100)}"; config, description, trigger and enabled can be changed`)
+  if (description !== undefined && typeof description !== 'string') throw new RuntimeError('INVALID_FUNCTION', 'field "description" must be a string')
+  if (enabled !== undefined && typeof enabled !== 'boolean') throw new RuntimeError('INVALID_FUNCTION', 'field "enabled" must be true or false')
+  return {
+    ...(config === undefined ? {} : { config }),
+    ...(description === undefined ? {} : { description }),
+    ...(trigger === undefined ? {} : { trigger }),
+    ...(enabled === undefined ? {} : { enabled }),
+  }
+}
+
+function changeOf({ name, config, trigger, description, enabled, wasm }: DeployForm): Change {
+  if (name !== undefined) throw new RuntimeError('INVALID_FUNCTION', 'part "name": a function can\'t be renamed')
+  return {
+    ...readChange({
+      ...(config === undefined ? {} : { config: parsed(config, 'config') }),
+      ...(trigger === undefined ? {} : { trigger: parsed(trigger, 'trigger') }),
+      ...(description === undefined ? {} : { description }),
+      ...(enabled === undefined ? {} : { enabled: parsed(enabled, 'enabled') }),
+    }),
+    ...(wasm === undefined ? {} : { wasm }),
+  }
+}
+
+function parsed(text: string, part: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new RuntimeError('INVALID_FUNCTION', `part "${part}" must be JSON text`, { cause })
+  }
+}
+
+function required<T>(value: T | undefined, part: string): T {
+  if (value === undefined) throw new RuntimeError('INVALID_FUNCTION', `part "${part}" is required`)
+  return value
+}

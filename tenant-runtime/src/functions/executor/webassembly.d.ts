@@ -1,0 +1,15 @@
+// The part of the JavaScript interface of WebAssembly that the executor uses; TypeScript has it only for browsers.
+declare namespace WebAssembly {
+  interface Module {
+    readonly __module: never
+  }
+  const Module: new (bytes: Uint8Array) => Module
+  class Memory {
+    constructor(limits: { initial: number; maximum: number })
+    readonly buffer: ArrayBuffer
+  }
+  class Instance {
+    constructor(module: Module, imports: Record<string, Record<string, unknown>>)
+    readonly exports: Record<string, unknown>
+  }
+}

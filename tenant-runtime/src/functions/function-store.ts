@@ -1,0 +1,141 @@
+// Functions in the tenant's database. Only the service role manages them; an invocation looks them up on its behalf.
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { databaseError, type ErrorMap } from '../database/database-error.ts'
+import type { Row, Value } from '../database/statement.ts'
+import { RuntimeError } from '../errors.ts'
+import type { RlsContext } from '../tenancy/rls-context.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
+import type { FunctionConfig, FunctionRecord, Trigger } from './function.ts'
+
+const errors: ErrorMap = {
+  function_name_taken: (cause) => new RuntimeError('FUNCTION_EXISTS', 'a function of this name exists already', { cause }),
+}
+
+export const functionColumns = 'f.id, f.name, f.description, f.trigger_type, f.wasm_hash, f.config, f.enabled, f.created_at, f.updated_at'
+
+export function toFunction(row: Row): FunctionRecord {
+  // Columns and checks of the table hold these to their types.
+  return {
+    id: String(row['id']),
+    name: String(row['name']),
+    description: String(row['description']),
+    trigger: JSON.parse(String(row['trigger_type'])) as Trigger,
+    wasmHash: String(row['wasm_hash']),
+    config: row['config'] as FunctionConfig,
+    enabled: row['enabled'] === true,
+    createdAt: (row['created_at'] as Date).toISOString(),
+    updatedAt: (row['updated_at'] as Date).toISOString(),
+  }
+}
+
+export function hashOf(wasm: Uint8Array): string {
+  return createHash('sha256').update(wasm).digest('hex')
+}
+
+export interface NewFunction {
+  name: string
+  description: string
+  trigger: Trigger
+  config: FunctionConfig
+  wasm: Buffer
+}
+
+/** `change` returns the functions it touched; each is told of in the same statement. */
+function told(type: string, change: string): string {
+  return `with f as (${change}), told as (
+    insert into event_log (type, payload) select '${type}', jsonb_build_object('type', '${type}', 'name', f.name,
+      'wasm_hash', f.wasm_hash, 'enabled', f.enabled, 'timestamp', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) from f)
+    select ${functionColumns} from f`
+}
+
+/** @throws RuntimeError FUNCTION_EXISTS */
+export async function insertFunction(tenant: Tenant, context: RlsContext, { name, description, trigger, config, wasm }: NewFunction): Promise<FunctionRecord> {
+  const change = 'insert into functions (name, description, trigger_type, wasm_hash, wasm_data, config) values ($1, $2, $3, $4, $5, $6) returning *'
+  const { rows } = await query(
+    tenant, context, told('functions.deployed', change), name, description, JSON.stringify(trigger), hashOf(wasm), wasm, JSON.stringify(config),
+  )
+  return one(rows[0])
+}
+
+export interface FunctionWithRuns extends FunctionRecord {
+  invocationCount: number
+  lastInvocation: string | null
+}
+
+/** @throws RuntimeError NO_SUCH_FUNCTION */
+export async function findFunction(tenant: Tenant, context: RlsContext, name: string): Promise<FunctionWithRuns> {
+  const { rows } = await query(
+    tenant, context,
+    `select ${functionColumns}, i.count, i.last from functions f,
+     lateral (select count(*) as count, max(timestamp) as last from function_invocations where function_id = f.id) i where f.name = $1`,
+    name,
+  )
+  const last = rows[0]?.['last']
+  return { ...one(rows[0]), invocationCount: Number(rows[0]?.['count']), lastInvocation: last instanceof Date ? last.toISOString() : null }
+}
+
+export async function listFunctions(tenant: Tenant, context: RlsContext): Promise<FunctionRecord[]> {
+  const { rows } = await query(tenant, context, `select ${functionColumns} from functions f order by f.name`)
+  return rows.map(toFunction)
+}
+
+export interface FunctionChange {
+  config: FunctionConfig
+  description: string
+  trigger: Trigger
+  enabled: boolean
+  wasm: Buffer | undefined
+}
+
+/**
+ * Writes the whole of a function anew, if it is still as it was read.
+ * @throws RuntimeError CONFLICT when somebody else changed it meanwhile, NO_SUCH_FUNCTION
+ */
+export async function updateFunction(tenant: Tenant, context: RlsContext, before: FunctionRecord, change: FunctionChange): Promise<FunctionRecord> {
+  const update =
+    'update functions set config = $1, description = $2, trigger_type = $3, enabled = $4, wasm_hash = $5, wasm_data = coalesce($6, wasm_data),' +
+    " updated_at = greatest(now(), updated_at + interval '1 millisecond') where id = $7 and updated_at = $8::timestamptz returning *"
+  const { rows } = await query(
+    tenant, context, told('functions.updated', update), JSON.stringify(change.config), change.description, JSON.stringify(change.trigger), change.enabled,
+    change.wasm === undefined ? before.wasmHash : hashOf(change.wasm), change.wasm ?? null, before.id, before.updatedAt,
+  )
+  if (rows[0] === undefined) throw new RuntimeError('CONFLICT', 'the function was changed by another request meanwhile; read it and try again')
+  return toFunction(rows[0])
+}
+
+/** @throws RuntimeError NO_SUCH_FUNCTION */
+export async function deleteFunction(tenant: Tenant, context: RlsContext, name: string): Promise<void> {
+  const { rows } = await query(tenant, context, told('functions.deleted', 'delete from functions where name = $1 returning *'), name)
+  one(rows[0])
+}
+
+/**
+ * The module's bytes, which must be those of the hash (FUNC-I2).
+ * @throws RuntimeError NO_SUCH_FUNCTION when another module took its place
+ */
+export async function loadModule(tenant: Tenant, { id, wasmHash }: FunctionRecord): Promise<Buffer> {
+  const { rows } = await tenant.database.query({ role: 'service', reason: 'module of an invocation' }, 'select wasm_data from functions where id = $1 and wasm_hash = $2', id, wasmHash)
+  const data = rows[0]?.['wasm_data']
+  if (!Buffer.isBuffer(data)) throw noSuchFunction()
+  if (!timingSafeEqual(Buffer.from(hashOf(data)), Buffer.from(wasmHash))) {
+    throw new RuntimeError('HOST_FUNCTION_ERROR', 'the stored module is not the one that was deployed; deploy it again')
+  }
+  return data
+}
+
+export function noSuchFunction(): RuntimeError {
+  return new RuntimeError('NO_SUCH_FUNCTION', 'there is no such function, or it is disabled')
+}
+
+function one(row: Row | undefined): FunctionRecord {
+  if (row === undefined) throw noSuchFunction()
+  return toFunction(row)
+}
+
+async function query(tenant: Tenant, context: RlsContext, text: string, ...values: Value[]) {
+  try {
+    return await tenant.database.query(context, text, ...values)
+  } catch (error) {
+    throw databaseError(error, errors)
+  }
+}

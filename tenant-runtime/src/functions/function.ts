@@ -1,0 +1,128 @@
+// A function's fields and their rules (specification, section 2.4). Pure.
+import { Cron } from 'croner'
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { RuntimeError } from '../errors.ts'
+import { pageBytes } from './module/abi.ts'
+
+const Operation = Type.Enum(['Insert', 'Update', 'Delete'])
+const closed = { additionalProperties: false } as const
+
+/** Externally tagged. All kinds are stored; `"Http"` is the one that runs (docs/functions.md). */
+export const Trigger = Type.Union([
+  Type.Literal('Http'),
+  Type.Object({ Database: Type.Object({ table: Type.String({ minLength: 1, maxLength: 63 }), operation: Operation }, closed) }, closed),
+  Type.Object({ Schedule: Type.Object({ cron: Type.String({ minLength: 1, maxLength: 256 }) }, closed) }, closed),
+  Type.Object({ Webhook: Type.Object({ secret: Type.String({ minLength: 1, maxLength: 1024 }) }, closed) }, closed),
+])
+export type Trigger = Static<typeof Trigger>
+
+const megabyte = 1024 * 1024
+const limits = { timeout: [1, 300], max_memory: [16 * megabyte, 512 * megabyte] } as const
+const maxEnvironmentBytes = 32 * 1024
+
+export interface FunctionConfig {
+  /** Seconds. */
+  timeout: number
+  /** Bytes. */
+  max_memory: number
+  environment: Record<string, string>
+}
+
+export const defaultConfig: FunctionConfig = { timeout: 10, max_memory: 128 * megabyte, environment: {} }
+
+export interface FunctionRecord {
+  id: string
+  name: string
+  description: string
+  trigger: Trigger
+  wasmHash: string
+  config: FunctionConfig
+  enabled: boolean
+  createdAt: string
+  updatedAt: string
+}
+
+export function checkName(name: string): string {
+  if (name.length < 1 || name.length > 64) throw invalid('field "name" must have 1 to 64 characters')
+  if (!/^[a-z][a-z0-9_-]*$/.test(name)) throw invalid('field "name" must start with a lowercase letter and hold only a-z, 0-9, _ and -')
+  return name
+}
+
+export function checkDescription(description: string): string {
+  if (description.length > 4_096 || description.includes('\0')) throw invalid('field "description" must have at most 4096 characters, none of them NUL')
+  return description
+}
+
+export function checkTrigger(value: unknown): Trigger {
+  if (!Value.Check(Trigger, value)) {
+    throw invalid(
+      'field "trigger" must be "Http", {"Database":{"table":…,"operation":"Insert"|"Update"|"Delete"}}, {"Schedule":{"cron":…}} or {"Webhook":{"secret":…}}',
+    )
+  }
+  if (typeof value === 'object' && 'Schedule' in value) {
+    try {
+      new Cron(value.Schedule.cron, { paused: true })
+    } catch (cause) {
+      throw new RuntimeError('INVALID_FUNCTION', 'field "trigger": "cron" is no cron expression', { cause })
+    }
+  }
+  return value
+}
+
+/** A configuration with the given members changed, as a merge patch: `null` takes a variable away. */
+export function mergeConfig(before: FunctionConfig, change: unknown): FunctionConfig {
+  const { timeout, max_memory, environment, ...others } = asObject(change, 'config')
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) throw invalid(`field "config" has no member "${unknown.slice(0, 100)}"; it has timeout, max_memory and environment`)
+  return {
+    timeout: integer(timeout, before.timeout, 'timeout', 'seconds'),
+    max_memory: integer(max_memory, before.max_memory, 'max_memory', 'bytes'),
+    environment: mergeEnvironment(before.environment, environment),
+  }
+}
+
+function integer(value: unknown, before: number, name: 'timeout' | 'max_memory', unit: string): number {
+  if (value === undefined) return before
+  const [least, most] = limits[name]
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most) {
+    throw invalid(`field "config.${name}" must be an integer from ${least} to ${most} (${unit})`)
+  }
+  return value
+}
+
+function mergeEnvironment(before: Record<string, string>, change: unknown): Record<string, string> {
+  if (change === undefined) return before
+  const merged = new Map(Object.entries(before))
+  for (const [name, value] of Object.entries(asObject(change, 'config.environment'))) {
+    const shown = `field "config.environment.${name.slice(0, 100)}"`
+    if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name)) throw invalid(`${shown}: a name has letters, digits and _, and no digit first`)
+    if (name.startsWith('TENANTRY_')) throw invalid(`${shown}: names that begin with TENANTRY_ are set by the host`)
+    if (value === null) {
+      merged.delete(name)
+      continue
+    }
+    if (typeof value !== 'string' || value.includes('\0')) throw invalid(`${shown} must be a string without NUL`)
+    merged.set(name, value)
+  }
+  const bytes = [...merged].reduce((sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value), 0)
+  if (bytes > maxEnvironmentBytes) throw invalid(`field "config.environment" has ${bytes} bytes; at most ${maxEnvironmentBytes} are taken`)
+  return Object.fromEntries(merged)
+}
+
+/** @throws RuntimeError when a module starts with more than the function may have */
+export function checkFits(memory: { initial: number } | undefined, config: FunctionConfig): void {
+  const needed = (memory?.initial ?? 0) * pageBytes
+  if (needed > config.max_memory) {
+    throw invalid(`the module starts with ${needed} bytes of memory, but "config.max_memory" is ${config.max_memory}`)
+  }
+}
+
+function asObject(value: unknown, field: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(`field "${field}" must be an object`)
+  return value as Record<string, unknown>
+}
+
+function invalid(message: string): RuntimeError {
+  return new RuntimeError('INVALID_FUNCTION', message)
+}

@@ -1,0 +1,32 @@
+// Invocations over HTTP (specification, section 4.3), and the path that functions clients use.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { RuntimeError } from '../../errors.ts'
+import { invoke, type InvokeDeps } from './invoke.ts'
+
+export const maxEventBytes = 6 * 1024 * 1024
+
+interface Named {
+  Params: { name: string }
+}
+
+export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
+  // The body goes to the function as it came.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxEventBytes }, (_request, body, done) => done(null, body))
+
+  const handler = async (request: FastifyRequest<Named>, reply: FastifyReply) => {
+    if (request.params.name.length > 64) throw new RuntimeError('NO_SUCH_FUNCTION', 'there is no such function, or it is disabled')
+    const { invocationId, status, headers, body } = await invoke(deps, request.tenant, {
+      name: request.params.name,
+      method: request.method,
+      contentType: request.headers['content-type'],
+      body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
+      context: request.rls,
+      log: request.log,
+    })
+    return reply.status(status).headers(headers).header('x-invocation-id', invocationId).send(body)
+  }
+  const options = { config: { access: 'authenticated' }, bodyLimit: maxEventBytes } as const
+  app.route<Named>({ method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], url: '/functions/v1/invoke/:name', ...options, handler })
+  app.post<Named>('/functions/v1/:name', options, handler)
+}

@@ -1,0 +1,114 @@
+// An invocation from its call to its answer: a turn, the record, the run, the record's end.
+import { randomUUID } from 'node:crypto'
+import type { FastifyBaseLogger } from 'fastify'
+import { RuntimeError } from '../../errors.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import { outputLimit, type RunResult } from '../executor/executor.ts'
+import type { ExecutorPool } from '../executor/pool.ts'
+import type { FunctionRecord } from '../function.ts'
+import { loadModule } from '../function-store.ts'
+import { pageBytes } from '../module/abi.ts'
+import type { ModuleCache } from '../module/module-cache.ts'
+import { readAnswer, type FunctionAnswer } from './function-answer.ts'
+import { beginInvocation, endInvocation } from './invocation-store.ts'
+import { redact } from './redact.ts'
+
+export interface InvokeDeps {
+  pool: ExecutorPool
+  modules: ModuleCache
+  onProblem: (problem: Error) => void
+}
+
+export interface Call {
+  name: string
+  method: string
+  contentType: string | undefined
+  body: Buffer
+  context: RlsContext
+  log: FastifyBaseLogger
+}
+
+const longestMessage = 2_048
+
+/** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
+export async function invoke({ pool, modules, onProblem }: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
+  return pool.enter(tenant.id, call.name, async (slot) => {
+    const invocationId = randomUUID()
+    const userId = call.context.role === 'authenticated' ? call.context.userId : null
+    const fn = await beginInvocation(tenant, call.name, invocationId, userId)
+    const begin = performance.now()
+    let memoryPeak = 0
+    const end = (status: 'success' | 'error' | 'timeout', errorMessage: string | null) =>
+      endInvocation(tenant, invocationId, { status, durationMilliseconds: performance.now() - begin, memoryPeak, errorMessage }).catch((cause: unknown) => {
+        onProblem(new Error(`${tenant.id}: the end of the invocation ${invocationId} is not recorded`, { cause }))
+      })
+    try {
+      const module = await modules.get(fn.wasmHash, () => loadModule(tenant, fn))
+      const result = await slot.run({
+        module,
+        memoryPages: Math.floor(fn.config.max_memory / pageBytes),
+        environment: environmentOf(fn, call, invocationId, userId),
+        name: fn.name,
+        input: call.body,
+        timeoutMilliseconds: fn.config.timeout * 1_000,
+      })
+      memoryPeak = result.memoryPeak
+      if (result.log !== '') call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, stderr: redact(result.log, fn.config.environment) }, 'a function wrote to its log')
+      const answer = answerOf(fn, result)
+      await end('success', null)
+      return { ...answer, invocationId }
+    } catch (error) {
+      const shown = shownError(error, fn)
+      await end(shown.code === 'FUNCTION_TIMEOUT' ? 'timeout' : 'error', shown.message)
+      throw shown
+    }
+  })
+}
+
+/** The function's own variables, and what the host tells it of this invocation. */
+function environmentOf(fn: FunctionRecord, call: Call, invocationId: string, userId: string | null): string[] {
+  const told: Record<string, string | null | undefined> = {
+    TENANTRY_FUNCTION: fn.name,
+    TENANTRY_INVOCATION_ID: invocationId,
+    TENANTRY_TRIGGER: 'http',
+    TENANTRY_ROLE: call.context.role === 'service' ? 'service_role' : call.context.role,
+    TENANTRY_USER_ID: userId,
+    TENANTRY_METHOD: call.method,
+    TENANTRY_CONTENT_TYPE: call.contentType,
+  }
+  const all = { ...fn.config.environment, ...told }
+  return Object.entries(all).flatMap(([name, value]) => (value === null || value === undefined ? [] : [`${name}=${value}`]))
+}
+
+/** @throws RuntimeError HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
+function answerOf(fn: FunctionRecord, { outcome, output, log }: RunResult): FunctionAnswer {
+  const failed = (what: string) => new RuntimeError('HOST_FUNCTION_ERROR', what)
+  switch (outcome.kind) {
+    case 'exited':
+      if (outcome.code === 0) return readAnswer(output)
+      throw failed(withLog(`the function exited with code ${outcome.code}`, log))
+    case 'trapped':
+      throw failed(withLog(`the function trapped: ${outcome.message}`, log))
+    case 'flooded':
+      throw failed(`the function wrote more than ${outputLimit} bytes`)
+    case 'refused':
+      throw failed(`the module could not be compiled: ${outcome.message}`)
+    case 'died':
+      throw failed(`the function was stopped: it took more than its process may have (${outcome.message})`)
+    case 'timeout':
+      throw new RuntimeError('FUNCTION_TIMEOUT', `the function did not end within its ${fn.config.timeout} s`)
+  }
+}
+
+/** A failure with the last that the function had to say about it. */
+function withLog(message: string, log: string): string {
+  const said = log.trim().slice(-longestMessage)
+  return said === '' ? message : `${message}: ${said}`
+}
+
+function shownError(error: unknown, fn: FunctionRecord): RuntimeError {
+  if (error instanceof SyntaxError) return new RuntimeError('HOST_FUNCTION_ERROR', error.message, { cause: error })
+  if (!(error instanceof RuntimeError)) return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
+  return new RuntimeError(error.code, redact(error.message, fn.config.environment).slice(0, 2 * longestMessage), { cause: error.cause })
+}

@@ -1,0 +1,167 @@
+// Reads a module's sections at deploy: refuses by name what a host of strangers' code can't give, and finds the memory.
+// The rest of the format's rules are V8's to check, in a process that may die of it.
+import { RuntimeError } from '../../errors.ts'
+import { wasiModule, wasiNames } from './abi.ts'
+import { Reader } from './reader.ts'
+
+/** 10 MB (specification, section 8); functions' sizes are powers of two, as their defaults are. */
+export const maxModuleBytes = 10 * 1024 * 1024
+const maxTableElements = 100_000
+const maxTables = 16
+const maxLocals = 4_096
+/** Compilers hold a record per local and open block: this bounds the product by the bytes that can open blocks. */
+const maxLocalsTimesBytes = 2 ** 28
+
+export interface Section {
+  id: number
+  /** Where the section begins, with its id, and where it ends. */
+  begin: number
+  end: number
+  /** Where its content begins. */
+  content: number
+}
+
+export interface ModuleShape {
+  sections: Section[]
+  /** Of the memory that the module defines, in pages; undefined when it has none. */
+  memory: { initial: number; maximum: number | undefined } | undefined
+}
+
+const sectionNames: Record<number, string> = {
+  1: 'type', 2: 'import', 3: 'function', 4: 'table', 5: 'memory', 6: 'global', 7: 'export', 8: 'start', 9: 'element',
+  10: 'code', 11: 'data', 12: 'data count', 13: 'tag',
+}
+/** The order in which sections stand in a file. */
+const sectionOrder = [1, 2, 3, 4, 5, 13, 6, 7, 8, 9, 12, 10, 11]
+const functionForm = 0x60
+const valueTypes = new Set([0x7f, 0x7e, 0x7d, 0x7c, 0x7b, 0x70, 0x6f, 0x69])
+const referenceTypes = new Set([0x70, 0x6f])
+
+/** @throws RuntimeError INVALID_WASM that names what is refused, WASM_TOO_LARGE */
+export function checkModule(bytes: Uint8Array): ModuleShape {
+  if (bytes.length > maxModuleBytes) {
+    throw new RuntimeError('WASM_TOO_LARGE', `part "wasm" has ${bytes.length} bytes; at most ${maxModuleBytes} are taken`)
+  }
+  const reader = new Reader(bytes)
+  if (bytes.length < 8 || Buffer.from(bytes.subarray(0, 4)).toString('latin1') !== '\0asm') throw reader.malformed('is no WebAssembly: its first four bytes are not "\\0asm"')
+  if (bytes[4] !== 1 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0) {
+    throw refused(bytes[4] === 0x0d ? 'is a component; a WASI preview 1 command (a core module) is wanted' : 'has a version other than 1')
+  }
+  reader.at = 8
+  const shape: ModuleShape = { sections: [], memory: undefined }
+  let runs = false
+  let last = -1
+  while (!reader.isAtEnd) {
+    const begin = reader.at
+    const id = reader.byte()
+    const length = reader.u32()
+    const content = reader.at
+    const section = reader.sub(length)
+    shape.sections.push({ id, begin, end: reader.at, content })
+    if (id === 0) continue
+    const place = sectionOrder.indexOf(id)
+    if (place < 0) throw refused(`has a section of unknown kind ${id}`)
+    if (place <= last) throw refused(`has its ${sectionNames[id] ?? ''} section twice or out of order`)
+    last = place
+    if (id === 1) checkTypes(section)
+    else if (id === 2) checkImports(section)
+    else if (id === 4) checkTables(section)
+    else if (id === 5) shape.memory = readMemory(section)
+    else if (id === 7) runs = exportsStart(section)
+    else if (id === 10) checkCode(section)
+  }
+  if (!runs) throw refused('exports no function "_start": build it as a WASI command')
+  return shape
+}
+
+function refused(what: string): RuntimeError {
+  return new RuntimeError('INVALID_WASM', `part "wasm": the module ${what}`)
+}
+
+function checkTypes(section: Reader): void {
+  for (let left = section.u32(); left > 0; left--) {
+    if (section.byte() !== functionForm) throw refused('uses types of the garbage collection proposal; only function types are taken')
+    checkValueTypes(section)
+    checkValueTypes(section)
+  }
+}
+
+/** Of parameters, or of results. */
+function checkValueTypes(section: Reader): void {
+  for (let left = section.u32(); left > 0; left--) {
+    if (!valueTypes.has(section.byte())) throw refused('uses typed references; only numbers, vectors, funcref and externref are taken')
+  }
+}
+
+const importKinds = ['function', 'table', 'memory', 'global', 'tag']
+
+function checkImports(section: Reader): void {
+  for (let left = section.u32(); left > 0; left--) {
+    const from = section.name()
+    const name = section.name()
+    const kind = section.byte()
+    const shown = JSON.stringify(`${from}.${name}`.slice(0, 200))
+    if (kind !== 0) throw refused(`imports the ${importKinds[kind] ?? 'unknown thing'} ${shown}; only functions of ${wasiModule} can be imported`)
+    section.u32()
+    if (from !== wasiModule || !wasiNames.some((known) => known === name)) {
+      throw refused(`imports the function ${shown}, which is not offered; only functions of ${wasiModule} are`)
+    }
+  }
+}
+
+interface Bounds {
+  initial: number
+  maximum: number | undefined
+}
+
+/** `what` names the thing for messages. */
+function readBounds(section: Reader, what: string): Bounds {
+  const flags = section.byte()
+  if (flags > 7) throw section.malformed('has limits of an unknown kind')
+  if ((flags & 2) !== 0) throw refused(`has a shared ${what}; threads are not offered`)
+  if ((flags & 4) !== 0) throw refused(`has a ${what} with 64-bit addresses; only 32-bit ones are taken`)
+  const initial = section.u32()
+  return { initial, maximum: (flags & 1) === 0 ? undefined : section.u32() }
+}
+
+function checkTables(section: Reader): void {
+  const count = section.u32()
+  if (count > maxTables) throw refused(`has ${count} tables; at most ${maxTables} are taken`)
+  let elements = 0
+  for (let left = count; left > 0; left--) {
+    if (!referenceTypes.has(section.byte())) throw refused('has a table of typed references, or one with an initial value')
+    elements += readBounds(section, 'table').initial
+  }
+  if (elements > maxTableElements) throw refused(`has tables of ${elements} elements; at most ${maxTableElements} are taken`)
+}
+
+function readMemory(section: Reader): Bounds | undefined {
+  const count = section.u32()
+  if (count > 1) throw refused('has more than one memory')
+  return count === 0 ? undefined : readBounds(section, 'memory')
+}
+
+function exportsStart(section: Reader): boolean {
+  let found = false
+  for (let left = section.u32(); left > 0; left--) {
+    const name = section.name()
+    const kind = section.byte()
+    section.u32()
+    if (name === '_start' && kind === 0) found = true
+  }
+  return found
+}
+
+function checkCode(section: Reader): void {
+  for (let left = section.u32(); left > 0; left--) {
+    const size = section.u32()
+    const body = section.sub(size)
+    let locals = 0
+    for (let groups = body.u32(); groups > 0; groups--) {
+      locals += body.u32()
+      if (locals > maxLocals) throw refused(`has a function of more than ${maxLocals} local variables`)
+      body.byte()
+    }
+    if (locals * size > maxLocalsTimesBytes) throw refused(`has a function of ${size} bytes with ${locals} local variables; that is too large to compile safely`)
+  }
+}
