@@ -26,6 +26,8 @@ export interface WatchedTableOptions<E extends Entry> {
   onProblem?: (problem: Error) => void
 }
 
+const outageMilliseconds = 3_000
+
 export class WatchedTable<E extends Entry> {
   readonly #options: WatchedTableOptions<E>
   readonly #entries = new Map<string, E>()
@@ -72,15 +74,27 @@ export class WatchedTable<E extends Entry> {
     }
   }
 
-  /** Follows the watch until aborted, reconnecting with backoff (50 ms to 2 s). Returns when the last save is done. */
+  /**
+   * Follows the watch until aborted, reconnecting with backoff (50 ms to 2 s). Returns when the last save is done.
+   * An outage is told once, when it has lasted a while: parts start in any order, and restart.
+   */
   async run(signal: AbortSignal): Promise<void> {
     const isStopped = () => signal.aborted
     let delay = 50
+    let outage: { since: number; isTold: boolean } | undefined
+    const onLine = () => {
+      delay = 50
+      outage = undefined
+    }
     while (!isStopped()) {
       try {
-        await this.#follow(signal, () => (delay = 50))
+        await this.#follow(signal, onLine)
       } catch (cause) {
-        if (!isStopped()) this.#options.onProblem?.(new Error(`watch ${this.#options.url} was lost`, { cause }))
+        outage ??= { since: performance.now(), isTold: false }
+        if (!isStopped() && !outage.isTold && performance.now() - outage.since >= outageMilliseconds) {
+          outage.isTold = true
+          this.#options.onProblem?.(new Error(`watch ${this.#options.url} is lost; what was known before goes on being served`, { cause }))
+        }
       }
       await pause(delay, signal)
       delay = Math.min(delay * 2, 2000)
