@@ -11,8 +11,7 @@ create table schemas (
   tenant_id   text not null default {{tenant_id}} check (tenant_id = {{tenant_id}})
 );
 
-alter table schemas enable row level security;
-alter table schemas force row level security;
+alter table schemas enable row level security, force row level security;
 create policy tenant on schemas as restrictive using (tenant_id = {{tenant}});
 create policy service on schemas using ({{role}} = 'service_role');
 
@@ -29,8 +28,7 @@ create table event_log (
 );
 create index event_log_by_commit on event_log (xid, seq);
 
-alter table event_log enable row level security;
-alter table event_log force row level security;
+alter table event_log enable row level security, force row level security;
 create policy tenant on event_log as restrictive using (tenant_id = {{tenant}});
 create policy read on event_log for select
   using ({{role}} = 'service_role' or owner_id = {{user_id}});
@@ -47,8 +45,7 @@ create table applied_schemas (
   tenant_id   text not null default {{tenant_id}} check (tenant_id = {{tenant_id}})
 );
 
-alter table applied_schemas enable row level security;
-alter table applied_schemas force row level security;
+alter table applied_schemas enable row level security, force row level security;
 create policy tenant on applied_schemas as restrictive using (tenant_id = {{tenant}});
 create policy read on applied_schemas for select using (true);
 create policy service on applied_schemas using ({{role}} = 'service_role');

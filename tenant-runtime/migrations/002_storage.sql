@@ -12,8 +12,7 @@ create table storage_buckets (
   updated_at  timestamptz(3) not null default now(),
   tenant_id   text not null default {{tenant_id}} check (tenant_id = {{tenant_id}})
 );
-alter table storage_buckets enable row level security;
-alter table storage_buckets force row level security;
+alter table storage_buckets enable row level security, force row level security;
 create policy tenant on storage_buckets as restrictive using (tenant_id = {{tenant}});
 create policy service on storage_buckets using ({{role}} = 'service_role');
 create policy owner on storage_buckets using (owner_id = {{user_id}});
@@ -37,8 +36,7 @@ create table storage_objects (
   tenant_id     text not null default {{tenant_id}} check (tenant_id = {{tenant_id}}),
   constraint object_path_taken unique (bucket_id, path)
 );
-alter table storage_objects enable row level security;
-alter table storage_objects force row level security;
+alter table storage_objects enable row level security, force row level security;
 create policy tenant on storage_objects as restrictive using (tenant_id = {{tenant}});
 create policy service on storage_objects using ({{role}} = 'service_role');
 create policy readers on storage_objects for select
@@ -61,7 +59,7 @@ create table blob_gc (
   created_at  timestamptz(3) not null default now()
 );
 create table storage_usage (
-  one             boolean primary key default true check (one),
+  one             boolean not null default true check (one),
   file_bytes      bigint not null default 0 check (file_bytes >= 0),
   file_count      bigint not null default 0 check (file_count >= 0),
   reserved_bytes  bigint not null default 0 check (reserved_bytes >= 0),

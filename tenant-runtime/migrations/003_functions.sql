@@ -15,8 +15,7 @@ create table functions (
 );
 -- Modules hardly compress, and are read whole.
 alter table functions alter column wasm_data set storage external;
-alter table functions enable row level security;
-alter table functions force row level security;
+alter table functions enable row level security, force row level security;
 create policy tenant on functions as restrictive using (tenant_id = {{tenant}});
 create policy service on functions using ({{role}} = 'service_role');
 
@@ -34,8 +33,7 @@ create table function_invocations (
   tenant_id      text not null default {{tenant_id}} check (tenant_id = {{tenant_id}})
 );
 create index function_invocations_by_function on function_invocations (function_id, timestamp desc);
-alter table function_invocations enable row level security;
-alter table function_invocations force row level security;
+alter table function_invocations enable row level security, force row level security;
 create policy tenant on function_invocations as restrictive using (tenant_id = {{tenant}});
 create policy service on function_invocations using ({{role}} = 'service_role');
 create policy caller on function_invocations for select using (user_id = {{user_id}});

@@ -1,13 +1,15 @@
 // Makes, checks and drops homes on a region's shared Postgres. Safe to repeat at any point.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { createHomeSql, dropHomeSql, endSessionsSql, homeRoles, prepareSharedDatabaseSql, type HomeConnectionLimits } from './home-sql.ts'
+import { createHomeSql, createNewHomeSql, dropHomeSql, endSessionsSql, homeRoles, prepareSharedDatabaseSql, type HomeConnectionLimits } from './home-sql.ts'
 import { loginUrl } from './home-logins.ts'
-import { migrateHomeSql, type HomeMigration } from './home-migrations.ts'
+import { firstMigrationsSql, migrateHomeSql, type HomeMigration } from './home-migrations.ts'
 import { identifier, literal } from './identifiers.ts'
 import { scramVerifier } from './scram.ts'
 
 const connectionLimits: HomeConnectionLimits = { runtime: 50, ddl: 4, admin: 10 }
+
+const schemaExists = '42P06'
 
 export interface HomePasswords {
   runtime: string
@@ -52,14 +54,21 @@ export class HomeDatabases {
     await this.#pool(database).query(prepareSharedDatabaseSql(database))
   }
 
-  /** Roles, passwords and schema. */
-  async createHome(database: string, tenantId: string, passwords: HomePasswords): Promise<void> {
+  /** Roles, passwords and schema. @returns `whole` when it was made with its system collections, in one transaction */
+  async createHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'> {
     const verifiers = {
       runtime: scramVerifier(passwords.runtime, randomBytes(16)),
       ddl: scramVerifier(passwords.ddl, randomBytes(16)),
       admin: scramVerifier(passwords.admin, randomBytes(16)),
     }
+    try {
+      await this.#pool(database).query(createNewHomeSql(tenantId, verifiers, connectionLimits, firstMigrationsSql(tenantId, this.#migrations)))
+      return 'whole'
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError) || error.code !== schemaExists) throw error
+    }
     await this.#pool(database).query(createHomeSql(tenantId, verifiers, connectionLimits))
+    return 'to be migrated'
   }
 
   /** System collections; as the home's own ddl login, never as superuser (see `home-sql.ts`). */
@@ -79,7 +88,7 @@ export class HomeDatabases {
     }
   }
 
-  /** Logs in over TCP as the runtime does and asks for something: what `ready` rests on. */
+  /** Logs in over TCP as the runtime does and asks for something. */
   async checkLogin(database: string, tenantId: string, password: string): Promise<void> {
     const client = new pg.Client({
       connectionString: loginUrl(this.#postgresUrl, database, tenantId, 'runtime', password),

@@ -54,6 +54,17 @@ export function migrationsFingerprint(migrations: HomeMigration[]): string {
   return createHash('sha256').update(JSON.stringify(migrations)).digest('hex')
 }
 
+const ledger = (ifNotExists: 'if not exists' | '') =>
+  `create table ${ifNotExists} home_migrations` +
+  ' (version integer primary key, name varchar(100) not null, applied_at timestamptz not null default now())'
+
+const recorded = ({ version, name }: HomeMigration) => `insert into home_migrations (version, name) values (${version}, ${literal(name)})`
+
+/** Every migration, for a home whose schema the same transaction has just made; for the owner's role. */
+export function firstMigrationsSql(tenantId: string, migrations: HomeMigration[]): string {
+  return [ledger(''), ...migrations.flatMap((migration) => [fillTokens(migration.sql, tenantId).replace(/;\s*$/, ''), recorded(migration)])].join(';\n')
+}
+
 /**
  * One transaction that applies every migration the home lacks, in a single round trip.
  * Runs as the home's ddl login; two at once wait for each other on the ledger's lock.
@@ -65,14 +76,13 @@ export function migrateHomeSql(tenantId: string, migrations: HomeMigration[]): s
       `do $migrate$ begin\n` +
       `if not exists (select from home_migrations where version = ${migration.version}) then\n` +
       `execute ${literal(fillTokens(migration.sql, tenantId))};\n` +
-      `insert into home_migrations (version, name) values (${migration.version}, ${literal(migration.name)});\n` +
+      `${recorded(migration)};\n` +
       `end if; end $migrate$`,
   )
   return [
     'begin',
     `set local search_path = ${schema}`,
-    'create table if not exists home_migrations' +
-      ' (version integer primary key, name text not null, applied_at timestamptz not null default now())',
+    ledger('if not exists'),
     'lock table home_migrations in share row exclusive mode',
     ...steps,
     'commit',

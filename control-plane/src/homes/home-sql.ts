@@ -42,6 +42,23 @@ export interface HomeConnectionLimits {
  * at any point of an earlier, interrupted run. Runs as superuser of the home's database.
  */
 export function createHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits): string {
+  return homeSql(tenantId, verifiers, limits, 'create schema if not exists')
+}
+
+/**
+ * The same with the first migrations, in one transaction that fails (SQLSTATE 42P06) when the schema is there. As long
+ * as nobody else has been in the schema, the superuser can work in it, in the owner's role.
+ */
+export function createNewHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits, migrations: string): string {
+  return [
+    homeSql(tenantId, verifiers, limits, 'create schema'),
+    `set local role ${identifier(homeRoles(tenantId).owner)}`,
+    `set local search_path = ${identifier(tenantId)}`,
+    migrations,
+  ].join(';\n')
+}
+
+function homeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits, createSchema: 'create schema' | 'create schema if not exists'): string {
   const roles = homeRoles(tenantId)
   const owner = identifier(roles.owner)
   const schema = identifier(tenantId)
@@ -64,7 +81,7 @@ export function createHomeSql(tenantId: string, verifiers: HomeVerifiers, limits
     // The tenant's own login sees all of its rows; the policies ask for these two settings.
     `alter role ${identifier(roles.admin)} set app.tenant_id = ${literal(tenantId)}`,
     `alter role ${identifier(roles.admin)} set app.role = 'service_role'`,
-    `create schema if not exists ${schema} authorization ${owner}`,
+    `${createSchema} ${schema} authorization ${owner}`,
     `grant usage on schema ${schema} to ${identifier(roles.runtime)}`,
     `alter default privileges for role ${owner} in schema ${schema}` +
       ` grant select, insert, update, delete on tables to ${identifier(roles.runtime)}`,

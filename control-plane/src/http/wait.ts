@@ -14,15 +14,13 @@ export async function waitUntilSettled(
   const gone = new AbortController()
   request.raw.socket.once('close', () => gone.abort())
   const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(seconds * 1000)])
-  const current = async (): Promise<TenantWrite> => ({
-    tenant: (await deps.tenants.get(write.tenant.id)) ?? write.tenant,
-    operation: (await deps.tenants.getOperation(write.operation.id)) ?? write.operation,
-  })
   for (;;) {
     // Subscribed before looking, so that no change falls between.
     const change = deps.changes.next(write.tenant.id, signal)
-    const seen = await current()
-    if (seen.operation.finishedAt !== undefined || signal.aborted) return seen
+    const operation = (await deps.tenants.getOperation(write.operation.id)) ?? write.operation
+    if (operation.finishedAt !== undefined || signal.aborted) {
+      return { tenant: (await deps.tenants.get(write.tenant.id)) ?? write.tenant, operation }
+    }
     await change
   }
 }

@@ -3,31 +3,39 @@ import type { Seal } from '../keys/seal.ts'
 import { LeadershipLost, type ReconcileStore, type Snapshot } from '../reconcile/reconcile-store.ts'
 import { secretKinds, type Desired, type Isolation, type SecretKind, type Status } from '../tenants/tenant.ts'
 import { observedChannel } from './change-channels.ts'
-import type { Database, Transaction } from './database.ts'
+import type { Database } from './database.ts'
 import { toConditions } from './rows.ts'
 
 export function createReconcileStore(database: Database, seal: Seal, now: () => Date): ReconcileStore {
-  /** A write of the leader: fails unless the epoch is still its own. */
-  const lead = (epoch: bigint, work: (transaction: Transaction) => Promise<void>) =>
-    database.$transaction(async (transaction) => {
-      const held = await transaction.$queryRaw<unknown[]>`select 1 from installation where epoch = ${epoch} for share`
-      if (held.length === 0) throw new LeadershipLost('another control plane leads')
-      await work(transaction)
-    })
-  const tell = (transaction: Transaction, tenantId: string) => transaction.$executeRaw`select pg_notify(${observedChannel}, ${tenantId})`
+  /**
+   * A write of the leader, in one statement: `query` begins with the common table `leader`, writes only where that has
+   * a row, and returns its count.
+   * @throws LeadershipLost when the epoch is no longer the leader's
+   */
+  const lead = async (query: Promise<{ leads: number }[]>) => {
+    const [row] = await query
+    if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+  }
 
   return {
     async snapshot(tenantId) {
       const at = now()
-      const row = await database.tenant.findUnique({
-        where: { id: tenantId },
-        include: { sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } },
-      })
+      // The newest open one is of the newest generation: opening it superseded the others, in one transaction.
+      const [row, operation] = await database.$transaction(
+        [
+          database.tenant.findUnique({
+            where: { id: tenantId },
+            include: { sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } },
+          }),
+          database.operation.findFirst({
+            where: { tenantId, state: { in: ['pending', 'running'] } },
+            orderBy: { generation: 'desc' },
+            select: { id: true, attempts: true, generation: true },
+          }),
+        ],
+        { isolationLevel: 'RepeatableRead' },
+      )
       if (row === null) return undefined
-      const operation = await database.operation.findFirst({
-        where: { tenantId, generation: row.generation, state: { in: ['pending', 'running'] } },
-        select: { id: true, attempts: true },
-      })
       const live = row.secrets.filter((secret) => secret.expiresAt === null || secret.expiresAt > at)
       const opened = (kind: SecretKind) =>
         live.filter((secret) => secret.kind === kind).map((secret) => seal.open(secret.sealed, `${tenantId}:${kind}`))
@@ -48,7 +56,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         database: row.sharedDatabase?.name ?? '',
         secrets: Object.fromEntries(secretKinds.map((kind) => [kind, opened(kind)])) as Record<SecretKind, string[]>,
         nextExpiry: expiries.length === 0 ? undefined : new Date(Math.min(...expiries)),
-        operation: operation ?? undefined,
+        operation: operation?.generation === row.generation ? operation : undefined,
       }
       return snapshot
     },
@@ -66,51 +74,47 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     },
 
     beginOperation: (operationId, epoch) =>
-      lead(epoch, async (transaction) => {
-        await transaction.operation.updateMany({ where: { id: operationId, startedAt: null }, data: { startedAt: now() } })
-        await transaction.operation.updateMany({
-          where: { id: operationId, state: { in: ['pending', 'running'] } },
-          data: { state: 'running', attempts: { increment: 1 } },
-        })
-      }),
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        begun as (
+          update operations set state = 'running', attempts = attempts + 1, started_at = coalesce(started_at, ${now()})
+          where id = ${operationId}::uuid and state in ('pending', 'running') and exists (select from leader))
+        select count(*)::int as leads from leader`),
 
-    recordStep: (operationId, step, epoch) =>
-      lead(epoch, async (transaction) => {
-        await transaction.operation.updateMany({ where: { id: operationId }, data: { step } })
-      }),
+    recordPublished: (tenantId, { homeVersion, routePhase }, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        published as (
+          update tenants set home_version = ${homeVersion}, route_phase = ${routePhase}, updated_at = ${now()}
+          where id = ${tenantId} and exists (select from leader)),
+        expired as (
+          delete from tenant_secrets where tenant_id = ${tenantId} and expires_at <= ${now()} and exists (select from leader))
+        select count(*)::int as leads, pg_notify(${observedChannel}, ${tenantId})::text as told from leader`),
 
-    recordPublished: (tenantId, change, epoch) =>
-      lead(epoch, async (transaction) => {
-        await transaction.tenant.updateMany({ where: { id: tenantId }, data: change })
-        await transaction.tenantSecret.deleteMany({ where: { tenantId, expiresAt: { lte: now() } } })
-        await tell(transaction, tenantId)
-      }),
-
-    recordObserved: (tenantId, observed, epoch) =>
-      lead(epoch, async (transaction) => {
-        const { generation, status, reason, conditions, operation } = observed
-        // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn.
-        await transaction.tenant.updateMany({
-          where: { id: tenantId, generation: { gte: generation }, observedGeneration: { lte: generation } },
-          data: { observedGeneration: generation, status, reason, conditions: conditions.map((condition) => ({ ...condition })) },
-        })
-        if (operation !== undefined) {
-          await transaction.operation.updateMany({
-            where: { id: operation.id, state: { in: ['pending', 'running'] } },
-            data: 'state' in operation ? { state: 'succeeded', step: 'done', error: null, finishedAt: now() } : { error: operation.error },
-          })
-        }
-        await tell(transaction, tenantId)
-      }),
+    // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn.
+    recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        observed as (
+          update tenants set observed_generation = ${generation}, status = ${status}, reason = ${reason},
+            conditions = ${JSON.stringify(conditions)}::jsonb, updated_at = ${now()}
+          where id = ${tenantId} and generation >= ${generation} and observed_generation <= ${generation} and exists (select from leader)),
+        ended as (
+          update operations set
+            state = case when ${operation?.error ?? null}::text is null then 'succeeded' else state end,
+            step = case when ${operation?.error ?? null}::text is null then 'done' else step end,
+            finished_at = case when ${operation?.error ?? null}::text is null then ${now()} else finished_at end,
+            error = ${operation?.error ?? null}
+          where id = ${operation?.id ?? null}::uuid and state in ('pending', 'running') and exists (select from leader))
+        select count(*)::int as leads, pg_notify(${observedChannel}, ${tenantId})::text as told from leader`),
 
     removeTenant: (tenantId, epoch) =>
-      lead(epoch, async (transaction) => {
-        await transaction.operation.updateMany({
-          where: { tenantId, state: { in: ['pending', 'running'] } },
-          data: { state: 'succeeded', step: 'done', error: null, finishedAt: now() },
-        })
-        await transaction.tenant.deleteMany({ where: { id: tenantId } })
-        await tell(transaction, tenantId)
-      }),
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        ended as (
+          update operations set state = 'succeeded', step = 'done', error = null, finished_at = ${now()}
+          where tenant_id = ${tenantId} and state in ('pending', 'running') and exists (select from leader)),
+        gone as (delete from tenants where id = ${tenantId} and exists (select from leader))
+        select count(*)::int as leads, pg_notify(${observedChannel}, ${tenantId})::text as told from leader`),
   }
 }

@@ -36,13 +36,12 @@ export interface ReconcileStore {
   /** Ids of tenants whose observed state may differ from the wanted one, or that have something due. */
   unsettled(homeVersion: string): Promise<string[]>
   beginOperation(operationId: string, epoch: bigint): Promise<void>
-  recordStep(operationId: string, step: string, epoch: bigint): Promise<void>
   /** Home made (or, null, about to be destroyed) and route published: watches are told. */
   recordPublished(tenantId: string, change: { homeVersion: string | null; routePhase: RoutePhase }, epoch: bigint): Promise<void>
-  /** Writes status and conditions, and ends the operation when the tenant is as that wanted. */
+  /** Writes status and conditions; ends the operation, or says why it has not ended yet. */
   recordObserved(
     tenantId: string,
-    observed: { generation: number; status: Status; reason: string | null; conditions: Condition[]; operation: { id: string; state: 'succeeded' } | { id: string; error: string } | undefined },
+    observed: { generation: number; status: Status; reason: string | null; conditions: Condition[]; operation: { id: string; error: string | null } | undefined },
     epoch: bigint,
   ): Promise<void>
   /** The tenant is gone: secrets and row last, in one transaction with the end of its operation. */

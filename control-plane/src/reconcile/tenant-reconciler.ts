@@ -54,11 +54,11 @@ async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps): Promi
   await failpoint('database.prepared')
   await failpoint('home.before')
   const ddl = secretOf(snapshot, 'ddl_password')
-  await homes.createHome(snapshot.database, snapshot.id, {
+  const made = await homes.createHome(snapshot.database, snapshot.id, {
     runtime: secretOf(snapshot, 'runtime_password'), ddl, admin: secretOf(snapshot, 'admin_password'),
   })
   await failpoint('home.created')
-  await homes.migrateHome(snapshot.database, snapshot.id, ddl)
+  if (made === 'to be migrated') await homes.migrateHome(snapshot.database, snapshot.id, ddl)
   await failpoint('home.migrated')
   await store.recordPublished(snapshot.id, { homeVersion, routePhase }, epoch)
   await failpoint('home.recorded')
@@ -72,15 +72,14 @@ async function loginWorks(snapshot: Snapshot, { homes }: TenantReconcilerDeps): 
   )
 }
 
-/** Ready means observed: a login as the runtime, every runtime's own word, every gateway's route. */
+/** Ready means observed: every runtime has logged in and found all well, every gateway shows the route. */
 async function observe(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
-  const { store, homes, probe, region, failpoint, epoch } = deps
+  const { store, probe, region, failpoint, epoch } = deps
   await failpoint('observe.before')
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(observeMilliseconds)])
   const wanted = snapshot.desired === 'suspended' ? 'suspended' : 'ready'
   const unseen = { runtime: 'does not answer', gateway: 'does not answer' }
   await Promise.all([
-    within('the database refuses the runtime', homes.checkLogin(snapshot.database, snapshot.id, secretOf(snapshot, 'runtime_password'))),
     untilEvery(region.runtime_urls, async (url, signal) => {
       const health = await probe.tenantHealth(url, snapshot.id, signal).catch(() => undefined)
       unseen.runtime = health === undefined ? 'does not know the tenant' : `says ${health.status} at generation ${health.generation}`
@@ -105,7 +104,7 @@ async function observe(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: A
       status: wanted,
       reason: null,
       conditions: conditionsNow(deps.now(), 'True', 'Observed', ''),
-      operation: snapshot.operation === undefined ? undefined : { id: snapshot.operation.id, state: 'succeeded' },
+      operation: snapshot.operation === undefined ? undefined : { id: snapshot.operation.id, error: null },
     },
     epoch,
   )
@@ -181,12 +180,6 @@ const failedAfter = 3
 function publicMessage(error: unknown): string {
   if (error instanceof Error && /^the (runtime|gateway|database) /.test(error.message)) return error.message
   return 'the home could not be brought to the wanted state; it is tried again'
-}
-
-async function within<T>(problem: string, work: Promise<T>): Promise<T> {
-  return work.catch((cause: unknown) => {
-    throw new Error(problem, { cause })
-  })
 }
 
 function conditionsNow(at: Date, status: Condition['status'], reason: string, message: string, types: Condition['type'][] = ['Home', 'Database', 'Runtime', 'Route']): Condition[] {

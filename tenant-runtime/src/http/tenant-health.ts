@@ -20,7 +20,9 @@ export function addTenantHealth(app: FastifyInstance, { areas, tenantOf, now }: 
 
   const healthOf = async (tenant: Tenant): Promise<TenantHealth> => {
     const signal = AbortSignal.timeout(5_000)
-    const [database, ...others] = await Promise.all([databaseHealth(tenant, now), ...areas.map((area) => area.health(tenant, signal))])
+    // First, so that the areas find its connection free.
+    const database = await databaseHealth(tenant, now)
+    const others = await Promise.all(areas.map((area) => area.health(tenant, signal)))
     const of = (name: Area['name']): ComponentHealth =>
       others[areas.findIndex((area) => area.name === name)] ?? { status: 'unknown', observed_at: now().toISOString() }
     const components = { database, storage: of('storage'), functions: of('functions') }
