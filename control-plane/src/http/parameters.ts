@@ -8,6 +8,9 @@ import type { PageRequest, WriteContext } from '../tenants/tenant-store.ts'
 const defaultLimit = 100
 const longestWait = 60
 
+/** Text that Postgres can hold. */
+export const textPattern = '^[^\\u0000]*$'
+
 /** Query parameters of every list. */
 export const PageQuery = {
   limit: Type.Optional(Type.String({ pattern: '^[0-9]{1,4}$', description: '1 to 1000, default 100' })),

@@ -10,11 +10,14 @@ export function encodeCursor({ createdAt, id }: Position): string {
   return Buffer.from(JSON.stringify([createdAt.toISOString(), id])).toString('base64url')
 }
 
-/** @throws ControlError INVALID_PARAMETER */
-export function decodeCursor(cursor: string): Position {
+/**
+ * `ids` is the form of the list's ids: a cursor of another list is refused, as Postgres would fail on it.
+ * @throws ControlError INVALID_PARAMETER
+ */
+export function decodeCursor(cursor: string, ids: RegExp): Position {
   try {
     const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
-    if (Array.isArray(value) && value.length === 2 && typeof value[0] === 'string' && typeof value[1] === 'string') {
+    if (Array.isArray(value) && value.length === 2 && typeof value[0] === 'string' && typeof value[1] === 'string' && ids.test(value[1])) {
       const createdAt = new Date(value[0])
       if (!Number.isNaN(createdAt.getTime())) return { createdAt, id: value[1] }
     }

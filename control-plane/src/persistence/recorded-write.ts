@@ -49,6 +49,7 @@ export async function recordedWrite<T>(
     return await database.$transaction(
       async (transaction) => {
         await transaction.$executeRaw`select pg_advisory_xact_lock(${auditLock}::bigint)`
+        await refuseSecond(transaction, context)
         const { result, audit, changed, answer } = await work(transaction)
         const last = await transaction.auditEntry.findFirst({ orderBy: { seq: 'desc' }, select: { hash: true } })
         const entry = { at: now(), actor: context.actor.keyId, ...audit, previous: last?.hash ?? '' }

@@ -18,6 +18,9 @@ export interface TenantStoreOptions {
   now: () => Date
 }
 
+const tenantIds = /^t_[0-9a-f]{20}$/
+const operationIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
 const withDatabase = { sharedDatabase: true } as const
 
 export function createTenantStore({ database, seal, now }: TenantStoreOptions): TenantStore {
@@ -55,7 +58,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
           ...(filter.region === undefined ? {} : { regionId: filter.region }),
           ...(filter.status === undefined ? {} : { status: filter.status satisfies Status }),
           ...(filter.namePrefix === undefined ? {} : { name: { startsWith: filter.namePrefix } }),
-          ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor))),
+          ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, tenantIds))),
         },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
         take: limit + 1,
@@ -79,7 +82,8 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
       write(context, async (transaction) => {
         const tenant = await lockTenant(transaction, id, ifMatch)
         const earliest = tenant.purgeAfter !== null && tenant.purgeAfter < purgeAfter ? tenant.purgeAfter : purgeAfter
-        const columns = { desired: 'deleted', purgeAfter: earliest, deleteRequestedAt: tenant.deleteRequestedAt ?? now() }
+        // Said at once: from here on there is no way back.
+        const columns = { desired: 'deleted', status: 'deleting', purgeAfter: earliest, deleteRequestedAt: tenant.deleteRequestedAt ?? now() }
         const result = await raise(transaction, id, 'delete', columns, now())
         const detail = { purge_after: earliest.toISOString() }
         return { result, audit: { action: 'tenant.delete', target: id, detail }, changed: id }
@@ -108,7 +112,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
 
     async listOperations(filter, { limit, cursor }) {
       const rows = await database.operation.findMany({
-        where: { ...filter, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor))) },
+        where: { ...filter, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, operationIds))) },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
         take: limit + 1,
       })

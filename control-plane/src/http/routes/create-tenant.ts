@@ -10,6 +10,7 @@ import type { TenantWrite } from '../../tenants/tenant-store.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
 import { waitSeconds, writeContext } from '../parameters.ts'
+import { NoQuery } from './read-tenants.ts'
 import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from '../tenant-body.ts'
 import { waitUntilSettled } from '../wait.ts'
 
@@ -38,6 +39,7 @@ export function addCreateTenant(app: Api, deps: ApiDeps): void {
         summary: 'Create a tenant',
         description: 'Answers at once with status `pending`; with `Prefer: wait=N` when it is ready, or after N seconds. Keys and database password are shown here only.',
         tags: ['tenants'],
+        querystring: NoQuery,
         body: Body,
         response: { 201: Created },
       },

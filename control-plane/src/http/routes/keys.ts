@@ -6,7 +6,7 @@ import { ControlError } from '../../errors.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
 import { isUuid } from '../lookup.ts'
-import { writeContext } from '../parameters.ts'
+import { textPattern, writeContext } from '../parameters.ts'
 import { NoQuery } from './read-tenants.ts'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
@@ -42,7 +42,7 @@ export function addKeyRoutes(app: Api, deps: ApiDeps): void {
         tags: ['keys'],
         querystring: NoQuery,
         body: Type.Object(
-          { name: Type.String({ minLength: 1, maxLength: 100 }), scope: Type.Enum(['admin', 'read', 'billing']) },
+          { name: Type.String({ minLength: 1, maxLength: 100, pattern: textPattern }), scope: Type.Enum(['admin', 'read', 'billing']) },
           { additionalProperties: false },
         ),
         response: { 201: KeyWithText },

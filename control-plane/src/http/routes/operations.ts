@@ -4,14 +4,14 @@ import { ControlError } from '../../errors.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
 import { isUuid } from '../lookup.ts'
-import { PageQuery, pageRequest } from '../parameters.ts'
+import { PageQuery, pageRequest, textPattern } from '../parameters.ts'
 import { OperationBody, toOperationBody } from '../tenant-body.ts'
 import { NoQuery } from './read-tenants.ts'
 
 const ListQuery = Type.Object(
   {
     ...PageQuery,
-    tenant_id: Type.Optional(Type.String()),
+    tenant_id: Type.Optional(Type.String({ pattern: textPattern })),
     kind: Type.Optional(Type.Enum(['create', 'update', 'delete', 'rotate_keys'])),
     state: Type.Optional(Type.Enum(['pending', 'running', 'succeeded', 'failed', 'superseded'])),
   },

@@ -5,16 +5,16 @@ import type { Tenant } from '../../tenants/tenant.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
 import { foundTenant, regionOf } from '../lookup.ts'
-import { PageQuery, pageRequest } from '../parameters.ts'
+import { PageQuery, pageRequest, textPattern } from '../parameters.ts'
 import { etagOf, TenantBody, toTenantBody } from '../tenant-body.ts'
 
 const ListQuery = Type.Object(
   {
     ...PageQuery,
-    plan: Type.Optional(Type.String()),
-    region: Type.Optional(Type.String()),
+    plan: Type.Optional(Type.String({ pattern: textPattern })),
+    region: Type.Optional(Type.String({ pattern: textPattern })),
     status: Type.Optional(Type.Enum(['pending', 'ready', 'suspended', 'deleting', 'failed'])),
-    name_prefix: Type.Optional(Type.String({ maxLength: 63 })),
+    name_prefix: Type.Optional(Type.String({ maxLength: 63, pattern: textPattern })),
   },
   { additionalProperties: false },
 )
