@@ -38,6 +38,8 @@ export interface Platform {
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   /** A call of a tenant's own URL. */
   tenantCall(name: string, method: string, path: string, init?: { key?: string; body?: Uint8Array | string; type?: string }): Promise<Response>
+  /** What all services wrote. */
+  output(): string
   stop(): Promise<void>
 }
 
@@ -112,6 +114,7 @@ export async function startPlatform(settings: { deleteGraceSeconds?: number; log
         headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...(type === undefined ? {} : { 'content-type': type }) },
         ...(body === undefined ? {} : { body }),
       }),
+    output: () => services.map((service) => service.output()).join(''),
     async stop() {
       for (const service of services.reverse()) {
         service.process.kill('SIGKILL')

@@ -70,7 +70,7 @@ function homeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnect
         createRoleSql(roles[kind], 'login'),
         `alter role ${role} with nosuperuser nocreatedb nocreaterole noreplication nobypassrls` +
           ` connection limit ${limits[kind]} password ${literal(verifiers[kind])}`,
-        `grant ${identifier(tenantsGroup)} to ${role}`,
+        `grant ${identifier(tenantsGroup)} to ${role} with inherit true, set false`,
         `alter role ${role} set search_path = ${schema}`,
       ]
     }),

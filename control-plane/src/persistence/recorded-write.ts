@@ -77,3 +77,11 @@ export async function recordedWrite<T>(
     throw cause
   }
 }
+
+/** The same request may have come twice at once: the later one finds, with the lock, what the earlier one has kept. */
+async function refuseSecond(transaction: Transaction, { actor, idempotency }: WriteContext): Promise<void> {
+  if (idempotency === undefined) return
+  const where = { platformKeyId_key: { platformKeyId: actor.keyId, key: idempotency.key } }
+  if ((await transaction.idempotencyRecord.findUnique({ where, select: { key: true } })) === null) return
+  throw new ControlError('IDEMPOTENCY_IN_PROGRESS', 'a request with this Idempotency-Key was under way at the same time; send it again')
+}

@@ -57,7 +57,8 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
           ...(filter.plan === undefined ? {} : { planId: filter.plan }),
           ...(filter.region === undefined ? {} : { regionId: filter.region }),
           ...(filter.status === undefined ? {} : { status: filter.status satisfies Status }),
-          ...(filter.namePrefix === undefined ? {} : { name: { startsWith: filter.namePrefix } }),
+          // Prisma makes a LIKE of it, and escapes nothing.
+          ...(filter.namePrefix === undefined ? {} : { name: { startsWith: filter.namePrefix.replaceAll(/[\\%_]/g, '\\$&') } }),
           ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, tenantIds))),
         },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],

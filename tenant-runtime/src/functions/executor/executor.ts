@@ -40,6 +40,8 @@ const maxModules = 16
 /** More than an honest executor ever sends. */
 const maxReply = outputLimit + 1024 * 1024
 const startMilliseconds = 10_000
+/** Of Node's own last words; a guest cannot write there. */
+const longestComplaint = 2_000
 /** What an executor may allocate: the largest function's memory, a compiler's working space, and Node itself. */
 const dataLimit = 1_280 * 1024 * 1024
 
@@ -80,23 +82,26 @@ export class Executor {
   readonly exited: Promise<void>
 
   private constructor() {
-    // It dies with the runtime, whatever it is doing, and can't allocate the machine away.
+    // It dies with the runtime, whatever it is doing, knows nothing of our environment, whoever adds to that, and can't
+    // allocate the machine away.
     this.#child = spawn(
       'setpriv',
-      ['--pdeathsig', 'KILL', '--no-new-privs', 'prlimit', `--data=${dataLimit}`, '--core=0', '--nofile=64', '--fsize=0', process.execPath, ...nodeArguments],
-      { cwd: '/', env: { PATH: '/usr/bin:/bin', TZ: 'UTC' }, stdio: ['pipe', 'pipe', 'ignore'] },
+      ['--pdeathsig', 'KILL', '--no-new-privs', 'env', '-i', 'TZ=UTC', 'prlimit', `--data=${dataLimit}`, '--core=0', '--nofile=64', '--fsize=0', process.execPath, ...nodeArguments],
+      { cwd: '/', env: { PATH: '/usr/bin:/bin' }, stdio: ['pipe', 'pipe', 'pipe'] },
     )
+    let complaint = ''
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (complaint = (complaint + text).slice(-longestComplaint)))
     this.exited = new Promise((resolve) => {
       const end = (why: string) => {
         this.#fail(new Error(why))
         resolve()
       }
-      this.#child.once('exit', (code, signal) => end(`the executor ended (${signal ?? `code ${code ?? '?'}`})`))
+      this.#child.once('close', (code, signal) => end(`the executor ended (${signal ?? `code ${code ?? '?'}`})${complaint === '' ? '' : `: ${complaint}`}`))
       this.#child.once('error', (error) => end(`the executor could not be started: ${error.message}`))
     })
     this.#child.stdout?.on('data', (chunk: Buffer) => this.#receive(chunk))
     // A pipe that broke is an executor that ended; that is reported above.
-    for (const pipe of [this.#child.stdin, this.#child.stdout]) pipe?.on('error', () => undefined)
+    for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe?.on('error', () => undefined)
   }
 
   /** @throws Error when the process does not answer */

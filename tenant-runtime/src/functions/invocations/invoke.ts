@@ -55,7 +55,7 @@ export async function invoke({ pool, modules, onProblem }: InvokeDeps, tenant: T
       })
       memoryPeak = result.memoryPeak
       if (result.log !== '') call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, stderr: redact(result.log, fn.config.environment) }, 'a function wrote to its log')
-      const answer = answerOf(fn, result)
+      const answer = answerOf(fn, result, onProblem)
       await end('success', null)
       return { ...answer, invocationId }
     } catch (error) {
@@ -82,7 +82,7 @@ function environmentOf(fn: FunctionRecord, call: Call, invocationId: string, use
 }
 
 /** @throws RuntimeError HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
-function answerOf(fn: FunctionRecord, { outcome, output, log }: RunResult): FunctionAnswer {
+function answerOf(fn: FunctionRecord, { outcome, output, log }: RunResult, onProblem: (problem: Error) => void): FunctionAnswer {
   const failed = (what: string) => new RuntimeError('HOST_FUNCTION_ERROR', what)
   switch (outcome.kind) {
     case 'exited':
@@ -95,7 +95,8 @@ function answerOf(fn: FunctionRecord, { outcome, output, log }: RunResult): Func
     case 'refused':
       throw failed(`the module could not be compiled: ${outcome.message}`)
     case 'died':
-      throw failed(`the function was stopped: it took more than its process may have (${outcome.message})`)
+      onProblem(new Error(`the function ${fn.name} ended its executor: ${outcome.message}`))
+      throw failed('the function was stopped: its process took more than it may have')
     case 'timeout':
       throw new RuntimeError('FUNCTION_TIMEOUT', `the function did not end within its ${fn.config.timeout} s`)
   }

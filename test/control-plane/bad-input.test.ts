@@ -1,0 +1,180 @@
+// Whatever an operator gets wrong is a 4xx that names it, in the one form of errors, and makes nothing.
+import t, { type Test } from 'tap'
+import { reservedNames } from '../../control-plane/src/tenants/names.ts'
+import { isError, newName, startApi, type Asked } from './support/api.ts'
+
+const api = await startApi(t)
+
+type Case = [what: string, method: string, path: string, asked: Asked, status: number, code: string, names: string]
+
+/** Each is sent; then the control database must hold as many rows as before, and the audit log say nothing new. */
+async function refused(t: Test, cases: Case[]): Promise<void> {
+  const before = await api.counts()
+  for (const [what, method, path, asked, status, code, names] of cases) {
+    isError(t, await api.call(method, path, asked), status, code, names, what)
+  }
+  t.same(await api.counts(), before, 'nothing was made')
+}
+
+const good = () => ({ name: newName(), plan: 'Free', region: 'local' })
+const create = (what: string, body: unknown, status: number, code: string, names: string): Case =>
+  [what, 'POST', '/v1/tenants', { body }, status, code, names]
+
+t.test('a body with a field too many, too few or of another type', async (t) => {
+  const { name, plan, region } = good()
+  await refused(t, [
+    create('unknown field', { ...good(), colour: 'red' }, 400, 'UNKNOWN_FIELD', '"colour"'),
+    create('unknown field, though null', { ...good(), tenant_id: null }, 400, 'UNKNOWN_FIELD', '"tenant_id"'),
+    create('no name', { plan, region }, 400, 'MISSING_FIELD', '"name"'),
+    create('no plan', { name, region }, 400, 'MISSING_FIELD', '"plan"'),
+    create('no region', { name, plan }, 400, 'MISSING_FIELD', '"region"'),
+    create('name is a number', { ...good(), name: 7 }, 400, 'INVALID_FIELD', '"name" must be string'),
+    create('plan is null', { ...good(), plan: null }, 400, 'INVALID_FIELD', '"plan" must be string'),
+    create('region is a list', { ...good(), region: ['local'] }, 400, 'INVALID_FIELD', '"region" must be string'),
+    create('isolation is none', { ...good(), isolation: 'bunker' }, 400, 'INVALID_FIELD', '"isolation" must be one of schema-per-tenant'),
+    create('a list', [good()], 400, 'INVALID_FIELD', 'body must be object'),
+    create('a text', 'tenant', 400, 'INVALID_FIELD', 'body must be object'),
+    create('null', null, 400, 'INVALID_FIELD', 'body must be object'),
+    ['no body', 'POST', '/v1/tenants', {}, 400, 'INVALID_FIELD', 'body must be object'],
+  ])
+})
+
+t.test('a body that is no JSON, or too large', async (t) => {
+  const send = (what: string, payload: string, status: number, code: string, names: string, headers = {}): Case =>
+    [what, 'POST', '/v1/tenants', { payload, headers }, status, code, names]
+  await refused(t, [
+    send('broken off', '{"name": "acme", "plan": "Fr', 400, 'INVALID_JSON', 'body'),
+    send('no JSON at all', 'name=acme', 400, 'INVALID_JSON', 'body'),
+    send('empty', '', 400, 'INVALID_JSON', 'body'),
+    send('a prototype', '{"name": "acme", "__proto__": {"plan": "Free"}}', 400, 'INVALID_JSON', 'body'),
+    send('over the limit', JSON.stringify({ ...good(), name: 'x'.repeat(65 * 1024) }), 413, 'BODY_TOO_LARGE', '64 KB'),
+    send('another content type', JSON.stringify(good()), 415, 'UNSUPPORTED_MEDIA_TYPE', 'application/json', { 'content-type': 'application/yaml' }),
+    send('a form', 'name=acme', 415, 'UNSUPPORTED_MEDIA_TYPE', 'application/json', { 'content-type': 'application/x-www-form-urlencoded' }),
+  ])
+})
+
+t.test('a name that is no DNS label, or is reserved, or is taken', async (t) => {
+  const taken = await api.create()
+  const bad = [
+    '', 'a', 'ab', 'a'.repeat(64), 'Acme', 'ACME', '1acme', '-acme', 'acme-', 'ac_me', 'ac.me', 'ac me', ' acme', 'acme\n', 'ac\u0000me', 'xn--acme',
+    'ab--cd', 'ácme', 'аcme', 'acme/..', '../acme', '%61cme', '"; drop table tenants; --', '🦊🦊🦊',
+  ]
+  const spare = await api.create()
+  await refused(t, [
+    ...bad.map((name) => create(`name ${JSON.stringify(name)}`, { ...good(), name }, 400, 'INVALID_NAME', 'name')),
+    ...bad.map((name): Case => [`new name ${JSON.stringify(name)}`, 'PATCH', `/v1/tenants/${spare.tenant_id}`, { body: { name } }, 400, 'INVALID_NAME', 'name']),
+    ...['www', 'api', 'admin', 'tenantry'].map((name) => create(`name ${name}`, { ...good(), name }, 400, 'RESERVED_NAME', `name "${name}"`)),
+    create('taken', { ...good(), name: taken.name }, 409, 'NAME_TAKEN', `name "${taken.name}"`),
+    ['new name taken', 'PATCH', `/v1/tenants/${spare.tenant_id}`, { body: { name: taken.name } }, 409, 'NAME_TAKEN', `name "${taken.name}"`],
+  ])
+  t.ok(reservedNames.size > 20, 'many names are reserved')
+  t.same((await api.tenant(spare.tenant_id)).name, spare.name)
+  for (const name of ['abc', 'a'.repeat(63), 'a1-b2', `${newName()}-x`]) t.same((await api.create(name)).name, name, `${name} is a name`)
+})
+
+t.test('a plan, region or isolation that is not to be had', async (t) => {
+  const { tenant_id: id } = await api.create()
+  const pair = ['database-per-tenant', 'cluster-per-tenant']
+  await refused(t, [
+    create('unknown plan', { ...good(), plan: 'Gold' }, 400, 'UNKNOWN_PLAN', 'plan "Gold" is not known; known: Free, Pro, Enterprise'),
+    create('plan in lower case', { ...good(), plan: 'free' }, 400, 'UNKNOWN_PLAN', 'plan "free"'),
+    create('empty plan', { ...good(), plan: '' }, 400, 'UNKNOWN_PLAN', 'plan ""'),
+    create('unknown region', { ...good(), region: 'mars' }, 400, 'UNKNOWN_REGION', 'region "mars" is not known; known: local'),
+    ...pair.map((isolation) =>
+      create(isolation, { ...good(), isolation }, 422, 'UNSUPPORTED_ISOLATION', `isolation "${isolation}": region "local" runs on the engine "process"`)),
+    ['unknown new plan', 'PATCH', `/v1/tenants/${id}`, { body: { plan: 'Gold' } }, 400, 'UNKNOWN_PLAN', 'plan "Gold"'],
+  ])
+})
+
+t.test('a change that is none', async (t) => {
+  const { tenant_id: id, generation } = await api.create()
+  const patch = (what: string, body: unknown, code: string, names: string): Case => [what, 'PATCH', `/v1/tenants/${id}`, { body }, 400, code, names]
+  await refused(t, [
+    patch('nothing', {}, 'INVALID_FIELD', 'body'),
+    patch('region', { region: 'local' }, 'UNKNOWN_FIELD', '"region"'),
+    patch('isolation', { isolation: 'schema-per-tenant' }, 'UNKNOWN_FIELD', '"isolation"'),
+    patch('suspended as text', { suspended: 'true' }, 'INVALID_FIELD', '"suspended" must be boolean'),
+    patch('plan null', { plan: null }, 'INVALID_FIELD', '"plan" must be string'),
+    ['purge=maybe', 'DELETE', `/v1/tenants/${id}?purge=maybe`, {}, 400, 'INVALID_PARAMETER', '"purge"'],
+    ['negative overlap', 'POST', `/v1/tenants/${id}/keys/rotate`, { body: { overlap_seconds: -1 } }, 400, 'INVALID_FIELD', '"overlap_seconds"'],
+    ['half an overlap', 'POST', `/v1/tenants/${id}/keys/rotate`, { body: { overlap_seconds: 0.5 } }, 400, 'INVALID_FIELD', '"overlap_seconds"'],
+  ])
+  t.same((await api.tenant(id)).generation, generation)
+})
+
+t.test('a tenant, operation or key that there is not', async (t) => {
+  const ids = ['t_00000000000000000000', 't_ABCDEF0123456789ABCD', 'acme', '%00', '..%2f..', "'%20or%20true--", 'T_00000000000000000000']
+  await refused(t, [
+    ...ids.flatMap((id): Case[] => [
+      [`GET ${id}`, 'GET', `/v1/tenants/${id}`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`PATCH ${id}`, 'PATCH', `/v1/tenants/${id}`, { body: { suspended: true } }, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`DELETE ${id}`, 'DELETE', `/v1/tenants/${id}`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`rotate ${id}`, 'POST', `/v1/tenants/${id}/keys/rotate`, { body: {} }, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`usage ${id}`, 'GET', `/v1/tenants/${id}/usage`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`past usage ${id}`, 'GET', `/v1/tenants/${id}/usage/2026-01`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`health ${id}`, 'GET', `/v1/tenants/${id}/health`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`operation ${id}`, 'GET', `/v1/operations/${id}`, {}, 404, 'OPERATION_NOT_FOUND', 'operation'],
+      [`revoke ${id}`, 'DELETE', `/v1/keys/${id}`, {}, 404, 'KEY_NOT_FOUND', 'key'],
+      [`rotate key ${id}`, 'POST', `/v1/keys/${id}/rotate`, { body: {} }, 404, 'KEY_NOT_FOUND', 'key'],
+    ]),
+    ['no such uuid', 'GET', '/v1/operations/00000000-0000-4000-8000-000000000000', {}, 404, 'OPERATION_NOT_FOUND', 'operation'],
+    ['no such key', 'DELETE', '/v1/keys/00000000-0000-4000-8000-000000000000', {}, 404, 'KEY_NOT_FOUND', 'key'],
+    ['no such path', 'GET', '/v1/tenant', {}, 404, 'NOT_FOUND', '/v1/tenant'],
+    ['no such method', 'PUT', '/v1/tenants', { body: good() }, 404, 'NOT_FOUND', 'PUT /v1/tenants'],
+  ])
+})
+
+t.test('a query parameter that is unknown, repeated or of no sense', async (t) => {
+  const { tenant_id: id } = await api.create()
+  const get = (path: string, code: string, names: string): Case => [path, 'GET', path, {}, 400, code, names]
+  const lists = ['/v1/tenants', '/v1/operations', '/v1/audit']
+  const plain = ['/v1/plans', '/v1/regions', '/v1/keys', '/v1/audit/verify', `/v1/tenants/${id}`, `/v1/tenants/${id}/health`, `/v1/tenants/${id}/usage`]
+  const other = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 'x'])).toString('base64url')
+  await refused(t, [
+    ...[...lists, ...plain].map((path) => get(`${path}?page=2`, 'UNKNOWN_PARAMETER', '"page"')),
+    ...lists.map((path) => get(`${path}?limit=1&limit=2`, 'INVALID_PARAMETER', '"limit" must be string and may stand only once')),
+    ...lists.flatMap((path) => ['0', '1001', '-1', '1e2', 'ten', '', '1.5', '%201'].map((limit) => get(`${path}?limit=${limit}`, 'INVALID_PARAMETER', '"limit"'))),
+    ...['/v1/tenants', '/v1/operations'].flatMap((path) =>
+      ['x', '', 'bnVsbA', 'W10', 'WyJ4IiwieSJd', '%00'].map((cursor) => get(`${path}?cursor=${cursor}`, 'INVALID_PARAMETER', 'cursor'))),
+    get('/v1/tenants?plan=Free&plan=Pro', 'INVALID_PARAMETER', '"plan" must be string and may stand only once'),
+    get('/v1/tenants?status=ready&status=failed', 'INVALID_PARAMETER', '"status"'),
+    get('/v1/tenants?status=well', 'INVALID_PARAMETER', '"status" must be one of pending, ready'),
+    get('/v1/operations?kind=make', 'INVALID_PARAMETER', '"kind"'),
+    get('/v1/operations?state=done', 'INVALID_PARAMETER', '"state"'),
+    get(`/v1/operations?cursor=${other}`, 'INVALID_PARAMETER', 'cursor'),
+    get('/v1/audit?before=yesterday', 'INVALID_PARAMETER', '"before"'),
+    ...['2026-13', '2026-00', '26-01', '2026-1', 'now', '2026-01-01', '0000-01'].map((month) => get(`/v1/tenants/${id}/usage/${month}`, 'INVALID_MONTH', month)),
+    get(`/v1/tenants/${id}/usage/9999-12`, 'FUTURE_MONTH', '9999-12'),
+    ['on a create', 'POST', '/v1/tenants?dry_run=true', { body: good() }, 400, 'UNKNOWN_PARAMETER', '"dry_run"'],
+    ['on a change', 'PATCH', `/v1/tenants/${id}?force=1`, { body: { suspended: true } }, 400, 'UNKNOWN_PARAMETER', '"force"'],
+    ['on a delete', 'DELETE', `/v1/tenants/${id}?force=1`, {}, 400, 'UNKNOWN_PARAMETER', '"force"'],
+    ['purge twice', 'DELETE', `/v1/tenants/${id}?purge=true&purge=false`, {}, 400, 'INVALID_PARAMETER', '"purge"'],
+  ])
+})
+
+t.test('what Postgres can not hold is nothing that there is, or is refused by name', async (t) => {
+  const before = await api.counts()
+  const nul = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 't_\u0000'])).toString('base64url')
+  for (const query of ['plan=%00', 'region=a%00', 'name_prefix=%00', `cursor=${nul}`]) {
+    const answer = await api.call('GET', `/v1/tenants?${query}`)
+    isError(t, answer, 400, 'INVALID_PARAMETER', query.split('=')[0] ?? '', query)
+  }
+  isError(t, await api.call('GET', '/v1/operations?tenant_id=%00'), 400, 'INVALID_PARAMETER', 'tenant_id', 'tenant_id=%00')
+  isError(t, await api.call('POST', '/v1/keys', { body: { name: 'a\u0000b', scope: 'read' } }), 400, 'INVALID_FIELD', 'name', "a key's name")
+  t.same(await api.counts(), before)
+})
+
+t.test('a header that makes no sense', async (t) => {
+  const { tenant_id: id } = await api.create()
+  const with_ = (name: string, value: string, code: string, names: string): Case =>
+    [`${name}: ${value}`, 'POST', '/v1/tenants', { body: good(), headers: { [name]: value } }, 400, code, names]
+  await refused(t, [
+    ...['soon', '-1', '1.5', ''].map((wait) => with_('prefer', `wait=${wait}`, 'INVALID_HEADER', 'Prefer: wait')),
+    ...['', 'with space', 'ü', 'x'.repeat(256)].map((key) => with_('idempotency-key', key, 'INVALID_HEADER', 'Idempotency-Key')),
+    ...['"7"', '"x"', '1', 'W/"1"', ''].flatMap((tag): Case[] => [
+      [`change If-Match ${tag}`, 'PATCH', `/v1/tenants/${id}`, { body: { suspended: true }, headers: { 'if-match': tag } }, 412, 'STALE_ETAG', 'If-Match'],
+      [`delete If-Match ${tag}`, 'DELETE', `/v1/tenants/${id}`, { headers: { 'if-match': tag } }, 412, 'STALE_ETAG', 'If-Match'],
+    ]),
+  ])
+  t.match(await api.tenant(id), { status: 'ready', generation: 1 })
+})

@@ -1,0 +1,310 @@
+// The real runtime in this process: real Postgres homes, real files, and in front of each tenant a door that sets the
+// internal headers as the gateway does, so that unmodified clients can be pointed at it.
+import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { createServer, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from '@supabase/supabase-js'
+import {
+  basePathHeader, internalHeaderPrefix, internalTokenHeader, tenantHeader, type ApiKey, type Limits, type TenantManifest,
+} from '@tenantry/contract'
+import pino from 'pino'
+import type { Test } from 'tap'
+import { buildApp } from '../../../tenant-runtime/src/app.ts'
+import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
+import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
+import type { Result, Statement } from '../../../tenant-runtime/src/database/statement.ts'
+import { createRestArea } from '../../../tenant-runtime/src/rest/rest-area.ts'
+import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
+import type { StorageFailpoint } from '../../../tenant-runtime/src/storage/failpoints.ts'
+import { createStorageArea, type StorageArea } from '../../../tenant-runtime/src/storage/storage-area.ts'
+import { Authenticator } from '../../../tenant-runtime/src/tenancy/authenticate.ts'
+import type { RlsContext } from '../../../tenant-runtime/src/tenancy/rls-context.ts'
+import type { Tenant } from '../../../tenant-runtime/src/tenancy/tenant.ts'
+import { createHome, type TestHome } from '../../support/home.ts'
+import { query, startPostgres, type TestPostgres } from '../../support/postgres.ts'
+
+const internalToken = randomBytes(24).toString('hex')
+
+/** Plenty of everything, so that a test sets only the limit that it is about. */
+export const roomy: Limits = { file_bytes: null, document_bytes: null, max_upload_bytes: 100_000_000, requests_per_month: null, connections: null }
+
+/** Counts what reaches the database, the context's own statement not included. */
+class CountingDatabase extends ScopedDatabase {
+  statements = 0
+
+  override run(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
+    this.statements += statements.length
+    return super.run(context, ...statements)
+  }
+
+  override withOwner: ScopedDatabase['withOwner'] = (work) => {
+    this.statements++
+    return super.withOwner(work)
+  }
+}
+
+export interface TestTenant {
+  readonly id: string
+  readonly home: TestHome
+  /** Base URL as the tenant's developers know it. */
+  readonly url: string
+  readonly port: number
+  readonly secretKey: string
+  readonly publishableKey: string
+  readonly manifest: TenantManifest
+  /** Statements that reached the database so far. */
+  statements(): number
+  /** As a new generation from the control plane. */
+  change(manifest: Partial<TenantManifest>): void
+  /** Rows as the database's superuser sees them. */
+  rows(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  /** Names of all files that the tenant has in the store, whole or half written. */
+  files(): Promise<string[]>
+  /** A signed-in user's token. */
+  token(sub: string, claims?: Record<string, unknown>): string
+  /** Who asks, as headers: a user's id, `service`, or undefined for nobody. */
+  as(who: string | undefined): Record<string, string>
+  ask(method: string, path: string, options?: AskOptions): Promise<Answer>
+  /** An unmodified client of the same. */
+  client(who: string | undefined): ReturnType<typeof createClient>
+}
+
+export interface AskOptions {
+  /** A user's id, `service`, or undefined for nobody. */
+  as?: string | undefined
+  headers?: OutgoingHttpHeaders
+  /** Objects are sent as JSON; bytes and texts as they are; a list of chunks without a Content-Length. */
+  body?: object | Buffer | string | Buffer[]
+}
+
+export interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  bytes: Buffer
+  text: string
+  /** The body as a JSON object. @throws Error when it is none */
+  json(): Record<string, unknown>
+  /** The body as a list of JSON objects. @throws Error when it is none */
+  list(): Record<string, unknown>[]
+}
+
+export interface TestRuntime {
+  postgres: TestPostgres
+  storage: StorageArea
+  /** Milliseconds since the epoch, as the runtime believes; `ahead` moves it. */
+  clock: { ahead: number; now(): number }
+  /** Lines of the log at level error and above, and problems that areas told of. */
+  problems: string[]
+  addTenant(options?: { name?: string; limits?: Partial<Limits>; jwtSecrets?: string[] }): Promise<TestTenant>
+}
+
+export interface RuntimeOptions {
+  failpoint?: StorageFailpoint
+}
+
+/** Everything ends with the test. */
+export async function startRuntime(t: Test, { failpoint = () => undefined }: RuntimeOptions = {}): Promise<TestRuntime> {
+  const postgres = await startPostgres()
+  const root = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
+  const connections = new Connections({ ...defaultConnectionLimits, total: 40, perTenant: 10 })
+  const tenants = new Map<string, Tenant>()
+  const problems: string[] = []
+  const clock = { ahead: 0, now: () => Date.now() + clock.ahead }
+  const storage = createStorageArea({
+    backend: new LocalBackend(root),
+    tenants: () => tenants.values(),
+    failpoint,
+    now: clock.now,
+    onProblem: (problem) => problems.push(problem.message),
+  })
+  await storage.start()
+  const rest = createRestArea(() => new Date(clock.now()))
+  const app = await buildApp({
+    internalToken,
+    authenticator: new Authenticator(clock.now),
+    areas: [storage, rest],
+    tenantOf: (id) => tenants.get(id),
+    now: () => new Date(clock.now()),
+    logger: pino({ level: 'error', base: null }, { write: (line: string) => problems.push(line) }),
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const address = app.server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  const stops: (() => Promise<void>)[] = []
+  t.teardown(async () => {
+    for (const stop of stops) await stop()
+    app.server.closeAllConnections()
+    await app.close()
+    await storage.collector.idle()
+    await connections.close()
+    await postgres.stop()
+    await rm(root, { recursive: true, force: true })
+  })
+
+  return {
+    postgres,
+    storage,
+    clock,
+    problems,
+    async addTenant({ name = 'acme', limits = {}, jwtSecrets = [randomBytes(32).toString('hex')] } = {}) {
+      const home = await createHome(postgres)
+      const secretKey = `sb_secret_${randomBytes(24).toString('base64url')}`
+      const publishableKey = `sb_publishable_${randomBytes(24).toString('base64url')}`
+      const database = new CountingDatabase(connections, { tenantId: home.tenantId, url: home.url, ddlUrl: home.ddl_url })
+      let manifest: TenantManifest = {
+        tenant_id: home.tenantId,
+        name,
+        generation: 1,
+        home: { url: home.url, ddl_url: home.ddl_url, schema: home.schema },
+        keys: [apiKey('secret', secretKey), apiKey('publishable', publishableKey)],
+        jwt_secrets: jwtSecrets,
+        signing_secret: randomBytes(32).toString('hex'),
+        limits: { ...roomy, ...limits },
+      }
+      const publish = () => {
+        const { generation, limits } = manifest
+        tenants.set(home.tenantId, { id: home.tenantId, name, generation, limits, manifest, database })
+        rest.forget(home.tenantId)
+        storage.forget(home.tenantId)
+      }
+      publish()
+      const door = await openDoor(address.port, home.tenantId)
+      stops.push(() => door.stop())
+      const url = `http://127.0.0.1:${door.port}`
+      const token = (sub: string, claims: Record<string, unknown> = {}) =>
+        signToken({ sub, role: 'authenticated', exp: Math.floor(clock.now() / 1000) + 3600, ...claims }, manifest.jwt_secrets[0] ?? '')
+      const as = (who: string | undefined): Record<string, string> =>
+        who === undefined ? {} : { authorization: `Bearer ${who === 'service' ? secretKey : token(who)}` }
+      return {
+        id: home.tenantId,
+        home,
+        url,
+        port: door.port,
+        secretKey,
+        publishableKey,
+        get manifest() {
+          return manifest
+        },
+        statements: () => database.statements,
+        change(changes) {
+          manifest = { ...manifest, ...changes, generation: manifest.generation + 1 }
+          publish()
+        },
+        rows: (sql, values) => rowsOf(postgres, home, sql, values),
+        async files() {
+          const halves = (await readdir(join(root, 'tmp'))).filter((file) => file.startsWith(home.tenantId))
+          const whole = await readdir(join(root, home.tenantId), { recursive: true, withFileTypes: true }).catch(() => [])
+          return [...halves, ...whole.filter((file) => file.isFile() && file.name !== 'store').map((file) => file.name)]
+        },
+        token,
+        as,
+        ask: (method, path, { as: who, headers = {}, body } = {}) => ask(door.port, method, path, { ...as(who), ...headers }, body),
+        client: (who) =>
+          createClient(url, who === 'service' ? secretKey : publishableKey, {
+            auth: { persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
+            ...(who === undefined || who === 'service' ? {} : { global: { headers: as(who) } }),
+          }),
+      }
+    },
+  }
+}
+
+function apiKey(kind: ApiKey['kind'], text: string): ApiKey {
+  return { kind, sha256: createHash('sha256').update(text).digest('hex') }
+}
+
+const digests: Record<string, string> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' }
+
+/** A JWT, signed with the header's algorithm; one that is no HMAC is signed as HS256, which is the confusion to refuse. */
+export function signToken(claims: unknown, secret: string, header: Record<string, unknown> = { alg: 'HS256', typ: 'JWT' }): string {
+  const part = (value: unknown) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+  const text = `${part(header)}.${part(claims)}`
+  return `${text}.${createHmac(digests[String(header['alg'])] ?? 'sha256', secret).update(text).digest('base64url')}`
+}
+
+async function rowsOf(postgres: TestPostgres, home: TestHome, sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+  // Superusers are not bound by row-level security, so these are all the rows there are.
+  return query(`${postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${home.schema}`)}`, sql, values)
+}
+
+/** What stands in front of a runtime: drops internal headers of clients, sets its own, sends the rest on as it is. */
+async function openDoor(upstream: number, tenantId: string): Promise<{ port: number; stop(): Promise<void> }> {
+  const server = createServer({ maxHeaderSize: 128 * 1024 }, (incoming, outgoing) => {
+    const headers = Object.fromEntries(Object.entries(incoming.headers).filter(([name]) => !name.startsWith(internalHeaderPrefix)))
+    const onward = httpRequest(
+      {
+        host: '127.0.0.1', port: upstream, method: incoming.method, path: incoming.url, agent: false,
+        headers: { ...headers, [internalTokenHeader]: internalToken, [tenantHeader]: tenantId, [basePathHeader]: '' },
+      },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(outgoing)
+        answer.once('error', () => outgoing.destroy())
+      },
+    )
+    onward.once('error', () => outgoing.destroy())
+    // A runtime may refuse by the headers alone, before a byte of the body is there.
+    onward.flushHeaders()
+    incoming.pipe(onward)
+    incoming.once('error', () => onward.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  return {
+    port: address.port,
+    async stop() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+/** One request with its path byte for byte, which `fetch` would normalise. */
+export async function ask(port: number, method: string, path: string, headers: OutgoingHttpHeaders = {}, body?: AskOptions['body']): Promise<Answer> {
+  const plain = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) || Array.isArray(body)
+  const bytes = plain ? body : JSON.stringify(body)
+  const request = httpRequest({
+    agent: false, host: '127.0.0.1', port, method, path,
+    headers: {
+      ...(plain ? {} : { 'content-type': 'application/json' }),
+      ...(typeof bytes === 'string' || Buffer.isBuffer(bytes) ? { 'content-length': Buffer.byteLength(bytes) } : {}),
+      ...headers,
+    },
+  })
+  const answered = once(request, 'response') as Promise<[import('node:http').IncomingMessage]>
+  // After the answer, a connection cut while the body is still being sent is no news.
+  request.on('error', () => undefined)
+  if (Array.isArray(bytes)) {
+    for (const chunk of bytes) request.write(chunk)
+    request.end()
+  } else {
+    request.end(bytes)
+  }
+  const [response] = await answered
+  const chunks: Buffer[] = []
+  for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk)
+  const all = Buffer.concat(chunks)
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    bytes: all,
+    text: all.toString('utf8'),
+    json: () => parsed(all, false) as Record<string, unknown>,
+    list: () => parsed(all, true) as Record<string, unknown>[],
+  }
+}
+
+function parsed(bytes: Buffer, list: boolean): unknown {
+  const value: unknown = JSON.parse(bytes.toString('utf8'))
+  if (typeof value !== 'object' || value === null || Array.isArray(value) !== list) {
+    throw new Error(`the body is no ${list ? 'list' : 'object'}: ${bytes.toString('utf8')}`)
+  }
+  return value
+}

@@ -1,0 +1,196 @@
+// A token that is not good is refused with 401 before anything is asked of the database; a good one is who it says.
+import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { ask, signToken, startRuntime, type TestTenant } from './support/runtime.ts'
+
+const path = '/storage/v1/bucket'
+
+/** 401 in our form, and not a statement. */
+async function refused(t: Test, tenant: TestTenant, headers: Record<string, string>, why: string) {
+  const before = tenant.statements()
+  const answer = await ask(tenant.port, 'GET', path, headers)
+  t.equal(answer.status, 401, `${why}: 401`)
+  t.equal(answer.headers['www-authenticate'], 'Bearer', `${why}: says how to sign in`)
+  t.match(answer.json(), { statusCode: '401', error: 'Unauthorized', code: 'INVALID_TOKEN', message: String })
+  t.equal(tenant.statements(), before, `${why}: no SQL`)
+}
+
+t.test('tokens', async (t) => {
+  const runtime = await startRuntime(t)
+  const old = randomBytes(32).toString('hex')
+  const secret = randomBytes(32).toString('hex')
+  const tenant = await runtime.addTenant({ name: 'acme', jwtSecrets: [secret, old] })
+  const other = await runtime.addTenant({ name: 'other' })
+  // The whole second, so that claims of one second more or less are exact.
+  const now = () => Math.floor(runtime.clock.now() / 1000)
+  const good = (more: Record<string, unknown> = {}) => ({ sub: 'u1', role: 'authenticated', exp: now() + 3600, ...more })
+  const without = (name: string) => Object.fromEntries(Object.entries(good()).filter(([key]) => key !== name))
+  const hs256 = { alg: 'HS256', typ: 'JWT' }
+  const bucketsOf = async (headers: Record<string, string>) => {
+    const { status, text } = await ask(tenant.port, 'GET', path, headers)
+    return status === 200 ? (JSON.parse(text) as { name: string }[]).map(({ name }) => name) : status
+  }
+  // What each kind of caller sees tells who the runtime takes it for.
+  for (const [who, policy] of [['u1', 'private'], ['u2', 'private'], ['u2', 'public']] as const) {
+    const { status } = await tenant.ask('POST', path, { as: who, body: { name: `${policy}-of-${who}`, policy } })
+    t.equal(status, 201)
+  }
+  const seen = { anonymous: ['public-of-u2'], u1: ['private-of-u1', 'public-of-u2'], service: ['private-of-u1', 'private-of-u2', 'public-of-u2', 'system'] }
+
+  t.test('that are good', async (t) => {
+    const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+    t.same(await bucketsOf({}), seen.anonymous, 'none at all: anonymous')
+    t.same(await bucketsOf(bearer(signToken(good(), secret))), seen.u1, 'the newest secret')
+    t.same(await bucketsOf(bearer(signToken(good(), old))), seen.u1, 'the secret before it, while both are live')
+    t.same(await bucketsOf({ authorization: `bearer ${signToken(good(), secret)}` }), seen.u1, 'the scheme in any case')
+    t.same(await bucketsOf(bearer(signToken(without('role'), secret))), seen.u1, 'without a role: a signed-in user')
+    t.same(await bucketsOf(bearer(signToken(good({ aud: 'authenticated', iss: tenant.id }), secret))), seen.u1, 'audience and issuer of the tenant')
+    t.same(await bucketsOf(bearer(signToken(good({ aud: ['x', 'acme'], iss: 'acme' }), secret))), seen.u1, 'one audience of several')
+    t.same(await bucketsOf(bearer(signToken(good({ nbf: now() - 1 }), secret))), seen.u1, 'valid since a second')
+    t.same(await bucketsOf(bearer(signToken(good(), secret, { ...hs256, kid: '../../dev/null' }))), seen.u1, 'a kid has no say')
+    t.same(await bucketsOf(bearer(signToken({ role: 'anon', exp: now() + 60 }, secret))), seen.anonymous, 'role anon')
+    t.same(await bucketsOf(bearer(signToken({ role: 'service_role', exp: now() + 60 }, secret))), seen.service, 'role service_role')
+    t.same(await bucketsOf(bearer(tenant.secretKey)), seen.service, 'the secret key as bearer')
+    t.same(await bucketsOf({ apikey: tenant.secretKey }), seen.service, 'the secret key as apikey')
+    t.same(await bucketsOf({ apikey: tenant.secretKey, ...bearer(tenant.secretKey) }), seen.service, 'the secret key as both')
+    t.same(await bucketsOf({ apikey: tenant.publishableKey, ...bearer(tenant.publishableKey) }), seen.anonymous, 'the publishable key as both')
+    t.same(await bucketsOf(bearer(tenant.publishableKey)), seen.anonymous, 'the publishable key as bearer')
+    t.same(await bucketsOf({ apikey: tenant.publishableKey, ...bearer(signToken(good(), secret)) }), seen.u1, 'a user with the publishable key')
+    t.same(await bucketsOf({ apikey: tenant.secretKey, ...bearer(signToken(good(), secret)) }), seen.u1, 'the token beats the secret key: the user alone')
+    t.same(await bucketsOf({ apikey: other.secretKey }), seen.anonymous, "another tenant's secret key is nobody here")
+    t.same(await bucketsOf({ apikey: tenant.secretKey.slice(0, -1) }), seen.anonymous, 'a shortened key is nobody')
+    const { data, error } = await tenant.client('u1').storage.listBuckets()
+    t.same([error, data?.map(({ name }) => name)], [null, seen.u1], 'supabase-js as a user')
+    const padded = signToken(good({ padding: 'x'.repeat(5_800) }), secret)
+    t.ok(padded.length > 7_900 && padded.length <= 8_192)
+    t.same(await bucketsOf(bearer(padded)), seen.u1, 'a long token')
+  })
+
+  t.test('that are not', async (t) => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    const rs256 = (header: object) => {
+      const text = `${Buffer.from(JSON.stringify({ alg: 'RS256', ...header })).toString('base64url')}.${Buffer.from(JSON.stringify(good())).toString('base64url')}`
+      return `${text}.${sign('sha256', Buffer.from(text), privateKey).toString('base64url')}`
+    }
+    const jwk = publicKey.export({ format: 'jwk' })
+    const whole = signToken(good(), secret)
+    const [head = '', body = '', mac = ''] = whole.split('.')
+    const forged = Buffer.from(JSON.stringify(good({ sub: 'u2' }))).toString('base64url')
+    const own = { kty: 'oct', k: Buffer.from('mine').toString('base64url') }
+    const bad: Record<string, string> = {
+      'alg none': `${Buffer.from('{"alg":"none"}').toString('base64url')}.${body}.`,
+      'alg None, with a signature': signToken(good(), secret, { alg: 'None' }),
+      'alg missing': signToken(good(), secret, { typ: 'JWT' }),
+      'alg a list': signToken(good(), secret, { alg: ['HS256'] }),
+      'HS384 with the right secret': signToken(good(), secret, { alg: 'HS384' }),
+      'HS512 with the right secret': signToken(good(), secret, { alg: 'HS512' }),
+      'RS256 in the header, HMAC below': signToken(good(), secret, { alg: 'RS256' }),
+      'RS256 with a key of its own': rs256({}),
+      'RS256 with a key of its own, sent along': rs256({ jwk }),
+      'wrong secret': signToken(good(), `${secret}x`),
+      'empty secret': signToken(good(), ''),
+      "another tenant's token": other.token('u1'),
+      "another tenant's secret key": other.secretKey,
+      'expired a second ago': signToken(good({ exp: now() - 1 }), secret),
+      'expired long ago, by the former secret': signToken(good({ exp: 1 }), old),
+      'not before a minute from now': signToken(good({ nbf: now() + 60 }), secret),
+      'no exp': signToken(without('exp'), secret),
+      'exp a text': signToken(good({ exp: String(now() + 60) }), secret),
+      'no sub': signToken(without('sub'), secret),
+      'sub empty': signToken(good({ sub: '' }), secret),
+      'sub a number': signToken(good({ sub: 1 }), secret),
+      'sub with a NUL': signToken(good({ sub: 'u1\0' }), secret),
+      'sub of 256 characters': signToken(good({ sub: 'u'.repeat(256) }), secret),
+      'wrong aud': signToken(good({ aud: 'somebody' }), secret),
+      'aud an empty list': signToken(good({ aud: [] }), secret),
+      'aud null': signToken(good({ aud: null }), secret),
+      "another tenant's aud": signToken(good({ aud: other.id }), secret),
+      'wrong iss': signToken(good({ iss: 'https://evil.example' }), secret),
+      'iss null': signToken(good({ iss: null }), secret),
+      'unknown role': signToken(good({ role: 'postgres' }), secret),
+      'role in capitals': signToken(good({ role: 'SERVICE_ROLE' }), secret),
+      'role a list': signToken(good({ role: ['service_role'] }), secret),
+      'role empty': signToken(good({ role: '' }), secret),
+      'jwk of its own': signToken(good(), 'mine', { ...hs256, jwk: own }),
+      'jwk beside the right secret': signToken(good(), secret, { ...hs256, jwk: own }),
+      'jku': signToken(good(), secret, { ...hs256, jku: 'http://127.0.0.1:1/keys' }),
+      'x5u': signToken(good(), secret, { ...hs256, x5u: 'http://127.0.0.1:1/keys' }),
+      'x5c': signToken(good(), secret, { ...hs256, x5c: ['MII='] }),
+      'crit': signToken(good(), secret, { ...hs256, crit: ['exp'] }),
+      'b64 false': signToken(good(), secret, { ...hs256, b64: false, crit: ['b64'] }),
+      'kid of an empty file': signToken(good(), '', { ...hs256, kid: '/dev/null' }),
+      'kid with SQL': signToken(good(), 'mine', { ...hs256, kid: "x' union select 'mine" }),
+      'payload of another user': `${head}.${forged}.${mac}`,
+      'truncated by a letter': whole.slice(0, -1),
+      'without its signature': `${head}.${body}.`,
+      'two parts': `${head}.${body}`,
+      'one part': head,
+      'four parts': `${whole}.${mac}`,
+      'five parts': `${whole}..`,
+      'header no JSON': `${Buffer.from('{alg').toString('base64url')}.${body}.${mac}`,
+      'payload no object': signToken('[]', secret),
+      'payload no JSON': signToken('exp', secret),
+      'payload null': signToken('null', secret),
+      'nine kilobytes': signToken(good({ padding: 'x'.repeat(6_700) }), secret),
+      'only dots': '..',
+    }
+    t.ok((bad['nine kilobytes'] ?? '').length > 9_000)
+    for (const [why, token] of Object.entries(bad)) await refused(t, tenant, { authorization: `Bearer ${token}` }, why)
+    await refused(t, tenant, { authorization: `Bearer ${bad['wrong secret'] ?? ''}`, apikey: tenant.secretKey }, 'a bad token beside the secret key')
+    const looksAlike = bad['wrong secret'] ?? ''
+    await refused(t, tenant, { authorization: `Bearer ${looksAlike}`, apikey: looksAlike }, 'a bad token as apikey too')
+  })
+
+  t.test('with any bit of the signature flipped', async (t) => {
+    const [head = '', body = '', mac = ''] = signToken(good(), secret).split('.')
+    const before = tenant.statements()
+    const passed: number[] = []
+    const bytes = Buffer.from(mac, 'base64url')
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const flipped = Buffer.from(bytes)
+      flipped.writeUInt8(flipped.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
+      const { status } = await ask(tenant.port, 'GET', path, { authorization: `Bearer ${head}.${body}.${flipped.toString('base64url')}` })
+      if (status !== 401) passed.push(bit)
+    }
+    t.same(passed, [])
+    t.equal(bytes.length, 32)
+    t.equal(tenant.statements(), before, 'no SQL')
+  })
+
+  t.test('in a header that is none', async (t) => {
+    const token = signToken(good(), secret)
+    const headers = ['', 'Bearer', 'Bearer ', `Bearer${token}`, token, `Basic ${token}`, `Bearer ${token} more`, `Bearer ${token}, Bearer ${token}`, `Token ${token}`, 'Basic dTpw']
+    for (const authorization of headers) await refused(t, tenant, { authorization }, JSON.stringify(authorization.replace(token, '<token>')))
+  })
+
+  t.test('that were good are not, once their time or their secret is over', async (t) => {
+    const authorization = `Bearer ${signToken(good({ exp: now() + 100 }), secret)}`
+    t.same(await bucketsOf({ authorization }), seen.u1)
+    runtime.clock.ahead = 100_000
+    await refused(t, tenant, { authorization }, 'expired though it was known')
+    runtime.clock.ahead = 0
+    const former = `Bearer ${signToken(good(), old)}`
+    const key = { apikey: tenant.secretKey }
+    t.same(await bucketsOf({ authorization: former }), seen.u1)
+    tenant.change({ jwt_secrets: [secret], keys: [] })
+    await refused(t, tenant, { authorization: former }, 'signed with a secret that was rotated out')
+    t.same(await bucketsOf({ authorization: `Bearer ${signToken(good(), secret)}` }), seen.u1)
+    t.same(await bucketsOf(key), seen.anonymous, 'a key that was taken back is nobody')
+  })
+
+  t.test("that don't suffice: 401 for nobody, 403 for a user, without SQL", async (t) => {
+    const before = tenant.statements()
+    t.equal((await tenant.ask('POST', path, { body: { name: 'mine' } })).status, 401)
+    t.equal((await tenant.ask('POST', '/admin/reload-schemas')).status, 401)
+    t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'u1' })).status, 403)
+    t.equal(tenant.statements(), before)
+  })
+
+  t.test("of nobody can't be made up for with internal headers", async (t) => {
+    const { status } = await ask(tenant.port, 'GET', path, { 'x-tenantry-tenant': other.id, 'x-tenantry-internal': 'guess' })
+    t.equal(status, 200, 'the door sets its own')
+    t.same(await bucketsOf({ 'x-tenantry-tenant': other.id }), seen.anonymous, "and it is this tenant's")
+  })
+
+  t.same(runtime.problems, [], 'and none of it was an error of ours')
+})
