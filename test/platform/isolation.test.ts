@@ -122,7 +122,7 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
     t.teardown(() => client.end())
     const refused = async (sql: string, label = sql) => {
       const outcome = await client.query(sql).then((result) => JSON.stringify(Array.isArray(result) ? [] : result.rows).slice(0, 100), (error: unknown) => error)
-      t.ok(outcome instanceof pg.DatabaseError, `${label}: ${outcome instanceof Error ? outcome.message : outcome}`)
+      t.ok(outcome instanceof pg.DatabaseError, `${label}: ${outcome instanceof Error ? outcome.message : String(outcome)}`)
     }
     t.same((await client.query('select count(*)::int as n from notes')).rows, [{ n: 1 }], 'its own rows are there')
 

@@ -3,7 +3,8 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { asIdentity, type Identity } from '../../control-plane/src/engines/process/unprivileged.ts'
 import { freePort } from './postgres.ts'
 
 export interface Installation {
@@ -26,15 +27,20 @@ export interface InstallationOptions {
   dataDirectory?: string
   port?: number
   environment?: Record<string, string>
+  /** Started as this user; the data directory must be theirs. */
+  user?: Identity
 }
 
-const main = new URL('../../control-plane/src/local/main.ts', import.meta.url).pathname
+const project = new URL('../../', import.meta.url).pathname.replace(/\/$/, '')
+const main = join(project, 'control-plane/src/local/main.ts')
 
 /** @throws Error with the log's end when it does not get ready */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
   const data = options.dataDirectory ?? join(await mkdtemp(join(tmpdir(), 'tenantry-installation-')), 'data')
   const port = options.port ?? (await freePort())
-  const supervisor = spawn(process.execPath, [main, '--json', '--data', data, '--port', String(port)], {
+  const started = { command: process.execPath, args: [main, '--json', '--data', data, '--port', String(port)] }
+  const { command, args } = await asIdentity(options.user, [project, dirname(data)], started)
+  const supervisor = spawn(command, args, {
     env: { ...process.env, ...options.environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

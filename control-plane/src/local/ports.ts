@@ -1,4 +1,5 @@
 // Which ports an installation takes: the same ones at every start, when they are still free.
+import { createHash } from 'node:crypto'
 import { readText, writeWhole } from './data-directory.ts'
 import { holderOf, isFree, nextFree } from '../engines/process/ports.ts'
 import type { Ports } from './services.ts'
@@ -6,8 +7,10 @@ import type { Ports } from './services.ts'
 export class PortTaken extends Error {}
 
 const defaultPort = 4400
-/** Where the search for the ports that nobody types begins. */
-const innerPorts = 24_400
+/** Where the search for the ports that nobody types begins: its own place for each installation, so that two that start at once don't meet. */
+function innerPorts(file: string): number {
+  return 20_000 + (createHash('sha256').update(file).digest().readUInt16BE(0) % 10_000)
+}
 
 /**
  * `asked` is the control plane's port from the command line.
@@ -29,9 +32,9 @@ export async function choosePorts(file: string, asked: number | undefined): Prom
   const ports: Ports = {
     control,
     gateway,
-    gatewayInternal: await choose(before?.gatewayInternal, innerPorts),
-    runtime: await choose(before?.runtime, innerPorts),
-    postgres: await choose(before?.postgres, innerPorts),
+    gatewayInternal: await choose(before?.gatewayInternal, innerPorts(file)),
+    runtime: await choose(before?.runtime, innerPorts(file)),
+    postgres: await choose(before?.postgres, innerPorts(file)),
   }
   await writeWhole(file, JSON.stringify(ports), 0o644, undefined)
   return ports

@@ -1,0 +1,220 @@
+// `npm start` as its users and its machine treat it: twice, on a taken port, as another user, killed in parts and whole.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chown, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { allProcesses } from '../../control-plane/src/engines/process/process-identity.ts'
+import { serviceIdentity } from '../../control-plane/src/engines/process/unprivileged.ts'
+import { compileFunction } from '../../examples/functions/compile.ts'
+import { removeInstallation, startInstallation, type Installation } from '../support/installation.ts'
+import { freePort } from '../support/postgres.ts'
+
+const services = ['postgres', 'control-plane', 'runtime', 'gateway']
+
+interface Tenant {
+  name: string
+  key: string
+}
+
+async function createTenant(installation: Installation, name: string): Promise<Tenant> {
+  const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${installation.platformKey}`, 'content-type': 'application/json', prefer: 'wait=30' },
+    body: JSON.stringify({ name, plan: 'Free', region: 'local' }),
+  })
+  const body = (await response.json()) as { status: string; keys: { secret_key: string } }
+  if (body.status !== 'ready') throw new Error(JSON.stringify(body))
+  return { name, key: body.keys.secret_key }
+}
+
+async function ask(installation: Installation, tenant: Tenant, method: string, path: string, body?: string, type = 'application/json'): Promise<string> {
+  const response = await fetch(`${installation.gatewayUrl}/t/${tenant.name}${path}`, {
+    method, headers: { authorization: `Bearer ${tenant.key}`, ...(body === undefined ? {} : { 'content-type': type }) }, ...(body === undefined ? {} : { body }),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+  return text
+}
+
+/** Something in each area, so that what is kept can be looked for later. */
+async function fill(installation: Installation, tenant: Tenant, wasm: Uint8Array<ArrayBuffer>): Promise<void> {
+  await ask(installation, tenant, 'POST', '/storage/v1/object/system/kept.txt', 'kept', 'text/plain')
+  await ask(installation, tenant, 'POST', '/rest/v1/schemas', JSON.stringify({ name: 'notes', fields: [{ name: 'id', type: 'number', primary: true }, { name: 'text', type: 'string' }], rls_policy: { type: 'service' } }))
+  await ask(installation, tenant, 'POST', '/admin/reload-schemas', '{}')
+  await ask(installation, tenant, 'POST', '/rest/v1/notes', '{"id":1,"text":"kept"}')
+  const form = new FormData()
+  form.set('name', 'greet')
+  form.set('wasm', new Blob([wasm]), 'greet.wasm')
+  const deployed = await fetch(`${installation.gatewayUrl}/t/${tenant.name}/functions/v1/deploy`, { method: 'POST', headers: { authorization: `Bearer ${tenant.key}` }, body: form })
+  if (deployed.status !== 201) throw new Error(await deployed.text())
+}
+
+/** All that `fill` left is there, and every area still takes something new. */
+async function checkServes(t: Test, installation: Installation, tenant: Tenant, when: string): Promise<void> {
+  t.equal(await ask(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt'), 'kept', `${when}: the file`)
+  t.match(JSON.parse(await ask(installation, tenant, 'GET', '/rest/v1/notes?id=eq.1')), [{ text: 'kept' }], `${when}: the row`)
+  t.match(JSON.parse(await ask(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{"name":"Ada"}')), { greeting: 'Hello, Ada!' }, `${when}: the function`)
+  await ask(installation, tenant, 'POST', '/storage/v1/object/system/new.txt', when, 'text/plain')
+  t.equal(await ask(installation, tenant, 'GET', '/storage/v1/object/system/new.txt'), when, `${when}: a new file`)
+}
+
+/** Asks again until it is answered: what dies is back within moments. */
+async function eventually<T>(work: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + 30_000
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (Date.now() > deadline) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}
+
+/** Processes that work in the data directory. */
+async function processesOf(data: string): Promise<string[]> {
+  const found: string[] = []
+  for (const { pid, name } of await allProcesses()) {
+    const directory = await readlink(`/proc/${pid}/cwd`).catch(() => '')
+    if (directory.startsWith(data)) found.push(`${name} ${pid}`)
+  }
+  return found
+}
+
+/** Runs to its end what should not start. */
+async function failedStart(args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [new URL('../../control-plane/src/local/main.ts', import.meta.url).pathname, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, stdout, stderr }
+}
+
+t.test('an installation', { timeout: 240_000 }, async (t) => {
+  const wasm = await compileFunction('greet')
+  let installation = await startInstallation()
+  t.teardown(() => removeInstallation(installation))
+  const { data } = installation
+  const tenant = await createTenant(installation, 'acme')
+  await fill(installation, tenant, wasm)
+  const pidOf = (service: string) => installation.pid(service)
+
+  t.test('says one JSON line on standard output, and keeps its secrets to itself', async (t) => {
+    const { stdout, stderr } = installation.output()
+    t.match(stdout, /^\{"control_url":"http:\/\/127\.0\.0\.1:\d+","gateway_url":"http:\/\/127\.0\.0\.1:\d+","platform_key":"[^"]+","data":"[^"]+"\}\n$/)
+    t.notOk(stderr.includes(installation.platformKey), 'no key in the log')
+    for (const name of ['master-key', 'internal-token', 'postgres-password', 'platform-key']) {
+      const { mode } = await stat(join(data, 'secrets', name))
+      t.equal(mode & 0o077, 0, `${name} is its owner's alone`)
+      const text = (await readFile(join(data, 'secrets', name), 'utf8')).trim()
+      t.notOk(stderr.includes(text), `${name} is not in the log`)
+    }
+  })
+
+  t.test('is the only one of its data directory', async (t) => {
+    const second = await failedStart(['--json', '--data', data, '--port', String(await freePort())])
+    t.equal(second.code, 1)
+    t.equal(second.stdout, '')
+    t.match(second.stderr, /is in use by an installation that runs \(process \d+\)/)
+    await checkServes(t, installation, tenant, 'after the refused second start')
+  })
+
+  t.test('names who holds a port, and what to do', async (t) => {
+    const holder = createServer().listen(0, '127.0.0.1')
+    await once(holder, 'listening')
+    const { port } = holder.address() as { port: number }
+    const scratch = await mkdtemp(join(tmpdir(), 'tenantry-port-'))
+    const refused = await failedStart(['--data', join(scratch, 'data'), '--port', String(port)])
+    t.equal(refused.code, 1)
+    t.match(refused.stdout, new RegExp(`port ${port} is taken by .*process ${process.pid}.*--port N`))
+    holder.close()
+    await rm(scratch, { recursive: true, force: true })
+  })
+
+  t.test('goes on for tenants while the control plane stands still, and after a restart of all else', async (t) => {
+    const controlPlane = await pidOf('control-plane')
+    process.kill(controlPlane, 'SIGSTOP')
+    await checkServes(t, installation, tenant, 'control plane stopped')
+    for (const service of ['gateway', 'runtime']) {
+      process.kill(await pidOf(service), 'SIGKILL')
+      await eventually(() => checkServes(t, installation, tenant, `control plane stopped, ${service} restarted`))
+    }
+    process.kill(controlPlane, 'SIGCONT')
+    await eventually(() => createTenant(installation, 'later'))
+  })
+
+  t.test('restarts each service that is killed', async (t) => {
+    for (const service of services) {
+      const before = await pidOf(service)
+      process.kill(before, 'SIGKILL')
+      await eventually(async () => {
+        if ((await pidOf(service)) === before) throw new Error(`${service} is not back yet`)
+        await ask(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt')
+      })
+      await eventually(() => ask(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{}'))
+      await checkServes(t, installation, tenant, `${service} killed`)
+    }
+    await eventually(() => createTenant(installation, 'after-kills'))
+  })
+
+  t.test('has all its data after kill -9 of everything, torn files included', async (t) => {
+    await installation.killAll()
+    await writeFile(join(data, 'postgres', 'postmaster.pid'), '')
+    await writeFile(join(data, 'lock'), '')
+    await writeFile(join(data, 'run', 'runtime.json'), '{"pid":')
+    installation = await startInstallation({ dataDirectory: data })
+    await checkServes(t, installation, tenant, 'everything killed')
+    t.equal((await fetch(`${installation.controlUrl}/v1/tenants`, { headers: { authorization: `Bearer ${installation.platformKey}` } })).status, 200, 'the key is the same')
+  })
+
+  t.test('takes over from services that outlived their supervisor', async (t) => {
+    const gone = once(installation.supervisor, 'exit')
+    installation.supervisor.kill('SIGKILL')
+    await gone
+    const orphans = await processesOf(data)
+    t.ok(orphans.length >= services.length, `left behind: ${orphans.length} processes`)
+    installation = await startInstallation({ dataDirectory: data })
+    t.match(installation.output().stderr, /ending what an earlier run left behind/)
+    await checkServes(t, installation, tenant, 'supervisor killed')
+  })
+
+  t.test('stops cleanly, and at the second signal at once', async (t) => {
+    t.equal(await installation.stop(), 0)
+    t.same(await processesOf(data), [], 'nothing runs any more')
+    t.same(await readdir(join(data, 'run')), [], 'nothing is recorded as running')
+    installation = await startInstallation({ dataDirectory: data })
+    await checkServes(t, installation, tenant, 'after a clean stop')
+    // Stopped as a process, it can't stop as a service.
+    process.kill(await pidOf('gateway'), 'SIGSTOP')
+    const gone = once(installation.supervisor, 'exit')
+    installation.supervisor.kill('SIGINT')
+    await eventually(async () => {
+      if (!/"stopping"/.test(installation.output().stderr)) throw new Error('not yet')
+    })
+    installation.supervisor.kill('SIGINT')
+    await gone
+    t.match(installation.output().stderr, /a second signal/)
+    t.same(await processesOf(data), [], 'nothing runs any more')
+  })
+})
+
+t.test('as a normal user', { timeout: 60_000 }, async (t) => {
+  const user = await serviceIdentity()
+  const scratch = await mkdtemp(join(tmpdir(), 'tenantry-user-'))
+  if (user !== undefined) await chown(scratch, user.uid, user.gid)
+  const installation = await startInstallation({ dataDirectory: join(scratch, 'data'), ...(user === undefined ? {} : { user }) })
+  t.teardown(async () => {
+    await installation.stop()
+    await rm(scratch, { recursive: true, force: true })
+  })
+  const owner = (await stat(join(scratch, 'data', 'secrets'))).uid
+  t.equal(owner, user?.uid ?? process.getuid?.(), 'all of it is the user\'s')
+  const tenant = await createTenant(installation, 'acme')
+  await fill(installation, tenant, await compileFunction('greet'))
+  await checkServes(t, installation, tenant, 'as a normal user')
+})
