@@ -189,6 +189,9 @@ t.test('two tenants', { timeout: 180_000 }, async (t) => {
     const text = await response.text()
     t.equal(response.status, 200, text)
     t.notMatch(text, ada.canary)
+    const tooLarge = await platform.tenantCall(eve.name, 'POST', '/functions/v1/invoke/greet', { key: eve.secretKey, body: 'x'.repeat(6 * 1024 * 1024 + 1), type: 'text/plain' })
+    t.equal(tooLarge.status, 413)
+    t.match(await tooLarge.json(), { code: 'BODY_TOO_LARGE' })
   })
 
   t.test('and afterwards all that the one had is as it was', async (t) => {

@@ -1,5 +1,6 @@
 // From a schema to its endpoints (specification 2.3, 4.3, 5.8, 9.2): nothing before the reload, then records under ownership,
 // through plain HTTP and through an unmodified client.
+import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
 
@@ -43,7 +44,9 @@ t.test('the generated interface', async (t) => {
     const neighbour = await runtime.addTenant({ name: 'neighbour' })
     same(t, await tenant.ask('GET', `${rest}/notes`, { as: 'u1' }), 404, 'PGRST205')
     t.equal((await addSchema(tenant, notes)).status, 201)
-    for (const [method, path] of [['GET', 'notes'], ['POST', 'notes'], ['GET', `notes/${absent}`], ['PATCH', `notes/${absent}`], ['DELETE', `notes/${absent}`]] as const) {
+    for (const [method, path] of [
+      ['GET', 'notes'], ['POST', 'notes'], ['GET', `notes/${absent}`], ['PATCH', `notes/${absent}`], ['DELETE', `notes/${absent}`],
+    ] as const) {
       const body = method === 'POST' || method === 'PATCH' ? { title: 'x' } : undefined
       same(t, await tenant.ask(method, `${rest}/${path}`, { as: 'u1', ...(body === undefined ? {} : { body }) }), 404, 'PGRST205')
     }
@@ -59,7 +62,10 @@ t.test('the generated interface', async (t) => {
     t.notOk('done' in ((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list()[0] ?? {}))
     t.equal((await reload(tenant)).status, 200)
     t.equal((await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: { title: 'y', done: true } })).status, 201)
-    t.same((await tenant.ask('GET', `${rest}/notes?select=title,done&order=title`, { as: 'u1' })).list(), [{ title: 'kept', done: null }, { title: 'y', done: true }])
+    t.same(
+      (await tenant.ask('GET', `${rest}/notes?select=title,done&order=title`, { as: 'u1' })).list(),
+      [{ title: 'kept', done: null }, { title: 'y', done: true }],
+    )
 
     t.equal((await tenant.ask('DELETE', `${rest}/schemas?name=eq.notes`, { as: 'service' })).status, 204)
     t.equal((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).list().length, 2, 'a deleted schema is served until the reload')
@@ -89,12 +95,17 @@ t.test('the generated interface', async (t) => {
 
     const title = { name: 'title', type: 'string' }
     const bad: object[] = [
-      { ...notes, name: 'Notes' }, { ...notes, name: '1x' }, { ...notes, name: 'a-b' }, { ...notes, name: 'x'.repeat(64) }, { ...notes, name: 'storage_objects' }, { ...notes, name: '' },
+      { ...notes, name: 'Notes' }, { ...notes, name: '1x' }, { ...notes, name: 'a-b' }, { ...notes, name: 'x'.repeat(64) },
+      { ...notes, name: 'storage_objects' }, { ...notes, name: '' },
       { ...notes, name: 'bad', fields: [] }, { ...notes, name: 'bad', fields: 'all' }, { ...notes, name: 'bad', fields: [{ name: 'a' }] },
-      { ...notes, name: 'bad', fields: [{ name: 'a', type: 'text' }] }, { ...notes, name: 'bad', fields: [title, title] }, { ...notes, name: 'bad', fields: [{ ...title, requird: true }] },
-      { ...notes, name: 'bad', fields: [{ name: 'a"; drop table schemas; --', type: 'string' }] }, { ...notes, name: 'bad', fields: [{ name: 'tenant_id', type: 'string' }] },
-      { ...notes, name: 'bad', fields: [{ ...title, primary: true }, { name: 'id', type: 'uuid', primary: true }] }, { ...notes, name: 'bad', fields: [{ ...title, required: 'yes' }] },
-      { ...notes, name: 'bad', rls_policy: { type: 'ownership' } }, { ...notes, name: 'bad', rls_policy: { type: 'everyone' } }, { ...notes, name: 'bad', rls_policy: { type: 'ownership', owner_field: 'rank' } },
+      { ...notes, name: 'bad', fields: [{ name: 'a', type: 'text' }] }, { ...notes, name: 'bad', fields: [title, title] },
+      { ...notes, name: 'bad', fields: [{ ...title, requird: true }] },
+      { ...notes, name: 'bad', fields: [{ name: 'a"; drop table schemas; --', type: 'string' }] },
+      { ...notes, name: 'bad', fields: [{ name: 'tenant_id', type: 'string' }] },
+      { ...notes, name: 'bad', fields: [{ ...title, primary: true }, { name: 'id', type: 'uuid', primary: true }] },
+      { ...notes, name: 'bad', fields: [{ ...title, required: 'yes' }] },
+      { ...notes, name: 'bad', rls_policy: { type: 'ownership' } }, { ...notes, name: 'bad', rls_policy: { type: 'everyone' } },
+      { ...notes, name: 'bad', rls_policy: { type: 'ownership', owner_field: 'rank' } },
       { ...notes, name: 'bad', more: 1 }, { fields: [title], rls_policy: { type: 'service' } },
     ]
     for (const schema of bad) t.equal((await addSchema(tenant, schema)).status, 400, JSON.stringify(schema).slice(0, 120))
@@ -134,9 +145,32 @@ t.test('the generated interface', async (t) => {
     same(t, await tenant.ask('GET', `${rest}/notes/no-uuid`, { as: 'u1' }), 400, '22P02')
     t.equal((await tenant.ask('PATCH', `${rest}/notes`, { as: 'u1', body: { rank: 1 } })).status, 400, 'a change of all has to say so')
     t.equal((await tenant.ask('DELETE', `${rest}/notes`, { as: 'u1' })).status, 400, 'and so has the deletion of all')
-    t.equal((await tenant.rows('select count(*)::int as n from notes'))[0]?.['n'], 1, 'nothing of what was refused was stored')
+    for (const [method, query] of [['PATCH', 'limit=1'], ['DELETE', 'limit=1'], ['DELETE', 'offset=1'], ['PATCH', 'offset=1']] as const) {
+      const answer = await tenant.ask(
+        method, `${rest}/notes?title=eq.one&${query}`, { as: 'u1', ...(method === 'PATCH' ? { body: { rank: 7 } } : {}) },
+      )
+      same(t, answer, 400, 'PGRST100', /limit/)
+    }
+    same(t, await tenant.ask('POST', `${rest}/notes?columns=titel`, { as: 'u1', body: { title: 'x' } }), 400, 'PGRST204', /"titel"/)
+    t.same((await tenant.rows('select title, rank from notes')), [{ title: 'one', rank: null }], 'nothing of what was refused was stored')
     t.equal((await tenant.ask('DELETE', `${rest}/notes/${id}`, { as: 'u1' })).status, 200)
     same(t, await tenant.ask('GET', `${rest}/notes/${id}`, { as: 'u1' }), 404, 'PGRST116')
+  })
+
+  t.test('makes as many records as were sent, and refuses one that no index can hold', async (t) => {
+    const tenant = await runtime.addTenant()
+    const name = { name: 'name', type: 'string' }
+    await publish(tenant, { ...notes, fields: [name] }, { name: 'keyed', fields: [{ ...name, primary: true }], rls_policy: { type: 'service' } })
+    const list = (body: string) => tenant.ask('POST', `${rest}/notes`, { as: 'u1', body, headers: { 'content-type': 'application/json' } })
+    for (const [body, made] of [['{}', 1], ['[]', 0], ['[{}]', 1], ['[{},{},{}]', 3], ['[{"name":"a"},{}]', 2]] as const) {
+      const before = Number((await tenant.rows('select count(*) as n from notes'))[0]?.['n'])
+      t.equal((await list(body)).status, 201, body)
+      t.same((await tenant.rows('select count(*)::int as n from notes')), [{ n: before + made }], `${body} makes ${made}`)
+    }
+    t.same((await tenant.ask('GET', `${rest}/notes?owner=eq.u1`, { as: 'u1' })).list().length, 7)
+    const long = randomBytes(20_000).toString('base64')
+    same(t, await tenant.ask('POST', `${rest}/keyed`, { as: 'service', body: { name: long } }), 400, '54000')
+    same(t, await tenant.ask('POST', `${rest}/notes`, { as: 'service', body: { owner: long } }), 400, '54000')
   })
 
   t.test('takes of each type what it is, and gives it back as it was', async (t) => {
@@ -144,13 +178,21 @@ t.test('the generated interface', async (t) => {
     const types = ['uuid', 'string', 'number', 'boolean', 'datetime', 'json']
     await publish(tenant, { name: 'things', fields: types.map((type) => ({ name: `a_${type}`, type })), rls_policy: { type: 'service' } })
     const values: Record<string, { good: unknown[]; bad: unknown[] }> = {
-      uuid: { good: ['0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e'], bad: ['', 'x', '0b1c2d3e4f5a4b6c8d7e9f0a1b2c3d4e', '{0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e}', 1, true, {}] },
-      string: { good: ['', 'a', "'; drop table things; --", 'ä\u0308💩\u202e', '\n\t\\', 'null', 'x'.repeat(1_000_000)], bad: [1, false, {}, [], 'a\0b', '\ud800', 'x'.repeat(1_000_001)] },
+      uuid: {
+        good: ['0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e'],
+        bad: ['', 'x', '0b1c2d3e4f5a4b6c8d7e9f0a1b2c3d4e', '{0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e}', 1, true, {}],
+      },
+      string: {
+        good: ['', 'a', "'; drop table things; --", 'ä\u0308💩\u202e', '\n\t\\', 'null', 'x'.repeat(1_000_000)],
+        bad: [1, false, {}, [], 'a\0b', '\ud800', 'x'.repeat(1_000_001)],
+      },
       number: { good: [0, 1, -1.5, 9_007_199_254_740_991, 1e300, 5e-324, 0.1], bad: ['1', '', true, {}, []] },
       boolean: { good: [true, false], bad: [0, 1, 'true', 'yes', ''] },
       datetime: {
         good: ['2024-02-29T12:34:56.789Z', '2024-02-29T12:34:56+02:00', '1999-12-31', '0001-01-01T00:00:00Z'],
-        bad: ['', 'now', 'yesterday', '2024-13-01T00:00:00Z', '2023-02-29T00:00:00Z', '2024-02-29 25:00', '1.2.2024', 'infinity', 1_700_000_000, true],
+        bad: [
+          '', 'now', 'yesterday', '2024-13-01T00:00:00Z', '2023-02-29T00:00:00Z', '2024-02-29 25:00', '1.2.2024', 'infinity', 1_700_000_000, true,
+        ],
       },
       json: { good: [{}, [], { a: [1, null, 'x', { b: false }] }, [[[]]]], bad: ['{}', 1, true, { a: '\0' }, { a: '\udfff' }] },
     }
@@ -164,7 +206,10 @@ t.test('the generated interface', async (t) => {
         if (type === 'datetime') t.equal(Date.parse(String(back)), Date.parse(String(value)), `${type} ${shown} is the same moment`)
         else t.same(back, value, `${type} ${shown} comes back`)
         const id = String(made.json()['id'])
-        t.equal((await tenant.ask('PATCH', `${rest}/things/${id}`, { as: 'service', body: { [field]: null } })).json()[field], null, 'null where it is not required')
+        t.equal(
+          (await tenant.ask('PATCH', `${rest}/things/${id}`, { as: 'service', body: { [field]: null } })).json()[field], null,
+          'null where it is not required',
+        )
         t.equal((await tenant.ask('PATCH', `${rest}/things/${id}`, { as: 'service', body: { [field]: value } })).status, 200)
       }
       for (const value of values[type]?.bad ?? []) {
@@ -172,7 +217,9 @@ t.test('the generated interface', async (t) => {
         t.equal(answer.status, 400, `${type} ${JSON.stringify(value).slice(0, 60)}: ${answer.text.slice(0, 200)}`)
       }
     }
-    const infinite = await tenant.ask('POST', `${rest}/things`, { as: 'service', body: '{"a_number": 1e999}', headers: { 'content-type': 'application/json' } })
+    const infinite = await tenant.ask(
+      'POST', `${rest}/things`, { as: 'service', body: '{"a_number": 1e999}', headers: { 'content-type': 'application/json' } },
+    )
     t.equal(infinite.status, 400, infinite.text)
     const good = Object.values(values).flatMap(({ good }) => good)
     t.equal((await tenant.rows('select count(*)::int as n from things'))[0]?.['n'], good.length, 'what was refused was not stored')
@@ -210,7 +257,10 @@ t.test('the generated interface', async (t) => {
       same(t, await tenant.ask('PATCH', `${rest}/notes/${id}`, { as: 'u1', body: { title: 'taken' } }), 404, 'PGRST116')
       same(t, await tenant.ask('DELETE', `${rest}/notes/${id}`, { as: 'u1' }), 404, 'PGRST116')
     }
-    t.match((await tenant.ask('GET', `${rest}/notes?id=in.(${theirs.join(',')})`, { as: 'u1', headers: { prefer: 'count=exact' } })).headers, { 'content-range': '*/0' })
+    t.match(
+      (await tenant.ask('GET', `${rest}/notes?id=in.(${theirs.join(',')})`, { as: 'u1', headers: { prefer: 'count=exact' } })).headers,
+      { 'content-range': '*/0' },
+    )
 
     const nobody = tenant.client(undefined)
     t.same((await nobody.from('notes').select()).data, [])
@@ -224,14 +274,19 @@ t.test('the generated interface', async (t) => {
     t.match(await service.from('notes').insert({ title: 'for u2', owner: 'u2' }).select().single(), { data: { owner: 'u2' }, error: null })
     t.equal((await two.from('notes').select('*', { count: 'exact', head: true })).count, 3)
     t.match(await one.from('notes').delete().neq('title', ''), { error: null, status: 204 })
-    t.same((await tenant.rows('select owner, count(*)::int as n from notes group by owner')), [{ owner: 'u2', n: 3 }], 'a deletion of all is one of the own')
+    t.same(
+      (await tenant.rows('select owner, count(*)::int as n from notes group by owner')), [{ owner: 'u2', n: 3 }],
+      'a deletion of all is one of the own',
+    )
   })
 
   t.test('filters, orders and pages as clients ask', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, notes)
     const client = tenant.client('u1')
-    await client.from('notes').insert(['a', 'b', 'c', 'd', 'e,f', 'g"h', 'i(j)', "k'l"].map((title, rank) => ({ title, rank: rank === 3 ? null : rank })))
+    await client.from('notes').insert(
+      ['a', 'b', 'c', 'd', 'e,f', 'g"h', 'i(j)', "k'l"].map((title, rank) => ({ title, rank: rank === 3 ? null : rank })),
+    )
     const titles = async (query: PromiseLike<{ data: Record<string, unknown>[] | null; error: unknown }>) => {
       const { data, error } = await query
       if (error !== null) throw new Error('refused', { cause: error })

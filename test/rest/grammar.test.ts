@@ -4,17 +4,24 @@ import t from 'tap'
 import { effort, seed } from '../support/effort.ts'
 import { ask, startRuntime } from '../tenancy/support/runtime.ts'
 
-const columns = ['id', 'a_uuid', 'a_string', 'a_number', 'a_boolean', 'a_datetime', 'a_json', 'tenant_id', 'xmin', 'ctid', '"a_string"', 'a_string::text', 'a_json->x', 'count()', '*', '']
+const columns = [
+  'id', 'a_uuid', 'a_string', 'a_number', 'a_boolean', 'a_datetime', 'a_json', 'tenant_id', 'xmin', 'ctid', '"a_string"', 'a_string::text',
+  'a_json->x', 'count()', '*', '',
+]
 const operators = ['eq', 'neq', 'gt', 'gte', 'lt', 'lte', 'like', 'ilike', 'in', 'is', 'match', 'fts', 'cs', 'cd', 'ov', 'any', 'EQ', '', 'not']
 const operands = [
-  '', 'null', 'NULL', 'true', 'unknown', 'not_null', '0', '-1', '1e999', 'NaN', 'infinity', '-infinity', '99999999999999999999', '2024-02-30', '2024-01-01T00:00:00Z', 'now',
-  '0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e', '{}', '[', '"', '\\', '%', '_', '*', '*\\', '\\%', "'", "';drop table things;--", '()', '(', '(,)', '("a","b\\"c")', '(1,2,null)', '("', '(a"b,c)',
+  '', 'null', 'NULL', 'true', 'unknown', 'not_null', '0', '-1', '1e999', 'NaN', 'infinity', '-infinity', '99999999999999999999', '2024-02-30',
+  '2024-01-01T00:00:00Z', 'now',
+  '0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e', '{}', '[', '"', '\\', '%', '_', '*', '*\\', '\\%', "'", "';drop table things;--", '()', '(', '(,)',
+  '("a","b\\"c")', '(1,2,null)', '("', '(a"b,c)',
   '\0', 'a\0b', '\ud83d', '💩', '\u202e', '.', '..', '((()))', 'x'.repeat(3_000), '{"a":"\\u0000"}', '294277-01-01', '4714-01-01 BC',
 ]
 const counts = ['0', '1', '-1', '1000', '1001', '999999999999999', '9999999999999999', '1e3', '', ' 1', '0x1', 'all', '1,2']
 
 const column = fc.oneof(fc.constantFrom(...columns), fc.string({ maxLength: 10 }))
-const operand = fc.oneof(fc.constantFrom(...operands), fc.string({ maxLength: 20, unit: 'binary' }), fc.double().map(String), fc.json({ maxDepth: 2 }))
+const operand = fc.oneof(
+  fc.constantFrom(...operands), fc.string({ maxLength: 20, unit: 'binary' }), fc.double().map(String), fc.json({ maxDepth: 2 }),
+)
 const filter = fc
   .tuple(column, fc.constantFrom('', 'not.', 'not.not.'), fc.oneof(fc.constantFrom(...operators), fc.string({ maxLength: 4 })), operand)
   .map(([name, not, operator, value]) => [name, `${not}${operator}.${value}`] as const)
@@ -35,7 +42,10 @@ const encoded = fc.array(parameter, { maxLength: 5 }).map((parameters) =>
 )
 // As no client would write it: percent signs that encode nothing, bytes that are no character.
 const raw = fc
-  .array(fc.oneof(fc.constantFrom('=', '&', '?', '%', '%ff', '%00', '%ed%a0%80', '+', '.', ',', '(', ')', '"', 'eq.', 'in.(', 'select', 'order', 'a_string'), fc.stringMatching(/^[!-~]$/)), { maxLength: 30 })
+  .array(fc.oneof(
+    fc.constantFrom('=', '&', '?', '%', '%ff', '%00', '%ed%a0%80', '+', '.', ',', '(', ')', '"', 'eq.', 'in.(', 'select', 'order', 'a_string'),
+    fc.stringMatching(/^[!-~]$/),
+  ), { maxLength: 30 })
   .map((parts) => parts.join('').replaceAll('#', '%23'))
 const search = fc.oneof({ weight: 4, arbitrary: encoded }, raw)
 
@@ -44,9 +54,14 @@ t.test('any query string', async (t) => {
   const tenant = await runtime.addTenant()
   const types = ['uuid', 'string', 'number', 'boolean', 'datetime', 'json']
   const fields = types.map((type) => ({ name: `a_${type}`, type }))
-  await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: { name: 'things', fields, rls_policy: { type: 'ownership', owner_field: 'owner' } } })
+  await tenant.ask(
+    'POST', '/rest/v1/schemas', { as: 'service', body: { name: 'things', fields, rls_policy: { type: 'ownership', owner_field: 'owner' } } },
+  )
   t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
-  const rows = [{ a_string: 'x%_\\', a_number: 1, a_boolean: true, a_json: { a: 1 } }, { a_datetime: '2024-01-01T00:00:00Z', a_uuid: '0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e' }]
+  const rows = [
+    { a_string: 'x%_\\', a_number: 1, a_boolean: true, a_json: { a: 1 } },
+    { a_datetime: '2024-01-01T00:00:00Z', a_uuid: '0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e' },
+  ]
   t.equal((await tenant.ask('POST', '/rest/v1/things', { as: 'service', body: rows })).status, 201)
 
   const answered = new Map<string, number>()
@@ -56,7 +71,9 @@ t.test('any query string', async (t) => {
     if (status < 200 || status >= 500 || (status >= 300 && status < 400)) throw new Error(`${method} ${url}: ${status} ${text}`)
     if (status >= 400 && method !== 'HEAD') {
       const error = JSON.parse(text) as Record<string, unknown>
-      if (typeof error['message'] !== 'string' || typeof error['code'] !== 'string') throw new Error(`${method} ${url}: no error of the known form: ${text}`)
+      if (typeof error['message'] !== 'string' || typeof error['code'] !== 'string') throw new Error(
+        `${method} ${url}: no error of the known form: ${text}`,
+      )
       if (/syntax error|relation "|pg_|\bat .*\.ts:/.test(error['message'])) throw new Error(`${method} ${url}: inner text: ${text}`)
     }
   }
@@ -65,20 +82,31 @@ t.test('any query string', async (t) => {
     { accept: 'application/vnd.pgrst.object+json' }, { 'accept-profile': 'public' }, { 'accept-profile': 'other' },
   )
   const change = fc.constantFrom<object>({}, { a_string: 'y' }, { a_number: 2, a_boolean: null }, { unknown: 1 }, [])
-  const collections = fc.constantFrom('things', 'things', 'things', 'schemas', 'storage_objects', 'storage_buckets', 'event_log', 'function_invocations')
+  const collections = fc.constantFrom(
+    'things', 'things', 'things', 'schemas', 'storage_objects', 'storage_buckets', 'event_log', 'function_invocations',
+  )
 
   for (const method of ['GET', 'HEAD', 'PATCH', 'DELETE', 'POST']) {
     const runs = effort(method === 'GET' ? { small: 700, full: 60_000 } : { small: 150, full: 15_000 })
     const property = fc.asyncProperty(collections, search, preferences, change, (collection, query, headers, body) =>
       // Schemas are only read here: what a random change makes of them is another test's.
-      check(method, `/rest/v1/${method === 'GET' || method === 'HEAD' ? collection : 'things'}?${query}`, headers, method === 'PATCH' || method === 'POST' ? body : undefined),
+      check(
+        method, `/rest/v1/${method === 'GET' || method === 'HEAD' ? collection : 'things'}?${query}`, headers,
+        method === 'PATCH' || method === 'POST' ? body : undefined,
+      ),
     )
     const outcome = await fc.check(property, { seed, numRuns: runs })
-    t.equal(outcome.failed, false, outcome.failed ? fc.defaultReportMessage(outcome) : `${method}: ${runs} query strings`)
+    t.equal(outcome.failed, false, fc.defaultReportMessage(outcome) ?? `${method}: ${runs} query strings`)
   }
-  const ids = fc.oneof(fc.constantFrom('', '.', '..', '%2e%2e', '%00', 'x', '%ff', '%', "';--", '0'.repeat(5_000)), fc.string({ maxLength: 20, unit: 'binary' }).map((id) => encodeURIComponent(id.toWellFormed())))
-  const keys = await fc.check(fc.asyncProperty(collections, ids, (collection, id) => check('GET', `/rest/v1/${collection}/${id}`, {}, undefined)), { seed, numRuns: effort({ small: 200, full: 10_000 }) })
-  t.equal(keys.failed, false, keys.failed ? fc.defaultReportMessage(keys) : 'and any key')
+  const ids = fc.oneof(
+    fc.constantFrom('', '.', '..', '%2e%2e', '%00', 'x', '%ff', '%', "';--", '0'.repeat(5_000)),
+    fc.string({ maxLength: 20, unit: 'binary' }).map((id) => encodeURIComponent(id.toWellFormed())),
+  )
+  const keys = await fc.check(
+    fc.asyncProperty(collections, ids, (collection, id) => check('GET', `/rest/v1/${collection}/${id}`, {}, undefined)),
+    { seed, numRuns: effort({ small: 200, full: 10_000 }) },
+  )
+  t.equal(keys.failed, false, fc.defaultReportMessage(keys) ?? 'and any key')
   t.comment(`seed ${seed}: ${[...answered].map(([what, count]) => `${what} ${count}`).join(', ')}`)
   t.ok((answered.get('GET 2xx') ?? 0) > 20 && (answered.get('GET 4xx') ?? 0) > 20, 'both were among them')
   t.same(runtime.problems, [], 'none of it was an error of ours')

@@ -37,7 +37,9 @@ t.test('buckets', async (t) => {
       same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { name } }), 400, 'INVALID_BUCKET_NAME', /invalid characters/)
     }
     same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { policy: 'public' } }), 400, 'MISSING_FIELD', /"name"/)
-    for (const name of [1, null, ['abc'], { a: 1 }]) same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { name } }), 400, 'BAD_REQUEST', /"name"/)
+    for (const name of [1, null, ['abc'], { a: 1 }]) same(
+      t, await tenant.ask('POST', buckets, { as: 'u1', body: { name } }), 400, 'BAD_REQUEST', /"name"/,
+    )
     t.equal((await tenant.rows('select count(*)::int as n from storage_buckets'))[0]?.['n'], 8, 'seven and the system bucket')
   })
 
@@ -54,11 +56,14 @@ t.test('buckets', async (t) => {
       config: { allowed_mime_types: ['image/*', 'text/plain'], max_file_size: 5_000_000_000 }, created_at: iso, updated_at: iso,
     })
     t.equal(bucket['created_at'], bucket['updated_at'])
-    t.match(await create(tenant, 'u1', { name: 'plain' }), { policy: 'private', config: { allowed_mime_types: [], max_file_size: 0 } }, 'the defaults')
+    t.match(
+      await create(tenant, 'u1', { name: 'plain' }), { policy: 'private', config: { allowed_mime_types: [], max_file_size: 0 } }, 'the defaults',
+    )
     t.match(await create(tenant, 'service', { name: 'services' }), { owner_id: null }, 'the service owns nothing')
 
     for (const body of [
-      { policy: 'secret' }, { policy: 1 }, { policy: null }, { max_file_size: -1 }, { max_file_size: 1.5 }, { max_file_size: 1e300 }, { max_file_size: true },
+      { policy: 'secret' }, { policy: 1 }, { policy: null }, { max_file_size: -1 }, { max_file_size: 1.5 }, { max_file_size: 1e300 },
+      { max_file_size: true },
       { max_file_size: 'many' }, { allowed_mime_types: 'image/png' }, { allowed_mime_types: ['image'] }, { allowed_mime_types: ['*'] },
       { allowed_mime_types: ['*/*'] }, { allowed_mime_types: ['image/p*'] }, { allowed_mime_types: [''] }, { allowed_mime_types: [1] },
       { config: { max_file_size: 1, more: 1 } },
@@ -107,7 +112,10 @@ t.test('buckets', async (t) => {
     const [item] = (await tenant.ask('GET', buckets)).list()
     t.match(item, { id: uuid, name: 'u1-public', policy: 'public', file_count: 2, total_size: 10 })
     t.notOk(item !== undefined && ('owner_id' in item || 'config' in item), 'items carry neither owner nor config')
-    t.same((await tenant.ask('GET', `${buckets}?limit=2&offset=1&sortColumn=name&sortOrder=desc`, { as: 'u1' })).list().map(({ name }) => name), ['u1-public', 'u1-private'])
+    t.same(
+      (await tenant.ask('GET', `${buckets}?limit=2&offset=1&sortColumn=name&sortOrder=desc`, { as: 'u1' })).list().map(({ name }) => name),
+      ['u1-public', 'u1-private'],
+    )
     t.same((await tenant.ask('GET', `${buckets}?search=PRIVATE`, { as: 'service' })).list().map(({ name }) => name), ['u1-private', 'u2-private'])
     t.equal((await tenant.ask('GET', `${buckets}?limt=2`)).status, 400)
     t.equal((await tenant.ask('GET', `${buckets}?search=%00`)).status, 400)
@@ -119,7 +127,8 @@ t.test('buckets', async (t) => {
     await put(tenant, 'u1', 'private/a.txt')
     const own = await tenant.ask('GET', `${buckets}/private`, { as: 'u1' })
     t.match(own.json(), {
-      id: uuid, name: 'private', owner_id: 'u1', policy: 'private', config: { allowed_mime_types: [], max_file_size: 0 }, file_count: 1, total_size: 5, created_at: iso,
+      id: uuid, name: 'private', owner_id: 'u1', policy: 'private', config: { allowed_mime_types: [], max_file_size: 0 }, file_count: 1,
+      total_size: 5, created_at: iso,
     })
     const [row] = await tenant.rows("select id::text from storage_buckets where name = 'private'")
     const id = row?.['id'] as string
@@ -153,20 +162,28 @@ t.test('buckets', async (t) => {
     t.equal((await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { config: { allowed_mime_types: [] } } })).status, 200)
     t.equal((await tenant.ask('PATCH', `${buckets}/mine`, { as: 'service', body: { policy: 'authenticated' } })).status, 200)
     t.match((await tenant.ask('GET', `${buckets}/mine`, { as: 'u1' })).json(), {
-      id: made['id'], name: 'mine', owner_id: 'u1', policy: 'authenticated', config: { allowed_mime_types: [], max_file_size: 200 }, created_at: made['created_at'],
+      id: made['id'], name: 'mine', owner_id: 'u1', policy: 'authenticated', config: { allowed_mime_types: [], max_file_size: 200 },
+      created_at: made['created_at'],
     })
     const before = await tenant.rows('select name, owner_id, policy, config, updated_at from storage_buckets order by name')
     const denials: [string | undefined, string, number][] = [
-      ['u2', 'mine', 403], ['u2', 'shared', 403], ['u2', 'hidden', 404], ['u2', 'nowhere', 404], [undefined, 'mine', 401], [undefined, 'hidden', 401], ['u1', 'system', 404],
+      ['u2', 'mine', 403], ['u2', 'shared', 403], ['u2', 'hidden', 404], ['u2', 'nowhere', 404], [undefined, 'mine', 401],
+      [undefined, 'hidden', 401], ['u1', 'system', 404],
     ]
     for (const [who, name, status] of denials) {
-      for (const method of ['PATCH', 'PUT']) t.equal((await tenant.ask(method, `${buckets}/${name}`, { as: who, body: { policy: 'public' } })).status, status, `${method} ${name} by ${who ?? 'nobody'}`)
+      for (const method of ['PATCH', 'PUT']) {
+        const answer = await tenant.ask(method, `${buckets}/${name}`, { as: who, body: { policy: 'public' } })
+        t.equal(answer.status, status, `${method} ${name} by ${who ?? 'nobody'}`)
+      }
     }
     same(t, await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { name: 'other' } }), 400, 'INVALID_BUCKET', /renamed/)
     for (const body of [{ owner_id: 'u2' }, { id: 1 }, { policy: 'open' }, { max_file_size: -1 }, { allowed_mime_types: ['png'] }, []]) {
       t.equal((await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body })).status, 400, JSON.stringify(body))
     }
-    t.same(await tenant.rows('select name, owner_id, policy, config, updated_at from storage_buckets order by name'), before, 'what was refused changed nothing')
+    t.same(
+      await tenant.rows('select name, owner_id, policy, config, updated_at from storage_buckets order by name'), before,
+      'what was refused changed nothing',
+    )
   })
 
   t.test('are deleted when empty, by their owner or the service; else 409 says how many files there are', async (t) => {
@@ -194,8 +211,13 @@ t.test('buckets', async (t) => {
     same(t, await tenant.ask('DELETE', `${buckets}/private`, { as: 'u1' }), 404, 'NoSuchBucket')
     const again = await create(tenant, 'u2', { name: 'private' })
     t.match(again, { owner_id: 'u2' }, 'the name is free')
-    const events = await tenant.rows("select type, payload ->> 'bucket' as bucket from event_log where type like 'storage.bucket.%' and payload ->> 'bucket' = 'private' order by seq")
-    t.same(events.map(({ type }) => type), ['created', 'emptied', 'deleted', 'created'].map((what) => `storage.bucket.${what}`), 'and all of it is in the event log')
+    const events = await tenant.rows(
+      "select type from event_log where type like 'storage.bucket.%' and payload ->> 'bucket' = 'private' order by seq",
+    )
+    t.same(
+      events.map(({ type }) => type), ['created', 'emptied', 'deleted', 'created'].map((what) => `storage.bucket.${what}`),
+      'and all of it is in the event log',
+    )
   })
 
   t.test('that are deleted while files come end up gone without a file, or kept with it', async (t) => {
@@ -222,8 +244,14 @@ t.test('buckets', async (t) => {
   t.test('serve an unmodified client', async (t) => {
     const tenant = await runtime.addTenant()
     const { storage } = tenant.client('u1')
-    t.match(await storage.createBucket('avatars', { public: true, fileSizeLimit: '1MB', allowedMimeTypes: ['image/png'] }), { data: { name: 'avatars' }, error: null })
-    t.match(await storage.getBucket('avatars'), { data: { name: 'avatars', public: true, file_size_limit: 1_000_000, allowed_mime_types: ['image/png'] }, error: null })
+    t.match(
+      await storage.createBucket('avatars', { public: true, fileSizeLimit: '1MB', allowedMimeTypes: ['image/png'] }),
+      { data: { name: 'avatars' }, error: null },
+    )
+    t.match(
+      await storage.getBucket('avatars'),
+      { data: { name: 'avatars', public: true, file_size_limit: 1_000_000, allowed_mime_types: ['image/png'] }, error: null },
+    )
     t.match(await storage.updateBucket('avatars', { public: false }), { error: null })
     t.match((await storage.listBuckets()).data, [{ name: 'avatars', public: false }])
     t.match(await tenant.client('u2').storage.deleteBucket('avatars'), { data: null, error: { status: 404, message: 'Bucket not found' } })

@@ -170,7 +170,9 @@ t.test('kill -9 at every failpoint', async (t) => {
     t.same({ refused, orphans }, { refused: undefined, orphans: 0 }, `${crash}: a sweep leaves no orphan`)
     t.same(await readdir(join(blobs, 'tmp')), [], `${crash}: nothing half written`)
     const rows = await query(superuser, 'select blob_id::text, size::int, etag from storage_objects order by 1')
-    const files = (await readdir(join(blobs, home.tenantId), { recursive: true, withFileTypes: true })).filter((file) => file.isFile() && file.name !== 'store')
+    const files = (await readdir(
+      join(blobs, home.tenantId), { recursive: true, withFileTypes: true },
+    )).filter((file) => file.isFile() && file.name !== 'store')
     t.same(files.map(({ name }) => name).sort(), rows.map((row) => row['blob_id']), `${crash}: a file for every row, a row for every file`)
     const torn: string[] = []
     for (const { name, parentPath } of files) {
@@ -181,8 +183,9 @@ t.test('kill -9 at every failpoint', async (t) => {
     t.same(torn, [], `${crash}: no file is torn`)
     const [books] = await query(
       superuser,
-      `select (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable, reserved_bytes::int as reserved,
-         file_count::int - (select count(*) from storage_objects)::int as count_off, file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off
+      `select (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable,
+         reserved_bytes::int as reserved, file_count::int - (select count(*) from storage_objects)::int as count_off,
+         file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off
        from storage_usage`,
     )
     t.same(books, { intents: 0, collectable: 0, reserved: 0, count_off: 0, bytes_off: 0 }, `${crash}: the books are right`)

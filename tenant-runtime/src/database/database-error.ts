@@ -21,6 +21,7 @@ const byClass: ErrorMap = {
   '22': (error) => shown('INVALID_FIELD', 'a value does not fit its type', error),
   '40': (error) => shown('DATABASE_BUSY', 'the change conflicted with another one; try again', error),
   '53': (error) => shown('DATABASE_BUSY', 'the database has no resources left', error),
+  '54': (error) => shown('INVALID_FIELD', 'a value is larger than the database can take', error),
   '55': (error) => shown('DATABASE_BUSY', 'the records are in use; try again', error),
   '57': (error) => shown('DATABASE_UNAVAILABLE', 'the database is restarting', error),
 }

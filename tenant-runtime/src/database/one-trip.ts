@@ -14,6 +14,7 @@ export interface Wire {
   close(message: { type: 'S'; name: string }): void
   sync(): void
   once(event: 'readyForQuery' | 'end', listener: (message?: { status?: string }) => void): void
+  off(event: 'end', listener: () => void): void
 }
 
 interface FieldDescription {
@@ -190,8 +191,12 @@ export class OneTrip {
       this.#settle.reject(new TripError(error, false))
       return
     }
-    wire.once('readyForQuery', (message) => this.#settle.reject(new TripError(error, message?.status === 'I')))
-    wire.once('end', () => this.#settle.reject(new TripError(error, false)))
+    const ended = () => this.#settle.reject(new TripError(error, false))
+    wire.once('end', ended)
+    wire.once('readyForQuery', (message) => {
+      wire.off('end', ended)
+      this.#settle.reject(new TripError(error, message?.status === 'I'))
+    })
   }
 }
 

@@ -10,6 +10,10 @@ export function addErrorHandler(app: FastifyInstance): void {
     if (shown.status >= 500) request.log.error({ err: error, url: request.url }, 'request failed')
     if (shown.retryAfter !== undefined) reply.header('retry-after', String(shown.retryAfter))
     if (shown.status === 401) reply.header('www-authenticate', 'Bearer')
+    // Fastify would close the connection on a body that is too large, and the kernel reset it with the answer unread:
+    // the gateway has its own limit for what comes after an answer.
+    reply.removeHeader('connection')
+    request.raw.resume()
     return reply.status(shown.status).type('application/json; charset=utf-8').send(errorBody(shown))
   })
   app.setNotFoundHandler((request, reply) => {

@@ -97,7 +97,7 @@ function restRoutes(registry: Registry): FastifyPluginAsync {
 
     app.patch<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
       const { collection, plan } = await planned(registry, request)
-      requireFilter(plan, 'UPDATE')
+      requireFilter(request, plan, 'UPDATE')
       const answer = await update(request, collection, plan)
       return sendChanged(request, reply, answer)
     })
@@ -110,7 +110,7 @@ function restRoutes(registry: Registry): FastifyPluginAsync {
     app.delete<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
       const { collection, plan } = await planned(registry, request)
       requireWritable(collection)
-      requireFilter(plan, 'DELETE')
+      requireFilter(request, plan, 'DELETE')
       return sendChanged(request, reply, await run(request, deleteStatement(plan)))
     })
 
@@ -173,7 +173,11 @@ function requireWritable(collection: Collection): void {
   }
 }
 
-function requireFilter(plan: Plan, what: string): void {
+function requireFilter(request: FastifyRequest, plan: Plan, what: string): void {
+  const { limit, offset } = readQuery(searchOf(request))
+  if (limit !== undefined || offset > 0) {
+    throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} takes no limit and no offset: it is for all that match` })
+  }
   if (plan.filters.length === 0) throw restError('INVALID_QUERY', { code: '21000', message: `${what} needs a filter; to mean every record, say so, for example with ?${plan.collection.primary}=not.is.null` })
 }
 
@@ -210,6 +214,10 @@ function schemaRecord(value: unknown, kind: 'insert' | 'update'): Record<string,
 
 /** The columns a write names: those of `columns=`, else every key of any record. */
 function columnsOf(collection: Collection, records: readonly Record<string, unknown>[], named: readonly string[] | undefined): Column[] {
+  const unknown = named?.find((name) => !collection.columns.has(name))
+  if (unknown !== undefined) {
+    throw restError('UNKNOWN_FIELD', { code: 'PGRST204', message: `collection "${collection.name}" has no field "${unknown}"` })
+  }
   const names = new Set(named ?? records.flatMap((record) => Object.keys(record)))
   return [...collection.columns.values()].filter((column) => names.has(column.name))
 }

@@ -16,6 +16,7 @@ export function restErrors(context: RlsContext): ErrorMap {
     '22007': (error) => restError('INVALID_FIELD', { code: '22007', message: 'a value is no date and time', cause: error }),
     '22008': (error) => restError('INVALID_FIELD', { code: '22008', message: 'a date and time is out of range', cause: error }),
     '22003': (error) => restError('INVALID_FIELD', { code: '22003', message: 'a number is out of range', cause: error }),
+    '54000': (error) => restError('INVALID_FIELD', { code: '54000', message: 'a value is too long for the index of its field', cause: error }),
     '42883': (error) => restError('INVALID_QUERY', { code: '42883', message: 'this operator does not fit the type of the field', cause: error }),
     '42804': (error) => restError('INVALID_QUERY', { code: '42804', message: 'this operator does not fit the type of the field', cause: error }),
     '42P01': (error) => restError('NO_SUCH_COLLECTION', { code: 'PGRST205', message: 'the table of the collection is gone; reload the schemas', cause: error }),

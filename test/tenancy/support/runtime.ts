@@ -6,7 +6,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createClient } from '@supabase/supabase-js'
+import { createClient, type SupabaseClient } from '@supabase/supabase-js'
 import {
   basePathHeader, internalHeaderPrefix, internalTokenHeader, tenantHeader, type ApiKey, type Limits, type TenantManifest,
 } from '@tenantry/contract'
@@ -16,6 +16,8 @@ import { buildApp } from '../../../tenant-runtime/src/app.ts'
 import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
 import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
 import type { Result, Statement } from '../../../tenant-runtime/src/database/statement.ts'
+import type { PoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
+import { createFunctionsArea } from '../../../tenant-runtime/src/functions/functions-area.ts'
 import { createRestArea } from '../../../tenant-runtime/src/rest/rest-area.ts'
 import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
 import type { StorageFailpoint } from '../../../tenant-runtime/src/storage/failpoints.ts'
@@ -46,6 +48,17 @@ class CountingDatabase extends ScopedDatabase {
   }
 }
 
+type AnyRow = Record<string, unknown>
+
+/** To the client's types: any collection, with any fields. */
+interface AnyDatabase {
+  public: {
+    Tables: Record<string, { Row: AnyRow; Insert: AnyRow; Update: AnyRow; Relationships: [] }>
+    Views: Record<string, { Row: AnyRow; Relationships: [] }>
+    Functions: Record<string, { Args: AnyRow; Returns: unknown }>
+  }
+}
+
 export interface TestTenant {
   readonly id: string
   readonly home: TestHome
@@ -69,7 +82,7 @@ export interface TestTenant {
   as(who: string | undefined): Record<string, string>
   ask(method: string, path: string, options?: AskOptions): Promise<Answer>
   /** An unmodified client of the same. */
-  client(who: string | undefined): ReturnType<typeof createClient>
+  client(who: string | undefined): SupabaseClient<AnyDatabase>
 }
 
 export interface AskOptions {
@@ -103,10 +116,12 @@ export interface TestRuntime {
 
 export interface RuntimeOptions {
   failpoint?: StorageFailpoint
+  /** Limits of the executors' pool. */
+  functions?: Partial<PoolLimits>
 }
 
 /** Everything ends with the test. */
-export async function startRuntime(t: Test, { failpoint = () => undefined }: RuntimeOptions = {}): Promise<TestRuntime> {
+export async function startRuntime(t: Test, { failpoint = () => undefined, functions: poolLimits = {} }: RuntimeOptions = {}): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const root = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
   const connections = new Connections({ ...defaultConnectionLimits, total: 40, perTenant: 10 })
@@ -122,10 +137,11 @@ export async function startRuntime(t: Test, { failpoint = () => undefined }: Run
   })
   await storage.start()
   const rest = createRestArea(() => new Date(clock.now()))
+  const functions = createFunctionsArea({ limits: poolLimits, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
   const app = await buildApp({
     internalToken,
     authenticator: new Authenticator(clock.now),
-    areas: [storage, rest],
+    areas: [storage, rest, functions],
     tenantOf: (id) => tenants.get(id),
     now: () => new Date(clock.now()),
     logger: pino({ level: 'error', base: null }, { write: (line: string) => problems.push(line) }),
@@ -139,6 +155,7 @@ export async function startRuntime(t: Test, { failpoint = () => undefined }: Run
     app.server.closeAllConnections()
     await app.close()
     await storage.collector.idle()
+    await functions.close()
     await connections.close()
     await postgres.stop()
     await rm(root, { recursive: true, force: true })
@@ -169,6 +186,7 @@ export async function startRuntime(t: Test, { failpoint = () => undefined }: Run
         tenants.set(home.tenantId, { id: home.tenantId, name, generation, limits, manifest, database })
         rest.forget(home.tenantId)
         storage.forget(home.tenantId)
+        functions.forget(home.tenantId)
       }
       publish()
       const door = await openDoor(address.port, home.tenantId)
@@ -203,7 +221,7 @@ export async function startRuntime(t: Test, { failpoint = () => undefined }: Run
         as,
         ask: (method, path, { as: who, headers = {}, body } = {}) => ask(door.port, method, path, { ...as(who), ...headers }, body),
         client: (who) =>
-          createClient(url, who === 'service' ? secretKey : publishableKey, {
+          createClient<AnyDatabase>(url, who === 'service' ? secretKey : publishableKey, {
             auth: { persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
             ...(who === undefined || who === 'service' ? {} : { global: { headers: as(who) } }),
           }),
@@ -268,29 +286,26 @@ async function openDoor(upstream: number, tenantId: string): Promise<{ port: num
 
 /** One request with its path byte for byte, which `fetch` would normalise. */
 export async function ask(port: number, method: string, path: string, headers: OutgoingHttpHeaders = {}, body?: AskOptions['body']): Promise<Answer> {
-  const plain = body === undefined || typeof body === 'string' || Buffer.isBuffer(body) || Array.isArray(body)
-  const bytes = plain ? body : JSON.stringify(body)
+  const chunks = Array.isArray(body) && body.length > 0 && body.every((chunk) => Buffer.isBuffer(chunk)) ? body : undefined
+  const plain = body === undefined || chunks !== undefined || typeof body === 'string' || Buffer.isBuffer(body)
+  const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : plain ? undefined : JSON.stringify(body)
   const request = httpRequest({
     agent: false, host: '127.0.0.1', port, method, path,
     headers: {
       ...(plain ? {} : { 'content-type': 'application/json' }),
-      ...(typeof bytes === 'string' || Buffer.isBuffer(bytes) ? { 'content-length': Buffer.byteLength(bytes) } : {}),
+      ...(bytes === undefined ? {} : { 'content-length': Buffer.byteLength(bytes) }),
       ...headers,
     },
   })
   const answered = once(request, 'response') as Promise<[import('node:http').IncomingMessage]>
   // After the answer, a connection cut while the body is still being sent is no news.
   request.on('error', () => undefined)
-  if (Array.isArray(bytes)) {
-    for (const chunk of bytes) request.write(chunk)
-    request.end()
-  } else {
-    request.end(bytes)
-  }
+  for (const chunk of chunks ?? []) request.write(chunk)
+  request.end(bytes)
   const [response] = await answered
-  const chunks: Buffer[] = []
-  for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk)
-  const all = Buffer.concat(chunks)
+  const received: Buffer[] = []
+  for await (const chunk of response as AsyncIterable<Buffer>) received.push(chunk)
+  const all = Buffer.concat(received)
   return {
     status: response.statusCode ?? 0,
     headers: response.headers,

@@ -19,6 +19,8 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
     problem ??= new RuntimeError(code, message)
   }
   const parser = openParser(request)
+  const over = Promise.withResolvers<undefined>()
+  const malformed = (cause?: unknown) => over.reject(new RuntimeError('INVALID_FUNCTION', 'the multipart form is malformed or ends too early', { cause }))
   parser.on('field', (name, value, _nameCut, isCut) => {
     // A module sent without a file name comes as a field, and is no longer what it was.
     if (name === 'wasm') refuse('INVALID_FUNCTION', 'part "wasm" must be a file: give it a filename')
@@ -29,6 +31,8 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
   })
   parser.on('file', (name, file) => {
     const chunks: Buffer[] = []
+    // A form that breaks off within a file is told of here too.
+    file.on('error', malformed)
     file.on('data', (chunk: Buffer) => chunks.push(chunk))
     file.on('limit', () => refuse('WASM_TOO_LARGE', `part "wasm" has more than ${maxModuleBytes} bytes`))
     file.on('end', () => {
@@ -40,14 +44,12 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
   })
   parser.on('fieldsLimit', () => refuse('INVALID_FUNCTION', 'the form has too many parts'))
   parser.on('filesLimit', () => refuse('INVALID_FUNCTION', 'the form has too many files'))
-  await new Promise<void>((resolve, reject) => {
-    parser.on('finish', resolve)
-    const malformed = (cause?: unknown) => reject(new RuntimeError('INVALID_FUNCTION', 'the multipart form is malformed or ends too early', { cause }))
-    parser.on('error', malformed)
-    request.on('error', malformed)
-    request.on('aborted', () => malformed())
-    request.pipe(parser)
-  })
+  parser.on('finish', () => over.resolve(undefined))
+  parser.on('error', malformed)
+  request.on('error', malformed)
+  request.on('aborted', () => malformed())
+  request.pipe(parser)
+  await over.promise
   if (problem !== undefined) throw problem
   return form
 }

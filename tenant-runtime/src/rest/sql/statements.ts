@@ -19,10 +19,11 @@ export function readStatement(plan: Plan, count: boolean): Statement {
 export function insertStatement(plan: Plan, columns: readonly Column[], records: readonly object[]): Statement {
   const table = identifier(plan.collection.name)
   const names = columnList(columns)
+  const key = identifier(plan.collection.primary)
   const source =
-    columns.length === 0
-      ? `insert into ${table} default values`
-      : `insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, $1::json)`
+    records.length === 0 ? `insert into ${table} (${key}) select ${key} from ${table} where false`
+    : columns.length === 0 ? `insert into ${table} (${key}) values ${records.map(() => '(default)').join(', ')}`
+    : `insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, $1::json)`
   return changeStatement(plan, source, columns.length === 0 ? [] : [JSON.stringify(records)])
 }
 

@@ -22,7 +22,7 @@ export async function readUploadBody(
   const timer = watchSilence(request)
   try {
     if (isForm(headers)) return await readForm(request, take)
-    await take({ source: request, contentType: contentTypeOf(headers), declaredSize: declaredSize(headers) })
+    await take({ source: request, contentType: mediaType(headers['content-type']), declaredSize: declaredSize(headers) })
     return { cacheControl: cacheControlOf(headers['cache-control']), metadata: metadataOf(decodeHeader(headers['x-metadata'])) }
   } finally {
     timer.stop()
@@ -33,12 +33,17 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
   return new Promise((resolve, reject) => {
     const fields = new Map<string, string>()
     let taking: Promise<void> | undefined
+    let file: Readable | undefined
     let form: InstanceType<typeof Busboy>
-    const fail = (error: unknown) => {
+    const fail = (error: Error) => {
       request.unpipe(form)
       request.resume()
-      reject(error instanceof Error ? error : new RuntimeError('BAD_REQUEST', 'the form could not be read', { cause: error }))
+      // Whoever takes the file must hear of it too, and have given back what was taken before the caller goes on.
+      file?.destroy(error)
+      void Promise.allSettled([taking]).then(() => reject(error))
     }
+    const malformed = (cause: unknown) =>
+      fail(cause instanceof RuntimeError ? cause : new RuntimeError('BAD_REQUEST', 'the form is malformed', { cause }))
     try {
       form = new Busboy({
         headers: { ...request.headers, 'content-type': request.headers['content-type'] ?? '' },
@@ -50,13 +55,11 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
     }
     form.on('field', (name, value) => fields.set(name, value))
     form.on('file', (_name, stream, _filename, _encoding, mimeType) => {
-      taking = take({ source: stream, contentType: mimeType === '' ? 'application/octet-stream' : mimeType, declaredSize: undefined })
-      taking.catch((error: unknown) => {
-        stream.resume()
-        fail(error)
-      })
+      file = stream.on('error', malformed)
+      taking = (async () => take({ source: stream, contentType: mediaType(mimeType), declaredSize: undefined }))()
+      taking.catch(fail)
     })
-    form.on('error', (cause) => fail(new RuntimeError('BAD_REQUEST', 'the form is malformed', { cause })))
+    form.on('error', malformed)
     form.on('finish', () => {
       if (taking === undefined) {
         fail(new RuntimeError('BAD_REQUEST', 'the form holds no file'))
@@ -70,7 +73,7 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
             metadata: metadataOf(fields.get('metadata')),
           })
         } catch (error) {
-          fail(error)
+          malformed(error)
         }
       }, fail)
     })
@@ -85,8 +88,8 @@ function isForm(headers: IncomingHttpHeaders): boolean {
 
 const mimeGrammar = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;\s*[\w!#$&^.+-]+=(?:[\w!#$&^.+-]+|"[^"\\\r\n]*"))*$/
 
-function contentTypeOf(headers: IncomingHttpHeaders): string {
-  const type = headers['content-type']?.trim() ?? 'application/octet-stream'
+function mediaType(text = ''): string {
+  const type = text.trim() === '' ? 'application/octet-stream' : text.trim()
   if (!mimeGrammar.test(type) || type.length > 255) throw new RuntimeError('BAD_REQUEST', 'Content-Type is no media type')
   return type
 }

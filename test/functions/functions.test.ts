@@ -1,0 +1,304 @@
+// Functions over HTTP: deployed, read, changed, invoked and deleted as the specification says (2.4, 2.5, 3, 4.3, 7),
+// by plain HTTP and by the unmodified client.
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import t, { type Test } from 'tap'
+import { compileSource } from '../../examples/functions/compile.ts'
+import { effort } from '../support/effort.ts'
+import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { command, constant, drop, forever, unreachable } from './support/wasm.ts'
+
+const canary = 'canary-3f9c1b'
+
+/** One module with many manners: standard input says which. */
+const source = `
+function readAll(): string {
+  const chunk = new ArrayBuffer(1000)
+  let text = ''
+  let count = <i32>process.stdin.read(chunk)
+  while (count > 0) {
+    text += String.UTF8.decode(chunk.slice(0, count))
+    count = <i32>process.stdin.read(chunk)
+  }
+  return text
+}
+function variable(name: string): string {
+  return process.env.has(name) ? process.env.get(name) : ''
+}
+const wish = readAll()
+if (wish == 'who') process.stdout.write('{"user":"' + variable('TENANTRY_USER_ID') + '","role":"' + variable('TENANTRY_ROLE') + '","function":"' + variable('TENANTRY_FUNCTION') + '","trigger":"' + variable('TENANTRY_TRIGGER') + '","method":"' + variable('TENANTRY_METHOD') + '"}')
+else if (wish == 'fail') { process.stderr.write('it broke with ' + variable('SECRET')); process.exit(3) }
+else if (wish == 'forever') while (true) {}
+else if (wish == 'created') process.stdout.write('Status: 201\\nContent-Type: text/csv\\nX-Rows: 1\\n\\na,b')
+else process.stdout.write(wish)
+`
+
+interface Deployment {
+  name?: string
+  wasm?: Uint8Array<ArrayBuffer>
+  trigger?: string
+  config?: unknown
+  description?: string
+  as?: string | undefined
+  method?: string
+}
+
+async function send(tenant: TestTenant, path: string, parts: Record<string, string | Blob>, as: string | undefined, method = 'POST'): Promise<Answer> {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(parts)) {
+    if (typeof value === 'string') form.set(name, value)
+    else form.set(name, value, `${name}.wasm`)
+  }
+  const request = new Request(tenant.url, { method: 'POST', body: form })
+  return tenant.ask(method, path, { as, headers: { 'content-type': request.headers.get('content-type') ?? '' }, body: Buffer.from(await request.arrayBuffer()) })
+}
+
+function deploy(tenant: TestTenant, { name = 'manners', wasm, trigger = '"Http"', config, description = 'has manners', as = 'service' }: Deployment): Promise<Answer> {
+  return send(tenant, '/functions/v1/deploy', {
+    name, trigger, description,
+    ...(wasm === undefined ? {} : { wasm: new Blob([wasm]) }),
+    ...(config === undefined ? {} : { config: typeof config === 'string' ? config : JSON.stringify(config) }),
+  }, as)
+}
+
+const invoke = (tenant: TestTenant, body: string, as = 'ada', name = 'manners') =>
+  tenant.ask('POST', `/functions/v1/invoke/${name}`, { as: as === 'nobody' ? undefined : as, body, headers: { 'content-type': 'text/plain' } })
+
+const records = (tenant: TestTenant, where = 'true') =>
+  tenant.rows(`select i.id, f.name, i.trigger, i.status, i.duration_ms, i.memory_peak, i.error_message, i.user_id, i.timestamp
+    from "${tenant.id}".function_invocations i join "${tenant.id}".functions f on f.id = i.function_id where ${where} order by i.timestamp, i.id`)
+
+function shape(t: Test, answer: Answer, status: number, code: string, says: RegExp): void {
+  const body = answer.json()
+  t.equal(answer.status, status, answer.text)
+  t.equal(body['code'], code)
+  t.match(body['message'], says)
+  t.type(body['error'], 'string')
+}
+
+t.test('functions', { timeout: 120_000 }, async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  const wasm = await compileSource(source)
+
+  t.test('deploying', async (t) => {
+    const answer = await deploy(tenant, { wasm, config: { timeout: 2, max_memory: 16_777_216, environment: { SECRET: canary } } })
+    t.equal(answer.status, 201, answer.text)
+    t.same(Object.keys(answer.json()).sort(), ['created_at', 'id', 'name', 'wasm_hash'])
+    t.equal(answer.json()['wasm_hash'], createHash('sha256').update(wasm).digest('hex'))
+    const [event] = await tenant.rows(`select type, payload from "${tenant.id}".event_log order by seq desc limit 1`)
+    t.match(event, { type: 'functions.deployed', payload: { name: 'manners' } })
+  })
+
+  t.test('reading: all of it but the bytes', async (t) => {
+    const one = (await tenant.ask('GET', '/functions/v1/manners', { as: 'service' })).json()
+    t.match(one, {
+      name: 'manners', description: 'has manners', trigger: 'Http', enabled: true, invocation_count: 0, last_invocation: null,
+      config: { timeout: 2, max_memory: 16_777_216, environment: { SECRET: canary } },
+    })
+    t.notOk(Object.keys(one).some((key) => /wasm_(bytes|data)/.test(key)))
+    t.match((await tenant.ask('GET', '/functions/v1', { as: 'service' })).list(), [{ name: 'manners', enabled: true }])
+    const shown = await tenant.ask('GET', '/rest/v1/functions?select=*', { as: 'service' })
+    t.notMatch(shown.text, canary, 'the collection shows no configuration')
+    t.notMatch(shown.text, /wasm_data/)
+  })
+
+  t.test('what is wrong with a deployment is said, and nothing is made', async (t) => {
+    const bad: [Deployment, number, string, RegExp][] = [
+      [{ name: 'Bad Name', wasm }, 400, 'INVALID_FUNCTION', /"name"/],
+      [{ name: 'x'.repeat(65), wasm }, 400, 'INVALID_FUNCTION', /1 to 64/],
+      [{ name: 'next' }, 400, 'INVALID_FUNCTION', /part "wasm" is required/],
+      [{ name: 'next', wasm, trigger: '"Nothing"' }, 400, 'INVALID_FUNCTION', /"trigger"/],
+      [{ name: 'next', wasm, trigger: 'Http' }, 400, 'INVALID_FUNCTION', /"trigger" must be JSON/],
+      [{ name: 'next', wasm, config: { timeout: 301 } }, 400, 'INVALID_FUNCTION', /"config.timeout"/],
+      [{ name: 'next', wasm, config: { max_memory: 1 } }, 400, 'INVALID_FUNCTION', /"config.max_memory"/],
+      [{ name: 'next', wasm, config: '{' }, 400, 'INVALID_FUNCTION', /"config" must be JSON/],
+      [{ name: 'next', wasm: Uint8Array.of(1, 2, 3) }, 400, 'INVALID_WASM', /no WebAssembly/],
+      [{ name: 'next', wasm: command({ code: [0x6a] }) }, 400, 'INVALID_WASM', /not valid/],
+      [{ name: 'next', wasm: command({ memory: [0, 0x80, 0x04] }), config: { max_memory: 16_777_216 } }, 400, 'INVALID_FUNCTION', /starts with 33554432 bytes/],
+      [{ name: 'next', wasm: new Uint8Array(10 * 1024 * 1024 + 1) }, 413, 'WASM_TOO_LARGE', /10485760/],
+      [{ name: 'manners', wasm }, 409, 'FUNCTION_EXISTS', /exists/],
+      [{ name: 'next', wasm, as: 'ada' }, 403, 'FORBIDDEN', /service role/],
+    ]
+    for (const [deployment, status, code, says] of bad) shape(t, await deploy(tenant, deployment), status, code, says)
+    shape(t, await send(tenant, '/functions/v1/deploy', { name: 'next', surprise: '1' }, 'service'), 400, 'INVALID_FUNCTION', /unknown part "surprise"/)
+    shape(t, await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: { name: 'next' } }), 400, 'INVALID_FUNCTION', /multipart/)
+    shape(t, await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: 'x', headers: { 'content-type': 'multipart/form-data; boundary=a' } }), 400, 'INVALID_FUNCTION', /malformed/)
+    const cut = '--a\r\nContent-Disposition: form-data; name="wasm"; filename="x.wasm"\r\n\r\nabc'
+    shape(t, await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: cut, headers: { 'content-type': 'multipart/form-data; boundary=a' } }), 400, 'INVALID_FUNCTION', /ends too early/)
+    t.equal((await send(tenant, '/functions/v1/deploy', { name: 'next' }, undefined)).status, 401)
+    t.same((await tenant.rows(`select name from "${tenant.id}".functions`)).map((row) => row['name']), ['manners'])
+  })
+
+  t.test('invoking: the body goes in, what it writes comes out', async (t) => {
+    const echo = await invoke(tenant, '{"a":[1]}')
+    t.equal(echo.status, 200, echo.text)
+    t.equal(echo.text, '{"a":[1]}')
+    t.match(echo.headers['content-type'], /application\/json/)
+    t.match(echo.headers['x-invocation-id'], /^[0-9a-f-]{36}$/)
+    t.match((await invoke(tenant, 'plain words')).headers['content-type'], /text\/plain/)
+    t.same((await invoke(tenant, 'who')).json(), { user: 'ada', role: 'authenticated', function: 'manners', trigger: 'http', method: 'POST' })
+    t.same((await invoke(tenant, 'who', 'service')).json(), { user: '', role: 'service_role', function: 'manners', trigger: 'http', method: 'POST' })
+    const created = await invoke(tenant, 'created')
+    t.match([created.status, created.headers['content-type'], created.headers['x-rows'], created.text], [201, 'text/csv', '1', 'a,b'])
+    t.equal((await tenant.ask('POST', '/functions/v1/manners', { as: 'ada', body: 'alias' })).text, 'alias', 'the path of functions clients')
+    t.equal((await tenant.ask('PUT', '/functions/v1/invoke/manners', { as: 'ada', body: 'put' })).text, 'put')
+    shape(t, await invoke(tenant, 'x', 'nobody'), 401, 'UNAUTHORIZED', /signed-in/)
+    shape(t, await invoke(tenant, 'x', 'ada', 'missing'), 404, 'NO_SUCH_FUNCTION', /no such function/)
+  })
+
+  t.test('the unmodified client', async (t) => {
+    const answer = await tenant.client('ada').functions.invoke<unknown>('manners', { body: { hello: 'there' } })
+    t.match(answer, { error: null, data: { hello: 'there' } })
+    const failed = await tenant.client('ada').functions.invoke('manners', { body: 'fail' })
+    t.equal(failed.data, null)
+    t.equal((failed.error as { name: string }).name, 'FunctionsHttpError')
+  })
+
+  t.test('a failure is a 500 with its text, without secrets; every invocation has its one record', async (t) => {
+    const failed = await invoke(tenant, 'fail', 'ben')
+    shape(t, failed, 500, 'HOST_FUNCTION_ERROR', /exited with code 3: it broke with \[redacted\]/)
+    t.notMatch(failed.text, canary)
+    const [record, ...more] = await records(tenant, "i.user_id = 'ben'")
+    t.equal(more.length, 0)
+    t.match(record, { name: 'manners', trigger: 'http', status: 'error', error_message: /redacted/, user_id: 'ben' })
+    t.ok(Number(record?.['memory_peak']) >= 65_536)
+    t.ok(Number(record?.['duration_ms']) >= 0)
+    const all = await records(tenant)
+    t.notMatch(JSON.stringify(all), canary)
+    t.notMatch(runtime.problems.join('\n'), canary)
+    const one = (await tenant.ask('GET', '/functions/v1/manners', { as: 'service' })).json()
+    t.equal(one['invocation_count'], all.length)
+    t.equal(one['last_invocation'], (all.at(-1)?.['timestamp'] as Date).toISOString())
+    const own = (await tenant.ask('GET', '/rest/v1/function_invocations', { as: 'ben' })).list()
+    t.match(own, [{ user_id: 'ben', status: 'error' }], 'its caller sees it')
+    t.equal(own.length, 1, "and no other's")
+  })
+
+  t.test('the deadline kills, and the next is served', async (t) => {
+    const [late, next] = await Promise.all([invoke(tenant, 'forever', 'late'), invoke(tenant, 'meanwhile')])
+    shape(t, late, 504, 'FUNCTION_TIMEOUT', /within its 2 s/)
+    t.equal(next.text, 'meanwhile')
+    t.equal((await invoke(tenant, 'after')).text, 'after')
+    const [record] = await records(tenant, "i.user_id = 'late'")
+    t.match(record, { status: 'timeout' })
+    t.ok(Number(record?.['memory_peak']) > 0)
+    t.ok(Number(record?.['duration_ms']) >= 2_000)
+  })
+
+  t.test('changing', async (t) => {
+    const patch = (body: object) => tenant.ask('PATCH', '/functions/v1/manners', { as: 'service', body })
+    const changed = await patch({ config: { timeout: 3, environment: { SECRET: null, COLOUR: 'blue' } } })
+    t.equal(changed.status, 200, changed.text)
+    t.match(changed.json(), { config: { timeout: 3, max_memory: 16_777_216, environment: { COLOUR: 'blue' } } })
+    t.ok(['id', 'config', 'updated_at'].every((key) => key in changed.json()))
+    shape(t, await patch({ config: { timeout: 0 } }), 400, 'INVALID_FUNCTION', /config.timeout/)
+    shape(t, await patch({ wasm: 'x' }), 400, 'UNKNOWN_FIELD', /"wasm"/)
+    shape(t, await patch({ enabled: 'no' }), 400, 'INVALID_FUNCTION', /"enabled"/)
+    t.equal((await patch({ enabled: false })).status, 200)
+    shape(t, await invoke(tenant, 'x'), 404, 'NO_SUCH_FUNCTION', /disabled/)
+    t.equal((await patch({ enabled: true })).status, 200)
+    t.equal((await invoke(tenant, 'again')).text, 'again')
+    const other = command({ code: [unreachable] })
+    const updated = await send(tenant, '/functions/v1/manners', { wasm: new Blob([other]) }, 'service', 'PATCH')
+    t.equal(updated.status, 200, updated.text)
+    t.equal(updated.json()['wasm_hash'], createHash('sha256').update(other).digest('hex'))
+    shape(t, await invoke(tenant, 'x'), 500, 'HOST_FUNCTION_ERROR', /trapped: unreachable/)
+    t.equal((await send(tenant, '/functions/v1/manners', { wasm: new Blob([wasm]) }, 'service', 'PATCH')).status, 200)
+    t.equal((await invoke(tenant, 'back')).text, 'back')
+  })
+
+  t.test('a module that was changed in the database is not run', async (t) => {
+    const spoiled = command({ code: [...constant(1), drop] })
+    t.equal((await deploy(tenant, { name: 'spoiled', wasm: command({ code: [...constant(2), drop] }) })).status, 201)
+    await tenant.rows(`update "${tenant.id}".functions set wasm_data = $1 where name = 'spoiled'`, [Buffer.from(spoiled)])
+    shape(t, await invoke(tenant, '', 'ada', 'spoiled'), 500, 'HOST_FUNCTION_ERROR', /not the one that was deployed/)
+  })
+
+  t.test('deleting', async (t) => {
+    t.equal((await tenant.ask('DELETE', '/functions/v1/spoiled', { as: 'ada' })).status, 403)
+    t.equal((await tenant.ask('DELETE', '/functions/v1/spoiled', { as: 'service' })).status, 204)
+    shape(t, await tenant.ask('DELETE', '/functions/v1/spoiled', { as: 'service' }), 404, 'NO_SUCH_FUNCTION', /no such/)
+    shape(t, await invoke(tenant, '', 'ada', 'spoiled'), 404, 'NO_SUCH_FUNCTION', /no such/)
+  })
+})
+
+t.test('an update under load: every invocation runs wholly on one version', { timeout: 120_000 }, async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  const versions = await Promise.all(['one', 'two'].map((version) => compileSource(`process.stdout.write('${version}'); process.stdout.write('${version}')`)))
+  const [first, second] = versions
+  if (first === undefined || second === undefined) throw new Error('two versions were wanted')
+  t.equal((await deploy(tenant, { wasm: first })).status, 201)
+  const seen = new Map<string, number>()
+  let isOver = false
+  const load = Promise.all(Array.from({ length: 4 }, async () => {
+    while (!isOver) {
+      const { status, text } = await invoke(tenant, '')
+      seen.set(`${status} ${text}`, (seen.get(`${status} ${text}`) ?? 0) + 1)
+    }
+  }))
+  for (let round = 0; round < effort({ small: 6, full: 50 }); round++) {
+    const answer = await send(tenant, '/functions/v1/manners', { wasm: new Blob([round % 2 === 0 ? second : first]) }, 'service', 'PATCH')
+    t.equal(answer.status, 200, answer.text)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  isOver = true
+  await load
+  t.same([...seen.keys()].sort(), ['200 oneone', '200 twotwo'], JSON.stringify([...seen]))
+})
+
+t.test('executors that are killed under load: one record for each invocation, and the rest goes on', { timeout: 120_000 }, async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  t.equal((await deploy(tenant, { wasm: await compileSource("let n: u32 = 0; for (let i: u32 = 0; i < 30000000; i++) n ^= i * n + 7; process.stdout.write(n.toString())") })).status, 201)
+  const ids = new Set<string>()
+  let answered = 0
+  let isOver = false
+  const load = Promise.all(Array.from({ length: 4 }, async () => {
+    while (!isOver) {
+      const { status, headers, text } = await invoke(tenant, '')
+      answered++
+      if (status === 200) ids.add(String(headers['x-invocation-id']))
+      // Running, or still starting.
+      else t.match(text, /HOST_FUNCTION_ERROR|FUNCTIONS_BUSY/)
+    }
+  }))
+  for (let round = 0; round < effort({ small: 8, full: 100 }); round++) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    for (const pid of await executors()) process.kill(pid, 'SIGKILL')
+  }
+  isOver = true
+  await load
+  const kept = await records(tenant)
+  t.equal(kept.length, answered, `${answered} answers`)
+  t.equal(kept.filter(({ status }) => status === 'success').length, ids.size)
+  t.ok(kept.some(({ status }) => status === 'error'), 'some were killed')
+  t.ok(ids.size > 0, 'some were not')
+})
+
+t.test('a function that floods waits behind itself', { timeout: 120_000 }, async (t) => {
+  const runtime = await startRuntime(t, { functions: { total: 2, perTenant: 1, waitingPerFunction: 2 } })
+  const loud = await runtime.addTenant({ name: 'loud' })
+  const quiet = await runtime.addTenant({ name: 'quiet' })
+  const stuck = command({ code: forever })
+  t.equal((await deploy(loud, { wasm: stuck, config: { timeout: 1 } })).status, 201)
+  t.equal((await deploy(quiet, { wasm: command() })).status, 201)
+  const flood = Promise.all(Array.from({ length: 6 }, () => invoke(loud, '')))
+  const calm = await invoke(quiet, '')
+  t.equal(calm.status, 200, 'the other tenant is served')
+  const statuses = (await flood).map(({ status }) => status).sort()
+  t.same(statuses, [503, 503, 503, 504, 504, 504], 'one runs, two wait, the rest is refused')
+})
+
+/** Pids of the executors of this process. */
+async function executors(): Promise<number[]> {
+  const pids: number[] = []
+  for (const entry of await readdir('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    const [stat, commandLine] = await Promise.all([readFile(`/proc/${entry}/stat`, 'utf8').catch(() => ''), readFile(`/proc/${entry}/cmdline`, 'utf8').catch(() => '')])
+    const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+    if (parent === process.pid && commandLine.includes('functions/executor/child.ts')) pids.push(Number(entry))
+  }
+  return pids
+}

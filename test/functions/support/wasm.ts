@@ -1,0 +1,74 @@
+// WebAssembly by hand: modules that no compiler would make.
+import { u32Bytes } from '../../../tenant-runtime/src/functions/module/reader.ts'
+
+export const magic = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]
+export const i32 = 0x7f
+
+export function name(text: string): number[] {
+  const bytes = [...Buffer.from(text)]
+  return [...u32Bytes(bytes.length), ...bytes]
+}
+
+export function vector(items: readonly (readonly number[])[]): number[] {
+  return [...u32Bytes(items.length), ...items.flat()]
+}
+
+export function section(id: number, content: readonly number[]): number[] {
+  return [id, ...u32Bytes(content.length), ...content]
+}
+
+export function bytes(...parts: readonly (readonly number[])[]): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(parts.flat())
+}
+
+export interface CommandOptions {
+  /** Code of `_start`, without its end. */
+  code?: readonly number[]
+  /** Groups of locals: how many, of which type. */
+  locals?: readonly (readonly [count: number, type: number])[]
+  /** Functions of WASI it imports; each takes and gives what `importType` says. */
+  imports?: readonly string[]
+  /** Parameters and results of the imports, as a function type. */
+  importType?: readonly number[]
+  /** Limits of the memory, as they stand in the file. */
+  memory?: readonly number[]
+  /** Limits of each table. */
+  tables?: readonly (readonly number[])[]
+  /** Sections that stand before the types. */
+  before?: readonly number[]
+  exportName?: string
+}
+
+/** A command with one function of its own, `_start`. */
+export function command({ code = [], locals = [], imports = [], importType = [0x60, 0, 0], memory, tables = [], before = [], exportName = '_start' }: CommandOptions = {}): Uint8Array<ArrayBuffer> {
+  const body = [...vector(locals.map(([count, type]) => [...u32Bytes(count), type])), ...code, 0x0b]
+  return bytes(
+    magic,
+    before,
+    section(1, vector([[0x60, 0, 0], importType])),
+    imports.length === 0 ? [] : section(2, vector(imports.map((imported) => [...name('wasi_snapshot_preview1'), ...name(imported), 0, 1]))),
+    section(3, vector([[0]])),
+    tables.length === 0 ? [] : section(4, vector(tables.map((limits) => [0x70, ...limits]))),
+    memory === undefined ? [] : section(5, vector([memory])),
+    section(7, vector([[...name(exportName), 0, ...u32Bytes(imports.length)]])),
+    section(10, vector([[...u32Bytes(body.length), ...body]])),
+  )
+}
+
+/** i32.const */
+export function constant(value: number): number[] {
+  const out: number[] = [0x41]
+  for (let rest = value | 0; ; ) {
+    const byte = rest & 0x7f
+    rest >>= 7
+    const isLast = (rest === 0 && (byte & 0x40) === 0) || (rest === -1 && (byte & 0x40) !== 0)
+    out.push(isLast ? byte : byte | 0x80)
+    if (isLast) return out
+  }
+}
+
+export const drop = 0x1a
+export const forever = [0x03, 0x40, 0x0c, 0x00, 0x0b]
+/** memory.grow */
+export const grow = [0x40, 0x00]
+export const unreachable = 0x00
