@@ -2,10 +2,10 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify, { LogController, type FastifyBaseLogger, type FastifyPluginAsync } from 'fastify'
+import Fastify, { LogController, type FastifyBaseLogger, type FastifyPluginAsync, type FastifyReply } from 'fastify'
 import { addAccess } from './http/access.ts'
 import type { ApiDeps } from './http/deps.ts'
-import { addErrorHandler } from './http/error-handler.ts'
+import { addErrorHandler, errorBody, toControlError } from './http/error-handler.ts'
 import { addAuditRoutes } from './http/routes/audit.ts'
 import { addHealthRoutes } from './http/routes/health.ts'
 import { addKeyRoutes } from './http/routes/keys.ts'
@@ -37,8 +37,14 @@ export async function buildApp(deps: AppDeps) {
     requestTimeout: 30_000,
     ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false } },
     forceCloseConnections: true,
+    frameworkErrors: (error, _request, reply: FastifyReply) => {
+      const shown = toControlError(error)
+      void reply.status(shown.status).send(errorBody(shown))
+    },
   }).withTypeProvider<TypeBoxTypeProvider>()
 
+  // Bodies are JSON; Fastify would take plain text too.
+  app.removeContentTypeParser('text/plain')
   addErrorHandler(app)
   addAccess(app, { keys: deps.keys, internalToken: deps.internalToken, now: deps.now, publicPrefix: docsPath })
   app.addHook('onSend', async (_request, reply) => {

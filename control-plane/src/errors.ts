@@ -24,7 +24,6 @@ export const errorKinds = {
   TENANT_NOT_FOUND: { status: 404, tag: 'not_found' },
   OPERATION_NOT_FOUND: { status: 404, tag: 'not_found' },
   KEY_NOT_FOUND: { status: 404, tag: 'not_found' },
-  METHOD_NOT_ALLOWED: { status: 405, tag: 'method_not_allowed' },
   NAME_TAKEN: { status: 409, tag: 'conflict' },
   TENANT_DELETED: { status: 409, tag: 'conflict' },
   LAST_ADMIN_KEY: { status: 409, tag: 'conflict' },

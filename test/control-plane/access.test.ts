@@ -101,3 +101,13 @@ t.test('every answer forbids sniffing and keeping', async (t) => {
     t.match((await api.call('GET', path)).headers, { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' }, path)
   }
 })
+
+t.test('without its database the API lives, says so, and lets nobody in', async (t) => {
+  await api.postgres.stop()
+  t.match(await api.call('GET', '/health'), { status: 503, body: { status: 'unhealthy', observed_at: String } })
+  t.match(await api.call('GET', '/internal/v1/live'), { status: 200, body: { status: 'live' } })
+  const answer = await api.call('GET', '/v1/tenants')
+  isError(t, answer, 503, 'UNAVAILABLE', 'database', 'a list')
+  t.same(answer.headers['retry-after'], '1')
+  t.notMatch(answer.text, String(api.postgres.port), 'nothing of where it is')
+})

@@ -101,16 +101,22 @@ t.test('whoever gets around that is found out', async (t) => {
   await forge('the last one changed', `update audit_log set actor = 'system' where seq = ${last}`, last)
   await forge('the first one removed', `delete from audit_log where seq = ${first}`, first + 1)
   await forge('one removed', `delete from audit_log where seq = ${seq}`, seq + 1)
-  await forge('two changed places', `update audit_log set seq = case seq when ${seq} then ${seq + 1} else ${seq} end + 100000 where seq in (${seq}, ${seq + 1});
-    update audit_log set seq = seq - 100000 where seq > 100000`, seq)
+  await forge(
+    'two changed places',
+    `update audit_log set seq = 100000 + ${2 * seq + 1} - seq where seq in (${seq}, ${seq + 1});
+     update audit_log set seq = seq - 100000 where seq > 100000`,
+    seq,
+  )
   const forged = {
-    at: new Date('2026-01-01T00:00:00.000Z'), actor: keyId, action: 'tenant.create', target: 't_00000000000000000000', detail: {}, previous: String(middle['hash']),
+    at: new Date('2026-01-01T00:00:00.000Z'), actor: keyId, action: 'tenant.create', target: 't_00000000000000000000', detail: {},
+    previous: String(middle['hash']),
   }
   await forge(
     'one put in between, with a hash of its own',
     `update audit_log set seq = seq + 100000 where seq > ${seq};
      insert into audit_log (seq, at, actor, action, target, detail, previous, hash)
-     values (${seq + 1}, '${forged.at.toISOString()}', '${keyId}', '${forged.action}', '${forged.target}', '{}', '${forged.previous}', '${auditHash(forged)}')`,
+     select ${seq + 1}, at, actor, action, target, detail, previous, '${auditHash(forged)}'
+     from jsonb_populate_record(null::audit_log, '${JSON.stringify(forged)}')`,
     // The forged one fits the one before it; what came after it no longer does.
     seq + 1 + 100_000,
   )

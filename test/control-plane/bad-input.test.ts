@@ -62,7 +62,8 @@ t.test('a name that is no DNS label, or is reserved, or is taken', async (t) => 
   const spare = await api.create()
   await refused(t, [
     ...bad.map((name) => create(`name ${JSON.stringify(name)}`, { ...good(), name }, 400, 'INVALID_NAME', 'name')),
-    ...bad.map((name): Case => [`new name ${JSON.stringify(name)}`, 'PATCH', `/v1/tenants/${spare.tenant_id}`, { body: { name } }, 400, 'INVALID_NAME', 'name']),
+    ...bad.map((name): Case =>
+      [`new name ${JSON.stringify(name)}`, 'PATCH', `/v1/tenants/${spare.tenant_id}`, { body: { name } }, 400, 'INVALID_NAME', 'name']),
     ...['www', 'api', 'admin', 'tenantry'].map((name) => create(`name ${name}`, { ...good(), name }, 400, 'RESERVED_NAME', `name "${name}"`)),
     create('taken', { ...good(), name: taken.name }, 409, 'NAME_TAKEN', `name "${taken.name}"`),
     ['new name taken', 'PATCH', `/v1/tenants/${spare.tenant_id}`, { body: { name: taken.name } }, 409, 'NAME_TAKEN', `name "${taken.name}"`],
@@ -81,7 +82,7 @@ t.test('a plan, region or isolation that is not to be had', async (t) => {
     create('empty plan', { ...good(), plan: '' }, 400, 'UNKNOWN_PLAN', 'plan ""'),
     create('unknown region', { ...good(), region: 'mars' }, 400, 'UNKNOWN_REGION', 'region "mars" is not known; known: local'),
     ...pair.map((isolation) =>
-      create(isolation, { ...good(), isolation }, 422, 'UNSUPPORTED_ISOLATION', `isolation "${isolation}": region "local" runs on the engine "process"`)),
+      create(isolation, { ...good(), isolation }, 422, 'UNSUPPORTED_ISOLATION', `isolation "${isolation}": region "local" runs on the engine`)),
     ['unknown new plan', 'PATCH', `/v1/tenants/${id}`, { body: { plan: 'Gold' } }, 400, 'UNKNOWN_PLAN', 'plan "Gold"'],
   ])
 })
@@ -128,12 +129,14 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
   const { tenant_id: id } = await api.create()
   const get = (path: string, code: string, names: string): Case => [path, 'GET', path, {}, 400, code, names]
   const lists = ['/v1/tenants', '/v1/operations', '/v1/audit']
-  const plain = ['/v1/plans', '/v1/regions', '/v1/keys', '/v1/audit/verify', `/v1/tenants/${id}`, `/v1/tenants/${id}/health`, `/v1/tenants/${id}/usage`]
+  const plain = ['/v1/plans', '/v1/regions', '/v1/keys', '/v1/audit/verify', ...['', '/health', '/usage'].map((part) => `/v1/tenants/${id}${part}`)]
+  const limits = ['0', '1001', '-1', '1e2', 'ten', '', '1.5', '%201']
+  const months = ['2026-13', '2026-00', '26-01', '2026-1', 'now', '2026-01-01', '0000-01']
   const other = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 'x'])).toString('base64url')
   await refused(t, [
     ...[...lists, ...plain].map((path) => get(`${path}?page=2`, 'UNKNOWN_PARAMETER', '"page"')),
     ...lists.map((path) => get(`${path}?limit=1&limit=2`, 'INVALID_PARAMETER', '"limit" must be string and may stand only once')),
-    ...lists.flatMap((path) => ['0', '1001', '-1', '1e2', 'ten', '', '1.5', '%201'].map((limit) => get(`${path}?limit=${limit}`, 'INVALID_PARAMETER', '"limit"'))),
+    ...lists.flatMap((path) => limits.map((limit) => get(`${path}?limit=${limit}`, 'INVALID_PARAMETER', '"limit"'))),
     ...['/v1/tenants', '/v1/operations'].flatMap((path) =>
       ['x', '', 'bnVsbA', 'W10', 'WyJ4IiwieSJd', '%00'].map((cursor) => get(`${path}?cursor=${cursor}`, 'INVALID_PARAMETER', 'cursor'))),
     get('/v1/tenants?plan=Free&plan=Pro', 'INVALID_PARAMETER', '"plan" must be string and may stand only once'),
@@ -143,7 +146,7 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
     get('/v1/operations?state=done', 'INVALID_PARAMETER', '"state"'),
     get(`/v1/operations?cursor=${other}`, 'INVALID_PARAMETER', 'cursor'),
     get('/v1/audit?before=yesterday', 'INVALID_PARAMETER', '"before"'),
-    ...['2026-13', '2026-00', '26-01', '2026-1', 'now', '2026-01-01', '0000-01'].map((month) => get(`/v1/tenants/${id}/usage/${month}`, 'INVALID_MONTH', month)),
+    ...months.map((month) => get(`/v1/tenants/${id}/usage/${month}`, 'INVALID_MONTH', month)),
     get(`/v1/tenants/${id}/usage/9999-12`, 'FUTURE_MONTH', '9999-12'),
     ['on a create', 'POST', '/v1/tenants?dry_run=true', { body: good() }, 400, 'UNKNOWN_PARAMETER', '"dry_run"'],
     ['on a change', 'PATCH', `/v1/tenants/${id}?force=1`, { body: { suspended: true } }, 400, 'UNKNOWN_PARAMETER', '"force"'],
@@ -160,8 +163,12 @@ t.test('what Postgres can not hold is nothing that there is, or is refused by na
     isError(t, answer, 400, 'INVALID_PARAMETER', query.split('=')[0] ?? '', query)
   }
   isError(t, await api.call('GET', '/v1/operations?tenant_id=%00'), 400, 'INVALID_PARAMETER', 'tenant_id', 'tenant_id=%00')
-  isError(t, await api.call('POST', '/v1/keys', { body: { name: 'a\u0000b', scope: 'read' } }), 400, 'INVALID_FIELD', 'name', "a key's name")
+  for (const name of ['a\u0000b', 'half a \ud83e', '\udd8a']) {
+    const answer = await api.call('POST', '/v1/keys', { body: { name, scope: 'read' } })
+    isError(t, answer, 400, 'INVALID_FIELD', 'name', `the key's name ${JSON.stringify(name)}`)
+  }
   t.same(await api.counts(), before)
+  t.same((await api.call('POST', '/v1/keys', { body: { name: 'a whole 🦊', scope: 'read' } })).status, 201)
 })
 
 t.test('a header that makes no sense', async (t) => {
@@ -171,9 +178,9 @@ t.test('a header that makes no sense', async (t) => {
   await refused(t, [
     ...['soon', '-1', '1.5', ''].map((wait) => with_('prefer', `wait=${wait}`, 'INVALID_HEADER', 'Prefer: wait')),
     ...['', 'with space', 'ü', 'x'.repeat(256)].map((key) => with_('idempotency-key', key, 'INVALID_HEADER', 'Idempotency-Key')),
-    ...['"7"', '"x"', '1', 'W/"1"', ''].flatMap((tag): Case[] => [
-      [`change If-Match ${tag}`, 'PATCH', `/v1/tenants/${id}`, { body: { suspended: true }, headers: { 'if-match': tag } }, 412, 'STALE_ETAG', 'If-Match'],
-      [`delete If-Match ${tag}`, 'DELETE', `/v1/tenants/${id}`, { headers: { 'if-match': tag } }, 412, 'STALE_ETAG', 'If-Match'],
+    ...['"7"', '"x"', '1', 'W/"1"', ''].map((tag) => ({ 'if-match': tag })).flatMap((headers): Case[] => [
+      [`change with ${headers['if-match']}`, 'PATCH', `/v1/tenants/${id}`, { body: { suspended: true }, headers }, 412, 'STALE_ETAG', 'If-Match'],
+      [`delete with ${headers['if-match']}`, 'DELETE', `/v1/tenants/${id}`, { headers }, 412, 'STALE_ETAG', 'If-Match'],
     ]),
   ])
   t.match(await api.tenant(id), { status: 'ready', generation: 1 })

@@ -11,9 +11,10 @@ type Changed = TenantBody & { operation: OperationBody }
 
 const good = (name = newName()) => ({ name, plan: 'Free', region: 'local' })
 const changed = ({ body }: Answer) => body as Changed
+const homesUrl = api.postgres.url('tenantry_homes_1')
 const rolesAndSchemas = async (id: string) => ({
   roles: (await api.sql('select rolname from pg_roles where rolname like $1 order by 1', [`${id}%`])).map(({ rolname }) => rolname),
-  schemas: (await query(api.postgres.url('tenantry_homes_1'), 'select nspname from pg_namespace where nspname like $1', [`${id}%`])).map(({ nspname }) => nspname),
+  schemas: (await query(homesUrl, 'select nspname from pg_namespace where nspname like $1', [`${id}%`])).map(({ nspname }) => nspname),
 })
 /** Gateways are told that it is gone, and the reconciler has nothing left to do before the grace time's end. */
 const isUnrouted = async (id: string) => {
@@ -34,16 +35,17 @@ t.test('a created tenant is ready, whole, and entered with what the answer gave'
     url: `http://${name}.localhost:4401`, path_url: `http://127.0.0.1:4401/t/${name}`, generation: 1, observed_generation: 1, purge_after: null,
     operation: { tenant_id: id, kind: 'create', state: 'succeeded', step: 'done', error: null, attempts: 1 },
   })
-  t.same(tenant.conditions.map(({ type, status }) => [type, status]), [['Home', 'True'], ['Database', 'True'], ['Runtime', 'True'], ['Route', 'True']])
+  t.same(tenant.conditions.map(({ type, status }) => `${type} ${status}`), ['Home True', 'Database True', 'Runtime True', 'Route True'])
   t.same(await rolesAndSchemas(id), { roles: [id, `${id}_admin`, `${id}_ddl`, `${id}_owner`], schemas: [id] })
-  const [row] = await query(tenant.database_url, 'select current_user as role, current_schema() as schema, (select count(*)::int from schemas) as schemas')
-  t.match(row, { role: `${id}_owner`, schema: id }, 'database_url is a login of the tenant')
-  t.match((await api.call('GET', tenant.operation.tenant_id && `/v1/operations/${tenant.operation.id}`)).body, tenant.operation)
+  const row = await query(tenant.database_url, 'select current_user as role, current_schema() as schema, count(*)::int as schemas from schemas')
+  t.same(row, [{ role: `${id}_owner`, schema: id, schemas: 0 }], 'database_url is a login of the tenant')
+  t.same((await api.call('GET', `/v1/operations/${tenant.operation.id}`)).body, tenant.operation)
 })
 
 t.test('secrets are in the answer that creates, and nowhere else in the clear', async (t) => {
   const tenant = await api.create()
-  const rotated = await api.call('POST', `/v1/tenants/${tenant.tenant_id}/keys/rotate`, { body: {}, headers: { prefer: 'wait=30', 'idempotency-key': newName() } })
+  const headers = { prefer: 'wait=30', 'idempotency-key': newName() }
+  const rotated = await api.call('POST', `/v1/tenants/${tenant.tenant_id}/keys/rotate`, { body: {}, headers })
   const { keys } = rotated.body as { keys: CreatedTenant['keys'] }
   const platformKey = await api.newKey('read')
   const password = new URL(tenant.database_url).password
@@ -67,8 +69,8 @@ t.test('secrets are in the answer that creates, and nowhere else in the clear', 
     t.same(answer.status, 200, path)
     places.push([path, answer.text + JSON.stringify(answer.headers)])
   }
-  for (const [method, path, body] of [['PATCH', `/v1/tenants/${tenant.tenant_id}`, { plan: 'Pro' }], ['DELETE', `/v1/tenants/${tenant.tenant_id}`, undefined]] as const) {
-    const answer = await api.call(method, path, { ...(body === undefined ? {} : { body }), headers: method === 'PATCH' ? { prefer: 'wait=30' } : {} })
+  for (const [method, asked] of [['PATCH', { body: { plan: 'Pro' }, headers: { prefer: 'wait=30' } }], ['DELETE', {}]] as const) {
+    const answer = await api.call(method, `/v1/tenants/${tenant.tenant_id}`, asked)
     t.ok(answer.status < 300, method)
     places.push([method, answer.text])
   }
@@ -80,7 +82,6 @@ t.test('secrets are in the answer that creates, and nowhere else in the clear', 
   for (const [place, text] of places) {
     const found = secrets.filter((secret) => text.includes(secret) || text.includes(Buffer.from(secret).toString('hex')))
     t.same(found.length, 0, `${place} holds no secret`)
-    t.notOk(/"(?:secret_key|publishable_key|jwt_secret|password|sealed|sha256)"/.test(text.slice(0, place.startsWith('/v1/') ? undefined : 0)), `${place} has no field for one`)
   }
   const stored = await api.sql('select sha256 from platform_keys')
   t.ok(stored.some(({ sha256 }) => sha256 === createHash('sha256').update(platformKey.key).digest('hex')), 'a platform key is there by its hash')
@@ -111,10 +112,12 @@ t.test('an Idempotency-Key makes one tenant, however often it is sent', async (t
   t.match(again, { status: 201, headers: { 'idempotency-replayed': 'true' } })
   t.same(again.body, first.body, 'the very same answer, keys and all')
   isError(t, await api.call('POST', '/v1/tenants', { body: good(), headers }), 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another body')
-  isError(t, await api.call('POST', `/v1/tenants/${(first.body as CreatedTenant).tenant_id}/keys/rotate`, { body: {}, headers }), 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another path')
+  const elsewhere = await api.call('POST', `/v1/tenants/${(first.body as CreatedTenant).tenant_id}/keys/rotate`, { body: {}, headers })
+  isError(t, elsewhere, 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another path')
   t.same(await api.counts(), before, 'nothing was made')
   const other = await api.newKey('admin')
-  isError(t, await api.call('POST', '/v1/tenants', { key: other.key, body, headers }), 409, 'NAME_TAKEN', body.name, "another operator's key is another")
+  const ofOther = await api.call('POST', '/v1/tenants', { key: other.key, body, headers })
+  isError(t, ofOther, 409, 'NAME_TAKEN', body.name, "another operator's Idempotency-Key is another")
 
   const failed = { 'idempotency-key': newName('key') }
   isError(t, await api.call('POST', '/v1/tenants', { body: { ...good(), plan: 'Gold' }, headers: failed }), 400, 'UNKNOWN_PLAN', 'Gold', 'a refusal')
@@ -136,8 +139,9 @@ t.test('an Idempotency-Key sent many times at once makes one tenant', async (t) 
   const later = await api.call('POST', '/v1/tenants', { body, headers })
   t.match(later, { status: 201, headers: { 'idempotency-replayed': 'true' }, body: { name: body.name } })
   const after = await api.counts()
-  t.same(Object.fromEntries(['tenants', 'operations', 'audit_log', 'idempotency_records'].map((table) => [table, (after[table] ?? 0) - (before[table] ?? 0)])),
-    { tenants: 1, operations: 1, audit_log: 1, idempotency_records: 1 })
+  for (const table of ['tenants', 'operations', 'audit_log', 'idempotency_records']) {
+    t.same(after[table], (before[table] ?? 0) + 1, `one more in ${table}`)
+  }
 })
 
 t.test('one name asked for many times at once is given once', async (t) => {
@@ -156,7 +160,10 @@ t.test('name, plan and suspension change, each with a generation that is observe
   const name = newName('renamed')
   t.match(await patch({ name }), {
     status: 200, headers: { etag: '"2"' },
-    body: { name, url: `http://${name}.localhost:4401`, generation: 2, observed_generation: 2, status: 'ready', operation: { kind: 'update', state: 'succeeded' } },
+    body: {
+      name, url: `http://${name}.localhost:4401`, generation: 2, observed_generation: 2, status: 'ready',
+      operation: { kind: 'update', state: 'succeeded' },
+    },
   })
   t.match(await patch({ plan: 'Pro' }), { status: 200, body: { plan: 'Pro', isolation: 'schema-per-tenant', generation: 3, status: 'ready' } })
   t.match(await patch({ suspended: true }), { status: 200, body: { generation: 4, observed_generation: 4, status: 'suspended' } })
@@ -179,8 +186,9 @@ t.test('of two writers that saw the same state, one is refused', async (t) => {
   const now = await api.call('GET', `/v1/tenants/${id}`)
   t.same(now.headers['etag'], '"2"')
   isError(t, await api.call('DELETE', `/v1/tenants/${id}`, { headers }), 412, 'STALE_ETAG', 'generation 1', 'a stale delete')
-  t.match(await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Free' }, headers: { ...headers, 'if-match': '"2"' } }), { status: 200, headers: { etag: '"3"' } })
-  t.match(await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' }, headers: { ...headers, 'if-match': '*' } }), { status: 200, body: { generation: 4 } })
+  const patch = (plan: string, tag: string) => api.call('PATCH', `/v1/tenants/${id}`, { body: { plan }, headers: { ...headers, 'if-match': tag } })
+  t.match(await patch('Free', '"2"'), { status: 200, headers: { etag: '"3"' } })
+  t.match(await patch('Pro', '*'), { status: 200, body: { generation: 4 } })
 })
 
 t.test('while an operation is under way another is refused with its id; a delete supersedes it', async (t) => {
@@ -196,8 +204,9 @@ t.test('while an operation is under way another is refused with its id; a delete
   const deleted = await api.call('DELETE', `/v1/tenants/${id}`)
   t.match(deleted, { status: 202, body: { operation: { kind: 'delete' } } })
   t.match((await api.call('GET', `/v1/operations/${first.operation.id}`)).body, { state: 'superseded', finished: String })
-  isError(t, await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Free' } }), 409, 'TENANT_DELETED', 'being deleted', 'a change of what goes')
-  isError(t, await api.call('POST', `/v1/tenants/${id}/keys/rotate`, { body: {} }), 409, 'TENANT_DELETED', 'being deleted', 'new keys of what goes')
+  for (const [method, path, body] of [['PATCH', '', { plan: 'Free' }], ['POST', '/keys/rotate', {}]] as const) {
+    isError(t, await api.call(method, `/v1/tenants/${id}${path}`, { body }), 409, 'TENANT_DELETED', 'being deleted', `${method} of what goes`)
+  }
   api.region.agrees = true
 })
 
@@ -225,9 +234,23 @@ t.test('a deleted tenant is kept for its grace time, then nothing of it is left'
   t.same(await api.published.some(new Set([id])), [])
   t.same(await api.sql('select 1 from tenant_secrets where tenant_id = $1', [id]), [], 'its secrets are gone')
   await t.rejects(query(tenant.database_url, 'select 1'), { code: /^28/ }, 'its login is gone')
-  t.match((await api.call('GET', `/v1/operations?tenant_id=${id}`)).body, { operations: [{ kind: 'create', state: 'succeeded' }, { kind: 'delete', state: 'superseded' }, { kind: 'delete', state: 'succeeded' }] })
+  const { operations } = (await api.call('GET', `/v1/operations?tenant_id=${id}`)).body as { operations: OperationBody[] }
+  t.same(operations.map(({ kind, state }) => `${kind} ${state}`), ['create succeeded', 'delete superseded', 'delete succeeded'])
   const next = await api.create(tenant.name)
   t.not(next.tenant_id, id, 'the name is free for another')
+})
+
+t.test('what was seen before a delete does not hide it', async (t) => {
+  const { tenant_id: id } = await api.create()
+  api.region.agrees = false
+  await api.call('DELETE', `/v1/tenants/${id}`)
+  const epoch = BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
+  // As a run does that took its snapshot before.
+  await api.reconcileStore.recordObserved(id, { generation: 1, status: 'ready', reason: null, conditions: [], operation: undefined }, epoch)
+  t.match(await api.tenant(id), { status: 'deleting', generation: 2, observed_generation: 1 })
+  api.region.agrees = true
+  await until(() => isUnrouted(id), 'the first phase')
+  t.same((await api.tenant(id)).status, 'deleting')
 })
 
 t.test('?purge=true destroys at once, also what is in its grace time', async (t) => {
@@ -248,11 +271,11 @@ t.test('?purge=true destroys at once, also what is in its grace time', async (t)
 t.test('new API keys beside the old, which end after the overlap', async (t) => {
   const tenant = await api.create()
   const id = tenant.tenant_id
-  const rotate = (body: object, headers: Record<string, string> = {}) => api.call('POST', `/v1/tenants/${id}/keys/rotate`, { body, headers: { prefer: 'wait=30', ...headers } })
-  const headers = { 'idempotency-key': newName('key') }
-  const first = await rotate({ overlap_seconds: 60 }, headers)
+  const headers = { prefer: 'wait=30', 'idempotency-key': newName('key') }
+  const rotate = () => api.call('POST', `/v1/tenants/${id}/keys/rotate`, { body: { overlap_seconds: 60 }, headers })
+  const first = await rotate()
   t.match(first, { status: 200, body: { tenant_id: id, operation: { kind: 'rotate_keys', state: 'succeeded' } } })
-  t.match(await rotate({ overlap_seconds: 60 }, headers), { headers: { 'idempotency-replayed': 'true' }, body: first.body as object })
+  t.match(await rotate(), { headers: { 'idempotency-replayed': 'true' }, body: first.body as object })
   const { keys } = first.body as { keys: CreatedTenant['keys'] }
   const hash = (text: string) => createHash('sha256').update(text).digest('hex')
   const live = async () => {

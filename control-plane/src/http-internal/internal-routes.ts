@@ -4,7 +4,7 @@ import type { FastifyPluginAsync, FastifyReply } from 'fastify'
 import type { UsageLedger } from '../usage/usage-ledger.ts'
 import type { WatchHub, WatchKind } from './watch-hub.ts'
 
-/** A watcher that leaves more than this unread is cut off; it will connect again and take the whole set. */
+/** A watcher that leaves more changes than this unread is cut off; it will connect again and take the whole set. */
 const maxUnreadBytes = 16 * 1024 * 1024
 
 export interface InternalRoutesDeps {
@@ -19,9 +19,12 @@ export function internalRoutes({ hub, ledger }: InternalRoutesDeps): FastifyPlug
       reply.hijack()
       const { raw } = reply
       raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
+      // The whole set, which comes first, may be larger than that.
+      let allowed: number | undefined
       const leave = await hub.watch(kind, (text) => {
+        allowed ??= maxUnreadBytes + Buffer.byteLength(text)
         raw.write(text)
-        if (raw.writableLength <= maxUnreadBytes) return true
+        if (raw.writableLength <= allowed) return true
         raw.destroy()
         return false
       })

@@ -31,6 +31,9 @@ export function toControlError(error: FastifyError | Error): ControlError {
       return new ControlError('UNSUPPORTED_MEDIA_TYPE', 'the body must be JSON (Content-Type: application/json)', { cause: error })
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new ControlError('BODY_TOO_LARGE', 'the body is larger than 64 KB', { cause: error })
+    case 'FST_ERR_BAD_URL':
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new ControlError('BAD_REQUEST', 'the path is malformed', { cause: error })
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
       return new ControlError('BAD_REQUEST', 'the body is not as long as Content-Length says', { cause: error })
   }

@@ -9,7 +9,7 @@ const defaultLimit = 100
 const longestWait = 60
 
 /** Text that Postgres can hold. */
-export const textPattern = '^[^\\u0000]*$'
+export const textPattern = '^[^\\u0000\\ud800-\\udfff]*$'
 
 /** Query parameters of every list. */
 export const PageQuery = {

@@ -1,5 +1,6 @@
 // `Prefer: wait=N`: holds an answer until the operation has ended, or N seconds.
 import type { FastifyRequest } from 'fastify'
+import type { Tenant } from '../tenants/tenant.ts'
 import type { TenantWrite } from '../tenants/tenant-store.ts'
 import type { ApiDeps } from './deps.ts'
 
@@ -9,6 +10,7 @@ export async function waitUntilSettled(
   write: TenantWrite,
   seconds: number,
   request: FastifyRequest,
+  isSettled: (tenant: Tenant) => boolean = () => false,
 ): Promise<TenantWrite> {
   if (seconds === 0) return write
   const gone = new AbortController()
@@ -18,8 +20,9 @@ export async function waitUntilSettled(
     // Subscribed before looking, so that no change falls between.
     const change = deps.changes.next(write.tenant.id, signal)
     const operation = (await deps.tenants.getOperation(write.operation.id)) ?? write.operation
-    if (operation.finishedAt !== undefined || signal.aborted) {
-      return { tenant: (await deps.tenants.get(write.tenant.id)) ?? write.tenant, operation }
+    const tenant = await deps.tenants.get(write.tenant.id)
+    if (operation.finishedAt !== undefined || signal.aborted || tenant === undefined || isSettled(tenant)) {
+      return { tenant: tenant ?? write.tenant, operation }
     }
     await change
   }

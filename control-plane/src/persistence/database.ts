@@ -1,5 +1,7 @@
 // The one client of the control database.
 import { PrismaPg } from '@prisma/adapter-pg'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
 import { PrismaClient } from '../../../prisma/client/client.ts'
 import type { Prisma } from '../../../prisma/client/client.ts'
 
@@ -12,9 +14,12 @@ export function openDatabase(url: string): Database {
   return new PrismaClient({ adapter })
 }
 
-/** Constraint that a failed write broke, or undefined when it failed for another reason. */
+const UniqueViolation = Type.Object({
+  code: Type.Literal('P2002'),
+  meta: Type.Object({ driverAdapterError: Type.Object({ cause: Type.Object({ constraint: Type.Object({ index: Type.String() }) }) }) }),
+})
+
+/** Name of the unique index that a failed write broke, or undefined when it failed for another reason. */
 export function brokenConstraint(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error) || error.code !== 'P2002') return undefined
-  const text = JSON.stringify('meta' in error ? error.meta : {})
-  return text
+  return Value.Check(UniqueViolation, error) ? error.meta.driverAdapterError.cause.constraint.index : undefined
 }

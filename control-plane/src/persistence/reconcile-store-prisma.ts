@@ -91,12 +91,14 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           delete from tenant_secrets where tenant_id = ${tenantId} and expires_at <= ${now()} and exists (select from leader))
         select count(*)::int as leads, pg_notify(${observedChannel}, ${tenantId})::text as told from leader`),
 
-    // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn.
+    // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn. What is being
+    // deleted by now says so, whatever was seen before.
     recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
       lead(database.$queryRaw`
         with leader as (select 1 from installation where epoch = ${epoch} for share),
         observed as (
-          update tenants set observed_generation = ${generation}, status = ${status}, reason = ${reason},
+          update tenants set observed_generation = ${generation}, reason = ${reason},
+            status = case when desired = 'deleted' then 'deleting' else ${status} end,
             conditions = ${JSON.stringify(conditions)}::jsonb, updated_at = ${now()}
           where id = ${tenantId} and generation >= ${generation} and observed_generation <= ${generation} and exists (select from leader)),
         ended as (

@@ -5,10 +5,13 @@ import type { Seal } from '../keys/seal.ts'
 import type { WriteContext } from '../tenants/tenant-store.ts'
 import { ControlError } from '../errors.ts'
 import { wantedChannel } from './change-channels.ts'
-import { brokenConstraint, type Database, type Prisma, type Transaction } from './database.ts'
+import type { Database, Prisma, Transaction } from './database.ts'
 
 /** Serialises writers, because each audit entry's hash covers the entry before it. */
 const auditLock = 7_246_305_116
+
+/** A repeat that comes later than this is a new request. */
+const answerKeptMilliseconds = 24 * 3_600_000
 
 export interface Recorded<T> {
   result: T
@@ -45,37 +48,30 @@ export async function recordedWrite<T>(
   context: WriteContext,
   work: (transaction: Transaction) => Promise<Recorded<T>>,
 ): Promise<T> {
-  try {
-    return await database.$transaction(
-      async (transaction) => {
-        await transaction.$executeRaw`select pg_advisory_xact_lock(${auditLock}::bigint)`
-        await refuseSecond(transaction, context)
-        const { result, audit, changed, answer } = await work(transaction)
-        const last = await transaction.auditEntry.findFirst({ orderBy: { seq: 'desc' }, select: { hash: true } })
-        const entry = { at: now(), actor: context.actor.keyId, ...audit, previous: last?.hash ?? '' }
-        await transaction.auditEntry.create({ data: { ...entry, hash: auditHash(entry) } })
-        if (context.idempotency !== undefined) {
-          await transaction.idempotencyRecord.create({
-            data: {
-              platformKeyId: context.actor.keyId,
-              key: context.idempotency.key,
-              fingerprint: context.idempotency.fingerprint,
-              answer: seal.seal(JSON.stringify(answer ?? null), idempotencyContext(context)),
-            },
-          })
-        }
-        if (changed !== undefined) await transaction.$executeRaw`select pg_notify(${wantedChannel}, ${changed})`
-        return result
-      },
-      { maxWait: 10_000, timeout: 20_000 },
-    )
-  } catch (cause) {
-    const constraint = brokenConstraint(cause)
-    if (constraint?.includes('idempotency') === true) {
-      throw new ControlError('IDEMPOTENCY_IN_PROGRESS', 'a request with this Idempotency-Key was under way at the same time; send it again', { cause })
-    }
-    throw cause
-  }
+  return database.$transaction(
+    async (transaction) => {
+      await transaction.$executeRaw`select pg_advisory_xact_lock(${auditLock}::bigint)`
+      await refuseSecond(transaction, context)
+      const { result, audit, changed, answer } = await work(transaction)
+      const last = await transaction.auditEntry.findFirst({ orderBy: { seq: 'desc' }, select: { hash: true } })
+      const entry = { at: now(), actor: context.actor.keyId, ...audit, previous: last?.hash ?? '' }
+      await transaction.auditEntry.create({ data: { ...entry, hash: auditHash(entry) } })
+      if (context.idempotency !== undefined) {
+        await transaction.idempotencyRecord.deleteMany({ where: { createdAt: { lt: new Date(now().getTime() - answerKeptMilliseconds) } } })
+        await transaction.idempotencyRecord.create({
+          data: {
+            platformKeyId: context.actor.keyId,
+            key: context.idempotency.key,
+            fingerprint: context.idempotency.fingerprint,
+            answer: seal.seal(JSON.stringify(answer ?? null), idempotencyContext(context)),
+          },
+        })
+      }
+      if (changed !== undefined) await transaction.$executeRaw`select pg_notify(${wantedChannel}, ${changed})`
+      return result
+    },
+    { maxWait: 10_000, timeout: 20_000 },
+  )
 }
 
 /** The same request may have come twice at once: the later one finds, with the lock, what the earlier one has kept. */

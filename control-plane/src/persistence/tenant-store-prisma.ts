@@ -218,7 +218,7 @@ async function nameTakenOr<T>(name: string, work: () => Promise<T>): Promise<T> 
   try {
     return await work()
   } catch (cause) {
-    if (brokenConstraint(cause)?.includes('name') === true) {
+    if (brokenConstraint(cause) === 'tenants_name_key') {
       throw new ControlError('NAME_TAKEN', `name "${name}" is taken`, { cause })
     }
     throw cause

@@ -2,7 +2,7 @@
 // runtime and gateway, which show what is published as soon as it is, unless the test says that they don't.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { ErrorBody, TenantHealth } from '@tenantry/contract'
-import type { FastifyPluginAsync, InjectOptions } from 'fastify'
+import type { FastifyPluginAsync } from 'fastify'
 import pg from 'pg'
 import pino from 'pino'
 import type { Test } from 'tap'
@@ -257,7 +257,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     async call(method, path, { key = api.keys.admin, body, payload, headers = {} } = {}) {
       const sent = payload ?? (body === undefined ? undefined : JSON.stringify(body))
       const response = await app.inject({
-        method: method as NonNullable<InjectOptions['method']>,
+        method,
         url: path,
         headers: {
           ...(key === null ? {} : { authorization: `Bearer ${key}` }),
@@ -288,7 +288,8 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     },
     async counts() {
       const tables = await api.sql("select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace order by relname")
-      const rows = await api.sql(tables.map(({ relname }) => `select '${String(relname)}' as name, count(*)::int as count from "${String(relname)}"`).join(' union all '))
+      const counted = tables.map(({ relname }) => `select '${String(relname)}' as name, count(*)::int as count from "${String(relname)}"`)
+      const rows = await api.sql(counted.join(' union all '))
       return Object.fromEntries(rows.map(({ name, count }) => [String(name), Number(count)]))
     },
   }
@@ -329,9 +330,9 @@ export function isError(t: Test, answer: Answer, status: number, code: string, n
   t.ok(body.message.includes(names), `${what}: "${body.message}" names ${names}`)
 }
 
-/** Polls until it holds. @throws after ten seconds */
+/** Polls until it holds. @throws after half a minute */
 export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + 30_000
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`${what} did not come about`)
     await new Promise((resolve) => setTimeout(resolve, 10))

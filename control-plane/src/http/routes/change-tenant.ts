@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import { ControlError } from '../../errors.ts'
 import { newApiKey, newSecret } from '../../keys/key-text.ts'
 import { checkName } from '../../tenants/names.ts'
+import type { Tenant } from '../../tenants/tenant.ts'
 import type { TenantWrite } from '../../tenants/tenant-store.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
@@ -75,7 +76,9 @@ export function addChangeTenant(app: Api, deps: ApiDeps): void {
       const grace = request.query.purge === 'true' ? 0 : deps.deleteGraceSeconds
       const purgeAfter = new Date(deps.now().getTime() + grace * 1000)
       const context = { ...writeContext(request), idempotency: undefined }
-      const settled = await waitUntilSettled(deps, await deps.tenants.requestDelete(id, purgeAfter, seen, context), wait, request)
+      // With a grace time the operation ends with that; what can be waited for is that nobody is served any more.
+      const isUnserved = (tenant: Tenant) => grace > 0 && tenant.observedGeneration >= tenant.generation
+      const settled = await waitUntilSettled(deps, await deps.tenants.requestDelete(id, purgeAfter, seen, context), wait, request, isUnserved)
       return reply.status(202).send(present(settled))
     },
   )
