@@ -13,6 +13,10 @@ interface CreatedTenant {
   keys: { publishable_key: string; secret_key: string; jwt_secret: string }
 }
 
+interface Usage {
+  resources: { api_requests: { count: number }; storage: { files_bytes: number }; functions: { invocations: number } }
+}
+
 const { values: options } = parseArgs({
   options: {
     data: { type: 'string', default: '.tenantry' },
@@ -164,15 +168,13 @@ await step('billing reads the usage', async () => {
   const billing = String(made['key'])
   const deadline = Date.now() + 15_000
   for (;;) {
-    const usage = await json(await control(`/v1/tenants/${tenant.tenant_id}/usage`, { key: billing }))
-    const text = JSON.stringify(usage)
-    const counted = Number(/"api_requests":\{"count":(\d+)/.exec(text)?.[1] ?? 0)
-    const stored = Number(/"files_bytes":(\d+)/.exec(text)?.[1] ?? 0)
-    if (counted >= 15 && stored === picture.length) {
-      console.log(`          ${counted} requests, ${stored} bytes of files`)
+    const { resources } = (await json(await control(`/v1/tenants/${tenant.tenant_id}/usage`, { key: billing }))) as unknown as Usage
+    const { api_requests, storage, functions } = resources
+    if (api_requests.count >= 15 && storage.files_bytes === picture.length && functions.invocations === 2) {
+      console.log(`          ${api_requests.count} requests, ${storage.files_bytes} bytes of files, ${functions.invocations} invocations`)
       break
     }
-    assert.ok(Date.now() < deadline, `the usage stays at ${text}`)
+    assert.ok(Date.now() < deadline, `the usage stays at ${JSON.stringify(resources)}`)
     await new Promise((resolve) => setTimeout(resolve, 250))
   }
   await control(`/v1/keys/${String(made['id'])}`, { method: 'DELETE' })
