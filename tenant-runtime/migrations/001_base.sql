@@ -1,5 +1,6 @@
 -- What every home has: the `schemas` collection (specification, section 2.3) and the event log (section 6).
--- Tokens in double braces are filled in by control-plane/src/homes/home-migrations.ts.
+-- Tokens in double braces are filled in by control-plane/src/homes/home-migrations.ts. Homes are made one for each
+-- tenant, so every object counts: one policy says all of who may, and asks for the tenant first.
 
 create table schemas (
   id          uuid primary key default gen_random_uuid(),
@@ -12,8 +13,7 @@ create table schemas (
 );
 
 alter table schemas enable row level security, force row level security;
-create policy tenant on schemas as restrictive using (tenant_id = {{tenant}});
-create policy service on schemas using ({{role}} = 'service_role');
+create policy service on schemas using (tenant_id = {{tenant}} and {{role}} = 'service_role');
 
 -- Written in the transaction of the change it tells of (outbox). `xid` gives the order of commits to readers:
 -- only events of transactions older than every running one are delivered.
@@ -29,10 +29,9 @@ create table event_log (
 create index event_log_by_commit on event_log (xid, seq);
 
 alter table event_log enable row level security, force row level security;
-create policy tenant on event_log as restrictive using (tenant_id = {{tenant}});
 create policy read on event_log for select
-  using ({{role}} = 'service_role' or owner_id = {{user_id}});
-create policy write on event_log for insert with check (true);
+  using (tenant_id = {{tenant}} and ({{role}} = 'service_role' or owner_id = {{user_id}}));
+create policy write on event_log for insert with check (tenant_id = {{tenant}});
 revoke update, delete on event_log from {{runtime}};
 
 -- What the last reload made of `schemas`: nothing takes effect before it stands here (specification, section 9.2).
@@ -46,7 +45,6 @@ create table applied_schemas (
 );
 
 alter table applied_schemas enable row level security, force row level security;
-create policy tenant on applied_schemas as restrictive using (tenant_id = {{tenant}});
-create policy read on applied_schemas for select using (true);
-create policy service on applied_schemas using ({{role}} = 'service_role');
+create policy read on applied_schemas for select using (tenant_id = {{tenant}});
+create policy reload on applied_schemas using (tenant_id = {{tenant}} and {{role}} = 'service_role');
 revoke insert, update, delete on applied_schemas from {{runtime}};

@@ -13,12 +13,11 @@ create table storage_buckets (
   tenant_id   text not null default {{tenant_id}} check (tenant_id = {{tenant_id}})
 );
 alter table storage_buckets enable row level security, force row level security;
-create policy tenant on storage_buckets as restrictive using (tenant_id = {{tenant}});
-create policy service on storage_buckets using ({{role}} = 'service_role');
-create policy owner on storage_buckets using (owner_id = {{user_id}});
+create policy owner on storage_buckets
+  using (tenant_id = {{tenant}} and ({{role}} = 'service_role' or owner_id = {{user_id}}));
 -- Who sees a bucket may read what is in it; listing narrows this further.
 create policy readers on storage_buckets for select
-  using (policy = 'public' or (policy = 'authenticated' and {{role}} = 'authenticated'));
+  using (tenant_id = {{tenant}} and (policy = 'public' or (policy = 'authenticated' and {{role}} = 'authenticated')));
 
 create table storage_objects (
   id            uuid primary key default gen_random_uuid(),
@@ -37,16 +36,15 @@ create table storage_objects (
   constraint object_path_taken unique (bucket_id, path)
 );
 alter table storage_objects enable row level security, force row level security;
-create policy tenant on storage_objects as restrictive using (tenant_id = {{tenant}});
-create policy service on storage_objects using ({{role}} = 'service_role');
 create policy readers on storage_objects for select
-  using (exists (select from storage_buckets b where b.id = bucket_id));
+  using (tenant_id = {{tenant}} and exists (select from storage_buckets b where b.id = bucket_id));
 -- A bucket's owner does everything in it; in an `authenticated` bucket each signed-in user manages the own objects.
-create policy bucket_owner on storage_objects
-  using (exists (select from storage_buckets b where b.id = bucket_id and b.owner_id = {{user_id}}));
-create policy uploader on storage_objects
-  using (owner_id = {{user_id}}
-    and exists (select from storage_buckets b where b.id = bucket_id and b.policy = 'authenticated' and {{role}} = 'authenticated'));
+create policy owner on storage_objects
+  using (tenant_id = {{tenant}} and (
+    {{role}} = 'service_role'
+    or exists (select from storage_buckets b where b.id = bucket_id and b.owner_id = {{user_id}})
+    or (owner_id = {{user_id}}
+      and exists (select from storage_buckets b where b.id = bucket_id and b.policy = 'authenticated' and {{role}} = 'authenticated'))));
 
 -- Blobs that are being written, with the bytes reserved for them; blobs that nothing refers to any more.
 create table blob_intents (

@@ -16,8 +16,7 @@ create table functions (
 -- Modules hardly compress, and are read whole.
 alter table functions alter column wasm_data set storage external;
 alter table functions enable row level security, force row level security;
-create policy tenant on functions as restrictive using (tenant_id = {{tenant}});
-create policy service on functions using ({{role}} = 'service_role');
+create policy service on functions using (tenant_id = {{tenant}} and {{role}} = 'service_role');
 
 -- One for each run: inserted as an interrupted one when it is dispatched, finished when it ends.
 create table function_invocations (
@@ -34,7 +33,6 @@ create table function_invocations (
 );
 create index function_invocations_by_function on function_invocations (function_id, timestamp desc);
 alter table function_invocations enable row level security, force row level security;
-create policy tenant on function_invocations as restrictive using (tenant_id = {{tenant}});
-create policy service on function_invocations using ({{role}} = 'service_role');
-create policy caller on function_invocations for select using (user_id = {{user_id}});
+create policy service on function_invocations using (tenant_id = {{tenant}} and {{role}} = 'service_role');
+create policy caller on function_invocations for select using (tenant_id = {{tenant}} and user_id = {{user_id}});
 revoke delete on function_invocations from {{runtime}};

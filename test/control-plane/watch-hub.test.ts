@@ -151,7 +151,7 @@ t.test('when the database is away, what is known is told, and what was missed on
   shelf.broken = true
   shelf.entries.delete(idOf(1))
   shelf.put(idOf(2), 2)
-  hub.onChange({ kind: 'observed', tenantId: idOf(1) })
+  hub.onChange({ kind: 'published', tenantId: idOf(1) })
   await until(() => problems.length > 0, 'the problem')
   let later = ''
   await hub.watch('route', (text) => (later += text) !== '')

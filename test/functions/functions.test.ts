@@ -251,7 +251,7 @@ t.test('an update under load: every invocation runs wholly on one version', { ti
 t.test('executors that are killed under load: one record for each invocation, and the rest goes on', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  t.equal((await deploy(tenant, { wasm: await compileSource("let n: u32 = 0; for (let i: u32 = 0; i < 30000000; i++) n ^= i * n + 7; process.stdout.write(n.toString())") })).status, 201)
+  t.equal((await deploy(tenant, { wasm: await compileSource("let n: u32 = 0; for (let i: u32 = 0; i < 10000000; i++) n ^= i * n + 7; process.stdout.write(n.toString())") })).status, 201)
   const ids = new Set<string>()
   let answered = 0
   let isOver = false
@@ -265,7 +265,8 @@ t.test('executors that are killed under load: one record for each invocation, an
     }
   }))
   for (let round = 0; round < effort({ small: 8, full: 100 }); round++) {
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    // Not before one of them has done its work, however slow the machine is.
+    for (const before = ids.size; ids.size === before; ) await new Promise((resolve) => setTimeout(resolve, 10))
     for (const pid of await executors()) process.kill(pid, 'SIGKILL')
   }
   isOver = true
@@ -274,7 +275,6 @@ t.test('executors that are killed under load: one record for each invocation, an
   t.equal(kept.length, answered, `${answered} answers`)
   t.equal(kept.filter(({ status }) => status === 'success').length, ids.size)
   t.ok(kept.some(({ status }) => status === 'error'), 'some were killed')
-  t.ok(ids.size > 0, 'some were not')
 })
 
 t.test('a function that floods waits behind itself', { timeout: 120_000 }, async (t) => {

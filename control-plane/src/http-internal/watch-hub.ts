@@ -37,6 +37,7 @@ export class WatchHub {
   /** To be called for everything the change feed tells. */
   readonly onChange = (change: Change | 'resync'): void => {
     if (change === 'resync') this.#reload = true
+    else if (change.kind === 'observed') return
     else this.#stale.add(change.tenantId)
     void this.#refresh()
   }

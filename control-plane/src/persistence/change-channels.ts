@@ -1,7 +1,12 @@
 // Channels of Postgres' NOTIFY in the control database; the payload is a tenant's id.
 
-/** An operator changed what should be. Reconciler and watches listen. */
-export const wantedChannel = 'tenantry_wanted'
-
-/** The reconciler changed what is. Watches and waiting API calls listen. */
-export const observedChannel = 'tenantry_observed'
+/** What is told of a tenant. */
+export const changeChannels = {
+  /** An operator changed what should be. Reconciler and watches listen. */
+  wanted: 'tenantry_wanted',
+  /** The reconciler changed what runtimes and gateways are told. Watches listen. */
+  published: 'tenantry_published',
+  /** The reconciler has seen how things are, or an attempt ended. Waiting API calls listen. */
+  observed: 'tenantry_observed',
+} as const
+export type ChangeKind = keyof typeof changeChannels

@@ -1,6 +1,8 @@
 // NOTIFYs of the control database as calls: one connection that listens, and begins anew when it is lost.
 import pg from 'pg'
-import { observedChannel, wantedChannel } from './change-channels.ts'
+import { changeChannels, type ChangeKind } from './change-channels.ts'
+
+const kinds = Object.keys(changeChannels) as ChangeKind[]
 
 export interface ChangeFeedOptions {
   url: string
@@ -8,7 +10,7 @@ export interface ChangeFeedOptions {
 }
 
 export interface Change {
-  kind: 'wanted' | 'observed'
+  kind: ChangeKind
   tenantId: string
 }
 
@@ -29,7 +31,7 @@ export class ChangeFeed {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Resolves when `tenantId` changes, on a resync, or when the signal aborts. Subscribes at once. */
+  /** Resolves when `tenantId` was observed, on a resync, or when the signal aborts. Subscribes at once. */
   next(tenantId: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
@@ -38,7 +40,7 @@ export class ChangeFeed {
         resolve()
       }
       const unsubscribe = this.subscribe((change) => {
-        if (change === 'resync' || change.tenantId === tenantId) done()
+        if (change === 'resync' || (change.kind === 'observed' && change.tenantId === tenantId)) done()
       })
       signal.addEventListener('abort', done)
       if (signal.aborted) done()
@@ -68,13 +70,14 @@ export class ChangeFeed {
     client.on('error', (error) => lost.reject(error))
     client.on('end', () => lost.reject(new Error('the connection ended')))
     client.on('notification', ({ channel, payload }) => {
-      if (payload !== undefined) this.#tell({ kind: channel === wantedChannel ? 'wanted' : 'observed', tenantId: payload })
+      const kind = kinds.find((kind) => changeChannels[kind] === channel)
+      if (payload !== undefined && kind !== undefined) this.#tell({ kind, tenantId: payload })
     })
     const stop = () => lost.reject(new Error('stopped'))
     signal.addEventListener('abort', stop)
     try {
       await client.connect()
-      await client.query(`listen ${wantedChannel}; listen ${observedChannel}`)
+      await client.query(kinds.map((kind) => `listen ${changeChannels[kind]}`).join('; '))
       this.#tell('resync')
       await lost.promise
     } finally {

@@ -2,7 +2,7 @@
 import type { Seal } from '../keys/seal.ts'
 import { LeadershipLost, type ReconcileStore, type Snapshot } from '../reconcile/reconcile-store.ts'
 import { secretKinds, type Desired, type Isolation, type SecretKind, type Status } from '../tenants/tenant.ts'
-import { observedChannel } from './change-channels.ts'
+import { changeChannels } from './change-channels.ts'
 import type { Database } from './database.ts'
 import { toConditions } from './rows.ts'
 
@@ -89,7 +89,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           where id = ${tenantId} and exists (select from leader)),
         expired as (
           delete from tenant_secrets where tenant_id = ${tenantId} and expires_at <= ${now()} and exists (select from leader))
-        select count(*)::int as leads, pg_notify(${observedChannel}, ${tenantId})::text as told from leader`),
+        select count(*)::int as leads, pg_notify(${changeChannels.published}, ${tenantId})::text as told from leader`),
 
     // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn. What is being
     // deleted by now says so, whatever was seen before.
@@ -108,7 +108,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             finished_at = case when ${operation?.error ?? null}::text is null then ${now()} else finished_at end,
             error = ${operation?.error ?? null}
           where id = ${operation?.id ?? null}::uuid and state in ('pending', 'running') and exists (select from leader))
-        select count(*)::int as leads, pg_notify(${observedChannel}, ${tenantId})::text as told from leader`),
+        select count(*)::int as leads, pg_notify(${changeChannels.observed}, ${tenantId})::text as told from leader`),
 
     removeTenant: (tenantId, epoch) =>
       lead(database.$queryRaw`
@@ -117,6 +117,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           update operations set state = 'succeeded', step = 'done', error = null, finished_at = ${now()}
           where tenant_id = ${tenantId} and state in ('pending', 'running') and exists (select from leader)),
         gone as (delete from tenants where id = ${tenantId} and exists (select from leader))
-        select count(*)::int as leads, pg_notify(${observedChannel}, ${tenantId})::text as told from leader`),
+        select count(*)::int as leads, pg_notify(${changeChannels.published}, ${tenantId})::text as told,
+          pg_notify(${changeChannels.observed}, ${tenantId})::text as ended from leader`),
   }
 }

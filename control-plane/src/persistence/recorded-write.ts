@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import type { Seal } from '../keys/seal.ts'
 import type { WriteContext } from '../tenants/tenant-store.ts'
 import { ControlError } from '../errors.ts'
-import { wantedChannel } from './change-channels.ts'
+import { changeChannels } from './change-channels.ts'
 import type { Database, Prisma, Transaction } from './database.ts'
 
 /** Serialises writers, because each audit entry's hash covers the entry before it. */
@@ -67,7 +67,7 @@ export async function recordedWrite<T>(
           },
         })
       }
-      if (changed !== undefined) await transaction.$executeRaw`select pg_notify(${wantedChannel}, ${changed})`
+      if (changed !== undefined) await transaction.$executeRaw`select pg_notify(${changeChannels.wanted}, ${changed})`
       return result
     },
     { maxWait: 10_000, timeout: 20_000 },
