@@ -5,7 +5,9 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 const files = process.argv.slice(2)
-const tap = spawn('tap', ['run', '--reporter=tap', ...files], { stdio: ['ignore', 'pipe', 'inherit'] })
+// Full counts take what they take.
+const patience = process.env['TENANTRY_SOAK'] === 'full' ? ['--timeout=14400'] : []
+const tap = spawn('tap', ['run', '--reporter=tap', ...patience, ...files], { stdio: ['ignore', 'pipe', 'inherit'] })
 
 let block: string[] = []
 let summary: Record<string, number> = {}

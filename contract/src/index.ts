@@ -1,10 +1,12 @@
-// What the control plane, the gateways and the runtimes say to each other.
+// What the control plane, the gateways and the runtimes say to each other, and what each does as the others do.
+export * from './environment.ts'
 export * from './error-body.ts'
 export * from './health.ts'
 export * from './ids.ts'
 export * from './internal.ts'
 export * from './manifest.ts'
 export * from './route.ts'
+export * from './stop-signals.ts'
 export * from './usage.ts'
 export * from './watch.ts'
 export * from './watched-table.ts'

@@ -26,7 +26,7 @@ import { control } from './reconcile/controller.ts'
 import { parseFailpoints } from './reconcile/failpoints.ts'
 import { createRegionProbe } from './reconcile/region-probe.ts'
 import { createUsageReader } from './usage/read-usage.ts'
-import { watchPingSeconds } from '@tenantry/contract'
+import { stopOnSignals, watchPingSeconds } from '@tenantry/contract'
 
 const config = readConfig(process.env)
 const log = pino({ level: config.logLevel, base: null })
@@ -116,15 +116,4 @@ async function stop(): Promise<void> {
   await database.$disconnect()
 }
 
-let asked = false
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => {
-    // The second one doesn't wait.
-    if (asked) process.exit(1)
-    asked = true
-    stop().then(() => process.exit(0), (error: unknown) => {
-      log.error({ err: error }, 'the stop failed')
-      process.exit(1)
-    })
-  })
-}
+stopOnSignals(stop, (error) => log.error({ err: error }, 'the stop failed'))

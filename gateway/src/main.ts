@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { stopOnSignals } from '@tenantry/contract'
 import { destination, pino } from 'pino'
 import { readConfig } from './config.ts'
 import { startGateway } from './gateway.ts'
@@ -29,20 +30,11 @@ try {
     collect: youngCollector(),
     log,
   })
-  let signals = 0
-  const onSignal = (signal: NodeJS.Signals) => {
-    if (++signals > 1) process.exit(1)
-    log.info({ signal }, 'the gateway stops')
-    gateway.stop().then(
-      () => process.exit(0),
-      (cause: unknown) => {
-        log.error({ err: cause }, 'the gateway did not stop cleanly')
-        process.exit(1)
-      },
-    )
+  const stop = () => {
+    log.info('the gateway stops')
+    return gateway.stop()
   }
-  process.on('SIGTERM', onSignal)
-  process.on('SIGINT', onSignal)
+  stopOnSignals(stop, (cause) => log.error({ err: cause }, 'the gateway did not stop cleanly'))
 } catch (cause) {
   process.stderr.write(`${cause instanceof Error ? cause.message : String(cause)}\n`)
   process.exitCode = 1

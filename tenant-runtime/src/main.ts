@@ -1,5 +1,6 @@
 // The runtime as a process: reads its environment, builds, listens, stops. Nothing else touches `process`.
 import { join } from 'node:path'
+import { stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
@@ -66,15 +67,4 @@ async function stop(): Promise<void> {
   await connections.close()
 }
 
-let asked = false
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => {
-    // The second one doesn't wait.
-    if (asked) process.exit(1)
-    asked = true
-    stop().then(() => process.exit(0), (error: unknown) => {
-      log.error({ err: error }, 'the stop failed')
-      process.exit(1)
-    })
-  })
-}
+stopOnSignals(stop, (error) => log.error({ err: error }, 'the stop failed'))

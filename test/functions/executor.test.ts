@@ -4,6 +4,7 @@ import { compileSource } from '../../examples/functions/compile.ts'
 import { Executor, outputLimit, type Module, type RunResult } from '../../tenant-runtime/src/functions/executor/executor.ts'
 import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
 import { hashOf } from '../../tenant-runtime/src/functions/function-store.ts'
+import { readAll } from './support/assemblyscript.ts'
 import { bytes, command, constant, drop, forever, grow, magic, name, section, unreachable, vector } from './support/wasm.ts'
 
 const megabyte = 1024 * 1024
@@ -29,20 +30,6 @@ async function startExecutor(t: Test) {
     executor.run({ module, environment, name: 'test', input: Buffer.from(input), timeoutMilliseconds: timeout, memoryPages: megabytes * 16 })
   return { executor, run }
 }
-
-/** Standard input, whole; for sources below. */
-const readAll = `
-function readAll(): string {
-  const chunk = new ArrayBuffer(1000)
-  let text = ''
-  let count = <i32>process.stdin.read(chunk)
-  while (count > 0) {
-    text += String.UTF8.decode(chunk.slice(0, count))
-    count = <i32>process.stdin.read(chunk)
-  }
-  return text
-}
-`
 
 t.test('what a command has', async (t) => {
   const source = `${readAll}

@@ -6,22 +6,13 @@ import t, { type Test } from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { effort } from '../support/effort.ts'
 import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { readAll } from './support/assemblyscript.ts'
 import { command, constant, drop, forever, unreachable } from './support/wasm.ts'
 
 const canary = 'canary-3f9c1b'
 
 /** One module with many manners: standard input says which. */
-const source = `
-function readAll(): string {
-  const chunk = new ArrayBuffer(1000)
-  let text = ''
-  let count = <i32>process.stdin.read(chunk)
-  while (count > 0) {
-    text += String.UTF8.decode(chunk.slice(0, count))
-    count = <i32>process.stdin.read(chunk)
-  }
-  return text
-}
+const source = `${readAll}
 function variable(name: string): string {
   return process.env.has(name) ? process.env.get(name) : ''
 }

@@ -67,7 +67,7 @@ async function checkExact(t: Test, platform: Platform, tenants: ReadonlyMap<stri
   t.same([...withFiles].filter((id) => tenants.has(id) && !there.files.includes(id)), [], 'files of those that are there')
 }
 
-t.test('kill -9 at every failpoint', { timeout: 1_200_000 }, async (t) => {
+t.test('kill -9 at every failpoint', { timeout: 3_600_000 }, async (t) => {
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
   const hit = new Set<FailpointName>()
