@@ -29,6 +29,6 @@ export function createFunctionsArea({ limits, now, onProblem }: FunctionsAreaOpt
       return { function_invocations: Number(rows[0]?.['count'] ?? 0) }
     },
     forget: (tenantId) => pool.forget(tenantId),
-    removeData: async (tenantId) => pool.forget(tenantId),
+    removeData: async (tenantId) => pool.end(tenantId),
   }
 }

@@ -42,7 +42,8 @@ export class ExecutorPool {
   #spare: Promise<Executor> | undefined
   #spareTimer: NodeJS.Timeout | undefined
   #closed = false
-  readonly #executors = new Set<Executor>()
+  /** All of them, with the tenant that each belongs to. */
+  readonly #executors = new Map<Executor, string | undefined>()
 
   constructor(limits: PoolLimits, onProblem: (problem: Error) => void) {
     this.#limits = limits
@@ -69,17 +70,23 @@ export class ExecutorPool {
     }
   }
 
-  /** Ends the idle executors of a tenant that is gone or has changed. */
+  /** Ends the idle executors of a tenant that has changed. */
   forget(tenant: string): void {
     for (const held of this.#idle.filter((held) => held.tenant === tenant)) this.#end(held)
+  }
+
+  /** Ends all executors of a tenant that is gone, whatever they are doing. */
+  end(tenant: string): void {
+    this.forget(tenant)
+    for (const [executor, owner] of this.#executors) if (owner === tenant) executor.kill()
   }
 
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#spareTimer)
     for (const held of [...this.#idle]) clearTimeout(held.idleTimer)
-    for (const executor of this.#executors) executor.kill()
-    await Promise.all([...this.#executors].map((executor) => executor.exited))
+    for (const executor of this.#executors.keys()) executor.kill()
+    await Promise.all([...this.#executors.keys()].map((executor) => executor.exited))
   }
 
   #mayRun(tenant: string): boolean {
@@ -150,7 +157,9 @@ export class ExecutorPool {
     clearTimeout(this.#spareTimer)
     this.#live++
     try {
-      const executor = (await spare?.catch(() => undefined)) ?? (await this.#start())
+      const ready = await spare?.catch(() => undefined)
+      const executor = ready?.isAlive === true ? ready : await this.#start()
+      this.#executors.set(executor, tenant)
       void executor.exited.then(() => {
         this.#live--
         const dead = this.#idle.find((held) => held.executor === executor)
@@ -198,7 +207,7 @@ export class ExecutorPool {
 
   async #start(): Promise<Executor> {
     const executor = await Executor.start()
-    this.#executors.add(executor)
+    this.#executors.set(executor, undefined)
     void executor.exited.then(() => this.#executors.delete(executor))
     if (this.#closed) executor.kill()
     return executor
