@@ -135,11 +135,11 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
   const other = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 'x'])).toString('base64url')
   await refused(t, [
     ...[...lists, ...plain].map((path) => get(`${path}?page=2`, 'UNKNOWN_PARAMETER', '"page"')),
-    ...lists.map((path) => get(`${path}?limit=1&limit=2`, 'INVALID_PARAMETER', '"limit" must be string and may stand only once')),
+    ...lists.map((path) => get(`${path}?limit=1&limit=2`, 'INVALID_PARAMETER', '"limit" may stand only once')),
     ...lists.flatMap((path) => limits.map((limit) => get(`${path}?limit=${limit}`, 'INVALID_PARAMETER', '"limit"'))),
     ...['/v1/tenants', '/v1/operations'].flatMap((path) =>
       ['x', '', 'bnVsbA', 'W10', 'WyJ4IiwieSJd', '%00'].map((cursor) => get(`${path}?cursor=${cursor}`, 'INVALID_PARAMETER', 'cursor'))),
-    get('/v1/tenants?plan=Free&plan=Pro', 'INVALID_PARAMETER', '"plan" must be string and may stand only once'),
+    get('/v1/tenants?plan=Free&plan=Pro', 'INVALID_PARAMETER', '"plan" may stand only once'),
     get('/v1/tenants?status=ready&status=failed', 'INVALID_PARAMETER', '"status"'),
     get('/v1/tenants?status=well', 'INVALID_PARAMETER', '"status" must be one of pending, ready'),
     get('/v1/operations?kind=make', 'INVALID_PARAMETER', '"kind"'),

@@ -74,9 +74,11 @@ function fromValidation(error: FastifyError): ControlError {
   const allowed = problem?.params['allowedValues']
   const wanted = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : (problem?.message ?? 'is invalid')
   if (inQuery) {
-    const repeated = problem?.keyword === 'type' ? ' and may stand only once' : ''
-    return new ControlError('INVALID_PARAMETER', `query parameter "${place}" ${wanted}${repeated}`, { cause: error })
+    // Texts are all that a query holds: another type is a list of them.
+    const what = problem?.keyword === 'type' ? 'may stand only once' : wanted
+    return new ControlError('INVALID_PARAMETER', `query parameter "${place}" ${what}`, { cause: error })
   }
+  if (problem?.keyword === 'minProperties') return new ControlError('INVALID_FIELD', 'the body changes nothing: it has no fields', { cause: error })
   if (place === '') return new ControlError('INVALID_FIELD', `the body ${wanted}`, { cause: error })
   return new ControlError('INVALID_FIELD', `field "${place}" ${wanted}`, { cause: error })
 }

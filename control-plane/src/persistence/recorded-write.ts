@@ -13,6 +13,11 @@ const auditLock = 7_246_305_116
 /** A repeat that comes later than this is a new request. */
 const answerKeptMilliseconds = 24 * 3_600_000
 
+/** Answers from before this are forgotten. */
+export function oldestAnswer(now: Date): Date {
+  return new Date(now.getTime() - answerKeptMilliseconds)
+}
+
 export interface Recorded<T> {
   result: T
   audit: { action: string; target: string; detail: Prisma.InputJsonObject }
@@ -51,13 +56,12 @@ export async function recordedWrite<T>(
   return database.$transaction(
     async (transaction) => {
       await transaction.$executeRaw`select pg_advisory_xact_lock(${auditLock}::bigint)`
-      await refuseSecond(transaction, context)
+      await refuseSecond(transaction, context, oldestAnswer(now()))
       const { result, audit, changed, answer } = await work(transaction)
       const last = await transaction.auditEntry.findFirst({ orderBy: { seq: 'desc' }, select: { hash: true } })
       const entry = { at: now(), actor: context.actor.keyId, ...audit, previous: last?.hash ?? '' }
       await transaction.auditEntry.create({ data: { ...entry, hash: auditHash(entry) } })
       if (context.idempotency !== undefined) {
-        await transaction.idempotencyRecord.deleteMany({ where: { createdAt: { lt: new Date(now().getTime() - answerKeptMilliseconds) } } })
         await transaction.idempotencyRecord.create({
           data: {
             platformKeyId: context.actor.keyId,
@@ -75,8 +79,9 @@ export async function recordedWrite<T>(
 }
 
 /** The same request may have come twice at once: the later one finds, with the lock, what the earlier one has kept. */
-async function refuseSecond(transaction: Transaction, { actor, idempotency }: WriteContext): Promise<void> {
+async function refuseSecond(transaction: Transaction, { actor, idempotency }: WriteContext, oldest: Date): Promise<void> {
   if (idempotency === undefined) return
+  await transaction.idempotencyRecord.deleteMany({ where: { createdAt: { lt: oldest } } })
   const where = { platformKeyId_key: { platformKeyId: actor.keyId, key: idempotency.key } }
   if ((await transaction.idempotencyRecord.findUnique({ where, select: { key: true } })) === null) return
   throw new ControlError('IDEMPOTENCY_IN_PROGRESS', 'a request with this Idempotency-Key was under way at the same time; send it again')

@@ -6,7 +6,7 @@ import type { Isolation, OperationKind, SecretKind, Status } from '../tenants/te
 import type { TenantChange, TenantStore, TenantWrite, WriteContext } from '../tenants/tenant-store.ts'
 import { afterPosition, decodeCursor, toPage } from './cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from './database.ts'
-import { idempotencyContext, recordedWrite, type Recorded } from './recorded-write.ts'
+import { idempotencyContext, oldestAnswer, recordedWrite, type Recorded } from './recorded-write.ts'
 import { toOperation, toTenant } from './rows.ts'
 
 /** Homes in one shared database; catalogs and dumps of more get slow. */
@@ -125,7 +125,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
       const record = await database.idempotencyRecord.findUnique({
         where: { platformKeyId_key: { platformKeyId: context.actor.keyId, key: context.idempotency.key } },
       })
-      if (record === null || record.answer === null) return undefined
+      if (record === null || record.answer === null || record.createdAt < oldestAnswer(now())) return undefined
       if (record.fingerprint !== context.idempotency.fingerprint) {
         throw new ControlError('IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used for another request')
       }

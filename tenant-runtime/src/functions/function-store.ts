@@ -3,6 +3,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { databaseError, type ErrorMap } from '../database/database-error.ts'
 import type { Row, Value } from '../database/statement.ts'
 import { RuntimeError } from '../errors.ts'
+import { eventTime } from '../events/event-log.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import type { FunctionConfig, FunctionRecord, Trigger } from './function.ts'
@@ -44,7 +45,7 @@ export interface NewFunction {
 function told(type: string, change: string): string {
   return `with f as (${change}), told as (
     insert into event_log (type, payload) select '${type}', jsonb_build_object('type', '${type}', 'name', f.name,
-      'wasm_hash', f.wasm_hash, 'enabled', f.enabled, 'timestamp', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) from f)
+      'wasm_hash', f.wasm_hash, 'enabled', f.enabled, 'timestamp', ${eventTime}) from f)
     select ${functionColumns} from f`
 }
 

@@ -7,8 +7,12 @@ import type { StorageFailpoint } from './failpoints.ts'
 
 const bookkeeping: RlsContext = { role: 'service', reason: 'storage bookkeeping' }
 const batch = 200
-/** Longer than any upload may take: an intent or a file of this age belongs to no living one. */
-const abandonedMilliseconds = 3_600_000
+/**
+ * Longer than any upload may take: an intent or a file of this age belongs to no living one. With two sightings by the
+ * sweeps below, what is orphaned is gone within the hour (specification, section 8).
+ */
+const abandonedMilliseconds = 35 * 60_000
+const sweepMilliseconds = 12 * 60_000
 /** More orphans than this part of all files are no accident of ours; somebody must look. */
 const mostOrphans = 0.05
 const fewFiles = 20
@@ -36,13 +40,21 @@ export class Collector {
   readonly #working = new Map<string, { again: boolean; done: Promise<void> }>()
   /** Orphans that were seen once; only what is seen again by a later sweep is removed. */
   readonly #suspects = new Map<string, Set<string>>()
+  /** Tenants whose last sweep found nothing to come back for, and who have written nothing since. */
+  readonly #clean = new Set<string>()
 
   constructor(options: CollectorOptions) {
     this.#options = options
   }
 
+  /** The tenant begins to write: from now on there may be something to sweep up. */
+  expect(tenant: Tenant): void {
+    this.#clean.delete(tenant.id)
+  }
+
   /** There may be something to collect; returns at once. */
   wake(tenant: Tenant): void {
+    this.expect(tenant)
     const working = this.#working.get(tenant.id)
     if (working !== undefined) {
       working.again = true
@@ -90,7 +102,9 @@ export class Collector {
     const { backend } = this.#options
     const age = this.#options.abandonedMilliseconds ?? abandonedMilliseconds
     const report: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, refused: undefined }
-    const [store, abandoned] = await tenant.database.run(
+    // What begins while this looks is for the next one.
+    this.#clean.add(tenant.id)
+    const [store, abandoned, open] = await tenant.database.run(
       bookkeeping,
       sql('select store_id from storage_usage'),
       sql(
@@ -98,21 +112,26 @@ export class Collector {
          insert into blob_gc (blob_id) select blob_id from gone on conflict do nothing returning blob_id`,
         age / 1000,
       ),
+      sql('select 1 from blob_intents limit 1'),
     )
+    if ((open?.rows.length ?? 0) > 0) this.expect(tenant)
     report.abandoned = abandoned?.count ?? 0
     await this.collect(tenant)
     const wanted = String(store?.rows[0]?.['store_id'])
     if ((await backend.storeId(tenant.id, wanted)) !== wanted) {
+      this.expect(tenant)
       return { ...report, refused: 'the store belongs to another database' }
     }
     const old: string[] = []
     for await (const file of backend.list(tenant.id)) {
       report.files++
       if (file.age >= age) old.push(file.blobId)
+      else this.expect(tenant)
     }
     const orphans = await this.#unreferenced(tenant, old)
     report.orphans = orphans.length
     if (orphans.length > fewFiles && orphans.length > report.files * mostOrphans) {
+      this.expect(tenant)
       return { ...report, refused: `${orphans.length} of ${report.files} files have no row: too many to be left by crashes` }
     }
     const before = this.#suspects.get(tenant.id) ?? new Set()
@@ -124,6 +143,7 @@ export class Collector {
     const suspects = new Set(orphans.filter((blobId) => !before.has(blobId)))
     if (suspects.size > 0) this.#suspects.set(tenant.id, suspects)
     else this.#suspects.delete(tenant.id)
+    if (orphans.length > 0) this.expect(tenant)
     return report
   }
 
@@ -143,18 +163,23 @@ export class Collector {
     return orphans
   }
 
-  /** Sweeps every tenant hourly and a first time soon after the start; returns when aborted and idle. */
+  /**
+   * Sweeps every tenant soon after the start, and again as long as there is something to come back for; returns when
+   * aborted and idle.
+   */
   async run(signal: AbortSignal): Promise<void> {
-    const every = this.#options.sweepMilliseconds ?? 3_600_000
+    const every = this.#options.sweepMilliseconds ?? sweepMilliseconds
     const stopped = () => signal.aborted
     await pause(Math.min(every, 10_000), signal)
     while (!stopped()) {
       for (const tenant of [...this.#options.tenants()]) {
         if (stopped()) break
+        if (this.#clean.has(tenant.id)) continue
         try {
           const report = await this.sweep(tenant)
           if (report.refused !== undefined) this.#options.onProblem(new Error(`${tenant.id}: nothing is swept: ${report.refused}`))
         } catch (cause) {
+          this.expect(tenant)
           this.#options.onProblem(new Error(`${tenant.id} could not be swept`, { cause }))
         }
       }

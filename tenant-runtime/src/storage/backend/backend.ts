@@ -26,8 +26,6 @@ export interface BlobBackend {
   put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob>
   /** Undefined when there is no such blob. */
   open(tenantId: string, blobId: string): Promise<OpenBlob | undefined>
-  /** A blob with the same bytes under another name, as durable as a put. False when there is no such blob. */
-  copy(tenantId: string, from: string, to: string): Promise<boolean>
   /** One that is absent is no error. */
   remove(tenantId: string, blobId: string): Promise<void>
   /** `age` in milliseconds. */

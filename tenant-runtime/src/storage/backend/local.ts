@@ -4,8 +4,7 @@
 //   <tenant>/store                 mark of the store
 //   <tenant>/<xx>/<blob>           one of 256 shards, by the blob's first byte
 import { createHash, randomUUID } from 'node:crypto'
-import { constants } from 'node:fs'
-import { copyFile, mkdir, open, opendir, readdir, readFile, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises'
+import { mkdir, open, opendir, readdir, readFile, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
@@ -96,28 +95,6 @@ export class LocalBackend implements BlobBackend {
     }
   }
 
-  async copy(tenantId: string, from: string, to: string): Promise<boolean> {
-    const file = join(this.#tmp, `${tenantId}.${to}`)
-    try {
-      // A clone where the filesystem can, else a copy.
-      await copyFile(this.#path(tenantId, from), file, constants.COPYFILE_FICLONE)
-      const handle = await open(file, 'r+')
-      try {
-        await handle.sync()
-      } finally {
-        await handle.close()
-      }
-      const shard = await this.#shard(tenantId, to)
-      await rename(file, join(shard, to))
-      await this.#sync.sync(shard)
-      return true
-    } catch (cause) {
-      await unlink(file).catch(() => undefined)
-      if (isMissing(cause)) return false
-      throw storageError(cause)
-    }
-  }
-
   async remove(tenantId: string, blobId: string): Promise<void> {
     await unlink(this.#path(tenantId, blobId)).catch((cause: unknown) => {
       if (!isMissing(cause)) throw storageError(cause)
@@ -153,6 +130,7 @@ export class LocalBackend implements BlobBackend {
     } finally {
       await handle.close()
     }
+    await this.#sync.sync(join(this.#root, tenantId))
     return wanted
   }
 

@@ -2,7 +2,7 @@
 import { databaseError } from '../../database/database-error.ts'
 import { sql, type Statement } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
-import { eventStatement } from '../../events/event-log.ts'
+import { eventStatement, eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { storageErrors } from '../storage-errors.ts'
@@ -99,8 +99,9 @@ export async function deleteBucket(tenant: Tenant, context: RlsContext, key: str
     sql('select file_count from storage_bucket_counters where bucket_id = $1', bucket.id),
     {
       ...sql(
-        "insert into event_log (type, owner_id, payload) select 'storage.bucket.deleted', $1, $2::jsonb where not exists (select from storage_buckets where id = $3)",
-        bucket.ownerId, JSON.stringify({ type: 'storage.bucket.deleted', bucket: bucket.name }), bucket.id,
+        `insert into event_log (type, owner_id, payload) select 'storage.bucket.deleted', $1, $2::jsonb || jsonb_build_object('timestamp', ${eventTime})
+           where not exists (select from storage_buckets where id = $3)`,
+        bucket.ownerId, JSON.stringify({ type: 'storage.bucket.deleted', bucket: bucket.name, owner_id: bucket.ownerId }), bucket.id,
       ),
     },
   ])

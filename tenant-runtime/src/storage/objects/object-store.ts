@@ -1,7 +1,7 @@
 // Objects' rows in the tenant's database: found, listed, moved, removed. Row-level security decides what is seen.
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
-import { eventStatement } from '../../events/event-log.ts'
+import { eventStatement, eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
@@ -34,7 +34,7 @@ export async function removeObject(tenant: Tenant, context: RlsContext, bucketNa
     sql(
       `with gone as (delete from storage_objects where id = $1 returning owner_id)
        insert into event_log (type, owner_id, payload)
-       select 'storage.object.deleted', gone.owner_id, $2::jsonb || jsonb_build_object('owner_id', gone.owner_id, 'timestamp', now()) from gone`,
+       select 'storage.object.deleted', gone.owner_id, $2::jsonb || jsonb_build_object('owner_id', gone.owner_id, 'timestamp', ${eventTime}) from gone`,
       object.id, JSON.stringify({ type: 'storage.object.deleted', bucket: bucketName, path: object.path }),
     ),
   ])
@@ -49,7 +49,7 @@ export async function removeObjects(tenant: Tenant, context: RlsContext, bucket:
       `with o as (delete from storage_objects o where o.bucket_id = $1 and o.path in (select jsonb_array_elements_text($2::jsonb)) returning ${objectColumns}),
        told as (insert into event_log (type, owner_id, payload)
          select 'storage.object.deleted', o.object_owner_id,
-           jsonb_build_object('type', 'storage.object.deleted', 'bucket', $3::text, 'path', o.path, 'owner_id', o.object_owner_id, 'timestamp', now()) from o)
+           jsonb_build_object('type', 'storage.object.deleted', 'bucket', $3::text, 'path', o.path, 'owner_id', o.object_owner_id, 'timestamp', ${eventTime}) from o)
        select * from o`,
       bucket.id, JSON.stringify(paths), bucket.name,
     ),
@@ -84,7 +84,7 @@ export async function moveObject(tenant: Tenant, context: RlsContext, from: Loca
     sql(
       `with moved as (update storage_objects set bucket_id = $2, path = $3, updated_at = now() where id = $1 returning owner_id)
        insert into event_log (type, owner_id, payload)
-       select 'storage.object.moved', owner_id, $4::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', now()) from moved`,
+       select 'storage.object.moved', owner_id, $4::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from moved`,
       object.id, to.bucket.id, to.path, JSON.stringify({ type: 'storage.object.moved', ...payload }),
     ),
   ])

@@ -11,6 +11,8 @@ export interface UploadForm {
 
 /** A sender that gives nothing for so long is cut off. */
 const silenceMilliseconds = 30_000
+/** Shorter than the age at which an intent counts as abandoned (collector.ts). */
+const longestMilliseconds = 30 * 60_000
 const maxMetadataBytes = 64 * 1024
 
 /** `take` gets the file's bytes and type; fields may follow the file, so the form is whole only afterwards. */
@@ -19,7 +21,7 @@ export async function readUploadBody(
   take: (file: { source: Readable; contentType: string; declaredSize: number | undefined }) => Promise<void>,
 ): Promise<UploadForm> {
   const { headers } = request
-  const timer = watchSilence(request)
+  const timer = watchSender(request)
   try {
     if (isForm(headers)) return await readForm(request, take)
     await take({ source: request, contentType: mediaType(headers['content-type']), declaredSize: declaredSize(headers) })
@@ -123,8 +125,9 @@ function metadataOf(text: string | undefined): Record<string, unknown> {
   throw new RuntimeError('BAD_REQUEST', 'the metadata is no JSON object')
 }
 
-/** Ends a request whose sender falls silent before its body is whole. */
-function watchSilence(request: IncomingMessage): { stop(): void } {
+/** Ends a request whose sender falls silent before its body is whole, or takes for ever over it. */
+function watchSender(request: IncomingMessage): { stop(): void } {
+  const limit = setTimeout(() => request.destroy(new RuntimeError('REQUEST_TIMEOUT', `the upload took longer than ${longestMilliseconds / 60_000} minutes`)), longestMilliseconds)
   const timer = setTimeout(() => request.destroy(new RuntimeError('REQUEST_TIMEOUT', 'the sender fell silent')), silenceMilliseconds)
   const heard = () => {
     timer.refresh()
@@ -135,6 +138,7 @@ function watchSilence(request: IncomingMessage): { stop(): void } {
   return {
     stop() {
       clearTimeout(timer)
+      clearTimeout(limit)
       request.off('data', heard)
     },
   }

@@ -12,6 +12,7 @@ import type { Readable } from 'node:stream'
 import { TripError } from '../../database/one-trip.ts'
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
+import { eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { BlobBackend } from '../backend/backend.ts'
@@ -60,6 +61,7 @@ export class Upload {
 
   /** @throws RuntimeError ACCESS_DENIED, FILE_TOO_LARGE, MIME_NOT_ALLOWED, KeyAlreadyExists, QUOTA_EXCEEDED before any byte is taken */
   async begin(): Promise<void> {
+    this.#deps.collector.expect(this.#target.tenant)
     const { tenant, bucket, contentType, declaredSize } = this.#target
     const limit = this.#sizeLimit()
     if (declaredSize !== undefined && declaredSize > limit) throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
@@ -139,7 +141,7 @@ export class Upload {
              ${overwrite ? replace : ''} returning ${objectColumns}),
            told as (insert into event_log (type, owner_id, payload)
              select 'storage.object.created', o.object_owner_id, jsonb_build_object('type', 'storage.object.created', 'bucket', $10::text, 'path', o.path,
-               'owner_id', o.object_owner_id, 'timestamp', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) from o)
+               'owner_id', o.object_owner_id, 'timestamp', ${eventTime}) from o)
            select * from o`,
           this.#blobId, bucket.id, path, stored.size, contentType, stored.sha256, cacheControl, JSON.stringify(metadata), ownerId, bucket.name,
         ),
