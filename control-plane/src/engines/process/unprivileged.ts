@@ -69,37 +69,44 @@ export async function asIdentity(identity: Identity | undefined, needs: string[]
     'setpriv', `--reuid=${identity.uid}`, `--regid=${identity.gid}`, '--clear-groups', '--no-new-privs',
     '--bounding-set=-all', '--inh-caps=-all', command, ...args,
   ]
-  const closed = await closedAncestor(needs)
-  if (closed === undefined) return { command: drop[0] ?? '', args: drop.slice(1) }
-  const inside = needs.filter((directory) => directory.startsWith(`${closed}/`))
+  const closed = await closedAncestors(needs)
+  if (closed.size === 0) return { command: drop[0] ?? '', args: drop.slice(1) }
+  const groups = [...closed].flatMap(([ancestor, directories]) => [ancestor, String(directories.length), ...directories])
   return {
     command: 'unshare',
-    args: ['--mount', '--propagation', 'private', 'sh', '-c', openAncestorScript, 'sh', closed, String(inside.length), ...inside, ...drop],
+    args: ['--mount', '--propagation', 'private', 'sh', '-c', openAncestorsScript, 'sh', String(closed.size), ...groups, ...drop],
   }
 }
 
-/** $1 the closed ancestor, $2 how many directories follow, then these, then the command. */
-const openAncestorScript = `
+/** $1 how many closed ancestors; for each: itself, how many directories follow, then these; at last the command. */
+const openAncestorsScript = `
 set -e
-closed=$1; count=$2; shift 2
+groups=$1; shift
 stage=$(mktemp -d)
 mount -t tmpfs -o mode=755 tenantry "$stage"
-i=0; for d in "$@"; do [ $i -lt "$count" ] || break; mkdir "$stage/$i"; mount --rbind "$d" "$stage/$i"; i=$((i+1)); done
-mount -t tmpfs -o mode=755 tenantry "$closed"
-i=0; while [ $i -lt "$count" ]; do mkdir -p "$1"; mount --rbind "$stage/$i" "$1"; shift; i=$((i+1)); done
+while [ "$groups" -gt 0 ]; do
+  closed=$1; count=$2; shift 2
+  i=0; for d in "$@"; do [ $i -lt "$count" ] || break; mkdir -p "$stage/$i"; mount --rbind "$d" "$stage/$i"; i=$((i+1)); done
+  mount -t tmpfs -o mode=755 tenantry "$closed"
+  i=0; while [ $i -lt "$count" ]; do mkdir -p "$1"; mount --rbind "$stage/$i" "$1"; umount -l "$stage/$i"; shift; i=$((i+1)); done
+  groups=$((groups-1))
+done
 umount -l "$stage"; rmdir "$stage" 2>/dev/null || true
 cd /
 exec "$@"`
 
-/** The topmost directory above any of those needed that others may not pass. */
-async function closedAncestor(directories: string[]): Promise<string | undefined> {
-  const ancestors = new Set<string>()
+/** Directories by the topmost directory above them that others may not pass; those that all may reach are left out. */
+async function closedAncestors(directories: string[]): Promise<Map<string, string[]>> {
+  const closed = new Map<string, string[]>()
   for (const directory of directories) {
-    for (let at = dirname(directory); at !== '/'; at = dirname(at)) ancestors.add(at)
+    const ancestors: string[] = []
+    for (let at = dirname(directory); at !== '/'; at = dirname(at)) ancestors.unshift(at)
+    for (const ancestor of ancestors) {
+      const { mode } = await stat(ancestor)
+      if ((mode & 0o001) !== 0) continue
+      closed.set(ancestor, [...(closed.get(ancestor) ?? []), directory])
+      break
+    }
   }
-  for (const ancestor of [...ancestors].sort((a, b) => a.length - b.length)) {
-    const { mode } = await stat(ancestor)
-    if ((mode & 0o001) === 0) return ancestor
-  }
-  return undefined
+  return closed
 }
