@@ -1,11 +1,12 @@
 // A whole installation (`npm start -- --json`) as a test or a benchmark runs it.
 import { spawn, type ChildProcess } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { isFree } from '../../control-plane/src/engines/process/ports.ts'
 import { asIdentity, type Identity } from '../../control-plane/src/engines/process/unprivileged.ts'
-import { freePort } from './postgres.ts'
 
 export interface Installation {
   controlUrl: string
@@ -37,7 +38,7 @@ const main = join(project, 'control-plane/src/local/main.ts')
 /** @throws Error with the log's end when it does not get ready */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
   const data = options.dataDirectory ?? join(await mkdtemp(join(tmpdir(), 'tenantry-installation-')), 'data')
-  const port = options.port ?? (await freePort())
+  const port = options.port ?? (await freePair())
   const started = { command: process.execPath, args: [main, '--json', '--data', data, '--port', String(port)] }
   const { command, args } = await asIdentity(options.user, [project, dirname(data)], started)
   const supervisor = spawn(command, args, {
@@ -87,6 +88,14 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
       }
       await gone
     },
+  }
+}
+
+/** A port that is free, like the next one; below those that outgoing connections take. */
+async function freePair(): Promise<number> {
+  for (;;) {
+    const port = 10_000 + randomInt(4_900) * 2
+    if ((await isFree(port)) && (await isFree(port + 1))) return port
   }
 }
 
