@@ -1,12 +1,12 @@
 // A whole installation (`npm start -- --json`) as a test or a benchmark runs it.
 import { spawn, type ChildProcess } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { isFree } from '../../control-plane/src/engines/process/ports.ts'
 import { asIdentity, type Identity } from '../../control-plane/src/engines/process/unprivileged.ts'
+import { freePort } from './postgres.ts'
 
 export interface Installation {
   controlUrl: string
@@ -91,11 +91,11 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   }
 }
 
-/** A port that is free, like the next one; below those that outgoing connections take. */
+/** A port that is free, like the next one. */
 async function freePair(): Promise<number> {
   for (;;) {
-    const port = 10_000 + randomInt(4_900) * 2
-    if ((await isFree(port)) && (await isFree(port + 1))) return port
+    const port = await freePort()
+    if (await isFree(port + 1)) return port
   }
 }
 

@@ -1,12 +1,13 @@
 // A real Postgres for one test file: a copy of a data directory made once, on a free port, gone at the end.
 import { spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import pg from 'pg'
+import { isFree } from '../../control-plane/src/engines/process/ports.ts'
 import { initialiseDataDirectory, postgresArguments, postgresBinaries } from '../../control-plane/src/engines/process/postgres-files.ts'
 import { asIdentity, giveTo, serviceIdentity } from '../../control-plane/src/engines/process/unprivileged.ts'
 import { prepareSharedDatabaseSql } from '../../control-plane/src/homes/home-sql.ts'
@@ -109,15 +110,12 @@ export async function query(url: string, sql: string, values: unknown[] = []): P
   }
 }
 
+/** Below those that outgoing connections take: a service that is restarted finds its port free again. */
 export async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
-  return address.port
+  for (;;) {
+    const port = randomInt(10_000, 30_000)
+    if (await isFree(port)) return port
+  }
 }
 
 async function untilAnswers(url: string): Promise<void> {
