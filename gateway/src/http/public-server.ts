@@ -68,7 +68,13 @@ export function createPublicServer(options: PublicServerOptions): Server {
     }
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
-    response.assignSocket(socket)
+    try {
+      response.assignSocket(socket)
+    } catch {
+      // The answer before this one has been written, but the server has not let go of it yet: as above.
+      socket.destroy()
+      return
+    }
     response.on('finish', () => socket.end())
     handle(request, response, { socket, head })
   })
