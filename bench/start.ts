@@ -1,7 +1,6 @@
 // From nothing to a tenant that answers: start of an installation, creation of tenants, memory with 1,000 of them,
 // and what the gateway costs on the way.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { startInstallation, type Installation } from '../test/support/installation.ts'
@@ -9,7 +8,8 @@ import { noise, median, quantile, type Figures, type Report } from './figures.ts
 import { figures as gatewayFigures } from './gateway.ts'
 
 export async function figures(report: Report): Promise<Figures> {
-  const scratch = await mkdtemp(join(tmpdir(), 'tenantry-bench-'))
+  // Where `npm start` keeps its data: files made in a crowded directory such as /tmp cost several times as much.
+  const scratch = await mkdtemp(join(import.meta.dirname, '..', '.tenantry-bench-'))
   const data = join(scratch, 'data')
   try {
     const first = await timedStart(data)
