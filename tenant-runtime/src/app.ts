@@ -6,6 +6,7 @@ import { addCors } from './http/cors.ts'
 import { addErrorHandler } from './http/error-handler.ts'
 import { addTenantHealth } from './http/tenant-health.ts'
 import { addTenantScope } from './http/tenant-scope.ts'
+import { parseJson } from './http/parse-json.ts'
 import './http/request-scope.ts'
 import type { Area } from './tenancy/area.ts'
 import type { Authenticator } from './tenancy/authenticate.ts'
@@ -57,22 +58,4 @@ export async function buildApp({ internalToken, authenticator, areas, tenantOf, 
   addTenantHealth(app, { areas, tenantOf, now })
   for (const area of areas) await app.register(area.routes)
   return app
-}
-
-const deepest = 64
-
-/** JSON without what only an attack would hold: a `__proto__` key, or nesting beyond reason. */
-export function parseJson(text: string): unknown {
-  const value: unknown = JSON.parse(text, (key, inner: unknown) => {
-    if (key === '__proto__') throw new SyntaxError('the key "__proto__" is refused')
-    return inner
-  })
-  if (depthExceeds(value, deepest)) throw new SyntaxError(`JSON nested deeper than ${deepest} is refused`)
-  return value
-}
-
-function depthExceeds(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (levels === 0) return true
-  return Object.values(value).some((inner) => depthExceeds(inner, levels - 1))
 }

@@ -23,6 +23,7 @@ export const errorKinds = {
   BODY_TOO_LARGE: { status: 413, tag: 'Payload too large' },
   URI_TOO_LONG: { status: 414, tag: 'uri_too_long' },
   INTERNAL: { status: 500, tag: 'internal' },
+  ANSWER_TOO_LARGE: { status: 413, tag: 'Payload too large' },
   DATABASE_BUSY: { status: 503, tag: 'unavailable' },
   DATABASE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
   STATEMENT_TIMEOUT: { status: 503, tag: 'timeout' },

@@ -206,3 +206,15 @@ t.test('a connection that leaves too much unread is cut off; one that reads gets
   await once(slow, 'close')
   t.ok(taken() < rounds * size, 'it has not got all, and knows by the end of the connection')
 })
+
+t.test('a control plane that could not read the set yet tells nobody a part of it', async (t) => {
+  const shelf = new Shelf()
+  shelf.put(idOf(1), 1)
+  shelf.broken = true
+  const hub = new WatchHub(shelf, () => undefined)
+  await t.rejects(hub.watch('route', () => true), /not known now/)
+  shelf.broken = false
+  const lines: string[] = []
+  await hub.watch('route', (text) => lines.push(text) > 0)
+  t.match(lines.join(''), new RegExp(`${idOf(1)}.*\\n.*synced`, 's'))
+})

@@ -1,6 +1,6 @@
 // A real Postgres for one test file: a copy of a data directory made once, on a free port, gone at the end.
 import { spawn } from 'node:child_process'
-import { randomInt } from 'node:crypto'
+import { createHash, randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -70,7 +70,8 @@ async function templateDirectory(): Promise<string> {
   const binaries = await postgresBinaries()
   const identity = await serviceIdentity()
   const cache = join(tmpdir(), `tenantry-postgres-template-${identity?.uid ?? process.getuid?.() ?? 0}`)
-  const directory = join(cache, 'v1')
+  // Made anew when what is prepared in it changes.
+  const directory = join(cache, createHash('sha256').update(prepareSharedDatabaseSql('homes')).digest('hex').slice(0, 12))
   if (existsSync(join(directory, 'PG_VERSION'))) return directory
   await mkdir(cache, { recursive: true, mode: 0o755 })
   const pending = await mkdtemp(join(cache, 'making-'))

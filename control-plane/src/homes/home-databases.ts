@@ -77,7 +77,9 @@ export class HomeDatabases {
       connectionString: loginUrl(this.#postgresUrl, database, tenantId, 'ddl', ddlPassword),
       application_name: 'tenantry-home-migrations',
       connectionTimeoutMillis: 5_000,
-      statement_timeout: 60_000,
+      // A tenant may hold locks in its home; that must not hold up the others.
+      statement_timeout: 20_000,
+      lock_timeout: 2_000,
     })
     client.on('error', () => undefined)
     await client.connect()

@@ -74,6 +74,7 @@ function homeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnect
         `alter role ${role} set search_path = ${schema}`,
       ]
     }),
+    `grant pg_use_reserved_connections to ${identifier(roles.runtime)}, ${identifier(roles.ddl)}`,
     `grant ${owner} to ${identifier(roles.ddl)}, ${identifier(roles.admin)}`,
     // Whatever these two create belongs to the owner, so that every object of a home has one owner.
     `alter role ${identifier(roles.ddl)} set role = ${owner}`,
@@ -111,9 +112,14 @@ export function endSessionsSql(tenantId: string): string {
   return `select pg_terminate_backend(pid) from pg_stat_activity where usename in (${logins})`
 }
 
+/** All functions that take advisory locks: one table of locks serves all tenants, and these fill it. */
+const advisoryLocks = ['lock', 'xact_lock', 'lock_shared', 'xact_lock_shared'].flatMap((kind) =>
+  ['pg_advisory_', 'pg_try_advisory_'].flatMap((prefix) => ['bigint', 'integer, integer'].map((keys) => `${prefix}${kind}(${keys})`)),
+)
+
 /**
  * Prepares a database to hold homes: the group role, and no rights for everybody. Run once, as superuser,
- * inside that database. Large objects and temporary tables would be room outside any quota.
+ * inside that database. Large objects and temporary tables would be room outside any quota, advisory locks everybody's.
  */
 export function prepareSharedDatabaseSql(database: string): string {
   return [
@@ -122,6 +128,7 @@ export function prepareSharedDatabaseSql(database: string): string {
     `grant connect on database ${identifier(database)} to ${identifier(tenantsGroup)}`,
     'revoke all on schema public from public',
     ...[
+      ...advisoryLocks,
       'lo_create(oid)', 'lo_creat(integer)', 'lo_from_bytea(oid, bytea)', 'lo_open(oid, integer)',
       'lo_put(oid, bigint, bytea)', 'lowrite(integer, bytea)', 'lo_truncate(integer, integer)',
       'lo_truncate64(integer, bigint)',

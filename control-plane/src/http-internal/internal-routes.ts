@@ -27,7 +27,11 @@ export function internalRoutes({ hub, ledger }: InternalRoutesDeps): FastifyPlug
         if (raw.writableLength <= allowed) return true
         raw.destroy()
         return false
-      })
+      }).catch(() => undefined)
+      if (leave === undefined) {
+        raw.destroy()
+        return
+      }
       if (raw.destroyed) leave()
       raw.on('close', leave)
     }

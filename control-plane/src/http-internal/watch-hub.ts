@@ -27,6 +27,7 @@ export class WatchHub {
   readonly #watchers: Record<WatchKind, Set<Watcher>> = { route: new Set(), manifest: new Set() }
   #stale = new Set<string>()
   #reload = true
+  #wasWhole = false
   #refreshing: Promise<void> | undefined
 
   constructor(source: PublishedSource, onProblem: (error: Error) => void) {
@@ -42,9 +43,11 @@ export class WatchHub {
     void this.#refresh()
   }
 
-  /** Gives the whole set, then what changes; until the returned function is called. */
+  /** Gives the whole set, then what changes; until the returned function is called. @throws Error when the set can't be read */
   async watch(kind: WatchKind, watcher: Watcher): Promise<() => void> {
     await this.#refresh()
+    // A part of the set, ended with `synced`, would take all other tenants away. One that was whole once is good still.
+    if (!this.#wasWhole) throw new Error('what is published is not known now')
     let text = ''
     for (const entry of this.#entries.values()) {
       const value = entry[kind]
@@ -89,6 +92,7 @@ export class WatchHub {
       this.#put(entry)
     }
     for (const tenantId of this.#entries.keys()) if (!seen.has(tenantId)) this.#remove(tenantId)
+    this.#wasWhole = true
   }
 
   async #readSome(): Promise<void> {

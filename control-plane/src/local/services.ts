@@ -18,6 +18,8 @@ export interface Ports {
 /** Connections that Postgres allows in all; the runtime's cap leaves room for the control plane. */
 const maxConnections = 200
 const runtimeConnections = 100
+/** For runtime, reloads and the control plane (which is superuser, and has its own on top). */
+const reservedConnections = 130
 
 /** From the door inwards: each one's last words are still heard by those behind it. */
 const stopOrder = ['gateway', 'runtime', 'control-plane', 'postgres']
@@ -43,7 +45,12 @@ export function postgresService(options: ServiceOptions, binaries: PostgresBinar
   return {
     name: 'postgres',
     command: binaries.postgres,
-    args: postgresArguments(data.postgres, ports.postgres, { max_connections: String(maxConnections) }),
+    args: postgresArguments(data.postgres, ports.postgres, {
+      max_connections: String(maxConnections),
+      // Tenants' own logins get what is left of these.
+      reserved_connections: String(reservedConnections),
+      temp_file_limit: '1GB',
+    }),
     cwd: data.root,
     environment: { PATH: '/usr/bin:/bin', LANG: 'C.UTF-8', TZ: 'UTC' },
     needs: [binaries.root, data.root],

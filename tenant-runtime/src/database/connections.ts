@@ -2,6 +2,7 @@
 // each tenant may have a few, all tenants together no more than the cap. When the cap is reached, the connection
 // that has been idle longest is closed for whoever needs one.
 import pg from 'pg'
+import { guardMessages } from './message-guard.ts'
 import { RuntimeError } from '../errors.ts'
 import { PreparedStatements } from './one-trip.ts'
 
@@ -178,6 +179,7 @@ export class Connections {
     client.on('end', () => this.#lost(login.tenantId, connection))
     try {
       await client.connect()
+      guardMessages(client)
       return connection
     } catch (cause) {
       this.#forgetOne(login.tenantId)

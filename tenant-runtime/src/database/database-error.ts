@@ -1,5 +1,6 @@
 // What Postgres said, as an error of ours: the one place that maps SQLSTATEs and constraint names.
 import { RuntimeError, type ErrorCode } from '../errors.ts'
+import { MessageTooLong } from './message-guard.ts'
 import { TripError } from './one-trip.ts'
 
 /** Constraint or SQLSTATE → the error to show. Areas add theirs on top of the general ones. */
@@ -33,6 +34,7 @@ function shown(code: ErrorCode, message: string, cause: TripError): RuntimeError
 /** Turns anything thrown by the database into a RuntimeError; other errors pass as they are. */
 export function databaseError(error: unknown, area: ErrorMap = {}): unknown {
   if (!(error instanceof TripError)) return error
+  if (error.cause instanceof MessageTooLong) return shown('ANSWER_TOO_LARGE', 'the answer is too large; ask for fewer or smaller records', error)
   if (error.sqlstate === undefined) return shown('DATABASE_UNAVAILABLE', 'the database connection was lost', error)
   const make =
     area[error.constraint ?? ''] ?? area[error.sqlstate] ?? general[error.sqlstate] ?? byClass[error.sqlstate.slice(0, 2)]

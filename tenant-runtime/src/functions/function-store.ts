@@ -6,7 +6,7 @@ import { RuntimeError } from '../errors.ts'
 import { eventTime } from '../events/event-log.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
-import type { FunctionConfig, FunctionRecord, Trigger } from './function.ts'
+import { withinLimits, type FunctionConfig, type FunctionRecord, type Trigger } from './function.ts'
 
 const errors: ErrorMap = {
   function_name_taken: (cause) => new RuntimeError('FUNCTION_EXISTS', 'a function of this name exists already', { cause }),
@@ -22,7 +22,7 @@ export function toFunction(row: Row): FunctionRecord {
     description: String(row['description']),
     trigger: JSON.parse(String(row['trigger_type'])) as Trigger,
     wasmHash: String(row['wasm_hash']),
-    config: row['config'] as FunctionConfig,
+    config: withinLimits(row['config'] as FunctionConfig),
     enabled: row['enabled'] === true,
     createdAt: (row['created_at'] as Date).toISOString(),
     updatedAt: (row['updated_at'] as Date).toISOString(),

@@ -70,6 +70,13 @@ export function checkTrigger(value: unknown): Trigger {
   return value
 }
 
+/** A stored configuration within the limits, whatever was made of it in the tenant's own table. */
+export function withinLimits(config: FunctionConfig): FunctionConfig {
+  const stored: Readonly<Record<string, unknown>> = { ...config }
+  const clamp = (name: 'timeout' | 'max_memory') => Math.min(Math.max(Number(stored[name]) || defaultConfig[name], limits[name][0]), limits[name][1])
+  return { timeout: clamp('timeout'), max_memory: clamp('max_memory'), environment: typeof config.environment === 'object' ? config.environment : {} }
+}
+
 /** A configuration with the given members changed, as a merge patch: `null` takes a variable away. */
 export function mergeConfig(before: FunctionConfig, change: unknown): FunctionConfig {
   const { timeout, max_memory, environment, ...others } = asObject(change, 'config')

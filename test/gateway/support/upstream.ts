@@ -72,6 +72,8 @@ export async function startUpstream(port = 0): Promise<Upstream> {
       socket.pipe(socket)
     } else {
       webSockets.handleUpgrade(request, socket, head, (client) => {
+        // Whatever the gateway's client sends is passed on, frames that are none included.
+        client.on('error', () => client.terminate())
         client.on('message', (data, isBinary) => client.send(data, { binary: isBinary }))
       })
     }

@@ -12,7 +12,8 @@ export function followLog(service: string, stream: Readable, log: Logger): void 
   const child = log.child({ service })
   createInterface({ input: stream, crlfDelay: Infinity }).on('line', (line) => {
     if (line === '') return
-    const { level, message, details } = readLine(line)
+    // Postgres writes no JSON: what looks like it was put there by somebody's statement.
+    const { level, message, details } = service === 'postgres' ? readPostgresLine(line) : readLine(line)
     child[level](details, message)
   })
 }
@@ -22,13 +23,17 @@ type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
 function readLine(line: string): { level: Level; message: string; details: object } {
   if (line.startsWith('{')) {
     try {
-      const { level, msg, time, pid, hostname, ...details } = JSON.parse(line) as Record<string, unknown>
+      const { level, msg, time, pid, hostname, service, ...details } = JSON.parse(line) as Record<string, unknown>
       return { level: levelOf(level), message: typeof msg === 'string' ? msg : '', details }
     } catch {
       // No JSON after all.
     }
   }
-  // Postgres' own form: "LOG:  text".
+  return { level: 'info', message: line, details: {} }
+}
+
+/** `LOG:  text` */
+function readPostgresLine(line: string): { level: Level; message: string; details: object } {
   const match = /^(DEBUG\d?|LOG|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC|DETAIL|HINT|STATEMENT|CONTEXT):\s+(.*)$/.exec(line)
   if (match === null) return { level: 'info', message: line, details: {} }
   const severity = match[1] ?? ''

@@ -3,7 +3,10 @@ import { RuntimeError } from '../../errors.ts'
 import { fieldTypes, policyTypes, tableFields, type Field, type SchemaDefinition } from './collection.ts'
 import { reservedCollections } from './system-collections.ts'
 
-const collectionName = /^[a-z][a-z0-9_]{0,62}$/
+/** `pg_` is Postgres' own. */
+const collectionName = /^(?!pg_)[a-z][a-z0-9_]{0,62}$/
+/** Every table's own columns, and names that are none to a JavaScript object. */
+const reservedFields = new Set(['tenant_id', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', '__proto__'])
 const fieldName = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
 const maxFields = 200
 
@@ -11,7 +14,7 @@ const maxFields = 200
 export function checkSchema(value: { name: unknown; fields: unknown; rls_policy: unknown }): SchemaDefinition {
   const { name } = value
   if (typeof name !== 'string' || !collectionName.test(name)) {
-    throw invalid('name', 'must be 1 to 63 lower-case letters, digits and underscores, beginning with a letter')
+    throw invalid('name', 'must be 1 to 63 lower-case letters, digits and underscores, beginning with a letter but not with pg_')
   }
   if (reservedCollections.has(name)) throw invalid('name', `"${name}" is reserved`)
   const definition: SchemaDefinition = { name, fields: checkFields(value.fields), policy: checkPolicy(value.rls_policy) }
@@ -43,7 +46,7 @@ function checkField(value: unknown, place: string): Field {
   const { name, type, primary = false, required = false, ...others } = membersOf(value, place)
   refuseOthers(others, place)
   if (typeof name !== 'string' || !fieldName.test(name)) throw invalid(`${place}.name`, 'must be 1 to 63 letters, digits and underscores')
-  if (name === 'tenant_id') throw invalid(`${place}.name`, '"tenant_id" is reserved')
+  if (reservedFields.has(name)) throw invalid(`${place}.name`, `"${name}" is reserved`)
   const known = fieldTypes.find((candidate) => candidate === type)
   if (known === undefined) throw invalid(`${place}.type`, `must be one of ${fieldTypes.join(', ')}`)
   if (typeof primary !== 'boolean') throw invalid(`${place}.primary`, 'must be true or false')
@@ -60,7 +63,7 @@ function checkPolicy(value: unknown): SchemaDefinition['policy'] {
   const owned = known === 'ownership' || known === 'public_read'
   if (!owned && ownerField !== undefined) throw invalid('rls_policy.owner_field', `has no meaning for type ${known}`)
   if (!owned) return { type: known, ownerField: undefined }
-  if (typeof ownerField !== 'string' || !fieldName.test(ownerField)) throw invalid('rls_policy.owner_field', 'must name a field')
+  if (typeof ownerField !== 'string' || !fieldName.test(ownerField) || reservedFields.has(ownerField)) throw invalid('rls_policy.owner_field', 'must name a field')
   return { type: known, ownerField }
 }
 

@@ -30,9 +30,9 @@ export function insertStatement(plan: Plan, columns: readonly Column[], records:
 export function updateStatement(plan: Plan, columns: readonly Column[], record: object): Statement {
   const table = identifier(plan.collection.name)
   const values: Value[] = [JSON.stringify(record)]
-  const set = columns.map(({ name }) => `${identifier(name)} = new_record.${identifier(name)}`).join(', ')
+  const set = columns.map(({ name }) => `${identifier(name)} = "new record".${identifier(name)}`).join(', ')
   const where = whereSql(plan.filters, values, table)
-  return changeStatement(plan, `update ${table} set ${set} from json_populate_record(null::${table}, $1::json) as new_record${where}`, values)
+  return changeStatement(plan, `update ${table} set ${set} from json_populate_record(null::${table}, $1::json) as "new record"${where}`, values)
 }
 
 export function deleteStatement(plan: Plan): Statement {

@@ -15,12 +15,16 @@ const readChunkBytes = 512 * 1024
 /** Written to disk at once; what a sender gives in small pieces is gathered. */
 const writeChunkBytes = 1024 * 1024
 
+const blobName = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
 export class LocalBackend implements BlobBackend {
   readonly name = 'local'
   readonly #root: string
   readonly #tmp: string
   readonly #sync = new GroupSync()
   /** Shards known to be there, and fsynced into their parents. */
+  /** Tenants that are gone; their ids are never used again. */
+  readonly #removed = new Set<string>()
   readonly #shards = new Map<string, Promise<string>>()
 
   constructor(root: string) {
@@ -67,6 +71,7 @@ export class LocalBackend implements BlobBackend {
       const shard = await this.#shard(tenantId, blobId)
       await rename(file, join(shard, blobId))
       await this.#sync.sync(shard)
+      if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
       return stored
     } catch (cause) {
       await unlink(file).catch(() => undefined)
@@ -135,6 +140,7 @@ export class LocalBackend implements BlobBackend {
   }
 
   async removeTenant(tenantId: string): Promise<void> {
+    this.#removed.add(tenantId)
     await rm(join(this.#root, tenantId), { recursive: true, force: true })
     for (const file of await readdir(this.#tmp)) {
       if (file.startsWith(`${tenantId}.`)) await unlink(join(this.#tmp, file)).catch(() => undefined)
@@ -142,7 +148,16 @@ export class LocalBackend implements BlobBackend {
     for (const shard of this.#shards.keys()) if (shard.startsWith(join(this.#root, tenantId))) this.#shards.delete(shard)
   }
 
+  /** Takes away what an upload has written of a tenant that was removed meanwhile. */
+  async #gone(tenantId: string): Promise<RuntimeError> {
+    await this.removeTenant(tenantId)
+    return new RuntimeError('STORAGE_UNAVAILABLE', 'the tenant is gone')
+  }
+
+  /** @throws RuntimeError FILE_MISSING for what is no blob's name */
   #path(tenantId: string, blobId: string): string {
+    // The name stands in a table of the tenant's, who may have made anything of it.
+    if (!blobName.test(blobId)) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
     return join(this.#root, tenantId, blobId.slice(0, 2), blobId)
   }
 

@@ -148,7 +148,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
     const source = await deps.backend.open(tenant.id, object.blobId)
     if (source === undefined) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
     // Through the same protocol as an upload: quota, rules and durability are the same.
-    const upload = new Upload(deps, { tenant, context: rls, bucket, path, contentType: object.contentType, overwrite: false, declaredSize: object.size })
+    const upload = new Upload(deps, { tenant, context: rls, bucket, path, contentType: object.contentType, overwrite: false, declaredSize: object.size, atMost: undefined })
     try {
       await upload.begin()
     } catch (error) {

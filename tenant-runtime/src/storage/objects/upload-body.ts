@@ -15,16 +15,25 @@ const silenceMilliseconds = 30_000
 const longestMilliseconds = 30 * 60_000
 const maxMetadataBytes = 64 * 1024
 
+export interface UploadSource {
+  source: Readable
+  contentType: string
+  /** Bytes; undefined when the sender does not say. */
+  declaredSize: number | undefined
+  /** Bytes that it can't exceed: a form is longer than the file in it. */
+  atMost: number | undefined
+}
+
 /** `take` gets the file's bytes and type; fields may follow the file, so the form is whole only afterwards. */
 export async function readUploadBody(
   request: IncomingMessage,
-  take: (file: { source: Readable; contentType: string; declaredSize: number | undefined }) => Promise<void>,
+  take: (file: UploadSource) => Promise<void>,
 ): Promise<UploadForm> {
   const { headers } = request
   const timer = watchSender(request)
   try {
     if (isForm(headers)) return await readForm(request, take)
-    await take({ source: request, contentType: mediaType(headers['content-type']), declaredSize: declaredSize(headers) })
+    await take({ source: request, contentType: mediaType(headers['content-type']), declaredSize: declaredSize(headers), atMost: undefined })
     return { cacheControl: cacheControlOf(headers['cache-control']), metadata: metadataOf(decodeHeader(headers['x-metadata'])) }
   } finally {
     timer.stop()
@@ -58,7 +67,7 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
     form.on('field', (name, value) => fields.set(name, value))
     form.on('file', (_name, stream, _filename, _encoding, mimeType) => {
       file = stream.on('error', malformed)
-      taking = (async () => take({ source: stream, contentType: mediaType(mimeType), declaredSize: undefined }))()
+      taking = (async () => take({ source: stream, contentType: mediaType(mimeType), declaredSize: undefined, atMost: declaredSize(request.headers) }))()
       taking.catch(fail)
     })
     form.on('error', malformed)

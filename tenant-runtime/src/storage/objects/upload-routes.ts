@@ -24,9 +24,9 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
     const { tenant } = request
     const bucket = await findBucket(tenant, target.context, target.bucket)
     let upload: Upload | undefined
-    const form = await readUploadBody(request.raw, async ({ source, contentType, declaredSize }) => {
+    const form = await readUploadBody(request.raw, async ({ source, contentType, declaredSize, atMost }) => {
       upload = new Upload(deps, {
-        tenant, context: target.context, bucket, path: checkPath(target.path), contentType, overwrite: target.overwrite, declaredSize,
+        tenant, context: target.context, bucket, path: checkPath(target.path), contentType, overwrite: target.overwrite, declaredSize, atMost,
       })
       await upload.begin()
       await upload.write(source)

@@ -37,6 +37,8 @@ export interface UploadTarget {
   overwrite: boolean
   /** Undefined when the sender does not say. */
   declaredSize: number | undefined
+  /** More than this can't come, whatever is declared. */
+  atMost: number | undefined
 }
 
 export interface UploadMetadata {
@@ -62,7 +64,7 @@ export class Upload {
   /** @throws RuntimeError ACCESS_DENIED, FILE_TOO_LARGE, MIME_NOT_ALLOWED, KeyAlreadyExists, QUOTA_EXCEEDED before any byte is taken */
   async begin(): Promise<void> {
     this.#deps.collector.expect(this.#target.tenant)
-    const { tenant, bucket, contentType, declaredSize } = this.#target
+    const { tenant, bucket, contentType, declaredSize, atMost } = this.#target
     const limit = this.#sizeLimit()
     if (declaredSize !== undefined && declaredSize > limit) throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
     if (!allowsType(bucket.config, contentType)) throw new RuntimeError('MIME_NOT_ALLOWED', `mime type ${contentType} is not supported`)
@@ -74,7 +76,7 @@ export class Upload {
         `with room as (select $2::bigint - file_bytes - reserved_bytes as bytes from storage_usage for update)
          insert into blob_intents (blob_id, reserved) select $1, coalesce($3::bigint, least($4::bigint, bytes)) from room
          where bytes >= coalesce($3::bigint, 1) returning reserved`,
-        this.#blobId, quota ?? Number.MAX_SAFE_INTEGER, declaredSize ?? null, limit,
+        this.#blobId, quota ?? Number.MAX_SAFE_INTEGER, declaredSize ?? null, Math.min(limit, atMost ?? limit),
       ),
     ])
     await this.#deps.failpoint('upload.after-intent')
