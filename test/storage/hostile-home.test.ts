@@ -1,8 +1,8 @@
 // A tenant owns its tables and may make anything of them: what stands in them is never trusted with the machine's files,
 // the runtime's memory or its time.
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import pg from 'pg'
 import t from 'tap'
 import { parseJson } from '../../tenant-runtime/src/http/parse-json.ts'
@@ -16,14 +16,18 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
   const owner = async (...statements: string[]) => {
     const client = new pg.Client({ connectionString: tenant.home.adminUrl })
     await client.connect()
-    for (const statement of statements) await client.query(statement)
-    await client.end()
+    try {
+      for (const statement of statements) await client.query(statement)
+    } finally {
+      await client.end()
+    }
   }
   await tenant.ask('POST', '/storage/v1/object/system/a.txt', { as: 'service', body: 'mine', headers: { 'content-type': 'text/plain' } })
 
   t.test("a blob's name that is a path opens and removes nothing", async (t) => {
     const secret = join(tmpdir(), `tenantry-secret-${process.pid}`)
     await writeFile(secret, 'top secret')
+    t.teardown(() => rm(secret, { force: true }))
     const up = '../'.repeat(12)
     await owner(
       'drop trigger counters on storage_objects', 'drop trigger rules on storage_objects',
@@ -35,7 +39,6 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     t.notMatch(read.text, /top secret/)
     await tenant.ask('DELETE', '/storage/v1/object/system/a.txt', { as: 'service' })
     await runtime.storage.collector.idle()
-    const { readFile } = await import('node:fs/promises')
     t.equal(await readFile(secret, 'utf8'), 'top secret', 'the file is where it was')
   })
 
