@@ -1,4 +1,5 @@
 // What the control plane, the gateways and the runtimes say to each other, and what each does as the others do.
+export * from './activity.ts'
 export * from './environment.ts'
 export * from './error-body.ts'
 export * from './health.ts'
@@ -7,6 +8,7 @@ export * from './internal.ts'
 export * from './manifest.ts'
 export * from './route.ts'
 export * from './stop-signals.ts'
+export * from './tenant-token.ts'
 export * from './usage.ts'
 export * from './watch.ts'
 export * from './watched-table.ts'

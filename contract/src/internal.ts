@@ -1,6 +1,9 @@
 // Paths and headers of the calls between the parts. None of them is reachable through the gateway's public door.
 
-/** Proves that a call comes from a part of the same installation. Value: the installation's internal token. */
+/**
+ * Proves that a call comes from a part of the same installation. Value: the installation's internal token, or a tenant's
+ * token where one of the two ends is the tenant's own runtime.
+ */
 export const internalTokenHeader = 'x-tenantry-internal'
 
 /** Set by the gateway alone; names the tenant to the runtime. Whatever a client sent under it is removed. */
@@ -16,20 +19,24 @@ export const basePathHeader = 'x-tenantry-base-path'
 export const internalHeaderPrefix = 'x-tenantry-'
 
 export const internalPaths = {
-  /** Control plane → watchers, NDJSON of `WatchLine<TenantManifest>`. */
+  /** Control plane → watchers, NDJSON of `WatchLine<TenantManifest>`; with a tenant's token, of that tenant alone. */
   watchManifests: '/internal/v1/watch/manifests',
   /** Control plane → watchers, NDJSON of `WatchLine<Route>`. */
   watchRoutes: '/internal/v1/watch/routes',
   /** Gateway → control plane: `UsagePush`. */
   usage: '/internal/v1/usage',
+  /** Gateway → control plane: `POST` without a body wakes a paused tenant; idempotent, 202. */
+  wake: (tenantId: string) => `/internal/v1/tenants/${tenantId}/wake`,
   /** On runtime and gateway: liveness of the process, no token needed. */
   live: '/internal/v1/live',
-  /** On a runtime: `GET` → `TenantHealth`. */
+  /** On a runtime, and on a gateway for a dedicated tenant's runtime: `GET` → `TenantHealth`. */
   tenantHealth: (tenantId: string) => `/internal/v1/tenants/${tenantId}/health`,
-  /** On a runtime: `GET` → `TenantStorageUsage`. */
+  /** As above: `GET` → `TenantStorageUsage`. */
   tenantUsage: (tenantId: string) => `/internal/v1/tenants/${tenantId}/usage`,
-  /** On a runtime: `DELETE` removes the tenant's files and closes its pool; idempotent. */
+  /** As above: `DELETE` removes the tenant's files and closes its pool; idempotent. */
   tenantData: (tenantId: string) => `/internal/v1/tenants/${tenantId}/data`,
   /** On a gateway: `GET` → `Route` as applied, or 404. */
   route: (tenantId: string) => `/internal/v1/routes/${tenantId}`,
+  /** On a gateway: `GET` → `Activity`. */
+  activity: '/internal/v1/activity',
 } as const

@@ -2,12 +2,16 @@
 import { Type, type Static } from 'typebox'
 import { TenantId, TenantName } from './ids.ts'
 
+const port = '(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])'
+
 export const RoutePhase = Type.Union([
   /** Not (yet, or for now) served: 503 with Retry-After. */
   Type.Literal('pending'),
   Type.Literal('ready'),
-  /** 403 with the reason. */
+  /** 403 with the reason; 402 when payment is what it takes. */
   Type.Literal('suspended'),
+  /** Stopped because nobody asked for it: a request is held while the control plane wakes the tenant. */
+  Type.Literal('paused'),
   /** 404, as if it never was. */
   Type.Literal('deleted'),
 ])
@@ -20,7 +24,13 @@ export const Route = Type.Object({
   phase: RoutePhase,
   /** Base URLs of the runtimes that serve the tenant, for example `http://127.0.0.1:4010`. */
   runtimes: Type.Array(Type.String()),
+  /** Whether the runtimes are this tenant's alone: they know the tenant's token, never the installation's. */
+  dedicated: Type.Boolean(),
+  /** Where the tenant's own Postgres takes connections, `host:port`; absent where it has none of its own. */
+  postgres: Type.Optional(Type.String({ pattern: `^.+:${port}$` })),
   /** Public text for `suspended`. */
   reason: Type.Optional(Type.String()),
+  /** Of `suspended`: whether paying ends it. */
+  payment_required: Type.Optional(Type.Boolean()),
 })
 export type Route = Static<typeof Route>

@@ -3,6 +3,9 @@ import { writeFile } from 'node:fs/promises'
 import pino from 'pino'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
+import { systemClock } from './clock.ts'
+import { createContainerEngine } from './engines/container-engine.ts'
+import { dockerHost } from './engines/docker/docker-host.ts'
 import { createHealthReader } from './health/read-health.ts'
 import { HomeDatabases } from './homes/home-databases.ts'
 import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migrations.ts'
@@ -24,7 +27,9 @@ import { createTenantStore } from './persistence/tenant-store-prisma.ts'
 import { createUsageLedger } from './persistence/usage-ledger-prisma.ts'
 import { control } from './reconcile/controller.ts'
 import { parseFailpoints } from './reconcile/failpoints.ts'
+import { createRegion, type Region } from './reconcile/region.ts'
 import { createRegionProbe } from './reconcile/region-probe.ts'
+import type { RegionConfig } from './regions/region-config.ts'
 import { createUsageReader } from './usage/read-usage.ts'
 import { stopOnSignals, watchPingSeconds } from '@tenantry/contract'
 
@@ -48,7 +53,9 @@ const keys = createPlatformKeyStore({ database, seal, now })
 await makeFirstKey()
 
 const migrations = await loadHomeMigrations(config.homeMigrations)
-const regions = new Map(config.regions.map((region) => [region.id, { config: region, homes: new HomeDatabases(region.postgres_url, migrations) }]))
+const { name: installation } = await database.installation.findFirstOrThrow()
+const homes = new Map(config.regions.map((region) => [region.id, new HomeDatabases(region.postgres_url, migrations)]))
+const regions = new Map(config.regions.map((region) => [region.id, openRegion(region)]))
 const probe = createRegionProbe(config.internalToken, fetch)
 const changes = new ChangeFeed({ url: config.controlDatabaseUrl, onProblem: problem })
 const hub = new WatchHub(createPublishedSource(database, seal, config.regions, now), problem)
@@ -86,7 +93,7 @@ const loops = Promise.all([
       return control(
         {
           store: createReconcileStore(database, seal, now), regions, homeVersion: migrationsFingerprint(migrations), probe, changes, failpoint,
-          now, random: Math.random, log, measure: metrics.reconciled,
+          clock: systemClock, random: Math.random, log, measure: metrics.controller, orphanGraceSeconds: config.orphanGraceSeconds, housekeeping: [],
         },
         leadership,
       )
@@ -96,6 +103,17 @@ const loops = Promise.all([
 ])
 await app.listen({ host: config.host, port: config.port })
 log.info({ host: config.host, port: config.port }, 'the control plane listens')
+
+function openRegion(region: RegionConfig): Region {
+  const { docker } = region
+  const engine =
+    docker === undefined
+      ? undefined
+      : createContainerEngine({ name: 'docker', installation, host: dockerHost({ host: docker.host, ...(docker.tls_directory === undefined ? {} : { tlsDirectory: docker.tls_directory }) }), sleep: systemClock.sleep })
+  const shared = homes.get(region.id)
+  if (shared === undefined) throw new Error(`the region ${region.id} has no shared databases`)
+  return createRegion({ config: region, engine, homes: shared, migrations, internalToken: config.internalToken, clock: systemClock })
+}
 
 /** Kept in a file, because it is shown nowhere else; written before it is valid, so that no crash loses it. */
 async function makeFirstKey(): Promise<void> {
@@ -112,7 +130,7 @@ async function stop(): Promise<void> {
   clearInterval(pings)
   await app.close()
   await loops
-  await Promise.all([...regions.values()].map(({ homes }) => homes.close()))
+  await Promise.all([...homes.values()].map((shared) => shared.close()))
   await database.$disconnect()
 }
 

@@ -1,10 +1,11 @@
 // Metrics of the control plane, in Prometheus' text format.
-import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { ControllerMeasures } from './reconcile/controller.ts'
 
 export interface Metrics {
   contentType: string
   text(): Promise<string>
-  reconciled: (outcome: 'done' | 'failed', seconds: number) => void
+  controller: ControllerMeasures
 }
 
 export function createMetrics(): Metrics {
@@ -16,12 +17,39 @@ export function createMetrics(): Metrics {
   const seconds = new Histogram({
     name: 'tenantry_reconciliation_seconds', help: 'Time of a reconciliation', buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30], registers: [registry],
   })
+  const gauge = (name: string, help: string, labelNames: string[] = []) => new Gauge({ name, help, labelNames, registers: [registry] })
+  const counter = (name: string, help: string, labelNames: string[]) => new Counter({ name, help, labelNames, registers: [registry] })
+  const depth = gauge('tenantry_queue_depth', 'Tenants that wait to be reconciled or are at it')
+  const delayed = gauge('tenantry_queue_delayed', 'Tenants that are to be reconciled at a later time')
+  const oldest = gauge('tenantry_queue_oldest_seconds', 'Age of the oldest entry of the queue')
+  const sweepSeconds = gauge('tenantry_sweep_seconds', 'Time of the last look at a whole region', ['region'])
+  const orphans = gauge('tenantry_orphans', 'Stacks on the engine without a tenant, waiting for their grace time', ['region'])
+  const orphansRemoved = counter('tenantry_orphans_removed_total', 'Stacks without a tenant that were removed', ['region'])
+  const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to mend the region's own stack", ['region'])
+  let readQueue = () => ({ depth: 0, delayed: 0, oldestSeconds: 0 })
   return {
     contentType: registry.contentType,
-    text: () => registry.metrics(),
-    reconciled(outcome, took) {
-      runs.inc({ outcome })
-      seconds.observe(took)
+    text() {
+      const queue = readQueue()
+      depth.set(queue.depth)
+      delayed.set(queue.delayed)
+      oldest.set(queue.oldestSeconds)
+      return registry.metrics()
+    },
+    controller: {
+      reconciled(outcome, took) {
+        runs.inc({ outcome })
+        seconds.observe(took)
+      },
+      swept(region, sweep) {
+        sweepSeconds.set({ region }, sweep.seconds)
+        orphans.set({ region }, sweep.orphans)
+        orphansRemoved.inc({ region }, sweep.removed)
+        if (sweep.corrected) corrections.inc({ region })
+      },
+      queue(read) {
+        readQueue = read
+      },
     },
   }
 }

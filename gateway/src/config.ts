@@ -8,7 +8,11 @@ const domain = '^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\\.[a-z0-9](?:[a-z0-9-]*[a-z0
 const Environment = Type.Object({
   TENANTRY_HOST: Type.String({ minLength: 1 }),
   TENANTRY_PORT: Type.String({ pattern: port }),
+  TENANTRY_INTERNAL_HOST: Type.String({ minLength: 1 }),
   TENANTRY_INTERNAL_PORT: Type.String({ pattern: port }),
+  TENANTRY_POSTGRES_PORT: Type.Optional(Type.String({ pattern: port })),
+  TENANTRY_POSTGRES_TLS_CERT_FILE: Type.Optional(Type.String({ minLength: 1 })),
+  TENANTRY_POSTGRES_TLS_KEY_FILE: Type.Optional(Type.String({ minLength: 1 })),
   TENANTRY_CONTROL_URL: Type.String({ pattern: '^https?://[^/?#]+/?$' }),
   TENANTRY_INTERNAL_TOKEN_FILE: Type.String({ minLength: 1 }),
   TENANTRY_DATA: Type.String({ minLength: 1 }),
@@ -20,8 +24,11 @@ const Environment = Type.Object({
 })
 type Environment = Static<typeof Environment>
 
+const required = new Set<string>(Environment.required)
+
 const defaults = {
   TENANTRY_HOST: '127.0.0.1',
+  TENANTRY_INTERNAL_HOST: '127.0.0.1',
   TENANTRY_DOMAIN: 'localhost',
   TENANTRY_SOURCE: 'gateway-local-0',
   TENANTRY_LOG_LEVEL: 'info',
@@ -31,8 +38,11 @@ export interface Config {
   /** Where the public door listens. */
   readonly host: string
   readonly port: number
-  /** On the loopback address alone. */
+  /** Where the other parts call: the loopback address, unless they are on other machines or in containers. */
+  readonly internalHost: string
   readonly internalPort: number
+  /** The door to the tenants' own databases, on the public host. */
+  readonly postgres?: { readonly port: number; readonly tls?: { readonly certFile: string; readonly keyFile: string } }
   /** Without a trailing slash. */
   readonly controlUrl: string
   readonly internalTokenFile: string
@@ -54,14 +64,16 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   }
   if (!Value.Check(Environment, given)) {
     const wrong = Object.entries(Environment.properties)
-      .filter(([name, schema]) => !Value.Check(schema, given[name]))
+      .filter(([name, schema]) => (given[name] === undefined ? required.has(name) : !Value.Check(schema, given[name])))
       .map(([name]) => (given[name] === undefined ? `${name} is missing` : `${name} is not valid`))
     throw new Error(`the gateway cannot start: ${wrong.join(', ')}`)
   }
   return Object.freeze({
     host: given.TENANTRY_HOST,
     port: Number(given.TENANTRY_PORT),
+    internalHost: given.TENANTRY_INTERNAL_HOST,
     internalPort: Number(given.TENANTRY_INTERNAL_PORT),
+    ...postgresOf(given),
     controlUrl: given.TENANTRY_CONTROL_URL.replace(/\/$/, ''),
     internalTokenFile: given.TENANTRY_INTERNAL_TOKEN_FILE,
     data: given.TENANTRY_DATA,
@@ -69,4 +81,14 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     source: given.TENANTRY_SOURCE,
     logLevel: given.TENANTRY_LOG_LEVEL,
   })
+}
+
+function postgresOf(given: Environment): Pick<Config, 'postgres'> {
+  const { TENANTRY_POSTGRES_PORT, TENANTRY_POSTGRES_TLS_CERT_FILE: certFile, TENANTRY_POSTGRES_TLS_KEY_FILE: keyFile } = given
+  if ((certFile === undefined) !== (keyFile === undefined)) {
+    throw new Error('the gateway cannot start: TENANTRY_POSTGRES_TLS_CERT_FILE and TENANTRY_POSTGRES_TLS_KEY_FILE go together')
+  }
+  if (TENANTRY_POSTGRES_PORT === undefined) return {}
+  const tls = certFile === undefined || keyFile === undefined ? {} : { tls: { certFile, keyFile } }
+  return { postgres: { port: Number(TENANTRY_POSTGRES_PORT), ...tls } }
 }

@@ -1,5 +1,5 @@
 // Everything the gateway refuses by itself: code → status, tag and public text (specification, section 7).
-import type { ErrorBody } from '@tenantry/contract'
+import type { ErrorBody, Route } from '@tenantry/contract'
 
 /** An answer of the gateway's own instead of a runtime's. */
 export interface Refusal {
@@ -34,6 +34,18 @@ export const refusals = {
   },
   tenantNotFound: { status: 404, error: 'not_found', code: 'TENANT_NOT_FOUND', message: 'No such tenant.' },
   notFound: { status: 404, error: 'not_found', code: 'NOT_FOUND', message: 'Nothing is served at this address.' },
+  internalTokenWrong: {
+    status: 403,
+    error: 'forbidden',
+    code: 'FORBIDDEN',
+    message: 'The internal token is missing or not good for this.',
+  },
+  internalMethodNotAllowed: {
+    status: 405,
+    error: 'method_not_allowed',
+    code: 'METHOD_NOT_ALLOWED',
+    message: 'This address is not served with that method.',
+  },
   connectRefused: {
     status: 405,
     error: 'method_not_allowed',
@@ -82,6 +94,47 @@ export const refusals = {
     message: 'The tenant is being prepared and cannot be reached yet.',
     retryAfter: 1,
   },
+  tenantWaking: {
+    status: 503,
+    error: 'unavailable',
+    code: 'TENANT_WAKING',
+    message: 'The tenant was paused and is being woken; it did not become ready in time.',
+    retryAfter: 2,
+  },
+  tooManyWaiting: {
+    status: 503,
+    error: 'unavailable',
+    code: 'TOO_MANY_WAITING',
+    message: 'The tenant was paused and is being woken; too many requests wait for that already.',
+    retryAfter: 2,
+  },
+  wakeRefused: {
+    status: 503,
+    error: 'unavailable',
+    code: 'TENANT_NOT_WOKEN',
+    message: 'The tenant is paused and cannot be woken for now.',
+    retryAfter: 5,
+  },
+  controlFailed: {
+    status: 502,
+    error: 'bad_gateway',
+    code: 'CONTROL_FAILED',
+    message: 'The control plane broke off or did not answer in time.',
+  },
+  controlUnreachable: {
+    status: 503,
+    error: 'unavailable',
+    code: 'CONTROL_UNREACHABLE',
+    message: 'The control plane cannot be reached for now.',
+    retryAfter: 1,
+  },
+  tooManyWatches: {
+    status: 503,
+    error: 'unavailable',
+    code: 'TOO_MANY_WATCHES',
+    message: 'The tenant has as many watches open as it may have.',
+    retryAfter: 5,
+  },
   runtimeUnreachable: {
     status: 503,
     error: 'unavailable',
@@ -97,13 +150,29 @@ export const refusals = {
   },
 } as const satisfies Record<string, Refusal>
 
-/** `reason` is the operator's public text, from the route. */
-export function tenantSuspended(reason: string | undefined): Refusal {
+/** The route's `reason` is the operator's public text. */
+export function tenantSuspended({ reason, payment_required }: Route): Refusal {
   return {
-    status: 403,
-    error: 'forbidden',
-    code: 'TENANT_SUSPENDED',
+    ...(payment_required === true
+      ? { status: 402, error: 'payment_required', code: 'PAYMENT_REQUIRED' }
+      : { status: 403, error: 'forbidden', code: 'TENANT_SUSPENDED' }),
     message: reason === undefined || reason === '' ? 'The tenant is suspended.' : `The tenant is suspended: ${reason}`,
+  }
+}
+
+/** What a request of the tenant gets in its phase; undefined when it is to be forwarded. */
+export function refusalOfPhase(route: Route): Refusal | undefined {
+  switch (route.phase) {
+    case 'ready':
+      return route.runtimes.length === 0 ? refusals.tenantNotReady : undefined
+    case 'pending':
+      return refusals.tenantNotReady
+    case 'paused':
+      return refusals.tenantWaking
+    case 'suspended':
+      return tenantSuspended(route)
+    case 'deleted':
+      return refusals.tenantNotFound
   }
 }
 

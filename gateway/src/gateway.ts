@@ -1,10 +1,12 @@
-// Puts the gateway together from its parts and runs it: two servers, the watch of routes, the pushes of usage.
+// Puts the gateway together from its parts and runs it: its servers, the watch of routes, the pushes of usage.
 import { once } from 'node:events'
 import type { Server } from 'node:http'
+import type { Server as SocketServer } from 'node:net'
 import { join } from 'node:path'
 import { internalPaths } from '@tenantry/contract'
 import { LiveConnections } from './forward/live-connections.ts'
 import { PassedBytes } from './forward/passed-bytes.ts'
+import { RuntimeTokens } from './forward/runtime-tokens.ts'
 import { Upstreams } from './forward/upstreams.ts'
 import { Door } from './http/door.ts'
 import { createInternalServer } from './http/internal-server.ts'
@@ -13,13 +15,20 @@ import { defaultLimits, type Limits } from './limits.ts'
 import { CounterStore } from './meter/counter-store.ts'
 import { Meter } from './meter/meter.ts'
 import { UsagePusher } from './meter/usage-pusher.ts'
+import { PostgresDoor } from './postgres-door/postgres-door.ts'
+import { Relay } from './relay/relay.ts'
 import { RouteTable } from './routes/route-table.ts'
+import { wakeThrough } from './waiting/wake.ts'
+import { WaitingRoom } from './waiting/waiting-room.ts'
 
 export interface GatewayOptions {
   host: string
   /** 0 takes a free one, for tests. */
   port: number
+  internalHost: string
   internalPort: number
+  /** The door to the tenants' own databases: on `host`, and in TLS with a certificate and its key in PEM. */
+  postgres?: { port: number; tls?: { cert: string; key: string } }
   controlUrl: string
   internalToken: string
   /** The gateway's own directory. */
@@ -52,6 +61,8 @@ export interface Log {
 export interface Gateway {
   readonly port: number
   readonly internalPort: number
+  /** Undefined without a door to Postgres. */
+  readonly postgresPort: number | undefined
   /** Answers what is under way (for `grace` milliseconds at most), pushes the last counts, and ends. Idempotent. */
   stop(grace?: number): Promise<void>
 }
@@ -65,9 +76,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const limits = { ...defaultLimits, ...options.limits }
   const upstreams = new Upstreams(limits, options.elapsed)
   const store = new CounterStore(options.now, options.counterLimit ?? defaultCounterLimit)
-  const meter = new Meter(store)
+  const meter = new Meter(store, options.now)
   const live = new LiveConnections()
+  const tokens = new RuntimeTokens(internalToken)
   const onProblem = (problem: Error) => log.warn({ err: problem }, problem.message)
+  const waiting = new WaitingRoom({ limits, wake: wakeThrough({ controlUrl, internalToken, fetch }), onProblem })
   const routes = new RouteTable({
     url: `${controlUrl}${internalPaths.watchRoutes}`,
     internalToken,
@@ -78,6 +91,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       live.endOf(tenantId)
       if (isGone) meter.forget(tenantId)
     },
+    onChanged: (tenantId, route) => waiting.changed(tenantId, route),
     onProblem,
   })
   await routes.load()
@@ -87,7 +101,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     upstreams,
     meter,
     live,
-    internalToken,
+    waiting,
+    tokens,
     limits,
     passed: new PassedBytes(options.collect),
     newRequestId: options.newId,
@@ -95,12 +110,32 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       log.debug({ err: problem, tenant: call.route.tenant_id, request: call.requestId }, 'a runtime failed a request'),
   })
   const publicServer = createPublicServer({ door, limits, newRequestId: options.newId, onProblem })
-  const internalServer = createInternalServer({ routes, internalToken })
-  const port = await listen(publicServer, options.host, options.port)
-  const internalPort = await listen(internalServer, '127.0.0.1', options.internalPort).catch(async (cause: unknown) => {
-    publicServer.close()
+  const relay = new Relay({ controlUrl, routes, tokens, limits })
+  const internalServer = createInternalServer({ routes, meter, relay, internalToken, limits })
+  const { postgres } = options
+  const postgresDoor =
+    postgres === undefined
+      ? undefined
+      : new PostgresDoor({ routes, waiting, meter, live, limits, ...(postgres.tls === undefined ? {} : { tls: postgres.tls }) })
+  const listening: SocketServer[] = []
+  const listenTo = async (server: SocketServer, host: string, port: number) => {
+    const taken = await listen(server, host, port)
+    // Out of file descriptors, for one: those who have a connection are served on.
+    server.on('error', onProblem)
+    listening.push(server)
+    return taken
+  }
+  let ports: { port: number; internalPort: number; postgresPort: number | undefined }
+  try {
+    ports = {
+      port: await listenTo(publicServer, options.host, options.port),
+      internalPort: await listenTo(internalServer, options.internalHost, options.internalPort),
+      postgresPort: postgresDoor && postgres && (await listenTo(postgresDoor.server, options.host, postgres.port)),
+    }
+  } catch (cause) {
+    for (const server of listening) server.close()
     throw cause
-  })
+  }
   const watching = new AbortController()
   const pushing = new AbortController()
   const pusher = new UsagePusher({
@@ -115,28 +150,27 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...(options.pushInterval === undefined ? {} : { interval: options.pushInterval }),
   })
   const loops = { watch: routes.run(watching.signal), push: pusher.run(pushing.signal) }
-  // Out of file descriptors, for one: those who have a connection are served on.
-  publicServer.on('error', onProblem)
-  internalServer.on('error', onProblem)
-  log.info({ port, internalPort, routes: routes.size }, 'the gateway listens')
+  log.info({ ...ports, routes: routes.size }, 'the gateway listens')
 
   const stop = async (grace: number): Promise<void> => {
     door.closing = true
     watching.abort()
+    waiting.close()
+    postgresDoor?.close()
     await closeWithin(publicServer, grace, () => live.endAll())
     internalServer.close()
     internalServer.closeAllConnections()
-    await upstreams.destroy()
+    await Promise.all([upstreams.destroy(), relay.destroy()])
     // Last, because every request that ends counts.
     pushing.abort()
     await Promise.all([loops.watch, loops.push])
     log.info({}, 'the gateway has stopped')
   }
   let stopped: Promise<void> | undefined
-  return { port, internalPort, stop: (grace = 10_000) => (stopped ??= stop(grace)) }
+  return { ...ports, stop: (grace = 10_000) => (stopped ??= stop(grace)) }
 }
 
-async function listen(server: Server, host: string, port: number): Promise<number> {
+async function listen(server: SocketServer, host: string, port: number): Promise<number> {
   server.listen(port, host)
   await once(server, 'listening')
   const address = server.address()

@@ -23,6 +23,19 @@ export interface Limits {
   continueTimeout: number
   /** What is still read of a body whose request was answered already, so that the answer gets through. */
   leftoverBytes: number
+  /** Requests and SQL logins that wait for paused tenants to wake: for one tenant, for all of them, and how long. */
+  waitingPerTenant: number
+  waiting: number
+  wakeTimeout: number
+  /** Watches of one tenant's manifest that its runtime may hold open through the gateway. */
+  watchesPerTenant: number
+  /** A call between the control plane and a tenant's own runtime, to the head of its answer. */
+  relayTimeout: number
+  /** An SQL client's startup packet, and from its connection to the end of that packet. */
+  startupBytes: number
+  startupTimeout: number
+  sqlSessionsPerTenant: number
+  sqlSessions: number
 }
 
 export const defaultLimits: Limits = {
@@ -39,4 +52,13 @@ export const defaultLimits: Limits = {
   answerIdleTimeout: 300_000,
   continueTimeout: 1_000,
   leftoverBytes: 8 * 1024 * 1024,
+  waitingPerTenant: 100,
+  waiting: 1_000,
+  wakeTimeout: 20_000,
+  watchesPerTenant: 4,
+  relayTimeout: 60_000,
+  startupBytes: 10_000,
+  startupTimeout: 10_000,
+  sqlSessionsPerTenant: 20,
+  sqlSessions: 2_000,
 }

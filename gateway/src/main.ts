@@ -20,8 +20,11 @@ try {
   const internalToken = (await readFile(config.internalTokenFile, 'utf8')).trim()
   if (internalToken.length < 16) throw new Error('the gateway cannot start: the internal token is too short')
   await mkdir(config.data, { recursive: true, mode: 0o700 })
+  const { postgres, ...others } = config
+  const tls = postgres?.tls === undefined ? {} : { tls: await readPem(postgres.tls) }
   const gateway = await startGateway({
-    ...config,
+    ...others,
+    ...(postgres === undefined ? {} : { postgres: { port: postgres.port, ...tls } }),
     internalToken,
     now: Date.now,
     elapsed: () => performance.now(),
@@ -38,6 +41,11 @@ try {
 } catch (cause) {
   process.stderr.write(`${cause instanceof Error ? cause.message : String(cause)}\n`)
   process.exitCode = 1
+}
+
+async function readPem({ certFile, keyFile }: { certFile: string; keyFile: string }) {
+  const [cert, key] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')])
+  return { cert, key }
 }
 
 /** V8 shows its collector only to contexts made after the flag; this process' own globals stay as they are. */

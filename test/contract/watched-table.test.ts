@@ -9,7 +9,7 @@ import { Route, WatchedTable, internalTokenHeader } from '@tenantry/contract'
 
 const id = (n: number) => `t_${String(n).padStart(20, '0')}`
 const route = (n: number, generation = 1): Route => ({
-  tenant_id: id(n), name: `name-${n}`, generation, phase: 'ready', runtimes: ['http://127.0.0.1:1'],
+  tenant_id: id(n), name: `name-${n}`, generation, phase: 'ready', runtimes: ['http://127.0.0.1:1'], dedicated: false,
 })
 
 /** A control plane's watch whose lines the test writes itself. */

@@ -100,7 +100,7 @@ class Shelf implements PublishedSource {
   broken = false
 
   put(id: string, generation: number, reason = ''): void {
-    const route: Route = { tenant_id: id, name: 'large', generation, phase: 'ready', runtimes: [], reason }
+    const route: Route = { tenant_id: id, name: 'large', generation, phase: 'ready', runtimes: [], dedicated: false, reason }
     this.entries.set(id, { tenantId: id, manifest: undefined, route })
   }
 

@@ -152,7 +152,7 @@ t.test('lost acknowledgements, refusals and an absent control plane change no co
 t.test('hours are kept apart, and closed ones are dropped once acknowledged', async (t) => {
   let now = Date.parse('2026-05-01T09:59:59.000Z')
   const store = new CounterStore(() => now, 1000)
-  const meter = new Meter(store)
+  const meter = new Meter(store, () => now)
   const [a, b] = [newTenantId(), newTenantId()]
   meter.tenant(a).request('rest', 'GET', 200)
   meter.tenant(b).opened()

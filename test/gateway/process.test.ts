@@ -27,6 +27,7 @@ t.test('the environment is read strictly and frozen', async (t) => {
   t.same(config, {
     host: '127.0.0.1',
     port: 8080,
+    internalHost: '127.0.0.1',
     internalPort: 8081,
     controlUrl: 'http://127.0.0.1:4000',
     internalTokenFile: '/x/token',
@@ -65,7 +66,7 @@ t.test('it logs JSON, serves on when nobody reads the log, and pushes its last c
   const [line] = String((await once(child.stdout ?? child, 'data'))[0]).split('\n')
   t.match(JSON.parse(line ?? ''), { name: 'gateway', msg: 'the gateway listens', port })
   const tenant_id = newTenantId()
-  control.routes.put({ tenant_id, name: 'acme', generation: 1, phase: 'ready', runtimes: [upstream.url] })
+  control.routes.put({ tenant_id, name: 'acme', generation: 1, phase: 'ready', runtimes: [upstream.url], dedicated: false })
   await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
   child.stdout?.destroy()
   child.stderr?.destroy()
@@ -86,7 +87,7 @@ t.test('it logs JSON, serves on when nobody reads the log, and pushes its last c
 
 t.test('a second signal ends it at once', async (t) => {
   const { child, control, port, upstream } = await startProcess(t)
-  control.routes.put({ tenant_id: newTenantId(), name: 'acme', generation: 1, phase: 'ready', runtimes: [upstream.url] })
+  control.routes.put({ tenant_id: newTenantId(), name: 'acme', generation: 1, phase: 'ready', runtimes: [upstream.url], dedicated: false })
   await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
   const hanging = ask(port, { path: '/t/acme/hang' })
   const cut = t.rejects(hanging)

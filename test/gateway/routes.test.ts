@@ -142,7 +142,7 @@ t.test('routes of a thousand tenants with renames and deletions lead where they 
   const setting = await startSetting(t)
   const routes: Route[] = []
   for (let n = 0; n < 1000; n++) {
-    const route: Route = { tenant_id: newTenantId(), name: `tenant-${n}`, generation: 1, phase: 'ready', runtimes: [setting.upstream.url] }
+    const route: Route = { tenant_id: newTenantId(), name: `tenant-${n}`, generation: 1, phase: 'ready', runtimes: [setting.upstream.url], dedicated: false }
     routes.push(route)
     setting.control.routes.put(route)
   }

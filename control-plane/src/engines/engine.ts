@@ -1,31 +1,36 @@
-// What an engine is: the part that makes a stack of services exist, and tells what does exist.
+// What an engine is: the part that makes a stack exist, and tells what does exist.
 import type { Stack } from '../stacks/stack.ts'
 import type { Isolation } from '../tenants/tenant.ts'
+import type { ContainerStats, ExecOptions, ExecResult, HostEvent, HostInfo, LogLine, LogOptions, ObservedHost } from './container-host.ts'
 
 export type EngineName = 'process' | 'docker' | 'swarm'
 
-/** A service as an engine found it. */
-export interface ObservedService {
-  name: string
-  specHash: string
-  state: 'starting' | 'running' | 'stopped' | 'failed'
-  /** ISO 8601, UTC. */
-  observedAt: string
-}
-
+/** All calls throw `EngineError`. */
 export interface Engine {
   readonly name: EngineName
-  /** What exists of a stack, found by its labels. */
-  observe(stackId: string, signal: AbortSignal): Promise<ObservedService[]>
-  /** Makes what exists equal to the stack; may be called again at any point of an earlier, interrupted call. */
-  converge(stack: Stack, signal: AbortSignal): Promise<void>
-  /** Removes what exists of a stack; what is absent is no error. */
-  remove(stackId: string, signal: AbortSignal): Promise<void>
+  info(signal: AbortSignal): Promise<HostInfo>
+  /** `sha256:…` of an image's name. @throws EngineError IMAGE_MISSING */
+  image(reference: string, signal: AbortSignal): Promise<string>
+  /** What exists of a stack, found by its labels; without an id: of all stacks. */
+  observe(stackId: string | undefined, signal: AbortSignal): Promise<ObservedHost>
+  /** Makes what exists equal to the stack; may be called again at any point of an earlier, interrupted call. `edge` is told of every boundary between its steps. */
+  converge(stack: Stack, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
+  /** Removes what exists of a stack, its data too; what is absent is no error. */
+  remove(stackId: string, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
+  /** In the running container of a service. @throws EngineError NOT_FOUND when there is none */
+  exec(stackId: string, service: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>
+  execStream(stackId: string, service: string, command: readonly string[], options: ExecOptions): AsyncIterable<Uint8Array>
+  logs(stackId: string, service: string, options: LogOptions, signal: AbortSignal): AsyncIterable<LogLine>
+  /** Of each service that runs. */
+  stats(stackId: string, signal: AbortSignal): Promise<Readonly<Record<string, ContainerStats>>>
+  /** Bytes on disk, by volume. */
+  volumeBytes(stackId: string, signal: AbortSignal): Promise<Readonly<Record<string, number>>>
+  events(signal: AbortSignal): AsyncIterable<HostEvent>
 }
 
 const isolations: Record<EngineName, readonly Isolation[]> = {
   process: ['schema-per-tenant'],
-  docker: ['schema-per-tenant'],
+  docker: ['schema-per-tenant', 'database-per-tenant'],
   swarm: ['schema-per-tenant'],
 }
 

@@ -1,6 +1,6 @@
 // Asks a tenant's runtime for its health; what can't be seen is `unknown`, never `healthy`.
 import type { TenantHealth } from '@tenantry/contract'
-import type { RegionConfig } from '../config.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
 import type { RegionProbe } from '../reconcile/region-probe.ts'
 import type { HealthReader } from './health-reader.ts'
 

@@ -1,21 +1,13 @@
 // Makes, checks and drops homes on a region's shared Postgres. Safe to repeat at any point.
-import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { createHomeSql, createNewHomeSql, dropHomeSql, endSessionsSql, homeRoles, prepareSharedDatabaseSql, type HomeConnectionLimits } from './home-sql.ts'
+import type { HomePasswords, HomeServer } from './home-server.ts'
+import { createHomeSql, createNewHomeSql, dropHomeSql, endSessionsSql, homeConnectionLimits, noLoginSql, prepareSharedDatabaseSql } from './home-sql.ts'
 import { loginUrl } from './home-logins.ts'
 import { firstMigrationsSql, migrateHomeSql, type HomeMigration } from './home-migrations.ts'
-import { identifier, literal } from './identifiers.ts'
-import { scramVerifier } from './scram.ts'
-
-const connectionLimits: HomeConnectionLimits = { runtime: 50, ddl: 4, admin: 10 }
+import { identifier } from './identifiers.ts'
+import { newVerifiers } from './scram.ts'
 
 const schemaExists = '42P06'
-
-export interface HomePasswords {
-  runtime: string
-  ddl: string
-  admin: string
-}
 
 export class HomeDatabases {
   readonly #postgresUrl: string
@@ -27,6 +19,18 @@ export class HomeDatabases {
   constructor(postgresUrl: string, migrations: HomeMigration[]) {
     this.#postgresUrl = postgresUrl
     this.#migrations = migrations
+  }
+
+  /** The home in one of the server's databases. */
+  in(database: string): HomeServer {
+    return {
+      prepare: (created) => this.ensureDatabase(database, created),
+      create: (tenantId, passwords) => this.createHome(database, tenantId, passwords),
+      migrate: (tenantId, ddlPassword) => this.migrateHome(database, tenantId, ddlPassword),
+      check: (tenantId, password) => this.checkLogin(database, tenantId, password),
+      endSessions: (tenantId) => this.endSessions(database, tenantId),
+      drop: (tenantId) => this.dropHome(database, tenantId),
+    }
   }
 
   /** Creates the shared database when it is missing and takes everybody's rights from it. `created` is told in between. */
@@ -56,18 +60,14 @@ export class HomeDatabases {
 
   /** Roles, passwords and schema. @returns `whole` when it was made with its system collections, in one transaction */
   async createHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'> {
-    const verifiers = {
-      runtime: scramVerifier(passwords.runtime, randomBytes(16)),
-      ddl: scramVerifier(passwords.ddl, randomBytes(16)),
-      admin: scramVerifier(passwords.admin, randomBytes(16)),
-    }
+    const verifiers = newVerifiers(passwords)
     try {
-      await this.#pool(database).query(createNewHomeSql(tenantId, verifiers, connectionLimits, firstMigrationsSql(tenantId, this.#migrations)))
+      await this.#pool(database).query(createNewHomeSql(tenantId, verifiers, homeConnectionLimits, firstMigrationsSql(tenantId, this.#migrations)))
       return 'whole'
     } catch (error) {
       if (!(error instanceof pg.DatabaseError) || error.code !== schemaExists) throw error
     }
-    await this.#pool(database).query(createHomeSql(tenantId, verifiers, connectionLimits))
+    await this.#pool(database).query(createHomeSql(tenantId, verifiers, homeConnectionLimits))
     return 'to be migrated'
   }
 
@@ -110,9 +110,7 @@ export class HomeDatabases {
   async endSessions(database: string, tenantId: string): Promise<void> {
     await this.#ifDatabase(database, async (pool) => {
       // Without LOGIN nobody comes back while the home is dropped.
-      for (const role of [homeRoles(tenantId).runtime, homeRoles(tenantId).ddl, homeRoles(tenantId).admin]) {
-        await pool.query(`do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then alter role ${identifier(role)} nologin; end if; end $do$`)
-      }
+      await pool.query(noLoginSql(tenantId))
       await pool.query(endSessionsSql(tenantId))
     })
   }

@@ -37,6 +37,8 @@ export interface HomeConnectionLimits {
   admin: number
 }
 
+export const homeConnectionLimits: HomeConnectionLimits = { runtime: 50, ddl: 4, admin: 10 }
+
 /**
  * Creates what is missing of roles and schema, and sets passwords and settings anew; may be run again
  * at any point of an earlier, interrupted run. Runs as superuser of the home's database.
@@ -134,6 +136,14 @@ export function prepareSharedDatabaseSql(database: string): string {
       'lo_truncate64(integer, bigint)',
     ].map((signature) => `revoke execute on function pg_catalog.${signature} from public`),
   ].join(';\n')
+}
+
+/** Nobody logs in to the home any more. */
+export function noLoginSql(tenantId: string): string {
+  const { runtime, ddl, admin } = homeRoles(tenantId)
+  return [runtime, ddl, admin]
+    .map((role) => `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then alter role ${identifier(role)} nologin; end if; end $do$`)
+    .join(';\n')
 }
 
 /** `create role if not exists`, which Postgres lacks; safe when two do it at once. */

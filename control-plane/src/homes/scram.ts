@@ -1,5 +1,7 @@
 // SCRAM-SHA-256 verifiers, so that a password never stands in a statement (and so in no server log).
-import { createHash, createHmac, pbkdf2Sync } from 'node:crypto'
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
+import type { HomePasswords } from './home-server.ts'
+import type { HomeVerifiers } from './home-sql.ts'
 
 /** The passwords are random and longer than any guess; more rounds would only slow down each login (RFC 7677's 4096 are for words). */
 const iterations = 64
@@ -10,6 +12,12 @@ export function scramVerifier(password: string, salt: Buffer): string {
   const storedKey = createHash('sha256').update(hmac(salted, 'Client Key')).digest('base64')
   const serverKey = hmac(salted, 'Server Key').toString('base64')
   return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${serverKey}`
+}
+
+/** With fresh salts. */
+export function newVerifiers({ runtime, ddl, admin }: HomePasswords): HomeVerifiers {
+  const verifier = (password: string) => scramVerifier(password, randomBytes(16))
+  return { runtime: verifier(runtime), ddl: verifier(ddl), admin: verifier(admin) }
 }
 
 function hmac(key: Buffer, text: string): Buffer {

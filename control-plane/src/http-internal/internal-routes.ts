@@ -1,6 +1,6 @@
 // Routes for the installation's other parts: the watches of gateways and runtimes, and the gateways' counters.
 import { UsagePush, internalPaths } from '@tenantry/contract'
-import type { FastifyPluginAsync, FastifyReply } from 'fastify'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { UsageLedger } from '../usage/usage-ledger.ts'
 import type { WatchHub, WatchKind } from './watch-hub.ts'
 
@@ -15,7 +15,7 @@ export interface InternalRoutesDeps {
 export function internalRoutes({ hub, ledger }: InternalRoutesDeps): FastifyPluginAsync {
   return async (app) => {
     const access = 'internal'
-    const watch = (kind: WatchKind) => async (_request: unknown, reply: FastifyReply) => {
+    const watch = (kind: WatchKind) => async ({ ofTenant }: FastifyRequest, reply: FastifyReply) => {
       reply.hijack()
       const { raw } = reply
       raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
@@ -27,7 +27,7 @@ export function internalRoutes({ hub, ledger }: InternalRoutesDeps): FastifyPlug
         if (raw.writableLength <= allowed) return true
         raw.destroy()
         return false
-      }).catch(() => undefined)
+      }, ofTenant).catch(() => undefined)
       if (leave === undefined) {
         raw.destroy()
         return
@@ -36,7 +36,7 @@ export function internalRoutes({ hub, ledger }: InternalRoutesDeps): FastifyPlug
       raw.on('close', leave)
     }
     app.get(internalPaths.watchRoutes, { config: { scopes: access }, schema: { hide: true } }, watch('route'))
-    app.get(internalPaths.watchManifests, { config: { scopes: access }, schema: { hide: true } }, watch('manifest'))
+    app.get(internalPaths.watchManifests, { config: { scopes: 'internal or tenant' }, schema: { hide: true } }, watch('manifest'))
     app.post(internalPaths.usage, { config: { scopes: access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 }, async (request) => {
       await ledger.record(request.body as UsagePush)
       return { accepted: true }

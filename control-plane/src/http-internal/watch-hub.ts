@@ -24,7 +24,8 @@ export class WatchHub {
   readonly #source: PublishedSource
   readonly #onProblem: (error: Error) => void
   readonly #entries = new Map<string, Published>()
-  readonly #watchers: Record<WatchKind, Set<Watcher>> = { route: new Set(), manifest: new Set() }
+  /** With the one tenant that it may hear of; undefined: all. */
+  readonly #watchers: Record<WatchKind, Map<Watcher, string | undefined>> = { route: new Map(), manifest: new Map() }
   #stale = new Set<string>()
   #reload = true
   #wasWhole = false
@@ -43,24 +44,28 @@ export class WatchHub {
     void this.#refresh()
   }
 
-  /** Gives the whole set, then what changes; until the returned function is called. @throws Error when the set can't be read */
-  async watch(kind: WatchKind, watcher: Watcher): Promise<() => void> {
+  /**
+   * Gives the whole set, then what changes; until the returned function is called.
+   * @param ofTenant of this tenant alone
+   * @throws Error when the set can't be read
+   */
+  async watch(kind: WatchKind, watcher: Watcher, ofTenant?: string): Promise<() => void> {
     await this.#refresh()
     // A part of the set, ended with `synced`, would take all other tenants away. One that was whole once is good still.
     if (!this.#wasWhole) throw new Error('what is published is not known now')
     let text = ''
     for (const entry of this.#entries.values()) {
       const value = entry[kind]
-      if (value !== undefined) text += line({ type: 'put', entry: value })
+      if (value !== undefined && concerns(ofTenant, entry.tenantId)) text += line({ type: 'put', entry: value })
     }
     // No await between the copy and the subscription: nothing can fall between.
-    this.#watchers[kind].add(watcher)
+    this.#watchers[kind].set(watcher, ofTenant)
     watcher(text + line({ type: 'synced' }))
     return () => this.#watchers[kind].delete(watcher)
   }
 
   ping(): void {
-    for (const kind of ['route', 'manifest'] as const) this.#tell(kind, line({ type: 'ping' }))
+    for (const kind of ['route', 'manifest'] as const) this.#tell(kind, undefined, line({ type: 'ping' }))
   }
 
   /** One at a time; what becomes stale meanwhile is read by the next round. */
@@ -114,21 +119,26 @@ export class WatchHub {
     this.#entries.set(entry.tenantId, entry)
     for (const kind of ['route', 'manifest'] as const) {
       const value = entry[kind]
-      if (value !== undefined) this.#tell(kind, line({ type: 'put', entry: value }))
-      else if (before?.[kind] !== undefined) this.#tell(kind, line({ type: 'remove', tenant_id: entry.tenantId }))
+      if (value !== undefined) this.#tell(kind, entry.tenantId, line({ type: 'put', entry: value }))
+      else if (before?.[kind] !== undefined) this.#tell(kind, entry.tenantId, line({ type: 'remove', tenant_id: entry.tenantId }))
     }
   }
 
   #remove(tenantId: string): void {
     if (!this.#entries.delete(tenantId)) return
-    for (const kind of ['route', 'manifest'] as const) this.#tell(kind, line({ type: 'remove', tenant_id: tenantId }))
+    for (const kind of ['route', 'manifest'] as const) this.#tell(kind, tenantId, line({ type: 'remove', tenant_id: tenantId }))
   }
 
-  #tell(kind: WatchKind, text: string): void {
-    for (const watcher of this.#watchers[kind]) {
-      if (!watcher(text)) this.#watchers[kind].delete(watcher)
+  /** `tenantId` is whom it is about; undefined: everybody. */
+  #tell(kind: WatchKind, tenantId: string | undefined, text: string): void {
+    for (const [watcher, ofTenant] of this.#watchers[kind]) {
+      if (concerns(ofTenant, tenantId) && !watcher(text)) this.#watchers[kind].delete(watcher)
     }
   }
+}
+
+function concerns(ofTenant: string | undefined, tenantId: string | undefined): boolean {
+  return ofTenant === undefined || tenantId === undefined || ofTenant === tenantId
 }
 
 function line(value: WatchLine<Route | TenantManifest>): string {

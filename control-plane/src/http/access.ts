@@ -4,16 +4,21 @@ import type { FastifyInstance } from 'fastify'
 import { ControlError } from '../errors.ts'
 import { keyHash } from '../keys/key-text.ts'
 import type { PlatformKey, PlatformKeyStore, Scope } from '../keys/platform-key-store.ts'
-import { internalTokenHeader } from '@tenantry/contract'
+import { internalTokenHeader, tenantOfToken } from '@tenantry/contract'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** `public`: no key. `internal`: the installation's own token. Else the scopes of keys that may call it. */
-    scopes?: 'public' | 'internal' | readonly Scope[]
+    /**
+     * `public`: no key. `internal`: the installation's own token. `internal or tenant`: that, or the token of one tenant's
+     * runtime. Else the scopes of keys that may call it.
+     */
+    scopes?: 'public' | 'internal' | 'internal or tenant' | readonly Scope[]
   }
   interface FastifyRequest {
     /** The caller's platform key; only on routes that want one. */
     platformKey: PlatformKey | undefined
+    /** Whose token it came with; undefined: the installation's, which stands for all. */
+    ofTenant: string | undefined
   }
 }
 
@@ -27,6 +32,7 @@ export interface AccessOptions {
 
 export function addAccess(app: FastifyInstance, options: AccessOptions): void {
   app.decorateRequest('platformKey', undefined)
+  app.decorateRequest('ofTenant', undefined)
   app.addHook('onRoute', (route) => {
     if (route.url === options.publicPrefix || route.url.startsWith(`${options.publicPrefix}/`)) route.config = { ...route.config, scopes: 'public' }
     if (route.config?.scopes === undefined) throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
@@ -35,6 +41,12 @@ export function addAccess(app: FastifyInstance, options: AccessOptions): void {
     const access = request.routeOptions.config.scopes
     // No route: the not-found handler answers.
     if (access === undefined || access === 'public') return
+    if (access === 'internal or tenant') {
+      const given = request.headers[internalTokenHeader]
+      request.ofTenant = typeof given === 'string' ? tenantOfToken(options.internalToken, given) : undefined
+      if (request.ofTenant === undefined) checkInternalToken(given, options.internalToken)
+      return
+    }
     if (access === 'internal') {
       checkInternalToken(request.headers[internalTokenHeader], options.internalToken)
       return

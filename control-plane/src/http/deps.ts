@@ -1,6 +1,6 @@
 // What the routes are given.
 import type { AuditLog } from '../audit/audit-log.ts'
-import type { RegionConfig } from '../config.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
 import type { HealthReader } from '../health/health-reader.ts'
 import type { PlatformKeyStore } from '../keys/platform-key-store.ts'
 import type { PlanStore } from '../plans/plan.ts'

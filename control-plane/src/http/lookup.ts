@@ -1,6 +1,6 @@
 // From an id in a path to the thing, or the error that says there is none.
 import { isTenantId } from '@tenantry/contract'
-import type { RegionConfig } from '../config.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
 import { ControlError } from '../errors.ts'
 import type { Tenant } from '../tenants/tenant.ts'
 import type { ApiDeps } from './deps.ts'

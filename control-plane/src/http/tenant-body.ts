@@ -1,7 +1,7 @@
 // Tenants and operations as the API shows them.
 import { Type, type Static } from 'typebox'
-import type { RegionConfig } from '../config.ts'
-import type { Operation, Tenant } from '../tenants/tenant.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
+import { operationKinds, statuses, type Operation, type Tenant } from '../tenants/tenant.ts'
 
 const Timestamp = Type.String({ description: 'ISO 8601, UTC' })
 const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) => Type.Union([schema, Type.Null()])
@@ -9,7 +9,7 @@ const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof T
 export const OperationBody = Type.Object({
   id: Type.String(),
   tenant_id: Type.String(),
-  kind: Type.Enum(['create', 'update', 'delete', 'rotate_keys']),
+  kind: Type.Enum([...operationKinds]),
   state: Type.Enum(['pending', 'running', 'succeeded', 'failed', 'superseded']),
   step: Nullable(Type.String()),
   attempts: Type.Integer(),
@@ -26,7 +26,7 @@ export const TenantBody = Type.Object({
   plan: Type.String(),
   region: Type.String(),
   isolation: Type.String(),
-  status: Type.Enum(['pending', 'ready', 'suspended', 'deleting', 'failed']),
+  status: Type.Enum([...statuses]),
   reason: Nullable(Type.String()),
   url: Type.String({ description: "The tenant's own URL, by host name" }),
   path_url: Type.String({ description: 'The same by path, for clients that cannot resolve the host name' }),
@@ -84,9 +84,8 @@ export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: st
 }
 
 function databaseUrl(tenant: Tenant, region: RegionConfig, password: string | undefined): string {
-  const { host } = new URL(region.postgres_url)
   const login = password === undefined ? `${tenant.id}_admin` : `${tenant.id}_admin:${encodeURIComponent(password)}`
-  return `postgresql://${login}@${host}/${tenant.database ?? ''}`
+  return `postgresql://${login}@${region.database_host}/${tenant.database ?? ''}`
 }
 
 /** Strong: the generation changes with everything that an operator can change. */

@@ -1,5 +1,5 @@
 // Plans of the control database, and the regions it has to know for its foreign keys.
-import type { RegionConfig } from '../config.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
 import type { Plan, PlanStore } from '../plans/plan.ts'
 import type { Isolation } from '../tenants/tenant.ts'
 import type { Database } from './database.ts'

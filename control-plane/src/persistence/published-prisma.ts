@@ -1,11 +1,16 @@
 // What watches tell of tenants: routes for gateways, manifests for runtimes.
 import type { Route, RoutePhase, TenantManifest } from '@tenantry/contract'
-import type { RegionConfig } from '../config.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
+import { dedicatedDatabase } from '../homes/dedicated-home.ts'
 import { loginUrl } from '../homes/home-logins.ts'
 import type { Published, PublishedSource } from '../http-internal/watch-hub.ts'
 import { keyHash } from '../keys/key-text.ts'
 import type { Seal } from '../keys/seal.ts'
+import { componentAlias } from '../stacks/stack-for.ts'
+import { ports } from '../stacks/tenant-services.ts'
+import type { SecretKind } from '../tenants/tenant.ts'
 import type { Database, Prisma } from './database.ts'
+import { liveSecrets } from './live-secrets.ts'
 
 const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
 type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
@@ -18,31 +23,36 @@ export function createPublishedSource(database: Database, seal: Seal, regions: r
   const published = (row: Row): Published | undefined => {
     const region = regions.find(({ id }) => id === row.regionId)
     if (region === undefined) return undefined
+    const dedicated = row.isolation !== 'schema-per-tenant'
     const route: Route = {
       tenant_id: row.id,
       name: row.name,
       generation: row.generation,
       // A check constraint holds it to the phases.
       phase: row.routePhase as RoutePhase,
-      runtimes: region.runtime_urls,
-      ...(row.desired === 'suspended' ? { reason: 'the tenant is suspended by its operator' } : {}),
+      dedicated,
+      runtimes: dedicated ? [`http://${componentAlias(row.id, 'runtime')}:${ports.runtime}`] : region.runtime_urls,
+      ...(dedicated ? { postgres: `${componentAlias(row.id, 'postgres')}:${ports.postgres}` } : { postgres: new URL(region.postgres_url).host }),
+      ...(row.desired === 'suspended' ? { reason: row.suspendReason ?? 'the tenant is suspended by its operator', payment_required: row.paymentRequired } : {}),
     }
     return { tenantId: row.id, route, manifest: row.homeVersion === null ? undefined : manifest(row, region) }
   }
 
   const manifest = (row: Row, region: RegionConfig): TenantManifest => {
-    const live = row.secrets.filter((secret) => secret.expiresAt === null || secret.expiresAt > now())
-    const opened = (kind: string) => live.filter((secret) => secret.kind === kind).map((secret) => seal.open(secret.sealed, `${row.id}:${kind}`))
-    const newest = (kind: string) => opened(kind)[0] ?? ''
-    const login = (role: 'runtime' | 'ddl') => loginUrl(region.postgres_url, row.sharedDatabase?.name ?? '', row.id, role, newest(`${role}_password`))
-    const keys = (kind: 'publishable' | 'secret') => opened(`${kind}_key`).map((text) => ({ kind, sha256: keyHash(text) }))
+    const { texts } = liveSecrets(row.id, row.secrets, seal, now())
+    const newest = (kind: SecretKind) => texts[kind][0] ?? ''
+    const dedicated = row.isolation !== 'schema-per-tenant'
+    const server = dedicated ? `postgresql://${componentAlias(row.id, 'postgres')}:${ports.postgres}` : region.postgres_url
+    const homeDatabase = dedicated ? dedicatedDatabase : (row.sharedDatabase?.name ?? '')
+    const login = (role: 'runtime' | 'ddl') => loginUrl(server, homeDatabase, row.id, role, newest(`${role}_password`))
+    const keys = (kind: 'publishable' | 'secret') => texts[`${kind}_key`].map((text) => ({ kind, sha256: keyHash(text) }))
     return {
       tenant_id: row.id,
       name: row.name,
       generation: row.generation,
       home: { url: login('runtime'), ddl_url: login('ddl'), schema: row.id },
       keys: [...keys('publishable'), ...keys('secret')],
-      jwt_secrets: opened('jwt_secret'),
+      jwt_secrets: texts.jwt_secret,
       signing_secret: newest('signing_secret'),
       limits: {
         file_bytes: toNumber(row.plan.fileBytes),

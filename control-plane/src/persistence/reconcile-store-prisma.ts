@@ -1,10 +1,20 @@
 // The reconciler's store on the control database.
 import type { Seal } from '../keys/seal.ts'
 import { LeadershipLost, type ReconcileStore, type Snapshot } from '../reconcile/reconcile-store.ts'
-import { secretKinds, type Desired, type Isolation, type SecretKind, type Status } from '../tenants/tenant.ts'
+import type { RoutePhase } from '@tenantry/contract'
+import type { Desired, DriftPolicy, Isolation, Status } from '../tenants/tenant.ts'
 import { changeChannels } from './change-channels.ts'
-import type { Database } from './database.ts'
-import { toConditions } from './rows.ts'
+import type { Database, Prisma } from './database.ts'
+import { liveSecrets } from './live-secrets.ts'
+import { toConditions, toSizes } from './rows.ts'
+
+const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
+type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
+
+/** Kinds of operations that do not change what should be, and so don't stand for a generation. */
+export const besideGenerations = ['backup', 'verify'] as const
+
+const noSizes = { postgres: { memoryBytes: 0, cpuMillis: 0 }, runtime: { memoryBytes: 0, cpuMillis: 0 } }
 
 export function createReconcileStore(database: Database, seal: Seal, now: () => Date): ReconcileStore {
   /**
@@ -17,48 +27,72 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
   }
 
+  const toSnapshot = (row: Row, operation: Snapshot['operation'], subnet: number | undefined): Snapshot => {
+    const { texts, nextExpiry } = liveSecrets(row.id, row.secrets, seal, now())
+    const { postgresImage: postgres, runtimeImage: runtime } = row
+    return {
+      id: row.id,
+      name: row.name,
+      regionId: row.regionId,
+      // Check constraints hold these to their values.
+      isolation: row.isolation as Isolation,
+      desired: row.desired as Desired,
+      status: row.status as Status,
+      routePhase: row.routePhase as RoutePhase,
+      driftPolicy: row.driftPolicy as DriftPolicy,
+      generation: row.generation,
+      observedGeneration: row.observedGeneration,
+      conditions: toConditions(row.conditions),
+      homeVersion: row.homeVersion ?? undefined,
+      purgeAfter: row.purgeAfter ?? undefined,
+      database: row.sharedDatabase?.name,
+      sizes: toSizes(row.resources) ?? toSizes(row.plan.resources) ?? noSizes,
+      restarts: row.restarts,
+      images: postgres === null || runtime === null ? undefined : { postgres, runtime },
+      subnet,
+      secrets: texts,
+      nextExpiry,
+      operation,
+    }
+  }
+
   return {
     async snapshot(tenantId) {
-      const at = now()
-      // The newest open one is of the newest generation: opening it superseded the others, in one transaction.
-      const [row, operation] = await database.$transaction(
+      // The newest open operation is of the newest generation: opening it superseded the others, in one transaction.
+      const [row, operation, subnet] = await database.$transaction(
         [
-          database.tenant.findUnique({
-            where: { id: tenantId },
-            include: { sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } },
-          }),
+          database.tenant.findUnique({ where: { id: tenantId }, include: withAll }),
           database.operation.findFirst({
-            where: { tenantId, state: { in: ['pending', 'running'] } },
+            where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...besideGenerations] } },
             orderBy: { generation: 'desc' },
             select: { id: true, attempts: true, generation: true },
           }),
+          database.subnet.findUnique({ where: { stackId: tenantId } }),
         ],
         { isolationLevel: 'RepeatableRead' },
       )
       if (row === null) return undefined
-      const live = row.secrets.filter((secret) => secret.expiresAt === null || secret.expiresAt > at)
-      const opened = (kind: SecretKind) =>
-        live.filter((secret) => secret.kind === kind).map((secret) => seal.open(secret.sealed, `${tenantId}:${kind}`))
-      const expiries = live.flatMap((secret) => (secret.expiresAt === null ? [] : [secret.expiresAt.getTime()]))
-      const snapshot: Snapshot = {
-        id: row.id,
-        name: row.name,
-        regionId: row.regionId,
-        isolation: row.isolation as Isolation,
-        desired: row.desired as Desired,
-        status: row.status as Status,
-        generation: row.generation,
-        observedGeneration: row.observedGeneration,
-        conditions: toConditions(row.conditions),
-        homeVersion: row.homeVersion ?? undefined,
-        routePhase: row.routePhase,
-        purgeAfter: row.purgeAfter ?? undefined,
-        database: row.sharedDatabase?.name ?? '',
-        secrets: Object.fromEntries(secretKinds.map((kind) => [kind, opened(kind)])) as Record<SecretKind, string[]>,
-        nextExpiry: expiries.length === 0 ? undefined : new Date(Math.min(...expiries)),
-        operation: operation?.generation === row.generation ? operation : undefined,
-      }
-      return snapshot
+      return toSnapshot(row, operation?.generation === row.generation ? operation : undefined, subnet?.number)
+    },
+
+    async settledDedicated(regionId) {
+      const rows = await database.tenant.findMany({
+        where: { regionId, isolation: { not: 'schema-per-tenant' }, status: { in: ['ready', 'suspended', 'paused', 'warm'] }, desired: { not: 'deleted' } },
+        include: withAll,
+      })
+      const settled = rows.filter(({ generation, observedGeneration }) => generation === observedGeneration)
+      const subnets = await database.subnet.findMany({ where: { regionId } })
+      const numbers = new Map(subnets.map(({ stackId, number }) => [stackId, number]))
+      return settled.map((row) => toSnapshot(row, undefined, numbers.get(row.id)))
+    },
+
+    async hasHomes(regionId) {
+      return (await database.tenant.count({ where: { regionId, isolation: 'schema-per-tenant', homeVersion: { not: null } } })) > 0
+    },
+
+    async tenantIds(regionId) {
+      const rows = await database.tenant.findMany({ where: { regionId }, select: { id: true } })
+      return new Set(rows.map(({ id }) => id))
     },
 
     async unsettled(homeVersion) {
@@ -72,6 +106,49 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         order by created_at`
       return rows.map(({ id }) => id)
     },
+
+    recordStep: (operationId, step, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        stepped as (update operations set step = ${step} where id = ${operationId}::uuid and state = 'running' and exists (select from leader))
+        select count(*)::int as leads from leader`),
+
+    pinImages: (tenantId, { postgres, runtime }, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        pinned as (
+          update tenants set postgres_image = coalesce(postgres_image, ${postgres}), runtime_image = coalesce(runtime_image, ${runtime})
+          where id = ${tenantId} and exists (select from leader))
+        select count(*)::int as leads from leader`),
+
+    async allocateSubnet(tenantId, regionId, count, epoch) {
+      // Two that ask at once take the same number, and one of them is refused by the key: it asks again.
+      for (;;) {
+        const [row] = await database.$queryRaw<{ leads: number; number: number | null }[]>`
+          with leader as (select 1 from installation where epoch = ${epoch} for share),
+          kept as (select number from subnets where stack_id = ${tenantId}),
+          free as (
+            select candidate as number from generate_series(0, ${count}::int - 1) as candidate
+            where not exists (select from subnets where region_id = ${regionId} and number = candidate)
+            order by candidate limit 1),
+          taken as (
+            insert into subnets (region_id, number, stack_id)
+            select ${regionId}, number, ${tenantId} from free where exists (select from leader) and not exists (select from kept)
+            on conflict do nothing returning number)
+          select (select count(*)::int from leader) as leads,
+            coalesce((select number from kept), (select number from taken), case when exists (select from free) then -1 end) as number`
+        if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+        if (row.number !== -1) return row.number ?? undefined
+      }
+    },
+
+    freeSubnet: (stackId, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        freed as (
+          delete from subnets where stack_id = ${stackId} and exists (select from leader)
+            and not exists (select from tenants where id = ${stackId}))
+        select count(*)::int as leads from leader`),
 
     beginOperation: (operationId, epoch) =>
       lead(database.$queryRaw`
@@ -116,6 +193,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         ended as (
           update operations set state = 'succeeded', step = 'done', error = null, finished_at = ${now()}
           where tenant_id = ${tenantId} and state in ('pending', 'running') and exists (select from leader)),
+        freed as (delete from subnets where stack_id = ${tenantId} and exists (select from leader)),
         gone as (delete from tenants where id = ${tenantId} and exists (select from leader))
         select count(*)::int as leads, pg_notify(${changeChannels.published}, ${tenantId})::text as told,
           pg_notify(${changeChannels.observed}, ${tenantId})::text as ended from leader`),

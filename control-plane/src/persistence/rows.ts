@@ -1,18 +1,22 @@
 // Rows of the control database as the values the rest of the control plane knows.
+import { dedicatedDatabase } from '../homes/dedicated-home.ts'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Operation as OperationRow, SharedDatabase, Tenant as TenantRow } from '../../../prisma/client/client.ts'
-import type { Condition, Desired, Isolation, Operation, Status, Tenant } from '../tenants/tenant.ts'
+import { conditionTypes, type ComponentSizes, type Condition, type Desired, type DriftPolicy, type Isolation, type Operation, type Status, type Tenant } from '../tenants/tenant.ts'
 
 const Conditions = Type.Array(
   Type.Object({
-    type: Type.Enum(['Home', 'Database', 'Runtime', 'Route']),
+    type: Type.Enum([...conditionTypes]),
     status: Type.Enum(['True', 'False', 'Unknown']),
     reason: Type.String(),
     message: Type.String(),
     observed_at: Type.String(),
   }),
 )
+
+const Size = Type.Object({ memory_bytes: Type.Integer(), cpu_millis: Type.Integer() })
+const Sizes = Type.Object({ postgres: Size, runtime: Size })
 
 export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | null }): Tenant {
   return {
@@ -24,7 +28,7 @@ export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | nul
     isolation: row.isolation as Isolation,
     desired: row.desired as Desired,
     status: row.status as Status,
-    database: row.sharedDatabase?.name,
+    database: row.isolation === 'schema-per-tenant' ? row.sharedDatabase?.name : dedicatedDatabase,
     reason: row.reason ?? undefined,
     generation: row.generation,
     observedGeneration: row.observedGeneration,
@@ -33,7 +37,27 @@ export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | nul
     updatedAt: row.updatedAt,
     deleteRequestedAt: row.deleteRequestedAt ?? undefined,
     purgeAfter: row.purgeAfter ?? undefined,
+    driftPolicy: row.driftPolicy as DriftPolicy,
+    suspendReason: row.suspendReason ?? undefined,
+    paymentRequired: row.paymentRequired,
+    resources: toSizes(row.resources),
+    runtimeImage: row.runtimeImage ?? undefined,
+    pauseAfterSeconds: row.pauseAfterSeconds ?? undefined,
+    backupSchedule: row.backupSchedule ?? undefined,
+    backupsKept: row.backupsKept,
   }
+}
+
+/** Sizes as they are kept, `{postgres: {memory_bytes, cpu_millis}, runtime: …}`. */
+export function toSizes(value: unknown): ComponentSizes | undefined {
+  if (!Value.Check(Sizes, value)) return undefined
+  const size = ({ memory_bytes: memoryBytes, cpu_millis: cpuMillis }: (typeof value)['postgres']) => ({ memoryBytes, cpuMillis })
+  return { postgres: size(value.postgres), runtime: size(value.runtime) }
+}
+
+export function fromSizes({ postgres, runtime }: ComponentSizes) {
+  const size = ({ memoryBytes, cpuMillis }: ComponentSizes['postgres']) => ({ memory_bytes: memoryBytes, cpu_millis: cpuMillis })
+  return { postgres: size(postgres), runtime: size(runtime) }
 }
 
 export function toConditions(value: unknown): Condition[] {

@@ -31,7 +31,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
     create: (tenant, context, answer) =>
       nameTakenOr(tenant.name, async () =>
         write(context, async (transaction) => {
-          const sharedDatabaseId = await sharedDatabaseWithRoom(transaction, tenant.region)
+          const sharedDatabaseId = tenant.isolation === 'schema-per-tenant' ? await sharedDatabaseWithRoom(transaction, tenant.region) : null
           const row = await transaction.tenant.create({
             data: {
               id: tenant.id, name: tenant.name, planId: tenant.plan, regionId: tenant.region, isolation: tenant.isolation,

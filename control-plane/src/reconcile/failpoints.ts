@@ -4,12 +4,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 /** Every failpoint there is, in the order a tenant passes them. */
 export const failpointNames = [
   'begin.before', 'begin.after',
+  'place.before', 'place.pinned', 'place.subnet',
+  'converge.before', 'converge.step-before', 'converge.step-after', 'converge.after',
   'database.before', 'database.created', 'database.prepared',
   'home.before', 'home.created', 'home.migrated', 'home.recorded',
-  'observe.before', 'observe.after',
+  'observe.before', 'observe.runtime', 'observe.after',
+  'halt.before', 'halt.unrouted', 'halt.stopped',
   'finish.before', 'finish.after',
   'delete.before', 'delete.unrouted', 'delete.waiting',
-  'purge.before', 'purge.unpublished', 'purge.data-removed', 'purge.sessions-ended', 'purge.home-dropped', 'purge.finished',
+  'purge.before', 'purge.unpublished', 'purge.data-removed', 'purge.sessions-ended', 'purge.home-dropped',
+  'purge.step-after', 'purge.services-removed', 'purge.finished',
 ] as const
 export type FailpointName = (typeof failpointNames)[number]
 

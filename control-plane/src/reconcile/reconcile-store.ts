@@ -1,6 +1,7 @@
 // What the reconciler reads and writes of the control database. Every write carries the epoch of the leader that makes
 // it, and is refused when another has taken the lead since.
-import type { Condition, Desired, Isolation, SecretKind, Status } from '../tenants/tenant.ts'
+import type { RoutePhase } from '@tenantry/contract'
+import type { ComponentSizes, Condition, Desired, DriftPolicy, Isolation, SecretKind, Status } from '../tenants/tenant.ts'
 
 /** Everything that one reconciliation looks at, read at one instant. */
 export interface Snapshot {
@@ -14,10 +15,17 @@ export interface Snapshot {
   observedGeneration: number
   conditions: Condition[]
   homeVersion: string | undefined
-  routePhase: string
+  routePhase: RoutePhase
   purgeAfter: Date | undefined
-  /** Name of the shared database. */
-  database: string
+  /** Name of the shared database; undefined for a tenant with one of its own. */
+  database: string | undefined
+  driftPolicy: DriftPolicy
+  sizes: ComponentSizes
+  restarts: number
+  /** Digests; undefined before its services are first made. */
+  images: { postgres: string; runtime: string } | undefined
+  /** Number of its subnet in the region's range. */
+  subnet: number | undefined
   /** Live secrets, newest first. */
   secrets: Record<SecretKind, string[]>
   /** When the next of the rotated secrets expires. */
@@ -26,7 +34,6 @@ export interface Snapshot {
   operation: { id: string; attempts: number } | undefined
 }
 
-export type RoutePhase = 'pending' | 'ready' | 'suspended' | 'deleted'
 
 /** Thrown by writes when this control plane no longer leads. */
 export class LeadershipLost extends Error {}
@@ -35,7 +42,20 @@ export interface ReconcileStore {
   snapshot(tenantId: string): Promise<Snapshot | undefined>
   /** Ids of tenants whose observed state may differ from the wanted one, or that have something due. */
   unsettled(homeVersion: string): Promise<string[]>
+  /** Tenants with services of their own that were last seen as wanted, and for which nothing is under way. */
+  settledDedicated(regionId: string): Promise<Snapshot[]>
+  /** Whether the region's shared Postgres may hold homes. */
+  hasHomes(regionId: string): Promise<boolean>
+  /** Of all tenants, warm ones too: what of theirs may exist. */
+  tenantIds(regionId: string): Promise<Set<string>>
   beginOperation(operationId: string, epoch: bigint): Promise<void>
+  recordStep(operationId: string, step: string, epoch: bigint): Promise<void>
+  /** Digests of the images that the tenant's services run from now on; those it has already stay. */
+  pinImages(tenantId: string, images: { postgres: string; runtime: string }, epoch: bigint): Promise<void>
+  /** The tenant's number of the region's subnets: the one it has, or the first free one. @returns undefined when all `count` are taken */
+  allocateSubnet(tenantId: string, regionId: string, count: number, epoch: bigint): Promise<number | undefined>
+  /** A stack of a tenant that is long gone has been removed. */
+  freeSubnet(stackId: string, epoch: bigint): Promise<void>
   /** Home made (or, null, about to be destroyed) and route published: watches are told. */
   recordPublished(tenantId: string, change: { homeVersion: string | null; routePhase: RoutePhase }, epoch: bigint): Promise<void>
   /** Writes status and conditions; ends the operation, or says why it has not ended yet. */
@@ -44,6 +64,6 @@ export interface ReconcileStore {
     observed: { generation: number; status: Status; reason: string | null; conditions: Condition[]; operation: { id: string; error: string | null } | undefined },
     epoch: bigint,
   ): Promise<void>
-  /** The tenant is gone: secrets and row last, in one transaction with the end of its operation. */
+  /** The tenant is gone: subnet, secrets and row last, in one transaction with the end of its operation. */
   removeTenant(tenantId: string, epoch: bigint): Promise<void>
 }

@@ -1,8 +1,8 @@
 // What a region's runtimes and gateways say of a tenant: the observing half of the reconciler.
-import { Route, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
+import { Activity, Route, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import type { RegionConfig } from '../config.ts'
+import type { Clock } from '../clock.ts'
 
 const callMilliseconds = 2_000
 
@@ -12,6 +12,8 @@ export interface RegionProbe {
   tenantUsage(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantStorageUsage | undefined>
   /** Undefined when the gateway has no route. */
   route(gatewayUrl: string, tenantId: string, signal: AbortSignal): Promise<Route | undefined>
+  /** When the gateway last saw each tenant asked for. */
+  activity(gatewayUrl: string, signal: AbortSignal): Promise<Activity | undefined>
   /** Destroys the tenant's files and forgets the tenant. */
   removeData(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<void>
 }
@@ -39,6 +41,7 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
     tenantHealth: (base, tenantId, signal) => read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal),
     tenantUsage: (base, tenantId, signal) => read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal),
     route: (base, tenantId, signal) => read(Route, base, internalPaths.route(tenantId), signal),
+    activity: (base, signal) => read(Activity, base, internalPaths.activity, signal),
     async removeData(base, tenantId, signal) {
       const response = await call('DELETE', base, internalPaths.tenantData(tenantId), signal, 60_000)
       await response.body?.cancel()
@@ -52,6 +55,7 @@ export async function untilEvery(
   urls: readonly string[],
   agrees: (url: string, signal: AbortSignal) => Promise<boolean>,
   signal: AbortSignal,
+  clock: Clock,
 ): Promise<void> {
   await Promise.all(
     urls.map(async (url) => {
@@ -59,11 +63,9 @@ export async function untilEvery(
       for (;;) {
         if (await agrees(url, signal)) return
         signal.throwIfAborted()
-        await new Promise((resolve) => setTimeout(resolve, delay))
+        await clock.sleep(delay, signal)
         delay = Math.min(delay * 1.6, 50)
       }
     }),
   )
 }
-
-export type Urls = Pick<RegionConfig, 'runtime_urls' | 'gateway_internal_urls'>

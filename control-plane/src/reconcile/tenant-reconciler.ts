@@ -1,109 +1,207 @@
 // One tenant, from what is to what should be. Computed anew from a fresh snapshot each time, so that any interruption
 // is mended by the next run.
-import type { RegionConfig } from '../config.ts'
-import type { HomeDatabases } from '../homes/home-databases.ts'
-import type { Condition, Status } from '../tenants/tenant.ts'
+import type { RoutePhase } from '@tenantry/contract'
+import type { Clock } from '../clock.ts'
+import { planSteps } from '../engines/convergence-plan.ts'
+import { EngineError } from '../engines/engine-error.ts'
+import type { Stack } from '../stacks/stack.ts'
+import type { Status } from '../tenants/tenant.ts'
+import { conditionsOf, driftConditions } from './conditions.ts'
 import type { Failpoint } from './failpoints.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
+import { isDedicated, type Region } from './region.ts'
 import { untilEvery, type RegionProbe } from './region-probe.ts'
 
 /** How long runtimes and gateways may take to show a change. */
 const observeMilliseconds = 10_000
+/** A runtime that was just made may take longer. */
+const firstAnswerMilliseconds = 30_000
+const runMilliseconds = 90_000
 
 export interface TenantReconcilerDeps {
   store: ReconcileStore
-  region: RegionConfig
-  homes: HomeDatabases
+  region: Region
   homeVersion: string
   probe: RegionProbe
   failpoint: Failpoint
-  now: () => Date
+  clock: Clock
   epoch: bigint
 }
 
-/** `again`: not before that time is there anything to do. */
+/** `again`: not before that time is there anything to do. `repaired`: something had changed that nobody had asked for. */
 export interface Outcome {
   again: Date | undefined
+  repaired: boolean
 }
 
 /** @throws Error with a cause when a step failed; the caller records it and tries again later */
 export async function reconcileTenant(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<Outcome> {
-  const { store, failpoint, epoch } = deps
-  const busy = AbortSignal.any([signal, AbortSignal.timeout(60_000)])
+  const { store, failpoint, epoch, clock } = deps
+  const busy = AbortSignal.any([signal, clock.timeout(runMilliseconds)])
+  if (isSettled(snapshot, deps) && !(await hasDrifted(snapshot, deps, busy))) return { again: snapshot.nextExpiry, repaired: false }
   if (snapshot.operation !== undefined) {
     await failpoint('begin.before')
     await store.beginOperation(snapshot.operation.id, epoch)
     await failpoint('begin.after')
   }
   if (snapshot.desired === 'deleted') return remove(snapshot, deps, busy)
-  await ensureHome(snapshot, deps)
-  await observe(snapshot, deps, busy)
-  return { again: snapshot.nextExpiry }
+  const placed = await place(snapshot, deps, busy)
+  if (snapshot.desired === 'suspended' || snapshot.desired === 'paused') await halt(placed, deps, busy)
+  else await serve(placed, deps, busy)
+  return { again: snapshot.nextExpiry, repaired: snapshot.operation === undefined && snapshot.generation === snapshot.observedGeneration }
 }
 
-async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps): Promise<void> {
-  const { store, homes, failpoint, epoch, homeVersion } = deps
-  const routePhase = snapshot.desired === 'suspended' ? 'suspended' : 'ready'
-  if (snapshot.homeVersion === homeVersion && (await loginWorks(snapshot, deps))) {
-    // The wanted state may have changed, or only the generation: either way the watches must show it.
-    await store.recordPublished(snapshot.id, { homeVersion, routePhase }, epoch)
-    return
+const statusOf: Record<Exclude<Snapshot['desired'], 'deleted'>, Status> = { active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'warm' }
+
+/** Nothing was asked for since it was last seen well. */
+function isSettled(snapshot: Snapshot, { homeVersion, clock }: TenantReconcilerDeps): boolean {
+  const { desired, status, operation, generation, observedGeneration, nextExpiry } = snapshot
+  if (desired === 'deleted' || operation !== undefined || generation !== observedGeneration) return false
+  if (nextExpiry !== undefined && nextExpiry <= clock.now()) return false
+  return status === statusOf[desired] && snapshot.homeVersion === homeVersion && isDedicated(snapshot)
+}
+
+/** Looks at what exists of a settled tenant; under `report` a difference is only said. */
+async function hasDrifted(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<boolean> {
+  const { region, store, epoch, clock } = deps
+  if (snapshot.driftPolicy === 'ignore' || region.engine === undefined) return false
+  const stack = await region.stack(snapshot, signal)
+  const steps = planSteps(stack, await region.engine.observe(snapshot.id, signal))
+  if (snapshot.driftPolicy === 'repair') return steps.length > 0
+  const conditions = driftConditions(snapshot.conditions, steps, clock.now())
+  if (conditions !== undefined) {
+    await store.recordObserved(snapshot.id, { generation: snapshot.generation, status: snapshot.status, reason: null, conditions, operation: undefined }, epoch)
   }
+  return false
+}
+
+/** Where its services will stand and what they run: recorded before anything is made. */
+async function place(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<Snapshot> {
+  const { store, region, failpoint, epoch } = deps
+  if (!isDedicated(snapshot)) return snapshot
+  let { images, subnet } = snapshot
+  if (images === undefined) {
+    await failpoint('place.before')
+    images = await region.images(signal)
+    await store.pinImages(snapshot.id, images, epoch)
+    await failpoint('place.pinned')
+  }
+  if (subnet === undefined) {
+    subnet = await store.allocateSubnet(snapshot.id, snapshot.regionId, region.subnets, epoch)
+    if (subnet === undefined) throw new EngineError('SUBNETS_EXHAUSTED', `all ${region.subnets} subnets of the region are taken`)
+    await failpoint('place.subnet')
+  }
+  return { ...snapshot, images, subnet }
+}
+
+async function serve(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+  const { store, failpoint, epoch, homeVersion } = deps
+  await converge(snapshot, deps, signal)
+  await ensureHome(snapshot, deps, signal)
+  // A runtime of the tenant's own may still be starting: it is seen well before anybody is sent to it.
+  const isFirst = isDedicated(snapshot) && snapshot.routePhase !== 'ready'
+  await store.recordPublished(snapshot.id, { homeVersion, routePhase: isFirst ? snapshot.routePhase : 'ready' }, epoch)
+  await failpoint('home.recorded')
+  await failpoint('observe.before')
+  if (isFirst) {
+    await observeRuntimes(snapshot, deps, signal, firstAnswerMilliseconds)
+    await failpoint('observe.runtime')
+    if (snapshot.desired === 'active') {
+      await store.recordPublished(snapshot.id, { homeVersion, routePhase: 'ready' }, epoch)
+      await observeRoute(snapshot, 'ready', deps, signal)
+    }
+  } else {
+    await Promise.all([observeRuntimes(snapshot, deps, signal, observeMilliseconds), observeRoute(snapshot, 'ready', deps, signal)])
+  }
+  await failpoint('observe.after')
+  await finish(snapshot, deps)
+}
+
+/** Nobody is served any more; then what runs for it alone is stopped. */
+async function halt(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+  const { store, failpoint, epoch } = deps
+  const phase: RoutePhase = snapshot.desired === 'paused' ? 'paused' : 'suspended'
+  if (!isDedicated(snapshot)) await ensureHome(snapshot, deps, signal)
+  await failpoint('halt.before')
+  await store.recordPublished(snapshot.id, { homeVersion: isDedicated(snapshot) ? (snapshot.homeVersion ?? null) : deps.homeVersion, routePhase: phase }, epoch)
+  await observeRoute(snapshot, phase, deps, signal)
+  await failpoint('halt.unrouted')
+  await converge(snapshot, deps, signal)
+  await failpoint('halt.stopped')
+  await finish(snapshot, deps)
+}
+
+async function converge(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+  const { region, failpoint } = deps
+  if (!isDedicated(snapshot)) return
+  if (region.engine === undefined) throw new EngineError('ENGINE_FAILED', 'the region has no engine for services')
+  const stack: Stack = await region.stack(snapshot, signal)
+  await step(snapshot, 'services', deps)
+  await failpoint('converge.before')
+  await region.engine.converge(stack, signal, (edge) => failpoint(edge === 'before' ? 'converge.step-before' : 'converge.step-after'))
+  await failpoint('converge.after')
+}
+
+async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+  const { region, failpoint, homeVersion } = deps
+  const home = region.home(snapshot)
+  if (isDedicated(snapshot)) await region.awaitDatabase(snapshot, signal)
+  if (snapshot.homeVersion === homeVersion && (await loginWorks(snapshot, deps))) return
+  await step(snapshot, 'home', deps)
   await failpoint('database.before')
-  await homes.ensureDatabase(snapshot.database, () => failpoint('database.created'))
+  await home.prepare(() => failpoint('database.created'))
   await failpoint('database.prepared')
   await failpoint('home.before')
   const ddl = secretOf(snapshot, 'ddl_password')
-  const made = await homes.createHome(snapshot.database, snapshot.id, {
-    runtime: secretOf(snapshot, 'runtime_password'), ddl, admin: secretOf(snapshot, 'admin_password'),
-  })
+  const made = await home.create(snapshot.id, { runtime: secretOf(snapshot, 'runtime_password'), ddl, admin: secretOf(snapshot, 'admin_password') })
   await failpoint('home.created')
-  if (made === 'to be migrated') await homes.migrateHome(snapshot.database, snapshot.id, ddl)
+  if (made === 'to be migrated') await home.migrate(snapshot.id, ddl)
   await failpoint('home.migrated')
-  await store.recordPublished(snapshot.id, { homeVersion, routePhase }, epoch)
-  await failpoint('home.recorded')
 }
 
 /** A home that was damaged from outside is made whole by making it again; its data is never touched. */
-async function loginWorks(snapshot: Snapshot, { homes }: TenantReconcilerDeps): Promise<boolean> {
-  return homes.checkLogin(snapshot.database, snapshot.id, secretOf(snapshot, 'runtime_password')).then(
+async function loginWorks(snapshot: Snapshot, { region }: TenantReconcilerDeps): Promise<boolean> {
+  return region.home(snapshot).check(snapshot.id, secretOf(snapshot, 'runtime_password')).then(
     () => true,
     () => false,
   )
 }
 
-/** Ready means observed: every runtime has logged in and found all well, every gateway shows the route. */
-async function observe(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
-  const { store, probe, region, failpoint, epoch } = deps
-  await failpoint('observe.before')
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(observeMilliseconds)])
-  const wanted = snapshot.desired === 'suspended' ? 'suspended' : 'ready'
-  const unseen = { runtime: 'does not answer', gateway: 'does not answer' }
-  await Promise.all([
-    untilEvery(region.runtime_urls, async (url, signal) => {
-      const health = await probe.tenantHealth(url, snapshot.id, signal).catch(() => undefined)
-      unseen.runtime = health === undefined ? 'does not know the tenant' : `says ${health.status} at generation ${health.generation}`
-      return health !== undefined && health.generation >= snapshot.generation && health.status === 'healthy'
-    }, deadline).catch((cause: unknown) => {
-      throw new Error(`the runtime ${unseen.runtime}`, { cause })
-    }),
-    untilEvery(region.gateway_internal_urls, async (url, signal) => {
-      const route = await probe.route(url, snapshot.id, signal).catch(() => undefined)
-      unseen.gateway = route === undefined ? 'has no route' : `has the route ${route.phase} at generation ${route.generation}`
-      return route !== undefined && route.generation >= snapshot.generation && route.phase === wanted
-    }, deadline).catch((cause: unknown) => {
-      throw new Error(`the gateway ${unseen.gateway}`, { cause })
-    }),
-  ])
-  await failpoint('observe.after')
+/** Ready means observed: every runtime has logged in and found all well. */
+async function observeRuntimes(snapshot: Snapshot, { region, probe, clock }: TenantReconcilerDeps, signal: AbortSignal, milliseconds: number): Promise<void> {
+  let seen = 'does not answer'
+  const agrees = async (url: string, signal: AbortSignal) => {
+    const health = await probe.tenantHealth(url, snapshot.id, signal).catch(() => undefined)
+    seen = health === undefined ? 'does not know the tenant' : `says ${health.status} at generation ${health.generation}`
+    return health !== undefined && health.generation >= snapshot.generation && health.status === 'healthy'
+  }
+  await untilEvery(region.runtimeUrls(snapshot), agrees, AbortSignal.any([signal, clock.timeout(milliseconds)]), clock).catch((cause: unknown) => {
+    throw new Error(`the runtime ${seen}`, { cause })
+  })
+}
+
+/** … and every gateway shows the route. */
+async function observeRoute(snapshot: Snapshot, phase: RoutePhase, { region, probe, clock }: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+  let seen = 'does not answer'
+  const agrees = async (url: string, signal: AbortSignal) => {
+    const route = await probe.route(url, snapshot.id, signal).catch(() => undefined)
+    seen = route === undefined ? 'has no route' : `has the route ${route.phase} at generation ${route.generation}`
+    return route !== undefined && route.generation >= snapshot.generation && route.phase === phase
+  }
+  await untilEvery(region.config.gateway_internal_urls, agrees, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]), clock).catch((cause: unknown) => {
+    throw new Error(`the gateway ${seen}`, { cause })
+  })
+}
+
+async function finish(snapshot: Snapshot, { store, failpoint, clock, epoch }: TenantReconcilerDeps): Promise<void> {
   await failpoint('finish.before')
   await store.recordObserved(
     snapshot.id,
     {
       generation: snapshot.generation,
-      status: wanted,
+      status: snapshot.desired === 'deleted' ? 'deleting' : statusOf[snapshot.desired],
       reason: null,
-      conditions: conditionsNow(deps.now(), 'True', 'Observed', ''),
+      conditions: conditionsOf(snapshot, clock.now(), { status: 'True', reason: 'Observed', message: '' }),
       operation: snapshot.operation === undefined ? undefined : { id: snapshot.operation.id, error: null },
     },
     epoch,
@@ -112,54 +210,71 @@ async function observe(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: A
 }
 
 async function remove(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<Outcome> {
-  const { store, probe, region, failpoint, epoch } = deps
+  const { store, probe, region, failpoint, epoch, clock } = deps
   await failpoint('delete.before')
   await store.recordPublished(snapshot.id, { homeVersion: snapshot.homeVersion ?? null, routePhase: 'deleted' }, epoch)
-  await untilEvery(region.gateway_internal_urls, async (url, signal) => {
+  await untilEvery(region.config.gateway_internal_urls, async (url, signal) => {
     const route = await probe.route(url, snapshot.id, signal)
     return route === undefined || route.phase === 'deleted'
-  }, AbortSignal.any([signal, AbortSignal.timeout(observeMilliseconds)]))
+  }, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]), clock)
   await failpoint('delete.unrouted')
-  const due = snapshot.purgeAfter ?? deps.now()
-  if (due > deps.now()) {
-    const conditions = conditionsNow(deps.now(), 'False', 'Deleted', `data is kept until ${due.toISOString()}`, ['Route'])
+  const due = snapshot.purgeAfter ?? clock.now()
+  if (due > clock.now()) {
+    if (isDedicated(snapshot) && snapshot.images !== undefined && snapshot.subnet !== undefined) await converge(snapshot, deps, signal)
+    const conditions = conditionsOf(snapshot, clock.now(), { status: 'False', reason: 'Deleted', message: `data is kept until ${due.toISOString()}` }, ['Route'])
     await store.recordObserved(
       snapshot.id,
       { generation: snapshot.generation, status: 'deleting', reason: 'deleted by the operator', conditions, operation: undefined },
       epoch,
     )
     await failpoint('delete.waiting')
-    return { again: due }
+    return { again: due, repaired: false }
   }
   await purge(snapshot, deps, signal)
-  return { again: undefined }
+  return { again: undefined, repaired: false }
 }
 
 /** In the reverse order of making: nobody serves it, then nothing is stored, then nothing is known. */
 async function purge(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
-  const { store, homes, probe, region, failpoint, epoch } = deps
+  const { store, failpoint, epoch } = deps
   await failpoint('purge.before')
   await store.recordPublished(snapshot.id, { homeVersion: null, routePhase: 'deleted' }, epoch)
-  await untilEvery(
-    region.runtime_urls,
-    async (url, signal) => (await probe.tenantHealth(url, snapshot.id, signal)) === undefined,
-    AbortSignal.any([signal, AbortSignal.timeout(observeMilliseconds)]),
-  )
-  await failpoint('purge.unpublished')
-  await Promise.all(region.runtime_urls.map((url) => probe.removeData(url, snapshot.id, signal)))
-  await failpoint('purge.data-removed')
-  await homes.endSessions(snapshot.database, snapshot.id)
-  await failpoint('purge.sessions-ended')
-  await homes.dropHome(snapshot.database, snapshot.id)
-  await failpoint('purge.home-dropped')
+  if (isDedicated(snapshot)) await purgeServices(snapshot, deps, signal)
+  else await purgeShared(snapshot, deps, signal)
   await store.removeTenant(snapshot.id, epoch)
   await failpoint('purge.finished')
+}
+
+async function purgeShared(snapshot: Snapshot, { probe, region, failpoint, clock }: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+  const urls = region.runtimeUrls(snapshot)
+  await untilEvery(
+    urls,
+    async (url, signal) => (await probe.tenantHealth(url, snapshot.id, signal)) === undefined,
+    AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
+    clock,
+  )
+  await failpoint('purge.unpublished')
+  await Promise.all(urls.map((url) => probe.removeData(url, snapshot.id, signal)))
+  await failpoint('purge.data-removed')
+  const home = region.home(snapshot)
+  await home.endSessions(snapshot.id)
+  await failpoint('purge.sessions-ended')
+  await home.drop(snapshot.id)
+  await failpoint('purge.home-dropped')
+}
+
+/** With its containers, network and volumes everything of the tenant's own is gone. */
+async function purgeServices(snapshot: Snapshot, { region, failpoint }: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+  await failpoint('purge.unpublished')
+  await region.engine?.remove(snapshot.id, signal, () => failpoint('purge.step-after'))
+  await failpoint('purge.services-removed')
 }
 
 /** What is recorded when a run failed. */
 export async function recordFailure(snapshot: Snapshot, deps: TenantReconcilerDeps, error: unknown, failures: number): Promise<void> {
   const message = publicMessage(error)
-  const status: Status = snapshot.desired === 'deleted' ? 'deleting' : failures >= failedAfter ? 'failed' : snapshot.status
+  const isLasting = error instanceof EngineError && error.code === 'VOLUME_MISSING'
+  const status: Status = snapshot.desired === 'deleted' ? 'deleting' : isLasting || failures >= failedAfter ? 'failed' : snapshot.status
   await deps.store.recordObserved(
     snapshot.id,
     {
@@ -167,7 +282,7 @@ export async function recordFailure(snapshot: Snapshot, deps: TenantReconcilerDe
       generation: snapshot.observedGeneration,
       status,
       reason: message,
-      conditions: conditionsNow(deps.now(), 'False', 'Error', message),
+      conditions: conditionsOf(snapshot, deps.clock.now(), { status: 'False', reason: reasonOf(error), message }),
       operation: snapshot.operation === undefined ? undefined : { id: snapshot.operation.id, error: message },
     },
     deps.epoch,
@@ -178,12 +293,19 @@ const failedAfter = 3
 
 /** What went wrong in words that may be shown: ours, never a driver's, which may hold addresses. */
 function publicMessage(error: unknown): string {
+  if (error instanceof EngineError) return error.message
   if (error instanceof Error && /^the (runtime|gateway|database) /.test(error.message)) return error.message
   return 'the home could not be brought to the wanted state; it is tried again'
 }
 
-function conditionsNow(at: Date, status: Condition['status'], reason: string, message: string, types: Condition['type'][] = ['Home', 'Database', 'Runtime', 'Route']): Condition[] {
-  return types.map((type) => ({ type, status, reason, message, observed_at: at.toISOString() }))
+/** `VOLUME_MISSING` → `VolumeMissing`. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof EngineError)) return 'Error'
+  return error.code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+async function step(snapshot: Snapshot, name: string, { store, epoch }: TenantReconcilerDeps): Promise<void> {
+  if (snapshot.operation !== undefined && isDedicated(snapshot)) await store.recordStep(snapshot.operation.id, name, epoch)
 }
 
 function secretOf(snapshot: Snapshot, kind: keyof Snapshot['secrets']): string {

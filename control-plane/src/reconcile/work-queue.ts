@@ -1,8 +1,10 @@
 // Keys to work on: each at most once in the queue and once at work, again after a delay, with a bound on how many at once.
 import PQueue from 'p-queue'
+import type { Clock } from '../clock.ts'
 
 export interface WorkQueueOptions {
   concurrency: number
+  clock: Clock
   /** Does the work of one key; never throws. `after` milliseconds later the key comes again. */
   work(key: string): Promise<{ after: number | undefined }>
 }
@@ -11,8 +13,8 @@ export class WorkQueue {
   readonly #options: WorkQueueOptions
   readonly #queue: PQueue
   /** `again` is set for a key that came while it was at work. */
-  readonly #busy = new Map<string, { again: boolean }>()
-  readonly #later = new Map<string, NodeJS.Timeout>()
+  readonly #busy = new Map<string, { again: boolean; since: number }>()
+  readonly #later = new Map<string, { cancel: () => void }>()
   #stopped = false
 
   constructor(options: WorkQueueOptions) {
@@ -20,20 +22,32 @@ export class WorkQueue {
     this.#queue = new PQueue({ concurrency: options.concurrency })
   }
 
-  get size(): number {
-    return this.#busy.size + this.#later.size
+  /** Waiting and at work; those put off until later are not counted. */
+  get depth(): number {
+    return this.#busy.size
+  }
+
+  /** Put off until later. */
+  get delayed(): number {
+    return this.#later.size
+  }
+
+  /** Seconds that the longest-waiting key has waited or worked. */
+  get oldestSeconds(): number {
+    const begun = Math.min(...[...this.#busy.values()].map(({ since }) => since))
+    return Number.isFinite(begun) ? (this.#options.clock.now().getTime() - begun) / 1000 : 0
   }
 
   add(key: string): void {
     if (this.#stopped) return
-    clearTimeout(this.#later.get(key))
+    this.#later.get(key)?.cancel()
     this.#later.delete(key)
     const busy = this.#busy.get(key)
     if (busy !== undefined) {
       busy.again = true
       return
     }
-    const state = { again: false }
+    const state = { again: false, since: this.#options.clock.now().getTime() }
     this.#busy.set(key, state)
     void this.#queue.add(async () => {
       // What came while it waited is covered by the snapshot taken now.
@@ -52,7 +66,7 @@ export class WorkQueue {
   /** Drops what waits and returns when what is at work has ended. */
   async stop(): Promise<void> {
     this.#stopped = true
-    for (const timer of this.#later.values()) clearTimeout(timer)
+    for (const { cancel } of this.#later.values()) cancel()
     this.#later.clear()
     this.#queue.clear()
     await this.#queue.onPendingZero()
@@ -60,7 +74,9 @@ export class WorkQueue {
 
   #addLater(key: string, milliseconds: number): void {
     if (this.#stopped) return
+    const { clock } = this.#options
     // A timer's longest delay; what is due later still is looked at then, and put off again.
-    this.#later.set(key, setTimeout(() => this.add(key), Math.min(milliseconds, 2 ** 31 - 1)))
+    const cancel = clock.later(Math.min(milliseconds, 2 ** 31 - 1), () => this.add(key))
+    this.#later.set(key, { cancel })
   }
 }

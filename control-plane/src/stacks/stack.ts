@@ -1,10 +1,16 @@
-// What should run for a tenant: the services that an engine makes exist. Pure; an engine reads it.
+// What should run for a tenant or a region: networks, volumes and services that an engine makes exist. Pure; an engine reads it.
 import { createHash } from 'node:crypto'
+import type { SecretText } from './secret-text.ts'
 
 export interface HealthCheck {
-  path: string
-  port: number
+  /** Argument array that runs inside; exit code 0 is healthy. */
+  command: readonly string[]
   intervalSeconds: number
+  timeoutSeconds: number
+  /** Failures in a row that make it unhealthy. */
+  retries: number
+  /** Failures this long after the start do not count. */
+  startSeconds: number
 }
 
 export interface Resources {
@@ -14,37 +20,91 @@ export interface Resources {
   pids: number
 }
 
+/** A service's place on one of its stack's networks. */
+export interface Attachment {
+  network: string
+  aliases: readonly string[]
+  /** A fixed address; undefined: any of the subnet. */
+  address?: string
+}
+
+export interface Published {
+  containerPort: number
+  /** Address and port on the host. */
+  hostAddress: string
+  hostPort: number
+}
+
 export interface Service {
   name: string
+  /** An image's digest, `sha256:…` or `name@sha256:…`; a name alone could mean another image tomorrow. */
   image: string
   command: readonly string[]
   environment: Readonly<Record<string, string>>
-  /** Names of secrets; an engine hands them over as files, never in the environment. */
-  secrets: readonly string[]
+  /** File name below `/run/secrets` → text. Handed over as files, never in the environment. */
+  secrets: Readonly<Record<string, SecretText>>
   /** Volume → path inside. */
   volumes: Readonly<Record<string, string>>
-  networks: readonly string[]
+  /** Path inside → mount options, for what may be written but need not be kept. */
+  scratch: Readonly<Record<string, string>>
+  networks: readonly Attachment[]
+  published: readonly Published[]
   health: HealthCheck
+  /** May be changed while it runs; everything else means a new container. */
   resources: Resources
-  replicas: number
+  user: string
+  /** Seconds between the request to stop and the end. */
+  stopSeconds: number
   /** `stop-first` for what must not run twice, databases above all. */
   replace: 'start-first' | 'stop-first'
 }
 
+/** A container that is not the stack's own, but belongs on one of its networks: the region's gateway. */
+export interface Guest {
+  container: string
+  alias: string
+  /** A fixed address; undefined: any of the subnet. */
+  address?: string
+}
+
+export interface Network {
+  name: string
+  /** CIDR; given, because an engine's own pools hold few networks. */
+  subnet: string
+  /** No way out but to those attached. */
+  internal: boolean
+  /** Whether the host itself has an address on it. */
+  hostAddress: boolean
+  guests: readonly Guest[]
+}
+
+export interface Volume {
+  name: string
+  /** It has held data: when it is gone, that is a failure, and no reason to make an empty one. */
+  mustExist: boolean
+}
+
 export interface Stack {
-  /** The tenant's id. */
+  /** The tenant's id, or `region-<region>`. */
   id: string
+  /** Suspended and paused stacks are stopped; their data stays. */
+  state: 'running' | 'stopped'
+  networks: readonly Network[]
+  volumes: readonly Volume[]
   services: readonly Service[]
 }
 
-/** Equal for equal services, whatever the order of their keys: a difference means that the service must be replaced. */
+/** Equal for equal services, whatever the order of their keys: a difference means that the container must be replaced. */
 export function specHash(service: Service): string {
-  return createHash('sha256').update(canonical(service)).digest('hex')
+  const { resources: _resources, replace: _replace, stopSeconds: _stopSeconds, ...replacing } = service
+  return createHash('sha256').update(canonical(replacing)).digest('hex')
 }
 
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  const members = Object.entries(value)
+    .filter(([, inner]) => inner !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
   return `{${members.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(',')}}`
 }

@@ -2,13 +2,21 @@
 
 export type Isolation = 'schema-per-tenant' | 'database-per-tenant' | 'cluster-per-tenant'
 
-export type Desired = 'active' | 'suspended' | 'deleted'
+/** `warm`: made in advance, and nobody's yet. */
+export type Desired = 'active' | 'suspended' | 'paused' | 'warm' | 'deleted'
 
-export type Status = 'pending' | 'ready' | 'suspended' | 'deleting' | 'failed'
+export const statuses = ['pending', 'ready', 'suspended', 'paused', 'warm', 'deleting', 'failed'] as const
+export type Status = (typeof statuses)[number]
+
+/** What to do about differences that nobody asked for. */
+export const driftPolicies = ['repair', 'report', 'ignore'] as const
+export type DriftPolicy = (typeof driftPolicies)[number]
+
+export const conditionTypes = ['Services', 'Home', 'Database', 'Runtime', 'Route', 'Drift'] as const
 
 /** Something observed of a tenant, and when. */
 export interface Condition {
-  type: 'Home' | 'Database' | 'Runtime' | 'Route'
+  type: (typeof conditionTypes)[number]
   status: 'True' | 'False' | 'Unknown'
   reason: string
   message: string
@@ -34,9 +42,35 @@ export interface Tenant {
   updatedAt: Date
   deleteRequestedAt: Date | undefined
   purgeAfter: Date | undefined
+  driftPolicy: DriftPolicy
+  suspendReason: string | undefined
+  paymentRequired: boolean
+  /** Undefined: the plan's. */
+  resources: ComponentSizes | undefined
+  runtimeImage: string | undefined
+  /** Undefined: the region's; 0: never. */
+  pauseAfterSeconds: number | undefined
+  /** Cron expression, UTC. */
+  backupSchedule: string | undefined
+  backupsKept: number
 }
 
-export type OperationKind = 'create' | 'update' | 'delete' | 'rotate_keys'
+/** What the services of a tenant of its own may take. */
+export interface ComponentSize {
+  memoryBytes: number
+  /** Thousandths of a core. */
+  cpuMillis: number
+}
+
+export interface ComponentSizes {
+  postgres: ComponentSize
+  runtime: ComponentSize
+}
+
+export const operationKinds = [
+  'create', 'update', 'delete', 'rotate_keys', 'suspend', 'resume', 'pause', 'wake', 'restart', 'resize', 'upgrade', 'backup', 'restore', 'verify',
+] as const
+export type OperationKind = (typeof operationKinds)[number]
 
 export interface Operation {
   id: string

@@ -1,5 +1,5 @@
 // A month's usage: counters from the ledger, what is stored from the tenant's runtime.
-import type { RegionConfig } from '../config.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
 import type { PlanStore } from '../plans/plan.ts'
 import type { RegionProbe } from '../reconcile/region-probe.ts'
 import type { UsageLedger, UsageSums } from './usage-ledger.ts'

@@ -61,6 +61,7 @@ export class Answer {
     this.#options = options
     this.request = options.request
     this.response = options.response
+    options.meter.began()
     // A client that leaves is noticed on its connection; writing on meanwhile must not end the process.
     this.response.on('error', ignore)
   }
@@ -196,6 +197,7 @@ export class Answer {
 
   #finish(): void {
     this.#over = true
+    this.#options.meter.ended()
     clearTimeout(this.#readerTimer)
     if (this.#notLive !== undefined) {
       this.#notLive()

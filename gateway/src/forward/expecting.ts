@@ -5,7 +5,7 @@ import { refusals } from '../errors.ts'
 import { isUnreachable, refusalFor } from './failures.ts'
 import { clientBody, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
 import type { AnsweredHeaders } from './response-head.ts'
-import { answeredHeaders, openSingleCall } from './single-call.ts'
+import { openSingleCall, passAnswer } from './single-call.ts'
 
 export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   const { head, answer } = call
@@ -22,7 +22,7 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
     upstream,
     method: answer.request.method ?? 'POST',
     path: call.resolved.path,
-    headers: [...runtimeHeaders(call, options.internalToken), ...framing, 'expect', '100-continue'],
+    headers: [...runtimeHeaders(call, options.tokens), ...framing, 'expect', '100-continue'],
     limits,
   })
   answer.source = {
@@ -48,15 +48,7 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   single.on('response', (message: IncomingMessage) => {
     clearTimeout(timer)
     answered()
-    answer.source = {
-      pause: () => message.pause(),
-      resume: () => message.resume(),
-      abort: (reason) => single.destroy(reason),
-    }
-    answer.begin(message.statusCode ?? 502, answeredHeaders(message))
-    message.on('data', (chunk: Buffer) => answer.write(chunk))
-    message.on('end', () => answer.end())
-    message.on('error', (error) => answer.fail(refusalFor(error)))
+    passAnswer(single, message, answer)
   })
   single.on('error', (error) => {
     clearTimeout(timer)

@@ -18,6 +18,7 @@ import type { PassedBytes } from './passed-bytes.ts'
 import { RequestBody } from './request-body.ts'
 import type { RequestHead } from './request-head.ts'
 import type { AnsweredHeaders } from './response-head.ts'
+import type { RuntimeTokens } from './runtime-tokens.ts'
 import type { Upstream, Upstreams } from './upstreams.ts'
 
 /** One request, read, resolved and routed. */
@@ -32,7 +33,7 @@ export interface Call {
 
 export interface ForwarderOptions {
   upstreams: Upstreams
-  internalToken: string
+  tokens: RuntimeTokens
   limits: Limits
   passed: PassedBytes
   onProblem?: (problem: Error, call: Call) => void
@@ -55,7 +56,7 @@ export class Forwarder {
   }
 
   forward(call: Call): void {
-    this.#attempt(call, runtimeHeaders(call, this.#options.internalToken), noAttempts)
+    this.#attempt(call, runtimeHeaders(call, this.#options.tokens), noAttempts)
   }
 
   #attempt(call: Call, headers: string[], attempts: Attempts): void {
@@ -117,13 +118,13 @@ export function clientBody(answer: Answer, { limits, passed }: Pick<ForwarderOpt
 }
 
 /** The client's end-to-end headers and what the gateway alone may say. */
-export function runtimeHeaders(call: Call, internalToken: string): string[] {
+export function runtimeHeaders(call: Call, tokens: RuntimeTokens): string[] {
   const { head, answer } = call
   const { headers } = head
   if (head.contentLength !== undefined) headers.push('content-length', head.contentLength)
   headers.push(
     internalTokenHeader,
-    internalToken,
+    tokens.of(call.route),
     tenantHeader,
     call.route.tenant_id,
     basePathHeader,

@@ -3,6 +3,8 @@
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { errors } from 'undici'
 import type { Limits } from '../limits.ts'
+import type { Answer } from './answer.ts'
+import { refusalFor } from './failures.ts'
 import type { AnsweredHeaders } from './response-head.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -41,6 +43,19 @@ export function openSingleCall(options: SingleCallOptions): { call: ClientReques
   call.on('close', answered)
   call.flushHeaders()
   return { call, answered }
+}
+
+/** Passes the runtime's ordinary answer on to the client. */
+export function passAnswer(call: ClientRequest, message: IncomingMessage, answer: Answer): void {
+  answer.source = {
+    pause: () => message.pause(),
+    resume: () => message.resume(),
+    abort: (reason) => call.destroy(reason),
+  }
+  answer.begin(message.statusCode ?? 502, answeredHeaders(message))
+  message.on('data', (chunk: Buffer) => answer.write(chunk))
+  message.on('end', () => answer.end())
+  message.on('error', (error) => answer.fail(refusalFor(error)))
 }
 
 /** The headers of an answer, repeated ones as arrays. */

@@ -1,7 +1,6 @@
 // What happens to one request at the public door: read strictly, find the tenant, refuse or forward.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Route } from '@tenantry/contract'
-import { refusals, tenantSuspended, type Refusal } from '../errors.ts'
+import { refusalOfPhase, refusals, type Refusal } from '../errors.ts'
 import { Answer } from '../forward/answer.ts'
 import { forwardExpecting } from '../forward/expecting.ts'
 import { Forwarder, type Call, type ForwarderOptions } from '../forward/forwarder.ts'
@@ -9,11 +8,12 @@ import { endBeforeRequest } from '../forward/leftover.ts'
 import type { LiveConnections } from '../forward/live-connections.ts'
 import { isRefusal, readRequestHead, type RequestHead } from '../forward/request-head.ts'
 import { forwardUpgrade, type ClientEnd } from '../forward/upgraded.ts'
-import type { Meter } from '../meter/meter.ts'
+import type { Meter, TenantMeter } from '../meter/meter.ts'
 import { groupOf } from '../resolve/group.ts'
 import { isInternalPath } from '../resolve/internal-path.ts'
 import { resolve } from '../resolve/resolve.ts'
 import type { RouteTable } from '../routes/route-table.ts'
+import type { WaitingRoom } from '../waiting/waiting-room.ts'
 import type { Connection } from './connection.ts'
 import { beginRefusal } from './refusal.ts'
 
@@ -23,6 +23,7 @@ export interface DoorOptions extends ForwarderOptions {
   routes: RouteTable
   meter: Meter
   live: LiveConnections
+  waiting: WaitingRoom
   newRequestId: () => string
 }
 
@@ -83,17 +84,34 @@ export class Door {
       onOver: connection.onOver,
     })
     connection.open(answer)
-    const refusal = isInternalPath(resolved.path) ? refusals.notFound : refusalOfPhase(route)
-    if (refusal !== undefined) {
-      if (manner === 'expecting') answer.keepAlive = false
-      answer.refuse(refusal)
-      return
-    }
     const call: Call = { head, resolved, route, group, requestId, answer }
+    const refusal = isInternalPath(resolved.path) ? refusals.notFound : refusalOfPhase(route)
+    if (refusal === undefined) this.#forward(call, manner, tenantMeter)
+    else if (refusal === refusals.tenantWaking) this.#hold(call, manner, tenantMeter)
+    else refuse(answer, manner, refusal)
+  }
+
+  #forward(call: Call, manner: Manner, meter: TenantMeter): void {
     if (manner === 'ordinary') this.#forwarder.forward(call)
-    else if (manner !== 'expecting') forwardUpgrade(call, manner, { ...this.#options, meter: tenantMeter })
-    else if (head.hasBody) forwardExpecting(call, this.#options)
+    else if (manner !== 'expecting') forwardUpgrade(call, manner, { ...this.#options, meter })
+    else if (call.head.hasBody) forwardExpecting(call, this.#options)
     else this.#forwarder.forward(call)
+  }
+
+  /** Nothing of the request's body is read until the tenant is awake. */
+  #hold(call: Call, manner: Manner, meter: TenantMeter): void {
+    const { answer } = call
+    const leave = this.#options.waiting.wait(call.route.tenant_id, {
+      go: (route) => {
+        answer.source = undefined
+        this.#forward({ ...call, route }, manner, meter)
+      },
+      refuse: (refusal) => {
+        answer.source = undefined
+        refuse(answer, manner, refusal)
+      },
+    })
+    if (!answer.over) answer.source = { pause: () => undefined, resume: () => undefined, abort: leave }
   }
 
   /** The gateway's own health, at an address of no tenant. */
@@ -118,15 +136,8 @@ function isHealth(request: IncomingMessage, head: RequestHead): boolean {
   return (request.method === 'GET' || request.method === 'HEAD') && /^\/health(?:\?|$)/.test(head.path)
 }
 
-function refusalOfPhase(route: Route): Refusal | undefined {
-  switch (route.phase) {
-    case 'ready':
-      return route.runtimes.length === 0 ? refusals.tenantNotReady : undefined
-    case 'pending':
-      return refusals.tenantNotReady
-    case 'suspended':
-      return tenantSuspended(route.reason)
-    case 'deleted':
-      return refusals.tenantNotFound
-  }
+function refuse(answer: Answer, manner: Manner, refusal: Refusal): void {
+  // Whether a body follows that nobody asked for is not known.
+  if (manner === 'expecting') answer.keepAlive = false
+  answer.refuse(refusal)
 }

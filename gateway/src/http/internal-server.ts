@@ -1,54 +1,78 @@
-// The loopback server for the other parts of the installation: liveness, and routes as this gateway has applied them.
+// The server for the other parts of the installation: liveness, routes and activity of this gateway, and the relay
+// between the control plane and the tenants' own runtimes. Tenants' runtimes reach it: whose call it is decides.
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import { internalPaths, internalTokenHeader, isTenantId, type ErrorBody } from '@tenantry/contract'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { internalPaths, internalTokenHeader, isTenantId, tenantOfToken } from '@tenantry/contract'
+import { refusals } from '../errors.ts'
+import type { Limits } from '../limits.ts'
+import type { Meter } from '../meter/meter.ts'
+import type { Relay } from '../relay/relay.ts'
 import type { RouteTable } from '../routes/route-table.ts'
+import { answerInternal, refuseInternal } from './internal-answer.ts'
 
 export interface InternalServerOptions {
   routes: RouteTable
+  meter: Meter
+  relay: Relay
   internalToken: string
+  limits: Limits
 }
 
-export function createInternalServer({ routes, internalToken }: InternalServerOptions): Server {
+/** Milliseconds. Nobody sends a body here. */
+const requestMilliseconds = 30_000
+
+export function createInternalServer(options: InternalServerOptions): Server {
+  const { internalToken, limits } = options
   const expected = digest(internalToken)
-  const routePrefix = internalPaths.route('')
-  return createServer((request, response) => {
-    const path = request.url ?? ''
+  const settings = {
+    headersTimeout: limits.headTimeout,
+    requestTimeout: requestMilliseconds,
+    connectionsCheckingInterval: Math.min(1_000, limits.headTimeout),
+  }
+  const server = createServer(settings, (request, response) => {
     request.resume()
-    if (request.method !== 'GET') {
-      answer(response, 405, failure(405, 'METHOD_NOT_ALLOWED', 'Only GET is served here.'))
-      return
-    }
-    if (path === internalPaths.live) {
-      answer(response, 200, { status: 'healthy' })
+    if (request.url === internalPaths.live && request.method === 'GET') {
+      answerInternal(response, 200, { status: 'healthy' })
       return
     }
     const token = request.headers[internalTokenHeader]
-    if (typeof token !== 'string' || !timingSafeEqual(digest(token), expected)) {
-      answer(response, 403, failure(403, 'FORBIDDEN', 'The internal token is missing or wrong.'))
-      return
+    if (typeof token !== 'string') refuseInternal(response, refusals.internalTokenWrong)
+    else if (timingSafeEqual(digest(token), expected)) serveInstallation(request, response, options)
+    else {
+      const tenantId = tenantOfToken(internalToken, token)
+      const isWatch = request.url === internalPaths.watchManifests && request.method === 'GET'
+      if (tenantId !== undefined && isWatch) void options.relay.watchManifest(tenantId, token, response)
+      else refuseInternal(response, refusals.internalTokenWrong)
     }
-    const tenantId = path.startsWith(routePrefix) ? path.slice(routePrefix.length) : ''
-    const route = isTenantId(tenantId) ? routes.get(tenantId) : undefined
-    if (route === undefined) answer(response, 404, failure(404, 'NOT_FOUND', 'No such route.'))
-    else answer(response, 200, route)
   })
+  server.maxConnections = limits.connections
+  return server
+}
+
+function serveInstallation(request: IncomingMessage, response: ServerResponse, options: InternalServerOptions): void {
+  const { method = '', url: path = '' } = request
+  const ofRuntime = runtimePath.exec(path)
+  const [, tenantId = '', area = ''] = ofRuntime ?? []
+  const served = area === 'data' ? 'DELETE' : 'GET'
+  if (method !== served) refuseInternal(response, refusals.internalMethodNotAllowed)
+  else if (ofRuntime !== null) void options.relay.askRuntime(tenantId, served, path, response)
+  else if (path === internalPaths.activity) answerInternal(response, 200, options.meter.activity())
+  else {
+    const route = path.startsWith(routePrefix) ? routeOf(path.slice(routePrefix.length), options.routes) : undefined
+    if (route === undefined) refuseInternal(response, refusals.notFound)
+    else answerInternal(response, 200, route)
+  }
+}
+
+/** What the control plane asks of a tenant's own runtime: `internalPaths.tenantHealth`, `tenantUsage`, `tenantData`. */
+const runtimePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/(health|usage|data)$/
+const routePrefix = internalPaths.route('')
+
+function routeOf(tenantId: string, routes: RouteTable) {
+  return isTenantId(tenantId) ? routes.get(tenantId) : undefined
 }
 
 /** Of equal length whatever was sent, so that they can be compared in constant time. */
 function digest(token: string): Buffer {
   return createHash('sha256').update(token).digest()
-}
-
-function failure(status: number, code: string, message: string): ErrorBody {
-  return { statusCode: String(status), error: code.toLowerCase(), message, code }
-}
-
-function answer(response: ServerResponse, status: number, body: object): void {
-  const text = JSON.stringify(body)
-  response.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(text),
-  })
-  response.end(text)
 }

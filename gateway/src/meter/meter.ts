@@ -1,4 +1,5 @@
 // What the forwarding side tells about a tenant's requests, turned into counters.
+import type { Activity, TenantActivity } from '@tenantry/contract'
 import type { Group } from '../resolve/group.ts'
 import type { CounterStore } from './counter-store.ts'
 
@@ -11,22 +12,28 @@ export interface TenantMeter {
   /** A connection for pushes (WebSocket or other upgrade, event stream) was opened; ends with `closed`. */
   opened(): void
   closed(): void
+  /** Something is under way for the tenant (a request, an upgraded connection, an SQL session); ends with `ended`. */
+  began(): void
+  ended(): void
 }
 
 export class Meter {
   readonly #store: CounterStore
+  readonly #now: () => number
   readonly #tenants = new Map<string, CountedTenant>()
   /** Tenants with open push connections. */
   readonly #connected = new Set<CountedTenant>()
 
-  constructor(store: CounterStore) {
+  /** @param now milliseconds since 1970 */
+  constructor(store: CounterStore, now: () => number) {
     this.#store = store
+    this.#now = now
   }
 
   tenant(tenantId: string): TenantMeter {
     let tenant = this.#tenants.get(tenantId)
     if (tenant === undefined) {
-      tenant = new CountedTenant(tenantId, this.#store, this.#connected)
+      tenant = new CountedTenant(tenantId, this.#store, this.#now, this.#connected)
       this.#tenants.set(tenantId, tenant)
     }
     return tenant
@@ -35,6 +42,11 @@ export class Meter {
   /** A tenant that is gone needs no hand; its counters stay until they are pushed. */
   forget(tenantId: string): void {
     this.#tenants.delete(tenantId)
+  }
+
+  /** The tenants of which there was anything since the start. */
+  activity(): Activity {
+    return { tenants: Object.fromEntries([...this.#tenants].map(([id, tenant]) => [id, tenant.activity()])) }
   }
 
   /** To be called at least once an hour: connections that stay open count in every hour they see. */
@@ -47,11 +59,17 @@ class CountedTenant implements TenantMeter {
   readonly #id: string
   readonly #store: CounterStore
   readonly #connected: Set<CountedTenant>
+  readonly #now: () => number
+  /** Connections for pushes. */
   #open = 0
+  #underWay = 0
+  #lastAt: number
 
-  constructor(id: string, store: CounterStore, connected: Set<CountedTenant>) {
+  constructor(id: string, store: CounterStore, now: () => number, connected: Set<CountedTenant>) {
     this.#id = id
     this.#store = store
+    this.#now = now
+    this.#lastAt = now()
     this.#connected = connected
   }
 
@@ -71,6 +89,20 @@ class CountedTenant implements TenantMeter {
 
   closed(): void {
     if (--this.#open === 0) this.#connected.delete(this)
+  }
+
+  began(): void {
+    this.#underWay++
+    this.#lastAt = this.#now()
+  }
+
+  ended(): void {
+    this.#underWay--
+    this.#lastAt = this.#now()
+  }
+
+  activity(): TenantActivity {
+    return { last_request_at: new Date(this.#lastAt).toISOString(), open: this.#underWay }
   }
 
   peak(): void {

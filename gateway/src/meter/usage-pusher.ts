@@ -1,5 +1,6 @@
 // Brings the counters to the control plane: each second what changed, cumulative, again and again until acknowledged.
 import { internalPaths, internalTokenHeader, type UsagePush } from '@tenantry/contract'
+import { pause } from '../pause.ts'
 import type { CounterStore } from './counter-store.ts'
 import type { Meter } from './meter.ts'
 
@@ -81,16 +82,4 @@ export class UsagePusher {
     await response.body?.cancel()
     if (!response.ok) throw new Error(`the control plane answered ${response.status}`)
   }
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, milliseconds)
-    signal.addEventListener('abort', done)
-  })
 }

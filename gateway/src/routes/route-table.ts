@@ -12,6 +12,8 @@ export interface RouteTableOptions {
   onRuntimes?: (added: readonly string[], removed: readonly string[]) => void
   /** Called when a tenant is no longer served; `isGone` when it never will be. */
   onUnserved?: (tenantId: string, isGone: boolean) => void
+  /** Called after every change, last of all; `undefined` when the tenant is gone. */
+  onChanged?: (tenantId: string, route: Route | undefined) => void
   onProblem?: (problem: Error) => void
 }
 
@@ -24,10 +26,12 @@ export class RouteTable {
   readonly #contested = new Set<string>()
   readonly #onRuntimes: RouteTableOptions['onRuntimes']
   readonly #onUnserved: RouteTableOptions['onUnserved']
+  readonly #onChanged: RouteTableOptions['onChanged']
 
   constructor(options: RouteTableOptions) {
     this.#onRuntimes = options.onRuntimes
     this.#onUnserved = options.onUnserved
+    this.#onChanged = options.onChanged
     this.#table = new WatchedTable<Route>({
       url: options.url,
       internalToken: options.internalToken,
@@ -76,6 +80,7 @@ export class RouteTable {
     if (after !== undefined) this.#claim(after)
     this.#onRuntimes?.(after?.runtimes ?? [], before?.runtimes ?? [])
     if (after === undefined || after.phase === 'suspended') this.#onUnserved?.(tenantId, route === undefined)
+    this.#onChanged?.(tenantId, route)
   }
 
   #claim(route: Route): void {

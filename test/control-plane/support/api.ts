@@ -7,7 +7,7 @@ import pg from 'pg'
 import pino from 'pino'
 import type { Test } from 'tap'
 import { buildApp } from '../../../control-plane/src/app.ts'
-import type { RegionConfig } from '../../../control-plane/src/config.ts'
+import { systemClock } from '../../../control-plane/src/clock.ts'
 import { createHealthReader } from '../../../control-plane/src/health/read-health.ts'
 import { HomeDatabases } from '../../../control-plane/src/homes/home-databases.ts'
 import { loadHomeMigrations, migrationsFingerprint } from '../../../control-plane/src/homes/home-migrations.ts'
@@ -33,6 +33,8 @@ import { control } from '../../../control-plane/src/reconcile/controller.ts'
 import { noFailpoints } from '../../../control-plane/src/reconcile/failpoints.ts'
 import type { ReconcileStore } from '../../../control-plane/src/reconcile/reconcile-store.ts'
 import type { RegionProbe } from '../../../control-plane/src/reconcile/region-probe.ts'
+import { createRegion } from '../../../control-plane/src/reconcile/region.ts'
+import type { RegionConfig } from '../../../control-plane/src/regions/region-config.ts'
 import { createUsageReader } from '../../../control-plane/src/usage/read-usage.ts'
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts'
 
@@ -132,6 +134,10 @@ export class StandInRegion implements RegionProbe {
     return (await this.#published(tenantId))?.route
   }
 
+  activity() {
+    return Promise.resolve({ tenants: {} })
+  }
+
   async removeData(_url: string, tenantId: string) {
     await this.#published(tenantId)
     this.removed.push(tenantId)
@@ -151,12 +157,14 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
 
   const clock = { ahead: 0 }
   const now = () => new Date(Date.now() + clock.ahead)
+  const testClock = { ...systemClock, now }
   const log: string[] = []
   const logger = pino({ level: 'debug', base: null }, { write: (line: string) => log.push(line) })
   const problem = (error: Error) => logger.warn({ err: error }, error.message)
   const config: RegionConfig = {
     id: 'local', engine: 'process', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', postgres_url: postgres.url('postgres'),
-    runtime_urls: ['http://runtime.invalid'], gateway_internal_urls: ['http://gateway.invalid'],
+    runtime_urls: ['http://runtime.invalid'], gateway_internal_urls: ['http://gateway.invalid'], database_host: new URL(postgres.url('postgres')).host,
+    docker: undefined, superuserPassword: '',
   }
   const seal = createSeal(randomBytes(32))
   const database = openDatabase(controlUrl)
@@ -213,8 +221,9 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
         epochs.push(leadership.epoch)
         return control(
           {
-            store: reconcileStore, regions: new Map([[config.id, { config, homes }]]), homeVersion: migrationsFingerprint(migrations),
-            probe: region, changes: feed, failpoint: noFailpoints, now, random: Math.random, log: logger, sweepMilliseconds: 200,
+            store: reconcileStore, regions: new Map([[config.id, createRegion({ config, engine: undefined, homes, migrations, internalToken, clock: testClock })]]), homeVersion: migrationsFingerprint(migrations),
+            probe: region, changes: feed, failpoint: noFailpoints, clock: testClock, random: Math.random, log: logger, sweepMilliseconds: 200,
+            measure: metrics.controller, orphanGraceSeconds: 0, housekeeping: [],
           },
           leadership,
         )

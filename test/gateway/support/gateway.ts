@@ -34,10 +34,18 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
   await control.start()
   const upstream = await startUpstream()
   const problems: unknown[] = []
-  const start = (more: Partial<GatewayOptions>) =>
-    startGateway({
+  let running: Gateway | undefined
+  t.teardown(async () => {
+    await running?.stop(0)
+    await control.stop()
+    await upstream.stop()
+    await rm(data, { recursive: true, force: true })
+  })
+  const start = async (more: Partial<GatewayOptions>) =>
+    (running = await startGateway({
       host: '127.0.0.1',
       port: 0,
+      internalHost: '127.0.0.1',
       internalPort: 0,
       controlUrl: control.url,
       internalToken: token,
@@ -53,7 +61,7 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
       pushInterval: 20,
       ...options,
       ...more,
-    })
+    }))
   const setting: Setting = {
     gateway: await start({}),
     control,
@@ -61,7 +69,9 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
     data,
     problems,
     async add(name, more = {}) {
-      const route: Route = { tenant_id: newTenantId(), name, generation: 1, phase: 'ready', runtimes: [upstream.url], ...more }
+      const route: Route = {
+        tenant_id: newTenantId(), name, generation: 1, phase: 'ready', runtimes: [upstream.url], dedicated: false, ...more,
+      }
       await setting.put(route)
       return route
     },
@@ -77,12 +87,6 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
       setting.gateway = await start(more)
     },
   }
-  t.teardown(async () => {
-    await setting.gateway.stop(0)
-    await control.stop()
-    await upstream.stop()
-    await rm(data, { recursive: true, force: true })
-  })
   return setting
 }
 

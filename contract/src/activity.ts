@@ -1,0 +1,15 @@
+// Who used a gateway lately: what the control plane must know to pause a tenant that nobody uses.
+import { Type, type Static } from 'typebox'
+import { TenantId } from './ids.ts'
+
+export const TenantActivity = Type.Object({
+  /** When a request, upgraded connection or SQL session of the tenant last began or ended. ISO 8601, UTC. */
+  last_request_at: Type.String(),
+  /** Requests, upgraded connections and SQL sessions under way, those that wait for the tenant to wake among them. */
+  open: Type.Integer({ minimum: 0 }),
+})
+export type TenantActivity = Static<typeof TenantActivity>
+
+/** Holds the tenants that were seen since the gateway's start, by id. */
+export const Activity = Type.Object({ tenants: Type.Record(TenantId, TenantActivity) })
+export type Activity = Static<typeof Activity>

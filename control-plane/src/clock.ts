@@ -1,0 +1,27 @@
+// Time as the reconciler knows it; a simulation puts its own in this place.
+import { setTimeout as wait } from 'node:timers/promises'
+
+export interface Clock {
+  now(): Date
+  /** Rejects with the signal's reason when it aborts. */
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void>
+  /** Aborts when the time is over. */
+  timeout(milliseconds: number): AbortSignal
+  /** @returns takes it back */
+  later(milliseconds: number, work: () => void): () => void
+  every(milliseconds: number, work: () => void): () => void
+}
+
+export const systemClock: Clock = {
+  now: () => new Date(),
+  sleep: (milliseconds, signal) => wait(milliseconds, undefined, signal === undefined ? {} : { signal }),
+  timeout: (milliseconds) => AbortSignal.timeout(milliseconds),
+  later(milliseconds, work) {
+    const timer = setTimeout(work, milliseconds)
+    return () => clearTimeout(timer)
+  },
+  every(milliseconds, work) {
+    const timer = setInterval(work, milliseconds)
+    return () => clearInterval(timer)
+  },
+}

@@ -1,0 +1,206 @@
+// The engine over a container host: looks, plans, takes the steps, and looks again until there is nothing left to do.
+import type { Service, Stack } from '../stacks/stack.ts'
+import type { ContainerHost, ContainerSpec, Ownership } from './container-host.ts'
+import { planSteps, removalOrder, type Step } from './convergence-plan.ts'
+import type { Engine, EngineName } from './engine.ts'
+import { EngineError } from './engine-error.ts'
+import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
+
+export interface ContainerEngineOptions {
+  name: EngineName
+  installation: string
+  host: ContainerHost
+  /** Waits; a simulated clock stands in its place. */
+  sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>
+}
+
+/** More looks than any stack needs: a plan that never ends is a defect, and is said instead of repeated. */
+const mostLooks = 60
+const healthPollMilliseconds = 150
+const healthPatienceMilliseconds = 60_000
+
+export function createContainerEngine({ name, installation, host, sleep }: ContainerEngineOptions): Engine {
+  const owner = (stack: string): Ownership & { stack: string } => ({ installation, stack })
+
+  const serviceOf = (stack: Stack, service: string): Service => {
+    const found = stack.services.find((candidate) => candidate.name === service)
+    if (found === undefined) throw new Error(`the stack ${stack.id} has no service ${service}`)
+    return found
+  }
+  const networkOf = (stack: Stack, network: string) => {
+    const found = stack.networks.find((candidate) => candidate.name === network)
+    if (found === undefined) throw new Error(`the stack ${stack.id} has no network ${network}`)
+    return found
+  }
+
+  const createNetwork = (stack: Stack, network: string, signal: AbortSignal) => {
+    const { subnet, internal, hostAddress } = networkOf(stack, network)
+    return host.createNetwork({ name: networkName(stack.id, network), labels: owner(stack.id), subnet, internal, hostAddress }, signal)
+  }
+
+  const createContainer = async (stack: Stack, service: Service, signal: AbortSignal) => {
+    const secrets = Object.entries(service.secrets).map(([file, secret]) => [file, secret.reveal()] as const)
+    if (secrets.length > 0) {
+      const volume = secretsVolumeName(stack.id, service)
+      const labels = { ...owner(stack.id), service: service.name }
+      await host.createVolume({ name: volume, labels }, signal)
+      await host.writeFiles(volume, service.image, service.user, Object.fromEntries(secrets), labels, signal)
+    }
+    await host.createContainer(containerSpec(installation, stack, service), signal)
+  }
+
+  const isHealthy = async (container: string, service: Service, signal: AbortSignal) => {
+    const { code } = await host.exec(container, service.health.command, { signal })
+    return code === 0
+  }
+
+  const awaitHealth = async (container: string, service: Service, signal: AbortSignal) => {
+    for (let waited = 0; waited < healthPatienceMilliseconds; waited += healthPollMilliseconds) {
+      if (await isHealthy(container, service, signal).catch(() => false)) return
+      await sleep(healthPollMilliseconds, signal)
+    }
+    throw new EngineError('UNHEALTHY', `the new ${service.name} did not get healthy; the old one goes on`)
+  }
+
+  const retire = async (stack: Stack, container: string, seconds: number, signal: AbortSignal) => {
+    await host.stopContainer(container, seconds, signal).catch(unlessAbsent)
+    await host.removeContainer(container, owner(stack.id), signal)
+  }
+
+  const take = async (stack: Stack, step: Step, signal: AbortSignal): Promise<void> => {
+    switch (step.do) {
+      case 'create network':
+        return createNetwork(stack, step.network, signal)
+      case 'replace network':
+        return host.removeNetwork(networkName(stack.id, step.network), owner(stack.id), signal)
+      case 'create volume':
+        return host.createVolume({ name: volumeName(stack.id, step.volume), labels: owner(stack.id) }, signal)
+      case 'invite guest':
+        return host.connect(networkName(stack.id, step.network), step.guest.container, [step.guest.alias], step.guest.address, signal)
+      case 'create container':
+        await createContainer(stack, serviceOf(stack, step.service), signal)
+        return host.startContainer(containerName(stack.id, serviceOf(stack, step.service)), signal)
+      case 'start container':
+        return host.startContainer(step.container, signal)
+      case 'unpause container':
+        return host.unpauseContainer(step.container, signal)
+      case 'update resources':
+        return host.updateResources(step.container, serviceOf(stack, step.service).resources, signal)
+      case 'connect container': {
+        const attachment = serviceOf(stack, step.service).networks.find(({ network }) => network === step.network)
+        return host.connect(networkName(stack.id, step.network), step.container, attachment?.aliases ?? [], attachment?.address, signal)
+      }
+      case 'stop container':
+        return host.stopContainer(step.container, step.seconds, signal)
+      case 'remove container':
+        return retire(stack, step.container, step.seconds, signal)
+      case 'take over':
+        await awaitHealth(step.container, serviceOf(stack, step.service), signal)
+        await all(step.from.map((old) => retire(stack, old, serviceOf(stack, step.service).stopSeconds, signal)))
+        return
+      case 'remove volume':
+        return host.removeVolume(step.volume, owner(stack.id), signal)
+    }
+  }
+
+  /** The container of a service that runs, the newest spec when there are two. */
+  const running = async (stackId: string, service: string, signal: AbortSignal): Promise<string> => {
+    const { containers } = await host.observe(owner(stackId), signal)
+    const found = containers
+      .filter(({ labels, state }) => labels.service === service && state === 'running')
+      .sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))[0]
+    if (found === undefined) throw new EngineError('NOT_FOUND', `no ${service} runs`)
+    return found.name
+  }
+
+  return {
+    name,
+    info: (signal) => host.info(signal),
+
+    async image(reference, signal) {
+      const id = await host.imageId(reference, signal)
+      if (id === undefined) throw new EngineError('IMAGE_MISSING', `the image "${reference}" is not there`)
+      return id
+    },
+
+    observe: (stackId, signal) => host.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
+
+    async converge(stack, signal, edge = () => undefined) {
+      for (let look = 0; look < mostLooks; look++) {
+        const steps = planSteps(stack, await host.observe(owner(stack.id), signal))
+        if (steps.length === 0) return
+        await edge('before')
+        await all(steps.map((step) => take(stack, step, signal)))
+        await edge('after')
+      }
+      throw new EngineError('ENGINE_FAILED', `the services did not settle after ${mostLooks} rounds`)
+    },
+
+    async remove(stackId, signal, edge = () => undefined) {
+      const order = removalOrder(await host.observe(owner(stackId), signal))
+      await all(order.containers.map((container) => host.removeContainer(container, owner(stackId), signal)))
+      await edge('after')
+      await all(order.networks.map((network) => host.removeNetwork(network.name, owner(stackId), signal)))
+      await edge('after')
+      await all(order.volumes.map((volume) => host.removeVolume(volume, owner(stackId), signal)))
+      await edge('after')
+    },
+
+    async exec(stackId, service, command, options) {
+      return host.exec(await running(stackId, service, options.signal), command, options)
+    },
+    async *execStream(stackId, service, command, options) {
+      yield* host.execStream(await running(stackId, service, options.signal), command, options)
+    },
+    async *logs(stackId, service, options, signal) {
+      const { containers } = await host.observe(owner(stackId), signal)
+      const newest = containers.filter(({ labels }) => labels.service === service).sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))[0]
+      if (newest === undefined) throw new EngineError('NOT_FOUND', `there is no ${service}`)
+      yield* host.logs(newest.name, options, signal)
+    },
+
+    async stats(stackId, signal) {
+      const { containers } = await host.observe(owner(stackId), signal)
+      const live = containers.filter(({ state, labels }) => state === 'running' && labels.service !== undefined)
+      return Object.fromEntries(await Promise.all(live.map(async ({ name, labels }) => [labels.service ?? '', await host.stats(name, signal)] as const)))
+    },
+
+    async volumeBytes(stackId, signal) {
+      const bytes = await host.volumeBytes(owner(stackId), signal)
+      const prefix = volumeName(stackId, '')
+      return Object.fromEntries(Object.entries(bytes).map(([volume, size]) => [volume.slice(prefix.length), size]))
+    },
+
+    events: (signal) => host.events({ installation }, signal),
+  }
+}
+
+function containerSpec(installation: string, stack: Stack, service: Service): ContainerSpec {
+  const secrets = Object.keys(service.secrets).length === 0 ? [] : [{ volume: secretsVolumeName(stack.id, service), path: '/run/secrets', readOnly: true }]
+  return {
+    name: containerName(stack.id, service),
+    labels: { installation, stack: stack.id, service: service.name, spec: containerName(stack.id, service).slice(-8) },
+    image: service.image,
+    command: service.command,
+    environment: service.environment,
+    user: service.user,
+    volumes: [...Object.entries(service.volumes).map(([volume, path]) => ({ volume: volumeName(stack.id, volume), path, readOnly: false })), ...secrets],
+    scratch: service.scratch,
+    networks: service.networks.map(({ network, ...rest }) => ({ network: networkName(stack.id, network), ...rest })),
+    published: service.published,
+    health: service.health,
+    resources: service.resources,
+    stopSeconds: service.stopSeconds,
+  }
+}
+
+/** Steps of one round do not depend on each other; all are let finish before the first failure is told. */
+async function all(work: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(work)
+  const failed = results.find((result) => result.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}
+
+function unlessAbsent(error: unknown): void {
+  if (!(error instanceof EngineError) || error.code !== 'NOT_FOUND') throw error
+}

@@ -1,0 +1,183 @@
+// What the container engines ask of one host, and nothing more: the real one speaks to a Docker Engine, a simulated one
+// stands in its place where faults are rehearsed. Thin on purpose: no decisions are taken behind it.
+import type { HealthCheck, Published, Resources } from '../stacks/stack.ts'
+
+/** Labels of everything that is ours. What lacks `installation` with our value is foreign and never touched. */
+export interface Labels {
+  installation: string
+  stack: string
+  /** Containers, and the volumes of secrets. */
+  service?: string
+  /** `specHash` of the service that a container was made from. */
+  spec?: string
+}
+
+export interface Ownership {
+  installation: string
+  stack?: string
+}
+
+export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead' | 'removing'
+
+/** A container as the host tells of it: what could be changed by hand is here, to be compared with what was asked for. */
+export interface ObservedContainer {
+  id: string
+  name: string
+  labels: Labels
+  state: ContainerState
+  /** `none` without a health check or before its first run. */
+  health: 'none' | 'starting' | 'healthy' | 'unhealthy'
+  exitCode: number
+  /** ISO 8601, UTC; undefined before the first start. */
+  startedAt: string | undefined
+  restarts: number
+  outOfMemory: boolean
+  /** `sha256:…` */
+  imageId: string
+  resources: Resources
+  /** Network name → aliases and address. */
+  networks: Readonly<Record<string, { aliases: readonly string[]; address: string }>>
+}
+
+export interface ObservedNetwork {
+  id: string
+  name: string
+  labels: Labels
+  subnet: string
+  internal: boolean
+  /** Names of the containers on it, running or not as far as the host tells. */
+  members: readonly string[]
+}
+
+export interface ObservedVolume {
+  name: string
+  labels: Labels
+}
+
+export interface ObservedHost {
+  containers: readonly ObservedContainer[]
+  networks: readonly ObservedNetwork[]
+  volumes: readonly ObservedVolume[]
+}
+
+export interface ContainerSpec {
+  name: string
+  labels: Labels
+  image: string
+  command: readonly string[]
+  environment: Readonly<Record<string, string>>
+  user: string
+  /** Volume name on the host → path inside and whether it may be written. */
+  volumes: readonly { volume: string; path: string; readOnly: boolean }[]
+  scratch: Readonly<Record<string, string>>
+  /** The first is there from the start; further ones are connected before it is started. */
+  networks: readonly { network: string; aliases: readonly string[]; address?: string }[]
+  published: readonly Published[]
+  health: HealthCheck
+  resources: Resources
+  stopSeconds: number
+}
+
+export interface NetworkSpec {
+  name: string
+  labels: Labels
+  subnet: string
+  internal: boolean
+  hostAddress: boolean
+}
+
+export interface VolumeSpec {
+  name: string
+  labels: Labels
+}
+
+export interface HostInfo {
+  name: string
+  apiVersion: string
+  memoryBytes: number
+  cpus: number
+  /** What an operator should know, e.g. limits that this kernel does not enforce. */
+  warnings: readonly string[]
+}
+
+/** Something happened to an object with our label. */
+export interface HostEvent {
+  stack: string
+  /** e.g. `container die`, `network disconnect`. */
+  what: string
+}
+
+export interface LogLine {
+  /** ISO 8601, UTC, nanoseconds as the host gives them. */
+  at: string
+  stream: 'stdout' | 'stderr'
+  text: string
+}
+
+export interface LogOptions {
+  follow: boolean
+  /** Lines from the end. */
+  tail: number
+  /** ISO 8601. */
+  since?: string
+}
+
+/** One reading of a container's cgroup. */
+export interface ContainerStats {
+  /** Total since the container's start. */
+  cpuNanoseconds: number
+  /** Without the page cache that can be dropped. */
+  memoryBytes: number
+}
+
+export interface ExecOptions {
+  /** Written to standard input, which is then closed. */
+  input?: string | AsyncIterable<Uint8Array>
+  signal: AbortSignal
+  /** Bytes of standard output; more is an error. */
+  maxOutputBytes?: number
+}
+
+export interface ExecResult {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+/** Every call throws `EngineError` (engine-error.ts); none retries by itself. All ids and names are the host's. */
+export interface ContainerHost {
+  info(signal: AbortSignal): Promise<HostInfo>
+  /** Everything with our label. */
+  observe(owned: Ownership, signal: AbortSignal): Promise<ObservedHost>
+  /** `sha256:…` of an image that is there. */
+  imageId(reference: string, signal: AbortSignal): Promise<string | undefined>
+
+  /** @throws EngineError `FOREIGN` when the name is taken by something that is not ours; ours is adopted */
+  createNetwork(spec: NetworkSpec, signal: AbortSignal): Promise<void>
+  createVolume(spec: VolumeSpec, signal: AbortSignal): Promise<void>
+  /** Created, not started; with all its networks. A container of ours under that name is adopted as it is. */
+  createContainer(spec: ContainerSpec, signal: AbortSignal): Promise<void>
+  startContainer(name: string, signal: AbortSignal): Promise<void>
+  unpauseContainer(name: string, signal: AbortSignal): Promise<void>
+  stopContainer(name: string, seconds: number, signal: AbortSignal): Promise<void>
+  updateResources(name: string, resources: Resources, signal: AbortSignal): Promise<void>
+  connect(network: string, container: string, aliases: readonly string[], address: string | undefined, signal: AbortSignal): Promise<void>
+  /** Replaces the content of a volume by files of mode 0400 that belong to `user` (`uid` or `uid:gid`). */
+  writeFiles(volume: string, image: string, user: string, files: Readonly<Record<string, string>>, labels: Labels, signal: AbortSignal): Promise<void>
+
+  /** What is absent is no error, what is not ours is. */
+  removeContainer(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
+  /** Guests are disconnected first. */
+  removeNetwork(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
+  removeVolume(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
+
+  exec(container: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>
+  /** Standard output as it comes; throws at its end when the exit code is not 0 (the message carries the end of standard error). */
+  execStream(container: string, command: readonly string[], options: ExecOptions): AsyncIterable<Uint8Array>
+  logs(container: string, options: LogOptions, signal: AbortSignal): AsyncIterable<LogLine>
+  stats(container: string, signal: AbortSignal): Promise<ContainerStats>
+  /** Bytes that a volume holds on disk, of all with our label. */
+  volumeBytes(owned: Ownership, signal: AbortSignal): Promise<Readonly<Record<string, number>>>
+  /** Ends or throws when the connection does; the caller connects again and looks at everything anew. */
+  events(owned: Ownership, signal: AbortSignal): AsyncIterable<HostEvent>
+}

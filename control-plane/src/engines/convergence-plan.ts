@@ -1,0 +1,118 @@
+// From what exists of a stack to what should: the steps that can be taken now. Pure; taken again and again, with a fresh
+// look at the host each time, it ends with none.
+import type { Guest, Service, Stack } from '../stacks/stack.ts'
+import type { ObservedContainer, ObservedHost, ObservedNetwork } from './container-host.ts'
+import { EngineError } from './engine-error.ts'
+import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
+
+export type Step =
+  | { do: 'create network'; network: string }
+  | { do: 'replace network'; network: string }
+  | { do: 'create volume'; volume: string }
+  | { do: 'invite guest'; network: string; guest: Guest }
+  | { do: 'create container'; service: string }
+  | { do: 'start container'; container: string }
+  | { do: 'unpause container'; container: string }
+  | { do: 'update resources'; container: string; service: string }
+  | { do: 'connect container'; container: string; service: string; network: string }
+  | { do: 'stop container'; container: string; seconds: number }
+  | { do: 'remove container'; container: string; seconds: number }
+  /** Waits until the new container answers, then removes what it replaces. */
+  | { do: 'take over'; container: string; service: string; from: readonly string[] }
+  | { do: 'remove volume'; volume: string }
+
+const settled: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
+
+/** @throws EngineError VOLUME_MISSING */
+export function planSteps(stack: Stack, host: ObservedHost): Step[] {
+  const missing = stack.volumes.find(({ name, mustExist }) => mustExist && !hasVolume(host, volumeName(stack.id, name)))
+  if (missing !== undefined) {
+    throw new EngineError('VOLUME_MISSING', `the volume "${missing.name}" is gone, and with it what it held; nothing is started on an empty one`)
+  }
+  const unknown = host.containers.filter(({ labels }) => !stack.services.some(({ name }) => name === labels.service))
+  const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove container', container: name, seconds: 10 }))
+
+  const networks = stack.networks.flatMap((network) => networkSteps(stack, network, host))
+  const volumes = stack.volumes.filter(({ name }) => !hasVolume(host, volumeName(stack.id, name))).map(({ name }): Step => ({ do: 'create volume', volume: name }))
+  steps.push(...networks, ...volumes)
+  // Containers stand on networks and volumes.
+  if (networks.some((step) => step.do !== 'invite guest') || volumes.length > 0) return steps
+  for (const service of stack.services) steps.push(...serviceSteps(stack, service, host))
+  if (steps.length === 0) steps.push(...staleSecrets(stack, host))
+  return steps
+}
+
+function hasVolume(host: ObservedHost, name: string): boolean {
+  return host.volumes.some((volume) => volume.name === name)
+}
+
+function networkSteps(stack: Stack, network: Stack['networks'][number], host: ObservedHost): Step[] {
+  const observed = host.networks.find(({ name }) => name === networkName(stack.id, network.name))
+  if (observed === undefined) return [{ do: 'create network', network: network.name }]
+  if (observed.subnet !== network.subnet || observed.internal !== network.internal) return [{ do: 'replace network', network: network.name }]
+  return network.guests
+    .filter(({ container }) => !observed.members.includes(container))
+    .map((guest) => ({ do: 'invite guest', network: network.name, guest }))
+}
+
+function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[] {
+  const name = containerName(stack.id, service)
+  const all = host.containers.filter(({ labels }) => labels.service === service.name)
+  const current = all.find((container) => container.name === name)
+  const others = all.filter((container) => container.name !== name)
+  const removeOthers = others.map((other): Step => ({ do: 'remove container', container: other.name, seconds: service.stopSeconds }))
+  if (stack.state === 'stopped') return [...removeOthers, ...stopSteps(service, current)]
+
+  if (current === undefined) {
+    if (service.replace === 'stop-first' && others.length > 0) return removeOthers
+    return [{ do: 'create container', service: service.name }]
+  }
+  const mending = currentSteps(stack, service, current)
+  if (mending.length > 0) return mending
+  return others.length === 0 ? [] : [{ do: 'take over', container: name, service: service.name, from: others.map((other) => other.name) }]
+}
+
+function stopSteps(service: Service, current: ObservedContainer | undefined): Step[] {
+  if (current === undefined || settled.has(current.state)) return []
+  return [{ do: 'stop container', container: current.name, seconds: service.stopSeconds }]
+}
+
+function currentSteps(stack: Stack, service: Service, current: ObservedContainer): Step[] {
+  if (current.state === 'dead' || current.state === 'removing' || current.health === 'unhealthy') {
+    return [{ do: 'remove container', container: current.name, seconds: service.stopSeconds }]
+  }
+  const steps: Step[] = []
+  for (const { network, aliases, address } of service.networks) {
+    const attached = current.networks[networkName(stack.id, network)]
+    const isComplete = attached !== undefined && aliases.every((alias) => attached.aliases.includes(alias))
+    // While it is stopped a fixed address is not shown.
+    if (!isComplete || (current.state === 'running' && address !== undefined && attached.address !== address)) {
+      steps.push({ do: 'connect container', container: current.name, service: service.name, network })
+    }
+  }
+  const { memoryBytes, cpuMillis, pids } = service.resources
+  const is = current.resources
+  if (is.memoryBytes !== memoryBytes || is.cpuMillis !== cpuMillis || is.pids !== pids) {
+    steps.push({ do: 'update resources', container: current.name, service: service.name })
+  }
+  if (current.state === 'paused') steps.push({ do: 'unpause container', container: current.name })
+  if (settled.has(current.state)) steps.push({ do: 'start container', container: current.name })
+  return steps
+}
+
+/** Secrets of specs that no container was made from any more. */
+function staleSecrets(stack: Stack, host: ObservedHost): Step[] {
+  const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))
+  return host.volumes
+    .filter(({ name, labels }) => labels.service !== undefined && !live.has(name))
+    .map(({ name }) => ({ do: 'remove volume', volume: name }))
+}
+
+/** Everything that must go for a stack to be gone, in the order in which it can. */
+export function removalOrder(host: ObservedHost): { containers: string[]; networks: ObservedNetwork[]; volumes: string[] } {
+  return {
+    containers: host.containers.map(({ name }) => name),
+    networks: [...host.networks],
+    volumes: host.volumes.map(({ name }) => name),
+  }
+}

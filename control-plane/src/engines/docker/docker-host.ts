@@ -1,0 +1,58 @@
+// The real ContainerHost: one Docker Engine, spoken to through dockerode.
+import type { ContainerHost } from '../container-host.ts'
+import { createContainer, removeContainer, startContainer, stopContainer, unpauseContainer, updateResources } from './containers.ts'
+import { connectDocker, type DockerAddress } from './docker-connection.ts'
+import { engineApi, segment } from './engine-api.ts'
+import { statusOf } from './errors.ts'
+import { events } from './events.ts'
+import { exec, execStream } from './exec.ts'
+import { info } from './info.ts'
+import { logs } from './logs.ts'
+import { connect, createNetwork, removeNetwork } from './networks.ts'
+import { observe } from './observe.ts'
+import { stats } from './stats.ts'
+import { writeFiles } from './volume-files.ts'
+import { createVolume, removeVolume, volumeBytes } from './volumes.ts'
+
+export interface DockerHost extends ContainerHost {
+  /** Ends idle connections. */
+  close(): void
+}
+
+/** Nothing is sent yet. @throws RangeError for an address that is none; the file system's errors for certificates */
+export function dockerHost(address: DockerAddress): DockerHost {
+  const { docker, close } = connectDocker(address)
+  const api = engineApi(docker)
+  return {
+    info: (signal) => info(api, signal),
+    observe: (owned, signal) => observe(api, owned, signal),
+    async imageId(reference, signal) {
+      try {
+        const found = await api.ask({ doing: `look for image ${reference}`, method: 'GET', path: `/images/${segment(reference)}/json` }, signal)
+        return (found as { Id: string }).Id
+      } catch (error) {
+        if (statusOf(error) === 404) return undefined
+        throw error
+      }
+    },
+    createNetwork: (spec, signal) => createNetwork(api, spec, signal),
+    createVolume: (spec, signal) => createVolume(api, spec, signal),
+    createContainer: (spec, signal) => createContainer(api, spec, signal),
+    startContainer: (name, signal) => startContainer(api, name, signal),
+    unpauseContainer: (name, signal) => unpauseContainer(api, name, signal),
+    stopContainer: (name, seconds, signal) => stopContainer(api, name, seconds, signal),
+    updateResources: (name, resources, signal) => updateResources(api, name, resources, signal),
+    connect: (network, container, aliases, place, signal) => connect(api, network, container, aliases, place, signal),
+    writeFiles: (volume, image, user, files, labels, signal) => writeFiles(api, volume, image, user, files, labels, signal),
+    removeContainer: (name, owner, signal) => removeContainer(api, name, owner, signal),
+    removeNetwork: (name, owner, signal) => removeNetwork(api, name, owner, signal),
+    removeVolume: (name, owner, signal) => removeVolume(api, name, owner, signal),
+    exec: (container, command, options) => exec(api, container, command, options),
+    execStream: (container, command, options) => execStream(api, container, command, options),
+    logs: (container, options, signal) => logs(api, container, options, signal),
+    stats: (container, signal) => stats(api, container, signal),
+    volumeBytes: (owned, signal) => volumeBytes(api, owned, signal),
+    events: (owned, signal) => events(api, owned, signal),
+    close,
+  }
+}

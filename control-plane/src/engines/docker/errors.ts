@@ -1,0 +1,63 @@
+// What went wrong with a call of the Engine API, in our codes. The Engine's own words (paths and addresses among them) are
+// kept as the cause; the message is ours. Pure.
+import { EngineError, type EngineErrorCode } from '../engine-error.ts'
+import { TimeUp } from './within.ts'
+
+interface Refusal {
+  status: number
+  text: string
+}
+
+/** First match wins; `text` is the Engine's. Seen on Docker 20.10 and, where they differ, in the sources of later ones. */
+const refusals: readonly { text: RegExp; code: EngineErrorCode; message: string }[] = [
+  { text: /no space left on device|disk quota exceeded/i, code: 'DISK_FULL', message: 'its disk is full' },
+  { text: /port is already allocated|bind: address already in use|ports are not available/i, code: 'PORT_TAKEN', message: 'a port that it publishes is taken' },
+  { text: /pool overlaps with other one|cannot create network .* conflicts with network/i, code: 'ADDRESS_TAKEN', message: 'its subnet overlaps one that exists' },
+  { text: /non-overlapping IPv4 address pool|no available (IPv4 )?addresses|all predefined address pools/i, code: 'SUBNETS_EXHAUSTED', message: 'no address is left' },
+  { text: /address already in use|requested address is not available/i, code: 'ADDRESS_TAKEN', message: 'its address is taken' },
+  { text: /minimum memory limit|range of CPUs is from|memory\S* .*device or resource busy|memory limit .*(smaller|less|lower)/i, code: 'LIMITS_BEYOND_HOST', message: 'its limits are not possible here' },
+  { text: /no such image/i, code: 'IMAGE_MISSING', message: 'its image is not there' },
+  { text: /no such volume|(mount source|mounting volume) .*no such file or directory/i, code: 'VOLUME_MISSING', message: 'its volume is not there' },
+  { text: /client version .* is too new/i, code: 'ENGINE_UNREACHABLE', message: 'the Docker Engine became another version' },
+  { text: /is not running|is paused/i, code: 'ENGINE_FAILED', message: 'it is not running' },
+  { text: /volume is in use/i, code: 'ENGINE_FAILED', message: 'it is in use' },
+]
+
+/** @param doing what was tried, e.g. `create container NAME` */
+export function engineError(doing: string, cause: unknown): EngineError {
+  if (cause instanceof EngineError) return cause
+  const fail = (code: EngineErrorCode, why: string) => new EngineError(code, `cannot ${doing}: ${why}`, { cause })
+  const refusal = readRefusal(cause)
+  if (refusal === undefined) {
+    if (cause instanceof TimeUp) return fail('ENGINE_UNREACHABLE', 'the Docker Engine did not answer in time')
+    if (isConnectionError(cause)) return fail('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached')
+    return fail('ENGINE_FAILED', 'its answer is not understood')
+  }
+  const known = refusals.find(({ text }) => text.test(refusal.text))
+  if (known !== undefined) return fail(known.code, known.message)
+  if (refusal.status === 404) return fail('NOT_FOUND', 'it is not there')
+  return fail('ENGINE_FAILED', `the Docker Engine refused it (${refusal.status})`)
+}
+
+/** The HTTP status of a refusal by the Engine that became this error. */
+export function statusOf(error: unknown): number | undefined {
+  return error instanceof EngineError ? readRefusal(error.cause)?.status : undefined
+}
+
+/** The Engine's own words about a refusal. */
+export function wordsOf(error: unknown): string {
+  return (error instanceof EngineError ? readRefusal(error.cause)?.text : undefined) ?? ''
+}
+
+/** dockerode's errors carry the status, and the Engine's message after a text of their own. */
+function readRefusal(cause: unknown): Refusal | undefined {
+  if (!(cause instanceof Error) || !('statusCode' in cause) || typeof cause.statusCode !== 'number') return undefined
+  return { status: cause.statusCode, text: cause.message.replace(/^\(HTTP code \d+\) \w+ - /, '').trim() }
+}
+
+/** What sockets, name servers and TLS call their failures. */
+function isConnectionError(cause: unknown): boolean {
+  if (!(cause instanceof Error)) return false
+  if (cause.name === 'AbortError' || cause.name === 'TimeoutError') return true
+  return 'code' in cause && typeof cause.code === 'string' && /^(E[A-Z]+|ERR_(TLS|SSL|STREAM|SOCKET)_\w+|HPE_\w+|\w*CERT\w*|UNABLE_TO_\w+)$/.test(cause.code)
+}

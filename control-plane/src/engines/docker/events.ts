@@ -1,0 +1,104 @@
+// The Engine's events → which stack something happened to. Containers carry their labels in every event; networks and
+// volumes carry none, so their stacks are looked up: once at the beginning, and again for each that is made later.
+import type Dockerode from 'dockerode'
+import type { HostEvent, Ownership } from '../container-host.ts'
+import { EngineError } from '../engine-error.ts'
+import { segment, type EngineApi } from './engine-api.ts'
+import { statusOf } from './errors.ts'
+import { flow } from './flow.ts'
+import { fromDocker, isOwned, ownedFilter } from './labels.ts'
+
+/** Health checks and commands run inside make most events of a host; none of them is wanted. */
+const wanted = {
+  type: ['container', 'network', 'volume'],
+  event: [
+    'create', 'start', 'die', 'stop', 'kill', 'oom', 'pause', 'unpause', 'restart', 'rename', 'update', 'health_status', 'destroy',
+    'connect', 'disconnect', 'remove',
+  ],
+}
+
+const maxLineBytes = 1024 * 1024
+
+interface EngineEvent {
+  Type: string
+  Action: string
+  Actor: { ID: string; Attributes: Record<string, string> | null }
+}
+
+/** Ends when the Engine ends the connection. */
+export async function* events(api: EngineApi, owned: Ownership, signal: AbortSignal): AsyncGenerator<HostEvent, undefined> {
+  const doing = 'follow events'
+  const answer = await api.open({ doing, method: 'GET', path: '/events', query: { filters: wanted } }, signal)
+  const source = flow(doing, answer, signal)
+  // After the connection: what is made from now on is told by an event.
+  const stacks = await stacksOf(api, owned, signal).catch((cause: unknown) => {
+    answer.destroy()
+    throw cause
+  })
+  for await (const event of parse(source)) {
+    const stack = await stackOf(api, event, owned, stacks, signal)
+    if (stack !== undefined) yield { stack, what: `${event.Type} ${event.Action}` }
+  }
+}
+
+/** `TYPE ID` → stack, of networks and volumes that are owned. The Engine's id of a volume is its name. */
+type Stacks = Map<string, string>
+
+async function stacksOf(api: EngineApi, owned: Ownership, signal: AbortSignal): Promise<Stacks> {
+  const query = { filters: ownedFilter(owned) }
+  const networks = (await api.ask({ doing: 'list networks', method: 'GET', path: '/networks', query }, signal)) as Dockerode.NetworkInspectInfo[]
+  const volumes = (await api.ask({ doing: 'list volumes', method: 'GET', path: '/volumes', query }, signal)) as {
+    Volumes: Dockerode.VolumeInspectInfo[] | null
+  }
+  const stacks: Stacks = new Map()
+  for (const { Id, Labels } of networks) stacks.set(`network ${Id}`, fromDocker(Labels)?.stack ?? '')
+  for (const { Name, Labels } of volumes.Volumes ?? []) stacks.set(`volume ${Name}`, fromDocker(Labels)?.stack ?? '')
+  return stacks
+}
+
+async function stackOf(api: EngineApi, event: EngineEvent, owned: Ownership, stacks: Stacks, signal: AbortSignal): Promise<string | undefined> {
+  const { Type: type, Action: action, Actor: actor } = event
+  if (type === 'container') return isOwned(actor.Attributes, owned) ? fromDocker(actor.Attributes)?.stack : undefined
+  const key = `${type} ${actor.ID}`
+  if (action === 'create') {
+    const labels = await labelsOf(api, `/${type}s/${segment(actor.ID)}`, signal)
+    const stack = isOwned(labels, owned) ? fromDocker(labels)?.stack : undefined
+    if (stack !== undefined) stacks.set(key, stack)
+  }
+  const stack = stacks.get(key)
+  if (action === 'destroy' || action === 'remove') stacks.delete(key)
+  return stack
+}
+
+/** Undefined for what is gone already. */
+async function labelsOf(api: EngineApi, path: string, signal: AbortSignal): Promise<Record<string, string> | null | undefined> {
+  try {
+    const found = await api.ask({ doing: 'look at what was made', method: 'GET', path }, signal)
+    return (found as { Labels: Record<string, string> | null }).Labels
+  } catch (error) {
+    if (statusOf(error) === 404) return undefined
+    throw error
+  }
+}
+
+/** One JSON object a line. */
+async function* parse(source: AsyncIterable<Buffer>): AsyncGenerator<EngineEvent, undefined> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of source) {
+    rest = Buffer.concat([rest, chunk])
+    for (let end = rest.indexOf(0x0a); end !== -1; end = rest.indexOf(0x0a)) {
+      const line = rest.toString('utf8', 0, end).trim()
+      rest = rest.subarray(end + 1)
+      if (line !== '') yield parseEvent(line)
+    }
+    if (rest.length > maxLineBytes) throw new EngineError('ENGINE_FAILED', 'the Docker Engine sent an event of more than 1 MiB')
+  }
+}
+
+function parseEvent(line: string): EngineEvent {
+  try {
+    return JSON.parse(line) as EngineEvent
+  } catch (cause) {
+    throw new EngineError('ENGINE_FAILED', 'the Docker Engine sent an event that is no JSON', { cause })
+  }
+}

@@ -1,0 +1,33 @@
+// What one Engine is and can do, and what an operator should know of it.
+import type Dockerode from 'dockerode'
+import type { HostInfo } from '../container-host.ts'
+import type { EngineApi } from './engine-api.ts'
+
+interface Info {
+  Name: string
+  MemTotal: number
+  NCPU: number
+  CgroupVersion?: string
+  SecurityOptions: string[] | null
+  Warnings: string[] | null
+}
+
+/** @throws EngineError `ENGINE_TOO_OLD` */
+export async function info(api: EngineApi, signal: AbortSignal): Promise<HostInfo> {
+  const found = (await api.ask({ doing: 'ask for what the host is', method: 'GET', path: '/info' }, signal)) as Info
+  const { ApiVersion } = (await api.ask({ doing: 'ask for the version', method: 'GET', path: '/version' }, signal)) as Dockerode.DockerVersion
+  return {
+    name: found.Name,
+    apiVersion: ApiVersion,
+    memoryBytes: found.MemTotal,
+    cpus: found.NCPU,
+    warnings: warnings(found),
+  }
+}
+
+function warnings({ CgroupVersion: cgroup, SecurityOptions: security, Warnings: own }: Info): string[] {
+  const found = (own ?? []).map((warning) => warning.replace(/^WARNING: /, ''))
+  if (cgroup === '1') found.push('cgroup v1: the kernel counts memory less exactly than with v2, and Docker gives it up')
+  if (!(security ?? []).some((option) => option.startsWith('name=seccomp'))) found.push('no seccomp: containers may use every system call')
+  return found
+}

@@ -1,0 +1,37 @@
+// Our labels as the Engine keeps them. What they say decides whether an object is ours.
+import type { Labels, Ownership } from '../container-host.ts'
+import { EngineError } from '../engine-error.ts'
+
+type DockerLabels = Readonly<Record<string, string>> | null | undefined
+
+export function toDocker({ installation, stack, service, spec }: Labels): Record<string, string> {
+  return {
+    'tenantry.installation': installation,
+    'tenantry.stack': stack,
+    ...(service === undefined ? {} : { 'tenantry.service': service }),
+    ...(spec === undefined ? {} : { 'tenantry.spec': spec }),
+  }
+}
+
+/** Undefined for what is not ours nor another installation's. */
+export function fromDocker(labels: DockerLabels): Labels | undefined {
+  const { 'tenantry.installation': installation, 'tenantry.stack': stack, 'tenantry.service': service, 'tenantry.spec': spec } = { ...labels }
+  if (installation === undefined || stack === undefined) return undefined
+  return { installation, stack, ...(service === undefined ? {} : { service }), ...(spec === undefined ? {} : { spec }) }
+}
+
+export function isOwned(labels: DockerLabels, owner: Ownership): boolean {
+  const found = fromDocker(labels)
+  return found?.installation === owner.installation && (owner.stack === undefined || found.stack === owner.stack)
+}
+
+/** @throws EngineError `FOREIGN_OBJECT` */
+export function refuseForeign(kind: 'container' | 'network' | 'volume', name: string, labels: DockerLabels, owner: Ownership): void {
+  if (isOwned(labels, owner)) return
+  throw new EngineError('FOREIGN_OBJECT', `a ${kind} named ${name} exists that is not Tenantry's`)
+}
+
+/** The Engine's filter for what is owned. */
+export function ownedFilter({ installation, stack }: Ownership): { label: string[] } {
+  return { label: [`tenantry.installation=${installation}`, ...(stack === undefined ? [] : [`tenantry.stack=${stack}`])] }
+}

@@ -1,0 +1,72 @@
+// A container's log: the Engine sends one frame a line, and very long lines in parts, each with a time of its own.
+import type { LogLine, LogOptions } from '../container-host.ts'
+import { EngineError } from '../engine-error.ts'
+import { segment, type EngineApi } from './engine-api.ts'
+import { flow } from './flow.ts'
+import { demultiplex, type Piece } from './frames.ts'
+
+/** What is longer is given in parts. */
+const maxLineBytes = 256 * 1024
+
+export async function* logs(api: EngineApi, container: string, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine, undefined> {
+  const doing = `read the log of ${container}`
+  const query = {
+    stdout: true,
+    stderr: true,
+    timestamps: true,
+    follow: options.follow,
+    tail: options.tail,
+    ...(options.since === undefined ? {} : { since: unixTime(options.since) }),
+  }
+  const answer = await api.open({ doing, method: 'GET', path: `/containers/${segment(container)}/logs`, query }, signal)
+  // A log that is not followed comes at once.
+  yield* readLines(demultiplex(flow(doing, answer, signal, options.follow ? {} : { silentSeconds: 60 })))
+}
+
+interface Pending {
+  at: string
+  parts: Uint8Array[]
+  length: number
+}
+
+/** Pieces of frames → lines. */
+export async function* readLines(pieces: AsyncIterable<Piece>): AsyncGenerator<LogLine, undefined> {
+  const frames: Record<Piece['stream'], Uint8Array[]> = { stdout: [], stderr: [] }
+  const lines: Record<Piece['stream'], Pending | undefined> = { stdout: undefined, stderr: undefined }
+  for await (const { stream, bytes, last } of pieces) {
+    frames[stream].push(bytes)
+    if (!last) continue
+    const { at, text, ends } = readFrame(Buffer.concat(frames[stream]))
+    frames[stream] = []
+    const line = (lines[stream] ??= { at, parts: [], length: 0 })
+    line.parts.push(text)
+    line.length += text.length
+    if (!ends && line.length < maxLineBytes) continue
+    yield lineOf(stream, line)
+    lines[stream] = undefined
+  }
+  for (const stream of ['stdout', 'stderr'] as const) {
+    const line = lines[stream]
+    if (line !== undefined) yield lineOf(stream, line)
+  }
+}
+
+function lineOf(stream: Piece['stream'], { at, parts }: Pending): LogLine {
+  return { at, stream, text: Buffer.concat(parts).toString() }
+}
+
+/** `TIME TEXT\n`; without the newline it goes on in the next frame. */
+function readFrame(frame: Buffer): { at: string; text: Buffer; ends: boolean } {
+  const space = frame.indexOf(' ')
+  if (space === -1) throw new EngineError('ENGINE_FAILED', 'the Docker Engine sent a line of a log without a time')
+  const ends = frame.at(-1) === 0x0a
+  return { at: frame.toString('latin1', 0, space), text: frame.subarray(space + 1, ends ? -1 : undefined), ends }
+}
+
+/** ISO 8601 → seconds with nanoseconds, as the Engine takes it. @throws EngineError for no time */
+function unixTime(iso: string): string {
+  const [, seconds, fraction = '', zone = 'Z'] = /^([\d-]+T[\d:]+)(?:\.(\d{1,9}))?\d*(Z|[+-]\d\d:\d\d)?$/.exec(iso) ?? []
+  const time = Date.parse(`${seconds ?? ''}${zone}`)
+  if (Number.isNaN(time)) throw new EngineError('ENGINE_FAILED', 'the log was asked for since no time')
+  return `${time / 1000}.${fraction.padEnd(9, '0')}`
+}

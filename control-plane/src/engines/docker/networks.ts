@@ -1,0 +1,113 @@
+// Networks: made once by name, though the Engine itself allows any number of one name; removed with whoever is on them.
+import type Dockerode from 'dockerode'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { NetworkSpec, Ownership } from '../container-host.ts'
+import { endpoint } from './container-body.ts'
+import { segment, type EngineApi } from './engine-api.ts'
+import { statusOf, wordsOf } from './errors.ts'
+import { refuseForeign, toDocker } from './labels.ts'
+import { places } from './observed.ts'
+
+export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: AbortSignal): Promise<void> {
+  if ((await oursNamed(api, spec.name, spec.labels, signal)).length > 0) return
+  let made: string | undefined
+  try {
+    const body = networkBody(spec)
+    made = ((await api.ask({ doing: `create network ${spec.name}`, method: 'POST', path: '/networks/create', body }, signal)) as { Id: string }).Id
+  } catch (error) {
+    // Somebody of ours may have been faster: then the name, or the subnet, is taken by what was wanted.
+    if (statusOf(error) === undefined || (await oursNamed(api, spec.name, spec.labels, signal)).length === 0) throw error
+  }
+  // Two at once: all but the oldest go, whoever looks first.
+  const [oldest] = await oursNamed(api, spec.name, spec.labels, signal)
+  if (made !== undefined && oldest?.Id !== made) await remove(api, spec.name, made, signal)
+}
+
+function networkBody({ name, labels, subnet, internal, hostAddress }: NetworkSpec): Dockerode.NetworkCreateOptions {
+  return {
+    Name: name,
+    CheckDuplicate: true,
+    Driver: 'bridge',
+    Internal: internal,
+    Attachable: false,
+    EnableIPv6: false,
+    IPAM: { Driver: 'default', Config: [{ Subnet: subnet }] },
+    Options: hostAddress ? {} : { 'com.docker.network.bridge.inhibit_ipv4': 'true' },
+    Labels: toDocker(labels),
+  }
+}
+
+/** A container that is on the network already, but with other aliases or another address, leaves it for a moment. */
+export async function connect(
+  api: EngineApi,
+  network: string,
+  container: string,
+  aliases: readonly string[],
+  address: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const doing = `connect ${container} to network ${network}`
+  const found = (await api.ask({ doing, method: 'GET', path: `/containers/${segment(container)}/json` }, signal)) as Dockerode.ContainerInspectInfo
+  if (network in found.NetworkSettings.Networks) {
+    const { Id } = (await api.ask({ doing, method: 'GET', path: `/networks/${segment(network)}` }, signal)) as Dockerode.NetworkInspectInfo
+    const place = places(found, new Map([[network, Id]]))[network]
+    if (place !== undefined && aliases.every((alias) => place.aliases.includes(alias)) && (address ?? place.address) === place.address) return
+    await disconnect(api, doing, network, container, signal)
+  }
+  const body = { Container: container, EndpointConfig: endpoint(aliases, address) }
+  await api.ask({ doing, method: 'POST', path: `/networks/${segment(network)}/connect`, body }, signal)
+}
+
+/** What is not on it, or gone, is no error. */
+async function disconnect(api: EngineApi, doing: string, network: string, container: string, signal: AbortSignal): Promise<void> {
+  try {
+    const body = { Container: container, Force: true }
+    await api.ask({ doing, method: 'POST', path: `/networks/${segment(network)}/disconnect`, body }, signal)
+  } catch (error) {
+    if (statusOf(error) !== 404 && !/is not connected/i.test(wordsOf(error))) throw error
+  }
+}
+
+export async function removeNetwork(api: EngineApi, name: string, owner: Ownership, signal: AbortSignal): Promise<void> {
+  for (const { Id } of await oursNamed(api, name, owner, signal)) await remove(api, name, Id, signal)
+}
+
+/** A member may come while the others are shown out. */
+const attempts = 5
+
+async function remove(api: EngineApi, name: string, id: string, signal: AbortSignal): Promise<void> {
+  const doing = `remove network ${name}`
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await disconnectAll(api, doing, id, signal)
+      await api.ask({ doing, method: 'DELETE', path: `/networks/${id}` }, signal)
+      return
+    } catch (error) {
+      if (statusOf(error) === 404) return
+      // 403: it has active endpoints.
+      if (statusOf(error) !== 403 || attempt === attempts) throw error
+      await delay(100, undefined, { signal })
+    }
+  }
+}
+
+/** Stopped containers too: one that kept a network that is gone could not be started again. */
+async function disconnectAll(api: EngineApi, doing: string, id: string, signal: AbortSignal): Promise<void> {
+  const query = { all: true, filters: { network: [id] } }
+  const members = (await api.ask({ doing, method: 'GET', path: '/containers/json', query }, signal)) as Dockerode.ContainerInfo[]
+  for (const member of members) await disconnect(api, doing, id, member.Id, signal)
+}
+
+/** Oldest first. @throws EngineError `FOREIGN_OBJECT` when one of that name is not the owner's */
+async function oursNamed(api: EngineApi, name: string, owner: Ownership, signal: AbortSignal): Promise<Dockerode.NetworkInspectInfo[]> {
+  const query = { filters: { name: [name] } }
+  const found = (await api.ask({ doing: `look for network ${name}`, method: 'GET', path: '/networks', query }, signal)) as Dockerode.NetworkInspectInfo[]
+  // The Engine's filter finds parts of names as well.
+  const named = found.filter((network) => network.Name === name)
+  for (const network of named) refuseForeign('network', name, network.Labels, owner)
+  return named.sort((a, b) => compare(a.Created, b.Created) || compare(a.Id, b.Id))
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,52 @@
+// Everything with our label on one host: three lists and one inspection a container, because lists tell neither limits nor
+// exit codes.
+import type Dockerode from 'dockerode'
+import PQueue from 'p-queue'
+import type { ObservedHost, Ownership } from '../container-host.ts'
+import { findContainer } from './containers.ts'
+import type { EngineApi } from './engine-api.ts'
+import { ownedFilter } from './labels.ts'
+import { observedContainer, observedNetwork, observedVolume, standingPlaces } from './observed.ts'
+
+/** Inspections at once: the Engine answers each in about a millisecond. */
+const concurrency = 8
+
+export async function observe(api: EngineApi, owned: Ownership, signal: AbortSignal): Promise<ObservedHost> {
+  const filters = ownedFilter(owned)
+  const [listed, networks, volumes] = await Promise.all([
+    list<Dockerode.ContainerInfo>(api, 'containers', '/containers/json', { all: true, filters }, signal),
+    list<Dockerode.NetworkInspectInfo>(api, 'networks', '/networks', { filters }, signal),
+    api.ask({ doing: 'list volumes', method: 'GET', path: '/volumes', query: { filters } }, signal),
+  ])
+  const ids = new Map(networks.map(({ Name, Id }) => [Name, Id]))
+  const [containers, members] = await Promise.all([inspectAll(api, listed, signal), membersOf(api, ids, signal)])
+  return {
+    containers: containers.map((container) => observedContainer(container, ids)).filter((one) => one !== undefined),
+    networks: networks.map((network) => observedNetwork(network, members.get(network.Name) ?? [])).filter((one) => one !== undefined),
+    volumes: ((volumes as { Volumes: Dockerode.VolumeInspectInfo[] | null }).Volumes ?? []).map(observedVolume).filter((one) => one !== undefined),
+  }
+}
+
+async function list<T>(api: EngineApi, what: string, path: string, query: { all?: boolean; filters: object }, signal: AbortSignal): Promise<T[]> {
+  return (await api.ask({ doing: `list ${what}`, method: 'GET', path, query }, signal)) as T[]
+}
+
+/** What vanishes between the list and its inspection is left out. */
+async function inspectAll(api: EngineApi, listed: readonly Dockerode.ContainerInfo[], signal: AbortSignal): Promise<Dockerode.ContainerInspectInfo[]> {
+  const queue = new PQueue({ concurrency })
+  const found = await queue.addAll(listed.map(({ Id }) => () => findContainer(api, Id, signal)))
+  return found.filter((one) => one !== undefined)
+}
+
+/** Names of the containers on each network, guests and stopped ones too; a network's own inspection tells running ones only. */
+async function membersOf(api: EngineApi, ids: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Map<string, string[]>> {
+  const members = new Map<string, string[]>([...ids.keys()].map((name) => [name, []]))
+  if (ids.size === 0) return members
+  const query = { all: true, filters: { network: [...ids.keys()] } }
+  for (const { Names, NetworkSettings } of await list<Dockerode.ContainerInfo>(api, 'members of networks', '/containers/json', query, signal)) {
+    // The first is its own name; others come from links.
+    const name = Names.find((one) => one.lastIndexOf('/') === 0)?.slice(1) ?? ''
+    for (const network of Object.keys(standingPlaces(NetworkSettings.Networks, ids))) members.get(network)?.push(name)
+  }
+  return members
+}

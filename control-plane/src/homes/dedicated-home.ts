@@ -1,0 +1,66 @@
+// The home on a Postgres of the tenant's own: worked in from inside its container, so that no superuser ever logs in over
+// a network. SQL goes in on standard input, and passwords never stand in an argument.
+import type { ExecResult } from '../engines/container-host.ts'
+import type { HomeMigration } from './home-migrations.ts'
+import { firstMigrationsSql, migrateHomeSql } from './home-migrations.ts'
+import type { HomeServer } from './home-server.ts'
+import { createHomeSql, createNewHomeSql, endSessionsSql, homeConnectionLimits, homeRoles, noLoginSql, prepareSharedDatabaseSql } from './home-sql.ts'
+import { newVerifiers } from './scram.ts'
+
+/** The image makes it, empty, with the cluster. */
+export const dedicatedDatabase = 'home'
+
+/** Runs a program in the Postgres container. */
+export type RunInside = (command: readonly string[], input: string) => Promise<ExecResult>
+
+const schemaExists = '42P06'
+/** Quiet, without start-up files, ending at the first error, which is told by its SQLSTATE. */
+const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=sqlstate']
+
+export function createDedicatedHome(run: RunInside, migrations: HomeMigration[]): HomeServer {
+  const asSuperuser = (sql: string, transaction: readonly string[] = ['-1']) => run([...psql, ...transaction, '-U', 'postgres', '-d', dedicatedDatabase, '-f', '-'], sql)
+
+  /** Over TCP, as everybody else does; the password is the first line of what is read. */
+  const asLogin = (role: string, password: string, sql: string) =>
+    run(['sh', '-c', 'IFS= read -r PGPASSWORD && export PGPASSWORD && exec "$@"', 'sh', ...psql, '-h', '127.0.0.1', '-U', role, '-d', dedicatedDatabase, '-f', '-'], `${password}\n${sql}`)
+
+  return {
+    async prepare(created) {
+      await created()
+      await done('the database could not be prepared', asSuperuser(`${prepareSharedDatabaseSql(dedicatedDatabase)};`))
+    },
+
+    async create(tenantId, passwords) {
+      const verifiers = newVerifiers(passwords)
+      const made = await asSuperuser(`${createNewHomeSql(tenantId, verifiers, homeConnectionLimits, firstMigrationsSql(tenantId, migrations))};`)
+      if (made.code === 0) return 'whole'
+      if (!made.stderr.includes(schemaExists)) throw failure('the home could not be made', made)
+      await done('the home could not be mended', asSuperuser(`${createHomeSql(tenantId, verifiers, homeConnectionLimits)};`))
+      return 'to be migrated'
+    },
+
+    async migrate(tenantId, ddlPassword) {
+      await done('the home could not be migrated', asLogin(homeRoles(tenantId).ddl, ddlPassword, `set statement_timeout = '20s'; set lock_timeout = '2s';\n${migrateHomeSql(tenantId, migrations)};`))
+    },
+
+    async check(tenantId, password) {
+      await done("the runtime's login does not work", asLogin(homeRoles(tenantId).runtime, password, 'select 1 from home_migrations limit 1;'))
+    },
+
+    async endSessions(tenantId) {
+      await done('sessions could not be ended', asSuperuser(`${noLoginSql(tenantId)};\n${endSessionsSql(tenantId)};`, []))
+    },
+
+    // It goes with its volume.
+    drop: () => Promise.resolve(),
+  }
+}
+
+async function done(what: string, running: Promise<ExecResult>): Promise<void> {
+  const result = await running
+  if (result.code !== 0) throw failure(what, result)
+}
+
+function failure(what: string, { code, stderr }: ExecResult): Error {
+  return new Error(`${what} (exit code ${code}): ${stderr.trim().slice(-500)}`)
+}

@@ -1,0 +1,24 @@
+// What is said of a tenant, with the time it was seen. Pure.
+import type { Step } from '../engines/convergence-plan.ts'
+import type { Condition } from '../tenants/tenant.ts'
+import type { Snapshot } from './reconcile-store.ts'
+
+type Said = Pick<Condition, 'status' | 'reason' | 'message'>
+
+const shared: Condition['type'][] = ['Home', 'Database', 'Runtime', 'Route']
+
+/** The same of all its parts, or of those named. */
+export function conditionsOf(snapshot: Pick<Snapshot, 'isolation'>, at: Date, said: Said, types?: Condition['type'][]): Condition[] {
+  const all: Condition['type'][] = snapshot.isolation === 'schema-per-tenant' ? shared : ['Services', ...shared]
+  return (types ?? all).map((type) => ({ type, ...said, observed_at: at.toISOString() }))
+}
+
+/** @returns undefined when they say already what the steps do */
+export function driftConditions(before: readonly Condition[], steps: readonly Step[], at: Date): Condition[] | undefined {
+  const known = before.find(({ type }) => type === 'Drift')
+  const others = before.filter(({ type }) => type !== 'Drift')
+  if (steps.length === 0) return known === undefined ? undefined : others
+  const message = `differs from what was asked for; to mend it: ${[...new Set(steps.map((step) => step.do))].join(', ')}`
+  if (known?.message === message) return undefined
+  return [...others, { type: 'Drift', status: 'True', reason: 'Reported', message, observed_at: at.toISOString() }]
+}

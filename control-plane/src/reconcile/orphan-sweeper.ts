@@ -1,0 +1,66 @@
+// Removes what carries our label and belongs to no tenant any more: only after it was seen so for a grace time.
+import type { Clock } from '../clock.ts'
+import type { ObservedHost } from '../engines/container-host.ts'
+import type { Engine } from '../engines/engine.ts'
+
+export interface OrphanSweeperDeps {
+  engine: Engine
+  clock: Clock
+  graceSeconds: number
+  /** Stacks that may exist: tenants', and the region's own. Asked anew right before anything is removed. */
+  known: () => Promise<ReadonlySet<string>>
+  /** What was kept for the stack besides. */
+  removed: (stackId: string) => Promise<void>
+  onProblem: (error: Error) => void
+}
+
+export class OrphanSweeper {
+  readonly #deps: OrphanSweeperDeps
+  /** Stack → when it was first seen without a tenant, in milliseconds. */
+  readonly #seen = new Map<string, number>()
+
+  constructor(deps: OrphanSweeperDeps) {
+    this.#deps = deps
+  }
+
+  /** Seen without a tenant, and not removed yet. */
+  get waiting(): number {
+    return this.#seen.size
+  }
+
+  /** @param host everything of the region @returns how many stacks were removed */
+  async sweep(host: ObservedHost, signal: AbortSignal): Promise<number> {
+    const { engine, clock, graceSeconds, known, removed, onProblem } = this.#deps
+    const now = clock.now().getTime()
+    const tenants = await known()
+    const orphans = stacksOf(host).filter((stack) => !tenants.has(stack))
+    for (const stack of this.#seen.keys()) if (!orphans.includes(stack)) this.#seen.delete(stack)
+    let count = 0
+    for (const stack of orphans) {
+      const since = this.#seen.get(stack) ?? now
+      this.#seen.set(stack, since)
+      if (now - since < graceSeconds * 1000 || signal.aborted) continue
+      // The list may be older than a tenant.
+      if ((await known()).has(stack)) continue
+      try {
+        await engine.remove(stack, signal)
+        await removed(stack)
+        this.#seen.delete(stack)
+        count++
+      } catch (cause) {
+        onProblem(new Error(`what is left of ${stack} could not be removed; it is tried again`, { cause }))
+      }
+    }
+    return count
+  }
+}
+
+export function stacksOf({ containers, networks, volumes }: ObservedHost): string[] {
+  return [...new Set([...containers, ...networks, ...volumes].map(({ labels }) => labels.stack))]
+}
+
+/** What of a host belongs to one stack. */
+export function partOf({ containers, networks, volumes }: ObservedHost, stack: string): ObservedHost {
+  const ofStack = ({ labels }: { labels: { stack: string } }) => labels.stack === stack
+  return { containers: containers.filter(ofStack), networks: networks.filter(ofStack), volumes: volumes.filter(ofStack) }
+}

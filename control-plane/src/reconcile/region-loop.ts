@@ -1,0 +1,125 @@
+// What a region needs beside its tenants: its own stack, an ear on its engine, a look at everything from time to time.
+import type { Clock } from '../clock.ts'
+import { planSteps } from '../engines/convergence-plan.ts'
+import type { ObservedHost } from '../engines/container-host.ts'
+import type { Engine } from '../engines/engine.ts'
+import { regionStackId } from '../stacks/region-stack.ts'
+import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
+import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
+import { isDedicated, type Region } from './region.ts'
+
+export interface RegionLoopDeps {
+  region: Region
+  engine: Engine
+  store: ReconcileStore
+  clock: Clock
+  epoch: bigint
+  orphanGraceSeconds: number
+  /** Puts a tenant into the queue. */
+  wake: (tenantId: string) => void
+  /** Told of every look at the whole region. */
+  measure: (sweep: { seconds: number; orphans: number; removed: number; corrected: boolean }) => void
+  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+}
+
+const convergeMilliseconds = 180_000
+const observeMilliseconds = 30_000
+/** Between two tries to hear the engine's events. */
+const reconnectMilliseconds = 1_000
+
+export interface RegionLoop {
+  /** Looks at everything; mends the region's own stack, wakes tenants that differ, removes orphans. Never throws. */
+  sweep(): Promise<void>
+  /** Hears the engine's events until aborted. */
+  listen(): Promise<void>
+}
+
+export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): RegionLoop {
+  const { region, engine, store, clock, epoch, wake, log } = deps
+  const ownStack = regionStackId(region.config.id)
+  const sweeper = new OrphanSweeper({
+    engine, clock,
+    graceSeconds: deps.orphanGraceSeconds,
+    known: async () => new Set([ownStack, ...(await store.tenantIds(region.config.id))]),
+    removed: (stack) => store.freeSubnet(stack, epoch),
+    onProblem: (error) => log.warn({ region: region.config.id, err: error }, error.message),
+  })
+
+  /** @returns whether something had to be done */
+  const convergeOwn = async (host: ObservedHost): Promise<boolean> => {
+    const hasHomes = await store.hasHomes(region.config.id)
+    const stack = await region.ownStack(hasHomes, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
+    if (stack === undefined || planSteps(stack, partOf(host, ownStack)).length === 0) return false
+    await engine.converge(stack, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]))
+    return true
+  }
+
+  const differing = async (host: ObservedHost): Promise<string[]> => {
+    const tenants = await store.settledDedicated(region.config.id)
+    const differs = async (tenant: Snapshot) => {
+      if (tenant.driftPolicy === 'ignore' || !isDedicated(tenant)) return false
+      const steps = planOrFault(await region.stack(tenant, signal), partOf(host, tenant.id))
+      return steps || tenant.conditions.some(({ type }) => type === 'Drift')
+    }
+    const answers = await Promise.all(tenants.map(async (tenant) => ((await differs(tenant)) ? [tenant.id] : [])))
+    return answers.flat()
+  }
+
+  let sweeping: Promise<void> | undefined
+  let again = false
+  const sweepOnce = async (): Promise<void> => {
+    const begin = clock.now().getTime()
+    const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
+    const corrected = await convergeOwn(host)
+    // Everybody's network changes with the gateway.
+    for (const tenant of await differing(corrected ? await engine.observe(undefined, signal) : host)) wake(tenant)
+    const removed = await sweeper.sweep(host, signal)
+    deps.measure({ seconds: (clock.now().getTime() - begin) / 1000, orphans: sweeper.waiting, removed, corrected })
+  }
+
+  const sweep = (): Promise<void> => {
+    if (sweeping !== undefined) {
+      again = true
+      return sweeping
+    }
+    sweeping = (async () => {
+      do {
+        again = false
+        await sweepOnce().catch((error: unknown) => {
+          if (!signal.aborted) log.warn({ region: region.config.id, err: error }, 'the region could not be looked at; it is tried again')
+        })
+      } while (again && !signal.aborted)
+      sweeping = undefined
+    })()
+    return sweeping
+  }
+
+  return {
+    sweep,
+    async listen() {
+      while (!signal.aborted) {
+        try {
+          for await (const { stack } of engine.events(signal)) {
+            if (stack === ownStack) void sweep()
+            else wake(stack)
+          }
+        } catch (error) {
+          if (!signal.aborted) log.warn({ region: region.config.id, err: error }, "the engine's events ended; they are asked for again")
+        }
+        // Whatever was missed meanwhile shows at the next look.
+        await clock.sleep(reconnectMilliseconds, signal).catch(() => undefined)
+        if (!signal.aborted) void sweep()
+      }
+    },
+  }
+}
+
+/** A stack that can't be mended (a volume that is gone) differs too. */
+function planOrFault(...[stack, host]: Parameters<typeof planSteps>): boolean {
+  try {
+    return planSteps(stack, host).length > 0
+  } catch {
+    return true
+  }
+}
+

@@ -1,0 +1,123 @@
+// A region as the reconciler works in it: its engine, its shared Postgres, its runtimes and gateways.
+import type { Clock } from '../clock.ts'
+import type { Engine } from '../engines/engine.ts'
+import { EngineError } from '../engines/engine-error.ts'
+import { createDedicatedHome } from '../homes/dedicated-home.ts'
+import type { HomeDatabases } from '../homes/home-databases.ts'
+import type { HomeMigration } from '../homes/home-migrations.ts'
+import type { HomeServer } from '../homes/home-server.ts'
+import type { DockerSettings } from '../regions/docker-settings.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
+import { gatewayContainerOf, regionStack, type RegionStackInput } from '../stacks/region-stack.ts'
+import type { Stack } from '../stacks/stack.ts'
+import { stackFor } from '../stacks/stack-for.ts'
+import { parseRange, subnetCount, tenantSubnet } from '../stacks/subnets.ts'
+import type { Snapshot } from './reconcile-store.ts'
+
+export interface Region {
+  config: RegionConfig
+  /** Undefined where somebody else started the parts. */
+  engine: Engine | undefined
+  /** Whom to ask for a tenant's health, usage and data. */
+  runtimeUrls(tenant: Snapshot): readonly string[]
+  home(tenant: Snapshot): HomeServer
+  /** What should run for the tenant. @throws EngineError when it can't be said, e.g. for an image that is missing */
+  stack(tenant: Snapshot, signal: AbortSignal): Promise<Stack>
+  /** Digests of the images that a new tenant gets. */
+  images(signal: AbortSignal): Promise<{ postgres: string; runtime: string }>
+  subnets: number
+  /** What should run for all of them; undefined where somebody else started the parts. */
+  ownStack(hasHomes: boolean, signal: AbortSignal): Promise<Stack | undefined>
+  /** Returns when the tenant's own Postgres takes statements. */
+  awaitDatabase(tenant: Snapshot, signal: AbortSignal): Promise<void>
+}
+
+export interface RegionOptions {
+  config: RegionConfig
+  engine: Engine | undefined
+  homes: HomeDatabases
+  migrations: HomeMigration[]
+  internalToken: string
+  clock: Clock
+}
+
+const execMilliseconds = 40_000
+/** One call instead of many: a process in a container costs more than a look at a socket. */
+const untilReady = ['sh', '-c', 'for i in $(seq 600); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1']
+const pids = 256
+
+export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean {
+  return isolation !== 'schema-per-tenant'
+}
+
+export function createRegion({ config, engine, homes, migrations, internalToken, clock }: RegionOptions): Region {
+  const { docker } = config
+  const range = docker === undefined ? undefined : parseRange(docker.network_range)
+
+  const needed = (): Engine => {
+    if (engine === undefined) throw new EngineError('ENGINE_FAILED', `the region ${config.id} has no engine for services`)
+    return engine
+  }
+
+  const settings = (): DockerSettings => {
+    if (docker === undefined) throw new EngineError('ENGINE_FAILED', `the region ${config.id} has no engine for services`)
+    return docker
+  }
+
+  const digests = async (signal: AbortSignal) => {
+    const { postgres, runtime, gateway } = settings().images
+    const digest = (name: string) => needed().image(name, signal)
+    const [a, b, c] = await Promise.all([digest(postgres), digest(runtime), gateway === undefined ? undefined : digest(gateway)])
+    return { postgres: a, runtime: b, gateway: c }
+  }
+  let known: { images: Awaited<ReturnType<typeof digests>>; until: number } | undefined
+  /** Asked for every tenant of a sweep, so the last answer is good for a few seconds. */
+  const knownDigests = async (signal: AbortSignal) => {
+    const now = clock.now().getTime()
+    if (known === undefined || known.until < now) known = { images: await digests(signal), until: now + 5_000 }
+    return known.images
+  }
+
+  const regionInput = async (hasHomes: boolean, signal: AbortSignal): Promise<RegionStackInput> => ({
+    region: config.id, domain: config.domain, docker: settings(), images: await knownDigests(signal), internalToken, superuserPassword: config.superuserPassword, hasHomes,
+  })
+
+  const isRunning = ({ desired }: Snapshot) => desired === 'active' || desired === 'warm'
+
+  return {
+    config,
+    engine,
+    subnets: range === undefined ? 0 : subnetCount(range),
+    runtimeUrls: (tenant) => (isDedicated(tenant) ? config.gateway_internal_urls : config.runtime_urls),
+
+    home(tenant) {
+      if (!isDedicated(tenant)) return homes.in(tenant.database ?? '')
+      const run = (command: readonly string[], input: string) =>
+        needed().exec(tenant.id, 'postgres', command, { input, signal: clock.timeout(execMilliseconds) })
+      return createDedicatedHome(run, migrations)
+    },
+
+    async stack(tenant, signal) {
+      const { id, isolation, sizes, restarts, images, subnet } = tenant
+      const cidr = subnet === undefined || range === undefined ? undefined : tenantSubnet(range, subnet)
+      const gatewayContainer = isDedicated(tenant) ? gatewayContainerOf(await regionInput(true, signal)) : ''
+      return stackFor(
+        { id, isolation, running: isRunning(tenant), hasHome: tenant.homeVersion !== undefined, resources: withPids(sizes), restarts, images, subnet: cidr },
+        { gatewayContainer, internalToken },
+      )
+    },
+
+    images: knownDigests,
+
+    ownStack: async (hasHomes, signal) => (docker === undefined ? undefined : regionStack(await regionInput(hasHomes, signal))),
+
+    async awaitDatabase(tenant, signal) {
+      const { code } = await needed().exec(tenant.id, 'postgres', untilReady, { signal: AbortSignal.any([signal, clock.timeout(execMilliseconds)]) })
+      if (code !== 0) throw new EngineError('UNHEALTHY', "the tenant's Postgres does not take statements")
+    },
+  }
+}
+
+function withPids(sizes: Snapshot['sizes']) {
+  return { postgres: { ...sizes.postgres, pids }, runtime: { ...sizes.runtime, pids } }
+}

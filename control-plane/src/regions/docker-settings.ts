@@ -1,0 +1,36 @@
+// A region on a Docker Engine, as the operator configures it.
+import { Type, type Static } from 'typebox'
+
+const Image = Type.String({ minLength: 1, description: 'name:tag, name@sha256:… or sha256:…' })
+
+export const DockerSettings = Type.Object(
+  {
+    /** `unix:///var/run/docker.sock`, `tcp://host:2376` with TLS, `ssh://user@host`. */
+    host: Type.String({ pattern: '^(unix|tcp|ssh)://' }),
+    /** Directory of ca.pem, cert.pem and key.pem; `tcp://` needs it. */
+    tls_directory: Type.Optional(Type.String()),
+    /** IPv4 range of all its networks, at least a /23; it must be used by nothing else on the host. */
+    network_range: Type.String(),
+    images: Type.Object({ postgres: Image, runtime: Image, gateway: Type.Optional(Image) }, { additionalProperties: false }),
+    /** URL at which the region's gateway and shared runtimes reach the control plane. */
+    control_url: Type.String({ pattern: '^https?://' }),
+    /** A gateway that is there already (docker-compose), or where the control plane's own is published on the host. */
+    gateway: Type.Union([
+      Type.Object({ container: Type.String({ minLength: 1 }) }, { additionalProperties: false }),
+      Type.Object(
+        { host_address: Type.String(), port: Type.Integer({ minimum: 1, maximum: 65_535 }), postgres_port: Type.Integer({ minimum: 1, maximum: 65_535 }) },
+        { additionalProperties: false },
+      ),
+    ]),
+    /** Container of the control plane itself, to be put on the region's network; absent: it runs on the host. */
+    control_container: Type.Optional(Type.String({ minLength: 1 })),
+    /** Runtimes that serve the tenants without a database of their own. */
+    shared_runtimes: Type.Optional(Type.Integer({ minimum: 1, maximum: 16 })),
+    /** Database stacks made in advance, for creates that can't wait. */
+    warm_stacks: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
+    /** Seconds without a request after which a tenant's own stack is stopped; 0 or absent: never. */
+    pause_after_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * 86_400 })),
+  },
+  { additionalProperties: false },
+)
+export type DockerSettings = Static<typeof DockerSettings>

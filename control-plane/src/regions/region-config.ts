@@ -1,0 +1,91 @@
+// Where tenants can live: the operator's file of regions as values that the rest of the control plane uses.
+import { hkdfSync } from 'node:crypto'
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { regionEndpoints } from '../stacks/region-stack.ts'
+import { DockerSettings } from './docker-settings.ts'
+
+const Url = Type.String({ pattern: '^https?://' })
+
+const common = {
+  id: Type.String({ pattern: '^[a-z][a-z0-9-]{0,31}$' }),
+  /** Host names of tenants are `{name}.{domain}`. */
+  domain: Type.String({ minLength: 1 }),
+  /** The tenants' public door, e.g. `http://127.0.0.1:4401`. */
+  gateway_url: Url,
+  /** `host:port` of the tenants' `database_url`; without it the shared Postgres' own, or the gateway's Postgres door. */
+  database_host: Type.Optional(Type.String({ pattern: '^.+:[0-9]{1,5}$' })),
+}
+
+/** Parts that somebody else started; the embedded installation has one such region, `local`. */
+const ProcessRegion = Type.Object(
+  {
+    ...common,
+    engine: Type.Literal('process'),
+    /** Superuser's URL of the region's shared Postgres, database `postgres`. */
+    postgres_url: Type.String({ pattern: '^postgres(ql)?://' }),
+    runtime_urls: Type.Array(Url, { minItems: 1 }),
+    gateway_internal_urls: Type.Array(Url, { minItems: 1 }),
+  },
+  { additionalProperties: false },
+)
+
+/** Parts that the control plane makes on a Docker Engine. */
+const DockerRegion = Type.Object({ ...common, engine: Type.Literal('docker'), docker: DockerSettings }, { additionalProperties: false })
+
+const RegionsFile = Type.Array(Type.Unknown(), { minItems: 1 })
+
+/** A region with all its addresses, given or derived. */
+export interface RegionConfig extends Pick<Static<typeof ProcessRegion>, 'id' | 'domain' | 'gateway_url' | 'postgres_url' | 'runtime_urls' | 'gateway_internal_urls'> {
+  engine: 'process' | 'docker'
+  database_host: string
+  docker: DockerSettings | undefined
+  /** Of the shared Postgres, where the control plane makes it. */
+  superuserPassword: string
+}
+
+/**
+ * @param masterKey the passwords of what the control plane makes are derived from it
+ * @throws Error that names the place in the file
+ */
+export function readRegions(text: string, masterKey: Buffer): RegionConfig[] {
+  let file: unknown
+  try {
+    file = JSON.parse(text)
+  } catch (cause) {
+    throw new Error('TENANTRY_REGIONS_FILE is no JSON', { cause })
+  }
+  if (!Value.Check(RegionsFile, file)) throw new Error('TENANTRY_REGIONS_FILE must hold an array of regions')
+  const regions = file.map((region, at) => readRegion(region, at, masterKey))
+  if (new Set(regions.map((region) => region.id)).size !== regions.length) throw new Error('TENANTRY_REGIONS_FILE names a region twice')
+  return regions
+}
+
+function readRegion(region: unknown, at: number, masterKey: Buffer): RegionConfig {
+  const schema = typeof region === 'object' && region !== null && 'engine' in region && region.engine === 'docker' ? DockerRegion : ProcessRegion
+  if (!Value.Check(schema, region)) {
+    const [first] = Value.Errors(schema, region)
+    throw new Error(`TENANTRY_REGIONS_FILE/${at}${first?.instancePath ?? ''}: ${first?.message ?? 'invalid'}`)
+  }
+  return region.engine === 'docker' ? dockerRegion(region, at, masterKey) : { ...region, database_host: region.database_host ?? new URL(region.postgres_url).host, docker: undefined, superuserPassword: '' }
+}
+
+function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: number, masterKey: Buffer): RegionConfig {
+  const superuserPassword = Buffer.from(hkdfSync('sha256', masterKey, '', `region:${region.id}:postgres`, 32)).toString('base64url')
+  let endpoints: ReturnType<typeof regionEndpoints>
+  try {
+    endpoints = regionEndpoints(docker)
+  } catch (cause) {
+    throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/network_range: ${cause instanceof Error ? cause.message : 'invalid'}`, { cause })
+  }
+  const { gateway } = docker
+  return {
+    ...region,
+    docker,
+    superuserPassword,
+    postgres_url: `postgresql://postgres:${superuserPassword}@${endpoints.postgresHost}/postgres`,
+    runtime_urls: endpoints.runtimeUrls,
+    gateway_internal_urls: [endpoints.gatewayInternalUrl],
+    database_host: region.database_host ?? ('port' in gateway ? `${gateway.host_address}:${gateway.postgres_port}` : `${new URL(region.gateway_url).hostname}:5432`),
+  }
+}

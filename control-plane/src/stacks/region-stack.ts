@@ -1,0 +1,153 @@
+// Region → stack: the Postgres, the runtimes and the gateway that its tenants share. Pure.
+import type { DockerSettings } from '../regions/docker-settings.ts'
+import { SecretText } from './secret-text.ts'
+import { containerName } from './object-names.ts'
+import type { Attachment, Guest, Resources, Service, Stack } from './stack.ts'
+import { parseRange, regionAddress, regionSubnets, type Range } from './subnets.ts'
+import { nodeService, ports, postgresService } from './tenant-services.ts'
+
+/** Last numbers of the fixed addresses on the region's network: who must be found without the engine's own names. */
+const places = { controlPlane: 5, postgres: 10, gateway: 11, firstRuntime: 20 } as const
+
+const gigabyte = 2 ** 30
+const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
+  postgres: { memoryBytes: 2 * gigabyte, cpuMillis: 2_000, pids: 512 },
+  runtime: { memoryBytes: 2 * gigabyte, cpuMillis: 2_000, pids: 1_024 },
+  gateway: { memoryBytes: gigabyte, cpuMillis: 2_000, pids: 128 },
+}
+const connections = 200
+const reservedConnections = 130
+const runtimeConnections = 100
+
+export function regionStackId(region: string): string {
+  return `region-${region}`
+}
+
+/** Where the parts of a region are found, from the control plane's side. */
+export interface RegionEndpoints {
+  postgresHost: string
+  runtimeUrls: string[]
+  gatewayInternalUrl: string
+}
+
+/** @throws RangeError for a range that can't be */
+export function regionEndpoints(docker: DockerSettings): RegionEndpoints {
+  const range = parseRange(docker.network_range)
+  const address = (last: number) => regionAddress(range, last)
+  return {
+    postgresHost: `${address(places.postgres)}:${ports.postgres}`,
+    runtimeUrls: runtimeNumbers(docker).map((number) => `http://${address(places.firstRuntime + number)}:${ports.runtime}`),
+    gatewayInternalUrl: `http://${address(places.gateway)}:${ports.gatewayInternal}`,
+  }
+}
+
+export interface RegionStackInput {
+  region: string
+  domain: string
+  docker: DockerSettings
+  /** Digests. */
+  images: { postgres: string; runtime: string; gateway: string | undefined }
+  internalToken: string
+  superuserPassword: string
+  /** There are homes in the volumes: they may not be made anew. */
+  hasHomes: boolean
+}
+
+export function regionStack(input: RegionStackInput): Stack {
+  const { region, docker, images, internalToken, superuserPassword, hasHomes } = input
+  const range = parseRange(docker.network_range)
+  const place = (last: number, alias: string): Attachment => ({ network: 'net', aliases: [alias], address: regionAddress(range, last) })
+  const token = new SecretText(internalToken)
+  const runtimes = runtimeNumbers(docker).map((number) =>
+    nodeService({
+      name: `runtime-${number}`,
+      image: images.runtime,
+      livePort: ports.runtime,
+      networks: [place(places.firstRuntime + number, `runtime-${number}`)],
+      resources: shared.runtime,
+      environment: {
+        TENANTRY_PORT: String(ports.runtime),
+        TENANTRY_CONTROL_URL: docker.control_url,
+        TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections / runtimeNumbers(docker).length)),
+      },
+      internalToken: token,
+      volume: 'files',
+      // It has an address of its own, so two of it can't stand beside each other; the other runtimes serve meanwhile.
+      replace: 'stop-first',
+      restarts: 0,
+    }),
+  )
+  const postgres = postgresService({
+    image: images.postgres,
+    network: place(places.postgres, 'postgres'),
+    resources: shared.postgres,
+    connections,
+    reservedConnections,
+    secrets: { 'superuser-password': new SecretText(superuserPassword) },
+    restarts: 0,
+  })
+  const net = { name: 'net', subnet: regionSubnets(range).net, internal: true, hostAddress: true, guests: guestsOf(docker, range) }
+  const kept = [{ name: 'data', mustExist: hasHomes }, { name: 'files', mustExist: hasHomes }]
+  const base: Stack = { id: regionStackId(region), state: 'running', networks: [net], volumes: kept, services: [postgres, ...runtimes] }
+  if (!('port' in docker.gateway)) return base
+  // A network without a way out publishes no ports.
+  const door = { name: 'door', subnet: regionSubnets(range).door, internal: false, hostAddress: true, guests: [] }
+  return {
+    ...base,
+    networks: [...base.networks, door],
+    volumes: [...base.volumes, { name: 'gateway', mustExist: false }],
+    services: [...base.services, gatewayService(input, docker.gateway, [place(places.gateway, 'gateway'), { network: 'door', aliases: [] }])],
+  }
+}
+
+/** Name of the container that is invited to the tenants' networks. */
+export function gatewayContainerOf(input: RegionStackInput): string {
+  const { gateway } = input.docker
+  if ('container' in gateway) return gateway.container
+  const service = regionStack(input).services.find(({ name }) => name === 'gateway')
+  if (service === undefined) throw new RangeError('the region has no gateway')
+  return containerName(regionStackId(input.region), service)
+}
+
+function gatewayService(input: RegionStackInput, published: OwnGateway, networks: readonly Attachment[]): Service {
+  const { domain, docker, images, internalToken } = input
+  if (images.gateway === undefined) throw new RangeError('the region has no image for its gateway')
+  const { host_address: hostAddress, port, postgres_port: postgresPort } = published
+  return nodeService({
+    name: 'gateway',
+    image: images.gateway,
+    livePort: ports.gatewayInternal,
+    networks,
+    resources: shared.gateway,
+    environment: {
+      TENANTRY_PORT: String(ports.gateway),
+      TENANTRY_INTERNAL_HOST: '0.0.0.0',
+      TENANTRY_INTERNAL_PORT: String(ports.gatewayInternal),
+      TENANTRY_POSTGRES_PORT: String(ports.postgresDoor),
+      TENANTRY_CONTROL_URL: docker.control_url,
+      TENANTRY_DOMAIN: domain,
+    },
+    internalToken: new SecretText(internalToken),
+    volume: 'gateway',
+    // Its ports on the host are free only when the old one has gone.
+    replace: 'stop-first',
+    restarts: 0,
+    published: [
+      { containerPort: ports.gateway, hostAddress, hostPort: port },
+      { containerPort: ports.postgresDoor, hostAddress, hostPort: postgresPort },
+    ],
+  })
+}
+
+function guestsOf(docker: DockerSettings, range: Range): Guest[] {
+  return [
+    ...(docker.control_container === undefined ? [] : [{ container: docker.control_container, alias: 'control-plane', address: regionAddress(range, places.controlPlane) }]),
+    ...('container' in docker.gateway ? [{ container: docker.gateway.container, alias: 'gateway', address: regionAddress(range, places.gateway) }] : []),
+  ]
+}
+
+function runtimeNumbers(docker: DockerSettings): number[] {
+  return Array.from({ length: docker.shared_runtimes ?? 1 }, (_, number) => number)
+}
+
+type OwnGateway = Extract<DockerSettings['gateway'], { port: number }>

@@ -1,0 +1,46 @@
+// IPv4 subnets of a region's range: the first /24 is the region's own, the rest is cut into /28 for tenants. Pure.
+
+const tenantPrefix = 28
+const regionPrefix = 24
+
+export interface Range {
+  /** First address as a number. */
+  first: number
+  prefix: number
+}
+
+/** @throws RangeError that says what is wrong */
+export function parseRange(cidr: string): Range {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(cidr)
+  const octets = match?.slice(1, 5).map(Number) ?? []
+  const prefix = Number(match?.[5])
+  if (match === null || octets.some((octet) => octet > 255) || prefix > 32) throw new RangeError(`"${cidr}" is no IPv4 range like 10.201.0.0/16`)
+  if (prefix >= regionPrefix) throw new RangeError(`"${cidr}" is too small: want /23 at least, for the region's own /24 and tenants' /28s`)
+  const first = octets.reduce((sum, octet) => sum * 256 + octet, 0)
+  if (first % 2 ** (32 - prefix) !== 0) throw new RangeError(`"${cidr}" does not begin at a multiple of its size`)
+  return { first, prefix }
+}
+
+/** How many tenants' subnets a range holds. */
+export function subnetCount({ prefix }: Range): number {
+  return (2 ** (32 - prefix) - 2 ** (32 - regionPrefix)) / 2 ** (32 - tenantPrefix)
+}
+
+/** The tenants' subnet of an index from 0. */
+export function tenantSubnet(range: Range, index: number): string {
+  return `${dotted(range.first + 2 ** (32 - regionPrefix) + index * 2 ** (32 - tenantPrefix))}/${tenantPrefix}`
+}
+
+/** The region's own /24 in two halves: the parts among themselves, and where the gateway is published. */
+export function regionSubnets(range: Range): { net: string; door: string } {
+  return { net: `${dotted(range.first)}/25`, door: `${dotted(range.first + 128)}/25` }
+}
+
+/** The address `.last` of the region's own subnet. */
+export function regionAddress(range: Range, last: number): string {
+  return dotted(range.first + last)
+}
+
+function dotted(address: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256).join('.')
+}

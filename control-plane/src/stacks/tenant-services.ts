@@ -1,0 +1,97 @@
+// The services of a tenant of its own database, and what they have in common with a region's shared ones. Pure.
+import type { SecretText } from './secret-text.ts'
+import type { Attachment, HealthCheck, Resources, Service } from './stack.ts'
+
+/** Numeric users of the images (images/). */
+const nodeUser = '10001:10001'
+const postgresUser = '10002:10002'
+
+export const ports = { runtime: 24_401, gateway: 4401, gatewayInternal: 4402, postgresDoor: 4403, postgres: 5432 } as const
+
+const megabyte = 2 ** 20
+
+export interface PostgresOptions {
+  image: string
+  network: Attachment
+  resources: Resources
+  /** Sessions in all; some are kept for the runtime and the control plane. */
+  connections: number
+  reservedConnections: number
+  secrets?: Readonly<Record<string, SecretText>>
+  /** Counts up with each restart that was asked for. */
+  restarts: number
+}
+
+export function postgresService({ image, network, resources, connections, reservedConnections, secrets = {}, restarts }: PostgresOptions): Service {
+  const buffers = Math.max(16, Math.floor(resources.memoryBytes / megabyte / 8))
+  const settings = {
+    max_connections: connections,
+    reserved_connections: reservedConnections,
+    shared_buffers: `${buffers}MB`,
+    max_wal_size: '512MB',
+    min_wal_size: '80MB',
+    temp_file_limit: '1GB',
+    // Each worker may take as much memory as its leader, and /dev/shm is small.
+    max_parallel_workers_per_gather: 0,
+  }
+  return {
+    name: 'postgres',
+    image,
+    command: Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    environment: { TENANTRY_RESTARTS: String(restarts) },
+    secrets,
+    volumes: { data: '/var/lib/postgresql' },
+    scratch: { '/tmp': 'size=64m,mode=1777', '/run/postgresql': 'size=1m,mode=0700,uid=10002,gid=10002' },
+    networks: [network],
+    published: [],
+    health: check(['pg_isready', '--quiet', '--host=/run/postgresql', '--username=postgres']),
+    resources,
+    user: postgresUser,
+    stopSeconds: 30,
+    replace: 'stop-first',
+  }
+}
+
+export interface NodeServiceOptions {
+  name: string
+  image: string
+  livePort: number
+  networks: readonly Attachment[]
+  resources: Resources
+  environment: Readonly<Record<string, string>>
+  internalToken: SecretText
+  volume: string
+  replace: Service['replace']
+  restarts: number
+  published?: Service['published']
+}
+
+/** Runtime and gateway. */
+export function nodeService({ name, image, livePort, networks, resources, environment, internalToken, volume, replace, restarts, published = [] }: NodeServiceOptions): Service {
+  return {
+    name,
+    image,
+    command: [],
+    environment: {
+      TENANTRY_HOST: '0.0.0.0',
+      TENANTRY_DATA: '/var/lib/tenantry',
+      TENANTRY_INTERNAL_TOKEN_FILE: '/run/secrets/internal-token',
+      TENANTRY_RESTARTS: String(restarts),
+      ...environment,
+    },
+    secrets: { 'internal-token': internalToken },
+    volumes: { [volume]: '/var/lib/tenantry' },
+    scratch: { '/tmp': 'size=64m,mode=1777' },
+    networks,
+    published,
+    health: check(['/usr/local/bin/is-live', String(livePort)]),
+    resources,
+    user: nodeUser,
+    stopSeconds: 15,
+    replace,
+  }
+}
+
+function check(command: readonly string[]): HealthCheck {
+  return { command, intervalSeconds: 10, timeoutSeconds: 5, retries: 3, startSeconds: 20 }
+}

@@ -1,0 +1,28 @@
+// Two connections made one: bytes both ways untouched, at the pace of the slower side, until either ends.
+import type { Socket } from 'node:net'
+
+const probeMilliseconds = 60_000
+
+/** @param onToClient told of every piece before it goes to the client */
+export function joinSockets(client: Socket, server: Socket, onToClient: (chunk: Buffer) => void): void {
+  for (const socket of [client, server]) {
+    socket.setTimeout(0)
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, probeMilliseconds)
+  }
+  pass(client, server, () => undefined)
+  pass(server, client, onToClient)
+}
+
+/** Bytes, backpressure and the end from one side to the other. */
+function pass(from: Socket, to: Socket, onPiece: (chunk: Buffer) => void): void {
+  from.on('data', (chunk: Buffer) => {
+    onPiece(chunk)
+    if (!to.write(chunk)) from.pause()
+  })
+  to.on('drain', () => from.resume())
+  from.on('end', () => to.end())
+  from.on('error', () => to.destroy())
+  from.on('close', () => to.destroySoon())
+  from.resume()
+}

@@ -1,0 +1,22 @@
+// Which token a runtime is shown: a tenant's own runtime never gets to see the installation's.
+import { tenantToken, type Route } from '@tenantry/contract'
+
+export class RuntimeTokens {
+  readonly #internalToken: string
+  /** Of dedicated routes; a route that has changed is another object. */
+  readonly #derived = new WeakMap<Route, string>()
+
+  constructor(internalToken: string) {
+    this.#internalToken = internalToken
+  }
+
+  of(route: Route): string {
+    if (!route.dedicated) return this.#internalToken
+    let token = this.#derived.get(route)
+    if (token === undefined) {
+      token = tenantToken(this.#internalToken, route.tenant_id)
+      this.#derived.set(route, token)
+    }
+    return token
+  }
+}

@@ -1,0 +1,36 @@
+// What the door tells an SQL client that it does not let in: PostgreSQL's ErrorResponse. Pure.
+import type { Refusal } from '../errors.ts'
+
+/** A refusal in SQL's terms. */
+export interface SqlRefusal {
+  /** SQLSTATE. */
+  readonly code: string
+  /** Public text; never names addresses or other tenants. */
+  readonly message: string
+}
+
+const invalidAuthorization = '28000'
+const cannotConnectNow = '57P03'
+
+export const sqlRefusals = {
+  unreadable: { code: '08P01', message: 'The startup packet is not valid, or of a protocol other than 3.' },
+  /** The same for whoever is no tenant's user, whose tenant is not there, or has no database of its own. */
+  unknownUser: { code: invalidAuthorization, message: 'No database is served to this user.' },
+  tlsRequired: { code: invalidAuthorization, message: 'Only encrypted connections are served (sslmode=require).' },
+  tooManySessions: { code: '53300', message: 'Too many sessions are open already.' },
+  unreachable: { code: cannotConnectNow, message: 'The database cannot be reached for now.' },
+} as const satisfies Record<string, SqlRefusal>
+
+/** How a tenant's refusal over HTTP reads here: one that lasts, or one that is worth another try. */
+export function sqlRefusal({ status, message }: Refusal): SqlRefusal {
+  if (status === 404) return sqlRefusals.unknownUser
+  return { code: status < 500 ? invalidAuthorization : cannotConnectNow, message }
+}
+
+export function fatalMessage({ code, message }: SqlRefusal): Buffer {
+  const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${message}\0\0`)
+  const header = Buffer.alloc(5)
+  header.write('E')
+  header.writeUInt32BE(fields.length + 4, 1)
+  return Buffer.concat([header, fields])
+}

@@ -1,0 +1,85 @@
+// Brings a new SQL client to its startup packet, over the steps before it: TLS where the door has it, else "no".
+import type { Socket } from 'node:net'
+import { TLSSocket, type SecureContext } from 'node:tls'
+import { sqlRefusals, type SqlRefusal } from './fatal.ts'
+import { lengthBytes, packetLength, readStartupPacket } from './startup-packet.ts'
+
+export type Greeting =
+  /** `packet` is to be passed on as it is; nothing after it has been read. */
+  | { kind: 'login'; client: Socket; packet: Buffer; user: string }
+  | { kind: 'cancel'; client: Socket; packet: Buffer; key: string }
+  | { kind: 'refused'; client: Socket; refusal: SqlRefusal }
+  | { kind: 'gone' }
+
+const yes = 'S'
+const no = 'N'
+
+/** @param most bytes of a startup packet */
+export async function greet(client: Socket, most: number, tls: SecureContext | undefined): Promise<Greeting> {
+  const refused = (refusal: SqlRefusal): Greeting => ({ kind: 'refused', client, refusal })
+  const asked = new Set<string>()
+  let isSecure = false
+  for (;;) {
+    const start = await take(client, lengthBytes)
+    if (start === undefined) return { kind: 'gone' }
+    const length = packetLength(start, most)
+    if (length === undefined) return refused(sqlRefusals.unreadable)
+    const rest = await take(client, length - lengthBytes)
+    if (rest === undefined) return { kind: 'gone' }
+    const packet = Buffer.concat([start, rest])
+    const startup = readStartupPacket(packet)
+    switch (startup.kind) {
+      case 'cancel':
+        // Clients before PostgreSQL 17 cancel in the clear whatever the session does.
+        return { ...startup, client, packet }
+      case 'login':
+        return tls !== undefined && !isSecure ? refused(sqlRefusals.tlsRequired) : { ...startup, client, packet }
+      case 'unreadable':
+        return refused(sqlRefusals.unreadable)
+      case 'gss':
+      case 'tls': {
+        if (asked.has(startup.kind) || isSecure) return refused(sqlRefusals.unreadable)
+        asked.add(startup.kind)
+        if (startup.kind === 'gss' || tls === undefined) {
+          client.write(no)
+          break
+        }
+        // What was sent ahead of the answer would pass for something said in confidence.
+        if (client.readableLength > 0) return refused(sqlRefusals.unreadable)
+        client.write(yes)
+        client = secured(client, tls)
+        isSecure = true
+      }
+    }
+  }
+}
+
+function secured(client: Socket, secureContext: SecureContext): Socket {
+  const secure = new TLSSocket(client, { isServer: true, secureContext })
+  secure.on('error', () => secure.destroy())
+  secure.on('close', () => client.destroy())
+  client.on('close', () => secure.destroy())
+  return secure
+}
+
+/** The next bytes, exactly so many; undefined when the connection ends before. */
+function take(socket: Socket, size: number): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const finish = (bytes: Buffer | undefined) => {
+      socket.off('readable', look)
+      socket.off('end', gone)
+      socket.off('close', gone)
+      resolve(bytes)
+    }
+    const gone = () => finish(undefined)
+    const look = () => {
+      const bytes: unknown = socket.read(size)
+      if (Buffer.isBuffer(bytes)) finish(bytes.length === size ? bytes : undefined)
+    }
+    socket.on('readable', look)
+    socket.on('end', gone)
+    socket.on('close', gone)
+    if (socket.destroyed) gone()
+    else look()
+  })
+}

@@ -1,0 +1,42 @@
+// One call between two other parts passed on: its answer at the pace of the slower side, the end of either as that of both.
+import type { ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import { internalTokenHeader } from '@tenantry/contract'
+import { request, type Dispatcher } from 'undici'
+import type { Refusal } from '../errors.ts'
+import { refuseInternal } from '../http/internal-answer.ts'
+
+export interface PassedCall {
+  method: 'GET' | 'DELETE'
+  url: string
+  /** What the called part knows the caller by. */
+  token: string
+  /** Milliseconds to the head of the answer, and between two pieces of it. */
+  headTimeout: number
+  idleTimeout: number
+  refusalFor: (error: Error) => Refusal
+}
+
+/** Returns when the answer has ended on both sides. Never throws. */
+export async function passThrough(call: PassedCall, response: ServerResponse, dispatcher: Dispatcher): Promise<void> {
+  const gone = new AbortController()
+  response.on('close', () => gone.abort())
+  try {
+    const answered = await request(call.url, {
+      dispatcher,
+      method: call.method,
+      headers: { [internalTokenHeader]: call.token },
+      headersTimeout: call.headTimeout,
+      bodyTimeout: call.idleTimeout,
+      signal: gone.signal,
+    })
+    const contentType = answered.headers['content-type']
+    response.writeHead(answered.statusCode, typeof contentType === 'string' ? { 'content-type': contentType } : {})
+    response.flushHeaders()
+    await pipeline(answered.body, response)
+  } catch (cause) {
+    // A part must not pass for the whole.
+    if (response.headersSent) response.destroy()
+    else refuseInternal(response, call.refusalFor(cause instanceof Error ? cause : new Error(String(cause))))
+  }
+}

@@ -1,0 +1,90 @@
+// Between the control plane, which is on no tenant's network, and the tenants' own runtimes, which are on no other.
+import type { ServerResponse } from 'node:http'
+import { internalPaths, watchPingSeconds } from '@tenantry/contract'
+import { Agent } from 'undici'
+import { refusals, type Refusal } from '../errors.ts'
+import { refusalFor } from '../forward/failures.ts'
+import type { RuntimeTokens } from '../forward/runtime-tokens.ts'
+import { refuseInternal } from '../http/internal-answer.ts'
+import type { Limits } from '../limits.ts'
+import type { RouteTable } from '../routes/route-table.ts'
+import { passThrough } from './pass-through.ts'
+
+export interface RelayOptions {
+  controlUrl: string
+  routes: RouteTable
+  tokens: RuntimeTokens
+  limits: Limits
+}
+
+export class Relay {
+  readonly #options: RelayOptions
+  readonly #agent: Agent
+  /** Open watches by tenant. */
+  readonly #watches = new Map<string, number>()
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+    this.#agent = new Agent({ connect: { timeout: options.limits.connectTimeout }, keepAliveTimeout: 4_000 })
+  }
+
+  /** A tenant's runtime → control plane: that tenant's manifest, for as long as both stay. */
+  async watchManifest(tenantId: string, token: string, response: ServerResponse): Promise<void> {
+    const { controlUrl, limits } = this.#options
+    const open = this.#watches.get(tenantId) ?? 0
+    if (open >= limits.watchesPerTenant) {
+      refuseInternal(response, refusals.tooManyWatches)
+      return
+    }
+    this.#watches.set(tenantId, open + 1)
+    await passThrough(
+      {
+        method: 'GET',
+        url: `${controlUrl}${internalPaths.watchManifests}`,
+        token,
+        headTimeout: limits.relayTimeout,
+        idleTimeout: watchPingSeconds * 3_000,
+        refusalFor: refusalOfControl,
+      },
+      response,
+      this.#agent,
+    )
+    const left = (this.#watches.get(tenantId) ?? 0) - 1
+    if (left > 0) this.#watches.set(tenantId, left)
+    else this.#watches.delete(tenantId)
+  }
+
+  /** Control plane → a tenant's own runtime. @param path of `internalPaths`, of that tenant */
+  async askRuntime(tenantId: string, method: 'GET' | 'DELETE', path: string, response: ServerResponse): Promise<void> {
+    const { routes, tokens, limits } = this.#options
+    const route = routes.get(tenantId)
+    if (route?.dedicated !== true) {
+      refuseInternal(response, refusals.tenantNotFound)
+      return
+    }
+    const [runtime] = route.runtimes
+    if (runtime === undefined) {
+      refuseInternal(response, refusals.runtimeUnreachable)
+      return
+    }
+    const call = {
+      method,
+      url: `${runtime}${path}`,
+      token: tokens.of(route),
+      headTimeout: limits.relayTimeout,
+      idleTimeout: limits.relayTimeout,
+      refusalFor,
+    }
+    await passThrough(call, response, this.#agent)
+  }
+
+  /** Cuts what is under way. */
+  destroy(): Promise<void> {
+    return this.#agent.destroy()
+  }
+}
+
+function refusalOfControl(error: Error): Refusal {
+  const refusal = refusalFor(error)
+  return refusal === refusals.runtimeUnreachable ? refusals.controlUnreachable : refusals.controlFailed
+}

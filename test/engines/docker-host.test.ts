@@ -1,0 +1,392 @@
+// Containers, networks and volumes on a real Engine: made once however often they are asked for, adopted when they are
+// ours, refused when they are not, and gone when they should be.
+import { randomInt } from 'node:crypto'
+import t, { type Test } from 'tap'
+import type { ObservedContainer } from '../../control-plane/src/engines/container-host.ts'
+import { image, openScene, randomSubnet, until, type Scene } from '../support/docker.ts'
+
+async function look({ host, owned, signal }: Scene, name: string): Promise<ObservedContainer> {
+  const found = (await host.observe(owned, signal)).containers.find((container) => container.name === name)
+  if (found === undefined) throw new Error(`${name} is not there`)
+  return found
+}
+
+function foreign(kind: string, name: string): { code: string; message: string } {
+  return { code: 'FOREIGN_OBJECT', message: `a ${kind} named ${name} exists that is not Tenantry's` }
+}
+
+t.test('an Engine tells what it is', async (t) => {
+  const { host, hands, signal } = openScene(t)
+  const info = await host.info(signal)
+  const own = (await hands.info()) as { Name: string; MemTotal: number; NCPU: number; CgroupVersion: string }
+  t.match(info, { name: own.Name, memoryBytes: own.MemTotal, cpus: own.NCPU })
+  t.match(info.apiVersion, /^1\.\d+$/)
+  t.equal(info.warnings.some((warning) => warning.startsWith('cgroup v1')), own.CgroupVersion === '1')
+})
+
+t.test('an image that is there has an id, one that is not has none', async (t) => {
+  const { host, hands, signal } = openScene(t)
+  t.equal(await host.imageId(image, signal), (await hands.getImage(image).inspect()).Id)
+  t.equal(await host.imageId('tenantry/no-such-image:at-all', signal), undefined)
+})
+
+t.test('a stack is made, found as it was asked for, and removed', async (t) => {
+  const scene = openScene(t)
+  const { host, labels, owned, signal, name } = scene
+  const network = scene.network('net')
+  const address = network.subnet.replace('.0/24', '.7')
+  await host.createNetwork(network, signal)
+  await host.createVolume({ name: name('data'), labels }, signal)
+  const spec = scene.container('worker', {
+    volumes: [{ volume: name('data'), path: '/var/lib/data', readOnly: false }],
+    networks: [{ network: network.name, aliases: ['worker', 'other'], address }],
+  })
+  await host.createContainer(spec, signal)
+
+  const made = await host.observe(owned, signal)
+  const imageId = await host.imageId(image, signal)
+  t.match(made.containers, [{
+    name: spec.name, labels, state: 'created', health: /none|starting/, exitCode: 0, startedAt: undefined, restarts: 0, outOfMemory: false,
+    imageId, resources: spec.resources, networks: { [network.name]: { aliases: ['worker', 'other'], address } },
+  }])
+  t.match(made.networks, [{ name: network.name, labels, subnet: network.subnet, internal: true, members: [spec.name] }])
+  t.same(made.volumes, [{ name: name('data'), labels }])
+
+  await host.startContainer(spec.name, signal)
+  await host.startContainer(spec.name, signal)
+  const running = await look(scene, spec.name)
+  t.match(running, { state: 'running', networks: { [network.name]: { aliases: ['worker', 'other'], address } } })
+  t.ok(Date.parse(running.startedAt ?? '') > 0)
+
+  await host.stopContainer(spec.name, 0, signal)
+  await host.stopContainer(spec.name, 0, signal)
+  const stopped = await look(scene, spec.name)
+  t.match(stopped, { state: 'exited', exitCode: 137, networks: { [network.name]: { address } } })
+  t.same((await host.observe(owned, signal)).networks[0]?.members, [spec.name], 'a stopped member is a member')
+
+  for (const round of ['first', 'again']) {
+    await host.removeContainer(spec.name, owned, signal)
+    await host.removeNetwork(network.name, owned, signal)
+    await host.removeVolume(name('data'), owned, signal)
+    t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [] }, round)
+  }
+})
+
+t.test('only what has our labels is seen, of one stack or of all', async (t) => {
+  const scene = openScene(t)
+  const { host, labels, installation, signal, name } = scene
+  await host.createVolume({ name: name('mine'), labels }, signal)
+  await host.createVolume({ name: name('other-stack'), labels: { installation, stack: 'region-x' } }, signal)
+  const stranger = openScene(t)
+  await stranger.host.createVolume({ name: stranger.name('theirs'), labels: stranger.labels }, signal)
+  const names = async (owned: object) => (await host.observe({ installation, ...owned }, signal)).volumes.map((volume) => volume.name).sort()
+  t.same(await names({}), [name('mine'), name('other-stack')].sort())
+  t.same(await names({ stack: 'region-x' }), [name('other-stack')])
+})
+
+t.test('making a thing again changes nothing', async (t) => {
+  const scene = openScene(t)
+  const { host, labels, owned, signal, name } = scene
+  const network = scene.network('net')
+  const spec = scene.container('worker', { networks: [{ network: network.name, aliases: ['worker'] }] })
+  const make = async () => {
+    await host.createNetwork(network, signal)
+    await host.createVolume({ name: name('data'), labels }, signal)
+    await host.createContainer(spec, signal)
+    return host.observe(owned, signal)
+  }
+  const first = await make()
+  t.same(await make(), first)
+  await host.startContainer(spec.name, signal)
+  const running = await host.observe(owned, signal)
+  t.same(await make(), running, 'a running container is adopted as it is')
+})
+
+t.test('many at once make one', async (t) => {
+  const scene = openScene(t)
+  const { host, labels, owned, signal, name } = scene
+  const other = openScene(t).host
+  const network = scene.network('net')
+  const spec = scene.container('worker', { networks: [{ network: network.name, aliases: ['worker'] }] })
+  const hosts = [host, other, host, other]
+  await Promise.all(hosts.map((one) => one.createNetwork(network, signal)))
+  await Promise.all(hosts.map((one) => one.createVolume({ name: name('data'), labels }, signal)))
+  await Promise.all(hosts.map((one) => one.createContainer(spec, signal)))
+  const found = await host.observe(owned, signal)
+  t.match([found.networks.length, found.volumes.length, found.containers.length], [1, 1, 1])
+  await Promise.all(hosts.map((one) => one.removeContainer(spec.name, owned, signal)))
+  await Promise.all(hosts.map((one) => one.removeNetwork(network.name, owned, signal)))
+  await Promise.all(hosts.map((one) => one.removeVolume(name('data'), owned, signal)))
+  t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [] })
+})
+
+t.test('of two networks of one name, the older is kept', async (t) => {
+  const scene = openScene(t)
+  const { host, hands, owned, signal } = scene
+  const network = scene.network('net')
+  // Another control plane's request, which the Engine takes when the name is not checked.
+  const raced = async (): Promise<string> => {
+    const made = await hands.createNetwork({
+      Name: network.name,
+      CheckDuplicate: false,
+      IPAM: { Driver: 'default', Config: [{ Subnet: randomSubnet() }] },
+      Labels: { 'tenantry.installation': scene.installation, 'tenantry.stack': scene.stack },
+    })
+    return made.id
+  }
+  const oldest = await raced()
+  await host.createNetwork(network, signal)
+  t.same((await host.observe(owned, signal)).networks.map(({ id }) => id), [oldest])
+  await host.removeNetwork(network.name, owned, signal)
+  t.same((await host.observe(owned, signal)).networks, [])
+})
+
+t.test('what is not ours is neither adopted nor removed', async (t) => {
+  const scene = openScene(t)
+  const { host, hands, labels, owned, signal, name, installation } = scene
+  const { installation: another } = openScene(t)
+  const theirs = { 'tenantry.installation': another, 'tenantry.stack': scene.stack }
+  // Without any label, and with another installation's.
+  for (const [kind, Labels] of [['plain', {}], ['theirs', theirs]] as const) {
+    const container = await hands.createContainer({ name: name(`c-${kind}`), Image: image, Cmd: ['true'], Labels })
+    const network = await hands.createNetwork({ Name: name(`n-${kind}`), Labels, IPAM: { Driver: 'default', Config: [{ Subnet: randomSubnet() }] } })
+    const volume = await hands.createVolume({ Name: name(`v-${kind}`), Labels })
+    t.teardown(async () => {
+      await container.remove().catch(() => undefined)
+      await network.remove().catch(() => undefined)
+      await volume.remove().catch(() => undefined)
+    })
+    await t.rejects(host.createContainer(scene.container(`c-${kind}`), signal), foreign('container', name(`c-${kind}`)))
+    await t.rejects(host.createNetwork(scene.network(`n-${kind}`), signal), foreign('network', name(`n-${kind}`)))
+    await t.rejects(host.createVolume({ name: name(`v-${kind}`), labels }, signal), foreign('volume', name(`v-${kind}`)))
+    await t.rejects(host.writeFiles(name(`v-${kind}`), image, '10001', { a: 'b' }, labels, signal), foreign('volume', name(`v-${kind}`)))
+    await t.rejects(
+      host.createContainer(scene.container('user', { volumes: [{ volume: name(`v-${kind}`), path: '/data', readOnly: false }] }), signal),
+      foreign('volume', name(`v-${kind}`)),
+    )
+    await t.rejects(host.removeContainer(name(`c-${kind}`), owned, signal), foreign('container', name(`c-${kind}`)))
+    await t.rejects(host.removeNetwork(name(`n-${kind}`), owned, signal), foreign('network', name(`n-${kind}`)))
+    await t.rejects(host.removeVolume(name(`v-${kind}`), owned, signal), foreign('volume', name(`v-${kind}`)))
+    await Promise.all([container.inspect(), network.inspect(), volume.inspect()])
+  }
+  await host.createVolume({ name: name('mine'), labels }, signal)
+  await t.rejects(host.removeVolume(name('mine'), { installation, stack: 'region-x' }, signal), foreign('volume', name('mine')), 'nor what is another stack\'s')
+  t.same((await host.observe(owned, signal)).volumes.map((volume) => volume.name), [name('mine')])
+})
+
+t.test('a container on two networks has its place on both, also when its making was interrupted', async (t) => {
+  const scene = openScene(t)
+  const { host, signal } = scene
+  const [one, two] = [scene.network('one'), scene.network('two')]
+  await host.createNetwork(one, signal)
+  await host.createNetwork(two, signal)
+  const address = two.subnet.replace('.0/24', '.77')
+  const spec = scene.container('worker', {
+    networks: [{ network: one.name, aliases: ['first'] }, { network: two.name, aliases: ['second'], address }],
+  })
+  await host.createContainer({ ...spec, networks: spec.networks.slice(0, 1) }, signal)
+  await host.createContainer(spec, signal)
+  await host.startContainer(spec.name, signal)
+  t.match((await look(scene, spec.name)).networks, { [one.name]: { aliases: ['first'] }, [two.name]: { aliases: ['second'], address } })
+})
+
+t.test('connecting is repeatable, and mends a place that is not as wanted', async (t) => {
+  const scene = openScene(t)
+  const { host, hands, signal } = scene
+  const network = scene.network('net')
+  await host.createNetwork(network, signal)
+  const worker = await scene.run('worker')
+  const address = network.subnet.replace('.0/24', '.9')
+  for (const round of ['first', 'again']) {
+    await host.connect(network.name, worker, ['guest'], address, signal)
+    t.match((await look(scene, worker)).networks, { [network.name]: { aliases: ['guest'], address } }, round)
+  }
+  await hands.getNetwork(network.name).disconnect({ Container: worker, Force: true })
+  t.same((await look(scene, worker)).networks[network.name], undefined)
+  await hands.getNetwork(network.name).connect({ Container: worker })
+  await host.connect(network.name, worker, ['guest'], address, signal)
+  t.match((await look(scene, worker)).networks, { [network.name]: { aliases: ['guest'], address } }, 'after hands had connected it otherwise')
+})
+
+t.test('a stopped container finds a network again that was removed by hand', async (t) => {
+  const scene = openScene(t)
+  const { host, hands, owned, signal } = scene
+  const network = scene.network('net')
+  await host.createNetwork(network, signal)
+  const worker = await scene.run('worker', { networks: [{ network: network.name, aliases: ['worker'] }] })
+  await host.stopContainer(worker, 0, signal)
+  await hands.getNetwork(network.name).remove()
+  await host.createNetwork(network, signal)
+  t.same((await look(scene, worker)).networks, {}, 'it is not on the new one, whatever its name')
+  t.same((await host.observe(owned, signal)).networks[0]?.members, [])
+  await host.connect(network.name, worker, ['worker'], undefined, signal)
+  await host.startContainer(worker, signal)
+  t.match((await look(scene, worker)).networks, { [network.name]: { aliases: ['worker'] } })
+})
+
+t.test('a network goes with its guests on it, running and stopped; the guests stay', async (t) => {
+  const scene = openScene(t)
+  const { host, owned, signal } = scene
+  const [network, home] = [scene.network('net'), scene.network('home')]
+  await host.createNetwork(network, signal)
+  await host.createNetwork(home, signal)
+  const guests = await Promise.all(['running', 'stopped'].map((suffix) => scene.run(suffix, { networks: [{ network: home.name, aliases: [] }] })))
+  for (const guest of guests) await host.connect(network.name, guest, ['gateway'], undefined, signal)
+  await host.stopContainer(scene.name('stopped'), 0, signal)
+  await host.removeNetwork(network.name, owned, signal)
+  t.same((await host.observe(owned, signal)).networks.map(({ name }) => name), [home.name])
+  await host.startContainer(scene.name('stopped'), signal)
+  for (const guest of guests) t.match(await look(scene, guest), { state: 'running', networks: { [network.name]: undefined, [home.name]: {} } })
+})
+
+t.test('limits change while it runs', async (t) => {
+  const scene = openScene(t)
+  const { host, hands, signal } = scene
+  const worker = await scene.run('worker')
+  for (const resources of [
+    { memoryBytes: 256 * 1024 * 1024, cpuMillis: 1500, pids: 64 },
+    { memoryBytes: 32 * 1024 * 1024, cpuMillis: 250, pids: 16 },
+  ]) {
+    await host.updateResources(worker, resources, signal)
+    t.match(await look(scene, worker), { state: 'running', resources })
+    const { HostConfig } = await hands.getContainer(worker).inspect()
+    t.equal(HostConfig.MemorySwap, resources.memoryBytes, 'no swap')
+  }
+})
+
+t.test('a paused container goes on; one that is not paused is no error', async (t) => {
+  const scene = openScene(t)
+  const { host, hands, signal } = scene
+  const worker = await scene.run('worker')
+  await hands.getContainer(worker).pause()
+  t.match(await look(scene, worker), { state: 'paused' })
+  for (const round of ['first', 'again']) {
+    await host.unpauseContainer(worker, signal)
+    t.match(await look(scene, worker), { state: 'running' }, round)
+  }
+})
+
+t.test('how a container ended is seen', async (t) => {
+  const scene = openScene(t)
+  const { host, signal } = scene
+  const failed = await scene.run('failed', { command: ['sh', '-c', 'exit 7'] })
+  const restarting = await until(async () => {
+    const found = await look(scene, failed)
+    return found.restarts > 0 ? found : undefined
+  })
+  t.equal(restarting.exitCode, 7)
+  const greedy = await scene.run('greedy', { command: ['sh', '-c', 'tail /dev/zero; sleep 600'], resources: { memoryBytes: 16 * 1024 * 1024, cpuMillis: 1000, pids: 16 } })
+  const outOfMemory = await until(async () => {
+    const found = await look(scene, greedy)
+    return found.outOfMemory ? found : undefined
+  })
+  t.ok(outOfMemory.outOfMemory)
+  await host.removeContainer(failed, scene.owned, signal)
+  await host.removeContainer(greedy, scene.owned, signal)
+})
+
+t.test('health is what its check says', async (t) => {
+  const scene = openScene(t)
+  const check = (command: string[]) => ({ command, intervalSeconds: 1, timeoutSeconds: 5, retries: 1, startSeconds: 0 })
+  const well = await scene.run('well', { health: check(['true']) })
+  const sick = await scene.run('sick', { health: check(['false']) })
+  const healthOf = (name: string) => until(async () => {
+    const { health } = await look(scene, name)
+    return health === 'starting' || health === 'none' ? undefined : health
+  })
+  t.same([await healthOf(well), await healthOf(sick)], ['healthy', 'unhealthy'])
+})
+
+t.test('a container is refused while one of its volumes is missing, and makes none', async (t) => {
+  const scene = openScene(t)
+  const { host, hands, owned, signal, name } = scene
+  const spec = scene.container('worker', { volumes: [{ volume: name('gone'), path: '/data', readOnly: false }] })
+  await t.rejects(host.createContainer(spec, signal), { code: 'VOLUME_MISSING', message: `cannot create container ${spec.name}: volume ${name('gone')} is not there` })
+  t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [] })
+  await t.rejects(hands.getVolume(name('gone')).inspect())
+})
+
+t.test('a volume that is used is not removed', async (t) => {
+  const scene = openScene(t)
+  const { host, labels, owned, signal, name } = scene
+  await host.createVolume({ name: name('data'), labels }, signal)
+  await host.createContainer(scene.container('worker', { volumes: [{ volume: name('data'), path: '/data', readOnly: false }] }), signal)
+  await t.rejects(host.removeVolume(name('data'), owned, signal), { code: 'ENGINE_FAILED', message: `cannot remove volume ${name('data')}: it is in use` })
+  t.equal((await host.observe(owned, signal)).volumes.length, 1)
+})
+
+t.test('volumes are measured', async (t) => {
+  const scene = openScene(t)
+  const { host, labels, owned, signal, name } = scene
+  await host.createVolume({ name: name('full'), labels }, signal)
+  await host.createVolume({ name: name('empty'), labels }, signal)
+  const size = randomInt(100_000, 200_000)
+  await host.writeFiles(name('full'), image, '10001', { file: 'x'.repeat(size) }, labels, signal)
+  t.same(await host.volumeBytes(owned, signal), { [name('full')]: size, [name('empty')]: 0 })
+})
+
+function secretsScene(t: Test): { scene: Scene; volume: string; read: () => Promise<string> } {
+  const scene = openScene(t)
+  const { host, signal } = scene
+  const volume = scene.name('secrets')
+  const read = async () => {
+    const reader = await scene.run('reader', { volumes: [{ volume, path: '/run/secrets', readOnly: true }] })
+    const list = ['sh', '-c', 'stat -c "%a %u:%g %n" /run/secrets /run/secrets/*; tail -n +1 /run/secrets/*; touch /run/secrets/new 2>&1']
+    const { stdout } = await host.exec(reader, list, { signal })
+    await host.removeContainer(reader, scene.owned, signal)
+    return stdout
+  }
+  return { scene, volume, read }
+}
+
+t.test('files in a volume are its user\'s alone to read, and nobody\'s to write', async (t) => {
+  const { scene, volume, read } = secretsScene(t)
+  const { host, hands, labels, owned, signal } = scene
+  await host.createVolume({ name: volume, labels }, signal)
+  await host.writeFiles(volume, image, '10001', { password: 'first\n', 'tls.key': 'ключ\n' }, labels, signal)
+  t.equal(await read(), [
+    '500 10001:10001 /run/secrets',
+    '400 10001:10001 /run/secrets/password',
+    '400 10001:10001 /run/secrets/tls.key',
+    '==> /run/secrets/password <==', 'first', '', '==> /run/secrets/tls.key <==', 'ключ',
+    "touch: cannot touch '/run/secrets/new': Read-only file system", '',
+  ].join('\n'))
+  t.same((await host.observe(owned, signal)).containers, [], 'what wrote them is gone')
+
+  // What an interrupted call leaves behind, under a name that is known.
+  await host.createContainer(scene.container('secrets-files'), signal)
+  await host.writeFiles(volume, image, '10001:10002', { password: 'second\n' }, labels, signal)
+  t.equal(await read(), [
+    '500 10001:10002 /run/secrets',
+    '400 10001:10002 /run/secrets/password',
+    'second',
+    "touch: cannot touch '/run/secrets/new': Read-only file system", '',
+  ].join('\n'), 'files of before are gone')
+  t.same((await host.observe(owned, signal)).containers, [])
+  t.same((await hands.getVolume(volume).inspect()).Labels['tenantry.service'], labels.service, 'and the volume is labelled as it was')
+})
+
+t.test('files are written again under a container that uses them, but other files are not taken from it', async (t) => {
+  const { scene, volume } = secretsScene(t)
+  const { host, labels, signal } = scene
+  await host.createVolume({ name: volume, labels }, signal)
+  await host.writeFiles(volume, image, '10001', { a: 'old', b: 'old' }, labels, signal)
+  const reader = await scene.run('reader', { volumes: [{ volume, path: '/run/secrets', readOnly: true }] })
+  const read = async () => (await host.exec(reader, ['sh', '-c', 'cat /run/secrets/*'], { signal })).stdout
+  await host.writeFiles(volume, image, '10001', { a: 'new', b: 'new' }, labels, signal)
+  t.equal(await read(), 'newnew')
+  await t.rejects(host.writeFiles(volume, image, '10001', { a: 'newer' }, labels, signal), { code: 'ENGINE_FAILED', message: /it is in use/ })
+  t.equal(await read(), 'newnew')
+})
+
+t.test('no file goes elsewhere than into its volume', async (t) => {
+  const { scene, volume } = secretsScene(t)
+  const { host, labels, owned, signal } = scene
+  await t.rejects(host.writeFiles(volume, image, '10001', { a: 'b' }, labels, signal), { code: 'VOLUME_MISSING' })
+  await host.createVolume({ name: volume, labels }, signal)
+  for (const file of ['../a', '..', '.', 'a/b', '/a', '', '.a', 'a\n']) {
+    await t.rejects(host.writeFiles(volume, image, '10001', { [file]: 'b' }, labels, signal), RangeError, file)
+  }
+  await t.rejects(host.writeFiles(volume, image, 'postgres', { a: 'b' }, labels, signal), RangeError)
+  t.same(await host.volumeBytes(owned, signal), { [volume]: 0 })
+})

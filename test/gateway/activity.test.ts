@@ -1,0 +1,54 @@
+// What the gateway tells about who uses it: the control plane pauses by it.
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import { Activity } from '@tenantry/contract'
+import t from 'tap'
+import { Value } from 'typebox/value'
+import { WebSocket } from 'ws'
+import { ask, startSetting, token, until, type Setting } from './support/gateway.ts'
+
+async function activity({ gateway }: Setting): Promise<Activity['tenants']> {
+  const { status, body } = await ask(gateway.internalPort, { path: '/internal/v1/activity', headers: { 'x-tenantry-internal': token } })
+  const answer: unknown = JSON.parse(body)
+  if (status !== 200 || !Value.Check(Activity, answer)) throw new Error(`activity is ${status} ${body}`)
+  return answer.tenants
+}
+
+t.test('activity is what is under way and when something last began or ended', async (t) => {
+  let now = Date.parse('2026-05-01T10:00:00.000Z')
+  const setting = await startSetting(t, { now: () => now })
+  const { port } = setting.gateway
+  const { tenant_id } = await setting.add('acme')
+  await setting.add('unused')
+  t.same(await activity(setting), {})
+  await ask(port, { path: '/t/acme/x' })
+  await until(async () => (await activity(setting))[tenant_id]?.open === 0)
+  t.same(await activity(setting), { [tenant_id]: { last_request_at: '2026-05-01T10:00:00.000Z', open: 0 } })
+  now += 60_000
+  const hanging = httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/hang' }).on('error', () => undefined).end()
+  await until(() => setting.upstream.open === 1)
+  const events = httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/events' }).on('error', () => undefined).end()
+  await once(events, 'response')
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/t/acme/ws`)
+  await once(socket, 'open')
+  t.same(await activity(setting), { [tenant_id]: { last_request_at: '2026-05-01T10:01:00.000Z', open: 3 } })
+  now += 60_000
+  for (const client of [hanging, events]) client.destroy()
+  socket.terminate()
+  await until(async () => (await activity(setting))[tenant_id]?.open === 0)
+  t.equal((await activity(setting))[tenant_id]?.last_request_at, '2026-05-01T10:02:00.000Z', 'the end counts as well')
+})
+
+t.test('refused and broken requests leave nothing open, and a tenant that is gone is not named', async (t) => {
+  const setting = await startSetting(t)
+  const { port } = setting.gateway
+  const route = await setting.add('acme')
+  for (const path of ['/t/acme/internal/v1/x', '/t/acme/half/100', '/t/acme/close', '/t/acme/status/204']) {
+    await ask(port, { path }).catch(() => undefined)
+  }
+  await ask(port, { path: '/t/acme/early', method: 'PUT', body: Buffer.alloc(100_000) })
+  await until(async () => (await activity(setting))[route.tenant_id]?.open === 0)
+  setting.control.routes.remove(route.tenant_id)
+  await until(async () => !(route.tenant_id in (await activity(setting))))
+  t.equal((await ask(port, { path: '/t/acme/x' })).status, 404)
+})

@@ -1,0 +1,127 @@
+// What the Postgres door reads of both sides, without sockets: startup packets, cancel keys, and its own refusals.
+import fc from 'fast-check'
+import t from 'tap'
+import { CancelKeyFinder } from '../../gateway/src/postgres-door/cancel-key.ts'
+import { fatalMessage, sqlRefusal, sqlRefusals } from '../../gateway/src/postgres-door/fatal.ts'
+import { packetLength, readStartupPacket } from '../../gateway/src/postgres-door/startup-packet.ts'
+import { refusals, tenantSuspended } from '../../gateway/src/errors.ts'
+import { effort, seed } from '../support/effort.ts'
+import { cancelRequest, errorFields, gssRequest, message, packet, sslRequest, startup } from './support/sql-wire.ts'
+
+t.test('each packet is what it says', async (t) => {
+  t.same(readStartupPacket(sslRequest), { kind: 'tls' })
+  t.same(readStartupPacket(gssRequest), { kind: 'gss' })
+  t.same(readStartupPacket(cancelRequest(Buffer.from('0102030405060708', 'hex'))), { kind: 'cancel', key: '0102030405060708' })
+  t.same(readStartupPacket(startup(['user', 'a'])), { kind: 'login', user: 'a' })
+  t.same(readStartupPacket(startup(['database', 'user', 'user', 'a', 'options', '', '_pq_.x', 'user'])), { kind: 'login', user: 'a' })
+  t.same(readStartupPacket(startup(['user', 'a'], 0x30002)), { kind: 'login', user: 'a' }, 'protocol 3.2')
+  t.same(readStartupPacket(startup(['user', ''])), { kind: 'login', user: '' })
+})
+
+t.test('what is cut, doubled or of another protocol is unreadable', async (t) => {
+  const unreadable: [string, Buffer][] = [
+    ['no parameters', packet(0x30000)],
+    ['no user', startup(['database', 'a'])],
+    ['two users', startup(['user', 'a', 'user', 'b'])],
+    ['the same user twice', startup(['user', 'a', 'user', 'a'])],
+    ['a user after the end', packet(0x30000, 'user\0a\0\0user\0b\0\0')],
+    ['no zero byte at the end', packet(0x30000, 'user\0a\0')],
+    ['a name without a value', packet(0x30000, 'user\0a\0database\0\0')],
+    ['only a user\'s name', packet(0x30000, 'user\0\0')],
+    ['a text without an end', packet(0x30000, 'user\0a')],
+    ['protocol 2', startup(['user', 'a'], 0x20000)],
+    ['protocol 4', startup(['user', 'a'], 0x40000)],
+    ['an unknown request', packet(80_877_105)],
+    ['TLS with more', packet(80_877_103, 'x')],
+    ['a short cancel key', cancelRequest(Buffer.alloc(7))],
+    ['a long cancel key', cancelRequest(Buffer.alloc(261))],
+  ]
+  for (const [name, bytes] of unreadable) t.same(readStartupPacket(bytes), { kind: 'unreadable' }, name)
+})
+
+t.test('lengths out of bounds are none', async (t) => {
+  const word = (length: number) => {
+    const bytes = Buffer.alloc(4)
+    bytes.writeUInt32BE(length)
+    return bytes
+  }
+  for (const length of [0, 4, 7, 10_001, 0x16030100, 0xffffffff]) t.equal(packetLength(word(length), 10_000), undefined, String(length))
+  for (const length of [8, 9, 10_000]) t.equal(packetLength(word(length), 10_000), length)
+})
+
+/** As `ProcessStartupPacket` of PostgreSQL goes through the parameters. */
+function userAsPostgresSees(parameters: Buffer): string | undefined {
+  const end = (at: number) => {
+    const zero = parameters.indexOf(0, at)
+    return zero < 0 ? parameters.length : zero
+  }
+  let user: string | undefined
+  let at = 0
+  while (at < parameters.length && parameters[at] !== 0) {
+    const value = end(at) + 1
+    if (value >= parameters.length) break
+    if (parameters.toString('latin1', at, end(at)) === 'user') user = parameters.toString('latin1', value, end(value))
+    at = end(value) + 1
+  }
+  return at === parameters.length - 1 ? user : undefined
+}
+
+t.test('the user that is looked at is the one that PostgreSQL uses, whatever the packet', async (t) => {
+  const text = fc.constantFrom('user', 'a', 'b', '', 'USER', 'user ', 'database', '\0', 'é')
+  const bytes = fc.oneof(
+    fc.array(text, { maxLength: 9 }).map((texts) => Buffer.from(texts.map((one) => `${one}\0`).join(''), 'latin1')),
+    fc.array(text, { maxLength: 9 }).map((texts) => Buffer.from(`${texts.join('\0')}\0\0`, 'latin1')),
+    fc.uint8Array({ maxLength: 40 }).map((array) => Buffer.from(array)),
+  )
+  let logins = 0
+  fc.assert(
+    fc.property(bytes, (parameters) => {
+      const read = readStartupPacket(packet(0x30000, parameters))
+      if (read.kind !== 'login') return true
+      logins++
+      return read.user === userAsPostgresSees(parameters)
+    }),
+    { numRuns: effort({ small: 5_000, full: 500_000 }), seed },
+  )
+  t.ok(logins > 50, `${logins} of them were logins`)
+})
+
+t.test('a cancel key is found however the server\'s bytes are cut, and before it is ready for queries only', async (t) => {
+  const key = Buffer.from('00000abc11223344', 'hex')
+  const long = Buffer.alloc(260, 7)
+  const greeting = (secret: Buffer) => [message('R', Buffer.alloc(4)), message('S', 'a\0b\0'), message('N', ''), message('K', secret)]
+  const conversations: [Buffer, string | undefined][] = [
+    [Buffer.concat([...greeting(key), message('Z', 'I'), message('K', long)]), key.toString('hex')],
+    [Buffer.concat([...greeting(long), message('Z', 'I')]), long.toString('hex')],
+    [Buffer.concat([message('R', Buffer.alloc(4)), message('Z', 'I'), message('K', key)]), undefined],
+    [Buffer.concat([message('K', Buffer.alloc(261)), message('K', key)]), key.toString('hex')],
+    [Buffer.concat([message('S', Buffer.alloc(70_000)), message('K', key)]), undefined],
+    [Buffer.concat([Buffer.from('S\0\0\0\x03'), message('K', key)]), undefined],
+    [message('E', 'SFATAL\0\0'), undefined],
+  ]
+  for (const [nth, [bytes, expected]] of conversations.entries()) {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
+        const finder = new CancelKeyFinder()
+        const found: string[] = []
+        for (let at = 0, n = 0; at < bytes.length; n++) {
+          const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
+          const key = finder.look(bytes.subarray(at, at + size))
+          if (key !== undefined) found.push(key)
+          at += size
+        }
+        return found.length === (expected === undefined ? 0 : 1) && found[0] === expected
+      }),
+      { numRuns: effort({ small: 100, full: 5_000 }), seed },
+    )
+    t.pass(`conversation ${nth}`)
+  }
+})
+
+t.test('refusals over HTTP read in SQL as what they are', async (t) => {
+  const route = { tenant_id: 't_0', name: 'acme', generation: 1, phase: 'suspended' as const, runtimes: [], dedicated: true }
+  t.same(sqlRefusal(tenantSuspended({ ...route, reason: 'unpaid' })), { code: '28000', message: 'The tenant is suspended: unpaid' })
+  t.equal(sqlRefusal(refusals.tenantNotFound), sqlRefusals.unknownUser)
+  for (const refusal of [refusals.tenantNotReady, refusals.tenantWaking, refusals.tooManyWaiting]) t.equal(sqlRefusal(refusal).code, '57P03')
+  t.same(errorFields(fatalMessage({ code: '28000', message: 'Überall' })), { S: 'FATAL', V: 'FATAL', C: '28000', M: 'Überall' })
+})

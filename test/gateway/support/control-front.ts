@@ -1,0 +1,67 @@
+// Stands before the stand-in control plane and does what only a control plane with dedicated tenants does: takes orders
+// to wake, and answers watches of one tenant's manifest.
+import { once } from 'node:events'
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { internalPaths, internalTokenHeader } from '@tenantry/contract'
+import type { Test } from 'tap'
+import { startSetting, token, type Setting } from './gateway.ts'
+import type { GatewayOptions } from '../../../gateway/src/gateway.ts'
+
+export interface ControlFront {
+  url: string
+  /** Tenants in the order in which their waking was asked for, and how it is answered: `hang` never. */
+  wakes: string[]
+  wakeAnswer: (tenantId: string) => number | 'hang'
+  /** Tokens of manifest watches, and what such a watch gets. */
+  watchTokens: unknown[]
+  serveWatch: (response: ServerResponse) => void
+}
+
+/** A gateway whose control plane is reached through the front. */
+export async function startFrontedSetting(t: Test, options: Partial<GatewayOptions> = {}): Promise<Setting & { front: ControlFront }> {
+  let behind = ''
+  const front: ControlFront = {
+    url: '',
+    wakes: [],
+    wakeAnswer: () => 202,
+    watchTokens: [],
+    serveWatch: (response) => response.writeHead(200, { 'content-type': 'application/x-ndjson' }).write('{"type":"synced"}\n'),
+  }
+  const server = createServer((request, response) => {
+    const given = request.headers[internalTokenHeader]
+    const [, woken] = /^\/internal\/v1\/tenants\/([^/]*)\/wake$/.exec(request.url ?? '') ?? []
+    if (woken !== undefined && request.method === 'POST') {
+      front.wakes.push(woken)
+      const answer = given === token ? front.wakeAnswer(woken) : 403
+      if (answer !== 'hang') response.writeHead(answer).end()
+    } else if (request.url === internalPaths.watchManifests) {
+      front.watchTokens.push(given)
+      front.serveWatch(response)
+    } else passOn(request, response, behind)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  front.url = `http://127.0.0.1:${address.port}`
+  const setting = await startSetting(t, { ...options, controlUrl: front.url })
+  behind = setting.control.url
+  t.teardown(async () => {
+    const closed = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await closed
+  })
+  return Object.assign(setting, { front })
+}
+
+function passOn(request: IncomingMessage, response: ServerResponse, behind: string): void {
+  const passed = httpRequest(`${behind}${request.url ?? ''}`, { method: request.method, headers: request.headers }, (answer) => {
+    response.writeHead(answer.statusCode ?? 502, answer.headers)
+    answer.pipe(response)
+    answer.on('error', () => response.destroy())
+  })
+  passed.on('error', () => response.destroy())
+  response.on('close', () => passed.destroy())
+  request.pipe(passed)
+}

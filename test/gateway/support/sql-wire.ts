@@ -1,0 +1,94 @@
+// SQL clients and servers by hand: packets as they go over the wire, and a stand-in server for what a real one won't do.
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import type { Test } from 'tap'
+import { until } from './gateway.ts'
+
+/** A packet without a type: length, code, the rest. */
+export function packet(code: number, rest: Buffer | string = ''): Buffer {
+  const head = Buffer.alloc(8)
+  const body = Buffer.from(rest)
+  head.writeUInt32BE(8 + body.length, 0)
+  head.writeUInt32BE(code, 4)
+  return Buffer.concat([head, body])
+}
+
+export const sslRequest = packet(80_877_103)
+export const gssRequest = packet(80_877_104)
+export const cancelRequest = (key: Buffer) => packet(80_877_102, key)
+
+/** @param parameters name, value, … */
+export function startup(parameters: readonly string[], version = 0x30000): Buffer {
+  return packet(version, `${parameters.map((text) => `${text}\0`).join('')}\0`)
+}
+
+/** A message of a server: type, length, the rest. */
+export function message(type: string, rest: Buffer | string = ''): Buffer {
+  const body = Buffer.from(rest)
+  const head = Buffer.alloc(5)
+  head.write(type)
+  head.writeUInt32BE(4 + body.length, 1)
+  return Buffer.concat([head, body])
+}
+
+/** Sends bytes and gives back all that comes until the other side ends. */
+export async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
+  const socket = connect(port, '127.0.0.1')
+  const pieces: Buffer[] = []
+  socket.on('data', (piece: Buffer) => pieces.push(piece)).on('error', () => undefined)
+  socket.write(bytes)
+  await new Promise((resolve) => socket.on('close', resolve))
+  return Buffer.concat(pieces)
+}
+
+/** The fields of an ErrorResponse, by their letters. */
+export function errorFields(bytes: Buffer): Record<string, string> {
+  if (bytes.toString('latin1', 0, 1) !== 'E' || bytes.readUInt32BE(1) !== bytes.length - 1) throw new Error(`no error: ${bytes.toString('latin1')}`)
+  const fields = bytes.toString('utf8', 5).split('\0').filter((field) => field !== '')
+  return Object.fromEntries(fields.map((field) => [field.slice(0, 1), field.slice(1)]))
+}
+
+export interface FakePostgres {
+  address: string
+  /** In the order in which they came. */
+  sockets: Socket[]
+  /** All that the nth connection has sent. */
+  received(nth: number): Buffer
+}
+
+/** @param onConnection what the server does with a new connection */
+export async function startFakePostgres(t: Test, onConnection: (socket: Socket) => void = () => undefined): Promise<FakePostgres> {
+  const pieces: Buffer[][] = []
+  const fake: FakePostgres = { address: '', sockets: [], received: (nth) => Buffer.concat(pieces[nth] ?? []) }
+  const server = createServer((socket) => {
+    const received: Buffer[] = []
+    pieces.push(received)
+    fake.sockets.push(socket)
+    socket.on('error', () => undefined)
+    socket.on('data', (piece: Buffer) => received.push(piece))
+    onConnection(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  fake.address = `127.0.0.1:${address.port}`
+  t.teardown(async () => {
+    const closed = once(server, 'close')
+    server.close()
+    for (const socket of fake.sockets) socket.destroy()
+    await closed
+  })
+  return fake
+}
+
+/** A client that has sent its startup packet and whose server has it. */
+export async function openSession(t: Test, port: number, fake: FakePostgres, user: string): Promise<Socket> {
+  const before = fake.sockets.length
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  t.teardown(() => socket.destroy())
+  socket.write(startup(['user', user]))
+  await until(() => fake.sockets.length > before, 'the session')
+  return socket
+}

@@ -1,0 +1,162 @@
+// Requests for a paused tenant: held until it is awake, without their bodies, and never for longer than they should be.
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { Activity } from '@tenantry/contract'
+import t from 'tap'
+import { Value } from 'typebox/value'
+import { WebSocket } from 'ws'
+import { startFrontedSetting } from './support/control-front.ts'
+import { ask, sendRaw, token, until, type Setting } from './support/gateway.ts'
+import { megabyte } from './support/upstream.ts'
+
+/** Requests that wait, or are otherwise under way. */
+async function open({ gateway }: Setting, tenantId: string): Promise<number> {
+  const { body } = await ask(gateway.internalPort, { path: '/internal/v1/activity', headers: { 'x-tenantry-internal': token } })
+  const activity: unknown = JSON.parse(body)
+  if (!Value.Check(Activity, activity)) throw new Error(body)
+  return activity.tenants[tenantId]?.open ?? 0
+}
+
+t.test('a request wakes its tenant and is answered when it is ready', async (t) => {
+  const setting = await startFrontedSetting(t)
+  const { gateway, front, upstream, add, put } = setting
+  const route = await add('acme', { phase: 'paused', dedicated: true })
+  const answers = Array.from({ length: 5 }, (_, n) => ask(gateway.port, { path: `/t/acme/echo?${n}`, method: 'POST', body: `body ${n}` }))
+  await until(async () => (await open(setting, route.tenant_id)) === 5)
+  t.same(front.wakes, [route.tenant_id], 'one wake for all of them')
+  t.equal(upstream.seen.length, 0, 'nothing reached the runtime')
+  await put({ ...route, generation: 2, phase: 'ready' })
+  for (const [n, { status, body }] of (await Promise.all(answers)).entries()) t.same([status, body], [200, `body ${n}`])
+  t.same(front.wakes, [route.tenant_id])
+  t.equal((await ask(gateway.port, { path: '/t/acme/x' })).status, 200)
+})
+
+t.test('a body is not read while its request is held, and passes whole afterwards', async (t) => {
+  const setting = await startFrontedSetting(t)
+  const { gateway, upstream, add, put } = setting
+  const route = await add('acme', { phase: 'paused', dedicated: true })
+  const size = 64 * megabyte
+  const upload = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/sink', method: 'PUT', headers: { 'content-length': size } })
+  upload.write(Buffer.alloc(size, 'u'))
+  upload.end()
+  await until(async () => (await open(setting, route.tenant_id)) === 1)
+  await until(() => (upload.socket?.bytesWritten ?? 0) > 0)
+  // What the kernel holds for both ends, and a little in the gateway: the rest is still the client's.
+  t.ok(upload.writableLength > size / 2, `${upload.writableLength} bytes wait at the client`)
+  t.equal(upstream.received, 0)
+  await put({ ...route, generation: 2, phase: 'ready' })
+  const [response] = (await once(upload, 'response')) as [IncomingMessage]
+  t.equal(String((await response.toArray())[0]), String(size))
+})
+
+t.test('a client that waits for 100 Continue and one that upgrades are held alike', async (t) => {
+  const setting = await startFrontedSetting(t)
+  const { gateway, add, put } = setting
+  const route = await add('acme', { phase: 'paused', dedicated: true })
+  const expecting = httpRequest({
+    agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/echo', method: 'PUT', headers: { expect: '100-continue' },
+  })
+  let isAsked = false
+  expecting.on('continue', () => {
+    isAsked = true
+    expecting.end('go on')
+  })
+  expecting.flushHeaders()
+  const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/ws`)
+  const opened = once(socket, 'open')
+  const raw = sendRaw(
+    gateway.port,
+    'GET /t/acme/raw HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\nearly bytes',
+    { waitFor: /early bytes$/ },
+  )
+  await until(async () => (await open(setting, route.tenant_id)) === 3)
+  t.notOk(isAsked, 'the body is not asked for')
+  await put({ ...route, generation: 2, phase: 'ready' })
+  const [response] = (await once(expecting, 'response')) as [IncomingMessage]
+  t.equal(String((await response.toArray())[0]), 'go on')
+  await opened
+  socket.send('hello')
+  t.equal(String((await once(socket, 'message'))[0]), 'hello')
+  socket.terminate()
+  t.match(await raw, /hello early bytes$/)
+})
+
+t.test('too many are refused with Retry-After, and a client that leaves frees its place', async (t) => {
+  const setting = await startFrontedSetting(t, { limits: { waitingPerTenant: 2 } })
+  const { gateway, add, put } = setting
+  const route = await add('acme', { phase: 'paused', dedicated: true })
+  const leaving = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/x' }).on('error', () => undefined).end()
+  const staying = ask(gateway.port, { path: '/t/acme/stays' })
+  await until(async () => (await open(setting, route.tenant_id)) === 2)
+  const refused = await ask(gateway.port, { path: '/t/acme/x' })
+  t.equal(refused.status, 503)
+  t.equal(refused.headers['retry-after'], '2')
+  t.match(JSON.parse(refused.body), { statusCode: '503', code: 'TOO_MANY_WAITING' })
+  leaving.destroy()
+  await until(async () => (await open(setting, route.tenant_id)) === 1)
+  const next = ask(gateway.port, { path: '/t/acme/next' })
+  await until(async () => (await open(setting, route.tenant_id)) === 2)
+  await put({ ...route, generation: 2, phase: 'ready' })
+  t.same([(await staying).status, (await next).status], [200, 200])
+  t.same(setting.upstream.seen.map(({ url }) => url).sort(), ['/next', '/stays'], 'who left is not served')
+})
+
+t.test('at the deadline a held request is refused with Retry-After', async (t) => {
+  const setting = await startFrontedSetting(t, { limits: { wakeTimeout: 50 } })
+  setting.front.wakeAnswer = () => 'hang'
+  await setting.add('acme', { phase: 'paused', dedicated: true })
+  const late = await ask(setting.gateway.port, { path: '/t/acme/x', method: 'POST', body: 'x' })
+  t.equal(late.status, 503)
+  t.equal(late.headers['retry-after'], '2')
+  t.match(JSON.parse(late.body), { code: 'TENANT_WAKING' })
+  const expecting = await sendRaw(
+    setting.gateway.port,
+    'PUT /t/acme/x HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n',
+  )
+  t.match(expecting, /^HTTP\/1\.1 503 [^]*connection: close/i, 'a body that was not asked for ends its connection')
+  t.notMatch(expecting, /100 Continue/)
+})
+
+t.test('a wake that fails is asked for again, one that is refused is said so', async (t) => {
+  const setting = await startFrontedSetting(t)
+  const { front, gateway, add, put } = setting
+  const route = await add('acme', { phase: 'paused', dedicated: true })
+  front.wakeAnswer = () => (front.wakes.length < 3 ? 503 : 202)
+  const answer = ask(gateway.port, { path: '/t/acme/x' })
+  await until(() => front.wakes.length === 3)
+  await put({ ...route, generation: 2, phase: 'ready' })
+  t.equal((await answer).status, 200)
+  front.wakeAnswer = () => 409
+  await put({ ...route, generation: 3, phase: 'paused' })
+  const refused = await ask(gateway.port, { path: '/t/acme/x' })
+  t.equal(refused.status, 503)
+  t.equal(refused.headers['retry-after'], '5')
+  t.match(JSON.parse(refused.body), { code: 'TENANT_NOT_WOKEN' })
+})
+
+t.test('held requests of a tenant that is suspended, and of a gateway that stops, are refused', async (t) => {
+  const setting = await startFrontedSetting(t)
+  const { gateway, add, put } = setting
+  const route = await add('acme', { phase: 'paused', dedicated: true })
+  const other = await add('other', { phase: 'paused', dedicated: true })
+  const suspended = ask(gateway.port, { path: '/t/acme/x' })
+  const stopped = ask(gateway.port, { path: '/t/other/x' })
+  await until(async () => (await open(setting, route.tenant_id)) === 1 && (await open(setting, other.tenant_id)) === 1)
+  await put({ ...route, generation: 2, phase: 'suspended', payment_required: true, reason: 'unpaid' })
+  t.equal((await suspended).status, 402)
+  const stop = gateway.stop()
+  const { status, headers } = await stopped
+  t.same([status, headers['retry-after'], headers.connection], [503, '2', 'close'])
+  await stop
+})
+
+t.test('internal paths of a paused tenant wake nobody, and a pending tenant is not waited for', async (t) => {
+  const setting = await startFrontedSetting(t)
+  const { gateway, front, add } = setting
+  await add('acme', { phase: 'paused', dedicated: true })
+  await add('young', { phase: 'pending', dedicated: true })
+  t.equal((await ask(gateway.port, { path: '/t/acme/internal/v1/x' })).status, 404)
+  const pending = await ask(gateway.port, { path: '/t/young/x' })
+  t.same([pending.status, pending.headers['retry-after']], [503, '1'])
+  t.same(front.wakes, [])
+})

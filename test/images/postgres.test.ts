@@ -1,0 +1,184 @@
+// The Postgres image: what its entrypoint does with the volumes it is given, and who may come in.
+import t, { type Test } from 'tap'
+import { buildImages } from '../../images/build.ts'
+import { createSandbox, testDocker, until, type ExecResult, type Running, type Sandbox } from './support/sandbox.ts'
+
+await buildImages(testDocker(), ['postgres'])
+
+const kills = 20
+const killedAtOnce = 2
+
+async function answers(server: Running): Promise<boolean> {
+  if (!(await server.isRunning())) throw new Error(`Postgres has ended: ${await server.logs()}`)
+  return (await server.exec(['pg_isready', '--quiet', '--host=/run/postgresql'])).code === 0
+}
+
+async function startServer(sandbox: Sandbox, data: string, secrets?: string): Promise<Running> {
+  const server = await sandbox.start('postgres', { data, ...(secrets === undefined ? {} : { secrets }) })
+  await until('Postgres to answer', () => answers(server))
+  return server
+}
+
+/** Over the socket, as the superuser. */
+async function sql(server: Running, text: string, database = 'postgres'): Promise<string> {
+  const { code, output } = await server.exec(['psql', '--no-psqlrc', '--host=/run/postgresql', '--tuples-only', '--no-align', `--dbname=${database}`, `--command=${text}`])
+  if (code !== 0) throw new Error(output)
+  return output
+}
+
+/** Over TCP, with a password. */
+function login(server: Running, user: string, password: string): Promise<ExecResult> {
+  return server.exec(['psql', '--no-psqlrc', '--host=127.0.0.1', `--username=${user}`, '--dbname=home', '--tuples-only', '--no-align', '--command=select current_user'], { PGPASSWORD: password })
+}
+
+/** Starts on a volume that it must refuse; what it says. */
+async function refusal(t: Test, sandbox: Sandbox, data: string): Promise<string> {
+  const server = await sandbox.start('postgres', { data })
+  t.equal(await server.ended(), 1)
+  return server.logs()
+}
+
+t.test('an empty volume becomes a whole cluster', async (t) => {
+  const sandbox = createSandbox(t)
+  const server = await startServer(sandbox, await sandbox.volume())
+  t.equal(await sql(server, "select string_agg(datname, ',' order by datname) from pg_database"), 'home,postgres,template0,template1')
+  t.equal(await sql(server, "select pg_encoding_to_char(encoding), datcollate, datctype from pg_database where datname = 'home'"), 'UTF8|C.UTF-8|C.UTF-8')
+  t.equal(await sql(server, "select string_agg(name || '=' || setting, ',' order by name) from pg_settings where name in ('data_checksums', 'password_encryption', 'jit', 'fsync')"), 'data_checksums=on,fsync=on,jit=off,password_encryption=scram-sha-256')
+  t.equal(await sql(server, "select rolpassword is null from pg_authid where rolname = 'postgres'"), 't', 'its superuser has no password')
+})
+
+t.test('settings are arguments, and can not open another door', async (t) => {
+  const sandbox = createSandbox(t)
+  const server = await sandbox.start('postgres', { data: await sandbox.volume(), command: ['-c', 'max_connections=33', '-c', 'port=6000', '-c', 'hba_file=/tmp/mine'] })
+  await until('Postgres to answer', () => answers(server))
+  t.equal(await sql(server, "select string_agg(setting, ',' order by name) from pg_settings where name in ('hba_file', 'max_connections', 'port')"), '/usr/share/tenantry/pg_hba.conf,33,5432')
+})
+
+t.test('a container that is killed during its first start comes up whole the next time', async (t) => {
+  const sandbox = createSandbox(t)
+  const undisturbed = await sandbox.start('postgres', { data: await sandbox.volume() })
+  const started = performance.now()
+  await until('Postgres to answer', () => answers(undisturbed))
+  const usual = performance.now() - started
+  let halfMade = 0
+  const killAndStart = async (number: number) => {
+    const data = await sandbox.volume()
+    const server = await sandbox.start('postgres', { data })
+    await new Promise((resolve) => setTimeout(resolve, (usual * number) / kills))
+    await server.container.kill({ signal: 'SIGKILL' })
+    await server.container.wait()
+    if ((await sandbox.shell('postgres', data, 'ls /var/lib/postgresql/*')).includes('data.making')) halfMade++
+    await server.container.start()
+    await until('Postgres to answer', () => answers(server))
+    t.equal(await sql(server, "select count(*) from pg_class where relname = 'pg_class'", 'home'), '1', `killed after ${number} of ${kills} parts of a start`)
+    t.equal((await server.exec(['ls', '/var/lib/postgresql/17'])).output, 'data')
+    await server.container.remove({ force: true })
+  }
+  for (let number = 0; number < kills; number += killedAtOnce) {
+    await Promise.all(Array.from({ length: killedAtOnce }, (_, more) => killAndStart(number + more)))
+  }
+  t.comment(`${halfMade} of ${kills} were killed while the data directory was made`)
+})
+
+t.test('a half-made data directory is made anew', async (t) => {
+  const sandbox = createSandbox(t)
+  const data = await sandbox.volume()
+  await sandbox.shell('postgres', data, 'mkdir -p $PGDATA.making/base && echo 17 > $PGDATA.making/PG_VERSION')
+  const server = await startServer(sandbox, data)
+  t.equal(await sql(server, 'select 1', 'home'), '1')
+})
+
+t.test('a server that is killed starts again with its data, whatever its lock file says', async (t) => {
+  const sandbox = createSandbox(t)
+  const data = await sandbox.volume()
+  const server = await startServer(sandbox, data)
+  await sql(server, 'create table kept as select 42 as answer', 'home')
+  for (const left of ['', '1\n', '7\n/var/lib/postgresql/17/data\n']) {
+    await server.container.kill({ signal: 'SIGKILL' })
+    await server.container.wait()
+    await sandbox.shell('postgres', data, `printf '%b' '${left.replaceAll('\n', '\\n')}' > $PGDATA/postmaster.pid`)
+    await server.container.start()
+    await until('Postgres to answer', () => answers(server))
+    t.equal(await sql(server, 'select answer from kept', 'home'), '42', JSON.stringify(left))
+  }
+})
+
+t.test('only one container runs on a volume', async (t) => {
+  const sandbox = createSandbox(t)
+  const data = await sandbox.volume()
+  const server = await startServer(sandbox, data)
+  t.match(await refusal(t, sandbox, data), /another container runs on this volume/)
+  t.equal(await sql(server, 'select 1'), '1')
+})
+
+t.test('a data directory of another version, or of something else, is refused and left as it is', async (t) => {
+  const sandbox = createSandbox(t)
+  const cases = [
+    { make: 'mkdir -p $PGDATA && echo 16 > $PGDATA/PG_VERSION', says: /the data directory is of Postgres 16; this image is 17/ },
+    { make: 'mkdir -p /var/lib/postgresql/16/data && echo 16 > /var/lib/postgresql/16/data/PG_VERSION', says: /holds a data directory of Postgres 16 at \/var\/lib\/postgresql\/16\/data; this image is 17/ },
+    { make: 'echo 15 > /var/lib/postgresql/PG_VERSION', says: /holds a data directory of Postgres 15 at \/var\/lib\/postgresql; this image is 17/ },
+    { make: 'mkdir -p $PGDATA && echo precious > $PGDATA/file', says: /holds files, but no PG_VERSION: not touched/ },
+  ]
+  const listing = 'cd /var/lib/postgresql && find . -type f ! -name lock -exec cat {} + -print'
+  for (const { make, says } of cases) {
+    const data = await sandbox.volume()
+    await sandbox.shell('postgres', data, make)
+    const before = await sandbox.shell('postgres', data, listing)
+    t.match(await refusal(t, sandbox, data), says)
+    t.equal(await sandbox.shell('postgres', data, listing), before)
+  }
+})
+
+t.test('without a password file the superuser comes in over the socket alone', async (t) => {
+  const sandbox = createSandbox(t)
+  const server = await startServer(sandbox, await sandbox.volume())
+  await sql(server, "alter role postgres password 'known'; create role tenant login password 'theirs'")
+  const superuser = await login(server, 'postgres', 'known')
+  t.equal(superuser.code, 2)
+  t.match(superuser.output, /pg_hba\.conf rejects connection/)
+  t.same(await login(server, 'tenant', 'theirs'), { code: 0, output: 'tenant' })
+  t.match((await login(server, 'tenant', 'wrong')).output, /password authentication failed/)
+  t.match((await server.exec(['psql', '--host=/run/postgresql', '--username=tenant', '--dbname=home', '--command=select 1'])).output, /pg_hba\.conf rejects connection/)
+  t.match((await server.exec(['psql', 'host=127.0.0.1 user=tenant dbname=home replication=true', '--command=IDENTIFY_SYSTEM'], { PGPASSWORD: 'theirs' })).output, /no pg_hba\.conf entry for replication connection/)
+})
+
+t.test("with a password file the superuser's password is what the file says, and only that", async (t) => {
+  const sandbox = createSandbox(t)
+  const data = await sandbox.volume()
+  const first = "first'; drop database home; --\\'"
+  const secrets = await sandbox.secrets('postgres', { 'superuser-password': first })
+  const server = await startServer(sandbox, data, secrets)
+  t.same(await login(server, 'postgres', first), { code: 0, output: 'postgres' })
+  t.match((await login(server, 'postgres', 'wrong')).output, /password authentication failed/)
+  t.notOk((await server.logs()).includes(first), 'it is not in the log')
+
+  await sandbox.writeSecrets(secrets, 'postgres', { 'superuser-password': 'second\n' })
+  await server.container.kill({ signal: 'SIGKILL' })
+  await server.container.wait()
+  await server.container.start()
+  await until('Postgres to answer', () => answers(server))
+  t.match((await login(server, 'postgres', first)).output, /password authentication failed/)
+  t.same(await login(server, 'postgres', 'second'), { code: 0, output: 'postgres' })
+
+  await server.container.stop()
+  for (const wrong of ['', 'two\nlines']) {
+    await sandbox.writeSecrets(secrets, 'postgres', { 'superuser-password': wrong })
+    await server.container.start()
+    t.equal(await server.ended(), 1)
+    t.match(await server.logs(), /superuser-password must hold one line/)
+  }
+})
+
+t.test('a stop is clean, and a killed command inside does not disturb the sessions', async (t) => {
+  const sandbox = createSandbox(t)
+  const server = await startServer(sandbox, await sandbox.volume())
+  const session = server.exec(['psql', '--host=/run/postgresql', '--tuples-only', '--no-align', '--command=select pg_sleep(2)', '--command=select 1'])
+  // The shell's child is orphaned and ends by a signal.
+  t.equal((await server.exec(['/bin/bash', '-c', "(sh -c 'kill -9 $$' &) ; exit 0"])).code, 0)
+  t.same(await session, { code: 0, output: '1' })
+  await server.container.stop()
+  t.equal(await server.ended(), 0)
+  const logs = await server.logs()
+  t.match(logs, /received fast shutdown request[^]*database system is shut down/)
+  t.notMatch(logs, /terminated by signal/)
+})

@@ -1,0 +1,198 @@
+// The platform on a Docker Engine, as tests and benchmarks run it: the control plane is a process of the test's, all else
+// is containers that it makes. Each platform has an installation, networks and ports of its own.
+import { spawn } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ContainerHost } from '../../control-plane/src/engines/container-host.ts'
+import { dockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
+import { regionAddress, parseRange } from '../../control-plane/src/stacks/subnets.ts'
+import { freePort, query, startPostgres, type TestPostgres } from './postgres.ts'
+
+const project = new URL('../../', import.meta.url).pathname
+
+export interface ControlPlane {
+  pid: number
+  output(): string
+  /** Resolves when it has ended. */
+  exited: Promise<void>
+  kill(signal?: NodeJS.Signals): Promise<void>
+}
+
+export interface Answer {
+  status: number
+  body: Record<string, unknown>
+}
+
+export interface DockerPlatform {
+  postgres: TestPostgres
+  host: ContainerHost
+  /** Value of the label of everything that it makes. */
+  installation: string
+  controlUrl: string
+  gatewayUrl: string
+  /** `host:port` of the gateway's Postgres door. */
+  databaseHost: string
+  platformKey: string
+  startControlPlane(options?: { failpoints?: string; environment?: Record<string, string> }): Promise<ControlPlane>
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  tenantCall(name: string, method: string, path: string, init?: { key?: string; body?: Uint8Array | string; type?: string }): Promise<Response>
+  /** Rows of the control database. */
+  sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  /** Waits until the API says so of the tenant. @throws Error with what it said last */
+  until(tenantId: string, holds: (tenant: Record<string, unknown>) => boolean, seconds?: number): Promise<Record<string, unknown>>
+  /** Ends everything and removes what it made on the engine. */
+  stop(): Promise<void>
+}
+
+export interface DockerPlatformOptions {
+  docker?: { shared_runtimes?: number; warm_stacks?: number; pause_after_seconds?: number; network_range?: string }
+  deleteGraceSeconds?: number
+  orphanGraceSeconds?: number
+  logLevel?: string
+  environment?: Record<string, string>
+}
+
+/** @throws Error when the run has no engine: that is a failure, never a skip */
+export function testEngine(): string {
+  const host = process.env['TENANTRY_DOCKER_HOST']
+  if (host === undefined || host === '') throw new Error('TENANTRY_DOCKER_HOST is not set: these tests need a Docker Engine (npm test starts one)')
+  return host
+}
+
+export async function startDockerPlatform(options: DockerPlatformOptions = {}): Promise<DockerPlatform> {
+  const engine = testEngine()
+  const host = dockerHost({ host: engine })
+  const postgres = await startPostgres()
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-docker-'))
+  const [control, gateway, door] = await Promise.all([freePort(), freePort(), freePort()])
+  const range = options.docker?.network_range ?? `10.${randomInt(64, 192)}.${randomInt(0, 16) * 16}.0/20`
+  const file = async (name: string, text: string) => {
+    await writeFile(join(directory, name), text, { mode: 0o600 })
+    return join(directory, name)
+  }
+  const region = {
+    id: 'local', engine: 'docker', domain: 'localhost', gateway_url: `http://127.0.0.1:${gateway}`,
+    docker: {
+      shared_runtimes: 1,
+      ...options.docker,
+      host: engine,
+      network_range: range,
+      images: { postgres: 'tenantry/postgres:latest', runtime: 'tenantry/tenant-runtime:latest', gateway: 'tenantry/gateway:latest' },
+      control_url: `http://${regionAddress(parseRange(range), 1)}:${control}`,
+      gateway: { host_address: '127.0.0.1', port: gateway, postgres_port: door },
+    },
+  }
+  const keyFile = join(directory, 'platform-key')
+  const environment = {
+    PATH: process.env['PATH'] ?? '',
+    TENANTRY_HOST: '0.0.0.0',
+    TENANTRY_PORT: String(control),
+    TENANTRY_LOG_LEVEL: options.logLevel ?? 'warn',
+    TENANTRY_INTERNAL_TOKEN_FILE: await file('internal-token', randomBytes(32).toString('base64url')),
+    TENANTRY_CONTROL_DATABASE_URL: postgres.url('control'),
+    TENANTRY_MASTER_KEY_FILE: await file('master-key', randomBytes(32).toString('base64')),
+    TENANTRY_REGIONS_FILE: await file('regions.json', JSON.stringify([region])),
+    TENANTRY_PLATFORM_KEY_FILE: keyFile,
+    TENANTRY_DELETE_GRACE_SECONDS: String(options.deleteGraceSeconds ?? 3600),
+    TENANTRY_ORPHAN_GRACE_SECONDS: String(options.orphanGraceSeconds ?? 3600),
+    ...options.environment,
+  }
+  const running = new Set<ControlPlane>()
+  const controlUrl = `http://127.0.0.1:${control}`
+
+  const startControlPlane: DockerPlatform['startControlPlane'] = async ({ failpoints = '', environment: extra = {} } = {}) => {
+    const child = spawn(process.execPath, [join(project, 'control-plane/src/main.ts')], {
+      env: { ...environment, ...extra, TENANTRY_FAILPOINTS: failpoints },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    const exited = once(child, 'close').then(() => undefined)
+    const plane: ControlPlane = {
+      pid: child.pid ?? 0,
+      output: () => output,
+      exited,
+      async kill(signal = 'SIGKILL') {
+        running.delete(plane)
+        child.kill(signal)
+        await exited
+      },
+    }
+    running.add(plane)
+    const deadline = Date.now() + 30_000
+    while (child.exitCode === null && child.signalCode === null) {
+      const live = await fetch(`${controlUrl}/health`).then((response) => response.body?.cancel().then(() => true), () => false)
+      if (live === true) return plane
+      if (Date.now() > deadline) throw new Error(`the control plane did not answer:\n${output.slice(-3000)}`)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    if (failpoints === '') throw new Error(`the control plane ended:\n${output.slice(-3000)}`)
+    return plane
+  }
+
+  const first = await startControlPlane()
+  const platformKey = (await readFile(keyFile, 'utf8')).trim()
+  const installation = String((await query(postgres.url('control'), 'select name from installation'))[0]?.['name'])
+  await untilGatewayAnswers(`http://127.0.0.1:${gateway}`, first)
+
+  const call: DockerPlatform['call'] = async (method, path, body, headers = {}) => {
+    const response = await fetch(`${controlUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${platformKey}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> }
+  }
+
+  return {
+    postgres, host, installation, controlUrl, platformKey, startControlPlane, call,
+    gatewayUrl: region.gateway_url,
+    databaseHost: `127.0.0.1:${door}`,
+    tenantCall: (name, method, path, { key, body, type } = {}) =>
+      fetch(`${region.gateway_url}/t/${name}${path}`, {
+        method,
+        headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...(type === undefined ? {} : { 'content-type': type }) },
+        ...(body === undefined ? {} : { body }),
+      }),
+    sql: (text, values) => query(postgres.url('control'), text, values),
+    async until(tenantId, holds, seconds = 60) {
+      const deadline = Date.now() + seconds * 1000
+      for (;;) {
+        const answer = await call('GET', `/v1/tenants/${tenantId}`).catch(() => undefined)
+        if (answer !== undefined && holds(answer.body)) return answer.body
+        if (Date.now() > deadline) throw new Error(`not in ${seconds} s: ${JSON.stringify(answer?.body)}\n${[...running].map((plane) => plane.output().slice(-3000)).join('\n')}`)
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+    },
+    async stop() {
+      for (const plane of running) await plane.kill('SIGKILL')
+      await removeAll(host, installation)
+      await postgres.stop()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function untilGatewayAnswers(url: string, plane: ControlPlane): Promise<void> {
+  const deadline = Date.now() + 90_000
+  for (;;) {
+    const answered = await fetch(url).then((response) => response.body?.cancel().then(() => true), () => false)
+    if (answered === true) return
+    if (Date.now() > deadline) throw new Error(`the gateway did not answer:\n${plane.output().slice(-4000)}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+/** Everything with the installation's label. */
+export async function removeAll(host: ContainerHost, installation: string): Promise<void> {
+  const owner = { installation }
+  const signal = AbortSignal.timeout(120_000)
+  const { containers, networks, volumes } = await host.observe(owner, signal)
+  for (const { name } of containers) await host.removeContainer(name, owner, signal)
+  for (const { name } of networks) await host.removeNetwork(name, owner, signal)
+  for (const { name } of volumes) await host.removeVolume(name, owner, signal)
+}
