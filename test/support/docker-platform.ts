@@ -39,6 +39,8 @@ export interface DockerPlatform {
   startControlPlane(options?: { failpoints?: string; environment?: Record<string, string> }): Promise<ControlPlane>
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   tenantCall(name: string, method: string, path: string, init?: { key?: string; body?: Uint8Array | string; type?: string }): Promise<Response>
+  /** The installation's own secrets, to be looked for where they must not be. */
+  secretTexts(): Promise<string[]>
   /** Rows of the control database. */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
   /** Waits until the API says so of the tenant. @throws Error with what it said last */
@@ -158,6 +160,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
         headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...(type === undefined ? {} : { 'content-type': type }) },
         ...(body === undefined ? {} : { body }),
       }),
+    secretTexts: () => Promise.all(['TENANTRY_INTERNAL_TOKEN_FILE', 'TENANTRY_MASTER_KEY_FILE'].map((name) => readFile(environment[name as keyof typeof environment] ?? '', 'utf8'))),
     sql: (text, values) => query(postgres.url('control'), text, values),
     async until(tenantId, holds, seconds = 60) {
       const deadline = Date.now() + seconds * 1000

@@ -1,0 +1,201 @@
+// What happens to a dedicated tenant's containers, networks and volumes behind the control plane's back: it is mended, told
+// of, or left, as its policy says; and what holds data is never replaced by something empty.
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { startDockerPlatform, testEngine, type DockerPlatform } from '../support/docker-platform.ts'
+
+const run = promisify(execFile)
+const docker = async (...args: string[]) => (await run('docker', ['-H', testEngine(), ...args])).stdout.trim()
+
+interface Tenant {
+  id: string
+  name: string
+  key: string
+}
+
+async function create(platform: DockerPlatform, name: string): Promise<Tenant> {
+  const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local' }, { prefer: 'wait=60' })
+  if (status !== 201 || body['status'] !== 'ready') throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
+  return { id: String(body['tenant_id']), name, key: (body['keys'] as { secret_key: string }).secret_key }
+}
+
+const put = (platform: DockerPlatform, { name, key }: Tenant, text: string) =>
+  platform.tenantCall(name, 'POST', '/storage/v1/object/system/kept.txt', { key, body: text, type: 'text/plain' })
+
+const kept = async (platform: DockerPlatform, { name, key }: Tenant): Promise<string> => {
+  const response = await platform.tenantCall(name, 'GET', '/storage/v1/object/system/kept.txt', { key })
+  const text = await response.text()
+  return response.status === 200 ? text : String(response.status)
+}
+
+async function until<T>(what: string, read: () => Promise<T>, holds: (value: T) => boolean, seconds = 60): Promise<T> {
+  const deadline = Date.now() + seconds * 1000
+  for (;;) {
+    const value = await read().catch((error: unknown) => error as T)
+    if (holds(value)) return value
+    if (Date.now() > deadline) throw new Error(`${what}: ${JSON.stringify(value)}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+const container = async ({ id }: Tenant, service: string) => {
+  const names = await docker('ps', '-a', '--filter', `label=tenantry.stack=${id}`, '--filter', `label=tenantry.service=${service}`, '--format', '{{.Names}}')
+  return names.split('\n')[0] ?? ''
+}
+
+t.test('drift', { timeout: 600_000 }, async (t) => {
+  const platform = await startDockerPlatform({ deleteGraceSeconds: 0, orphanGraceSeconds: 1 })
+  t.teardown(() => platform.stop())
+  const tenant = await create(platform, 'mended')
+  const other = await create(platform, 'other')
+  await put(platform, tenant, 'before')
+  await put(platform, other, 'calm')
+  const serves = () => until('serves again', () => kept(platform, tenant), (text) => text === 'before')
+
+  const harms: [string, () => Promise<unknown>][] = []
+  for (const service of ['runtime', 'postgres']) {
+    harms.push(
+      [`${service} killed`, async () => docker('kill', await container(tenant, service))],
+      [`${service} stopped`, async () => docker('stop', '-t', '5', await container(tenant, service))],
+      [`${service} removed`, async () => docker('rm', '-f', await container(tenant, service))],
+      [`${service} paused`, async () => docker('pause', await container(tenant, service))],
+      [`${service} taken off its network`, async () => docker('network', 'disconnect', `tenantry-${tenant.id}-net`, await container(tenant, service))],
+    )
+  }
+  harms.push(['both removed', async () => docker('rm', '-f', await container(tenant, 'runtime'), await container(tenant, 'postgres'))])
+  harms.push(['the gateway taken off', async () => {
+    const gateway = (await docker('ps', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway', '--format', '{{.Names}}'))
+    await docker('network', 'disconnect', `tenantry-${tenant.id}-net`, gateway)
+  }])
+  harms.push(['the gateway removed', async () => docker('rm', '-f', await docker('ps', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway', '--format', '{{.Names}}'))])
+  for (const [name, harm] of harms) {
+    await t.test(name, async (t) => {
+      await harm()
+      await serves()
+      t.equal(await kept(platform, other), 'calm', 'the other tenant is served, too')
+      const containers = (await docker('ps', '-a', '--filter', `label=tenantry.stack=${tenant.id}`, '--format', '{{.Names}}')).split('\n')
+      t.equal(containers.length, 2, 'one of each')
+    })
+  }
+
+  t.test('limits that were changed by hand are set back', async (t) => {
+    const name = await container(tenant, 'runtime')
+    const before = await docker('inspect', name, '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}')
+    await docker('update', '--memory', '300m', '--memory-swap', '300m', '--cpus', '0.3', name)
+    await until('limits', () => docker('inspect', name, '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}'), (text) => text === before)
+    t.equal(await kept(platform, tenant), 'before')
+  })
+
+  t.test('policy report: said, not mended; then mended when the policy is repair again', async (t) => {
+    t.equal((await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'report' }, { prefer: 'wait=30' })).status, 200)
+    await docker('kill', await container(tenant, 'runtime'))
+    const said = await platform.until(tenant.id, (body) => JSON.stringify(body['conditions']).includes('"Drift"'))
+    t.match(said['conditions'], [{ type: /./ }])
+    t.equal(await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.State.Status}}'), 'exited', 'nothing was done about it')
+    await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'repair' }, { prefer: 'wait=60' })
+    await serves()
+    await platform.until(tenant.id, (body) => !JSON.stringify(body['conditions']).includes('"Drift"'))
+  })
+
+  t.test('policy ignore: neither', async (t) => {
+    await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'ignore' }, { prefer: 'wait=30' })
+    await docker('kill', await container(tenant, 'runtime'))
+    // Longer than a sweep.
+    await new Promise((resolve) => setTimeout(resolve, 22_000))
+    t.equal(await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.State.Status}}'), 'exited')
+    t.notMatch(JSON.stringify((await platform.call('GET', `/v1/tenants/${tenant.id}`)).body['conditions']), /"Drift"/)
+    await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'repair' }, { prefer: 'wait=60' })
+    await serves()
+  })
+
+  t.test('a resize keeps the data and changes what runs', async (t) => {
+    const megabyte = 2 ** 20
+    const answer = await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { resources: { postgres: { memory_bytes: 512 * megabyte, cpu_millis: 700 }, runtime: { memory_bytes: 600 * megabyte } } }, { prefer: 'wait=60' })
+    t.match(answer, { status: 200, body: { status: 'ready', operation: { kind: 'resize', state: 'succeeded' } } })
+    t.equal(await docker('inspect', await container(tenant, 'postgres'), '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}'), `${512 * megabyte} 700000000`)
+    t.equal(await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.HostConfig.Memory}}'), String(600 * megabyte))
+    t.equal(await kept(platform, tenant), 'before')
+  })
+
+  t.test('restart makes new containers, without an end of service for reads', async (t) => {
+    const before = await container(tenant, 'runtime')
+    let asking = true
+    const seen = new Map<string, number>()
+    const asks = (async () => {
+      while (asking) {
+        const answer = await kept(platform, tenant)
+        seen.set(answer, (seen.get(answer) ?? 0) + 1)
+      }
+    })()
+    const answer = await platform.call('POST', `/v1/tenants/${tenant.id}/restart`, undefined, { prefer: 'wait=60' })
+    t.match(answer, { status: 202, body: { operation: { kind: 'restart', state: 'succeeded' } } })
+    asking = false
+    await asks
+    t.not(await container(tenant, 'runtime'), before)
+    t.ok((seen.get('before') ?? 0) > 0, JSON.stringify([...seen]))
+    await serves()
+  })
+
+  t.test('paused: nothing runs; a request wakes it, and is answered', async (t) => {
+    t.match(await platform.call('POST', `/v1/tenants/${tenant.id}/pause`, undefined, { prefer: 'wait=60' }), { status: 202, body: { status: 'paused' } })
+    t.equal(await docker('ps', '-q', '--filter', `label=tenantry.stack=${tenant.id}`), '')
+    const answers = await Promise.all(Array.from({ length: 20 }, () => kept(platform, tenant)))
+    t.same(answers, Array.from({ length: 20 }, () => 'before'), 'all that were held are answered')
+    t.match((await platform.call('GET', `/v1/tenants/${tenant.id}`)).body, { status: 'ready' })
+  })
+
+  t.test('suspended: stopped, kept, and refused with the reason; resumed as it was', async (t) => {
+    const suspend = { suspended: true, suspend_reason: 'the invoice of May is open', payment_required: true }
+    t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, suspend, { prefer: 'wait=60' }), { status: 200, body: { status: 'suspended' } })
+    t.equal(await docker('ps', '-q', '--filter', `label=tenantry.stack=${tenant.id}`), '')
+    const refused = await platform.tenantCall(tenant.name, 'GET', '/storage/v1/bucket', { key: tenant.key })
+    t.equal(refused.status, 402)
+    t.match(await refused.text(), /invoice of May/)
+    t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { suspended: false }, { prefer: 'wait=60' }), { status: 200, body: { status: 'ready' } })
+    t.equal(await kept(platform, tenant), 'before')
+  })
+
+  t.test('a volume that is gone is a failure that is told, never an empty database', async (t) => {
+    for (const volume of ['data', 'files'] as const) {
+      const victim = await create(platform, `victim-${volume}`)
+      await docker('rm', '-f', await container(victim, 'postgres'), await container(victim, 'runtime'))
+      await docker('volume', 'rm', '-f', `tenantry-${victim.id}-${volume}`).catch(async () => {
+        // It had been made again already, around the volume that was still there.
+        await docker('rm', '-f', await container(victim, 'postgres'), await container(victim, 'runtime'))
+        await docker('volume', 'rm', '-f', `tenantry-${victim.id}-${volume}`)
+      })
+      const body = await platform.until(victim.id, ({ status }) => status === 'failed')
+      t.match(body['reason'], new RegExp(`volume "${volume}" is gone`))
+      t.match(body['conditions'], [{ type: 'Services', status: 'False', reason: 'VolumeMissing' }])
+      t.equal(await docker('volume', 'ls', '-q', '--filter', `name=tenantry-${victim.id}-${volume}$`), '', 'no empty one was made')
+      t.equal(await kept(platform, other), 'calm')
+      t.match((await platform.call('DELETE', `/v1/tenants/${victim.id}?purge=true`, undefined, { prefer: 'wait=60' })).body['operation'], { state: 'succeeded' })
+    }
+  })
+
+  t.test('what is of no tenant any more is removed, what is not ours is not touched', async (t) => {
+    const foreign = `foreign-${platform.installation.slice(0, 8)}`
+    await docker('volume', 'create', foreign)
+    await docker('network', 'create', '--internal', foreign)
+    await docker('create', '--name', foreign, '--network', foreign, 'debian:trixie-slim', 'true')
+    const orphan = 't_00000000000000000000'
+    await docker('volume', 'create', '--label', `tenantry.installation=${platform.installation}`, '--label', `tenantry.stack=${orphan}`, `tenantry-${orphan}-data`)
+    await until('the orphan is gone', () => docker('volume', 'ls', '-q', '--filter', `name=tenantry-${orphan}-data`), (text) => text === '', 70)
+    t.equal(await docker('volume', 'ls', '-q', '--filter', `name=${foreign}`), foreign)
+    t.equal(await docker('network', 'ls', '--format', '{{.Name}}', '--filter', `name=${foreign}`), foreign)
+    t.equal(await docker('ps', '-a', '--format', '{{.Names}}', '--filter', `name=${foreign}`), foreign)
+    await docker('rm', foreign)
+    await docker('network', 'rm', foreign)
+    await docker('volume', 'rm', foreign)
+  })
+
+  t.test('deleted: nothing of it is left', async (t) => {
+    for (const { id } of [tenant, other]) {
+      t.match((await platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' })).body['operation'], { state: 'succeeded' })
+      for (const list of [['ps', '-aq'], ['volume', 'ls', '-q'], ['network', 'ls', '-q']]) t.equal(await docker(...list, '--filter', `label=tenantry.stack=${id}`), '')
+    }
+    t.same(await platform.sql('select * from subnets'), [])
+    t.same(await platform.sql('select * from tenant_secrets'), [])
+  })
+})
