@@ -1,35 +1,78 @@
-// `npm test`: runs tap, shows a line a file and the whole of what failed, and ends with `N passed, N failed`.
-// No test run, a skipped one and a crashed file are failures.
+// `npm test`: gives the run a Docker Engine with our images, runs tap, shows a line a file and the whole of what failed,
+// and ends with `N passed, N failed`. No test run, a skipped one, a crashed file and a missing engine are failures.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import type { Engine } from './engine.ts'
+import { openEngineWithImages } from './engine-with-images.ts'
 
-const files = process.argv.slice(2)
-// Full counts take what they take.
-const patience = process.env['TENANTRY_SOAK'] === 'full' ? ['--timeout=14400'] : []
-const tap = spawn('tap', ['run', '--reporter=tap', ...patience, ...files], { stdio: ['ignore', 'pipe', 'inherit'] })
-
-let block: string[] = []
-let summary: Record<string, number> = {}
-for await (const line of createInterface({ input: tap.stdout })) {
-  const result = /^(ok|not ok) \d+ - (.*)$/.exec(line)
-  if (result !== null) {
-    const failed = result[1] === 'not ok' || line.includes('# SKIP')
-    if (failed) console.log(block.join('\n'))
-    console.log(line)
-    block = []
-    continue
-  }
-  const totals = /^# \{ (total: .*) \}$/.exec(line)
-  if (totals?.[1] !== undefined) {
-    summary = Object.fromEntries(totals[1].split(', ').map((part) => part.split(': ')).map(([name = '', count]) => [name, Number(count)]))
-  }
-  block.push(line)
+interface Totals {
+  passed: number
+  failed: number
 }
-const [code] = tap.exitCode === null ? ((await once(tap, 'exit')) as [number | null]) : [tap.exitCode]
 
-const passed = summary['pass'] ?? 0
-const failed = (summary['fail'] ?? 0) + (summary['skip'] ?? 0) + (summary['todo'] ?? 0)
-const broken = passed === 0 || (code !== 0 && failed === 0) ? 1 : 0
-console.log(`${passed} passed, ${failed + broken} failed`)
-process.exitCode = failed + broken === 0 ? 0 : 1
+const asked = process.argv.slice(2)
+const files = asked.length > 0 ? asked : globSync('test/**/*.test.ts').sort()
+/** These end the engine, or measure what others would disturb: one at a time, after all others. */
+const alone = files.filter((file) => file.endsWith('.alone.test.ts'))
+const together = files.filter((file) => !alone.includes(file))
+
+const engine = files.some(needsEngine) ? await openEngine() : undefined
+try {
+  const totals = [await runTap(together, []), await runTap(alone, ['--jobs=1'])]
+  const passed = totals.reduce((sum, part) => sum + part.passed, 0)
+  const failed = totals.reduce((sum, part) => sum + part.failed, passed === 0 ? 1 : 0)
+  end(passed, failed)
+} finally {
+  await engine?.stop()
+}
+
+/** Files that do not speak of Docker start without one. */
+function needsEngine(file: string): boolean {
+  return /docker/i.test(readFileSync(file, 'utf8'))
+}
+
+async function openEngine(): Promise<Engine> {
+  try {
+    return await openEngineWithImages((line) => console.log(line))
+  } catch (error) {
+    console.error(error)
+    end(0, 1)
+    process.exit(1)
+  }
+}
+
+async function runTap(files: readonly string[], options: readonly string[]): Promise<Totals> {
+  if (files.length === 0) return { passed: 0, failed: 0 }
+  // Full counts take what they take.
+  const patience = process.env['TENANTRY_SOAK'] === 'full' ? ['--timeout=14400'] : []
+  const tap = spawn('tap', ['run', '--reporter=tap', ...patience, ...options, ...files], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let block: string[] = []
+  let summary: Record<string, number> = {}
+  for await (const line of createInterface({ input: tap.stdout })) {
+    const result = /^(ok|not ok) \d+ - (.*)$/.exec(line)
+    if (result !== null) {
+      const failed = result[1] === 'not ok' || line.includes('# SKIP')
+      if (failed) console.log(block.join('\n'))
+      console.log(line)
+      block = []
+      continue
+    }
+    const totals = /^# \{ (total: .*) \}$/.exec(line)
+    if (totals?.[1] !== undefined) {
+      summary = Object.fromEntries(totals[1].split(', ').map((part) => part.split(': ')).map(([name = '', count]) => [name, Number(count)]))
+    }
+    block.push(line)
+  }
+  const [code] = tap.exitCode === null ? ((await once(tap, 'exit')) as [number | null]) : [tap.exitCode]
+  const failed = (summary['fail'] ?? 0) + (summary['skip'] ?? 0) + (summary['todo'] ?? 0)
+  // Each run of its own must have run something, and its exit code must agree.
+  const broken = (summary['pass'] ?? 0) === 0 || (code !== 0 && failed === 0) ? 1 : 0
+  return { passed: summary['pass'] ?? 0, failed: failed + broken }
+}
+
+function end(passed: number, failed: number): void {
+  console.log(`${passed} passed, ${failed} failed`)
+  process.exitCode = failed === 0 ? 0 : 1
+}

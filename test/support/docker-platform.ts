@@ -7,6 +7,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ContainerHost } from '../../control-plane/src/engines/container-host.ts'
+import { connectDocker } from '../../control-plane/src/engines/docker/docker-connection.ts'
 import { dockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
 import { regionAddress, parseRange } from '../../control-plane/src/stacks/subnets.ts'
 import { freePort, query, startPostgres, type TestPostgres } from './postgres.ts'
@@ -19,6 +20,8 @@ export interface ControlPlane {
   /** Resolves when it has ended. */
   exited: Promise<void>
   kill(signal?: NodeJS.Signals): Promise<void>
+  /** What ended it. */
+  signalCode(): NodeJS.Signals | null
 }
 
 export interface Answer {
@@ -45,6 +48,10 @@ export interface DockerPlatform {
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
   /** Waits until the API says so of the tenant. @throws Error with what it said last */
   until(tenantId: string, holds: (tenant: Record<string, unknown>) => boolean, seconds?: number): Promise<Record<string, unknown>>
+  /** Ends a container's processes at once, as `docker kill` does. */
+  kill(container: string): Promise<void>
+  /** A clean stop of those that run. */
+  stopControlPlanes(): Promise<void>
   /** Ends everything and removes what it made on the engine. */
   stop(): Promise<void>
 }
@@ -117,6 +124,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
       pid: child.pid ?? 0,
       output: () => output,
       exited,
+      signalCode: () => child.signalCode,
       async kill(signal = 'SIGKILL') {
         running.delete(plane)
         child.kill(signal)
@@ -170,6 +178,12 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
         if (Date.now() > deadline) throw new Error(`not in ${seconds} s: ${JSON.stringify(answer?.body)}\n${[...running].map((plane) => plane.output().slice(-3000)).join('\n')}`)
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
+    },
+    async kill(container) {
+      await connectDocker({ host: engine }).docker.getContainer(container).kill()
+    },
+    async stopControlPlanes() {
+      for (const plane of running) await plane.kill('SIGTERM')
     },
     async stop() {
       for (const plane of running) await plane.kill('SIGKILL')

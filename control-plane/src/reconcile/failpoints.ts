@@ -25,22 +25,23 @@ export type Failpoint = (name: FailpointName) => void | Promise<void>
 export const noFailpoints: Failpoint = () => undefined
 
 /**
- * Reads `name=action:count,…`; the action happens at the first `count` passes (default 1).
+ * Reads `name=action@pass:count,…`; the action happens from that pass on (default the first), `count` times (default 1).
  * `hit` is told of every pass.
  * @throws Error for an unknown name or action
  */
 export function parseFailpoints(text: string, kill: () => void, hit: (name: FailpointName) => void = () => undefined): Failpoint {
   if (text === '') return noFailpoints
-  const armed = new Map<string, { action: Action; left: number }>()
+  const armed = new Map<string, { action: Action; spare: number; left: number }>()
   for (const part of text.split(',')) {
-    const match = /^([a-z.-]+)=(kill|throw|hang)(?::(\d+))?$/.exec(part)
+    const match = /^([a-z.-]+)=(kill|throw|hang)(?:@(\d+))?(?::(\d+))?$/.exec(part)
     if (match?.[1] === undefined || !failpointNames.some((name) => name === match[1])) throw new Error(`unknown failpoint: ${part}`)
-    armed.set(match[1], { action: match[2] as Action, left: Number(match[3] ?? 1) })
+    armed.set(match[1], { action: match[2] as Action, spare: Number(match[3] ?? 1) - 1, left: Number(match[4] ?? 1) })
   }
   return async (name) => {
     hit(name)
     const point = armed.get(name)
     if (point === undefined || point.left === 0) return
+    if (point.spare-- > 0) return
     point.left--
     if (point.action === 'kill') kill()
     if (point.action === 'throw') throw new Error(`failpoint ${name}`)

@@ -1,0 +1,226 @@
+// Dedicated tenants on a real Docker Engine: from the POST to the first answer, cold and from the warm pool; a paused one
+// woken by a request; a killed container; what a look at a whole region costs; what an idle tenant holds of memory.
+// The floor of a cold create is the same two containers, network and volumes made by bare calls of the Engine.
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createContainerEngine } from '../control-plane/src/engines/container-engine.ts'
+import type { Engine } from '../control-plane/src/engines/engine.ts'
+import { systemClock } from '../control-plane/src/clock.ts'
+import { stackFor } from '../control-plane/src/stacks/stack-for.ts'
+import type { Stack } from '../control-plane/src/stacks/stack.ts'
+import { openEngineWithImages } from '../scripts/engine-with-images.ts'
+import { removeAll, startDockerPlatform, type DockerPlatform } from '../test/support/docker-platform.ts'
+import { median, quantile, type Figures, type Report } from './figures.ts'
+
+const tenants = 20
+const shared = 1_000
+
+export async function figures(report: Report): Promise<Figures> {
+  const engine = await openEngineWithImages(report)
+  try {
+    return await measure(report)
+  } finally {
+    await engine.stop()
+  }
+}
+
+async function measure(report: Report): Promise<Figures> {
+  const platform = await startDockerPlatform({ deleteGraceSeconds: 0 })
+  try {
+    await created(platform, 'first')
+    const made: Tenant[] = []
+    const cold: number[] = []
+    const bare: number[] = []
+    for (let n = 0; n < tenants; n++) {
+      const tenant = await created(platform, `cold-${n}`)
+      made.push(tenant)
+      cold.push(tenant.milliseconds)
+      bare.push(await bareStack(platform, n))
+    }
+    report(`cold creates: ${shown(cold)}; bare: ${shown(bare)}`)
+    const idle = await idleMegabytes(platform, made)
+    report(`memory of an idle tenant: ${idle.postgres.toFixed(0)} MB Postgres, ${idle.runtime.toFixed(0)} MB runtime`)
+    const recover = await recovered(platform, made)
+    report(`killed container → answer: ${shown(recover)}`)
+    const wake = await woken(platform, made)
+    report(`paused → answer: ${shown(wake)}`)
+    const sweep = await swept(platform, report)
+    await platform.stop()
+    const warm = await warmCreates(report)
+    const [coldMedian, bareMedian] = [median(cold), median(bare)]
+    return {
+      create_cold_p50_ms: { value: coldMedian, unit: 'ms', floor: bareMedian, ratio: coldMedian / bareMedian, target: '≤ 4,000' },
+      create_warm_p50_ms: { value: median(warm), unit: 'ms', target: '≤ 1,000' },
+      create_p99_ms: { value: quantile(cold, 0.99), unit: 'ms', target: '≤ 10,000' },
+      wake_p95_ms: { value: quantile(wake, 0.95), unit: 'ms', target: '≤ 1,500' },
+      recover_p95_ms: { value: quantile(recover, 0.95), unit: 'ms', target: '≤ 5,000' },
+      sweep_first_ms: { value: sweep.first, unit: 'ms', target: '≤ 10,000' },
+      sweep_idle_ms: { value: sweep.idle, unit: 'ms', target: '≤ 1,000' },
+      sweep_idle_writes: { value: sweep.writes, unit: 'rows', target: '0' },
+      idle_tenant_mb: { value: idle.postgres + idle.runtime, unit: 'MB', target: '≤ 150' },
+    }
+  } finally {
+    await platform.stop()
+  }
+}
+
+interface Tenant {
+  id: string
+  name: string
+  key: string
+  /** From the POST to the first answer of the tenant's own URL. */
+  milliseconds: number
+}
+
+async function created(platform: DockerPlatform, name: string): Promise<Tenant> {
+  const begin = performance.now()
+  const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local' }, { prefer: 'wait=60' })
+  if (status !== 201) throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
+  const tenant = { id: String(body['tenant_id']), name, key: (body['keys'] as { secret_key: string }).secret_key, milliseconds: 0 }
+  await answers(platform, tenant)
+  return { ...tenant, milliseconds: performance.now() - begin }
+}
+
+/** Asks until it is answered; a request that is held counts with the time it is held. */
+async function answers(platform: DockerPlatform, { name, key }: Pick<Tenant, 'name' | 'key'>): Promise<void> {
+  const deadline = performance.now() + 60_000
+  for (;;) {
+    const response = await platform.tenantCall(name, 'GET', '/storage/v1/bucket', { key }).catch(() => undefined)
+    await response?.body?.cancel()
+    if (response?.status === 200) return
+    if (performance.now() > deadline) throw new Error(`${name} does not answer: ${response?.status}`)
+    await sleep(10)
+  }
+}
+
+/** The same stack by the engine alone, until its Postgres takes statements and its runtime answers. */
+async function bareStack(platform: DockerPlatform, n: number): Promise<number> {
+  const installation = `bare-${randomBytes(4).toString('hex')}`
+  const engine: Engine = createContainerEngine({ name: 'docker', installation, host: platform.host, sleep: systemClock.sleep })
+  const signal = AbortSignal.timeout(60_000)
+  const [postgres, runtime] = await Promise.all([engine.image('tenantry/postgres:latest', signal), engine.image('tenantry/tenant-runtime:latest', signal)])
+  const size = { memoryBytes: 2 ** 30, cpuMillis: 1_000, pids: 256 }
+  const id = `t_${randomBytes(10).toString('hex')}`
+  const stack: Stack = stackFor(
+    { id, isolation: 'database-per-tenant', running: true, hasHome: false, resources: { postgres: size, runtime: size }, restarts: 0, images: { postgres, runtime }, subnet: `10.250.${n}.0/28` },
+    { gatewayContainer: '', internalToken: 'x'.repeat(32) },
+  )
+  const alone: Stack = { ...stack, networks: stack.networks.map((network) => ({ ...network, guests: [] })) }
+  try {
+    const begin = performance.now()
+    await engine.converge(alone, signal)
+    for (const { name, health } of alone.services) {
+      while ((await engine.exec(id, name, health.command, { signal })).code !== 0) await sleep(20)
+    }
+    return performance.now() - begin
+  } finally {
+    await removeAll(platform.host, installation)
+  }
+}
+
+async function idleMegabytes(platform: DockerPlatform, made: readonly Tenant[]): Promise<{ postgres: number; runtime: number }> {
+  const signal = AbortSignal.timeout(60_000)
+  const { containers } = await platform.host.observe({ installation: platform.installation }, signal)
+  const of = async (service: string) => {
+    const names = containers.filter(({ labels }) => labels.service === service && made.some(({ id }) => id === labels.stack)).map(({ name }) => name)
+    const bytes = await Promise.all(names.map(async (name) => (await platform.host.stats(name, signal)).memoryBytes))
+    return median(bytes) / 1_000_000
+  }
+  return { postgres: await of('postgres'), runtime: await of('runtime') }
+}
+
+async function recovered(platform: DockerPlatform, made: readonly Tenant[]): Promise<number[]> {
+  const times: number[] = []
+  for (const [n, tenant] of made.entries()) {
+    const { containers } = await platform.host.observe({ installation: platform.installation, stack: tenant.id }, AbortSignal.timeout(30_000))
+    const service = n % 2 === 0 ? 'runtime' : 'postgres'
+    const victim = containers.find(({ labels }) => labels.service === service)
+    if (victim === undefined) throw new Error(`${tenant.name} has no ${service}`)
+    const begin = performance.now()
+    await platform.kill(victim.name)
+    await answers(platform, tenant)
+    times.push(performance.now() - begin)
+  }
+  return times
+}
+
+async function woken(platform: DockerPlatform, made: readonly Tenant[]): Promise<number[]> {
+  const times: number[] = []
+  for (const tenant of made) {
+    const { status } = await platform.call('POST', `/v1/tenants/${tenant.id}/pause`, undefined, { prefer: 'wait=60' })
+    if (status !== 202) throw new Error(`${tenant.name} was not paused: ${status}`)
+    await platform.until(tenant.id, (body) => body['status'] === 'paused')
+    const begin = performance.now()
+    await answers(platform, tenant)
+    times.push(performance.now() - begin)
+    await platform.until(tenant.id, (body) => body['status'] === 'ready')
+  }
+  return times
+}
+
+async function swept(platform: DockerPlatform, report: Report): Promise<{ first: number; idle: number; writes: number }> {
+  let next = 0
+  const begin = performance.now()
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      while (next < shared) {
+        const { status } = await platform.call('POST', '/v1/tenants', { name: `shared-${next++}`, plan: 'Free', region: 'local' }, { prefer: 'wait=60' })
+        if (status !== 201) throw new Error(`a shared tenant was answered ${status}`)
+      }
+    }),
+  )
+  report(`${shared} shared tenants in ${((performance.now() - begin) / 1000).toFixed(0)} s`)
+  await platform.stopControlPlanes()
+  const restart = performance.now()
+  await platform.startControlPlane()
+  while ((await sweepSeconds(platform)) === undefined || (await metric(platform, 'tenantry_queue_depth')) !== 0) await sleep(20)
+  const first = performance.now() - restart
+  // Two more looks, of which nothing may come.
+  const before = await rowsWritten(platform)
+  await sleep(45_000)
+  const idle = ((await sweepSeconds(platform)) ?? Number.NaN) * 1000
+  return { first, idle, writes: (await rowsWritten(platform)) - before }
+}
+
+async function metric(platform: DockerPlatform, name: string): Promise<number | undefined> {
+  const response = await fetch(`${platform.controlUrl}/metrics`, { headers: { authorization: `Bearer ${platform.platformKey}` } })
+  const line = (await response.text()).split('\n').find((text) => text.startsWith(name))
+  return line === undefined ? undefined : Number(line.split(' ').at(-1))
+}
+
+const sweepSeconds = (platform: DockerPlatform) => metric(platform, 'tenantry_sweep_seconds{')
+
+/** Of tenants, operations and what hangs on them; usage goes on being counted. */
+async function rowsWritten(platform: DockerPlatform): Promise<number> {
+  const [row] = await platform.sql(
+    `select sum(n_tup_ins + n_tup_upd + n_tup_del)::int as n from pg_stat_user_tables where relname not in ('usage_counters')`,
+  )
+  return Number(row?.['n'])
+}
+
+async function warmCreates(report: Report): Promise<number[]> {
+  const platform = await startDockerPlatform({ deleteGraceSeconds: 0, docker: { warm_stacks: 3 } })
+  try {
+    const times: number[] = []
+    for (let n = 0; n < tenants; n++) {
+      const deadline = performance.now() + 120_000
+      for (;;) {
+        const [row] = await platform.sql("select count(*)::int as n from tenants where desired = 'warm' and status = 'warm'")
+        if (row?.['n'] === 3) break
+        if (performance.now() > deadline) throw new Error('the warm pool does not fill')
+        await sleep(200)
+      }
+      const tenant = await created(platform, `warm-made-${n}`)
+      times.push(tenant.milliseconds)
+      await platform.call('DELETE', `/v1/tenants/${tenant.id}?purge=true`, undefined, { prefer: 'wait=60' })
+    }
+    report(`creates from the warm pool: ${shown(times)}`)
+    return times
+  } finally {
+    await platform.stop()
+  }
+}
+
+function shown(values: readonly number[]): string {
+  return `p50 ${median(values).toFixed(0)}, p95 ${quantile(values, 0.95).toFixed(0)}, max ${Math.max(...values).toFixed(0)} ms`
+}

@@ -1,0 +1,132 @@
+// Operators at work on many dedicated tenants while the control plane and the Docker Engine are killed at random moments:
+// afterwards every tenant is as it was wanted, or has failed with a reason, nothing has leaked, and nothing foreign was touched.
+import { execFile } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { ensureEngine } from '../../scripts/engine.ts'
+import { startDockerPlatform, type DockerPlatform } from '../support/docker-platform.ts'
+import { effort, seed } from '../support/effort.ts'
+
+const run = promisify(execFile)
+
+const tenantCount = effort({ small: 3, full: 20 })
+const planeKills = effort({ small: 4, full: 100 })
+const engineKills = effort({ small: 1, full: 30 })
+const foreignCount = effort({ small: 3, full: 20 })
+
+/** Uniform in [0, 1), the same for the same seed (mulberry32). */
+function randomFrom(state: number): () => number {
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** Objects that are not ours, some with names like ours. */
+async function plantForeign(docker: (...args: string[]) => Promise<string>): Promise<{ look(): Promise<string>; remove(): Promise<void> }> {
+  const names = Array.from({ length: foreignCount }, (_, n) => (n % 2 === 0 ? `foreign-${n}` : `tenantry-t_${String(n).padStart(20, '0')}-data`))
+  for (const [n, name] of names.entries()) {
+    await docker('volume', 'create', name)
+    await docker('network', 'create', '--internal', '--subnet', `10.62.${n}.0/28`, name)
+    await docker('create', '--name', name, '--network', name, '-v', `${name}:/data`, 'debian:trixie-slim', 'sleep', '1000')
+  }
+  return {
+    async look() {
+      const parts = [
+        await docker('inspect', '--format', '{{.Id}} {{.Name}} {{json .Config}} {{.State.Status}}', ...names),
+        await docker('network', 'inspect', '--format', '{{.Id}} {{.Name}} {{json .IPAM}}', ...names),
+        await docker('volume', 'inspect', '--format', '{{.Name}} {{.CreatedAt}} {{json .Labels}}', ...names),
+      ]
+      return parts.join('\n')
+    },
+    async remove() {
+      await docker('rm', '-f', ...names)
+      await docker('network', 'rm', ...names)
+      await docker('volume', 'rm', ...names)
+    },
+  }
+}
+
+/** One thing that an operator may ask; whether it is taken is not known when the control plane dies. */
+async function ask(platform: DockerPlatform, random: () => number, count: () => number): Promise<void> {
+  const rows = await platform.sql("select id from tenants where desired <> 'deleted' order by id")
+  const id = String(rows[Math.floor(random() * rows.length)]?.['id'])
+  const choice = Math.floor(random() * 8)
+  if (rows.length < tenantCount || choice === 0) return void (await platform.call('POST', '/v1/tenants', { name: `chaos-${count()}`, plan: 'Pro', region: 'local' }))
+  if (choice === 1) return void (await platform.call('DELETE', `/v1/tenants/${id}?purge=true`))
+  if (choice === 2) return void (await platform.call('POST', `/v1/tenants/${id}/restart`))
+  if (choice === 3) return void (await platform.call('POST', `/v1/tenants/${id}/pause`))
+  if (choice === 4) return void (await platform.call('POST', `/v1/tenants/${id}/wake`))
+  const megabytes = 256 + Math.floor(random() * 4) * 64
+  const body = choice === 5 ? { suspended: true } : choice === 6 ? { suspended: false } : { resources: { postgres: { memory_bytes: megabytes * 2 ** 20 } } }
+  await platform.call('PATCH', `/v1/tenants/${id}`, body)
+}
+
+t.test(`${planeKills} kills of the control plane and ${engineKills} of the engine over ${tenantCount} tenants`, { timeout: 3 * 3_600_000 }, async (t) => {
+  t.comment(`seed ${seed}`)
+  const random = randomFrom(seed)
+  const engine = await ensureEngine()
+  const docker = async (...args: string[]) => (await run('docker', ['-H', engine.host, ...args], { maxBuffer: 2 ** 26 })).stdout.trim()
+  const foreign = await plantForeign(docker)
+  t.teardown(() => foreign.remove())
+  const before = await foreign.look()
+  const platform = await startDockerPlatform({ deleteGraceSeconds: 0, orphanGraceSeconds: 5 })
+  t.teardown(() => platform.stop())
+  await platform.stopControlPlanes()
+
+  let made = 0
+  let asking = true
+  const operators = (async () => {
+    while (asking) {
+      await ask(platform, random, () => ++made).catch(() => undefined)
+      await sleep(100 + random() * 900)
+    }
+  })()
+  const kills = [...Array<'plane'>(planeKills).fill('plane'), ...Array<'engine'>(engineKills).fill('engine')]
+    .map((what) => ({ what, at: random() }))
+    .sort((a, b) => a.at - b.at)
+  let plane = await platform.startControlPlane()
+  for (const { what } of kills) {
+    await sleep(500 + random() * 4_000)
+    if (what === 'plane') {
+      await plane.kill('SIGKILL')
+      plane = await platform.startControlPlane()
+    } else {
+      await engine.kill()
+      await sleep(random() * 1_000)
+      await engine.restart()
+    }
+  }
+  asking = false
+  await operators
+
+  const deadline = Date.now() + 60_000
+  const restless = async () => platform.sql(
+    `select id, desired, status, reason, generation, observed_generation from tenants
+     where not (status = 'failed' and reason is not null) and (generation <> observed_generation
+       or status <> case desired when 'active' then 'ready' when 'deleted' then 'gone' else desired end)`,
+  )
+  while ((await restless()).length > 0 && Date.now() < deadline) await sleep(250)
+  t.same(await restless(), [], 'within 60 s every tenant is as it was wanted, or has failed with a reason')
+  t.same(await platform.sql("select id, kind, error from operations where state in ('pending', 'running')"), [], 'no operation is open')
+
+  const ids = async (sql: string) => (await platform.sql(sql)).map(({ id }) => String(id)).sort()
+  const tenants = await ids("select id from tenants where isolation <> 'schema-per-tenant'")
+  const { containers, networks, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(60_000))
+  const stacks = (objects: readonly { labels: { stack: string } }[]) => objects.map(({ labels }) => labels.stack).filter((stack) => stack.startsWith('t_')).sort()
+  t.same(stacks(containers), tenants.flatMap((id) => [id, id]), 'two containers of each tenant, and no other')
+  t.same(stacks(networks), tenants, 'a network of each')
+  t.same(stacks(volumes), tenants.flatMap((id) => [id, id, id]), 'data, files and the secrets of one runtime of each')
+  t.same(await ids('select stack_id as id from subnets'), tenants, 'a subnet of each')
+  t.same(await ids('select distinct tenant_id as id from tenant_secrets'), tenants, 'secrets of each')
+  for (const { id, name } of await platform.sql("select id, name from tenants where status = 'ready'")) {
+    const response = await platform.tenantCall(String(name), 'GET', '/health')
+    t.equal(response.status, 200, `${String(id)} answers`)
+    await response.body?.cancel()
+  }
+  t.equal(await foreign.look(), before, 'what is not ours was not touched')
+  t.comment(`kills: ${planeKills} of the control plane, ${engineKills} of the engine; tenants made: ${made}, left: ${tenants.length}; seed ${seed}`)
+})

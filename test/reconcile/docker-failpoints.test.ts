@@ -1,0 +1,146 @@
+// Every boundary of a dedicated tenant's create, resize, suspend, wake and delete × {kill the control plane, throw, hang}:
+// the tenant ends as it was wanted, and what is on the engine equals the tenants exactly. A hang does not hold up others.
+import t, { type Test } from 'tap'
+import type { FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
+import { startDockerPlatform, type DockerPlatform } from '../support/docker-platform.ts'
+import { effort, seed } from '../support/effort.ts'
+
+type Action = 'kill' | 'throw' | 'hang'
+/** A failpoint and which pass of it. */
+type Point = `${FailpointName}` | `${FailpointName}@${number}`
+
+interface Operation {
+  points: readonly Point[]
+  /** From a ready tenant to where the operation begins. */
+  prepare(platform: DockerPlatform, id: string): Promise<void>
+  ask(platform: DockerPlatform, id: string): Promise<unknown>
+  /** Status at the end; undefined: gone. */
+  end: 'ready' | 'suspended' | undefined
+}
+
+const steps = ['converge.before', 'converge.step-before', 'converge.step-after', 'converge.after'] as const
+const running = ['observe.before', 'observe.after', 'finish.before', 'finish.after'] as const
+const now = { prefer: 'wait=40' }
+const nothing = async () => undefined
+const patch = (body: object) => (platform: DockerPlatform, id: string) => platform.call('PATCH', `/v1/tenants/${id}`, body, now)
+const megabyte = 2 ** 20
+
+const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Operation> = {
+  create: {
+    points: [
+      'begin.before', 'begin.after', 'place.before', 'place.pinned', 'place.subnet', ...steps, 'converge.step-before@2', 'converge.step-after@2',
+      'database.before', 'database.created', 'database.prepared', 'home.before', 'home.created', 'home.migrated', 'home.recorded', 'observe.runtime', ...running,
+    ],
+    prepare: nothing, ask: nothing, end: 'ready',
+  },
+  resize: {
+    points: ['begin.before', 'begin.after', ...steps, 'converge.step-before@2', 'converge.step-after@2', 'home.recorded', ...running],
+    prepare: nothing, ask: patch({ resources: { postgres: { memory_bytes: 300 * megabyte } } }), end: 'ready',
+  },
+  suspend: {
+    points: ['begin.before', 'begin.after', 'halt.before', 'halt.unrouted', ...steps, 'halt.stopped', 'finish.before', 'finish.after'],
+    prepare: nothing, ask: patch({ suspended: true }), end: 'suspended',
+  },
+  wake: {
+    points: ['begin.before', 'begin.after', ...steps, 'home.recorded', 'observe.runtime', ...running],
+    prepare: async (platform, id) => {
+      await platform.call('POST', `/v1/tenants/${id}/pause`, undefined, now)
+      await platform.until(id, ({ status }) => status === 'paused')
+    },
+    ask: (platform, id) => platform.call('POST', `/v1/tenants/${id}/wake`, undefined, now),
+    end: 'ready',
+  },
+  delete: {
+    points: ['begin.before', 'begin.after', 'delete.before', 'delete.unrouted', 'purge.before', 'purge.unpublished', 'purge.step-after', 'purge.step-after@2', 'purge.step-after@3', 'purge.services-removed', 'purge.finished'],
+    prepare: nothing, ask: (platform, id) => platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, now), end: undefined,
+  },
+}
+
+interface Case {
+  operation: keyof typeof operations
+  point: Point
+  action: Action
+}
+
+const matrix = Object.entries(operations).flatMap(([operation, { points }]) =>
+  points.flatMap((point) => (['kill', 'throw', 'hang'] as const).map((action): Case => ({ operation: operation as Case['operation'], point, action }))),
+)
+/** The small run takes a sample that the seed chooses. */
+const wanted = effort({ small: 8, full: matrix.length })
+const cases = matrix.filter((_, at) => Math.floor(((at + seed) * wanted) / matrix.length) !== Math.floor(((at + seed + 1) * wanted) / matrix.length))
+
+/** What is on the engine and in the control database, by tenant id: equal to the tenants when nothing leaks. */
+async function leftovers(platform: DockerPlatform): Promise<Record<string, string[]>> {
+  const { containers, networks, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(30_000))
+  const stacks = (objects: readonly { labels: { stack: string } }[]) => [...new Set(objects.map(({ labels }) => labels.stack))].filter((stack) => stack.startsWith('t_')).sort()
+  const ids = async (sql: string) => (await platform.sql(sql)).map(({ id }) => String(id)).sort()
+  return {
+    containers: stacks(containers), networks: stacks(networks), volumes: stacks(volumes),
+    subnets: await ids('select stack_id as id from subnets'), secrets: await ids('select distinct tenant_id as id from tenant_secrets'),
+  }
+}
+
+let made = 0
+
+async function run(t: Test, platform: DockerPlatform, { operation: name, point, action }: Case): Promise<void> {
+  const operation = operations[name]
+  const isCreate = name === 'create'
+  const [failpoint = '', pass] = point.split('@')
+  const armed = `${failpoint}=${action}${pass === undefined ? '' : `@${pass}`}`
+  const create = async () => {
+    const answer = await platform.call('POST', '/v1/tenants', { name: `t-${++made}`, plan: 'Pro', region: 'local' }, now).catch(() => undefined)
+    // The answer may have died with the control plane.
+    return answer?.status === 201 ? String(answer.body['tenant_id']) : String((await platform.sql('select id from tenants where name = $1', [`t-${made}`]))[0]?.['id'])
+  }
+  let id = ''
+  if (!isCreate) {
+    const calm = await platform.startControlPlane()
+    id = await create()
+    await platform.until(id, ({ status }) => status === 'ready')
+    await operation.prepare(platform, id)
+    await calm.kill('SIGTERM')
+  }
+  const plane = await platform.startControlPlane({ failpoints: armed })
+  const asked = isCreate ? create() : operation.ask(platform, id).catch(() => undefined)
+  if (action === 'kill') {
+    await plane.exited
+    t.equal(plane.signalCode(), 'SIGKILL', 'the boundary was passed')
+  } else if (action === 'hang') {
+    // Another tenant does not wait for one that hangs.
+    const other = await platform.call('POST', '/v1/tenants', { name: `h-${++made}`, plan: 'Free', region: 'local' }, now)
+    t.match(other, { status: 201, body: { status: 'ready' } }, 'another tenant is made meanwhile')
+    await platform.call('DELETE', `/v1/tenants/${String(other.body['tenant_id'])}?purge=true`, undefined, now)
+    await plane.kill('SIGKILL')
+  }
+  if (action !== 'throw') await platform.startControlPlane()
+  const result = await asked
+  if (isCreate) id = String(result)
+  if (isCreate && id === 'undefined') {
+    t.equal(point, 'begin.before', 'a create that was not taken left nothing')
+  } else if (operation.end === undefined) {
+    const gone = await platform.until(id, (body) => body['code'] === 'TENANT_NOT_FOUND')
+    t.ok(gone)
+  } else {
+    const tenant = await platform.until(id, ({ status, generation, observed_generation: observed }) => status === operation.end && generation === observed)
+    t.same(tenant['reason'], null)
+  }
+  const tenants = (await platform.sql("select id from tenants where isolation <> 'schema-per-tenant'")).map((row) => String(row['id'])).sort()
+  const there = await leftovers(platform)
+  for (const [kind, ids] of Object.entries(there)) {
+    if (kind === 'containers' || kind === 'networks' || kind === 'volumes' || kind === 'subnets') t.same(ids, tenants, `${kind} are those of the tenants`)
+  }
+  t.equal((await platform.sql("select count(*)::int as n from operations where state in ('pending', 'running')"))[0]?.['n'], 0, 'no operation is open')
+  if (operation.end !== undefined && id !== 'undefined') {
+    await platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, now)
+    await platform.until(id, (body) => body['code'] === 'TENANT_NOT_FOUND')
+  }
+  await platform.stopControlPlanes()
+}
+
+t.test(`${cases.length} of ${matrix.length} cases`, { timeout: 4 * 3_600_000 }, async (t) => {
+  const platform = await startDockerPlatform({ deleteGraceSeconds: 0 })
+  t.teardown(() => platform.stop())
+  await platform.stopControlPlanes()
+  for (const one of cases) await t.test(`${one.operation}: ${one.action} at ${one.point}`, (t) => run(t, platform, one))
+  t.comment(`cases run / existing: ${cases.length} / ${matrix.length}, seed ${seed}`)
+})
