@@ -30,6 +30,7 @@ export async function figures(report: Report): Promise<Figures> {
       name: 'acme',
       generation: 1,
       phase: 'ready',
+      dedicated: false,
       runtimes: [`http://127.0.0.1:${upstreamPort}`],
     })
     const throughput = await measureThroughput(scratch, control, upstreamPort, report)

@@ -1,5 +1,5 @@
 // The base image: taken from the engine, else pulled, else made with debootstrap where no image registry can be reached.
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ const pullMilliseconds = 120_000
 const makeMilliseconds = 15 * 60_000
 
 /** As in Debian's own image: whatever nobody reads in a container, and lists that apt fetches anew. */
-const stripped = ['var/lib/apt/lists', 'var/cache/apt', 'var/log', 'usr/share/man', 'usr/share/info', 'usr/share/locale']
+const stripped = ['var/lib/apt/lists', 'var/cache', 'var/log', 'usr/share/man', 'usr/share/info', 'usr/share/locale']
 /** Packages that images install on top do without these, too. Licences stay. */
 const dpkgExcludes = ['man/*', 'info/*', 'locale/*', 'doc/*'].map((path) => `path-exclude=/usr/share/${path}\n`).join('') + 'path-include=/usr/share/doc/*/copyright\n'
 
@@ -56,11 +56,17 @@ async function makeBaseImage(docker: Docker, cause: unknown): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-base-'))
   try {
     await execute('debootstrap', ['--variant=minbase', suite, directory])
-    await Promise.all(stripped.map((path) => rm(join(directory, path), { recursive: true, force: true })))
+    // The directories stay: apt does not make its own.
+    await execute('find', [...stripped.map((path) => join(directory, path)), '-type', 'f', '-delete'])
     await execute('find', [join(directory, 'usr/share/doc'), '-type', 'f', '!', '-name', 'copyright', '-delete'])
     await writeFile(join(directory, 'etc/dpkg/dpkg.cfg.d/slim'), dpkgExcludes)
-    const tar = spawn('tar', ['--numeric-owner', '--directory', directory, '--create', '.'], { stdio: ['ignore', 'pipe', 'inherit'] })
-    await follow(docker, await docker.importImage(tar.stdout, { fromSrc: '-', repo: baseImage, changes: 'CMD ["bash"]' }), () => undefined)
+    const file = `${directory}.tar`
+    await execute('tar', ['--numeric-owner', '--directory', directory, '--create', '--file', file, '.'])
+    try {
+      await follow(docker, await docker.importImage(file, { fromSrc: '-', repo: baseImage, changes: 'CMD ["bash"]' }), () => undefined)
+    } finally {
+      await rm(file, { force: true })
+    }
   } finally {
     await rm(directory, { recursive: true, force: true })
   }

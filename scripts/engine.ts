@@ -120,12 +120,15 @@ function foreignEngine(host: string): Engine {
 /** @param timeout milliseconds that an answer may take; without it, any time */
 function dockerAt(host: string, timeout?: number): Docker {
   const socketPath = /^unix:\/\/(\/.*)$/.exec(host)?.[1]
-  if (socketPath === undefined) throw new Error(`TENANTRY_DOCKER_HOST is ${JSON.stringify(host)}: the tests take unix:///… only`)
+  if (socketPath === undefined) throw new Error(`TENANTRY_DOCKER_HOST is ${JSON.stringify(host)}; the tests take unix:///… alone`)
   return new Docker({ socketPath, timeout })
 }
 
+/** @throws Error for one that does not answer or is too old */
 async function checked(engine: Engine): Promise<Engine> {
-  const { ApiVersion: api, Version: version } = await dockerAt(engine.host, callMilliseconds).version()
+  const { ApiVersion: api, Version: version } = await dockerAt(engine.host, callMilliseconds).version().catch((cause: unknown) => {
+    throw new Error(`no Docker Engine answers at ${engine.host}`, { cause })
+  })
   const [major = 0, minor = 0] = api.split('.').map(Number)
   if (major < oldestApi[0] || (major === oldestApi[0] && minor < oldestApi[1])) {
     throw new Error(`Docker Engine ${version} at ${engine.host} speaks API ${api}; Tenantry needs ${oldestApi.join('.')} or later`)

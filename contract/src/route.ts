@@ -26,7 +26,7 @@ export const Route = Type.Object({
   runtimes: Type.Array(Type.String()),
   /** Whether the runtimes are this tenant's alone: they know the tenant's token, never the installation's. */
   dedicated: Type.Boolean(),
-  /** Where the tenant's own Postgres takes connections, `host:port`; absent where it has none of its own. */
+  /** Where the Postgres with the tenant's database takes connections, `host:port`; absent where tenants get no SQL. */
   postgres: Type.Optional(Type.String({ pattern: `^.+:${port}$` })),
   /** Public text for `suspended`. */
   reason: Type.Optional(Type.String()),

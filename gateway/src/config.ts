@@ -41,7 +41,7 @@ export interface Config {
   /** Where the other parts call: the loopback address, unless they are on other machines or in containers. */
   readonly internalHost: string
   readonly internalPort: number
-  /** The door to the tenants' own databases, on the public host. */
+  /** The door to the tenants' databases, on the public host. */
   readonly postgres?: { readonly port: number; readonly tls?: { readonly certFile: string; readonly keyFile: string } }
   /** Without a trailing slash. */
   readonly controlUrl: string

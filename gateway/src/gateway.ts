@@ -27,7 +27,7 @@ export interface GatewayOptions {
   port: number
   internalHost: string
   internalPort: number
-  /** The door to the tenants' own databases: on `host`, and in TLS with a certificate and its key in PEM. */
+  /** The door to the tenants' databases: on `host`, and in TLS with a certificate and its key in PEM. */
   postgres?: { port: number; tls?: { cert: string; key: string } }
   controlUrl: string
   internalToken: string
@@ -112,30 +112,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const publicServer = createPublicServer({ door, limits, newRequestId: options.newId, onProblem })
   const relay = new Relay({ controlUrl, routes, tokens, limits })
   const internalServer = createInternalServer({ routes, meter, relay, internalToken, limits })
-  const { postgres } = options
-  const postgresDoor =
-    postgres === undefined
-      ? undefined
-      : new PostgresDoor({ routes, waiting, meter, live, limits, ...(postgres.tls === undefined ? {} : { tls: postgres.tls }) })
-  const listening: SocketServer[] = []
-  const listenTo = async (server: SocketServer, host: string, port: number) => {
-    const taken = await listen(server, host, port)
-    // Out of file descriptors, for one: those who have a connection are served on.
-    server.on('error', onProblem)
-    listening.push(server)
-    return taken
-  }
-  let ports: { port: number; internalPort: number; postgresPort: number | undefined }
-  try {
-    ports = {
-      port: await listenTo(publicServer, options.host, options.port),
-      internalPort: await listenTo(internalServer, options.internalHost, options.internalPort),
-      postgresPort: postgresDoor && postgres && (await listenTo(postgresDoor.server, options.host, postgres.port)),
-    }
-  } catch (cause) {
-    for (const server of listening) server.close()
-    throw cause
-  }
+  const postgresDoor = options.postgres && new PostgresDoor({ ...options.postgres, routes, waiting, meter, live, limits })
+  const [port = 0, internalPort = 0, postgresPort] = await listenOnAll([
+    { server: publicServer, host: options.host, port: options.port },
+    { server: internalServer, host: options.internalHost, port: options.internalPort },
+    ...(postgresDoor === undefined ? [] : [{ server: postgresDoor.server, host: options.host, port: postgresDoor.port }]),
+  ])
   const watching = new AbortController()
   const pushing = new AbortController()
   const pusher = new UsagePusher({
@@ -150,7 +132,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     ...(options.pushInterval === undefined ? {} : { interval: options.pushInterval }),
   })
   const loops = { watch: routes.run(watching.signal), push: pusher.run(pushing.signal) }
-  log.info({ ...ports, routes: routes.size }, 'the gateway listens')
+  // Out of file descriptors, for one: those who have a connection are served on.
+  for (const server of [publicServer, internalServer, postgresDoor?.server]) server?.on('error', onProblem)
+  log.info({ port, internalPort, postgresPort, routes: routes.size }, 'the gateway listens')
 
   const stop = async (grace: number): Promise<void> => {
     door.closing = true
@@ -167,7 +151,26 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     log.info({}, 'the gateway has stopped')
   }
   let stopped: Promise<void> | undefined
-  return { ...ports, stop: (grace = 10_000) => (stopped ??= stop(grace)) }
+  return { port, internalPort, postgresPort, stop: (grace = 10_000) => (stopped ??= stop(grace)) }
+}
+
+interface Listening {
+  server: SocketServer
+  host: string
+  /** 0 takes a free one. */
+  port: number
+}
+
+/** @returns the ports @throws when one is taken; then none is listened on */
+async function listenOnAll(all: readonly Listening[]): Promise<number[]> {
+  const ports: number[] = []
+  try {
+    for (const { server, host, port } of all) ports.push(await listen(server, host, port))
+  } catch (cause) {
+    for (const { server } of all) server.close()
+    throw cause
+  }
+  return ports
 }
 
 async function listen(server: SocketServer, host: string, port: number): Promise<number> {

@@ -2,9 +2,10 @@
 // Whether they run is seen in /proc by their arguments, so that nothing written down can be wrong about it.
 import { execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { open, readFile, readlink, rm, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { once } from 'node:events'
+import { open, readFile, readlink, rm, writeFile } from 'node:fs/promises'
+import { request, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,6 +19,7 @@ const run = promisify(execFile)
 const longestDirectory = 64
 const startMilliseconds = 60_000
 const stopMilliseconds = 60_000
+const pingMilliseconds = 5_000
 const pollMilliseconds = 25
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -36,13 +38,14 @@ export function dockerSocket(directory: string): string {
 }
 
 /**
- * Starts what does not run; returns when both sockets take connections.
+ * Starts what does not run; returns when it can be used.
  * @throws Error with the end of the log of what did not start
  */
 export async function startDaemons(directory: string): Promise<void> {
   await refuseSecondEngine(directory)
-  await startDaemon(directory, 'containerd', containerdSocket(directory))
-  await startDaemon(directory, 'dockerd', dockerSocket(directory))
+  await startDaemon(directory, 'containerd', () => takesConnections(containerdSocket(directory)))
+  // It takes connections long before it answers, and also when it is about to give up.
+  await startDaemon(directory, 'dockerd', () => answersPing(dockerSocket(directory)))
 }
 
 /** In the order in which they need each other; containers are stopped. */
@@ -74,7 +77,7 @@ function argumentsOf(directory: string, daemon: Daemon): [string, ...string[]] {
   ]
 }
 
-async function startDaemon(directory: string, daemon: Daemon, socket: string): Promise<void> {
+async function startDaemon(directory: string, daemon: Daemon, isReady: () => Promise<boolean>): Promise<void> {
   if ((await findDaemon(directory, daemon)) === undefined) {
     if (daemon === 'containerd') await writeFile(join(directory, 'containerd.toml'), 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n')
     // Empty files of settings, because those of the machine are not for this engine. A pid file that a kill left would
@@ -87,7 +90,7 @@ async function startDaemon(directory: string, daemon: Daemon, socket: string): P
     await log.close()
   }
   const deadline = performance.now() + startMilliseconds
-  while (!(await takesConnections(socket))) {
+  while (!(await isReady())) {
     if (performance.now() > deadline || (await findDaemon(directory, daemon)) === undefined) {
       throw new Error(`${daemon} did not start:\n${(await readFile(logOf(directory, daemon), 'utf8')).slice(-4_000)}`)
     }
@@ -142,6 +145,18 @@ async function takesConnections(socket: string): Promise<boolean> {
     return false
   } finally {
     connection.destroy()
+  }
+}
+
+async function answersPing(socketPath: string): Promise<boolean> {
+  const asked = request({ socketPath, path: '/_ping', signal: AbortSignal.timeout(pingMilliseconds) }).end()
+  try {
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    return response.statusCode === 200
+  } catch {
+    return false
+  } finally {
+    asked.on('error', () => undefined).destroy()
   }
 }
 

@@ -10,6 +10,8 @@ export interface Config {
   data: string
   /** Connections to Postgres, over all tenants. */
   maxConnections: number
+  /** Other runtimes that serve the same tenants. */
+  siblings: number
   logLevel: string
   /** Failpoints of tests: `name=kill:1,…`. */
   failpoints: string
@@ -25,6 +27,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     internalToken: environment.internalToken(),
     data: environment.required('TENANTRY_DATA'),
     maxConnections: environment.integer('TENANTRY_MAX_CONNECTIONS', 100, 1, 10_000),
+    siblings: environment.integer('TENANTRY_SIBLINGS', 0, 0, 1_000),
     logLevel: environment.logLevel(),
     failpoints: environment.optional('TENANTRY_FAILPOINTS') ?? '',
   })

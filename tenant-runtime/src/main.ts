@@ -42,7 +42,7 @@ const areas: Area[] = [
     now: Date.now,
     onProblem: problem,
   }),
-  createRestArea(now),
+  createRestArea(now, config.siblings > 0),
   createFunctionsArea({ now, onProblem: problem }),
 ]
 

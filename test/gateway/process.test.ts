@@ -2,14 +2,18 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
 import type { Route } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../gateway/src/config.ts'
 import { freePort } from '../support/postgres.ts'
 import { WatchSource } from '../support/watch-source.ts'
+import { selfSigned } from './support/certificate.ts'
 import { ask, newTenantId, token, until } from './support/gateway.ts'
+import { errorFields, sslRequest, startup } from './support/sql-wire.ts'
 import { startUpstream } from './support/upstream.ts'
 
 const main = new URL('../../gateway/src/main.ts', import.meta.url).pathname
@@ -37,6 +41,11 @@ t.test('the environment is read strictly and frozen', async (t) => {
     logLevel: 'info',
   })
   t.ok(Object.isFrozen(config))
+  const door = { TENANTRY_INTERNAL_HOST: '0.0.0.0', TENANTRY_POSTGRES_PORT: '5433' }
+  const tls = { TENANTRY_POSTGRES_TLS_CERT_FILE: '/x/cert', TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' }
+  t.match(readConfig({ ...whole, ...door }), { internalHost: '0.0.0.0', postgres: { port: 5433, tls: undefined } })
+  t.same(readConfig({ ...whole, ...door, ...tls }).postgres, { port: 5433, tls: { certFile: '/x/cert', keyFile: '/x/key' } })
+  t.notOk('postgres' in readConfig({ ...whole, ...tls }), 'no port, no door')
   const wrong: [Record<string, string | undefined>, RegExp][] = [
     [{ TENANTRY_PORT: undefined, TENANTRY_DATA: '' }, /TENANTRY_PORT is missing, TENANTRY_DATA is missing/],
     [{ TENANTRY_PORT: '0' }, /TENANTRY_PORT is not valid/],
@@ -48,6 +57,8 @@ t.test('the environment is read strictly and frozen', async (t) => {
     [{ TENANTRY_DOMAIN: '.example.org' }, /TENANTRY_DOMAIN is not valid/],
     [{ TENANTRY_LOG_LEVEL: 'loud' }, /TENANTRY_LOG_LEVEL is not valid/],
     [{ TENANTRY_SOURCE: 'a b' }, /TENANTRY_SOURCE is not valid/],
+    [{ TENANTRY_POSTGRES_PORT: 'x' }, /TENANTRY_POSTGRES_PORT is not valid/],
+    [{ ...door, TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' }, /TENANTRY_POSTGRES_TLS_CERT_FILE and \S+ go together/],
   ]
   for (const [change, message] of wrong) t.throws(() => readConfig({ ...whole, ...change }), { message })
 })
@@ -100,12 +111,37 @@ t.test('a second signal ends it at once', async (t) => {
   await cut
 })
 
+t.test('with a port for it the Postgres door opens, in TLS by a certificate from files', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-gateway-'))
+  t.teardown(() => rm(directory, { recursive: true, force: true }))
+  const { cert, key } = selfSigned()
+  await writeFile(join(directory, 'cert.pem'), cert)
+  await writeFile(join(directory, 'key.pem'), key)
+  const postgresPort = await freePort()
+  await startProcess(t, {
+    TENANTRY_POSTGRES_PORT: String(postgresPort),
+    TENANTRY_POSTGRES_TLS_CERT_FILE: join(directory, 'cert.pem'),
+    TENANTRY_POSTGRES_TLS_KEY_FILE: join(directory, 'key.pem'),
+  })
+  const client = connect(postgresPort, '127.0.0.1')
+  client.write(sslRequest)
+  t.equal(String((await once(client, 'data'))[0]), 'S')
+  const secure = connectTls({ socket: client, rejectUnauthorized: false })
+  await once(secure, 'secureConnect')
+  secure.write(startup(['user', 'nobody']))
+  t.equal(errorFields(await collected(secure))['C'], '28000')
+})
+
+async function collected(socket: Socket): Promise<Buffer> {
+  return Buffer.concat((await socket.toArray()) as Buffer[])
+}
+
 function start(environment: Record<string, string>): ChildProcess {
   const others = Object.entries(process.env).filter(([name]) => !name.startsWith('TENANTRY_'))
   return spawn(process.execPath, [main], { env: { ...Object.fromEntries(others), ...environment }, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-async function startProcess(t: Test) {
+async function startProcess(t: Test, more: Record<string, string> = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-gateway-'))
   const control = new WatchSource<Route>(token)
   await control.start()
@@ -120,6 +156,7 @@ async function startProcess(t: Test) {
     TENANTRY_CONTROL_URL: control.url,
     TENANTRY_INTERNAL_TOKEN_FILE: tokenFile,
     TENANTRY_DATA: join(directory, 'data'),
+    ...more,
   })
   t.teardown(async () => {
     if (child.exitCode === null && child.signalCode === null) {

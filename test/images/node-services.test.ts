@@ -1,13 +1,10 @@
 // The images that run Node, hardened as the engine hardens them: they start, say that they live, run functions, and stop.
 import t from 'tap'
-import { buildImages } from '../../images/build.ts'
 import { hashOf } from '../../tenant-runtime/src/functions/function-store.ts'
 import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { readAll } from '../functions/support/assemblyscript.ts'
-import { createSandbox, testDocker, until, type Running } from './support/sandbox.ts'
-
-await buildImages(testDocker())
+import { createSandbox, until, type Running } from './support/sandbox.ts'
 
 const internalToken = 'an internal token that is long enough'
 /** Of networks that are never left and gone at once; nothing else of the tests uses it. */

@@ -1,9 +1,6 @@
 // The Postgres image: what its entrypoint does with the volumes it is given, and who may come in.
 import t, { type Test } from 'tap'
-import { buildImages } from '../../images/build.ts'
-import { createSandbox, testDocker, until, type ExecResult, type Running, type Sandbox } from './support/sandbox.ts'
-
-await buildImages(testDocker(), ['postgres'])
+import { createSandbox, until, type ExecResult, type Running, type Sandbox } from './support/sandbox.ts'
 
 const kills = 20
 const killedAtOnce = 2

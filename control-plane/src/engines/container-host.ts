@@ -144,7 +144,7 @@ export interface ExecResult {
   stderr: string
 }
 
-/** Every call throws `EngineError` (engine-error.ts); none retries by itself. All ids and names are the host's. */
+/** Every call throws `EngineError` (engine-error.ts), or its signal's reason once that is aborted; none retries by itself. All ids and names are the host's. */
 export interface ContainerHost {
   info(signal: AbortSignal): Promise<HostInfo>
   /** Everything with our label. */
@@ -152,7 +152,7 @@ export interface ContainerHost {
   /** `sha256:…` of an image that is there. */
   imageId(reference: string, signal: AbortSignal): Promise<string | undefined>
 
-  /** @throws EngineError `FOREIGN` when the name is taken by something that is not ours; ours is adopted */
+  /** @throws EngineError `FOREIGN_OBJECT` when the name is taken by something that is not ours; ours is adopted */
   createNetwork(spec: NetworkSpec, signal: AbortSignal): Promise<void>
   createVolume(spec: VolumeSpec, signal: AbortSignal): Promise<void>
   /** Created, not started; with all its networks. A container of ours under that name is adopted as it is. */

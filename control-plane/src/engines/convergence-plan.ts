@@ -37,7 +37,8 @@ export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   steps.push(...networks, ...volumes)
   // Containers stand on networks and volumes.
   if (networks.some((step) => step.do !== 'invite guest') || volumes.length > 0) return steps
-  for (const service of stack.services) steps.push(...serviceSteps(stack, service, host))
+  if (stack.state === 'stopped') steps.push(...stoppingSteps(stack, host))
+  else for (const service of stack.services) steps.push(...serviceSteps(stack, service, host))
   if (steps.length === 0) steps.push(...staleSecrets(stack, host))
   return steps
 }
@@ -61,20 +62,29 @@ function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[
   const current = all.find((container) => container.name === name)
   const others = all.filter((container) => container.name !== name)
   const removeOthers = others.map((other): Step => ({ do: 'remove container', container: other.name, seconds: service.stopSeconds }))
-  if (stack.state === 'stopped') return [...removeOthers, ...stopSteps(service, current)]
 
   if (current === undefined) {
     if (service.replace === 'stop-first' && others.length > 0) return removeOthers
     return [{ do: 'create container', service: service.name }]
+  }
+  // The host would start it on an empty volume.
+  if (Object.keys(service.secrets).length > 0 && !hasVolume(host, secretsVolumeName(stack.id, service))) {
+    return [{ do: 'remove container', container: name, seconds: service.stopSeconds }]
   }
   const mending = currentSteps(stack, service, current)
   if (mending.length > 0) return mending
   return others.length === 0 ? [] : [{ do: 'take over', container: name, service: service.name, from: others.map((other) => other.name) }]
 }
 
-function stopSteps(service: Service, current: ObservedContainer | undefined): Step[] {
-  if (current === undefined || settled.has(current.state)) return []
-  return [{ do: 'stop container', container: current.name, seconds: service.stopSeconds }]
+/** The last service first, and the others when it has ended: what it is still doing may need them. */
+function stoppingSteps(stack: Stack, host: ObservedHost): Step[] {
+  for (const service of stack.services.toReversed()) {
+    const steps = host.containers
+      .filter(({ labels, state }) => labels.service === service.name && !settled.has(state))
+      .map(({ name }): Step => ({ do: 'stop container', container: name, seconds: service.stopSeconds }))
+    if (steps.length > 0) return steps
+  }
+  return []
 }
 
 function currentSteps(stack: Stack, service: Service, current: ObservedContainer): Step[] {

@@ -32,7 +32,7 @@ export function createPublishedSource(database: Database, seal: Seal, regions: r
       phase: row.routePhase as RoutePhase,
       dedicated,
       runtimes: dedicated ? [`http://${componentAlias(row.id, 'runtime')}:${ports.runtime}`] : region.runtime_urls,
-      ...(dedicated ? { postgres: `${componentAlias(row.id, 'postgres')}:${ports.postgres}` } : { postgres: new URL(region.postgres_url).host }),
+      postgres: dedicated ? `${componentAlias(row.id, 'postgres')}:${ports.postgres}` : hostAndPort(region.postgres_url),
       ...(row.desired === 'suspended' ? { reason: row.suspendReason ?? 'the tenant is suspended by its operator', payment_required: row.paymentRequired } : {}),
     }
     return { tenantId: row.id, route, manifest: row.homeVersion === null ? undefined : manifest(row, region) }
@@ -82,6 +82,11 @@ export function createPublishedSource(database: Database, seal: Seal, regions: r
       return rows.flatMap((row) => published(row) ?? [])
     },
   }
+}
+
+function hostAndPort(postgresUrl: string): string {
+  const { hostname, port } = new URL(postgresUrl)
+  return `${hostname}:${port === '' ? ports.postgres : port}`
 }
 
 function toNumber(value: bigint | null): number | null {

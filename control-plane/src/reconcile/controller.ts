@@ -7,7 +7,7 @@ import { LeadershipLost, type ReconcileStore } from './reconcile-store.ts'
 import type { Region } from './region.ts'
 import { createRegionLoop } from './region-loop.ts'
 import type { RegionProbe } from './region-probe.ts'
-import { recordFailure, reconcileTenant, type Outcome } from './tenant-reconciler.ts'
+import { LookFailed, recordFailure, reconcileTenant, type Outcome } from './tenant-reconciler.ts'
 import { WorkQueue } from './work-queue.ts'
 
 export interface ControllerDeps {
@@ -75,7 +75,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     try {
       return await reconcileTenant(snapshot, tenantDeps, lost)
     } catch (error) {
-      if (!(error instanceof LeadershipLost) && !stopped()) {
+      if (!(error instanceof LeadershipLost) && !(error instanceof LookFailed) && !stopped()) {
         await recordFailure(snapshot, tenantDeps, error, (failures.get(tenantId) ?? 0) + 1).catch((cause: unknown) => {
           deps.log.warn({ tenant: tenantId, err: cause }, 'a failure could not be recorded')
         })

@@ -30,6 +30,8 @@ export interface Snapshot {
   secrets: Record<SecretKind, string[]>
   /** When the next of the rotated secrets expires. */
   nextExpiry: Date | undefined
+  /** Some have, and are still kept. */
+  hasExpired: boolean
   /** The operation that this reconciliation carries out, if one is open. */
   operation: { id: string; attempts: number } | undefined
 }

@@ -3,7 +3,9 @@ import type { Clock } from '../clock.ts'
 import { planSteps } from '../engines/convergence-plan.ts'
 import type { ObservedHost } from '../engines/container-host.ts'
 import type { Engine } from '../engines/engine.ts'
+import { volumeName } from '../stacks/object-names.ts'
 import { regionStackId } from '../stacks/region-stack.ts'
+import type { Stack } from '../stacks/stack.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 import { isDedicated, type Region } from './region.ts'
@@ -49,8 +51,13 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   const convergeOwn = async (host: ObservedHost): Promise<boolean> => {
     const hasHomes = await store.hasHomes(region.config.id)
     const stack = await region.ownStack(hasHomes, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
-    if (stack === undefined || planSteps(stack, partOf(host, ownStack)).length === 0) return false
-    await engine.converge(stack, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]))
+    if (stack === undefined) return false
+    const own = partOf(host, ownStack)
+    const lost = lostVolumes(stack, own)
+    if (lost.length > 0) log.warn({ region: region.config.id, volumes: lost }, 'volumes of the region that held data are gone; what stands on them is not started')
+    const standing = withoutVolumes(stack, lost)
+    if (planSteps(standing, own).length === 0) return false
+    await engine.converge(standing, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]))
     return true
   }
 
@@ -70,9 +77,18 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   const sweepOnce = async (): Promise<void> => {
     const begin = clock.now().getTime()
     const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
-    const corrected = await convergeOwn(host)
+    // Tenants with services of their own are looked after whatever is wrong with what the others share.
+    const corrected = await convergeOwn(host).catch((error: unknown) => {
+      if (!signal.aborted) log.warn({ region: region.config.id, err: error }, "the region's own services could not be brought to the wanted state; it is tried again")
+      return false
+    })
     // Everybody's network changes with the gateway.
-    for (const tenant of await differing(corrected ? await engine.observe(undefined, signal) : host)) wake(tenant)
+    const seen = corrected ? await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)])) : host
+    const woken = await differing(seen).catch((error: unknown) => {
+      if (!signal.aborted) log.warn({ region: region.config.id, err: error }, 'the tenants could not be compared with what was asked for; it is tried again')
+      return []
+    })
+    for (const tenant of woken) wake(tenant)
     const removed = await sweeper.sweep(host, signal)
     deps.measure({ seconds: (clock.now().getTime() - begin) / 1000, orphans: sweeper.waiting, removed, corrected })
   }
@@ -123,3 +139,15 @@ function planOrFault(...[stack, host]: Parameters<typeof planSteps>): boolean {
   }
 }
 
+/** Names of the volumes that held data and are not there any more. */
+function lostVolumes(stack: Stack, host: ObservedHost): string[] {
+  const isThere = (name: string) => host.volumes.some((volume) => volume.name === volumeName(stack.id, name))
+  return stack.volumes.filter(({ name, mustExist }) => mustExist && !isThere(name)).map(({ name }) => name)
+}
+
+/** The stack but for some volumes and the services that use them: what does not can go on. */
+function withoutVolumes(stack: Stack, lost: readonly string[]): Stack {
+  const volumes = stack.volumes.filter(({ name }) => !lost.includes(name))
+  const services = stack.services.filter((service) => !Object.keys(service.volumes).some((name) => lost.includes(name)))
+  return { ...stack, volumes, services }
+}

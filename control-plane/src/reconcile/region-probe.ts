@@ -5,6 +5,8 @@ import { Value } from 'typebox/value'
 import type { Clock } from '../clock.ts'
 
 const callMilliseconds = 2_000
+/** The longest is a gateway's activity, of all its tenants. */
+const maxAnswerBytes = 4 * 1024 * 1024
 
 export interface RegionProbe {
   /** Undefined when the runtime does not know the tenant. @throws Error when it can't be asked */
@@ -32,7 +34,7 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
       await response.body?.cancel()
       return undefined
     }
-    const body: unknown = await response.json()
+    const body: unknown = JSON.parse(await boundedText(response))
     if (!Value.Check(schema, body)) throw new Error(`${path} was answered ${response.status} in an unknown form`)
     return body
   }
@@ -48,6 +50,18 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
       if (!response.ok) throw new Error(`the runtime answered ${response.status} to the removal of data`)
     },
   }
+}
+
+/** What a tenant's own runtime says may be anything, and of any length. */
+async function boundedText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength
+    if (bytes > maxAnswerBytes) throw new Error(`an answer of more than ${maxAnswerBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 /** Asks every runtime of a region until all agree, or the signal aborts. */

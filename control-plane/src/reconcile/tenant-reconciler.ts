@@ -8,7 +8,7 @@ import type { Stack } from '../stacks/stack.ts'
 import type { Status } from '../tenants/tenant.ts'
 import { conditionsOf, driftConditions } from './conditions.ts'
 import type { Failpoint } from './failpoints.ts'
-import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
+import { LeadershipLost, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
 import { isDedicated, type Region } from './region.ts'
 import { untilEvery, type RegionProbe } from './region-probe.ts'
 
@@ -34,6 +34,9 @@ export interface Outcome {
   repaired: boolean
 }
 
+/** A settled tenant could not be looked at. That says nothing of the tenant, and is not recorded as if it did. */
+export class LookFailed extends Error {}
+
 /** @throws Error with a cause when a step failed; the caller records it and tries again later */
 export async function reconcileTenant(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<Outcome> {
   const { store, failpoint, epoch, clock } = deps
@@ -54,25 +57,34 @@ export async function reconcileTenant(snapshot: Snapshot, deps: TenantReconciler
 const statusOf: Record<Exclude<Snapshot['desired'], 'deleted'>, Status> = { active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'warm' }
 
 /** Nothing was asked for since it was last seen well. */
-function isSettled(snapshot: Snapshot, { homeVersion, clock }: TenantReconcilerDeps): boolean {
-  const { desired, status, operation, generation, observedGeneration, nextExpiry } = snapshot
-  if (desired === 'deleted' || operation !== undefined || generation !== observedGeneration) return false
-  if (nextExpiry !== undefined && nextExpiry <= clock.now()) return false
-  return status === statusOf[desired] && snapshot.homeVersion === homeVersion && isDedicated(snapshot)
+function isSettled(snapshot: Snapshot, { homeVersion }: TenantReconcilerDeps): boolean {
+  const { desired, status, operation, generation, observedGeneration, hasExpired, conditions } = snapshot
+  if (desired === 'deleted' || operation !== undefined || generation !== observedGeneration || hasExpired) return false
+  // Work that failed, and was not tried again before this control plane led.
+  if (conditions.some((condition) => condition.status === 'False')) return false
+  // The home of one that is stopped is brought up to date when it runs again.
+  const isCurrent = snapshot.homeVersion === homeVersion || desired === 'suspended' || desired === 'paused'
+  return status === statusOf[desired] && isCurrent && isDedicated(snapshot)
 }
 
 /** Looks at what exists of a settled tenant; under `report` a difference is only said. */
 async function hasDrifted(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<boolean> {
   const { region, store, epoch, clock } = deps
   if (snapshot.driftPolicy === 'ignore' || region.engine === undefined) return false
-  const stack = await region.stack(snapshot, signal)
-  const steps = planSteps(stack, await region.engine.observe(snapshot.id, signal))
+  const [stack, host] = await Promise.all([region.stack(snapshot, signal), region.engine.observe(snapshot.id, signal)]).catch(lookFailed)
+  const steps = planSteps(stack, host)
   if (snapshot.driftPolicy === 'repair') return steps.length > 0
   const conditions = driftConditions(snapshot.conditions, steps, clock.now())
   if (conditions !== undefined) {
-    await store.recordObserved(snapshot.id, { generation: snapshot.generation, status: snapshot.status, reason: null, conditions, operation: undefined }, epoch)
+    const seen = { generation: snapshot.generation, status: snapshot.status, reason: null, conditions, operation: undefined }
+    await store.recordObserved(snapshot.id, seen, epoch).catch(lookFailed)
   }
   return false
+}
+
+function lookFailed(cause: unknown): never {
+  if (cause instanceof LeadershipLost) throw cause
+  throw new LookFailed('what exists of the tenant could not be looked at', { cause })
 }
 
 /** Where its services will stand and what they run: recorded before anything is made. */

@@ -69,6 +69,7 @@ export function regionStack(input: RegionStackInput): Stack {
         TENANTRY_PORT: String(ports.runtime),
         TENANTRY_CONTROL_URL: docker.control_url,
         TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections / runtimeNumbers(docker).length)),
+        TENANTRY_SIBLINGS: String(runtimeNumbers(docker).length - 1),
       },
       internalToken: token,
       volume: 'files',

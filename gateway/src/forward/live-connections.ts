@@ -1,5 +1,5 @@
-// Connections that stay open for pushes (upgrades, event streams), by tenant: they end when the tenant is suspended or
-// gone, and with the gateway.
+// Connections that stay open (upgrades, event streams, SQL sessions), by tenant: they end when the tenant is suspended
+// or gone, and with the gateway.
 
 export class LiveConnections {
   readonly #tenants = new Map<string, Set<() => void>>()

@@ -7,9 +7,9 @@ import type { CounterStore } from './counter-store.ts'
 export interface TenantMeter {
   /** Once for each request, before its answer ends. `status` is the HTTP status the client got or would have got. */
   request(group: Group, method: string, status: number): void
-  /** Bytes of an answer's body, or of an upgraded connection, handed to the client's connection. */
+  /** Bytes of an answer's body, an upgraded connection or an SQL session, handed to the client's connection. */
   egress(group: Group, bytes: number): void
-  /** A connection for pushes (WebSocket or other upgrade, event stream) was opened; ends with `closed`. */
+  /** A connection that stays (WebSocket or other upgrade, event stream, SQL session) was opened; ends with `closed`. */
   opened(): void
   closed(): void
   /** Something is under way for the tenant (a request, an upgraded connection, an SQL session); ends with `ended`. */
@@ -21,7 +21,7 @@ export class Meter {
   readonly #store: CounterStore
   readonly #now: () => number
   readonly #tenants = new Map<string, CountedTenant>()
-  /** Tenants with open push connections. */
+  /** Tenants with connections that stay. */
   readonly #connected = new Set<CountedTenant>()
 
   /** @param now milliseconds since 1970 */
@@ -60,7 +60,7 @@ class CountedTenant implements TenantMeter {
   readonly #store: CounterStore
   readonly #connected: Set<CountedTenant>
   readonly #now: () => number
-  /** Connections for pushes. */
+  /** Connections that stay. */
   #open = 0
   #underWay = 0
   #lastAt: number

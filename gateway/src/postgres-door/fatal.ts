@@ -14,7 +14,7 @@ const cannotConnectNow = '57P03'
 
 export const sqlRefusals = {
   unreadable: { code: '08P01', message: 'The startup packet is not valid, or of a protocol other than 3.' },
-  /** The same for whoever is no tenant's user, whose tenant is not there, or has no database of its own. */
+  /** The same for whoever is no tenant's user, whose tenant is not there, or whose database is not served. */
   unknownUser: { code: invalidAuthorization, message: 'No database is served to this user.' },
   tlsRequired: { code: invalidAuthorization, message: 'Only encrypted connections are served (sslmode=require).' },
   tooManySessions: { code: '53300', message: 'Too many sessions are open already.' },

@@ -1,4 +1,4 @@
-// The door to the tenants' own databases: finds the tenant by the SQL user, and passes bytes to the tenant's Postgres.
+// The door to the tenants' databases: finds the tenant by the SQL user, and passes bytes to the Postgres that has them.
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { isTenantId, type Route } from '@tenantry/contract'
@@ -14,6 +14,8 @@ import { fatalMessage, sqlRefusal, sqlRefusals, type SqlRefusal } from './fatal.
 import { greet } from './greeting.ts'
 
 export interface PostgresDoorOptions {
+  /** 0 takes a free one. */
+  port: number
   routes: RouteTable
   waiting: WaitingRoom
   meter: Meter
@@ -37,7 +39,9 @@ const lastWordsMilliseconds = 1_000
 const strangers = 1_000
 
 export class PostgresDoor {
+  /** Made, not yet listening. */
   readonly server: Server
+  readonly port: number
   readonly #options: PostgresDoorOptions
   readonly #secureContext: ReturnType<typeof createSecureContext> | undefined
   readonly #clients = new Set<Socket>()
@@ -50,6 +54,7 @@ export class PostgresDoor {
   /** @throws when the certificate or its key is none */
   constructor(options: PostgresDoorOptions) {
     this.#options = options
+    this.port = options.port
     this.#secureContext = options.tls === undefined ? undefined : createSecureContext(options.tls)
     this.server = createServer({ noDelay: true }, (client) => void this.#serve(client))
     this.server.maxConnections = options.limits.sqlSessions + strangers

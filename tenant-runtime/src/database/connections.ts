@@ -25,7 +25,7 @@ export const defaultConnectionLimits: ConnectionLimits = {
   idleMilliseconds: 30_000,
   waitMilliseconds: 5_000,
   maxWaiting: 512,
-  connectMilliseconds: 5_000,
+  connectMilliseconds: 2_000,
   statementMilliseconds: 30_000,
 }
 

@@ -23,8 +23,12 @@ interface Answer {
 
 const maxRecords = 10_000
 
-export function createRestArea(now: () => Date): Area {
-  const registry = new Registry()
+/** A reload that another runtime has made takes effect here within so much time. */
+const siblingsReloadMilliseconds = 500
+
+/** @param hasSiblings other runtimes serve the same tenants, and may reload their schemas */
+export function createRestArea(now: () => Date, hasSiblings = false): Area {
+  const registry = new Registry({ ...(hasSiblings ? { recheckMilliseconds: siblingsReloadMilliseconds } : {}), now: () => now().getTime() })
   return {
     name: 'rest',
     routes: restRoutes(registry),

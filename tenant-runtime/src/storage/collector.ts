@@ -3,6 +3,7 @@ import { sql } from '../database/statement.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import type { BlobBackend } from './backend/backend.ts'
+import { CollectionHold } from './collection-hold.ts'
 import type { StorageFailpoint } from './failpoints.ts'
 
 const bookkeeping: RlsContext = { role: 'service', reason: 'storage bookkeeping' }
@@ -42,6 +43,7 @@ export class Collector {
   readonly #suspects = new Map<string, Set<string>>()
   /** Tenants whose last sweep found nothing to come back for, and who have written nothing since. */
   readonly #clean = new Set<string>()
+  readonly #hold = new CollectionHold(Date.now)
 
   constructor(options: CollectorOptions) {
     this.#options = options
@@ -50,6 +52,17 @@ export class Collector {
   /** The tenant begins to write: from now on there may be something to sweep up. */
   expect(tenant: Tenant): void {
     this.#clean.delete(tenant.id)
+  }
+
+  /** From the moment this returns no blob of the tenant's is removed, for `seconds`. */
+  async hold(tenant: Tenant, seconds: number): Promise<void> {
+    await this.#hold.hold(tenant.id, seconds)
+  }
+
+  /** What was held up is done now. */
+  release(tenant: Tenant): void {
+    this.#hold.release(tenant.id)
+    this.wake(tenant)
   }
 
   /** There may be something to collect; returns at once. */
@@ -85,9 +98,16 @@ export class Collector {
         'select blob_id from blob_gc g where not exists (select from storage_objects o where o.blob_id = g.blob_id) limit $1',
         batch,
       )
-      for (const row of rows) {
-        await failpoint('collect.before-unlink')
-        await backend.remove(tenant.id, String(row['blob_id']))
+      const removed = await this.#hold.unlessHeld(tenant.id, async () => {
+        for (const row of rows) {
+          await failpoint('collect.before-unlink')
+          await backend.remove(tenant.id, String(row['blob_id']))
+        }
+      })
+      if (!removed) {
+        // The next sweep comes back for it, should nobody release the hold.
+        this.expect(tenant)
+        return
       }
       await failpoint('collect.after-unlink')
       if (rows.length > 0) {
@@ -135,11 +155,13 @@ export class Collector {
       return { ...report, refused: `${orphans.length} of ${report.files} files have no row: too many to be left by crashes` }
     }
     const before = this.#suspects.get(tenant.id) ?? new Set()
-    for (const blobId of orphans) {
-      if (!before.has(blobId)) continue
-      await backend.remove(tenant.id, blobId)
-      report.removed++
-    }
+    await this.#hold.unlessHeld(tenant.id, async () => {
+      for (const blobId of orphans) {
+        if (!before.has(blobId)) continue
+        await backend.remove(tenant.id, blobId)
+        report.removed++
+      }
+    })
     const suspects = new Set(orphans.filter((blobId) => !before.has(blobId)))
     if (suspects.size > 0) this.#suspects.set(tenant.id, suspects)
     else this.#suspects.delete(tenant.id)

@@ -5,6 +5,7 @@ import type { BlobBackend } from './backend/backend.ts'
 import { addBucketRoutes } from './buckets/bucket-routes.ts'
 import { Collector } from './collector.ts'
 import type { StorageFailpoint } from './failpoints.ts'
+import { addHoldRoutes } from './hold-routes.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
 import { addUploadRoutes } from './objects/upload-routes.ts'
 import { addSignRoutes } from './signing/sign-routes.ts'
@@ -42,6 +43,7 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
       addBucketRoutes(app, collector)
       addObjectRoutes(app, deps, collector)
       addSignRoutes(app, now)
+      addHoldRoutes(app, collector, options.tenants)
       await app.register(async (bytes) => addUploadRoutes(bytes, deps, now))
     },
     start: () => backend.start(),

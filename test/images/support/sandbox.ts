@@ -1,8 +1,6 @@
 // Hardened containers of our images for one test file, on the engine of TENANTRY_DOCKER_HOST; all gone at the end.
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { PassThrough, Readable } from 'node:stream'
-import { buffer, text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import Docker from 'dockerode'
 import { pack } from 'tar-stream'
 import type { Test } from 'tap'
@@ -90,7 +88,7 @@ export function createSandbox(t: Test) {
   const start = async (image: ImageName, options: RunOptions = {}): Promise<Running> => {
     const container = await create(image, options)
     await container.start()
-    return running(docker, container)
+    return running(container)
   }
 
   /** Through a container that is never started. */
@@ -130,30 +128,33 @@ export function createSandbox(t: Test) {
   }
 }
 
-function running(docker: Docker, container: Docker.Container): Running {
-  const demuxed = async (stream: NodeJS.ReadableStream): Promise<string> => {
-    const both = new PassThrough()
-    docker.modem.demuxStream(stream, both, both)
-    const said = text(both)
-    await once(stream, 'end')
-    both.end()
-    return said
-  }
+function running(container: Docker.Container): Running {
   return {
     container,
     async exec(command, environment = {}) {
       const exec = await container.exec({ Cmd: command, Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`), AttachStdout: true, AttachStderr: true })
-      const output = await demuxed(await exec.start({}))
+      const output = unframed(await buffer(await exec.start({})))
       const { ExitCode: code } = await exec.inspect()
       return { code: code ?? -1, output: output.trim() }
     },
-    logs: async () => demuxed(Readable.from([await container.logs({ stdout: true, stderr: true, follow: false })], { objectMode: false })),
+    logs: async () => unframed(await container.logs({ stdout: true, stderr: true, follow: false })),
     isRunning: async () => (await container.inspect()).State.Running,
     async ended() {
       const { StatusCode: code } = (await container.wait()) as { StatusCode: number }
       return code
     },
   }
+}
+
+/** Both streams as one text. The engine sends frames: which stream (1 byte), nothing (3), how many bytes (4), the bytes. */
+function unframed(frames: Buffer): string {
+  const parts: Buffer[] = []
+  for (let at = 0; at + 8 <= frames.length; ) {
+    const end = at + 8 + frames.readUInt32BE(at + 4)
+    parts.push(frames.subarray(at + 8, end))
+    at = end
+  }
+  return Buffer.concat(parts).toString('utf8')
 }
 
 /** @throws Error with what was waited for, when it does not come */

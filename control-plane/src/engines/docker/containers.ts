@@ -9,6 +9,7 @@ import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf, wordsOf } from './errors.ts'
 import { refuseForeign } from './labels.ts'
 import { connect } from './networks.ts'
+import { soon } from './soon.ts'
 import { findVolume } from './volumes.ts'
 
 /** Until a container that is being removed is gone, or stopped. */
@@ -21,7 +22,7 @@ export async function createContainer(api: EngineApi, spec: ContainerSpec, signa
     await api.ask({ ...call, query: { name: spec.name }, body: containerBody(spec) }, signal)
   } catch (error) {
     if (statusOf(error) !== 409) throw error
-    const found = await findContainer(api, spec.name, signal)
+    const found = await soon(() => findContainer(api, spec.name, signal), signal)
     if (found === undefined) throw error
     refuseForeign('container', spec.name, found.Config.Labels, spec.labels)
   }

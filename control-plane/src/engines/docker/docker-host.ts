@@ -12,7 +12,7 @@ import { connect, createNetwork, removeNetwork } from './networks.ts'
 import { observe } from './observe.ts'
 import { stats } from './stats.ts'
 import { writeFiles } from './volume-files.ts'
-import { createVolume, removeVolume, volumeBytes } from './volumes.ts'
+import { createVolume, removeVolume, volumeMeter } from './volumes.ts'
 
 export interface DockerHost extends ContainerHost {
   /** Ends idle connections. */
@@ -51,7 +51,7 @@ export function dockerHost(address: DockerAddress): DockerHost {
     execStream: (container, command, options) => execStream(api, container, command, options),
     logs: (container, options, signal) => logs(api, container, options, signal),
     stats: (container, signal) => stats(api, container, signal),
-    volumeBytes: (owned, signal) => volumeBytes(api, owned, signal),
+    volumeBytes: volumeMeter(api),
     events: (owned, signal) => events(api, owned, signal),
     close,
   }

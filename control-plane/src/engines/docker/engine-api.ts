@@ -55,7 +55,8 @@ export function engineApi(docker: Dockerode): EngineApi {
   function dial({ method, path, query, body, archive }: EngineCall, kind: object, signal: AbortSignal): Promise<unknown> {
     const options = {
       method,
-      path: `${path}?`,
+      // dockerode adds the query where it finds a question mark.
+      path: query === undefined ? path : `${path}?`,
       options: { _query: query ?? {}, _body: body ?? {} },
       ...(archive === undefined ? {} : { file: archive }),
       statusCodes: { 200: true, 201: true, 204: true, 304: true },

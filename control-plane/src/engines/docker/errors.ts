@@ -15,7 +15,7 @@ const refusals: readonly { text: RegExp; code: EngineErrorCode; message: string 
   { text: /pool overlaps with other one|cannot create network .* conflicts with network/i, code: 'ADDRESS_TAKEN', message: 'its subnet overlaps one that exists' },
   { text: /non-overlapping IPv4 address pool|no available (IPv4 )?addresses|all predefined address pools/i, code: 'SUBNETS_EXHAUSTED', message: 'no address is left' },
   { text: /address already in use|requested address is not available/i, code: 'ADDRESS_TAKEN', message: 'its address is taken' },
-  { text: /minimum memory limit|range of CPUs is from|memory\S* .*device or resource busy|memory limit .*(smaller|less|lower)/i, code: 'LIMITS_BEYOND_HOST', message: 'its limits are not possible here' },
+  { text: /minimum memory limit|range of CPUs is from|unable to set memory limit|memory\S* .*device or resource busy/i, code: 'LIMITS_BEYOND_HOST', message: 'its limits are not possible here' },
   { text: /no such image/i, code: 'IMAGE_MISSING', message: 'its image is not there' },
   { text: /no such volume|(mount source|mounting volume) .*no such file or directory/i, code: 'VOLUME_MISSING', message: 'its volume is not there' },
   { text: /client version .* is too new/i, code: 'ENGINE_UNREACHABLE', message: 'the Docker Engine became another version' },

@@ -119,7 +119,7 @@ async function exitCode(api: EngineApi, doing: string, id: string, signal: Abort
     if (!Running && ExitCode !== null) return ExitCode
     await delay(20, undefined, { signal })
   }
-  throw new EngineError('ENGINE_FAILED', `cannot ${doing}: it closed its output and runs on`)
+  throw new EngineError('ENGINE_UNREACHABLE', `cannot ${doing}: the connection ended before the command did`)
 }
 
 /** The end of a text, within a number of bytes. */

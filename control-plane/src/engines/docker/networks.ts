@@ -2,25 +2,34 @@
 import type Dockerode from 'dockerode'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { NetworkSpec, Ownership } from '../container-host.ts'
+import { EngineError } from '../engine-error.ts'
 import { endpoint } from './container-body.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf, wordsOf } from './errors.ts'
 import { refuseForeign, toDocker } from './labels.ts'
 import { places } from './observed.ts'
+import { soon } from './soon.ts'
 
 export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: AbortSignal): Promise<void> {
   if ((await oursNamed(api, spec.name, spec.labels, signal)).length > 0) return
   let made: string | undefined
   try {
-    const body = networkBody(spec)
-    made = ((await api.ask({ doing: `create network ${spec.name}`, method: 'POST', path: '/networks/create', body }, signal)) as { Id: string }).Id
+    const call = { doing: `create network ${spec.name}`, method: 'POST', path: '/networks/create', body: networkBody(spec) } as const
+    made = ((await api.ask(call, signal)) as { Id: string }).Id
   } catch (error) {
-    // Somebody of ours may have been faster: then the name, or the subnet, is taken by what was wanted.
-    if (statusOf(error) === undefined || (await oursNamed(api, spec.name, spec.labels, signal)).length === 0) throw error
+    if (!(await appears(api, spec, error, signal))) throw error
   }
   // Two at once: all but the oldest go, whoever looks first.
   const [oldest] = await oursNamed(api, spec.name, spec.labels, signal)
   if (made !== undefined && oldest?.Id !== made) await remove(api, spec.name, made, signal)
+}
+
+/** Somebody of ours may have been faster: then the name or the subnet is taken by what was wanted. */
+async function appears(api: EngineApi, { name, labels }: NetworkSpec, refusal: unknown, signal: AbortSignal): Promise<boolean> {
+  const isTaken = statusOf(refusal) === 409 || (refusal instanceof EngineError && refusal.code === 'ADDRESS_TAKEN')
+  if (!isTaken) return false
+  const found = await soon(async () => (await oursNamed(api, name, labels, signal))[0], signal)
+  return found !== undefined
 }
 
 function networkBody({ name, labels, subnet, internal, hostAddress }: NetworkSpec): Dockerode.NetworkCreateOptions {

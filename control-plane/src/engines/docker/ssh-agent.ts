@@ -19,22 +19,24 @@ export function sshAgent(url: URL, options: SshOptions): Agent {
   return agent
 }
 
-/** @throws RangeError for an address with a password, a path or no host */
+/** @throws RangeError for an address with a password or a path, or whose host or user are none */
 export function sshArguments(url: URL, { identityFile, knownHostsFile }: SshOptions): string[] {
-  if (url.hostname === '') throw new RangeError('ssh:// names no host')
+  const [user, host] = [decodeURIComponent(url.username), url.hostname.replace(/^\[(.*)\]$/, '$1')]
+  if (!/^[\w.:%][\w.:%-]*$/.test(host)) throw new RangeError('ssh:// names no host')
+  if (!/^([\w.][\w.-]*)?$/.test(user)) throw new RangeError('ssh:// names no user')
   if (url.password !== '') throw new RangeError('ssh:// takes no password: use a key')
   if (url.pathname !== '' && url.pathname !== '/') throw new RangeError('ssh:// takes no path')
   const settings = [
     'BatchMode=yes', 'StrictHostKeyChecking=yes', 'ConnectTimeout=10', 'ServerAliveInterval=15', 'ServerAliveCountMax=3',
     'ForwardAgent=no', 'ForwardX11=no', 'ClearAllForwardings=yes', 'PermitLocalCommand=no', 'RequestTTY=no',
     ...(identityFile === undefined ? [] : [`IdentityFile=${quoted(identityFile)}`, 'IdentitiesOnly=yes']),
-    ...(knownHostsFile === undefined ? [] : [`UserKnownHostsFile=${quoted(knownHostsFile)}`, 'GlobalKnownHostsFile=none']),
+    ...(knownHostsFile === undefined ? [] : [`UserKnownHostsFile=${quoted(knownHostsFile)}`, 'GlobalKnownHostsFile=/dev/null']),
   ]
   return [
     ...settings.flatMap((setting) => ['-o', setting]),
     ...(url.port === '' ? [] : ['-p', url.port]),
-    ...(url.username === '' ? [] : ['-l', decodeURIComponent(url.username)]),
-    '--', url.hostname.replace(/^\[(.*)\]$/, '$1'), 'docker', 'system', 'dial-stdio',
+    ...(user === '' ? [] : ['-l', user]),
+    '--', host, 'docker', 'system', 'dial-stdio',
   ]
 }
 
@@ -67,8 +69,11 @@ function dial(argv: string[]): Duplex {
   stdin.on('error', (error) => duplex.destroy(error))
   child.on('error', (error) => duplex.destroy(error))
   child.on('close', (code) => {
-    if (code === 0) return
-    duplex.destroy(Object.assign(new Error(`ssh ended with ${code ?? 'a signal'}: ${said.trim()}`), { code: 'ECONNRESET' }))
+    const failure = Object.assign(new Error(`ssh ended with ${code ?? 'a signal'}: ${said.trim()}`), { code: 'ECONNRESET' })
+    if (code !== 0) duplex.destroy(failure)
+    // What came before the end is still to be read.
+    else if (duplex.readableEnded) duplex.destroy()
+    else duplex.once('end', () => duplex.destroy())
   })
   return asSocket(duplex)
 }

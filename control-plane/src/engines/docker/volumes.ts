@@ -4,6 +4,7 @@ import type { Ownership, VolumeSpec } from '../container-host.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
 import { isOwned, refuseForeign, toDocker } from './labels.ts'
+import { within } from './within.ts'
 
 /** The Engine answers with the volume that exists, whoever's it is: the labels tell. */
 export async function createVolume(api: EngineApi, { name, labels }: VolumeSpec, signal: AbortSignal): Promise<void> {
@@ -36,10 +37,19 @@ export async function findVolume(api: EngineApi, name: string, signal: AbortSign
 /** The Engine walks every file of its volumes for this. Older ones measure images and containers as well. */
 const measuringSeconds = 300
 
-export async function volumeBytes(api: EngineApi, owned: Ownership, signal: AbortSignal): Promise<Record<string, number>> {
+export type VolumeMeter = (owned: Ownership, signal: AbortSignal) => Promise<Record<string, number>>
+
+/** The Engine refuses a second measurement while one runs: who asks meanwhile gets that one's result. */
+export function volumeMeter(api: EngineApi): VolumeMeter {
   const call = { doing: 'measure volumes', method: 'GET', path: '/system/df', query: { type: 'volume' }, seconds: measuringSeconds } as const
-  const { Volumes } = (await api.ask(call, signal)) as { Volumes: Dockerode.VolumeInspectInfo[] | null }
-  return Object.fromEntries(
-    (Volumes ?? []).filter(({ Labels }) => isOwned(Labels, owned)).map(({ Name, UsageData }) => [Name, Math.max(0, UsageData?.Size ?? 0)]),
-  )
+  let running: Promise<unknown> | undefined
+  const measure = () => {
+    running ??= api.ask(call, new AbortController().signal).finally(() => (running = undefined))
+    return running
+  }
+  return async (owned, signal) => {
+    const { Volumes } = (await within(measuringSeconds * 1000, signal, measure)) as { Volumes: Dockerode.VolumeInspectInfo[] | null }
+    const ours = (Volumes ?? []).filter(({ Labels }) => isOwned(Labels, owned))
+    return Object.fromEntries(ours.map(({ Name, UsageData }) => [Name, Math.max(0, UsageData?.Size ?? 0)]))
+  }
 }

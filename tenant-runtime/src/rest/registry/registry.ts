@@ -12,18 +12,45 @@ export interface ReloadResult {
   actions: string[]
 }
 
+export interface RegistryOptions {
+  /** Other runtimes serve the same tenants: their reloads are looked for when so much time has passed. Undefined: there are none. */
+  recheckMilliseconds?: number
+  /** In milliseconds. */
+  now: () => number
+}
+
+interface Known {
+  collections: ReadonlyMap<string, Collection>
+  /** Changes with every reload, whoever made it. */
+  version: string
+  checkedAt: number
+}
+
 export class Registry {
-  readonly #tenants = new Map<string, Promise<ReadonlyMap<string, Collection>>>()
+  readonly #options: RegistryOptions
+  readonly #tenants = new Map<string, Promise<Known>>()
+
+  constructor(options: RegistryOptions) {
+    this.#options = options
+  }
 
   /** Read from the home on first use; until the next reload nothing changes it. */
   async collections(tenant: Tenant): Promise<ReadonlyMap<string, Collection>> {
-    let loading = this.#tenants.get(tenant.id)
-    if (loading === undefined) {
-      loading = this.#load(tenant)
-      this.#tenants.set(tenant.id, loading)
-      // A failure must not be remembered.
-      loading.catch(() => this.#tenants.delete(tenant.id))
-    }
+    const loading = this.#tenants.get(tenant.id)
+    if (loading === undefined) return (await this.#remember(tenant.id, this.#load(tenant))).collections
+    const known = await loading
+    const { recheckMilliseconds, now } = this.#options
+    if (recheckMilliseconds === undefined || now() - known.checkedAt < recheckMilliseconds) return known.collections
+    // Whoever asks meanwhile goes on with what is known.
+    known.checkedAt = now()
+    if ((await readVersion(tenant)) === known.version) return known.collections
+    return (await this.#remember(tenant.id, this.#load(tenant))).collections
+  }
+
+  #remember(tenantId: string, loading: Promise<Known>): Promise<Known> {
+    this.#tenants.set(tenantId, loading)
+    // A failure must not be remembered.
+    loading.catch(() => this.#tenants.delete(tenantId))
     return loading
   }
 
@@ -49,8 +76,8 @@ export class Registry {
       }
       return { plan }
     })
-    const collections = publish(plan.applied)
-    this.#tenants.set(tenant.id, Promise.resolve(collections))
+    const version = await readVersion(tenant)
+    this.#tenants.set(tenant.id, Promise.resolve({ collections: publish(plan.applied), version, checkedAt: this.#options.now() }))
     return { collections: plan.applied.filter(({ published }) => published).map(({ definition }) => definition.name), actions: plan.actions }
   }
 
@@ -58,14 +85,25 @@ export class Registry {
     this.#tenants.delete(tenantId)
   }
 
-  async #load(tenant: Tenant): Promise<ReadonlyMap<string, Collection>> {
+  async #load(tenant: Tenant): Promise<Known> {
+    // First: a reload that comes in between is seen at the next look.
+    const version = await readVersion(tenant)
     const { rows } = await tenant.database.query(
       { role: 'service', reason: 'registry' },
       'select definition from applied_schemas where published order by name',
     )
     // What stands there was checked before it was written.
-    return publish(rows.map((row) => ({ definition: row['definition'] as SchemaDefinition, published: true })))
+    const applied = rows.map((row) => ({ definition: row['definition'] as SchemaDefinition, published: true }))
+    return { collections: publish(applied), version, checkedAt: this.#options.now() }
   }
+}
+
+async function readVersion(tenant: Tenant): Promise<string> {
+  const { rows } = await tenant.database.query(
+    { role: 'service', reason: 'registry' },
+    "select coalesce(max(applied_at)::text, '') || '/' || count(*) filter (where published) as version from applied_schemas",
+  )
+  return String(rows[0]?.['version'])
 }
 
 function publish(applied: readonly Applied[]): ReadonlyMap<string, Collection> {

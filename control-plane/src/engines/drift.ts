@@ -1,0 +1,105 @@
+// What exists of a stack beside what should, field by field: what an operator reads where the convergence plan has steps.
+// Pure. Names, states and hashes only: what a service is told in its environment or its secrets is not looked at.
+import type { Network, Service, Stack } from '../stacks/stack.ts'
+import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
+import type { ObservedContainer, ObservedHost } from './container-host.ts'
+
+export type DriftValue = string | number | boolean | null
+
+export interface Difference {
+  /** A service's name, `network/NAME`, `volume/NAME`, or `container/NAME` for one that belongs to no service. */
+  component: string
+  field: string
+  desired: DriftValue
+  observed: DriftValue
+}
+
+const halted: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
+
+/** @param host what is observed of this stack alone; none when all is as it should be */
+export function differences(stack: Stack, host: ObservedHost): Difference[] {
+  return [
+    ...stack.networks.flatMap((network) => networkDifferences(stack, network, host)),
+    ...volumeDifferences(stack, host),
+    ...stack.services.flatMap((service) => serviceDifferences(stack, service, host)),
+    ...unknownContainers(stack, host),
+  ]
+}
+
+/** One field that is to be compared. */
+type Field = [field: string, desired: DriftValue, observed: DriftValue]
+
+function differing(component: string, fields: readonly Field[]): Difference[] {
+  return fields.filter(([, desired, observed]) => desired !== observed).map(([field, desired, observed]) => ({ component, field, desired, observed }))
+}
+
+function presence(component: string, isDesired: boolean, isObserved: boolean): Difference[] {
+  const word = (is: boolean) => (is ? 'present' : 'absent')
+  return differing(component, [['existence', word(isDesired), word(isObserved)]])
+}
+
+function networkDifferences(stack: Stack, network: Network, host: ObservedHost): Difference[] {
+  const component = `network/${network.name}`
+  const observed = host.networks.find(({ name }) => name === networkName(stack.id, network.name))
+  if (observed === undefined) return presence(component, true, false)
+  const guests = network.guests.map(({ container, alias }): Field => [`guest ${alias}`, 'attached', observed.members.includes(container) ? 'attached' : 'detached'])
+  return differing(component, [['subnet', network.subnet, observed.subnet], ['internal', network.internal, observed.internal], ...guests])
+}
+
+function volumeDifferences(stack: Stack, host: ObservedHost): Difference[] {
+  const names = new Set(host.volumes.map(({ name }) => name))
+  const missing = stack.volumes.filter(({ name }) => !names.has(volumeName(stack.id, name))).flatMap(({ name }) => presence(`volume/${name}`, true, false))
+  const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))
+  const stale = host.volumes.filter(({ name, labels }) => labels.service !== undefined && !live.has(name)).flatMap(({ name }) => presence(`volume/${name}`, false, true))
+  return [...missing, ...stale]
+}
+
+function unknownContainers(stack: Stack, host: ObservedHost): Difference[] {
+  const services = new Set(stack.services.map(({ name }) => name))
+  return host.containers.filter(({ labels }) => !services.has(labels.service ?? '')).flatMap(({ name }) => presence(`container/${name}`, false, true))
+}
+
+function serviceDifferences(stack: Stack, service: Service, host: ObservedHost): Difference[] {
+  const own = host.containers.filter(({ labels }) => labels.service === service.name)
+  const name = containerName(stack.id, service)
+  const current = own.find((container) => container.name === name)
+  // One of another specification stands for the one that is to replace it.
+  const [shown = own[0]] = current === undefined ? [] : [current]
+  const rest = own.filter((container) => container !== shown).flatMap((container) => presence(`container/${container.name}`, false, true))
+  if (stack.state === 'stopped') return [...(shown === undefined ? [] : stoppedDifferences(service, shown, shown === current)), ...rest]
+  if (shown === undefined) return presence(service.name, true, false)
+  return [...differing(service.name, [['specification', specOf(name), specOf(shown.name)], ...runningFields(stack, service, shown)]), ...rest]
+}
+
+function specOf(container: string): string {
+  return container.slice(-8)
+}
+
+/** Of what does not run only that counts. */
+function stoppedDifferences(service: Service, { name, state }: ObservedContainer, isCurrent: boolean): Difference[] {
+  if (!isCurrent) return presence(`container/${name}`, false, true)
+  return differing(service.name, [['state', 'stopped', halted.has(state) ? 'stopped' : state]])
+}
+
+function runningFields(stack: Stack, service: Service, is: ObservedContainer): Field[] {
+  const { memoryBytes, cpuMillis, pids } = service.resources
+  return [
+    ['state', 'running', is.state],
+    // One that has just begun is not known to be well yet, and not known to be ill.
+    ['health', 'healthy', is.health === 'unhealthy' ? 'unhealthy' : 'healthy'],
+    // `name@sha256:…` is a registry's digest, which an engine does not tell of a container.
+    ...(service.image.startsWith('sha256:') ? [['image', service.image, is.imageId] satisfies Field] : []),
+    ['memory_bytes', memoryBytes, is.resources.memoryBytes],
+    ['cpu_millis', cpuMillis, is.resources.cpuMillis],
+    ['pids', pids, is.resources.pids],
+    ...service.networks.flatMap((attachment) => attachmentFields(stack, attachment, is)),
+  ]
+}
+
+function attachmentFields(stack: Stack, { network, aliases, address }: Service['networks'][number], is: ObservedContainer): Field[] {
+  const place = is.networks[networkName(stack.id, network)]
+  if (place === undefined) return [[`network ${network}`, 'attached', 'detached']]
+  const named = aliases.map((alias): Field => [`alias ${alias}`, 'present', place.aliases.includes(alias) ? 'present' : 'absent'])
+  // While it is stopped a fixed address is not shown.
+  return address === undefined || is.state !== 'running' ? named : [...named, [`address on ${network}`, address, place.address]]
+}
