@@ -28,9 +28,9 @@ try {
   await engine?.stop()
 }
 
-/** Files that do not speak of Docker start without one. */
+/** Files that use none start without one. */
 function needsEngine(file: string): boolean {
-  return /docker/i.test(readFileSync(file, 'utf8'))
+  return /docker-platform|support\/docker|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(readFileSync(file, 'utf8'))
 }
 
 async function openEngine(): Promise<Engine> {

@@ -72,7 +72,7 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
       return stdout.includes('reached')
     }
     const address = ({ NetworkSettings }: Inspected) => Object.values(NetworkSettings.Networks)[0]?.IPAddress ?? ''
-    const region = (service: string) => of({ id: 'region-local' }, service)
+    const region = (service: string) => of({ id: `region-local-${platform.installation.slice(0, 8)}` }, service)
     const hostAddress = `${address(region('postgres')).split('.').slice(0, 3).join('.')}.1`
     t.ok(await reaches(region('runtime-0').Name.slice(1), hostAddress, Number(new URL(platform.controlUrl).port)), 'what is asked for below can be reached by the region')
     for (const service of ['runtime', 'postgres']) {

@@ -159,12 +159,11 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
   t.test('a volume that is gone is a failure that is told, never an empty database', async (t) => {
     for (const volume of ['data', 'files'] as const) {
       const victim = await create(platform, `victim-${volume}`)
+      // So that nothing is mended half way.
+      await platform.call('PATCH', `/v1/tenants/${victim.id}`, { drift_policy: 'ignore' }, { prefer: 'wait=30' })
       await docker('rm', '-f', await container(victim, 'postgres'), await container(victim, 'runtime'))
-      await docker('volume', 'rm', '-f', `tenantry-${victim.id}-${volume}`).catch(async () => {
-        // It had been made again already, around the volume that was still there.
-        await docker('rm', '-f', await container(victim, 'postgres'), await container(victim, 'runtime'))
-        await docker('volume', 'rm', '-f', `tenantry-${victim.id}-${volume}`)
-      })
+      await docker('volume', 'rm', `tenantry-${victim.id}-${volume}`)
+      await platform.call('PATCH', `/v1/tenants/${victim.id}`, { drift_policy: 'repair' })
       const body = await platform.until(victim.id, ({ status }) => status === 'failed')
       t.match(body['reason'], new RegExp(`volume "${volume}" is gone`))
       t.match(body['conditions'], [{ type: 'Services', status: 'False', reason: 'VolumeMissing' }])
@@ -179,9 +178,14 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     await docker('volume', 'create', foreign)
     await docker('network', 'create', '--internal', foreign)
     await docker('create', '--name', foreign, '--network', foreign, 'debian:trixie-slim', 'true')
-    const orphan = 't_00000000000000000000'
-    await docker('volume', 'create', '--label', `tenantry.installation=${platform.installation}`, '--label', `tenantry.stack=${orphan}`, `tenantry-${orphan}-data`)
+    const [orphan, unknown] = ['t_00000000000000000000', 't_11111111111111111111']
+    await platform.sql("insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'delete', 'succeeded', 2)", [orphan])
+    const plant = (id: string) => docker('volume', 'create', '--label', `tenantry.installation=${platform.installation}`, '--label', `tenantry.stack=${id}`, `tenantry-${id}-data`)
+    await plant(unknown)
+    await plant(orphan)
     await until('the orphan is gone', () => docker('volume', 'ls', '-q', '--filter', `name=tenantry-${orphan}-data`), (text) => text === '', 70)
+    t.equal(await docker('volume', 'ls', '-q', '--filter', `name=${unknown}`), `tenantry-${unknown}-data`, 'a tenant that was never deleted is nobody to remove')
+    await docker('volume', 'rm', `tenantry-${unknown}-data`)
     t.equal(await docker('volume', 'ls', '-q', '--filter', `name=${foreign}`), foreign)
     t.equal(await docker('network', 'ls', '--format', '{{.Name}}', '--filter', `name=${foreign}`), foreign)
     t.equal(await docker('ps', '-a', '--format', '{{.Names}}', '--filter', `name=${foreign}`), foreign)

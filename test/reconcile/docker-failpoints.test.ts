@@ -2,7 +2,7 @@
 // the tenant ends as it was wanted, and what is on the engine equals the tenants exactly. A hang does not hold up others.
 import t, { type Test } from 'tap'
 import type { FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
-import { startDockerPlatform, type DockerPlatform } from '../support/docker-platform.ts'
+import { startDockerPlatform, type ControlPlane, type DockerPlatform } from '../support/docker-platform.ts'
 import { effort, seed } from '../support/effort.ts'
 
 type Action = 'kill' | 'throw' | 'hang'
@@ -80,6 +80,15 @@ async function leftovers(platform: DockerPlatform): Promise<Record<string, strin
   }
 }
 
+/** Waits until the boundary was come to so often. */
+async function hangs(plane: ControlPlane, failpoint: string, pass: number): Promise<void> {
+  const deadline = Date.now() + 60_000
+  while (plane.output().split(`"failpoint":"${failpoint}"`).length - 1 < pass) {
+    if (Date.now() > deadline) throw new Error(`${failpoint} was not passed`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
 let made = 0
 
 async function run(t: Test, platform: DockerPlatform, { operation: name, point, action }: Case): Promise<void> {
@@ -100,12 +109,13 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
     await operation.prepare(platform, id)
     await calm.kill('SIGTERM')
   }
-  const plane = await platform.startControlPlane({ failpoints: armed })
+  const plane = await platform.startControlPlane({ failpoints: armed, environment: { TENANTRY_LOG_LEVEL: 'trace' } })
   const asked = isCreate ? create() : operation.ask(platform, id).catch(() => undefined)
   if (action === 'kill') {
     await plane.exited
     t.equal(plane.signalCode(), 'SIGKILL', 'the boundary was passed')
   } else if (action === 'hang') {
+    await hangs(plane, failpoint, Number(pass ?? 1))
     // Another tenant does not wait for one that hangs.
     const other = await platform.call('POST', '/v1/tenants', { name: `h-${++made}`, plan: 'Free', region: 'local' }, now)
     t.match(other, { status: 201, body: { status: 'ready' } }, 'another tenant is made meanwhile')

@@ -8,7 +8,7 @@ import { gatewayContainerOf, regionEndpoints, regionStack, type RegionStackInput
 import { SecretText } from '../../control-plane/src/stacks/secret-text.ts'
 import { specHash, type Service } from '../../control-plane/src/stacks/stack.ts'
 import { stackFor, type StackInput } from '../../control-plane/src/stacks/stack-for.ts'
-import { parseRange, regionAddress, regionSubnets, subnetCount, tenantSubnet } from '../../control-plane/src/stacks/subnets.ts'
+import { parseRange, regionAddress, regionSubnets, subnetCount, subnetNumber, tenantSubnet } from '../../control-plane/src/stacks/subnets.ts'
 
 const size = { memoryBytes: 2 ** 29, cpuMillis: 500, pids: 256 }
 const tenant: StackInput = {
@@ -97,6 +97,9 @@ t.test('subnets: all in the range, none overlapping another or the region’s ow
   )
   t.equal(subnetCount(parseRange('10.201.0.0/16')), 4080)
   t.same([tenantSubnet(parseRange('10.201.0.0/16'), 0), tenantSubnet(parseRange('10.201.0.0/16'), 4079)], ['10.201.1.0/28', '10.201.255.240/28'])
+  const range = parseRange('10.201.0.0/16')
+  for (const number of [0, 1, 4079]) t.equal(subnetNumber(range, tenantSubnet(range, number)), number)
+  for (const other of ['10.201.0.0/25', '10.202.0.0/28', '10.200.255.0/28', '', 'x']) t.equal(subnetNumber(range, other), undefined, other)
   for (const wrong of ['', '10.0.0.0', '10.0.0.0/24', '10.0.0.0/33', '10.0.0.1/16', '300.0.0.0/16', '10.0.0.0/16 ', '::/16', '10.0.256.0/23']) {
     t.throws(() => parseRange(wrong), RangeError, wrong)
   }
@@ -104,7 +107,7 @@ t.test('subnets: all in the range, none overlapping another or the region’s ow
 
 t.test('a region: its parts at fixed addresses; a gateway of its own, or one that is there', async (t) => {
   const input: RegionStackInput = {
-    region: 'local', domain: 'example.org', internalToken: 'y'.repeat(32), superuserPassword: 'z'.repeat(32), hasHomes: false,
+    region: 'local', installation: '01234567-89ab', domain: 'example.org', internalToken: 'y'.repeat(32), superuserPassword: 'z'.repeat(32), hasHomes: false,
     images: { postgres: 'sha256:aa', runtime: 'sha256:bb', gateway: 'sha256:cc' },
     docker: {
       host: 'unix:///var/run/docker.sock', network_range: '10.9.0.0/20', images: { postgres: 'p', runtime: 'r', gateway: 'g' }, control_url: 'http://10.9.0.1:4400', shared_runtimes: 3,
@@ -118,7 +121,7 @@ t.test('a region: its parts at fixed addresses; a gateway of its own, or one tha
   })
   for (const { name, networks } of stack.services.slice(0, 4)) t.equal(networks.length, 1, `${name} is not on the published network`)
   t.equal(regionAddress(parseRange('10.9.0.0/20'), 11), stack.services[4]?.networks[0]?.address)
-  t.match(gatewayContainerOf(input), /^tenantry-region-local-gateway-[0-9a-f]{8}$/)
+  t.match(gatewayContainerOf(input), /^tenantry-region-local-01234567-gateway-[0-9a-f]{8}$/)
   const given: RegionStackInput = { ...input, docker: { ...input.docker, gateway: { container: 'given' }, control_container: 'plane' } }
   t.equal(gatewayContainerOf(given), 'given')
   t.match(regionStack(given), {

@@ -115,6 +115,7 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
 
   return {
     name,
+    installation,
     info: (signal) => host.info(signal),
 
     async image(reference, signal) {

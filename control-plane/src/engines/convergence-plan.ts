@@ -39,7 +39,8 @@ export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   if (networks.some((step) => step.do !== 'invite guest') || volumes.length > 0) return steps
   if (stack.state === 'stopped') steps.push(...stoppingSteps(stack, host))
   else for (const service of stack.services) steps.push(...serviceSteps(stack, service, host))
-  if (steps.length === 0) steps.push(...staleSecrets(stack, host))
+  // Containers of a stopped stack stay as they are, and may need them.
+  if (steps.length === 0 && stack.state === 'running') steps.push(...staleSecrets(stack, host))
   return steps
 }
 
@@ -88,7 +89,7 @@ function stoppingSteps(stack: Stack, host: ObservedHost): Step[] {
 }
 
 function currentSteps(stack: Stack, service: Service, current: ObservedContainer): Step[] {
-  if (current.state === 'dead' || current.state === 'removing' || current.health === 'unhealthy') {
+  if (current.state === 'dead' || current.state === 'removing' || (current.state === 'running' && current.health === 'unhealthy')) {
     return [{ do: 'remove container', container: current.name, seconds: service.stopSeconds }]
   }
   const steps: Step[] = []
@@ -106,7 +107,8 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
     steps.push({ do: 'update resources', container: current.name, service: service.name })
   }
   if (current.state === 'paused') steps.push({ do: 'unpause container', container: current.name })
-  if (settled.has(current.state)) steps.push({ do: 'start container', container: current.name })
+  // It can't start before it is on its networks.
+  if (settled.has(current.state) && steps.length === 0) steps.push({ do: 'start container', container: current.name })
   return steps
 }
 

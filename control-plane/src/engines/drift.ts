@@ -85,8 +85,8 @@ function runningFields(stack: Stack, service: Service, is: ObservedContainer): F
   const { memoryBytes, cpuMillis, pids } = service.resources
   return [
     ['state', 'running', is.state],
-    // One that has just begun is not known to be well yet, and not known to be ill.
-    ['health', 'healthy', is.health === 'unhealthy' ? 'unhealthy' : 'healthy'],
+    // One that has just begun is not known to be ill; of one that does not run an engine tells the last that it saw.
+    ['health', 'healthy', is.state === 'running' && is.health === 'unhealthy' ? 'unhealthy' : 'healthy'],
     // `name@sha256:…` is a registry's digest, which an engine does not tell of a container.
     ...(service.image.startsWith('sha256:') ? [['image', service.image, is.imageId] satisfies Field] : []),
     ['memory_bytes', memoryBytes, is.resources.memoryBytes],

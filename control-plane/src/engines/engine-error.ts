@@ -12,6 +12,7 @@ export type EngineErrorCode =
   | 'LIMITS_BEYOND_HOST'
   | 'FOREIGN_OBJECT'
   | 'VOLUME_MISSING'
+  | 'HOME_MISSING'
   | 'NOT_FOUND'
   | 'UNHEALTHY'
   | 'ENGINE_FAILED'

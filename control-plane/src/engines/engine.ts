@@ -8,6 +8,8 @@ export type EngineName = 'process' | 'docker' | 'swarm'
 /** All calls throw `EngineError`. */
 export interface Engine {
   readonly name: EngineName
+  /** Value of the label of everything that it makes. */
+  readonly installation: string
   info(signal: AbortSignal): Promise<HostInfo>
   /** `sha256:…` of an image's name. @throws EngineError IMAGE_MISSING */
   image(reference: string, signal: AbortSignal): Promise<string>

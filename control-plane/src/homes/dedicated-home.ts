@@ -3,8 +3,8 @@
 import type { ExecResult } from '../engines/container-host.ts'
 import type { HomeMigration } from './home-migrations.ts'
 import { firstMigrationsSql, migrateHomeSql } from './home-migrations.ts'
-import type { HomeServer } from './home-server.ts'
-import { createHomeSql, createNewHomeSql, endSessionsSql, homeConnectionLimits, homeRoles, noLoginSql, prepareSharedDatabaseSql } from './home-sql.ts'
+import { HomeError, type HomeServer } from './home-server.ts'
+import { createHomeSql, createNewHomeSql, endSessionsSql, findHomeSql, homeConnectionLimits, homeRoles, noLoginSql, prepareSharedDatabaseSql } from './home-sql.ts'
 import { newVerifiers } from './scram.ts'
 
 /** The image makes it, empty, with the cluster. */
@@ -14,8 +14,11 @@ export const dedicatedDatabase = 'home'
 export type RunInside = (command: readonly string[], input: string) => Promise<ExecResult>
 
 const schemaExists = '42P06'
-/** Quiet, without start-up files, ending at the first error, which is told by its SQLSTATE. */
-const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=sqlstate']
+/**
+ * Quiet, without start-up files, ending at the first error, which is told by its SQLSTATE; and in any case after a time,
+ * because nobody can end a program inside once its caller has gone.
+ */
+const psql = ['timeout', '35', 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=sqlstate']
 
 export function createDedicatedHome(run: RunInside, migrations: HomeMigration[]): HomeServer {
   const asSuperuser = (sql: string, transaction: readonly string[] = ['-1']) => run([...psql, ...transaction, '-U', 'postgres', '-d', dedicatedDatabase, '-f', '-'], sql)
@@ -28,6 +31,12 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     async prepare(created) {
       await created()
       await done('the database could not be prepared', asSuperuser(`${prepareSharedDatabaseSql(dedicatedDatabase)};`))
+    },
+
+    async exists(tenantId) {
+      const found = await asSuperuser(`${findHomeSql(tenantId)};`, ['-A', '-t'])
+      if (found.code !== 0) throw failure('the home could not be looked for', found)
+      return found.stdout.trim() !== ''
     },
 
     async create(tenantId, passwords) {
@@ -44,7 +53,7 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     },
 
     async check(tenantId, password) {
-      await done("the runtime's login does not work", asLogin(homeRoles(tenantId).runtime, password, 'select 1 from home_migrations limit 1;'))
+      await done("the runtime's login does not work", asLogin(homeRoles(tenantId).runtime, password, "set statement_timeout = '3s'; select 1 from home_migrations limit 1;"))
     },
 
     async endSessions(tenantId) {
@@ -62,5 +71,5 @@ async function done(what: string, running: Promise<ExecResult>): Promise<void> {
 }
 
 function failure(what: string, { code, stderr }: ExecResult): Error {
-  return new Error(`${what} (exit code ${code}): ${stderr.trim().slice(-500)}`)
+  return new HomeError(what, { cause: new Error(`exit code ${code}: ${stderr.trim().slice(-500)}`) })
 }

@@ -1,7 +1,7 @@
 // Makes, checks and drops homes on a region's shared Postgres. Safe to repeat at any point.
 import pg from 'pg'
 import type { HomePasswords, HomeServer } from './home-server.ts'
-import { createHomeSql, createNewHomeSql, dropHomeSql, endSessionsSql, homeConnectionLimits, noLoginSql, prepareSharedDatabaseSql } from './home-sql.ts'
+import { createHomeSql, createNewHomeSql, dropHomeSql, endSessionsSql, findHomeSql, homeConnectionLimits, noLoginSql, prepareSharedDatabaseSql } from './home-sql.ts'
 import { loginUrl } from './home-logins.ts'
 import { firstMigrationsSql, migrateHomeSql, type HomeMigration } from './home-migrations.ts'
 import { identifier } from './identifiers.ts'
@@ -25,6 +25,7 @@ export class HomeDatabases {
   in(database: string): HomeServer {
     return {
       prepare: (created) => this.ensureDatabase(database, created),
+      exists: (tenantId) => this.hasHome(database, tenantId),
       create: (tenantId, passwords) => this.createHome(database, tenantId, passwords),
       migrate: (tenantId, ddlPassword) => this.migrateHome(database, tenantId, ddlPassword),
       check: (tenantId, password) => this.checkLogin(database, tenantId, password),
@@ -56,6 +57,11 @@ export class HomeDatabases {
     await created()
     for (const shut of ['postgres', 'template1']) await server.query(`revoke connect on database ${identifier(shut)} from public`)
     await this.#pool(database).query(prepareSharedDatabaseSql(database))
+  }
+
+  async hasHome(database: string, tenantId: string): Promise<boolean> {
+    const { rows } = await this.#pool(database).query(findHomeSql(tenantId))
+    return rows.length > 0
   }
 
   /** Roles, passwords and schema. @returns `whole` when it was made with its system collections, in one transaction */

@@ -7,9 +7,14 @@ export interface HomePasswords {
   admin: string
 }
 
+/** What went wrong with a home, in words that may be shown; the cause may not. */
+export class HomeError extends Error {}
+
 export interface HomeServer {
   /** Makes the database that holds the home and takes everybody's rights from it. `created` is told in between. */
   prepare(created: () => void | Promise<void>): Promise<void>
+  /** Whether its schema is there, whatever became of its roles. */
+  exists(tenantId: string): Promise<boolean>
   /** Roles, passwords and schema. @returns `whole` when it was made with its system collections, in one transaction */
   create(tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'>
   /** System collections; as the home's own ddl login, never as superuser (see `home-sql.ts`). */

@@ -60,6 +60,11 @@ export function createNewHomeSql(tenantId: string, verifiers: HomeVerifiers, lim
   ].join(';\n')
 }
 
+/** Has a row when the home's schema is there. */
+export function findHomeSql(tenantId: string): string {
+  return `select 1 from pg_namespace where nspname = ${literal(tenantId)}`
+}
+
 function homeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits, createSchema: 'create schema' | 'create schema if not exists'): string {
   const roles = homeRoles(tenantId)
   const owner = identifier(roles.owner)

@@ -52,6 +52,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       subnet,
       secrets: texts,
       nextExpiry,
+      hasExpired: row.secrets.some(({ expiresAt }) => expiresAt !== null && expiresAt <= now()),
       operation,
     }
   }
@@ -101,7 +102,9 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         where observed_generation < generation
            or status in ('pending', 'failed')
            or (desired = 'deleted' and purge_after <= ${now()})
-           or (desired <> 'deleted' and home_version is distinct from ${homeVersion})
+           or (status <> 'deleting' and reason is not null)
+           or (home_version is distinct from ${homeVersion}
+               and (desired in ('active', 'warm') or (desired <> 'deleted' and isolation = 'schema-per-tenant')))
            or exists (select from tenant_secrets where tenant_id = tenants.id and expires_at <= ${now()})
         order by created_at`
       return rows.map(({ id }) => id)
@@ -121,7 +124,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           where id = ${tenantId} and exists (select from leader))
         select count(*)::int as leads from leader`),
 
-    async allocateSubnet(tenantId, regionId, count, epoch) {
+    async allocateSubnet(tenantId, regionId, count, epoch, except = []) {
       // Two that ask at once take the same number, and one of them is refused by the key: it asks again.
       for (;;) {
         const [row] = await database.$queryRaw<{ leads: number; number: number | null }[]>`
@@ -129,7 +132,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           kept as (select number from subnets where stack_id = ${tenantId}),
           free as (
             select candidate as number from generate_series(0, ${count}::int - 1) as candidate
-            where not exists (select from subnets where region_id = ${regionId} and number = candidate)
+            where candidate <> all (${[...except]}::int[]) and not exists (select from subnets where region_id = ${regionId} and number = candidate)
             order by candidate limit 1),
           taken as (
             insert into subnets (region_id, number, stack_id)
@@ -140,6 +143,11 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
         if (row.number !== -1) return row.number ?? undefined
       }
+    },
+
+    async deletedTenants(tenantIds) {
+      const rows = await database.operation.findMany({ where: { tenantId: { in: [...tenantIds] }, kind: 'delete', state: 'succeeded' }, select: { tenantId: true } })
+      return new Set(rows.map(({ tenantId }) => tenantId))
     },
 
     freeSubnet: (stackId, epoch) =>

@@ -1,4 +1,5 @@
-// Removes what carries our label and belongs to no tenant any more: only after it was seen so for a grace time.
+// Removes what carries our label and is left of a tenant that was deleted: only after it was seen so for a grace time. What
+// belongs to no tenant that this control database has ever deleted is told, and left: the database may be an older copy.
 import type { Clock } from '../clock.ts'
 import type { ObservedHost } from '../engines/container-host.ts'
 import type { Engine } from '../engines/engine.ts'
@@ -9,8 +10,11 @@ export interface OrphanSweeperDeps {
   graceSeconds: number
   /** Stacks that may exist: tenants', and the region's own. Asked anew right before anything is removed. */
   known: () => Promise<ReadonlySet<string>>
+  /** Those of the stacks whose tenants were deleted to the end. */
+  deleted: (stackIds: readonly string[]) => Promise<ReadonlySet<string>>
   /** What was kept for the stack besides. */
   removed: (stackId: string) => Promise<void>
+  onRemoved: (stackId: string) => void
   onProblem: (error: Error) => void
 }
 
@@ -23,22 +27,27 @@ export class OrphanSweeper {
     this.#deps = deps
   }
 
-  /** Seen without a tenant, and not removed yet. */
+  /** Seen without a tenant: to be removed, or nobody's that is known. */
   get waiting(): number {
     return this.#seen.size
   }
 
   /** @param host everything of the region @returns how many stacks were removed */
   async sweep(host: ObservedHost, signal: AbortSignal): Promise<number> {
-    const { engine, clock, graceSeconds, known, removed, onProblem } = this.#deps
+    const { engine, clock, graceSeconds, known, deleted, removed, onRemoved, onProblem } = this.#deps
     const now = clock.now().getTime()
     const tenants = await known()
     const orphans = stacksOf(host).filter((stack) => !tenants.has(stack))
     for (const stack of this.#seen.keys()) if (!orphans.includes(stack)) this.#seen.delete(stack)
+    const removable = orphans.length === 0 ? new Set<string>() : await deleted(orphans)
     let count = 0
     for (const stack of orphans) {
       const since = this.#seen.get(stack) ?? now
+      if (!this.#seen.has(stack) && !removable.has(stack)) {
+        onProblem(new Error(`${stack} is on the engine, but this control database knows no such tenant and never deleted one; it is left as it is`))
+      }
       this.#seen.set(stack, since)
+      if (!removable.has(stack)) continue
       if (now - since < graceSeconds * 1000 || signal.aborted) continue
       // The list may be older than a tenant.
       if ((await known()).has(stack)) continue
@@ -46,6 +55,7 @@ export class OrphanSweeper {
         await engine.remove(stack, signal)
         await removed(stack)
         this.#seen.delete(stack)
+        onRemoved(stack)
         count++
       } catch (cause) {
         onProblem(new Error(`what is left of ${stack} could not be removed; it is tried again`, { cause }))

@@ -54,8 +54,14 @@ export interface ReconcileStore {
   recordStep(operationId: string, step: string, epoch: bigint): Promise<void>
   /** Digests of the images that the tenant's services run from now on; those it has already stay. */
   pinImages(tenantId: string, images: { postgres: string; runtime: string }, epoch: bigint): Promise<void>
-  /** The tenant's number of the region's subnets: the one it has, or the first free one. @returns undefined when all `count` are taken */
-  allocateSubnet(tenantId: string, regionId: string, count: number, epoch: bigint): Promise<number | undefined>
+  /**
+   * The tenant's number of the region's subnets: the one it has, or the first free one.
+   * @param except numbers that somebody has on the engine
+   * @returns undefined when all `count` are taken
+   */
+  allocateSubnet(tenantId: string, regionId: string, count: number, epoch: bigint, except?: readonly number[]): Promise<number | undefined>
+  /** Those of the tenants that were deleted to the end: what is left of them may go. */
+  deletedTenants(tenantIds: readonly string[]): Promise<Set<string>>
   /** A stack of a tenant that is long gone has been removed. */
   freeSubnet(stackId: string, epoch: bigint): Promise<void>
   /** Home made (or, null, about to be destroyed) and route published: watches are told. */

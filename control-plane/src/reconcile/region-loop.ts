@@ -4,7 +4,6 @@ import { planSteps } from '../engines/convergence-plan.ts'
 import type { ObservedHost } from '../engines/container-host.ts'
 import type { Engine } from '../engines/engine.ts'
 import { volumeName } from '../stacks/object-names.ts'
-import { regionStackId } from '../stacks/region-stack.ts'
 import type { Stack } from '../stacks/stack.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
@@ -38,12 +37,14 @@ export interface RegionLoop {
 
 export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): RegionLoop {
   const { region, engine, store, clock, epoch, wake, log } = deps
-  const ownStack = regionStackId(region.config.id)
+  const ownStack = region.stackId
   const sweeper = new OrphanSweeper({
     engine, clock,
     graceSeconds: deps.orphanGraceSeconds,
     known: async () => new Set([ownStack, ...(await store.tenantIds(region.config.id))]),
+    deleted: (stacks) => store.deletedTenants(stacks),
     removed: (stack) => store.freeSubnet(stack, epoch),
+    onRemoved: (stack) => log.info({ region: region.config.id, stack }, 'what was left of a deleted tenant was removed'),
     onProblem: (error) => log.warn({ region: region.config.id, err: error }, error.message),
   })
 

@@ -8,10 +8,10 @@ import type { HomeMigration } from '../homes/home-migrations.ts'
 import type { HomeServer } from '../homes/home-server.ts'
 import type { DockerSettings } from '../regions/docker-settings.ts'
 import type { RegionConfig } from '../regions/region-config.ts'
-import { gatewayContainerOf, regionStack, type RegionStackInput } from '../stacks/region-stack.ts'
+import { gatewayContainerOf, regionStack, regionStackId, type RegionStackInput } from '../stacks/region-stack.ts'
 import type { Stack } from '../stacks/stack.ts'
 import { stackFor } from '../stacks/stack-for.ts'
-import { parseRange, subnetCount, tenantSubnet } from '../stacks/subnets.ts'
+import { parseRange, subnetCount, subnetNumber, tenantSubnet } from '../stacks/subnets.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
 export interface Region {
@@ -26,6 +26,10 @@ export interface Region {
   /** Digests of the images that a new tenant gets. */
   images(signal: AbortSignal): Promise<{ postgres: string; runtime: string }>
   subnets: number
+  /** Numbers of those that networks of ours have on the engine, whosever they are. */
+  subnetsInUse(signal: AbortSignal): Promise<number[]>
+  /** Of its own stack. */
+  stackId: string
   /** What should run for all of them; undefined where somebody else started the parts. */
   ownStack(hasHomes: boolean, signal: AbortSignal): Promise<Stack | undefined>
   /** Returns when the tenant's own Postgres takes statements. */
@@ -79,7 +83,7 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
   }
 
   const regionInput = async (hasHomes: boolean, signal: AbortSignal): Promise<RegionStackInput> => ({
-    region: config.id, domain: config.domain, docker: settings(), images: await knownDigests(signal), internalToken, superuserPassword: config.superuserPassword, hasHomes,
+    region: config.id, installation: needed().installation, domain: config.domain, docker: settings(), images: await knownDigests(signal), internalToken, superuserPassword: config.superuserPassword, hasHomes,
   })
 
   const isRunning = ({ desired }: Snapshot) => desired === 'active' || desired === 'warm'
@@ -87,6 +91,7 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
   return {
     config,
     engine,
+    stackId: regionStackId(config.id, engine?.installation ?? ''),
     subnets: range === undefined ? 0 : subnetCount(range),
     runtimeUrls: (tenant) => (isDedicated(tenant) ? config.gateway_internal_urls : config.runtime_urls),
 
@@ -108,6 +113,12 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     },
 
     images: knownDigests,
+
+    async subnetsInUse(signal) {
+      if (range === undefined) return []
+      const { networks } = await needed().observe(undefined, signal)
+      return networks.flatMap(({ subnet }) => subnetNumber(range, subnet) ?? [])
+    },
 
     ownStack: async (hasHomes, signal) => (docker === undefined ? undefined : regionStack(await regionInput(hasHomes, signal))),
 

@@ -4,6 +4,7 @@ import type { RoutePhase } from '@tenantry/contract'
 import type { Clock } from '../clock.ts'
 import { planSteps } from '../engines/convergence-plan.ts'
 import { EngineError } from '../engines/engine-error.ts'
+import { HomeError } from '../homes/home-server.ts'
 import type { Stack } from '../stacks/stack.ts'
 import type { Status } from '../tenants/tenant.ts'
 import { conditionsOf, driftConditions } from './conditions.ts'
@@ -99,7 +100,7 @@ async function place(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Abo
     await failpoint('place.pinned')
   }
   if (subnet === undefined) {
-    subnet = await store.allocateSubnet(snapshot.id, snapshot.regionId, region.subnets, epoch)
+    subnet = await store.allocateSubnet(snapshot.id, snapshot.regionId, region.subnets, epoch, await region.subnetsInUse(signal))
     if (subnet === undefined) throw new EngineError('SUBNETS_EXHAUSTED', `all ${region.subnets} subnets of the region are taken`)
     await failpoint('place.subnet')
   }
@@ -163,6 +164,9 @@ async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps, signal
   await failpoint('database.before')
   await home.prepare(() => failpoint('database.created'))
   await failpoint('database.prepared')
+  if (snapshot.homeVersion !== undefined && !(await home.exists(snapshot.id))) {
+    throw new EngineError('HOME_MISSING', 'the home is gone from its database, and with it what it held; no empty one is made in its place')
+  }
   await failpoint('home.before')
   const ddl = secretOf(snapshot, 'ddl_password')
   const made = await home.create(snapshot.id, { runtime: secretOf(snapshot, 'runtime_password'), ddl, admin: secretOf(snapshot, 'admin_password') })
@@ -285,7 +289,7 @@ async function purgeServices(snapshot: Snapshot, { region, failpoint }: TenantRe
 /** What is recorded when a run failed. */
 export async function recordFailure(snapshot: Snapshot, deps: TenantReconcilerDeps, error: unknown, failures: number): Promise<void> {
   const message = publicMessage(error)
-  const isLasting = error instanceof EngineError && error.code === 'VOLUME_MISSING'
+  const isLasting = error instanceof EngineError && (error.code === 'VOLUME_MISSING' || error.code === 'HOME_MISSING')
   const status: Status = snapshot.desired === 'deleted' ? 'deleting' : isLasting || failures >= failedAfter ? 'failed' : snapshot.status
   await deps.store.recordObserved(
     snapshot.id,
@@ -305,7 +309,7 @@ const failedAfter = 3
 
 /** What went wrong in words that may be shown: ours, never a driver's, which may hold addresses. */
 function publicMessage(error: unknown): string {
-  if (error instanceof EngineError) return error.message
+  if (error instanceof EngineError || error instanceof HomeError) return error.message
   if (error instanceof Error && /^the (runtime|gateway|database) /.test(error.message)) return error.message
   return 'the home could not be brought to the wanted state; it is tried again'
 }

@@ -19,8 +19,9 @@ const connections = 200
 const reservedConnections = 130
 const runtimeConnections = 100
 
-export function regionStackId(region: string): string {
-  return `region-${region}`
+/** Two installations on one engine may have regions of the same name. */
+export function regionStackId(region: string, installation: string): string {
+  return `region-${region}-${installation.slice(0, 8)}`
 }
 
 /** Where the parts of a region are found, from the control plane's side. */
@@ -43,6 +44,7 @@ export function regionEndpoints(docker: DockerSettings): RegionEndpoints {
 
 export interface RegionStackInput {
   region: string
+  installation: string
   domain: string
   docker: DockerSettings
   /** Digests. */
@@ -54,7 +56,7 @@ export interface RegionStackInput {
 }
 
 export function regionStack(input: RegionStackInput): Stack {
-  const { region, docker, images, internalToken, superuserPassword, hasHomes } = input
+  const { region, installation, docker, images, internalToken, superuserPassword, hasHomes } = input
   const range = parseRange(docker.network_range)
   const place = (last: number, alias: string): Attachment => ({ network: 'net', aliases: [alias], address: regionAddress(range, last) })
   const token = new SecretText(internalToken)
@@ -89,7 +91,7 @@ export function regionStack(input: RegionStackInput): Stack {
   })
   const net = { name: 'net', subnet: regionSubnets(range).net, internal: true, hostAddress: true, guests: guestsOf(docker, range) }
   const kept = [{ name: 'data', mustExist: hasHomes }, { name: 'files', mustExist: hasHomes }]
-  const base: Stack = { id: regionStackId(region), state: 'running', networks: [net], volumes: kept, services: [postgres, ...runtimes] }
+  const base: Stack = { id: regionStackId(region, installation), state: 'running', networks: [net], volumes: kept, services: [postgres, ...runtimes] }
   if (!('port' in docker.gateway)) return base
   // A network without a way out publishes no ports.
   const door = { name: 'door', subnet: regionSubnets(range).door, internal: false, hostAddress: true, guests: [] }
@@ -107,7 +109,7 @@ export function gatewayContainerOf(input: RegionStackInput): string {
   if ('container' in gateway) return gateway.container
   const service = regionStack(input).services.find(({ name }) => name === 'gateway')
   if (service === undefined) throw new RangeError('the region has no gateway')
-  return containerName(regionStackId(input.region), service)
+  return containerName(regionStackId(input.region, input.installation), service)
 }
 
 function gatewayService(input: RegionStackInput, published: OwnGateway, networks: readonly Attachment[]): Service {

@@ -31,6 +31,14 @@ export function tenantSubnet(range: Range, index: number): string {
   return `${dotted(range.first + 2 ** (32 - regionPrefix) + index * 2 ** (32 - tenantPrefix))}/${tenantPrefix}`
 }
 
+/** The other way round; undefined for what is none of the range's tenant subnets. */
+export function subnetNumber(range: Range, subnet: string): number | undefined {
+  const octets = subnet.replace(/\/\d+$/, '').split('.').map(Number)
+  const first = octets.reduce((sum, octet) => sum * 256 + octet, 0)
+  const number = (first - range.first - 2 ** (32 - regionPrefix)) / 2 ** (32 - tenantPrefix)
+  return Number.isInteger(number) && number >= 0 && number < subnetCount(range) ? number : undefined
+}
+
 /** The region's own /24 in two halves: the parts among themselves, and where the gateway is published. */
 export function regionSubnets(range: Range): { net: string; door: string } {
   return { net: `${dotted(range.first)}/25`, door: `${dotted(range.first + 128)}/25` }

@@ -1,0 +1,234 @@
+// The whole platform as docker-compose.yml starts it: prepared, started, used over TLS by a paying tenant, looked at from
+// outside and from inside, and removed without a trace.
+import { execFile, spawn } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:https'
+import type { IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type Dockerode from 'dockerode'
+import t, { type Test } from 'tap'
+import { connectDocker } from '../../control-plane/src/engines/docker/docker-connection.ts'
+import { ensureCompose } from '../../scripts/compose.ts'
+import { engineAddress, engineSocket, until } from '../support/docker.ts'
+import { freePort } from '../support/postgres.ts'
+
+const run = promisify(execFile)
+const project = new URL('../../', import.meta.url).pathname
+
+interface Platform {
+  name: string
+  region: string
+  docker: Dockerode
+  installation: string
+  controlUrl: string
+  httpUrl: string
+  httpsPort: number
+  postgresPort: number
+  keyFile: string
+  key: string
+  /** Of Caddy's own authority. */
+  certificate: string
+  certificateFile: string
+  /** Texts of the files of secrets. */
+  secrets: string[]
+  /** What a program in a service's container prints. */
+  inside(service: string, command: readonly string[]): Promise<{ code: number; output: string }>
+}
+
+async function startPlatform(t: Test): Promise<Platform> {
+  const compose = await ensureCompose()
+  const { docker, close } = connectDocker({ host: engineAddress() })
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-compose-'))
+  const name = `tenantry-${randomBytes(3).toString('hex')}`
+  const region = `r${randomBytes(3).toString('hex')}`
+  const settings = join(directory, 'settings')
+  const [http, https, postgres, control] = await Promise.all([freePort(), freePort(), freePort(), freePort()])
+  const environment = { DOCKER_HOST: engineAddress() }
+  const options = {
+    name, region, files: directory, settings, address: '127.0.0.1', 'docker-socket': engineSocket(), 'network-range': `10.${randomInt(16, 64)}.${randomInt(0, 16) * 16}.0/20`,
+    'http-port': String(http), 'https-port': String(https), 'postgres-port': String(postgres), 'control-port': String(control),
+  }
+  await run(join(project, 'deploy/setup'), Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]))
+  const composeFile = ['--env-file', settings, '--file', join(project, 'docker-compose.yml')]
+  const installation = /^TENANTRY_INSTALLATION=(.*)$/m.exec(await readFile(settings, 'utf8'))?.[1] ?? ''
+  t.teardown(async () => {
+    await removePlatform(settings)
+    close()
+    await rm(directory, { recursive: true })
+  })
+  await compose([...composeFile, 'up', '--detach'], environment)
+
+  const service = async (service: string) => {
+    const filters = { label: [`com.docker.compose.project=${name}`, `com.docker.compose.service=${service}`] }
+    const [found] = await docker.listContainers({ all: true, filters })
+    if (found === undefined) throw new Error(`no container of ${service}`)
+    return docker.getContainer(found.Id)
+  }
+  const inside: Platform['inside'] = async (of, command) => {
+    const { id } = await service(of)
+    return run('docker', ['exec', id, ...command], { env: { ...process.env, ...environment }, timeout: 30_000 }).then(
+      ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),
+      (error: unknown) => ({ code: 1, output: error instanceof Error ? error.message : '' }),
+    )
+  }
+  const fileOf = async (of: string, path: string) => {
+    const { code, output } = await inside(of, ['cat', path])
+    return code === 0 ? output : undefined
+  }
+  const controlUrl = `http://127.0.0.1:${control}`
+  await until(async () => fetch(`${controlUrl}/health`).then((answer) => (answer.ok ? true : undefined), () => undefined))
+  const key = await until(() => fileOf('control-plane', '/var/lib/tenantry/platform-key'))
+  const certificate = await until(() => fileOf('caddy', '/var/lib/caddy/pki/authorities/local/root.crt'))
+  const [keyFile, certificateFile] = [join(directory, 'platform-key'), join(directory, 'root.crt')]
+  await writeFile(keyFile, key)
+  await writeFile(certificateFile, certificate)
+  const secrets = await Promise.all(['master-key', 'internal-token', 'superuser-password'].map((file) => readFile(join(directory, 'secrets', file), 'utf8')))
+  return {
+    name, region, docker, installation, controlUrl, httpUrl: `http://127.0.0.1:${http}`, httpsPort: https, postgresPort: postgres,
+    keyFile, key: key.trim(), certificate, certificateFile, secrets: [...secrets.map((text) => text.trim()), key.trim()], inside,
+  }
+}
+
+async function removePlatform(settings: string): Promise<void> {
+  await run(join(project, 'deploy/remove'), ['--destroy-all-data', '--settings', settings], { timeout: 300_000 })
+}
+
+/** Everything of the platform on the engine, with its name. */
+async function remaining({ docker, name, installation }: Platform): Promise<string[]> {
+  const labels = [`com.docker.compose.project=${name}`, `tenantry.installation=${installation}`]
+  const found = await Promise.all(labels.map(async (label) => {
+    const filters = { label: [label] }
+    const [containers, networks, volumes] = await Promise.all([docker.listContainers({ all: true, filters }), docker.listNetworks({ filters }), docker.listVolumes({ filters })])
+    return [...containers.flatMap(({ Names }) => Names), ...networks.map(({ Name }) => Name), ...volumes.Volumes.map(({ Name }) => Name)]
+  }))
+  return found.flat()
+}
+
+/** Status of a host at the TLS port, or the error's code when there is no TLS for it. */
+async function overTls({ httpsPort, certificate }: Platform, host: string, path: string): Promise<number | string> {
+  const call = request({ host: '127.0.0.1', port: httpsPort, servername: host, path, ca: certificate, agent: false, headers: { host: `${host}:${httpsPort}` }, timeout: 20_000 })
+  call.end()
+  try {
+    const [answer] = (await once(call, 'response')) as [IncomingMessage]
+    answer.resume()
+    return answer.statusCode ?? 0
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
+  }
+}
+
+async function runDemo({ controlUrl, keyFile, certificateFile, region }: Platform, ...more: string[]): Promise<{ code: number; output: string }> {
+  const args = ['examples/demo.ts', '--control-url', controlUrl, '--key-file', keyFile, '--plan', 'Pro', '--region', region, ...more]
+  const demo = spawn(process.execPath, args, { cwd: project, env: { ...process.env, NODE_EXTRA_CA_CERTS: certificateFile }, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [demo.stdout, demo.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const [code] = (await once(demo, 'close')) as [number | null]
+  return { code: code ?? 1, output }
+}
+
+t.test('the compose platform serves a paying tenant over TLS, shut in, and goes without a trace', { timeout: 600_000 }, async (t) => {
+  const platform = await startPlatform(t)
+  const { docker, name, installation, controlUrl, key, secrets, inside, httpUrl, region } = platform
+  const demo = await runDemo(platform, '--keep')
+  t.match(demo.output, /the demo passed/)
+  t.equal(demo.code, 0)
+  const { tenants } = (await (await fetch(`${controlUrl}/v1/tenants`, { headers: { authorization: `Bearer ${key}` } })).json()) as { tenants: { tenant_id: string; name: string; isolation: string }[] }
+  t.match(tenants, [{ isolation: 'database-per-tenant' }])
+  const [tenant] = tenants
+  if (tenant === undefined) throw new Error('the demo kept no tenant')
+
+  await t.test('certificates are for hosts of this installation alone', async (t) => {
+    t.equal(await overTls(platform, 'localhost', '/health'), 200)
+    t.equal(await overTls(platform, `${tenant.name}.localhost`, '/health'), 200)
+    for (const host of ['no-such-tenant.localhost', 'example.org', `x.${tenant.name}.localhost`, `${tenant.name}.example.org`]) {
+      t.type(await overTls(platform, host, '/health'), 'string', host)
+    }
+    const redirect = await fetch(`${httpUrl}/some/path?query=1`, { redirect: 'manual' })
+    t.match([redirect.status, redirect.headers.get('location')], [308, `https://127.0.0.1:${platform.httpsPort}/some/path?query=1`])
+    t.equal(await overTls(platform, 'localhost', '/internal/v1/tls/ask?domain=localhost'), 404, 'nobody outside can ask')
+    t.equal((await fetch(`${controlUrl}/internal/v1/tls/ask?domain=${tenant.name}.LOCALHOST`)).status, 200)
+    for (const domain of ['', '.', 'x', `${tenant.name}.localhost.`, `.${tenant.name}.localhost`, `%25.localhost`, 'a'.repeat(300)]) {
+      t.ok([400, 404].includes((await fetch(`${controlUrl}/internal/v1/tls/ask?domain=${domain}`)).status), domain)
+    }
+  })
+
+  await t.test('every container is shut in', async (t) => {
+    const label = async (text: string) => docker.listContainers({ all: true, filters: { label: [text] } })
+    const own = await label(`com.docker.compose.project=${name}`)
+    const made = await label(`tenantry.installation=${installation}`)
+    t.same(own.map(({ Labels }) => Labels['com.docker.compose.service']).sort(), ['caddy', 'control-plane', 'database', 'docker-door', 'gateway'])
+    t.ok(made.length >= 4, "the region's Postgres and runtime, the tenant's Postgres and runtime")
+    for (const { Id } of [...own, ...made]) {
+      const { Config, HostConfig, Mounts, Name, NetworkSettings } = await docker.getContainer(Id).inspect()
+      const service = Config.Labels['com.docker.compose.service'] ?? ''
+      t.match(HostConfig, { ReadonlyRootfs: true, Privileged: false, CapDrop: ['ALL'], RestartPolicy: { Name: 'unless-stopped' } }, Name)
+      t.match((HostConfig.SecurityOpt as string[]).join(), /no-new-privileges/, Name)
+      t.match(HostConfig.Sysctls, { 'net.ipv4.ip_forward': '0' }, Name)
+      t.match(Config.User, /^[1-9]\d*:[1-9]\d*$/, Name)
+      t.ok((HostConfig.Memory ?? 0) > 0 && (HostConfig.NanoCpus ?? 0) > 0 && (HostConfig.PidsLimit ?? 0) > 0, `${Name} has limits`)
+      t.equal(HostConfig.CapAdd?.length ?? 0, 0, Name)
+      t.equal(HostConfig.Devices?.length ?? 0, 0, Name)
+      t.match([HostConfig.PidMode, HostConfig.UTSMode, HostConfig.UsernsMode], ['', '', ''], Name)
+      t.equal(Mounts.some(({ Source }) => Source === engineSocket()), service === 'docker-door', `${Name} ${service === 'docker-door' ? 'has' : 'lacks'} the engine's socket`)
+      if (service === 'docker-door') t.same(Object.keys(NetworkSettings.Networks), ['none'])
+      const told = JSON.stringify(await docker.getContainer(Id).inspect())
+      t.notOk(secrets.some((secret) => told.includes(secret)), `${Name} tells no secret`)
+    }
+  })
+
+  await t.test('nobody reaches what is not meant for them', async (t) => {
+    const reach = (service: string, host: string, port: number) => inside(service, ['timeout', '3', 'bash', '-c', `exec 3<> /dev/tcp/${host}/${port}`]).then(({ code }) => code === 0)
+    t.equal(await reach('control-plane', 'database', 5432), true)
+    for (const service of ['gateway', 'caddy', 'docker-door']) t.equal(await reach(service, 'database', 5432), false, `${service} has no way to the control database`)
+    t.equal(await reach('caddy', 'gateway', 4401), true)
+    t.equal(await reach('gateway', 'control-plane', 4400), true)
+    t.equal(await reach('docker-door', 'control-plane', 4400), false)
+    const runtimes = await docker.listContainers({ filters: { label: [`tenantry.stack=${tenant.tenant_id}`, 'tenantry.service=runtime'] } })
+    const runtime = runtimes[0]?.Id ?? ''
+    const fromTenant = (host: string, port: number) =>
+      run('docker', ['exec', runtime, 'timeout', '3', 'bash', '-c', `exec 3<> /dev/tcp/${host}/${port}`], { env: { ...process.env, DOCKER_HOST: engineAddress() } }).then(() => true, () => false)
+    t.equal(await fromTenant('gateway', 4402), true, 'its gateway')
+    const database = await docker.getContainer(own(await docker.listContainers({ filters: { label: [`com.docker.compose.project=${name}`] } }), 'database')).inspect()
+    for (const [host, port] of [
+      ['control-plane', 4400], ['database', 5432], [Object.values(database.NetworkSettings.Networks)[0]?.IPAddress ?? '', 5432], ['169.254.169.254', 80], ['1.1.1.1', 53],
+    ] as const) t.equal(await fromTenant(host, port), false, `${host}:${port}`)
+  })
+
+  await t.test('the control plane gets no further on the host than its door', async (t) => {
+    const script = `
+      const { request } = require('node:http')
+      const ask = (method, path, body) => new Promise((resolve) => {
+        const call = request({ socketPath: '/run/docker-door/door.sock', method, path, headers: { 'content-type': 'application/json' } }, (answer) => resolve(answer.statusCode))
+        call.end(body === undefined ? undefined : JSON.stringify(body))
+      })
+      const escape = { Image: 'tenantry/control-plane', Cmd: ['sh'], HostConfig: { Privileged: true, Binds: ['/:/host'] } }
+      ;(async () => console.log(JSON.stringify([
+        await ask('GET', '/version'), await ask('POST', '/v1.41/containers/create?name=tenantry-x', escape),
+        await ask('POST', '/v1.41/containers/${name}-gateway/exec', { AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: ['id'] }),
+        await ask('DELETE', '/v1.41/containers/${name}-gateway?force=true'), await ask('POST', '/v1.41/images/create?fromImage=x'), await ask('DELETE', '/v1.41/volumes/${name}_database'),
+      ])))()`
+    const { output } = await inside('control-plane', ['node', '--eval', script])
+    t.same(JSON.parse(output), [200, 403, 403, 403, 403, 403])
+  })
+
+  await t.test('a gateway that is made anew comes back to its tenants', async (t) => {
+    const gateway = docker.getContainer(`${name}-gateway`)
+    await gateway.restart()
+    t.ok(await until(async () => ((await overTls(platform, `${tenant.name}.localhost`, '/health')) === 200 ? true : undefined)))
+  })
+
+  await t.test('nothing is left when it is removed', async (t) => {
+    t.ok((await remaining(platform)).length > 10)
+    await removePlatform(join(platform.keyFile, '..', 'settings'))
+    t.same(await remaining(platform), [])
+    t.ok(region)
+  })
+})
+
+function own(containers: Dockerode.ContainerInfo[], service: string): string {
+  return containers.find(({ Labels }) => Labels['com.docker.compose.service'] === service)?.Id ?? ''
+}
