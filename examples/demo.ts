@@ -1,5 +1,6 @@
-// `npm run demo`: a tenant's life in one minute, against a running installation (`npm start`), with the unmodified
-// client and plain fetch. Prints each step with its time; the first thing that isn't as it should be ends it.
+// `npm run demo`: a tenant's life in one minute, against a running installation (`npm start`, or any other by its control
+// URL), with the unmodified client and plain fetch. Prints each step with its time; the first thing that isn't as it should
+// be ends it.
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -10,6 +11,7 @@ import { compileFunction } from './functions/compile.ts'
 
 interface CreatedTenant {
   tenant_id: string
+  path_url: string
   keys: { publishable_key: string; secret_key: string; jwt_secret: string }
 }
 
@@ -20,6 +22,11 @@ interface Usage {
 const { values: options } = parseArgs({
   options: {
     data: { type: 'string', default: '.tenantry' },
+    // Of an installation that was not started by `npm start` here.
+    'control-url': { type: 'string' },
+    'key-file': { type: 'string' },
+    plan: { type: 'string', default: 'Free' },
+    region: { type: 'string', default: 'local' },
     keep: { type: 'boolean', default: false },
   },
 })
@@ -53,13 +60,23 @@ function userToken(secret: string, userId: string): string {
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
 }
 
-const installation = await step('find the running installation', async () => {
-  const text = await readFile(join(options.data, 'installation.json'), 'utf8').catch(() => {
-    throw new Error(`no running installation in ${options.data}: run "npm start" in another terminal, or name it with --data`)
+async function readInstallation(): Promise<{ controlUrl: string; platformKey: string }> {
+  const { data, 'control-url': controlUrl, 'key-file': keyFile } = options
+  if (controlUrl !== undefined) {
+    assert.ok(keyFile !== undefined, '--control-url needs --key-file: a file that holds a platform key')
+    return { controlUrl: controlUrl.replace(/\/$/, ''), platformKey: (await readFile(keyFile, 'utf8')).trim() }
+  }
+  const text = await readFile(join(data, 'installation.json'), 'utf8').catch(() => {
+    throw new Error(`no running installation in ${data}: run "npm start" in another terminal, or name one with --data or --control-url`)
   })
-  const { control_url, gateway_url } = JSON.parse(text) as { control_url: string; gateway_url: string }
-  const platformKey = (await readFile(join(options.data, 'secrets', 'platform-key'), 'utf8')).trim()
-  return { controlUrl: control_url, gatewayUrl: gateway_url, platformKey }
+  const { control_url } = JSON.parse(text) as { control_url: string }
+  return { controlUrl: control_url, platformKey: (await readFile(keyFile ?? join(data, 'secrets', 'platform-key'), 'utf8')).trim() }
+}
+
+const installation = await step('find the running installation', async () => {
+  const found = await readInstallation()
+  await json(await fetch(`${found.controlUrl}/health`))
+  return found
 })
 
 interface ControlCall {
@@ -73,19 +90,19 @@ function control(path: string, { method = 'GET', body, prefer, key = installatio
   const headers = new Headers({ authorization: `Bearer ${key}` })
   if (body !== undefined) headers.set('content-type', 'application/json')
   if (prefer !== undefined) headers.set('prefer', prefer)
-  const request: RequestInit = { method, headers, signal: AbortSignal.timeout(60_000) }
+  const request: RequestInit = { method, headers, signal: AbortSignal.timeout(90_000) }
   return fetch(`${installation.controlUrl}${path}`, body === undefined ? request : { ...request, body })
 }
 
 const name = `demo-${randomBytes(4).toString('hex')}`
-const tenant = await step(`create the tenant ${name}`, async () => {
-  const body = JSON.stringify({ name, plan: 'Free', region: 'local' })
-  const created = await json(await control('/v1/tenants', { method: 'POST', body, prefer: 'wait=30' }))
+const tenant = await step(`create the tenant ${name} (${options.plan})`, async () => {
+  const body = JSON.stringify({ name, plan: options.plan, region: options.region })
+  const created = await json(await control('/v1/tenants', { method: 'POST', body, prefer: 'wait=60' }))
   assert.equal(created['status'], 'ready')
   return created as unknown as CreatedTenant
 })
 
-const url = `${installation.gatewayUrl}/t/${name}`
+const url = tenant.path_url
 const service = createClient(url, tenant.keys.secret_key)
 const asUser = (userId: string) =>
   createClient(url, tenant.keys.publishable_key, { accessToken: async () => userToken(tenant.keys.jwt_secret, userId) })
@@ -182,7 +199,7 @@ await step('billing reads the usage', async () => {
 
 if (!options.keep) {
   await step('delete the tenant and all it had', async () => {
-    await json(await control(`/v1/tenants/${tenant.tenant_id}?purge=true`, { method: 'DELETE', prefer: 'wait=30' }))
+    await json(await control(`/v1/tenants/${tenant.tenant_id}?purge=true`, { method: 'DELETE', prefer: 'wait=60' }))
     assert.equal((await control(`/v1/tenants/${tenant.tenant_id}`)).status, 404)
   })
 }

@@ -11,9 +11,12 @@ import { addHealthRoutes } from './http/routes/health.ts'
 import { addKeyRoutes } from './http/routes/keys.ts'
 import { addOperationRoutes } from './http/routes/operations.ts'
 import { addPlanRoutes } from './http/routes/plans.ts'
+import { addRolloutRoutes } from './http/routes/rollouts.ts'
 import { addCreateTenant } from './http/routes/create-tenant.ts'
 import { addReadTenants } from './http/routes/read-tenants.ts'
 import { addChangeTenant } from './http/routes/change-tenant.ts'
+import { addRunTenant } from './http/routes/run-tenant.ts'
+import { addTenantLogs } from './http/routes/tenant-logs.ts'
 import { addTenantUsage } from './http/routes/tenant-usage.ts'
 
 export interface AppDeps extends ApiDeps {
@@ -71,9 +74,12 @@ export async function buildApp(deps: AppDeps) {
   addCreateTenant(app, deps)
   addReadTenants(app, deps)
   addChangeTenant(app, deps)
+  addRunTenant(app, deps)
+  addTenantLogs(app, deps)
   addTenantUsage(app, deps)
   addOperationRoutes(app, deps)
   addPlanRoutes(app, deps)
+  addRolloutRoutes(app, deps)
   addKeyRoutes(app, deps)
   addAuditRoutes(app, deps)
   return app

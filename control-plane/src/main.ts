@@ -6,9 +6,13 @@ import { readConfig } from './config.ts'
 import { systemClock } from './clock.ts'
 import { createContainerEngine } from './engines/container-engine.ts'
 import { dockerHost } from './engines/docker/docker-host.ts'
+import { createDriftReader } from './health/read-drift.ts'
 import { createHealthReader } from './health/read-health.ts'
 import { HomeDatabases } from './homes/home-databases.ts'
 import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migrations.ts'
+import { pauseIdleTenants } from './housekeeping/idle-pause.ts'
+import { keepRollouts } from './housekeeping/rollout-keeper.ts'
+import { keepWarmPools } from './housekeeping/warm-pool.ts'
 import { internalRoutes } from './http-internal/internal-routes.ts'
 import { WatchHub } from './http-internal/watch-hub.ts'
 import { newPlatformKey } from './keys/key-text.ts'
@@ -17,12 +21,15 @@ import { createMetrics } from './metrics.ts'
 import { createAuditLog } from './persistence/audit-log-prisma.ts'
 import { ChangeFeed } from './persistence/change-feed.ts'
 import { openDatabase } from './persistence/database.ts'
+import { createHousekeepingStore } from './persistence/housekeeping-store-prisma.ts'
 import { lead } from './persistence/leader.ts'
 import { migrate, readMigrations } from './persistence/migrations.ts'
 import { createPlanStore, recordRegions } from './persistence/plan-store-prisma.ts'
 import { createPlatformKeyStore } from './persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from './persistence/published-prisma.ts'
 import { createReconcileStore } from './persistence/reconcile-store-prisma.ts'
+import { createRolloutLedger } from './persistence/rollout-ledger-prisma.ts'
+import { createRolloutStore } from './persistence/rollout-store-prisma.ts'
 import { createTenantStore } from './persistence/tenant-store-prisma.ts'
 import { createUsageLedger } from './persistence/usage-ledger-prisma.ts'
 import { control } from './reconcile/controller.ts'
@@ -62,22 +69,37 @@ const hub = new WatchHub(createPublishedSource(database, seal, config.regions, n
 const ledger = createUsageLedger(database)
 const plans = createPlanStore(database)
 const metrics = createMetrics()
+const tenants = createTenantStore({ database, seal, now })
+const reconcileStore = createReconcileStore(database, seal, now)
+const sight = { regions, store: reconcileStore, clock: systemClock }
+
+const housekeepingStore = createHousekeepingStore(database, seal, now)
+const keeping = { regions, probe, clock: systemClock, log }
+const housekeeping = [
+  keepWarmPools({ ...keeping, store: housekeepingStore, measure: metrics.warmPool }),
+  pauseIdleTenants({ ...keeping, store: housekeepingStore }),
+  keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
+]
 
 const app = await buildApp({
   regions: config.regions,
-  tenants: createTenantStore({ database, seal, now }),
+  tenants,
   plans,
   keys,
   audit: createAuditLog(database),
-  usage: createUsageReader({ ledger, plans, regions: config.regions, probe, now }),
-  health: createHealthReader(config.regions, probe, now),
+  rollouts: createRolloutStore({ database, seal, now }),
+  usage: createUsageReader({ ...sight, ledger, plans, probe }),
+  health: createHealthReader({ ...sight, probe }),
+  drift: createDriftReader(sight),
+  engineOf: (region) => regions.get(region)?.engine,
   changes,
   ping: () => database.$queryRaw`select 1`.then(() => true, () => false),
   now,
+  clock: systemClock,
   deleteGraceSeconds: config.deleteGraceSeconds,
   internalToken: config.internalToken,
   logger: log,
-  internal: internalRoutes({ hub, ledger }),
+  internal: internalRoutes({ hub, ledger, tenants }),
   metrics,
 })
 
@@ -92,8 +114,8 @@ const loops = Promise.all([
       log.info({ epoch: String(leadership.epoch) }, 'leading')
       return control(
         {
-          store: createReconcileStore(database, seal, now), regions, homeVersion: migrationsFingerprint(migrations), probe, changes, failpoint,
-          clock: systemClock, random: Math.random, log, measure: metrics.controller, orphanGraceSeconds: config.orphanGraceSeconds, housekeeping: [],
+          store: reconcileStore, regions, homeVersion: migrationsFingerprint(migrations), probe, changes, failpoint,
+          clock: systemClock, random: Math.random, log, measure: metrics.controller, orphanGraceSeconds: config.orphanGraceSeconds, housekeeping,
         },
         leadership,
       )

@@ -1,11 +1,13 @@
 // Metrics of the control plane, in Prometheus' text format.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { WarmPoolDeps } from './housekeeping/warm-pool.ts'
 import type { ControllerMeasures } from './reconcile/controller.ts'
 
 export interface Metrics {
   contentType: string
   text(): Promise<string>
   controller: ControllerMeasures
+  warmPool: WarmPoolDeps['measure']
 }
 
 export function createMetrics(): Metrics {
@@ -26,6 +28,7 @@ export function createMetrics(): Metrics {
   const orphans = gauge('tenantry_orphans', 'Stacks on the engine without a tenant, waiting for their grace time', ['region'])
   const orphansRemoved = counter('tenantry_orphans_removed_total', 'Stacks without a tenant that were removed', ['region'])
   const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to mend the region's own stack", ['region'])
+  const warmStacks = gauge('tenantry_warm_stacks', 'Stacks made in advance, by region and state', ['region', 'state'])
   let readQueue = () => ({ depth: 0, delayed: 0, oldestSeconds: 0 })
   return {
     contentType: registry.contentType,
@@ -50,6 +53,9 @@ export function createMetrics(): Metrics {
       queue(read) {
         readQueue = read
       },
+    },
+    warmPool(region, counts) {
+      for (const [state, count] of Object.entries(counts)) warmStacks.set({ region, state }, count)
     },
   }
 }

@@ -1,9 +1,13 @@
 // The environment → one frozen, validated Config. Whatever is missing or wrong ends the start with its name.
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
+import type { TenantAddresses } from './tenants/connection-bounds.ts'
+import { parseIpv4Range } from './tenants/ipv4-range.ts'
 
 const port = '^(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$'
 const domain = '^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$'
+
+const Ipv4Range = Type.Refine(Type.String(), (text) => parseIpv4Range(text) !== undefined)
 
 const Environment = Type.Object({
   TENANTRY_HOST: Type.String({ minLength: 1 }),
@@ -13,6 +17,8 @@ const Environment = Type.Object({
   TENANTRY_POSTGRES_PORT: Type.Optional(Type.String({ pattern: port })),
   TENANTRY_POSTGRES_TLS_CERT_FILE: Type.Optional(Type.String({ minLength: 1 })),
   TENANTRY_POSTGRES_TLS_KEY_FILE: Type.Optional(Type.String({ minLength: 1 })),
+  TENANTRY_TENANT_RANGE: Type.Optional(Ipv4Range),
+  TENANTRY_REGION_RANGE: Type.Optional(Ipv4Range),
   TENANTRY_CONTROL_URL: Type.String({ pattern: '^https?://[^/?#]+/?$' }),
   TENANTRY_INTERNAL_TOKEN_FILE: Type.String({ minLength: 1 }),
   TENANTRY_DATA: Type.String({ minLength: 1 }),
@@ -43,6 +49,8 @@ export interface Config {
   readonly internalPort: number
   /** The door to the tenants' databases, on the public host. */
   readonly postgres?: { readonly port: number; readonly tls?: { readonly certFile: string; readonly keyFile: string } }
+  /** Where connections are bounded by address. */
+  readonly tenantAddresses?: TenantAddresses
   /** Without a trailing slash. */
   readonly controlUrl: string
   readonly internalTokenFile: string
@@ -74,6 +82,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     internalHost: given.TENANTRY_INTERNAL_HOST,
     internalPort: Number(given.TENANTRY_INTERNAL_PORT),
     ...postgresOf(given),
+    ...tenantAddressesOf(given),
     controlUrl: given.TENANTRY_CONTROL_URL.replace(/\/$/, ''),
     internalTokenFile: given.TENANTRY_INTERNAL_TOKEN_FILE,
     data: given.TENANTRY_DATA,
@@ -91,4 +100,10 @@ function postgresOf(given: Environment): Pick<Config, 'postgres'> {
   if (TENANTRY_POSTGRES_PORT === undefined) return {}
   const tls = certFile === undefined || keyFile === undefined ? {} : { tls: { certFile, keyFile } }
   return { postgres: { port: Number(TENANTRY_POSTGRES_PORT), ...tls } }
+}
+
+function tenantAddressesOf({ TENANTRY_TENANT_RANGE, TENANTRY_REGION_RANGE }: Environment): Pick<Config, 'tenantAddresses'> {
+  const range = parseIpv4Range(TENANTRY_TENANT_RANGE ?? '')
+  const except = parseIpv4Range(TENANTRY_REGION_RANGE ?? '')
+  return range === undefined ? {} : { tenantAddresses: { range, ...(except === undefined ? {} : { except }) } }
 }

@@ -142,6 +142,13 @@ export const refusals = {
     message: "The tenant's runtime cannot be reached for now.",
     retryAfter: 1,
   },
+  gatewayBusy: {
+    status: 503,
+    error: 'unavailable',
+    code: 'GATEWAY_BUSY',
+    message: 'The gateway holds as many connections as it may.',
+    retryAfter: 1,
+  },
   runtimeTimeout: {
     status: 504,
     error: 'gateway_timeout',

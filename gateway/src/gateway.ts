@@ -18,6 +18,7 @@ import { UsagePusher } from './meter/usage-pusher.ts'
 import { PostgresDoor } from './postgres-door/postgres-door.ts'
 import { Relay } from './relay/relay.ts'
 import { RouteTable } from './routes/route-table.ts'
+import { ConnectionBounds, type TenantAddresses } from './tenants/connection-bounds.ts'
 import { wakeThrough } from './waiting/wake.ts'
 import { WaitingRoom } from './waiting/waiting-room.ts'
 
@@ -29,6 +30,8 @@ export interface GatewayOptions {
   internalPort: number
   /** The door to the tenants' databases: on `host`, and in TLS with a certificate and its key in PEM. */
   postgres?: { port: number; tls?: { cert: string; key: string } }
+  /** Connections from there are bounded by address; without it none are. */
+  tenantAddresses?: TenantAddresses
   controlUrl: string
   internalToken: string
   /** The gateway's own directory. */
@@ -113,6 +116,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const relay = new Relay({ controlUrl, routes, tokens, limits })
   const internalServer = createInternalServer({ routes, meter, relay, internalToken, limits })
   const postgresDoor = options.postgres && new PostgresDoor({ ...options.postgres, routes, waiting, meter, live, limits })
+  if (options.tenantAddresses !== undefined) {
+    const bounds = new ConnectionBounds({
+      addresses: options.tenantAddresses,
+      elapsed: options.elapsed,
+      onRefused: (listener, address) => log.warn({ listener, address }, 'an address of a tenant holds as many connections as it may; more are closed'),
+    })
+    bounds.apply('public', publicServer, limits.tenantConnections)
+    bounds.apply('internal', internalServer, limits.tenantInternalConnections)
+    if (postgresDoor !== undefined) bounds.apply('postgres', postgresDoor.server, limits.tenantSqlConnections)
+  }
   const [port = 0, internalPort = 0, postgresPort] = await listenOnAll([
     { server: publicServer, host: options.host, port: options.port },
     { server: internalServer, host: options.internalHost, port: options.internalPort },

@@ -3,8 +3,15 @@
 export interface Limits {
   urlBytes: number
   headerBytes: number
-  /** Public connections at once; more wait in the listen queue or are closed. */
+  /** Connections at once at the public and the internal server; more are closed. */
   connections: number
+  internalConnections: number
+  /** Connections to all runtimes together. */
+  runtimeSockets: number
+  /** Open connections of one address within the tenants' range, at each listener. */
+  tenantConnections: number
+  tenantInternalConnections: number
+  tenantSqlConnections: number
   /** From the connection's first byte to the end of the request head. */
   headTimeout: number
   /** Between two pieces of a request body. */
@@ -36,12 +43,20 @@ export interface Limits {
   startupTimeout: number
   sqlSessionsPerTenant: number
   sqlSessions: number
+  /** Connections beyond the sessions: those that have not said yet who they are, and cancellations. */
+  sqlStrangers: number
 }
 
+/** What the gateway may hold open at once stays below the 16,384 file descriptors of its container (docs/gateway.md). */
 export const defaultLimits: Limits = {
   urlBytes: 65_536,
   headerBytes: 16_384,
-  connections: 16_384,
+  connections: 5_000,
+  internalConnections: 2_048,
+  runtimeSockets: 4_000,
+  tenantConnections: 128,
+  tenantInternalConnections: 64,
+  tenantSqlConnections: 32,
   headTimeout: 15_000,
   bodyIdleTimeout: 30_000,
   readerIdleTimeout: 60_000,
@@ -60,5 +75,6 @@ export const defaultLimits: Limits = {
   startupBytes: 10_000,
   startupTimeout: 10_000,
   sqlSessionsPerTenant: 20,
-  sqlSessions: 2_000,
+  sqlSessions: 1_000,
+  sqlStrangers: 250,
 }

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { reservedNames } from '../../control-plane/src/tenants/names.ts'
 import { isError, newName, startApi, type Asked } from './support/api.ts'
 
-const api = await startApi(t)
+const api = await startApi(t, { cloud: true })
 
 type Case = [what: string, method: string, path: string, asked: Asked, status: number, code: string, names: string]
 
@@ -80,7 +80,7 @@ t.test('a plan, region or isolation that is not to be had', async (t) => {
     create('unknown plan', { ...good(), plan: 'Gold' }, 400, 'UNKNOWN_PLAN', 'plan "Gold" is not known; known: Free, Pro, Enterprise'),
     create('plan in lower case', { ...good(), plan: 'free' }, 400, 'UNKNOWN_PLAN', 'plan "free"'),
     create('empty plan', { ...good(), plan: '' }, 400, 'UNKNOWN_PLAN', 'plan ""'),
-    create('unknown region', { ...good(), region: 'mars' }, 400, 'UNKNOWN_REGION', 'region "mars" is not known; known: local'),
+    create('unknown region', { ...good(), region: 'mars' }, 400, 'UNKNOWN_REGION', 'region "mars" is not known; known: local, cloud'),
     ...pair.map((isolation) =>
       create(isolation, { ...good(), isolation }, 422, 'UNSUPPORTED_ISOLATION', `isolation "${isolation}": region "local" runs on the engine`)),
     ['unknown new plan', 'PATCH', `/v1/tenants/${id}`, { body: { plan: 'Gold' } }, 400, 'UNKNOWN_PLAN', 'plan "Gold"'],
@@ -103,6 +103,43 @@ t.test('a change that is none', async (t) => {
   t.same((await api.tenant(id)).generation, generation)
 })
 
+t.test('a setting out of its bounds', async (t) => {
+  const { tenant_id: id, generation } = await api.create(newName(), { plan: 'Pro', region: 'cloud' })
+  const named = (body: object) => JSON.stringify(body).replaceAll(/[^ -~]/g, '?')
+  const patch = (body: object, names: string, code = 'INVALID_FIELD'): Case => [named(body), 'PATCH', `/v1/tenants/${id}`, { body }, 400, code, names]
+  const reason = (text: unknown) => patch({ suspended: true, suspend_reason: text }, '"suspend_reason"')
+  const schedule = (text: unknown, names = '"backup_schedule"') => patch({ backup_schedule: text }, names)
+  const limit = (size: object, names: string) => [patch({ resources: { postgres: size } }, `"resources.postgres.${names}"`), patch({ resources: { runtime: size } }, `"resources.runtime.${names}"`)]
+  await refused(t, [
+    ...['', 'x'.repeat(201), 'two\nlines', 'a\u0000', '\u001b[31m', '\u0085', '\u2028', 'half \ud83e', 7, ['x']].map(reason),
+    patch({ payment_required: 'yes' }, '"payment_required" must be boolean'),
+    patch({ drift_policy: 'mend' }, '"drift_policy" must be one of repair, report, ignore'),
+    patch({ drift_policy: null }, '"drift_policy"'),
+    ...[-1, 1, 9, 30 * 86_400 + 1, 0.5, '60'].map((seconds) => patch({ pause_after_seconds: seconds }, '"pause_after_seconds"')),
+    ...[0, 366, 1.5, null, '7'].map((kept) => patch({ backups_kept: kept }, '"backups_kept"')),
+    ...['', '* * * * *', '*/30 * * * *', '0,30 1 * * *', '0-5 1 * * *'].map((text) => schedule(text)),
+    ...['0 1 * *', '0 0 1 * * *', '@daily', 'daily', '0 1 * * * 2026'].map((text) => schedule(text, 'five fields')),
+    ...['60 1 * * *', '0 24 * * *', '0 0 31 2 *', '0 0 * * mon-xyz', '0 x * * *'].map((text) => schedule(text, 'no cron expression')),
+    ...[7, ['0 1 * * *'], '0'.repeat(101)].map((text) => schedule(text)),
+    ...limit({ memory_bytes: 128 * 2 ** 20 - 1 }, 'memory_bytes'),
+    ...limit({ memory_bytes: 2 ** 40 + 1 }, 'memory_bytes'),
+    ...limit({ memory_bytes: '1g' }, 'memory_bytes'),
+    ...limit({ cpu_millis: 49 }, 'cpu_millis'),
+    ...limit({ cpu_millis: 512_001 }, 'cpu_millis'),
+    ...limit({ cpu_millis: 50.5 }, 'cpu_millis'),
+    patch({ resources: { postgres: { pids: 5 } } }, '"resources.postgres.pids"', 'UNKNOWN_FIELD'),
+    patch({ resources: { gateway: {} } }, '"resources.gateway"', 'UNKNOWN_FIELD'),
+    patch({ resources: 5 }, '"resources"'),
+    patch({ resources: {} }, 'changes nothing'),
+    patch({ resources: { postgres: {} } }, 'changes nothing'),
+  ])
+  t.same((await api.tenant(id)).generation, generation)
+  for (const backup_schedule of ['0 0 * * *', ' 59  23 1 * 0 ', '5 */2 * * *', '0 3 29 2 *']) {
+    const answer = await api.call('PATCH', `/v1/tenants/${id}`, { body: { backup_schedule }, headers: { prefer: 'wait=30' } })
+    t.match(answer, { status: 200, body: { backup_schedule } }, backup_schedule)
+  }
+})
+
 t.test('a tenant, operation or key that there is not', async (t) => {
   const ids = ['t_00000000000000000000', 't_ABCDEF0123456789ABCD', 'acme', '%00', '..%2f..', "'%20or%20true--", 'T_00000000000000000000']
   await refused(t, [
@@ -113,6 +150,9 @@ t.test('a tenant, operation or key that there is not', async (t) => {
       [`rotate ${id}`, 'POST', `/v1/tenants/${id}/keys/rotate`, { body: {} }, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`usage ${id}`, 'GET', `/v1/tenants/${id}/usage`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`past usage ${id}`, 'GET', `/v1/tenants/${id}/usage/2026-01`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`drift ${id}`, 'GET', `/v1/tenants/${id}/drift`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      [`logs ${id}`, 'GET', `/v1/tenants/${id}/logs?component=runtime`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
+      ...['restart', 'pause', 'wake'].map((action): Case => [`${action} ${id}`, 'POST', `/v1/tenants/${id}/${action}`, {}, 404, 'TENANT_NOT_FOUND', 'tenant']),
       [`health ${id}`, 'GET', `/v1/tenants/${id}/health`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`operation ${id}`, 'GET', `/v1/operations/${id}`, {}, 404, 'OPERATION_NOT_FOUND', 'operation'],
       [`revoke ${id}`, 'DELETE', `/v1/keys/${id}`, {}, 404, 'KEY_NOT_FOUND', 'key'],
@@ -129,7 +169,7 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
   const { tenant_id: id } = await api.create()
   const get = (path: string, code: string, names: string): Case => [path, 'GET', path, {}, 400, code, names]
   const lists = ['/v1/tenants', '/v1/operations', '/v1/audit']
-  const plain = ['/v1/plans', '/v1/regions', '/v1/keys', '/v1/audit/verify', ...['', '/health', '/usage'].map((part) => `/v1/tenants/${id}${part}`)]
+  const plain = ['/v1/plans', '/v1/regions', '/v1/keys', '/v1/audit/verify', ...['', '/health', '/drift', '/usage'].map((part) => `/v1/tenants/${id}${part}`)]
   const limits = ['0', '1001', '-1', '1e2', 'ten', '', '1.5', '%201']
   const months = ['2026-13', '2026-00', '26-01', '2026-1', 'now', '2026-01-01', '0000-01']
   const other = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 'x'])).toString('base64url')

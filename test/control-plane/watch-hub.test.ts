@@ -1,12 +1,15 @@
 // The watches of gateways and runtimes: the whole set, then every change; what is gone is told; who does not read is cut off.
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
-import { internalPaths, internalTokenHeader, type Route, type TenantManifest, type WatchLine } from '@tenantry/contract'
+import { internalPaths, internalTokenHeader, tenantToken, type Route, type TenantManifest, type WatchLine } from '@tenantry/contract'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { internalRoutes } from '../../control-plane/src/http-internal/internal-routes.ts'
 import { WatchHub, type Published, type PublishedSource } from '../../control-plane/src/http-internal/watch-hub.ts'
+import { createSeal } from '../../control-plane/src/keys/seal.ts'
+import { createTenantStore } from '../../control-plane/src/persistence/tenant-store-prisma.ts'
 import { createUsageLedger } from '../../control-plane/src/persistence/usage-ledger-prisma.ts'
 import { openDatabase } from '../../control-plane/src/persistence/database.ts'
 import { internalToken, newName, startApi, until, type CreatedTenant } from './support/api.ts'
@@ -17,10 +20,10 @@ const api = await startApi(t)
 const url = await api.app.listen({ host: '127.0.0.1', port: 0 })
 
 /** Follows a watch over HTTP; `lines` grows. */
-async function follow(t: Test, path: string): Promise<Line[]> {
+async function follow(t: Test, path: string, token = internalToken): Promise<Line[]> {
   const stop = new AbortController()
   t.teardown(() => stop.abort())
-  const response = await fetch(new URL(path, url), { headers: { [internalTokenHeader]: internalToken }, signal: stop.signal })
+  const response = await fetch(new URL(path, url), { headers: { [internalTokenHeader]: token }, signal: stop.signal })
   if (response.status !== 200 || response.body === null) throw new Error(`the watch was answered ${response.status}`)
   const lines: Line[] = []
   const read = async (body: NonNullable<Response['body']>) => {
@@ -81,6 +84,34 @@ t.test('a tenant that is purged is removed from both, first from the runtimes', 
   t.same(ofTenant(await follow(t, internalPaths.watchRoutes), id), [], 'who comes later never hears of it')
 })
 
+t.test("with a tenant's token only that tenant is told of, and nothing else opens", async (t) => {
+  const [own, other] = await Promise.all([api.create(), api.create()])
+  const token = tenantToken(internalToken, own.tenant_id)
+  const lines = await follow(t, internalPaths.watchManifests, token)
+  t.match(lines, [{ type: 'put', entry: { tenant_id: own.tenant_id, generation: 1 } }, { type: 'synced' }])
+  const headers = { prefer: 'wait=30' }
+  for (const { tenant_id: id } of [other, own]) await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' }, headers })
+  await until(() => lines.some((line) => line.type === 'put' && line.entry.generation === 2), 'the change')
+  await api.call('DELETE', `/v1/tenants/${other.tenant_id}?purge=true`, { headers })
+  await api.call('DELETE', `/v1/tenants/${own.tenant_id}?purge=true`, { headers })
+  await until(() => lines.some(({ type }) => type === 'remove'), 'the removal')
+  t.notMatch(JSON.stringify(lines), other.tenant_id, 'never of the other')
+
+  const refused: [string, string, string][] = [
+    ['GET', internalPaths.watchRoutes, token],
+    ['POST', internalPaths.usage, token],
+    ['POST', internalPaths.wake(own.tenant_id), token],
+    ['GET', internalPaths.watchManifests, `${other.tenant_id}.${token.split('.')[1] ?? ''}`],
+    ['GET', internalPaths.watchManifests, token.slice(0, -1)],
+    ['GET', internalPaths.watchManifests, tenantToken('another installation', own.tenant_id)],
+  ]
+  for (const [method, path, given] of refused) {
+    const response = await fetch(new URL(path, url), { method, headers: { [internalTokenHeader]: given } })
+    t.same(response.status, 404, `${method} ${path}`)
+    await response.body?.cancel()
+  }
+})
+
 t.test('what happened while the change feed was cut is told afterwards', async (t) => {
   const { tenant_id: gone } = await api.create()
   const { tenant_id: changed } = await api.create()
@@ -88,9 +119,10 @@ t.test('what happened while the change feed was cut is told afterwards', async (
   await api.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tenantry-change-feed'")
   // Without a notification, as when it was sent while nobody listened.
   await api.sql('delete from tenants where id = $1', [gone])
-  await api.sql("update tenants set route_phase = 'suspended' where id = $1", [changed])
+  const name = newName('another')
+  await api.sql('update tenants set name = $2 where id = $1', [changed, name])
   await until(() => last(routes, gone)?.type === 'remove' && last(manifests, gone)?.type === 'remove', 'the removal')
-  await until(() => (last(routes, changed) as { entry?: Route }).entry?.phase === 'suspended', 'the change')
+  await until(() => (last(routes, changed) as { entry?: Route }).entry?.name === name, 'the change')
   t.match((await api.tenant(changed)).tenant_id, changed)
 })
 
@@ -167,7 +199,7 @@ t.test('a connection that leaves too much unread is cut off; one that reads gets
   const hub = new WatchHub(shelf, (error) => t.fail(error.message))
   const database = openDatabase(api.controlUrl)
   const app = Fastify({ forceCloseConnections: true })
-  await app.register(internalRoutes({ hub, ledger: createUsageLedger(database) }))
+  await app.register(internalRoutes({ hub, ledger: createUsageLedger(database), tenants: createTenantStore({ database, seal: createSeal(randomBytes(32)), now: () => new Date() }) }))
   await app.listen({ host: '127.0.0.1', port: 0 })
   const address = app.server.address()
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0

@@ -195,7 +195,9 @@ t.test('connecting is repeatable, and mends a place that is not as wanted', asyn
   const { host, hands, signal } = scene
   const network = scene.network('net')
   await host.createNetwork(network, signal)
-  const worker = await scene.run('worker')
+  const home = scene.network('home')
+  await host.createNetwork(home, signal)
+  const worker = await scene.run('worker', { networks: [{ network: home.name, aliases: [] }] })
   const address = network.subnet.replace('.0/24', '.9')
   for (const round of ['first', 'again']) {
     await host.connect(network.name, worker, ['guest'], address, signal)
@@ -275,7 +277,7 @@ t.test('how a container ended is seen', async (t) => {
     return found.restarts > 0 ? found : undefined
   })
   t.equal(restarting.exitCode, 7)
-  const greedy = await scene.run('greedy', { command: ['sh', '-c', 'tail /dev/zero; sleep 600'], resources: { memoryBytes: 16 * 1024 * 1024, cpuMillis: 1000, pids: 16 } })
+  const greedy = await scene.run('greedy', { command: ['tail', '/dev/zero'], resources: { memoryBytes: 16 * 1024 * 1024, cpuMillis: 1000, pids: 16 } })
   const outOfMemory = await until(async () => {
     const found = await look(scene, greedy)
     return found.outOfMemory ? found : undefined
@@ -322,7 +324,13 @@ t.test('volumes are measured', async (t) => {
   await host.createVolume({ name: name('empty'), labels }, signal)
   const size = randomInt(100_000, 200_000)
   await host.writeFiles(name('full'), image, '10001', { file: 'x'.repeat(size) }, labels, signal)
-  t.same(await host.volumeBytes(owned, signal), { [name('full')]: size, [name('empty')]: 0 })
+  const measured = await Promise.all(Array.from({ length: 5 }, () => host.volumeBytes(owned, signal)))
+  for (const bytes of measured) t.same(bytes, { [name('full')]: size, [name('empty')]: 0 })
+  const caller = new AbortController()
+  const waiting = host.volumeBytes(owned, caller.signal)
+  caller.abort(new Error('enough'))
+  await t.rejects(waiting, { message: 'enough' })
+  t.same(await host.volumeBytes({ ...owned, stack: 'region-x' }, signal), {})
 })
 
 function secretsScene(t: Test): { scene: Scene; volume: string; read: () => Promise<string> } {

@@ -22,6 +22,8 @@ const project = new URL('../../', import.meta.url).pathname
 interface Platform {
   name: string
   region: string
+  /** File of what deploy/setup has chosen. */
+  settings: string
   docker: Dockerode
   installation: string
   controlUrl: string
@@ -88,7 +90,7 @@ async function startPlatform(t: Test): Promise<Platform> {
   await writeFile(certificateFile, certificate)
   const secrets = await Promise.all(['master-key', 'internal-token', 'superuser-password'].map((file) => readFile(join(directory, 'secrets', file), 'utf8')))
   return {
-    name, region, docker, installation, controlUrl, httpUrl: `http://127.0.0.1:${http}`, httpsPort: https, postgresPort: postgres,
+    name, region, settings, docker, installation, controlUrl, httpUrl: `http://127.0.0.1:${http}`, httpsPort: https, postgresPort: postgres,
     keyFile, key: key.trim(), certificate, certificateFile, secrets: [...secrets.map((text) => text.trim()), key.trim()], inside,
   }
 }
@@ -132,7 +134,7 @@ async function runDemo({ controlUrl, keyFile, certificateFile, region }: Platfor
 
 t.test('the compose platform serves a paying tenant over TLS, shut in, and goes without a trace', { timeout: 600_000 }, async (t) => {
   const platform = await startPlatform(t)
-  const { docker, name, installation, controlUrl, key, secrets, inside, httpUrl, region } = platform
+  const { docker, name, installation, controlUrl, key, secrets, inside, httpUrl } = platform
   const demo = await runDemo(platform, '--keep')
   t.match(demo.output, /the demo passed/)
   t.equal(demo.code, 0)
@@ -170,8 +172,7 @@ t.test('the compose platform serves a paying tenant over TLS, shut in, and goes 
       t.match(HostConfig.Sysctls, { 'net.ipv4.ip_forward': '0' }, Name)
       t.match(Config.User, /^[1-9]\d*:[1-9]\d*$/, Name)
       t.ok((HostConfig.Memory ?? 0) > 0 && (HostConfig.NanoCpus ?? 0) > 0 && (HostConfig.PidsLimit ?? 0) > 0, `${Name} has limits`)
-      t.equal(HostConfig.CapAdd?.length ?? 0, 0, Name)
-      t.equal(HostConfig.Devices?.length ?? 0, 0, Name)
+      for (const nothing of [HostConfig.CapAdd, HostConfig.Devices] as unknown[]) t.ok(nothing === null || (Array.isArray(nothing) && nothing.length === 0), Name)
       t.match([HostConfig.PidMode, HostConfig.UTSMode, HostConfig.UsernsMode], ['', '', ''], Name)
       t.equal(Mounts.some(({ Source }) => Source === engineSocket()), service === 'docker-door', `${Name} ${service === 'docker-door' ? 'has' : 'lacks'} the engine's socket`)
       if (service === 'docker-door') t.same(Object.keys(NetworkSettings.Networks), ['none'])
@@ -202,7 +203,7 @@ t.test('the compose platform serves a paying tenant over TLS, shut in, and goes 
     const script = `
       const { request } = require('node:http')
       const ask = (method, path, body) => new Promise((resolve) => {
-        const call = request({ socketPath: '/run/docker-door/door.sock', method, path, headers: { 'content-type': 'application/json' } }, (answer) => resolve(answer.statusCode))
+        const call = request({ socketPath: '/run/docker-door/door.sock', method, path, headers: { 'content-type': 'application/json' } }, (answer) => resolve(answer.resume().statusCode))
         call.end(body === undefined ? undefined : JSON.stringify(body))
       })
       const escape = { Image: 'tenantry/control-plane', Cmd: ['sh'], HostConfig: { Privileged: true, Binds: ['/:/host'] } }
@@ -215,7 +216,7 @@ t.test('the compose platform serves a paying tenant over TLS, shut in, and goes 
     t.same(JSON.parse(output), [200, 403, 403, 403, 403, 403])
   })
 
-  await t.test('a gateway that is made anew comes back to its tenants', async (t) => {
+  await t.test('a gateway that was restarted serves its tenants again', async (t) => {
     const gateway = docker.getContainer(`${name}-gateway`)
     await gateway.restart()
     t.ok(await until(async () => ((await overTls(platform, `${tenant.name}.localhost`, '/health')) === 200 ? true : undefined)))
@@ -223,9 +224,8 @@ t.test('the compose platform serves a paying tenant over TLS, shut in, and goes 
 
   await t.test('nothing is left when it is removed', async (t) => {
     t.ok((await remaining(platform)).length > 10)
-    await removePlatform(join(platform.keyFile, '..', 'settings'))
+    await removePlatform(platform.settings)
     t.same(await remaining(platform), [])
-    t.ok(region)
   })
 })
 

@@ -1,24 +1,59 @@
-// Asks a tenant's runtime for its health; what can't be seen is `unknown`, never `healthy`.
+// Asks a tenant's runtime and engine for its health; what can't be seen is `unknown`, never `healthy`.
 import type { TenantHealth } from '@tenantry/contract'
-import type { RegionConfig } from '../regions/region-config.ts'
 import type { RegionProbe } from '../reconcile/region-probe.ts'
-import type { HealthReader } from './health-reader.ts'
+import type { Tenant } from '../tenants/tenant.ts'
+import { askEngine } from './ask-engine.ts'
+import type { HealthReader, ServiceHealth } from './health-reader.ts'
+import { serviceHealth, unseenService, worst } from './service-health.ts'
+import { sightOf, type SightDeps, type TenantSight } from './tenant-sight.ts'
 
-export function createHealthReader(regions: readonly RegionConfig[], probe: RegionProbe, now: () => Date): HealthReader {
+export interface HealthReaderDeps extends SightDeps {
+  probe: Pick<RegionProbe, 'tenantHealth'>
+}
+
+const runtimeMilliseconds = 2_000
+
+export function createHealthReader(deps: HealthReaderDeps): HealthReader {
   return {
     async read(tenant) {
-      const runtime = regions.find(({ id }) => id === tenant.region)?.runtime_urls[0]
-      const seen =
-        runtime === undefined ? undefined : await probe.tenantHealth(runtime, tenant.id, AbortSignal.timeout(2_000)).catch(() => undefined)
-      if (seen !== undefined) return seen
-      const component = { status: 'unknown' as const, observed_at: now().toISOString(), message: 'the runtime does not serve the tenant now' }
-      const health: TenantHealth = {
-        tenant_id: tenant.id,
-        generation: tenant.generation,
-        status: 'unknown',
-        components: { database: component, storage: component, functions: component },
-      }
-      return health
+      const sight = await sightOf(deps, tenant)
+      const [seen, services] = await Promise.all([runtimeHealth(deps, tenant, sight), servicesHealth(deps, sight)])
+      const components = { ...seen.components, ...services }
+      return { ...seen, status: worst(Object.values(components).map(({ status }) => status)), components }
     },
   }
+}
+
+function isStopped({ desired }: Pick<Tenant, 'desired'>): boolean {
+  return desired !== 'active'
+}
+
+/** The first that answers speaks for all: what is ready was seen at each of them. */
+async function runtimeHealth({ probe, clock }: HealthReaderDeps, tenant: Tenant, sight: TenantSight | undefined): Promise<TenantHealth> {
+  const isAsked = sight !== undefined && !(sight.engine !== undefined && isStopped(sight.snapshot))
+  const urls = isAsked ? sight.region.runtimeUrls(sight.snapshot) : []
+  const signal = clock.timeout(runtimeMilliseconds)
+  const answers = urls.map(async (url) => {
+    const health = await probe.tenantHealth(url, tenant.id, signal)
+    if (health === undefined) throw new Error('the runtime does not know the tenant')
+    return health
+  })
+  return Promise.any(answers).catch(() => unseenRuntime(tenant, clock.now()))
+}
+
+function unseenRuntime({ id, generation }: Tenant, at: Date): TenantHealth {
+  const component = { status: 'unknown' as const, observed_at: at.toISOString(), message: 'the runtime does not serve the tenant now' }
+  return { tenant_id: id, generation, status: 'unknown', components: { database: component, storage: component, functions: component } }
+}
+
+async function servicesHealth({ clock }: HealthReaderDeps, sight: TenantSight | undefined): Promise<{ postgres?: ServiceHealth; runtime?: ServiceHealth }> {
+  const engine = sight?.engine
+  if (sight === undefined || engine === undefined) return {}
+  const host = await askEngine(clock, (signal) => engine.observe(sight.snapshot.id, signal)).catch(() => undefined)
+  const health = (service: 'postgres' | 'runtime') => {
+    if (host === undefined) return unseenService(clock.now())
+    const [newest] = host.containers.filter(({ labels }) => labels.service === service).sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
+    return serviceHealth(newest, !isStopped(sight.snapshot), clock.now())
+  }
+  return { postgres: health('postgres'), runtime: health('runtime') }
 }

@@ -1,6 +1,8 @@
-// Routes for the installation's other parts: the watches of gateways and runtimes, and the gateways' counters.
+// Routes for the installation's other parts: the watches of gateways and runtimes, the gateways' counters, and their call to wake.
 import { UsagePush, internalPaths } from '@tenantry/contract'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { foundTenant } from '../http/lookup.ts'
+import type { TenantStore } from '../tenants/tenant-store.ts'
 import type { UsageLedger } from '../usage/usage-ledger.ts'
 import type { WatchHub, WatchKind } from './watch-hub.ts'
 
@@ -10,9 +12,10 @@ const maxUnreadBytes = 16 * 1024 * 1024
 export interface InternalRoutesDeps {
   hub: WatchHub
   ledger: UsageLedger
+  tenants: TenantStore
 }
 
-export function internalRoutes({ hub, ledger }: InternalRoutesDeps): FastifyPluginAsync {
+export function internalRoutes({ hub, ledger, tenants }: InternalRoutesDeps): FastifyPluginAsync {
   return async (app) => {
     const access = 'internal'
     const watch = (kind: WatchKind) => async ({ ofTenant }: FastifyRequest, reply: FastifyReply) => {
@@ -40,6 +43,12 @@ export function internalRoutes({ hub, ledger }: InternalRoutesDeps): FastifyPlug
     app.post(internalPaths.usage, { config: { scopes: access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 }, async (request) => {
       await ledger.record(request.body as UsagePush)
       return { accepted: true }
+    })
+    app.post<{ Params: { id: string } }>(internalPaths.wake(':id'), { config: { scopes: access }, schema: { hide: true } }, async (request, reply) => {
+      const tenant = await foundTenant({ tenants }, request.params.id)
+      // Many requests may call for one tenant: only the first of them has anything to write.
+      if (tenant.desired === 'paused') await tenants.wake(tenant.id, { actor: { keyId: 'gateway' }, idempotency: undefined })
+      return reply.status(202).send({ accepted: true })
     })
   }
 }

@@ -1,6 +1,10 @@
 // What the routes are given.
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { Clock } from '../clock.ts'
+import type { Engine } from '../engines/engine.ts'
 import type { RegionConfig } from '../regions/region-config.ts'
+import type { RolloutStore } from '../housekeeping/rollout-store.ts'
+import type { DriftReader } from '../health/drift-reader.ts'
 import type { HealthReader } from '../health/health-reader.ts'
 import type { PlatformKeyStore } from '../keys/platform-key-store.ts'
 import type { PlanStore } from '../plans/plan.ts'
@@ -13,11 +17,16 @@ export interface ApiDeps {
   plans: PlanStore
   keys: PlatformKeyStore
   audit: AuditLog
+  rollouts: RolloutStore
   usage: UsageReader
   health: HealthReader
+  drift: DriftReader
+  /** Of a region; undefined where somebody else started the parts. */
+  engineOf(region: string): Engine | undefined
   changes: { next(tenantId: string, signal: AbortSignal): Promise<void> }
   /** Is the control database there? */
   ping(): Promise<boolean>
   now: () => Date
+  clock: Pick<Clock, 'every' | 'sleep' | 'timeout'>
   deleteGraceSeconds: number
 }

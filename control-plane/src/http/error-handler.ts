@@ -1,7 +1,9 @@
 // The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
 import type { FastifyError, FastifyInstance } from 'fastify'
 import type { ErrorBody } from '@tenantry/contract'
+import { EngineError } from '../engines/engine-error.ts'
 import { ControlError } from '../errors.ts'
+import { fromEngine } from './engine-errors.ts'
 
 export function addErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Error, request, reply) => {
@@ -23,6 +25,7 @@ export function errorBody(error: ControlError): ErrorBody & Record<string, unkno
 
 export function toControlError(error: FastifyError | Error): ControlError {
   if (error instanceof ControlError) return error
+  if (error instanceof EngineError) return fromEngine(error)
   if ('validation' in error && Array.isArray(error.validation)) return fromValidation(error)
   switch ('code' in error ? error.code : undefined) {
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
@@ -69,7 +72,10 @@ function fromValidation(error: FastifyError): ControlError {
       : new ControlError('UNKNOWN_FIELD', `unknown field "${name}"`, { cause: error })
   }
   if (problem?.keyword === 'required') {
-    return new ControlError('MISSING_FIELD', `field "${named(problem.params['missingProperty'])}" is required`, { cause: error })
+    const name = named(problem.params['missingProperty'])
+    return inQuery
+      ? new ControlError('INVALID_PARAMETER', `query parameter "${name}" is required`, { cause: error })
+      : new ControlError('MISSING_FIELD', `field "${name}" is required`, { cause: error })
   }
   const allowed = problem?.params['allowedValues']
   const wanted = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : (problem?.message ?? 'is invalid')

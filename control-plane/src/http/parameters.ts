@@ -11,6 +11,9 @@ const longestWait = 60
 /** Text that Postgres can hold. */
 export const textPattern = '^[^\\u0000\\ud800-\\udfff]*$'
 
+/** For a POST that says all by its path: no body, or an empty object. */
+export const NoBody = Type.Union([Type.Object({}, { additionalProperties: false }), Type.Null()])
+
 /** Query parameters of every list. */
 export const PageQuery = {
   limit: Type.Optional(Type.String({ pattern: '^[0-9]{1,4}$', description: '1 to 1000, default 100' })),

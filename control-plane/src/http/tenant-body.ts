@@ -1,7 +1,10 @@
 // Tenants and operations as the API shows them.
 import { Type, type Static } from 'typebox'
 import type { RegionConfig } from '../regions/region-config.ts'
-import { operationKinds, statuses, type Operation, type Tenant } from '../tenants/tenant.ts'
+import { driftPolicies, operationKinds, type ComponentSize, type Operation, type Status, type Tenant } from '../tenants/tenant.ts'
+
+/** A tenant made in advance is shown to nobody; when it is claimed it is pending. */
+export const shownStatuses = ['pending', 'ready', 'suspended', 'paused', 'deleting', 'failed'] as const satisfies Status[]
 
 const Timestamp = Type.String({ description: 'ISO 8601, UTC' })
 const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) => Type.Union([schema, Type.Null()])
@@ -20,13 +23,15 @@ export const OperationBody = Type.Object({
 })
 export type OperationBody = Static<typeof OperationBody>
 
+const Size = Type.Object({ memory_bytes: Type.Integer(), cpu_millis: Type.Integer({ description: 'Thousandths of a core' }) })
+
 export const TenantBody = Type.Object({
   tenant_id: Type.String(),
   name: Type.String(),
   plan: Type.String(),
   region: Type.String(),
   isolation: Type.String(),
-  status: Type.Enum([...statuses]),
+  status: Type.Enum([...shownStatuses]),
   reason: Nullable(Type.String()),
   url: Type.String({ description: "The tenant's own URL, by host name" }),
   path_url: Type.String({ description: 'The same by path, for clients that cannot resolve the host name' }),
@@ -36,6 +41,14 @@ export const TenantBody = Type.Object({
   conditions: Type.Array(
     Type.Object({ type: Type.String(), status: Type.String(), reason: Type.String(), message: Type.String(), observed_at: Timestamp }),
   ),
+  suspend_reason: Nullable(Type.String({ description: 'Public' })),
+  payment_required: Type.Boolean({ description: 'Whether paying ends the suspension' }),
+  drift_policy: Type.Enum([...driftPolicies]),
+  resources: Type.Union([Type.Object({ postgres: Size, runtime: Size }), Type.Null()], { description: 'Of its own services: those set for it, or the plan\'s' }),
+  runtime_image: Nullable(Type.String({ description: 'Digest of what its own runtime runs' })),
+  pause_after_seconds: Nullable(Type.Integer({ description: 'null: as the region says; 0: never' })),
+  backup_schedule: Nullable(Type.String({ description: 'Cron expression, UTC' })),
+  backups_kept: Type.Integer(),
   created_at: Timestamp,
   updated_at: Timestamp,
   purge_after: Nullable(Timestamp),
@@ -69,7 +82,7 @@ export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: st
     plan: tenant.plan,
     region: tenant.region,
     isolation: tenant.isolation,
-    status: tenant.status,
+    status: tenant.status === 'warm' ? 'pending' : tenant.status,
     reason: tenant.reason ?? null,
     url: `${gateway.protocol}//${tenant.name}.${region.domain}${port}`,
     path_url: `${gateway.origin}/t/${tenant.name}`,
@@ -77,10 +90,22 @@ export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: st
     generation: tenant.generation,
     observed_generation: tenant.observedGeneration,
     conditions: tenant.conditions,
+    suspend_reason: tenant.suspendReason ?? null,
+    payment_required: tenant.paymentRequired,
+    drift_policy: tenant.driftPolicy,
+    resources: tenant.resources === undefined ? null : { postgres: sizeBody(tenant.resources.postgres), runtime: sizeBody(tenant.resources.runtime) },
+    runtime_image: tenant.runtimeImage ?? null,
+    pause_after_seconds: tenant.pauseAfterSeconds ?? null,
+    backup_schedule: tenant.backupSchedule ?? null,
+    backups_kept: tenant.backupsKept,
     created_at: tenant.createdAt.toISOString(),
     updated_at: tenant.updatedAt.toISOString(),
     purge_after: tenant.purgeAfter?.toISOString() ?? null,
   }
+}
+
+function sizeBody({ memoryBytes, cpuMillis }: ComponentSize): Static<typeof Size> {
+  return { memory_bytes: memoryBytes, cpu_millis: cpuMillis }
 }
 
 function databaseUrl(tenant: Tenant, region: RegionConfig, password: string | undefined): string {

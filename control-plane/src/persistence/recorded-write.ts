@@ -10,6 +10,11 @@ import type { Database, Prisma, Transaction } from './database.ts'
 /** Serialises writers, because each audit entry's hash covers the entry before it. */
 const auditLock = 7_246_305_116
 
+/** Until the end of the transaction nobody else changes what should be. */
+export async function serialise(transaction: Transaction): Promise<void> {
+  await transaction.$executeRaw`select pg_advisory_xact_lock(${auditLock}::bigint)`
+}
+
 /** A repeat that comes later than this is a new request. */
 const answerKeptMilliseconds = 24 * 3_600_000
 
@@ -55,7 +60,7 @@ export async function recordedWrite<T>(
 ): Promise<T> {
   return database.$transaction(
     async (transaction) => {
-      await transaction.$executeRaw`select pg_advisory_xact_lock(${auditLock}::bigint)`
+      await serialise(transaction)
       await refuseSecond(transaction, context, oldestAnswer(now()))
       const { result, audit, changed, answer } = await work(transaction)
       const last = await transaction.auditEntry.findFirst({ orderBy: { seq: 'desc' }, select: { hash: true } })

@@ -2,12 +2,17 @@
 import { randomUUID } from 'node:crypto'
 import { ControlError } from '../errors.ts'
 import type { Seal } from '../keys/seal.ts'
-import type { Isolation, OperationKind, SecretKind, Status } from '../tenants/tenant.ts'
-import type { TenantChange, TenantStore, TenantWrite, WriteContext } from '../tenants/tenant-store.ts'
+import { warmName } from '../tenants/names.ts'
+import type { Desired, SecretKind, Status, Tenant } from '../tenants/tenant.ts'
+import type { NewTenant, TenantCreated, TenantState, TenantStore, WriteContext } from '../tenants/tenant-store.ts'
 import { afterPosition, decodeCursor, toPage } from './cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from './database.ts'
+import { openOperation, raise, shownTenant, withPlan } from './raise.ts'
+import { besideGenerations } from './reconcile-store-prisma.ts'
 import { idempotencyContext, oldestAnswer, recordedWrite, type Recorded } from './recorded-write.ts'
-import { toOperation, toTenant } from './rows.ts'
+import { toOperation } from './rows.ts'
+import { changeDetail, changedColumns, operationOf } from './tenant-change.ts'
+import { claimWarm, unclaimed } from './warm-claims.ts'
 
 /** Homes in one shared database; catalogs and dumps of more get slow. */
 const homesPerDatabase = 1_000
@@ -21,35 +26,50 @@ export interface TenantStoreOptions {
 const tenantIds = /^t_[0-9a-f]{20}$/
 const operationIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-const withDatabase = { sharedDatabase: true } as const
-
 export function createTenantStore({ database, seal, now }: TenantStoreOptions): TenantStore {
   const write = <T>(context: WriteContext, work: (transaction: Transaction) => Promise<Recorded<T>>) =>
     recordedWrite(database, seal, now, context, work)
+
+  const make = async (transaction: Transaction, tenant: NewTenant): Promise<TenantCreated> => {
+    const { id, name, plan, region, isolation, secrets } = tenant
+    const sharedDatabaseId = isolation === 'schema-per-tenant' ? await sharedDatabaseWithRoom(transaction, region) : null
+    const data = { id, name, planId: plan, regionId: region, isolation, sharedDatabaseId, createdAt: now(), updatedAt: now() }
+    const row = await transaction.tenant.create({ data, include: withPlan })
+    await transaction.tenantSecret.createMany({ data: sealedSecrets(seal, id, secrets) })
+    return { tenant: shownTenant(row), operation: await openOperation(transaction, id, 'create', 1, now()), secrets }
+  }
+
+  const shown = async (id: string): Promise<Tenant | undefined> => {
+    const row = await database.tenant.findUnique({ where: { id }, include: withPlan })
+    return row === null || row.name === warmName(id) ? undefined : shownTenant(row)
+  }
+
+  /** As it is, with what is under way. */
+  const state = async (id: string): Promise<TenantState> => {
+    const tenant = await shown(id)
+    if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+    const operation = await database.operation.findFirst({ where: { tenantId: id, generation: tenant.generation, ...underWay } })
+    return { tenant, operation: operation === null ? undefined : toOperation(operation) }
+  }
+
+  const unlessDone = async (id: string, work: () => Promise<TenantState>): Promise<TenantState> =>
+    work().catch((cause: unknown) => {
+      if (cause instanceof NothingToDo) return state(id)
+      throw cause
+    })
 
   return {
     create: (tenant, context, answer) =>
       nameTakenOr(tenant.name, async () =>
         write(context, async (transaction) => {
-          const sharedDatabaseId = tenant.isolation === 'schema-per-tenant' ? await sharedDatabaseWithRoom(transaction, tenant.region) : null
-          const row = await transaction.tenant.create({
-            data: {
-              id: tenant.id, name: tenant.name, planId: tenant.plan, regionId: tenant.region, isolation: tenant.isolation,
-              sharedDatabaseId, createdAt: now(), updatedAt: now(),
-            },
-            include: withDatabase,
-          })
-          await transaction.tenantSecret.createMany({ data: sealedSecrets(seal, tenant.id, tenant.secrets) })
-          const result = { tenant: toTenant(row), operation: await openOperation(transaction, tenant.id, 'create', 1, now()) }
+          const result = (await claimWarm(transaction, seal, tenant, now())) ?? (await make(transaction, tenant))
+          const { id } = result.tenant
           const detail = { name: tenant.name, plan: tenant.plan, region: tenant.region, isolation: tenant.isolation }
-          return { result, audit: { action: 'tenant.create', target: tenant.id, detail }, changed: tenant.id, answer: answer(result) }
+          return { result, audit: { action: 'tenant.create', target: id, detail }, changed: id, answer: answer(result) }
         }),
       ),
 
-    async get(id) {
-      const row = await database.tenant.findUnique({ where: { id }, include: withDatabase })
-      return row === null ? undefined : toTenant(row)
-    },
+    get: shown,
 
     async list(filter, { limit, cursor }) {
       const rows = await database.tenant.findMany({
@@ -60,22 +80,23 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
           // Prisma makes a LIKE of it, and escapes nothing.
           ...(filter.namePrefix === undefined ? {} : { name: { startsWith: filter.namePrefix.replaceAll(/[\\%_]/g, '\\$&') } }),
           ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, tenantIds))),
+          id: { notIn: await unclaimed(database) },
         },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
         take: limit + 1,
-        include: withDatabase,
+        include: withPlan,
       })
-      return toPage(rows, limit, toTenant)
+      return toPage(rows, limit, shownTenant)
     },
 
     update: (id, change, ifMatch, context) =>
       nameTakenOr(change.name ?? '', () =>
         write(context, async (transaction) => {
-          const tenant = await lockTenant(transaction, id, ifMatch)
-          if (tenant.desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
-          await refuseWhileBusy(transaction, tenant)
-          const result = await raise(transaction, id, 'update', changedColumns(change), now())
-          return { result, audit: { action: 'tenant.update', target: id, detail: { ...change } }, changed: id }
+          const tenant = await lockIdleTenant(transaction, id, ifMatch)
+          // A check constraint holds it to its values.
+          const from = { desired: tenant.desired as Desired, resources: tenant.resources, planResources: tenant.plan.resources }
+          const result = await raise(transaction, id, operationOf(change, from), changedColumns(change, from), now())
+          return { result, audit: { action: 'tenant.update', target: id, detail: changeDetail(change) }, changed: id }
         }),
       ),
 
@@ -92,9 +113,7 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
 
     rotateKeys: (id, secrets, expireAt, context, answer) =>
       write(context, async (transaction) => {
-        const tenant = await lockTenant(transaction, id, undefined)
-        if (tenant.desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
-        await refuseWhileBusy(transaction, tenant)
+        await lockIdleTenant(transaction, id, undefined)
         await transaction.tenantSecret.deleteMany({ where: { tenantId: id, expiresAt: { lte: now() } } })
         await transaction.tenantSecret.updateMany({
           where: { tenantId: id, kind: { in: Object.keys(secrets) }, OR: [{ expiresAt: null }, { expiresAt: { gt: expireAt } }] },
@@ -105,6 +124,37 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
         const detail = { old_keys_expire_at: expireAt.toISOString() }
         return { result, audit: { action: 'tenant.rotate_keys', target: id, detail }, changed: id, answer: answer(result) }
       }),
+
+    restart: (id, context, answer) =>
+      write(context, async (transaction) => {
+        await lockIdleTenant(transaction, id, undefined)
+        const result = await raise(transaction, id, 'restart', { restarts: { increment: 1 } }, now())
+        return { result, audit: { action: 'tenant.restart', target: id, detail: {} }, changed: id, answer: answer(result) }
+      }),
+
+    pause: (id, context) =>
+      unlessDone(id, async () =>
+        write(context, async (transaction) => {
+          const tenant = await lockTenant(transaction, id, undefined)
+          if (tenant.desired === 'paused') throw new NothingToDo()
+          await refuseUnlessIdle(transaction, tenant)
+          if (tenant.desired !== 'active') throw new ControlError('NOT_ACTIVE', `only an active tenant can be paused, and this one is ${tenant.desired}`)
+          const result = await raise(transaction, id, 'pause', { desired: 'paused' }, now())
+          return { result, audit: { action: 'tenant.pause', target: id, detail: {} }, changed: id }
+        }),
+      ),
+
+    // Somebody waits for it, so it does not wait for what is under way: what that has written is carried out with it.
+    wake: (id, context) =>
+      unlessDone(id, async () =>
+        write(context, async (transaction) => {
+          const { desired } = await lockTenant(transaction, id, undefined)
+          if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
+          if (desired !== 'paused') throw new NothingToDo()
+          const result = await raise(transaction, id, 'wake', { desired: 'active' }, now())
+          return { result, audit: { action: 'tenant.wake', target: id, detail: {} }, changed: id }
+        }),
+      ),
 
     async getOperation(id) {
       const row = await database.operation.findUnique({ where: { id } })
@@ -142,11 +192,17 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
   }
 }
 
-type LockedTenant = NonNullable<Awaited<ReturnType<Transaction['tenant']['findUnique']>>>
+/** Takes a transaction back in which there is nothing to write. */
+class NothingToDo extends Error {}
+
+/** Backups go on beside changes. */
+const underWay = { state: { in: ['pending', 'running'] }, kind: { notIn: [...besideGenerations] } } satisfies Prisma.OperationWhereInput
+
+type LockedTenant = Prisma.TenantGetPayload<{ include: typeof withPlan }>
 
 /** Writers are serialised by the audit lock, so what is read here is what will be changed. */
 async function lockTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<LockedTenant> {
-  const tenant = await transaction.tenant.findUnique({ where: { id } })
+  const tenant = await transaction.tenant.findUnique({ where: { id }, include: withPlan })
   if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
   if (ifMatch !== undefined && ifMatch !== tenant.generation) {
     throw new ControlError('STALE_ETAG', `If-Match names generation ${ifMatch}, but the tenant is at ${tenant.generation}`)
@@ -154,44 +210,19 @@ async function lockTenant(transaction: Transaction, id: string, ifMatch: number 
   return tenant
 }
 
-/** A failed tenant may be changed: that may be what mends it. */
-async function refuseWhileBusy(transaction: Transaction, tenant: LockedTenant): Promise<void> {
-  if (tenant.status === 'failed') return
-  const busy = await transaction.operation.findFirst({ where: { tenantId: tenant.id, state: { in: ['pending', 'running'] } } })
+async function lockIdleTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<LockedTenant> {
+  const tenant = await lockTenant(transaction, id, ifMatch)
+  await refuseUnlessIdle(transaction, tenant)
+  return tenant
+}
+
+/** A failed tenant may be changed at any time: that may be what mends it. */
+async function refuseUnlessIdle(transaction: Transaction, { id, desired, status }: LockedTenant): Promise<void> {
+  if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
+  if (status === 'failed') return
+  const busy = await transaction.operation.findFirst({ where: { tenantId: id, ...underWay } })
   if (busy === null) return
   throw new ControlError('OPERATION_UNDER_WAY', `the operation ${busy.id} (${busy.kind}) is under way`, { detail: { operation_id: busy.id } })
-}
-
-async function raise(
-  transaction: Transaction,
-  id: string,
-  kind: OperationKind,
-  columns: Prisma.TenantUncheckedUpdateInput,
-  at: Date,
-): Promise<TenantWrite> {
-  const row = await transaction.tenant.update({
-    where: { id },
-    data: { ...columns, generation: { increment: 1 }, updatedAt: at },
-    include: withDatabase,
-  })
-  await transaction.operation.updateMany({
-    where: { tenantId: id, state: { in: ['pending', 'running'] } },
-    data: { state: 'superseded', finishedAt: at },
-  })
-  return { tenant: toTenant(row), operation: await openOperation(transaction, id, kind, row.generation, at) }
-}
-
-async function openOperation(transaction: Transaction, tenantId: string, kind: OperationKind, generation: number, at: Date) {
-  return toOperation(await transaction.operation.create({ data: { id: randomUUID(), tenantId, kind, generation, createdAt: at } }))
-}
-
-function changedColumns(change: TenantChange): Prisma.TenantUncheckedUpdateInput {
-  return {
-    ...(change.name === undefined ? {} : { name: change.name }),
-    ...(change.plan === undefined ? {} : { planId: change.plan }),
-    ...(change.isolation === undefined ? {} : { isolation: change.isolation satisfies Isolation }),
-    ...(change.suspended === undefined ? {} : { desired: change.suspended ? 'suspended' : 'active' }),
-  }
 }
 
 function sealedSecrets(seal: Seal, tenantId: string, secrets: Partial<Record<SecretKind, string>>) {

@@ -3,7 +3,7 @@ import type { DockerSettings } from '../regions/docker-settings.ts'
 import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
 import type { Attachment, Guest, Resources, Service, Stack } from './stack.ts'
-import { parseRange, regionAddress, regionSubnets, type Range } from './subnets.ts'
+import { parseRange, regionAddress, regionRange, regionSubnets, type Range } from './subnets.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
 /** Last numbers of the fixed addresses on the region's network: who must be found without the engine's own names. */
@@ -129,6 +129,9 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
       TENANTRY_POSTGRES_PORT: String(ports.postgresDoor),
       TENANTRY_CONTROL_URL: docker.control_url,
       TENANTRY_DOMAIN: domain,
+      TENANTRY_TENANT_RANGE: docker.network_range,
+      // The control plane calls from there, and clients of the published ports come in as the host.
+      TENANTRY_REGION_RANGE: regionRange(parseRange(docker.network_range)),
     },
     internalToken: new SecretText(internalToken),
     volume: 'gateway',

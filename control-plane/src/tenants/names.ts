@@ -12,6 +12,13 @@ export const reservedNames: ReadonlySet<string> = new Set([
   'status', 'support', 'system', 'tenant', 'tenantry', 'tenants', 'test', 'webmaster', 'wpad', 'www', 'xn',
 ])
 
+const warmNames = /^warm-[0-9a-f]{20}$/
+
+/** Of a tenant made in advance, until somebody claims it: nobody else can have it. */
+export function warmName(tenantId: string): string {
+  return `warm-${tenantId.slice('t_'.length)}`
+}
+
 /** @throws ControlError INVALID_NAME or RESERVED_NAME that says why */
 export function checkName(name: string): void {
   const problem =
@@ -23,5 +30,5 @@ export function checkName(name: string): void {
     : !pattern.test(name) ? 'is no DNS label'
     : undefined
   if (problem !== undefined) throw new ControlError('INVALID_NAME', `name ${problem}`)
-  if (reservedNames.has(name)) throw new ControlError('RESERVED_NAME', `name "${name}" is reserved`)
+  if (reservedNames.has(name) || warmNames.test(name)) throw new ControlError('RESERVED_NAME', `name "${name}" is reserved`)
 }

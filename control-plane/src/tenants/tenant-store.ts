@@ -1,8 +1,8 @@
 // What the API asks of the place where tenants are kept. Every write is one transaction that carries the change,
 // its operation, its audit entry and, when there is an Idempotency-Key, its answer.
-import type { Isolation, Operation, OperationKind, SecretKind, Status, Tenant } from './tenant.ts'
+import type { ComponentSize, DriftPolicy, Isolation, Operation, OperationKind, SecretKind, Status, Tenant } from './tenant.ts'
 
-/** Who writes, for the audit log: a platform key's id. */
+/** Who writes, for the audit log: a platform key's id, or the name of a part of the installation. */
 export interface Actor {
   keyId: string
 }
@@ -28,11 +28,25 @@ export interface NewTenant {
   secrets: Record<SecretKind, string>
 }
 
+/** Null takes back what was set. */
 export interface TenantChange {
   name?: string
   plan?: string
-  isolation?: Isolation
   suspended?: boolean
+  suspendReason?: string | null
+  paymentRequired?: boolean
+  driftPolicy?: DriftPolicy
+  /** Null: the plan's. What is not named stays as it is. */
+  resources?: SizeChanges | null
+  /** Null: the region's; 0: never. */
+  pauseAfterSeconds?: number | null
+  backupSchedule?: string | null
+  backupsKept?: number
+}
+
+export interface SizeChanges {
+  postgres?: Partial<ComponentSize>
+  runtime?: Partial<ComponentSize>
 }
 
 export interface TenantFilter {
@@ -58,20 +72,44 @@ export interface TenantWrite {
   operation: Operation
 }
 
+/** With the secrets that hold: those of a tenant made in advance were made with it. */
+export interface TenantCreated extends TenantWrite {
+  secrets: Record<SecretKind, string>
+}
+
+/** `operation` is the one under way; undefined when there is nothing to do. */
+export interface TenantState {
+  tenant: Tenant
+  operation: Operation | undefined
+}
+
+/**
+ * Tenants made in advance are nobody's: nothing here shows them. `resources` of a tenant are those in effect, its own or
+ * its plan's; undefined for one without services of its own.
+ */
 export interface TenantStore {
-  /** @throws ControlError NAME_TAKEN, UNKNOWN_PLAN, UNKNOWN_REGION */
-  create(tenant: NewTenant, context: WriteContext, answer: (write: TenantWrite) => unknown): Promise<TenantWrite>
+  /**
+   * Claims a tenant that was made in advance, if there is one of the kind: then the id is that one's.
+   * @throws ControlError NAME_TAKEN
+   */
+  create(tenant: NewTenant, context: WriteContext, answer: (created: TenantCreated) => unknown): Promise<TenantCreated>
   get(id: string): Promise<Tenant | undefined>
   list(filter: TenantFilter, page: PageRequest): Promise<Page<Tenant>>
   /**
    * Raises the generation. `ifMatch` is the generation the caller has seen.
-   * @throws ControlError TENANT_NOT_FOUND, STALE_ETAG, OPERATION_UNDER_WAY, TENANT_DELETED, NAME_TAKEN
+   * @throws ControlError TENANT_NOT_FOUND, STALE_ETAG, OPERATION_UNDER_WAY, TENANT_DELETED, NAME_TAKEN, NOT_SUSPENDED
    */
   update(id: string, change: TenantChange, ifMatch: number | undefined, context: WriteContext): Promise<TenantWrite>
   /** Supersedes whatever is under way. Asked again with an earlier `purgeAfter`, that holds. */
   requestDelete(id: string, purgeAfter: Date, ifMatch: number | undefined, context: WriteContext): Promise<TenantWrite>
   /** New API keys and a new token secret; the old ones are honoured until `expireAt`. */
   rotateKeys(id: string, secrets: Pick<Record<SecretKind, string>, 'jwt_secret' | 'publishable_key' | 'secret_key'>, expireAt: Date, context: WriteContext, answer: (write: TenantWrite) => unknown): Promise<TenantWrite>
+  /** Every service is made anew, one after the other where it can be. @throws ControlError as `update` does */
+  restart(id: string, context: WriteContext, answer: (write: TenantWrite) => unknown): Promise<TenantWrite>
+  /** @throws ControlError NOT_ACTIVE for a suspended tenant; else as `update` does. A paused one stays as it is */
+  pause(id: string, context: WriteContext): Promise<TenantState>
+  /** Supersedes a pause under way. What is not paused stays as it is. @throws ControlError TENANT_NOT_FOUND, TENANT_DELETED */
+  wake(id: string, context: WriteContext): Promise<TenantState>
   getOperation(id: string): Promise<Operation | undefined>
   listOperations(filter: { tenantId?: string; kind?: OperationKind; state?: Operation['state'] }, page: PageRequest): Promise<Page<Operation>>
   /** The answer given under this key before, if any. @throws ControlError IDEMPOTENCY_MISMATCH */

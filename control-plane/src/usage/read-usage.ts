@@ -1,40 +1,41 @@
-// A month's usage: counters from the ledger, what is stored from the tenant's runtime.
-import type { RegionConfig } from '../regions/region-config.ts'
+// A month's usage: counters from the ledger, what is stored from the tenant's runtime, what its services take from their engine.
+import { sightOf, type SightDeps, type TenantSight } from '../health/tenant-sight.ts'
 import type { PlanStore } from '../plans/plan.ts'
 import type { RegionProbe } from '../reconcile/region-probe.ts'
+import { componentUsage } from './component-usage.ts'
 import type { UsageLedger, UsageSums } from './usage-ledger.ts'
 import type { UsageReader } from './usage-reader.ts'
 
 /** A gateway pushes each second; an hour after a month's end nothing of it can still be under way. */
 const settleMilliseconds = 3_600_000
 
-export interface UsageReaderDeps {
+const runtimeMilliseconds = 2_000
+
+export interface UsageReaderDeps extends SightDeps {
   ledger: UsageLedger
   plans: PlanStore
-  regions: readonly RegionConfig[]
-  probe: RegionProbe
-  now: () => Date
+  probe: Pick<RegionProbe, 'tenantUsage'>
 }
 
-export function createUsageReader({ ledger, plans, regions, probe, now }: UsageReaderDeps): UsageReader {
+export function createUsageReader(deps: UsageReaderDeps): UsageReader {
+  const { ledger, plans, clock } = deps
   return {
     async read(tenant, month) {
       const end = new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1))
-      const current = now() < end
-      const runtime = regions.find(({ id }) => id === tenant.region)?.runtime_urls[0]
-      const [sums, allPlans, stored] = await Promise.all([
+      const now = clock.now()
+      const sight = now < end ? await sightOf(deps, tenant) : undefined
+      const [sums, allPlans, stored, components] = await Promise.all([
         ledger.sums(tenant.id, month, end),
         plans.list(),
-        current && runtime !== undefined
-          ? probe.tenantUsage(runtime, tenant.id, AbortSignal.timeout(2_000)).catch(() => undefined)
-          : undefined,
+        storedNow(deps, sight),
+        tenant.isolation === 'schema-per-tenant' ? undefined : componentUsage(clock, sight),
       ])
       const plan = allPlans.find(({ id }) => id === tenant.plan)
       const peaks = sums.connectionPeaks
       return {
         tenant_id: tenant.id,
         month: month.toISOString().slice(0, 7),
-        incomplete: now().getTime() < end.getTime() + settleMilliseconds,
+        incomplete: now.getTime() < end.getTime() + settleMilliseconds,
         period: { start: month.toISOString(), end: end.toISOString() },
         resources: {
           api_requests: {
@@ -59,9 +60,23 @@ export function createUsageReader({ ledger, plans, regions, probe, now }: UsageR
           },
           functions: { invocations: stored?.function_invocations ?? null },
         },
+        ...(components === undefined ? {} : { components }),
       }
     },
   }
+}
+
+/** Undefined when no runtime can say. */
+async function storedNow({ probe, clock }: UsageReaderDeps, sight: TenantSight | undefined) {
+  if (sight === undefined) return undefined
+  const { snapshot, region } = sight
+  const signal = clock.timeout(runtimeMilliseconds)
+  const answers = region.runtimeUrls(snapshot).map(async (url) => {
+    const usage = await probe.tenantUsage(url, snapshot.id, signal)
+    if (usage === undefined) throw new Error('the runtime does not know the tenant')
+    return usage
+  })
+  return Promise.any(answers).catch(() => undefined)
 }
 
 function sumBy({ requests }: UsageSums, part: 'group' | 'method' | 'statusClass'): Record<string, number> {

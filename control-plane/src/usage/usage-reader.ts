@@ -1,6 +1,14 @@
 // A tenant's usage of one month, by resource (specification, sections 2.6 and 4.4).
 import type { Tenant } from '../tenants/tenant.ts'
 
+/** What a service of the tenant's own takes now; null where it does not run or can't be asked. */
+export interface ComponentUsage {
+  /** Since its container was started. */
+  cpu_seconds: number | null
+  memory_bytes: number | null
+  disk_bytes: number | null
+}
+
 export interface Usage {
   tenant_id: string
   /** `YYYY-MM`. */
@@ -24,6 +32,8 @@ export interface Usage {
     realtime_connections: { peak: number; average: number; limit: number | null }
     functions: { invocations: number | null }
   }
+  /** Of a tenant with services of its own. */
+  components?: { postgres: ComponentUsage; runtime: ComponentUsage }
 }
 
 export interface UsageReader {

@@ -13,6 +13,8 @@ const unreachable = new Set([
   'EAI_AGAIN',
 ])
 const broken = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+/** Ours, and the system's: no file descriptor is left. */
+const busy = new Set(['RUNTIME_SOCKETS', 'EMFILE', 'ENFILE'])
 const late = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 
 /** No byte of the request reached the runtime. */
@@ -28,6 +30,7 @@ export function isBroken(error: Error): boolean {
 export function refusalFor(error: Error): Refusal {
   const code = codeOf(error)
   if (unreachable.has(code)) return refusals.runtimeUnreachable
+  if (busy.has(code)) return refusals.gatewayBusy
   return late.has(code) ? refusals.runtimeTimeout : refusals.badGateway
 }
 

@@ -24,7 +24,7 @@ export interface SingleCallOptions {
 export function openSingleCall(options: SingleCallOptions): { call: ClientRequest; answered: () => void } {
   const { upstream, limits } = options
   const call = httpRequest({
-    agent: false,
+    createConnection: upstream.connect,
     hostname: upstream.hostname,
     port: upstream.port,
     method: options.method,
@@ -41,6 +41,8 @@ export function openSingleCall(options: SingleCallOptions): { call: ClientReques
     })
   })
   call.on('close', answered)
+  // Without a connection there is no close.
+  call.on('error', answered)
   call.flushHeaders()
   return { call, answered }
 }

@@ -1,13 +1,16 @@
 // The connections to the runtimes: pools by base URL, kept as long as a route names them.
+import type { Socket } from 'node:net'
 import { Pool, type Dispatcher } from 'undici'
 import type { Limits } from '../limits.ts'
+import { RuntimeSockets } from './runtime-sockets.ts'
 
 /** One runtime as the gateway reaches it. */
 export interface Upstream {
   readonly origin: string
-  /** Host and port, for connections beside the pools. */
+  /** Host and port, and a connection to them beside the pools. @throws RuntimeSocketsError */
   readonly hostname: string
   readonly port: number
+  readonly connect: () => Socket
   readonly calls: Dispatcher
   /** Long answers have their own pool, because a pool searches all its connections for a free one. */
   readonly streams: Dispatcher
@@ -26,6 +29,7 @@ const downMilliseconds = 1_000
 export class Upstreams {
   readonly #limits: Limits
   readonly #now: () => number
+  readonly #sockets: RuntimeSockets
   readonly #held = new Map<string, Held>()
   #turn = 0
 
@@ -33,6 +37,7 @@ export class Upstreams {
   constructor(limits: Limits, now: () => number) {
     this.#limits = limits
     this.#now = now
+    this.#sockets = new RuntimeSockets(limits.runtimeSockets)
   }
 
   /** A route named these runtimes, and no longer names those. A pool that nobody names ends with its last answer. */
@@ -80,27 +85,28 @@ export class Upstreams {
   #upstream(url: string): Upstream | undefined {
     const held = this.#held.get(url)
     if (held === undefined) return undefined
-    held.upstream ??= open(url, this.#limits)
+    held.upstream ??= open(url, this.#limits, this.#sockets)
     return held.upstream
   }
 }
 
-function open(url: string, limits: Limits): Upstream | undefined {
+function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | undefined {
   if (!URL.canParse(url)) return undefined
   const { protocol, hostname, port, origin } = new URL(url)
   if (protocol !== 'http:') return undefined
   const pool = () =>
     new Pool(origin, {
-      connectTimeout: limits.connectTimeout,
+      connect: sockets.connector(limits.connectTimeout),
       headersTimeout: limits.answerTimeout,
       bodyTimeout: limits.answerIdleTimeout,
       keepAliveTimeout: 4_000,
       maxHeaderSize: 64 * 1024,
     })
+  const address = { hostname: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) }
   return {
     origin,
-    hostname: hostname.replace(/^\[|\]$/g, ''),
-    port: port === '' ? 80 : Number(port),
+    ...address,
+    connect: () => sockets.connect(address.hostname, address.port),
     calls: pool(),
     streams: pool(),
     downUntil: 0,

@@ -45,7 +45,7 @@ export function createInternalServer(options: InternalServerOptions): Server {
       else refuseInternal(response, refusals.internalTokenWrong)
     }
   })
-  server.maxConnections = limits.connections
+  server.maxConnections = limits.internalConnections
   return server
 }
 

@@ -35,8 +35,6 @@ interface Login {
 
 /** Milliseconds that a refused client has to take its answer. */
 const lastWordsMilliseconds = 1_000
-/** Connections beyond the sessions: those that have not said yet who they are, and cancellations. */
-const strangers = 1_000
 
 export class PostgresDoor {
   /** Made, not yet listening. */
@@ -57,7 +55,7 @@ export class PostgresDoor {
     this.port = options.port
     this.#secureContext = options.tls === undefined ? undefined : createSecureContext(options.tls)
     this.server = createServer({ noDelay: true }, (client) => void this.#serve(client))
-    this.server.maxConnections = options.limits.sqlSessions + strangers
+    this.server.maxConnections = options.limits.sqlSessions + options.limits.sqlStrangers
   }
 
   /** Ends every session. */

@@ -18,10 +18,12 @@ ALTER TABLE "tenants"
     ADD COLUMN "pause_after_seconds" INTEGER,
     ADD COLUMN "backup_schedule" TEXT,
     ADD COLUMN "backups_kept" INTEGER NOT NULL DEFAULT 7,
+    ADD COLUMN "backup_seen_schedule" TEXT,
+    ADD COLUMN "backup_seen_at" TIMESTAMPTZ(3),
     DROP CONSTRAINT "tenants_desired",
     DROP CONSTRAINT "tenants_status",
     DROP CONSTRAINT "tenants_route_phase",
-    ADD CONSTRAINT "tenants_desired" CHECK ("desired" IN ('active', 'suspended', 'paused', 'warm', 'deleted')),
+    ADD CONSTRAINT "tenants_desired" CHECK ("desired" IN ('active', 'suspended', 'paused', 'warm', 'restoring', 'deleted')),
     ADD CONSTRAINT "tenants_status" CHECK ("status" IN ('pending', 'ready', 'suspended', 'paused', 'warm', 'deleting', 'failed')),
     ADD CONSTRAINT "tenants_route_phase" CHECK ("route_phase" IN ('pending', 'ready', 'suspended', 'paused', 'deleted')),
     ADD CONSTRAINT "tenants_drift_policy" CHECK ("drift_policy" IN ('repair', 'report', 'ignore')),
@@ -30,6 +32,7 @@ ALTER TABLE "tenants"
 CREATE INDEX "tenants_desired_idx" ON "tenants"("desired");
 
 ALTER TABLE "operations"
+    ADD COLUMN "backup_id" UUID,
     DROP CONSTRAINT "operations_kind",
     ADD CONSTRAINT "operations_kind" CHECK ("kind" IN ('create', 'update', 'delete', 'rotate_keys', 'suspend', 'resume', 'pause', 'wake', 'restart', 'resize', 'upgrade', 'backup', 'restore', 'verify'));
 
@@ -52,6 +55,10 @@ CREATE TABLE "rollouts" (
     "component" TEXT NOT NULL,
     "image" TEXT NOT NULL,
     "image_id" TEXT NOT NULL,
+    "canary" TEXT,
+    "wave_size" INTEGER NOT NULL,
+    "soak_seconds" INTEGER NOT NULL,
+    "deadline_seconds" INTEGER NOT NULL,
     "state" TEXT NOT NULL DEFAULT 'running',
     "wave" INTEGER NOT NULL DEFAULT 0,
     "tenants" JSONB NOT NULL DEFAULT '[]',
@@ -61,6 +68,7 @@ CREATE TABLE "rollouts" (
 
     CONSTRAINT "rollouts_pkey" PRIMARY KEY ("id"),
     CONSTRAINT "rollouts_component" CHECK ("component" IN ('runtime', 'postgres')),
+    CONSTRAINT "rollouts_sizes" CHECK ("wave_size" > 0 AND "soak_seconds" >= 0 AND "deadline_seconds" > "soak_seconds"),
     CONSTRAINT "rollouts_state" CHECK ("state" IN ('running', 'rolling_back', 'succeeded', 'rolled_back', 'failed'))
 );
 CREATE INDEX "rollouts_created_at_id_idx" ON "rollouts"("created_at", "id");
@@ -73,6 +81,7 @@ CREATE TABLE "backups" (
     "region_id" TEXT NOT NULL,
     "state" TEXT NOT NULL DEFAULT 'running',
     "trigger" TEXT NOT NULL,
+    "planned_at" TIMESTAMPTZ(3),
     "key" BYTEA NOT NULL,
     "bytes" BIGINT,
     "manifest_hash" TEXT,
@@ -86,5 +95,6 @@ CREATE TABLE "backups" (
     CONSTRAINT "backups_state" CHECK ("state" IN ('running', 'complete', 'failed')),
     CONSTRAINT "backups_trigger" CHECK ("trigger" IN ('request', 'schedule'))
 );
+CREATE UNIQUE INDEX "backups_tenant_id_planned_at_key" ON "backups"("tenant_id", "planned_at");
 CREATE INDEX "backups_tenant_id_created_at_idx" ON "backups"("tenant_id", "created_at");
 CREATE INDEX "backups_created_at_id_idx" ON "backups"("created_at", "id");

@@ -8,6 +8,7 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import { buildApp } from '../../../control-plane/src/app.ts'
 import { systemClock } from '../../../control-plane/src/clock.ts'
+import { createDriftReader } from '../../../control-plane/src/health/read-drift.ts'
 import { createHealthReader } from '../../../control-plane/src/health/read-health.ts'
 import { HomeDatabases } from '../../../control-plane/src/homes/home-databases.ts'
 import { loadHomeMigrations, migrationsFingerprint } from '../../../control-plane/src/homes/home-migrations.ts'
@@ -16,7 +17,7 @@ import { WatchHub, type Published, type PublishedSource } from '../../../control
 import type { OperationBody, TenantBody } from '../../../control-plane/src/http/tenant-body.ts'
 import { newPlatformKey } from '../../../control-plane/src/keys/key-text.ts'
 import type { Scope } from '../../../control-plane/src/keys/platform-key-store.ts'
-import { createSeal } from '../../../control-plane/src/keys/seal.ts'
+import { createSeal, type Seal } from '../../../control-plane/src/keys/seal.ts'
 import { createMetrics } from '../../../control-plane/src/metrics.ts'
 import { createAuditLog } from '../../../control-plane/src/persistence/audit-log-prisma.ts'
 import { ChangeFeed } from '../../../control-plane/src/persistence/change-feed.ts'
@@ -27,16 +28,19 @@ import { createPlanStore, recordRegions } from '../../../control-plane/src/persi
 import { createPlatformKeyStore } from '../../../control-plane/src/persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from '../../../control-plane/src/persistence/published-prisma.ts'
 import { createReconcileStore } from '../../../control-plane/src/persistence/reconcile-store-prisma.ts'
+import { createRolloutStore } from '../../../control-plane/src/persistence/rollout-store-prisma.ts'
 import { createTenantStore } from '../../../control-plane/src/persistence/tenant-store-prisma.ts'
 import { createUsageLedger } from '../../../control-plane/src/persistence/usage-ledger-prisma.ts'
 import { control } from '../../../control-plane/src/reconcile/controller.ts'
 import { noFailpoints } from '../../../control-plane/src/reconcile/failpoints.ts'
 import type { ReconcileStore } from '../../../control-plane/src/reconcile/reconcile-store.ts'
 import type { RegionProbe } from '../../../control-plane/src/reconcile/region-probe.ts'
-import { createRegion } from '../../../control-plane/src/reconcile/region.ts'
+import { createRegion, type Region } from '../../../control-plane/src/reconcile/region.ts'
 import type { RegionConfig } from '../../../control-plane/src/regions/region-config.ts'
 import { createUsageReader } from '../../../control-plane/src/usage/read-usage.ts'
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts'
+import { cloudConfig, cloudRegion } from './cloud-region.ts'
+import { StandInEngine } from './stand-in-engine.ts'
 
 export const internalToken = 'the-internal-token-of-this-test'
 
@@ -82,11 +86,15 @@ export interface TestApi {
   /** Live keys, one a scope. */
   keys: Record<Scope, string>
   region: StandInRegion
+  /** Of the region `cloud`. */
+  engine: StandInEngine
   published: PublishedSource
   hub: WatchHub
   reconcileStore: ReconcileStore
-  /** Milliseconds that the control plane's clock is ahead of the machine's. */
-  clock: { ahead: number }
+  /** Of its secrets. */
+  seal: Seal
+  /** Milliseconds that the control plane's clock is ahead of the machine's, and for which the API waits at most for anything. */
+  clock: { ahead: number; patience: number }
   /** Every line that the control plane has logged. */
   log: string[]
   /** Routes with a method each, but for the documentation's. */
@@ -149,15 +157,20 @@ export class StandInRegion implements RegionProbe {
   }
 }
 
-/** Everything ends with the test. */
-export async function startApi(t: Test, options: { deleteGraceSeconds?: number; control?: boolean } = {}): Promise<TestApi> {
+/** Everything ends with the test. `cloud`: there is a region `cloud` beside the region `local`. */
+export async function startApi(t: Test, options: { deleteGraceSeconds?: number; control?: boolean; cloud?: boolean } = {}): Promise<TestApi> {
   const postgres = await startPostgres()
   const controlUrl = postgres.url('control')
   await migrate(controlUrl, await readMigrations())
 
-  const clock = { ahead: 0 }
+  const clock = { ahead: 0, patience: Infinity }
   const now = () => new Date(Date.now() + clock.ahead)
   const testClock = { ...systemClock, now }
+  const apiClock = {
+    ...testClock,
+    timeout: (milliseconds: number) => AbortSignal.timeout(Math.min(milliseconds, clock.patience)),
+    every: (milliseconds: number, work: () => void) => systemClock.every(Math.min(milliseconds, clock.patience), work),
+  }
   const log: string[] = []
   const logger = pino({ level: 'debug', base: null }, { write: (line: string) => log.push(line) })
   const problem = (error: Error) => logger.warn({ err: error }, error.message)
@@ -168,15 +181,21 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   }
   const seal = createSeal(randomBytes(32))
   const database = openDatabase(controlUrl)
-  await recordRegions(database, [config])
+  const configs = options.cloud === true ? [config, cloudConfig] : [config]
+  await recordRegions(database, configs)
   const keyStore = createPlatformKeyStore({ database, seal, now })
   const plans = createPlanStore(database)
   const ledger = createUsageLedger(database)
-  const published = createPublishedSource(database, seal, [config], now)
+  const published = createPublishedSource(database, seal, configs, now)
   const region = new StandInRegion(published)
   const reconcileStore = createReconcileStore(database, seal, now)
   const migrations = await loadHomeMigrations(homeMigrations)
   const homes = new HomeDatabases(config.postgres_url, migrations)
+  const engine = new StandInEngine()
+  const regions = new Map<string, Region>([[config.id, createRegion({ config, engine: undefined, homes, migrations, internalToken, clock: testClock })]])
+  if (options.cloud === true) regions.set(cloudConfig.id, cloudRegion({ engine, homes, internalToken, clock: testClock }))
+  const sight = { regions, store: reconcileStore, clock: apiClock }
+  const tenants = createTenantStore({ database, seal, now })
   const hub = new WatchHub(published, problem)
   const metrics = createMetrics()
 
@@ -190,18 +209,22 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   const changes = startFeed()
   changes.subscribe(hub.onChange)
 
-  const { routes, plugin } = routeCollector(internalRoutes({ hub, ledger }))
+  const { routes, plugin } = routeCollector(internalRoutes({ hub, ledger, tenants }))
   const app = await buildApp({
-    regions: [config],
-    tenants: createTenantStore({ database, seal, now }),
+    regions: configs,
+    tenants,
     plans,
     keys: keyStore,
     audit: createAuditLog(database),
-    usage: createUsageReader({ ledger, plans, regions: [config], probe: region, now }),
-    health: createHealthReader([config], region, now),
+    rollouts: createRolloutStore({ database, seal, now }),
+    usage: createUsageReader({ ...sight, ledger, plans, probe: region }),
+    health: createHealthReader({ ...sight, probe: region }),
+    drift: createDriftReader(sight),
+    engineOf: (id) => regions.get(id)?.engine,
     changes,
     ping: () => database.$queryRaw`select 1`.then(() => true, () => false),
     now,
+    clock: apiClock,
     deleteGraceSeconds: options.deleteGraceSeconds ?? 3600,
     internalToken,
     logger,
@@ -221,7 +244,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
         epochs.push(leadership.epoch)
         return control(
           {
-            store: reconcileStore, regions: new Map([[config.id, createRegion({ config, engine: undefined, homes, migrations, internalToken, clock: testClock })]]), homeVersion: migrationsFingerprint(migrations),
+            store: reconcileStore, regions, homeVersion: migrationsFingerprint(migrations),
             probe: region, changes: feed, failpoint: noFailpoints, clock: testClock, random: Math.random, log: logger, sweepMilliseconds: 200,
             measure: metrics.controller, orphanGraceSeconds: 0, housekeeping: [],
           },
@@ -261,7 +284,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   const firstKey = newPlatformKey()
   await keyStore.createFirst(firstKey)
   const api: TestApi = {
-    app, postgres, controlUrl, region, published, hub, reconcileStore, clock, log, routes, startController,
+    app, postgres, controlUrl, region, engine, published, hub, reconcileStore, seal, clock, log, routes, startController,
     keys: { admin: firstKey, read: '', billing: '' },
     async call(method, path, { key = api.keys.admin, body, payload, headers = {} } = {}) {
       const sent = payload ?? (body === undefined ? undefined : JSON.stringify(body))

@@ -1,15 +1,19 @@
 // PATCH and DELETE /v1/tenants/{id}, POST /v1/tenants/{id}/keys/rotate (specification, section 4.4).
 import { Type } from 'typebox'
 import { ControlError } from '../../errors.ts'
+import { askEngine } from '../../health/ask-engine.ts'
 import { newApiKey, newSecret } from '../../keys/key-text.ts'
-import { checkName } from '../../tenants/names.ts'
 import type { Tenant } from '../../tenants/tenant.ts'
-import type { TenantWrite } from '../../tenants/tenant-store.ts'
+import type { TenantChange, TenantWrite } from '../../tenants/tenant-store.ts'
 import type { Api } from '../api.ts'
+import { engineOf } from '../dedicated.ts'
 import type { ApiDeps } from '../deps.ts'
+import { checkHostLimits } from '../host-limits.ts'
+import { answerOnce } from '../idempotency.ts'
 import { foundTenant, regionOf } from '../lookup.ts'
 import { ifMatch, waitSeconds, writeContext } from '../parameters.ts'
 import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from '../tenant-body.ts'
+import { checkChange, TenantChangeBody, toChange } from '../tenant-change-body.ts'
 import { waitUntilSettled } from '../wait.ts'
 import { NoQuery } from './read-tenants.ts'
 
@@ -29,29 +33,24 @@ export function addChangeTenant(app: Api, deps: ApiDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'Change a tenant: name, plan, suspended',
+        summary: 'Change a tenant',
         description: 'With `If-Match` only when the tenant is still as that ETag says.',
         tags: ['tenants'],
         params: Id,
         querystring: NoQuery,
-        body: Type.Object(
-          { name: Type.Optional(Type.String()), plan: Type.Optional(Type.String()), suspended: Type.Optional(Type.Boolean()) },
-          { additionalProperties: false, minProperties: 1 },
-        ),
+        body: TenantChangeBody,
         response: { 200: Changed },
       },
     },
     async (request, reply) => {
       const wait = waitSeconds(request)
       const seen = ifMatch(request)
-      if (request.body.name !== undefined) checkName(request.body.name)
-      if (request.body.plan !== undefined) {
-        const known = (await deps.plans.list()).map(({ id }) => id)
-        if (!known.includes(request.body.plan)) throw new ControlError('UNKNOWN_PLAN', `plan "${request.body.plan}" is not known; known: ${known.join(', ')}`)
-      }
-      const { id } = await foundTenant(deps, request.params.id)
+      const tenant = await foundTenant(deps, request.params.id)
+      checkChange(request.body, tenant)
+      const change = toChange(request.body)
+      await checkKnown(deps, tenant, change)
       const context = { ...writeContext(request), idempotency: undefined }
-      const settled = await waitUntilSettled(deps, await deps.tenants.update(id, request.body, seen, context), wait, request)
+      const settled = await waitUntilSettled(deps, await deps.tenants.update(tenant.id, change, seen, context), wait, request)
       return reply.header('etag', etagOf(settled.tenant)).send(present(settled))
     },
   )
@@ -104,16 +103,25 @@ export function addChangeTenant(app: Api, deps: ApiDeps): void {
       const wait = waitSeconds(request)
       const context = writeContext(request)
       const { id } = await foundTenant(deps, request.params.id)
-      const replayed = await deps.tenants.replay(context)
-      if (replayed !== undefined) return reply.header('idempotency-replayed', 'true').send(replayed as never)
-      const keys = { publishable_key: newApiKey('publishable'), secret_key: newApiKey('secret'), jwt_secret: newSecret() }
-      const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 3600) * 1000)
-      const answer = ({ operation }: TenantWrite) => ({
-        tenant_id: id, keys, old_keys_expire_at: expireAt.toISOString(), operation: toOperationBody(operation),
+      return answerOnce(deps, context, reply, async () => {
+        const keys = { publishable_key: newApiKey('publishable'), secret_key: newApiKey('secret'), jwt_secret: newSecret() }
+        const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 3600) * 1000)
+        const answer = ({ operation }: TenantWrite) => ({
+          tenant_id: id, keys, old_keys_expire_at: expireAt.toISOString(), operation: toOperationBody(operation),
+        })
+        const settled = await waitUntilSettled(deps, await deps.tenants.rotateKeys(id, keys, expireAt, context, answer), wait, request)
+        await deps.tenants.keepAnswer(context, answer(settled))
+        return answer(settled)
       })
-      const settled = await waitUntilSettled(deps, await deps.tenants.rotateKeys(id, keys, expireAt, context, answer), wait, request)
-      await deps.tenants.keepAnswer(context, answer(settled))
-      return answer(settled)
     },
   )
+}
+
+/** @throws ControlError UNKNOWN_PLAN, LIMITS_BEYOND_HOST; EngineError when the host can't be asked */
+async function checkKnown(deps: ApiDeps, tenant: Tenant, { plan, resources }: TenantChange): Promise<void> {
+  if (plan !== undefined) {
+    const known = (await deps.plans.list()).map(({ id }) => id)
+    if (!known.includes(plan)) throw new ControlError('UNKNOWN_PLAN', `plan "${plan}" is not known; known: ${known.join(', ')}`)
+  }
+  if (resources != null) checkHostLimits(resources, await askEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
 }

@@ -1,14 +1,15 @@
 // POST /v1/tenants (specification, section 4.4).
 import { randomBytes } from 'node:crypto'
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { isolationsOf } from '../../engines/engine.ts'
 import { ControlError } from '../../errors.ts'
-import { newApiKey, newSecret } from '../../keys/key-text.ts'
 import { checkName } from '../../tenants/names.ts'
-import type { Isolation, SecretKind } from '../../tenants/tenant.ts'
-import type { TenantWrite } from '../../tenants/tenant-store.ts'
+import { newSecrets } from '../../tenants/new-secrets.ts'
+import type { Isolation } from '../../tenants/tenant.ts'
+import type { TenantCreated } from '../../tenants/tenant-store.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
+import { answerOnce } from '../idempotency.ts'
 import { waitSeconds, writeContext } from '../parameters.ts'
 import { NoQuery } from './read-tenants.ts'
 import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from '../tenant-body.ts'
@@ -48,31 +49,34 @@ export function addCreateTenant(app: Api, deps: ApiDeps): void {
       const wait = waitSeconds(request)
       const context = writeContext(request)
       checkName(request.body.name)
-      const replayed = await deps.tenants.replay(context)
-      // What was kept is what was sent before.
-      if (replayed !== undefined) return reply.status(201).header('idempotency-replayed', 'true').send(replayed as never)
-
-      const region = deps.regions.find((candidate) => candidate.id === request.body.region)
-      if (region === undefined) throw new ControlError('UNKNOWN_REGION', `region "${request.body.region}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`)
-      const plans = await deps.plans.list()
-      const plan = plans.find((candidate) => candidate.id === request.body.plan)
-      if (plan === undefined) throw new ControlError('UNKNOWN_PLAN', `plan "${request.body.plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`)
-      const isolation = chooseIsolation(request.body.isolation, plan.isolation, region)
-
-      const secrets = newSecrets()
-      const present = ({ tenant, operation }: TenantWrite) => ({
-        ...toTenantBody(tenant, region, secrets.admin_password),
-        keys: { publishable_key: secrets.publishable_key, secret_key: secrets.secret_key, jwt_secret: secrets.jwt_secret },
-        operation: toOperationBody(operation),
+      reply.status(201)
+      return answerOnce(deps, context, reply, async () => {
+        const { region, plan, isolation } = await chosen(deps, request.body)
+        const present = ({ tenant, operation, secrets }: TenantCreated) => ({
+          ...toTenantBody(tenant, region, secrets.admin_password),
+          keys: { publishable_key: secrets.publishable_key, secret_key: secrets.secret_key, jwt_secret: secrets.jwt_secret },
+          operation: toOperationBody(operation),
+        })
+        const wanted = { id: `t_${randomBytes(10).toString('hex')}`, name: request.body.name, plan, region: region.id, isolation, secrets: newSecrets() }
+        const made = await deps.tenants.create(wanted, context, present)
+        const settled = await waitUntilSettled(deps, made, wait, request)
+        const answer = present({ ...settled, secrets: made.secrets })
+        await deps.tenants.keepAnswer(context, answer)
+        reply.headers({ location: `/v1/tenants/${settled.tenant.id}`, etag: etagOf(settled.tenant) })
+        return answer
       })
-      const id = `t_${randomBytes(10).toString('hex')}`
-      const made = await deps.tenants.create({ id, name: request.body.name, plan: plan.id, region: region.id, isolation, secrets }, context, present)
-      const settled = await waitUntilSettled(deps, made, wait, request)
-      const answer = present(settled)
-      await deps.tenants.keepAnswer(context, answer)
-      return reply.status(201).header('location', `/v1/tenants/${id}`).header('etag', etagOf(settled.tenant)).send(answer)
     },
   )
+}
+
+/** @throws ControlError UNKNOWN_REGION, UNKNOWN_PLAN, UNSUPPORTED_ISOLATION */
+async function chosen(deps: Pick<ApiDeps, 'regions' | 'plans'>, body: Static<typeof Body>) {
+  const region = deps.regions.find((candidate) => candidate.id === body.region)
+  if (region === undefined) throw new ControlError('UNKNOWN_REGION', `region "${body.region}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`)
+  const plans = await deps.plans.list()
+  const plan = plans.find((candidate) => candidate.id === body.plan)
+  if (plan === undefined) throw new ControlError('UNKNOWN_PLAN', `plan "${body.plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`)
+  return { region, plan: plan.id, isolation: chooseIsolation(body.isolation, plan.isolation, region) }
 }
 
 function chooseIsolation(asked: Isolation | undefined, ofPlan: Isolation, region: ApiDeps['regions'][number]): Isolation {
@@ -85,16 +89,4 @@ function chooseIsolation(asked: Isolation | undefined, ofPlan: Isolation, region
   const strongest = possible.at(-1)
   if (strongest === undefined) throw new ControlError('UNSUPPORTED_ISOLATION', `region "${region.id}" can't take tenants`)
   return strongest
-}
-
-function newSecrets(): Record<SecretKind, string> {
-  return {
-    runtime_password: newSecret(),
-    ddl_password: newSecret(),
-    admin_password: newSecret(),
-    jwt_secret: newSecret(),
-    signing_secret: newSecret(),
-    publishable_key: newApiKey('publishable'),
-    secret_key: newApiKey('secret'),
-  }
 }

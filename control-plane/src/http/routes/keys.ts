@@ -5,6 +5,7 @@ import type { PlatformKey } from '../../keys/platform-key-store.ts'
 import { ControlError } from '../../errors.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
+import { answerOnce } from '../idempotency.ts'
 import { isUuid } from '../lookup.ts'
 import { textPattern, writeContext } from '../parameters.ts'
 import { NoQuery } from './read-tenants.ts'
@@ -50,12 +51,12 @@ export function addKeyRoutes(app: Api, deps: ApiDeps): void {
     },
     async (request, reply) => {
       const context = writeContext(request)
-      const replayed = await deps.tenants.replay(context)
-      if (replayed !== undefined) return reply.status(201).header('idempotency-replayed', 'true').send(replayed as never)
-      const text = newPlatformKey()
-      const answer = (key: PlatformKey) => ({ ...present(key), key: text })
-      const key = await deps.keys.create(request.body.name, request.body.scope, text, context, answer)
-      return reply.status(201).send(answer(key))
+      reply.status(201)
+      return answerOnce(deps, context, reply, async () => {
+        const text = newPlatformKey()
+        const answer = (key: PlatformKey) => ({ ...present(key), key: text })
+        return answer(await deps.keys.create(request.body.name, request.body.scope, text, context, answer))
+      })
     },
   )
 
@@ -87,13 +88,13 @@ export function addKeyRoutes(app: Api, deps: ApiDeps): void {
     },
     async (request, reply) => {
       const context = writeContext(request)
-      const replayed = await deps.tenants.replay(context)
-      if (replayed !== undefined) return reply.status(201).header('idempotency-replayed', 'true').send(replayed as never)
-      const text = newPlatformKey()
-      const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
-      const answer = (key: PlatformKey) => ({ ...present(key), key: text })
-      const key = await deps.keys.rotate(keyId(request.params.id), text, expireAt, context, answer)
-      return reply.status(201).send(answer(key))
+      reply.status(201)
+      return answerOnce(deps, context, reply, async () => {
+        const text = newPlatformKey()
+        const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
+        const answer = (key: PlatformKey) => ({ ...present(key), key: text })
+        return answer(await deps.keys.rotate(keyId(request.params.id), text, expireAt, context, answer))
+      })
     },
   )
 }

@@ -1,6 +1,7 @@
 // GET /v1/operations and /v1/operations/{id}: what is being done, was done, and went wrong.
 import { Type } from 'typebox'
 import { ControlError } from '../../errors.ts'
+import { operationKinds } from '../../tenants/tenant.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
 import { isUuid } from '../lookup.ts'
@@ -12,7 +13,7 @@ const ListQuery = Type.Object(
   {
     ...PageQuery,
     tenant_id: Type.Optional(Type.String({ pattern: textPattern })),
-    kind: Type.Optional(Type.Enum(['create', 'update', 'delete', 'rotate_keys'])),
+    kind: Type.Optional(Type.Enum([...operationKinds])),
     state: Type.Optional(Type.Enum(['pending', 'running', 'succeeded', 'failed', 'superseded'])),
   },
   { additionalProperties: false },

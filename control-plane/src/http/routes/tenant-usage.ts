@@ -9,6 +9,10 @@ import { NoQuery } from './read-tenants.ts'
 const Numbers = Type.Record(Type.String(), Type.Integer())
 const MaybeInteger = Type.Union([Type.Integer(), Type.Null()])
 
+const ComponentUsage = Type.Object({
+  cpu_seconds: Type.Union([Type.Number(), Type.Null()], { description: 'Since its container was started' }), memory_bytes: MaybeInteger, disk_bytes: MaybeInteger,
+})
+
 const UsageBody = Type.Object({
   tenant_id: Type.String(),
   month: Type.String(),
@@ -23,6 +27,9 @@ const UsageBody = Type.Object({
     realtime_connections: Type.Object({ peak: Type.Integer(), average: Type.Number(), limit: MaybeInteger }),
     functions: Type.Object({ invocations: MaybeInteger }),
   }),
+  components: Type.Optional(
+    Type.Object({ postgres: ComponentUsage, runtime: ComponentUsage }, { description: 'What its own services take now; null where one does not run or can not be asked' }),
+  ),
 })
 
 export function addTenantUsage(app: Api, deps: ApiDeps): void {

@@ -1,0 +1,31 @@
+// What can go wrong with a backup, in words that may be shown to the operator.
+import { EngineError } from '../engines/engine-error.ts'
+
+/** `DAMAGED`: what was kept is not what was written. `MISMATCH`: what was restored is not what was kept. Trying again helps with neither. */
+export type BackupErrorCode = 'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
+
+export class BackupError extends Error {
+  readonly code: BackupErrorCode
+
+  /** `message` is public: it names components and counts, never content. */
+  constructor(code: BackupErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** Thrown when nobody wants the work any more: the operation was superseded, its tenant deleted. */
+export class NotWanted extends Error {}
+
+/** For the operation's `error`; an engine's output, which may quote rows, stays in the log. */
+export function publicReason(error: unknown): string {
+  if (error instanceof BackupError) return error.message
+  if (error instanceof NotWanted) return 'nobody wanted it any more'
+  if (error instanceof EngineError && error.code !== 'ENGINE_FAILED') return error.message
+  return 'it failed inside; the log of the control plane says why'
+}
+
+/** Whether the same work may come out well the next time. */
+export function isLasting(error: unknown): boolean {
+  return error instanceof BackupError && (error.code === 'DAMAGED' || error.code === 'MISMATCH' || error.code === 'NO_ENGINE')
+}

@@ -1,0 +1,40 @@
+// While a backup is taken, or a restored home is put in place, the tenant's runtime removes no blobs. The call is made from
+// inside its container, with the token that it has there.
+import type { Clock } from '../clock.ts'
+import { BackupError } from './backup-error.ts'
+import type { HomePlace } from './home-place.ts'
+
+const holdSeconds = 300
+const renewMilliseconds = 60_000
+const callMilliseconds = 20_000
+
+const script = `
+const [id, method, seconds] = process.argv.slice(1)
+const { readFileSync } = await import('node:fs')
+const token = readFileSync(process.env.TENANTRY_INTERNAL_TOKEN_FILE, 'utf8').trim()
+const answer = await fetch('http://127.0.0.1:' + process.env.TENANTRY_PORT + '/internal/v1/tenants/' + id + '/hold', {
+  method,
+  headers: { 'x-tenantry-internal': token, ...(method === 'PUT' ? { 'content-type': 'application/json' } : {}) },
+  ...(method === 'PUT' ? { body: JSON.stringify({ seconds: Number(seconds) }) } : {}),
+})
+process.exit(answer.ok ? 0 : 1)
+`
+
+/** Holds for as long as `work` takes; the work is told when the hold is lost. @throws BackupError FAILED */
+export async function whileHeld<T>(place: HomePlace, tenantId: string, clock: Clock, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const lost = new AbortController()
+  const call = async (method: 'PUT' | 'DELETE', signal: AbortSignal) => {
+    const command = ['node', '--input-type=module', '-e', script, '--', tenantId, method, String(holdSeconds)]
+    const { code } = await place.engine.exec(place.stack, place.filesService, command, { signal: AbortSignal.any([signal, clock.timeout(callMilliseconds)]) })
+    if (code !== 0) throw new BackupError('FAILED', "the tenant's runtime did not agree to keep its files for the time being")
+  }
+  await call('PUT', signal)
+  const stop = clock.every(renewMilliseconds, () => void call('PUT', signal).catch((cause: unknown) => lost.abort(cause)))
+  try {
+    return await work(AbortSignal.any([signal, lost.signal]))
+  } finally {
+    stop()
+    // One that is not taken back ends by itself.
+    await call('DELETE', clock.timeout(callMilliseconds)).catch(() => undefined)
+  }
+}

@@ -1,0 +1,125 @@
+// The figures by which two copies of a home are compared: rows and content of every table, state of every sequence,
+// and what else is in the schema. Asked as superuser of a place where a tenant may have made anything, so nothing of the
+// tenant's runs: values are told by their types' own output functions, never by a cast, and views are closed.
+import { createHash } from 'node:crypto'
+import { identifier, literal } from '../homes/identifiers.ts'
+import { BackupError } from './backup-error.ts'
+import type { HomeFacts } from './manifest.ts'
+
+/** Runs one `copy (…) to stdout`; lines as Postgres writes them. */
+export type AskRows = (query: string) => Promise<string[]>
+
+/** Begins a session that asks for facts: equal values must give equal texts everywhere. */
+export const factSettings = [
+  "set search_path = ''",
+  "set restrict_nonsystem_relation_kind = 'view, foreign-table'",
+  'set row_security = off',
+  "set datestyle = 'ISO, YMD'",
+  "set intervalstyle = 'postgres'",
+  "set timezone = 'UTC'",
+  "set bytea_output = 'hex'",
+  'set extra_float_digits = 1',
+  "set lock_timeout = '60s'",
+]
+
+export async function readFacts(schema: string, ask: AskRows): Promise<HomeFacts> {
+  return { ...(await readContent(schema, ask)), objects: await readObjects(schema, ask) }
+}
+
+/** What is there as soon as the rows are: before indexes, triggers and policies. */
+export async function readContent(schema: string, ask: AskRows): Promise<Pick<HomeFacts, 'tables' | 'sequences'>> {
+  const tables: HomeFacts['tables'] = []
+  for (const name of await ask(namesOf(schema, 'r'))) {
+    const [line = ''] = await ask(contentOf(schema, unescaped(name)))
+    const [rows = '', hash = ''] = line.split('\t')
+    tables.push({ name: unescaped(name), rows, hash })
+  }
+  const sequences: HomeFacts['sequences'] = []
+  for (const name of await ask(namesOf(schema, 'S'))) {
+    const [line = ''] = await ask(`select last_value, is_called from ${identifier(schema)}.${identifier(unescaped(name))}`)
+    const [value = '', called = ''] = line.split('\t')
+    sequences.push({ name: unescaped(name), last_value: value, is_called: called === 't' })
+  }
+  return { tables, sequences }
+}
+
+export async function readObjects(schema: string, ask: AskRows): Promise<HomeFacts['objects']> {
+  const kinds = new Map<string, string[]>()
+  for (const line of await ask(objectsOf(schema))) {
+    const [kind = '', text = ''] = line.split('\t')
+    kinds.set(kind, [...(kinds.get(kind) ?? []), text])
+  }
+  return [...kinds].map(([kind, texts]) => ({ kind, count: texts.length, sha256: createHash('sha256').update(texts.join('\n')).digest('hex') }))
+}
+
+/** @throws BackupError MISMATCH that names the first difference, in names and counts alone */
+export function compareContent(wanted: Pick<HomeFacts, 'tables' | 'sequences'>, found: Pick<HomeFacts, 'tables' | 'sequences'>): void {
+  const tables = new Map(found.tables.map((table) => [table.name, table]))
+  for (const { name, rows, hash } of wanted.tables) {
+    const other = tables.get(name)
+    if (other === undefined) throw mismatch(`the table "${name}" is missing`)
+    if (other.rows !== rows) throw mismatch(`the table "${name}" has ${other.rows} rows instead of ${rows}`)
+    if (other.hash !== hash) throw mismatch(`the table "${name}" has another content`)
+  }
+  const sequences = new Map(found.sequences.map((sequence) => [sequence.name, sequence]))
+  for (const { name, last_value: value, is_called: called } of wanted.sequences) {
+    const other = sequences.get(name)
+    if (other?.last_value !== value || other.is_called !== called) throw mismatch(`the sequence "${name}" is not where it was`)
+  }
+  if (found.tables.length !== wanted.tables.length || found.sequences.length !== wanted.sequences.length) throw mismatch('there are tables or sequences that are not in the backup')
+}
+
+/** @throws BackupError MISMATCH */
+export function compareObjects(wanted: HomeFacts['objects'], found: HomeFacts['objects']): void {
+  const kinds = new Map(found.map((kind) => [kind.kind, kind]))
+  for (const { kind, count, sha256 } of wanted) {
+    const other = kinds.get(kind)
+    if (other?.count !== count) throw mismatch(`there are ${other?.count ?? 0} of the kind "${kind}" instead of ${count}`)
+    if (other.sha256 !== sha256) throw mismatch(`those of the kind "${kind}" are others`)
+  }
+  if (found.length !== wanted.length) throw mismatch('there are kinds of objects that are not in the backup')
+}
+
+function mismatch(what: string): BackupError {
+  return new BackupError('MISMATCH', `what was restored differs from what was backed up: ${what}`)
+}
+
+const namespaceOf = (schema: string) => `(select oid from pg_catalog.pg_namespace where nspname = ${literal(schema)})`
+
+function namesOf(schema: string, kind: 'r' | 'S'): string {
+  return `select relname from pg_catalog.pg_class where relnamespace = ${namespaceOf(schema)} and relkind = '${kind}' order by relname collate "C"`
+}
+
+/** The sum of the rows' hashes does not depend on their order. `format` takes no casts. */
+function contentOf(schema: string, table: string): string {
+  const half = (from: number) => `coalesce(pg_catalog.sum(('x' || pg_catalog.substr(h, ${from}, 15))::pg_catalog.bit(60)::pg_catalog.int8), 0)`
+  return (
+    `select pg_catalog.count(*), ${half(1)} || '.' || ${half(17)}` +
+    ` from (select pg_catalog.md5(pg_catalog.format('%s', tenantry_row)) as h from only ${identifier(schema)}.${identifier(table)} as tenantry_row) as hashed`
+  )
+}
+
+/** Names, and what parsing and printing again leaves as it is: expressions do not. */
+function objectsOf(schema: string): string {
+  const inSchema = (column: string) => `${column} = ${namespaceOf(schema)}`
+  const described = [
+    `select 'column', format('%s.%s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull)
+       from pg_attribute a join pg_class c on c.oid = a.attrelid where ${inSchema('c.relnamespace')} and c.relkind in ('r', 'p', 'v', 'm') and a.attnum > 0 and not a.attisdropped`,
+    `select 'index', relname::text from pg_class where ${inSchema('relnamespace')} and relkind in ('i', 'I')`,
+    `select 'view', format('%s %s', relname, relkind) from pg_class where ${inSchema('relnamespace')} and relkind in ('v', 'm', 'p')`,
+    `select 'function', format('%s(%s) %s %s %s', proname, pg_get_function_identity_arguments(oid), prosecdef, md5(prosrc), proacl is null) from pg_proc where ${inSchema('pronamespace')}`,
+    `select 'trigger', format('%s.%s %s', c.relname, t.tgname, t.tgenabled) from pg_trigger t join pg_class c on c.oid = t.tgrelid where ${inSchema('c.relnamespace')} and not t.tgisinternal`,
+    `select 'policy', format('%s.%s %s %s', c.relname, p.polname, p.polcmd, p.polpermissive) from pg_policy p join pg_class c on c.oid = p.polrelid where ${inSchema('c.relnamespace')}`,
+    `select 'row security', format('%s %s %s', relname, relrowsecurity, relforcerowsecurity) from pg_class where ${inSchema('relnamespace')} and relkind in ('r', 'p')`,
+    `select 'constraint', format('%s.%s %s %s', c.relname, n.conname, n.contype, n.convalidated) from pg_constraint n join pg_class c on c.oid = n.conrelid where ${inSchema('c.relnamespace')}`,
+    `select 'grant', format('%s %s', c.relname, granted) from pg_class c, unnest(c.relacl) as granted where ${inSchema('c.relnamespace')}`,
+    `select 'type', format('%s %s', typname, typtype) from pg_type where ${inSchema('typnamespace')} and typtype in ('d', 'e', 'r')`,
+  ]
+  return `select kind, text from (${described.join(' union all ')}) as described (kind, text) order by kind collate "C", text collate "C"`
+}
+
+/** A name in the text format of COPY. */
+function unescaped(text: string): string {
+  const controls: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
+  return text.replaceAll(/\\(.)/g, (_, letter: string) => controls[letter] ?? letter)
+}

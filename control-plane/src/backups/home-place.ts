@@ -1,0 +1,73 @@
+// A home's containers as backups work in them: by programs that run inside, with what they read and write piped in and out.
+import type { ExecResult } from '../engines/container-host.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { RunStream } from './psql-session.ts'
+
+export interface HomePlace {
+  engine: Engine
+  /** Stack of its containers; the Postgres is the service `postgres`. */
+  stack: string
+  /** The service whose volume holds the blobs. */
+  filesService: 'runtime' | 'files'
+  database: string
+  /** Directory of the tenant's blobs, in that service. */
+  blobs: string
+}
+
+/** Where the runtime keeps its data; all of it is one volume. */
+export const runtimeData = '/var/lib/tenantry'
+
+export function blobsOf(tenantId: string): string {
+  return `${runtimeData}/blobs/${tenantId}`
+}
+
+const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose']
+/** The password is the first line of what is read, so that it stands in no argument. */
+const withPassword = ['sh', '-c', 'IFS= read -r PGPASSWORD && export PGPASSWORD && exec "$@"', 'sh']
+
+export const inPostgres = ({ engine, stack }: HomePlace): RunStream => (command, options) => engine.execStream(stack, 'postgres', command, options)
+export const inFiles = ({ engine, stack, filesService }: HomePlace): RunStream => (command, options) => engine.execStream(stack, filesService, command, options)
+
+/** @throws Error with what psql said, which is not public */
+export async function asSuperuser({ engine, stack }: HomePlace, database: string, sql: string, signal: AbortSignal): Promise<void> {
+  done('psql', await engine.exec(stack, 'postgres', [...psql, '-U', 'postgres', '-d', database, '-f', '-'], { input: `${sql};\n`, signal }))
+}
+
+/** Over TCP, as everybody does who is not the superuser: what a tenant has put into its home runs with no more than its own rights. */
+export async function asLogin({ engine, stack, database }: HomePlace, { role, password }: Login, sql: string, signal: AbortSignal): Promise<void> {
+  const command = [...withPassword, ...psql, '-1', '-h', '127.0.0.1', '-U', role, '-d', database, '-f', '-']
+  done('psql', await engine.exec(stack, 'postgres', command, { input: `${password}\n${sql};\n`, signal }))
+}
+
+export interface Login {
+  role: string
+  password: string
+}
+
+/** A section of a dump. What could not be restored is told, and what is compared afterwards decides. @returns what pg_restore complained of */
+export async function restoreSection(
+  place: HomePlace,
+  { role, password }: Login,
+  schema: string,
+  section: 'pre-data' | 'data' | 'post-data',
+  dump: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<string> {
+  const restore = ['pg_restore', '-h', '127.0.0.1', '-U', role, '-d', place.database, '-n', schema, `--section=${section}`, '--no-owner']
+  async function* input() {
+    yield Buffer.from(`${password}\n`)
+    yield* dump
+  }
+  const { stderr } = await place.engine.exec(place.stack, 'postgres', [...withPassword, ...restore], { input: input(), signal })
+  return stderr.trim()
+}
+
+/** In the service that holds the blobs; arguments are `$1` and on. */
+export async function filesScript({ engine, stack, filesService }: HomePlace, script: string, parameters: readonly string[], options: { input?: AsyncIterable<Uint8Array>; signal: AbortSignal }): Promise<ExecResult> {
+  return done('a script', await engine.exec(stack, filesService, ['bash', '-euo', 'pipefail', '-c', script, 'bash', ...parameters], options))
+}
+
+function done(what: string, result: ExecResult): ExecResult {
+  if (result.code !== 0) throw new Error(`${what} ended with ${result.code}: ${result.stderr.trim().slice(-2000)}`)
+  return result
+}

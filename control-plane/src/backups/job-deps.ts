@@ -1,0 +1,50 @@
+// What every job of a backup works with, and the places it works in.
+import type { Clock } from '../clock.ts'
+import type { Engine } from '../engines/engine.ts'
+import { dedicatedDatabase } from '../homes/dedicated-home.ts'
+import type { Region } from '../reconcile/region.ts'
+import type { Snapshot } from '../reconcile/reconcile-store.ts'
+import type { Job } from './backup.ts'
+import { BackupError, NotWanted } from './backup-error.ts'
+import type { BackupLedger } from './backup-ledger.ts'
+import type { BackupTarget } from './backup-target.ts'
+import { blobsOf, type HomePlace } from './home-place.ts'
+import { openFiles, type BackupFiles } from './parts.ts'
+
+export interface JobDeps {
+  ledger: BackupLedger
+  target: BackupTarget
+  regions: ReadonlyMap<string, Pick<Region, 'engine' | 'images'>>
+  /** The tenant as it is now; undefined when there is none. */
+  tenant: (tenantId: string) => Promise<Snapshot | undefined>
+  clock: Clock
+  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  epoch: bigint
+}
+
+/** @throws BackupError NO_ENGINE */
+export function regionOf({ regions }: Pick<JobDeps, 'regions'>, id: string): { engine: Engine; images: Region['images'] } {
+  const region = regions.get(id)
+  if (region?.engine === undefined) throw new BackupError('NO_ENGINE', `the region ${id} has no engine for services`)
+  return { engine: region.engine, images: region.images }
+}
+
+/** @throws NotWanted */
+export async function presentTenant({ tenant }: Pick<JobDeps, 'tenant'>, tenantId: string): Promise<Snapshot> {
+  const found = await tenant(tenantId)
+  if (found === undefined || found.desired === 'deleted') throw new NotWanted(`${tenantId} is wanted no more`)
+  return found
+}
+
+/** Where a tenant's own services have its home. */
+export function ownPlace(engine: Engine, tenantId: string): HomePlace {
+  return { engine, stack: tenantId, filesService: 'runtime', database: dedicatedDatabase, blobs: blobsOf(tenantId) }
+}
+
+export function filesOf({ target }: Pick<JobDeps, 'target'>, { backup, key }: Job, signal: AbortSignal): BackupFiles {
+  return openFiles(target, backup.id, key, signal)
+}
+
+export function stepOf({ ledger, epoch }: Pick<JobDeps, 'ledger' | 'epoch'>, job: Job): (name: string) => Promise<void> {
+  return (name) => ledger.step(job, name, epoch)
+}

@@ -1,0 +1,79 @@
+// Parts of a backup on their way in and out: hashed before they are encrypted, and compared after they are decrypted.
+import { createHash } from 'node:crypto'
+import { BackupError } from './backup-error.ts'
+import type { BackupTarget } from './backup-target.ts'
+import { decrypted, encrypted } from './encrypted-stream.ts'
+import { partNames, partOf, readManifest, type Manifest, type Part, type PartName } from './manifest.ts'
+
+export interface BackupFiles {
+  /** Bytes in the target so far. */
+  bytes(): number
+  write(name: PartName, content: AsyncIterable<Uint8Array>): Promise<Part>
+  writeManifest(text: string): Promise<void>
+  commit(): Promise<void>
+  read(name: PartName): AsyncIterable<Buffer>
+  readManifest(hash: string): Promise<Manifest>
+  /** Reads every part to its end. @throws BackupError DAMAGED, INCOMPLETE */
+  check(manifest: Manifest): Promise<void>
+}
+
+const largestManifest = 64 * 1024 * 1024
+
+/** @param key the backup's own */
+export function openFiles(target: BackupTarget, backupId: string, key: Uint8Array, signal: AbortSignal): BackupFiles {
+  let bytes = 0
+  const context = (name: string) => `${backupId}/${name}`
+  const read = (name: string) => decrypted(target.read(backupId, name, signal), key, context(name))
+  const write = async (name: string, content: AsyncIterable<Uint8Array>) => {
+    bytes += await target.write(backupId, name, encrypted(content, key, context(name)), signal)
+  }
+  return {
+    bytes: () => bytes,
+
+    async write(name, content) {
+      const hash = createHash('sha256')
+      let size = 0
+      async function* hashed() {
+        for await (const chunk of content) {
+          hash.update(chunk)
+          size += chunk.length
+          yield chunk
+        }
+      }
+      await write(name, hashed())
+      return { name, size, sha256: hash.digest('hex') }
+    },
+
+    writeManifest: (text) => write('manifest', once(text)),
+    commit: () => target.commit(backupId),
+    read,
+
+    async readManifest(hash) {
+      const chunks: Buffer[] = []
+      let size = 0
+      for await (const chunk of read('manifest')) {
+        size += chunk.length
+        if (size > largestManifest) throw new BackupError('DAMAGED', 'the manifest of the backup is too large')
+        chunks.push(chunk)
+      }
+      return readManifest(Buffer.concat(chunks).toString(), hash)
+    },
+
+    async check(manifest) {
+      for (const name of partNames) {
+        const part = partOf(manifest, name)
+        const hash = createHash('sha256')
+        let size = 0
+        for await (const chunk of read(name)) {
+          hash.update(chunk)
+          size += chunk.length
+        }
+        if (size !== part.size || hash.digest('hex') !== part.sha256) throw new BackupError('DAMAGED', `the part "${name}" of the backup is not the one that was written`)
+      }
+    },
+  }
+}
+
+async function* once(text: string): AsyncGenerator<Uint8Array, undefined> {
+  yield Buffer.from(text)
+}

@@ -1,0 +1,61 @@
+// One psql in a Postgres container that stays open between statements: what is asked in it is of one snapshot.
+import { randomBytes } from 'node:crypto'
+import type { ExecOptions } from '../engines/container-host.ts'
+import { linesOf } from './lines.ts'
+import { createTextPipe } from './text-pipe.ts'
+
+export type RunStream = (command: readonly string[], options: ExecOptions) => AsyncIterable<Uint8Array>
+
+export interface PsqlSession {
+  /** @returns the lines of a `copy (query) to stdout` */
+  rows: (query: string) => Promise<string[]>
+  close(): Promise<void>
+}
+
+/** Something moves at least so often: an engine gives up a connection that is silent for long. */
+const pingMilliseconds = 60_000
+
+/** @param opening statements that begin it, e.g. settings and a transaction */
+export function openPsql(run: RunStream, database: string, opening: readonly string[], signal: AbortSignal): PsqlSession {
+  const input = createTextPipe()
+  const ended = new AbortController()
+  const output = linesOf(
+    run(['psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres', '-d', database, '-f', '-'], {
+      input: input.content, signal: AbortSignal.any([signal, ended.signal]),
+    }),
+  )
+  let turn: Promise<unknown> = input.write(`${opening.join(';\n')};\n`)
+
+  const answer = async (query: string): Promise<string[]> => {
+    const mark = randomBytes(12).toString('hex')
+    await input.write(`copy (${query}) to stdout;\n\\echo ${mark}\n`)
+    const lines: string[] = []
+    for (;;) {
+      const { value, done } = await output.next()
+      if (done === true) throw new Error('psql ended before it had answered')
+      if (value === mark) return lines
+      lines.push(value)
+    }
+  }
+  const rows = (query: string): Promise<string[]> => {
+    const answered = turn.then(() => answer(query))
+    turn = answered.catch(() => undefined)
+    return answered
+  }
+  const pings = setInterval(() => void rows('select 1').catch(() => undefined), pingMilliseconds)
+
+  return {
+    rows,
+    async close() {
+      clearInterval(pings)
+      await turn.catch(() => undefined)
+      input.end()
+      // Its end is awaited, so that nothing of it is left; a broken one has told why before.
+      try {
+        while ((await output.next()).done !== true);
+      } catch {
+        ended.abort()
+      }
+    },
+  }
+}

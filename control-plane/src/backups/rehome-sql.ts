@@ -1,0 +1,74 @@
+// SQL that prepares a place for a tenant's dump, and that gives the home of one tenant to another. Pure.
+import { homeRoles, prepareSharedDatabaseSql, tenantsGroup } from '../homes/home-sql.ts'
+import { identifier, literal } from '../homes/identifiers.ts'
+
+/**
+ * On a Postgres of its own, for the tenant of the backup: its roles, of which only the ddl login can log in, and its
+ * empty schema. There are no default privileges yet: they come with the dump, after the tables that were made without.
+ */
+export function foreignRolesSql(tenantId: string, ddlVerifier: string): string {
+  const { owner, runtime, ddl, admin } = homeRoles(tenantId)
+  return [
+    `create role ${identifier(owner)} nologin`,
+    ...[runtime, ddl, admin].map((role) => `create role ${identifier(role)} login`),
+    `alter role ${identifier(ddl)} password ${literal(ddlVerifier)}`,
+    `grant ${identifier(owner)} to ${identifier(ddl)}, ${identifier(admin)}`,
+    `alter role ${identifier(ddl)} set role = ${identifier(owner)}`,
+    `grant ${identifier(tenantsGroup)} to ${identifier(ddl)} with inherit true, set false`,
+  ].join(';\n')
+}
+
+/** In the database that the dump goes into. */
+export function emptySchemaSql(tenantId: string): string {
+  const { owner, runtime } = homeRoles(tenantId)
+  return [
+    `create schema ${identifier(tenantId)} authorization ${identifier(owner)}`,
+    `grant usage on schema ${identifier(tenantId)} to ${identifier(runtime)}`,
+  ].join(';\n')
+}
+
+export function prepareDatabaseSql(database: string): string {
+  return prepareSharedDatabaseSql(database)
+}
+
+/**
+ * Makes the rows of the platform's tables the new tenant's: those whose column `tenant_id` is held to the old id. For the
+ * ddl login, after the data and before triggers, indexes and policies are there. What the tenant itself has written,
+ * texts and functions, stays to the letter.
+ */
+export function retagSql(oldId: string, newId: string): string {
+  const [from, to] = [literal(oldId), literal(newId)]
+  return `set search_path = '';
+do $retag$
+declare
+  held record;
+begin
+  for held in
+    select n.conname, format('%I.%I', s.nspname, c.relname) as place
+    from pg_catalog.pg_constraint n
+      join pg_catalog.pg_class c on c.oid = n.conrelid
+      join pg_catalog.pg_namespace s on s.oid = c.relnamespace
+    where s.nspname = ${from} and n.contype = 'c' and c.relkind in ('r', 'p') and n.coninhcount = 0
+      and pg_catalog.pg_get_constraintdef(n.oid) = format('CHECK ((tenant_id = %L::text))', ${from})
+  loop
+    execute format('alter table %s drop constraint %I, alter column tenant_id set default %L', held.place, held.conname, ${to});
+    execute format('update %s set tenant_id = %L where tenant_id = %L', held.place, ${to}, ${from});
+    execute format('alter table %s add constraint %I check (tenant_id = %L)', held.place, held.conname, ${to});
+  end loop;
+end $retag$`
+}
+
+/** Numbers of transactions mean nothing on another Postgres: all events become those of one, in the order that they had. */
+export function renumberEventsSql(tenantId: string): string {
+  return `update ${identifier(tenantId)}.event_log set xid = pg_current_xact_id()`
+}
+
+/** Schema and roles get the new tenant's names; whatever refers to them goes with them. As superuser, last of all. */
+export function renameSql(oldId: string, newId: string): string {
+  const [old, roles] = [homeRoles(oldId), homeRoles(newId)]
+  return [
+    `alter role ${identifier(old.ddl)} password null`,
+    `alter schema ${identifier(oldId)} rename to ${identifier(newId)}`,
+    ...(['owner', 'runtime', 'ddl', 'admin'] as const).map((kind) => `alter role ${identifier(old[kind])} rename to ${identifier(roles[kind])}`),
+  ].join(';\n')
+}

@@ -1,0 +1,128 @@
+// Puts a backup in the place of a tenant's own home while the tenant runs. The new home is made whole and compared beside
+// the old one; the old one serves until then, and is replaced in one transaction of Postgres: there is no moment at
+// which neither is there. Safe to repeat at any point of an earlier, interrupted call.
+import { dedicatedDatabase } from '../homes/dedicated-home.ts'
+import { homeRoles } from '../homes/home-sql.ts'
+import { identifier, literal } from '../homes/identifiers.ts'
+import type { Snapshot } from '../reconcile/reconcile-store.ts'
+import type { Job } from './backup.ts'
+import { BackupError } from './backup-error.ts'
+import { whileHeld } from './collection-hold.ts'
+import { asSuperuser, filesScript, inPostgres, runtimeData, type HomePlace } from './home-place.ts'
+import { ownPlace, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
+import { loadHome, wantedBlobs } from './load-home.ts'
+import { openPsql } from './psql-session.ts'
+import type { Load } from './restore-job.ts'
+
+const server = 'postgres'
+const renewMilliseconds = 60_000
+const lookMilliseconds = 250
+
+/** Names on the tenant's own Postgres, and beside its blobs. */
+function namesOf({ operationId }: Job) {
+  const mark = operationId.replaceAll('-', '')
+  return { fresh: `restore_${mark}`, old: `replaced_${mark}`, staging: `${runtimeData}/restoring-${mark}` }
+}
+
+export async function replaceHome(job: Job, tenant: Snapshot, load: Load, deps: JobDeps, signal: AbortSignal): Promise<void> {
+  const { engine } = regionOf(deps, tenant.regionId)
+  if (tenant.desired !== 'active' || tenant.status !== 'ready') throw new BackupError('NOT_RUNNING', `the tenant is ${tenant.status}; only one that is ready can be restored`)
+  const own = ownPlace(engine, tenant.id)
+  const { fresh, old, staging } = namesOf(job)
+  const place: HomePlace = { ...own, database: fresh, blobs: `${staging}/files` }
+  if (!(await databases(own, signal)).includes(old)) {
+    try {
+      await stage(tenant, place, staging, load, signal)
+      await load.step('replace')
+      await whileHeld(own, tenant.id, deps.clock, signal, (held) => swap(own, { fresh, old, staging }, held))
+    } catch (cause) {
+      await unstage(own, fresh, staging, deps.clock.timeout(renewMilliseconds)).catch((error: unknown) => deps.log.warn({ tenant: tenant.id, err: error }, 'what was restored in vain could not be removed'))
+      throw cause
+    }
+  }
+  await load.step('renew')
+  await renewed(tenant.id, deps, signal)
+  await load.step('clean up')
+  await removeOld(own, old, staging, load, signal)
+  await deps.ledger.finish(job, deps.epoch)
+}
+
+async function stage(tenant: Snapshot, place: HomePlace, staging: string, load: Load, signal: AbortSignal): Promise<void> {
+  await unstage(place, place.database, staging, signal)
+  const [password = ''] = tenant.secrets.ddl_password
+  await asSuperuser(place, server, `create database ${identifier(place.database)} template template0`, signal)
+  await loadHome({ ...load, place, login: { role: homeRoles(tenant.id).ddl, password }, newId: undefined }, signal)
+}
+
+async function unstage(place: HomePlace, database: string, directory: string, signal: AbortSignal): Promise<void> {
+  await asSuperuser(place, server, `alter database ${identifier(dedicatedDatabase)} with allow_connections true;\ndrop database if exists ${identifier(database)} with (force)`, signal)
+  await filesScript(place, 'rm -rf "$1"', [directory], { signal })
+}
+
+/** Every file of the new home lies in the store before the database that speaks of it; what lay there stays. */
+const linkBlobs = `
+cd "$2"
+find . -mindepth 2 -type f -printf '%f\\n' | LC_ALL=C sort > "$1/before"
+cp --recursive --link --update=none --no-target-directory "$1/files" "$2"
+cp "$1/files/store" "$2/store"
+sync --file-system "$2"
+`
+
+/** Nobody is in the old home from the first statement on; the last one is the moment at which the new one holds. */
+async function swap(own: HomePlace, { fresh, old, staging }: ReturnType<typeof namesOf>, signal: AbortSignal): Promise<void> {
+  const home = identifier(dedicatedDatabase)
+  await asSuperuser(own, server, `alter database ${home} with allow_connections false;\n${endSessionsSql(dedicatedDatabase, fresh)}`, signal)
+  await filesScript(own, linkBlobs, [staging, own.blobs], { signal })
+  await asSuperuser(
+    own,
+    server,
+    [
+      endSessionsSql(dedicatedDatabase, fresh),
+      'begin',
+      `alter database ${home} rename to ${identifier(old)}`,
+      `alter database ${identifier(fresh)} rename to ${home}`,
+      'commit',
+    ].join(';\n'),
+    signal,
+  )
+}
+
+function endSessionsSql(...names: string[]): string {
+  return `select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname in (${names.map(literal).join(', ')})`
+}
+
+async function databases(place: HomePlace, signal: AbortSignal): Promise<string[]> {
+  const session = openPsql(inPostgres(place), server, [], signal)
+  try {
+    return await session.rows('select datname from pg_database')
+  } finally {
+    await session.close()
+  }
+}
+
+/** The runtime forgets what it held of the old home when it sees a new generation. */
+async function renewed(tenantId: string, deps: JobDeps, signal: AbortSignal): Promise<void> {
+  const generation = await deps.ledger.renew(tenantId, deps.epoch)
+  for (let waited = 0; waited < renewMilliseconds; waited += lookMilliseconds) {
+    const { observedGeneration } = await presentTenant(deps, tenantId)
+    if (observedGeneration >= generation) return
+    await deps.clock.sleep(lookMilliseconds, signal)
+  }
+  throw new BackupError('FAILED', 'the data is in place, but the runtime does not show it')
+}
+
+/** Files that only the old home spoke of. What was written since is not among those that lay there before. */
+const removeBlobs = `
+cd "$2"
+[ -e "$1/before" ] || exit 0
+LC_ALL=C comm -23 "$1/before" - | while read -r blob; do rm -f "\${blob:0:2}/$blob"; done
+`
+
+async function removeOld(own: HomePlace, old: string, staging: string, { files }: Load, signal: AbortSignal): Promise<void> {
+  async function* names() {
+    for await (const { id } of wantedBlobs(files)) yield Buffer.from(`${id}\n`)
+  }
+  await filesScript(own, removeBlobs, [staging, own.blobs], { input: names(), signal })
+  await asSuperuser(own, server, `drop database if exists ${identifier(old)} with (force)`, signal)
+  await filesScript(own, 'rm -rf "$1"', [staging], { signal })
+}

@@ -1,0 +1,35 @@
+// A place made for a backup's home alone: services on no network, and in them the roles that its dump speaks of.
+import { randomBytes } from 'node:crypto'
+import type { Engine } from '../engines/engine.ts'
+import { dedicatedDatabase } from '../homes/dedicated-home.ts'
+import { homeRoles, prepareSharedDatabaseSql } from '../homes/home-sql.ts'
+import { scramVerifier } from '../homes/scram.ts'
+import { BackupError } from './backup-error.ts'
+import { asSuperuser, blobsOf, type HomePlace, type Login } from './home-place.ts'
+import { foreignRolesSql } from './rehome-sql.ts'
+import { scratchStack } from './scratch-stack.ts'
+
+const untilReady = ['sh', '-c', 'for i in $(seq 1200); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1']
+
+/**
+ * Makes the services anew: nothing of an earlier attempt stays.
+ * @param tenantId whose dump comes @param homeId whose directory the files go into
+ */
+export async function makeScratchHome(
+  engine: Engine,
+  stackId: string,
+  images: { postgres: string; runtime: string },
+  { tenantId, homeId }: { tenantId: string; homeId: string },
+  signal: AbortSignal,
+): Promise<{ place: HomePlace; login: Login }> {
+  await engine.remove(stackId, signal)
+  await engine.converge(scratchStack(stackId, images), signal)
+  const place: HomePlace = { engine, stack: stackId, filesService: 'files', database: dedicatedDatabase, blobs: blobsOf(homeId) }
+  const { code } = await engine.exec(stackId, 'postgres', untilReady, { signal })
+  if (code !== 0) throw new BackupError('FAILED', 'the Postgres of the scratch home does not take statements')
+  const login = { role: homeRoles(tenantId).ddl, password: randomBytes(24).toString('base64url') }
+  // The group role comes first: it lets the login in.
+  const roles = `${prepareSharedDatabaseSql(dedicatedDatabase)};\n${foreignRolesSql(tenantId, scramVerifier(login.password, randomBytes(16)))}`
+  await asSuperuser(place, dedicatedDatabase, roles, signal)
+  return { place, login }
+}

@@ -1,0 +1,57 @@
+// Services that a home is restored into before it is anybody's: a Postgres and an idle process that holds the volume of
+// files, on no network. Pure.
+import { postgresService } from '../stacks/tenant-services.ts'
+import type { Service, Stack } from '../stacks/stack.ts'
+import { runtimeData } from './home-place.ts'
+
+const megabyte = 2 ** 20
+const sizes = {
+  postgres: { memoryBytes: 768 * megabyte, cpuMillis: 1_000, pids: 256 },
+  files: { memoryBytes: 256 * megabyte, cpuMillis: 1_000, pids: 64 },
+}
+
+/** @param id a tenant's that is not begun yet: its own services take over the volumes; or one of `scratchId` */
+export function scratchStack(id: string, images: { postgres: string; runtime: string }): Stack {
+  const postgres = postgresService({
+    image: images.postgres, network: { network: '', aliases: [] }, resources: sizes.postgres, connections: 20, reservedConnections: 0, restarts: 0,
+  })
+  const files: Service = {
+    name: 'files',
+    image: images.runtime,
+    command: ['-e', 'setInterval(() => undefined, 2 ** 30)'],
+    environment: {},
+    secrets: {},
+    volumes: { files: runtimeData },
+    scratch: { '/tmp': 'size=64m,mode=1777' },
+    networks: [],
+    published: [],
+    health: { command: ['true'], intervalSeconds: 60, timeoutSeconds: 5, retries: 3, startSeconds: 20 },
+    resources: sizes.files,
+    user: '10001:10001',
+    stopSeconds: 1,
+    replace: 'stop-first',
+  }
+  return {
+    id,
+    state: 'running',
+    networks: [],
+    volumes: [{ name: 'data', mustExist: false }, { name: 'files', mustExist: false }],
+    services: [{ ...postgres, networks: [] }, files],
+  }
+}
+
+/** The same without its services: what they have written stays. */
+export function emptiedStack(stack: Stack): Stack {
+  return { ...stack, services: [] }
+}
+
+const scratchPrefix = 's_'
+
+/** Of an operation: its stack is found again by whoever carries on. */
+export function scratchId(operationId: string): string {
+  return `${scratchPrefix}${operationId.replaceAll('-', '').slice(0, 20)}`
+}
+
+export function isScratchId(stackId: string): boolean {
+  return stackId.startsWith(scratchPrefix)
+}

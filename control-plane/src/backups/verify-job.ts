@@ -1,0 +1,43 @@
+// Carries out one verification: the backup is restored into a scratch home and compared, and the scratch home removed.
+import type { Job } from './backup.ts'
+import { isLasting, publicReason } from './backup-error.ts'
+import { filesOf, regionOf, stepOf, type JobDeps } from './job-deps.ts'
+import { loadHome } from './load-home.ts'
+import { makeScratchHome } from './scratch-home.ts'
+import { scratchId } from './scratch-stack.ts'
+
+const removeMilliseconds = 60_000
+
+/** @throws BackupError, EngineError, NotWanted */
+export async function runVerify(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
+  const { ledger, epoch } = deps
+  try {
+    await compare(job, deps, signal)
+  } catch (cause) {
+    if (isLasting(cause)) await ledger.recordVerified(job, publicReason(cause), epoch)
+    throw cause
+  }
+  await ledger.recordVerified(job, null, epoch)
+  await ledger.finish(job, epoch)
+}
+
+async function compare(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
+  const { backup, operationId } = job
+  const { engine, images } = regionOf(deps, backup.region)
+  const files = filesOf(deps, job, signal)
+  const step = stepOf(deps, job)
+  await step('check')
+  const manifest = await files.readManifest(backup.manifestHash ?? '')
+  await files.check(manifest)
+  await step('services')
+  const stack = scratchId(operationId)
+  try {
+    const ids = { tenantId: manifest.tenant_id, homeId: manifest.tenant_id }
+    const { place, login } = await makeScratchHome(engine, stack, await images(signal), ids, signal)
+    const onComplaint = (text: string) => deps.log.warn({ backup: backup.id, text }, 'pg_restore complained')
+    await loadHome({ manifest, files, place, login, newId: undefined, step, onComplaint }, signal)
+  } finally {
+    // Whoever leads next removes what is left after a kill.
+    await engine.remove(stack, deps.clock.timeout(removeMilliseconds))
+  }
+}

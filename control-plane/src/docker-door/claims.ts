@@ -1,0 +1,66 @@
+// What a call touches, and what must be true of it before the call goes on. Pure: the Engine's own account is handed in.
+import { isOwned } from '../engines/docker/labels.ts'
+import type { DoorRules } from './door-rules.ts'
+import { Refused } from './refused.ts'
+
+export type Claim =
+  | { kind: 'container'; name: string; may: 'be used' | 'start' | 'be a guest' | 'hold files' }
+  | { kind: 'network' | 'volume'; name: string }
+  | { kind: 'image'; name: string }
+  /** A command that was made in a container before. */
+  | { kind: 'exec'; name: string }
+
+export type Account = Readonly<Record<string, unknown>>
+type DockerLabels = Readonly<Record<string, string>>
+
+/** Containers that files are written through; they never run. */
+export const helperSuffix = '-files'
+
+/** @throws Refused unless the Engine's account of the object bears the claim out */
+export function checkClaim(claim: Exclude<Claim, { kind: 'exec' }>, account: Account, rules: DoorRules): void {
+  const refuse = (why: string) => new Refused(`${claim.kind} ${claim.name} ${why}`)
+  if (claim.kind === 'image') {
+    if (!isOurImage(account, rules)) throw refuse('is none of the images that may run')
+    return
+  }
+  const owned = isOwned(labelsOf(claim.kind, account), rules)
+  const name = nameOf(account)
+  if (claim.kind !== 'container') {
+    if (!owned) throw refuse("is not this installation's")
+    return
+  }
+  if (claim.may === 'be a guest' && rules.guests.includes(name)) return
+  if (!owned) throw refuse("is not this installation's")
+  const isHelper = name.endsWith(helperSuffix)
+  if (claim.may === 'start' && isHelper) throw refuse('was made for files and never runs')
+  if (claim.may === 'hold files' && !(isHelper && statusOf(account) === 'created')) throw refuse('was not made for files')
+}
+
+export function labelsOf(kind: 'container' | 'network' | 'volume', account: Account): DockerLabels {
+  const labels = kind === 'container' ? asObject(account['Config'])['Labels'] : account['Labels']
+  return Object.fromEntries(Object.entries(asObject(labels)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+}
+
+export function nameOf({ Name: name }: Account): string {
+  return typeof name === 'string' ? name.replace(/^\//, '') : ''
+}
+
+export function asObject(value: unknown): Account {
+  return typeof value === 'object' && value !== null ? (value as Account) : {}
+}
+
+function statusOf(account: Account): unknown {
+  return asObject(account['State'])['Status']
+}
+
+/** By its tags and digests: nobody behind the door can give or take one. */
+function isOurImage({ RepoTags: tags, RepoDigests: digests }: Account, { images }: DoorRules): boolean {
+  const references = [tags, digests].flatMap((list): unknown[] => (Array.isArray(list) ? list : []))
+  return references.some((reference) => typeof reference === 'string' && images.includes(repositoryOf(reference)))
+}
+
+/** `host:5000/name:tag` and `name@sha256:…` without what follows the name. */
+function repositoryOf(reference: string): string {
+  const [name = ''] = reference.split('@')
+  return name.replace(/:[^:/]*$/, '')
+}

@@ -1,0 +1,34 @@
+// The door's environment as one frozen value.
+import { Environment } from '@tenantry/contract'
+import { parseRange } from '../stacks/subnets.ts'
+import type { DoorRules } from './door-rules.ts'
+
+export interface DoorConfig {
+  /** Where the door listens, and where the Engine does: paths of sockets. */
+  socket: string
+  engineSocket: string
+  rules: DoorRules
+  logLevel: string
+}
+
+/** @throws Error that names the variable and what is wrong with it */
+export function readDoorConfig(variables: NodeJS.ProcessEnv): DoorConfig {
+  const environment = new Environment(variables)
+  const list = (name: string) => (environment.optional(name) ?? '').split(',').map((one) => one.trim()).filter((one) => one !== '')
+  const installation = environment.required('TENANTRY_INSTALLATION')
+  if (!/^[A-Za-z0-9_-]{8,64}$/.test(installation)) throw new Error('TENANTRY_INSTALLATION must be 8 to 64 letters, digits and dashes')
+  const images = list('TENANTRY_DOOR_IMAGES')
+  if (images.length === 0) throw new Error('TENANTRY_DOOR_IMAGES names no image: nothing could ever run')
+  return Object.freeze({
+    socket: environment.required('TENANTRY_DOOR_SOCKET'),
+    engineSocket: environment.optional('TENANTRY_DOCKER_SOCKET') ?? '/var/run/docker.sock',
+    rules: {
+      installation,
+      guests: list('TENANTRY_DOOR_GUESTS'),
+      images,
+      networkRange: parseRange(environment.required('TENANTRY_NETWORK_RANGE')),
+      published: list('TENANTRY_DOOR_PUBLISHED'),
+    },
+    logLevel: environment.logLevel(),
+  })
+}

@@ -1,0 +1,192 @@
+// The door to the Docker Engine: reads a call, asks whose its objects are, and sends on the call that it understood. What
+// it does not understand is refused.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { Readable, type Duplex } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { remadeArchive } from './archive-rules.ts'
+import { readCall, type Call } from './calls.ts'
+import type { Claim } from './claims.ts'
+import type { DoorRules } from './door-rules.ts'
+import { readJson, type EngineRequest, type EngineSocket } from './engine-socket.ts'
+import { ownEvents } from './event-stream.ts'
+import { createOwnership, EngineRefusal, messageOf } from './ownership.ts'
+import { Refused } from './refused.ts'
+
+export interface DoorOptions {
+  rules: DoorRules
+  engine: EngineSocket
+  log: Log
+}
+
+/** As pino's. */
+export interface Log {
+  warn(fields: object, message: string): void
+}
+
+export interface Door {
+  server: Server
+  /** Cuts what is under way. */
+  close(): Promise<void>
+}
+
+const longestBody = 1024 * 1024
+const mostConnections = 512
+
+export function createDoor({ rules, engine, log }: DoorOptions): Door {
+  const ownership = createOwnership(engine, rules)
+  /** Connections that were taken over; the server does not know them any more. */
+  const takenOver = new Set<Duplex>()
+
+  /** The call as it goes on. @throws Refused, EngineRefusal, or what the Engine's socket throws */
+  async function admitted(call: Call, body: Buffer, signal: AbortSignal): Promise<EngineRequest> {
+    const version = call.version ?? ''
+    const made = await remade(call, body)
+    const claims: readonly Claim[] = made.claims
+    for (const claim of claims) await ownership.confirm(version, claim, signal)
+    if (call.networks.length > 0) await ownership.confirmNetworks(version, call.networks, signal)
+    const segments = [...call.segments]
+    if (call.subject !== undefined) segments[1] = await ownership.confirm(version, call.subject, signal)
+    const path = [call.version, ...segments].filter((part) => part !== undefined).map(encodeURIComponent).join('/')
+    const query = new URLSearchParams(call.query).toString()
+    return { method: call.method, path: `/${path}${query === '' ? '' : `?${query}`}`, ...made.sent }
+  }
+
+  async function pass(call: Call, body: Buffer, answer: ServerResponse, signal: AbortSignal): Promise<void> {
+    const sent = await admitted(call, body, signal)
+    const given = await engine.open(sent, signal)
+    const status = given.statusCode ?? 502
+    if (status >= 400) throw await engineRefusal(given)
+    if (typeof call.answer === 'function') {
+      const shown = call.answer(await readJson(given), rules)
+      if (status === 204 || status === 304) answer.writeHead(status).end()
+      else answer.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(shown))
+      return
+    }
+    answer.writeHead(status, { 'content-type': given.headers['content-type'] ?? 'application/octet-stream' })
+    // The caller waits for the head, and there may be nothing to say for hours.
+    answer.flushHeaders()
+    if (call.answer === 'events') await pipeline(Readable.from(ownEvents(given, rules)), answer)
+    else await pipeline(given, answer)
+  }
+
+  async function serve(request: IncomingMessage, answer: ServerResponse): Promise<void> {
+    const gone = new AbortController()
+    answer.once('close', () => gone.abort())
+    try {
+      const call = readCall(request.method, request.url, rules)
+      if (call.answer === 'connection') throw new Refused('this call takes over its connection')
+      await pass(call, await readBody(request), answer, gone.signal)
+    } catch (cause) {
+      const refusal = refusalOf(cause)
+      // As the Engine itself when it can't be reached.
+      if (refusal === undefined || answer.headersSent) {
+        if (!gone.signal.aborted) log.warn({ err: cause }, 'a call broke off')
+        answer.destroy()
+        return
+      }
+      if (cause instanceof Refused) log.warn({ method: request.method, path: request.url?.slice(0, 200) }, `refused: ${cause.message}`)
+      answer.writeHead(refusal.status, { 'content-type': 'application/json' }).end(JSON.stringify({ message: refusal.message }))
+    }
+  }
+
+  async function serveUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const gone = new AbortController()
+    socket.on('error', () => undefined).once('close', () => gone.abort())
+    try {
+      const call = readCall(request.method, request.url, rules)
+      if (call.answer !== 'connection') throw new Refused('this call keeps to HTTP')
+      const body = await readBody(request)
+      if (head.length > 0) socket.unshift(head)
+      const given = await engine.upgrade(await admitted(call, body, gone.signal), gone.signal)
+      if ('answer' in given) throw await engineRefusal(given.answer)
+      socket.write('HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n')
+      takenOver.add(socket)
+      socket.once('close', () => takenOver.delete(socket))
+      join(socket, given.connection)
+    } catch (cause) {
+      const refusal = refusalOf(cause)
+      if (refusal === undefined) {
+        socket.destroy()
+        return
+      }
+      if (cause instanceof Refused) log.warn({ method: request.method, path: request.url?.slice(0, 200) }, `refused: ${cause.message}`)
+      const text = JSON.stringify({ message: refusal.message })
+      socket.end(`HTTP/1.1 ${refusal.status} Refused\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`)
+    }
+  }
+
+  const server = createServer((request, answer) => void serve(request, answer))
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => void serveUpgrade(request, socket, head))
+  server.maxConnections = mostConnections
+  // Callers keep connections for their next call, and would write it into one that is closing.
+  server.keepAliveTimeout = 75_000
+  return {
+    server,
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      for (const socket of takenOver) socket.destroy()
+      await closed
+    },
+  }
+}
+
+/** Each side may end before the other: a command reads its input to the end, and goes on to write. */
+function join(caller: Duplex, command: Duplex): void {
+  caller.pipe(command)
+  command.pipe(caller)
+  caller.once('close', () => command.destroy())
+  command.on('error', () => undefined).once('close', () => {
+    // Input that nobody reads any more would keep the caller's connection open.
+    caller.resume()
+    if (!command.readableEnded) caller.destroy()
+  })
+}
+
+interface Remade {
+  sent: Pick<EngineRequest, 'body' | 'contentType'>
+  claims: readonly Claim[]
+}
+
+/** Bodies go on as they were understood, not as they came. @throws Refused */
+async function remade({ body: wanted }: Call, given: Buffer): Promise<Remade> {
+  if (wanted === 'archive') return { sent: { body: await remadeArchive(given), contentType: 'application/x-tar' }, claims: [] }
+  if (wanted === 'none') {
+    if (given.length > 0 && given.toString() !== '{}') throw new Refused('this call has no body')
+    return { sent: {}, claims: [] }
+  }
+  const { body, claims } = wanted.check(parsed(given))
+  return { sent: { body: Buffer.from(JSON.stringify(body)), contentType: 'application/json' }, claims }
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString())
+  } catch (cause) {
+    throw new Refused('the body is no JSON', { cause })
+  }
+}
+
+async function readBody(request: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request) {
+    length += chunk.length
+    if (length > longestBody) throw new Refused('the body is too long')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+async function engineRefusal(answer: IncomingMessage): Promise<EngineRefusal> {
+  return new EngineRefusal(answer.statusCode ?? 502, messageOf(await readJson(answer).catch(() => undefined)))
+}
+
+/** Undefined for what is no refusal: the Engine can't be reached, or the caller has gone. */
+function refusalOf(cause: unknown): { status: number; message: string } | undefined {
+  if (cause instanceof Refused) return { status: 403, message: `Tenantry's door to the Docker Engine: ${cause.message}` }
+  if (cause instanceof EngineRefusal) return { status: cause.status, message: cause.message }
+  return undefined
+}

@@ -1,0 +1,118 @@
+// Bodies of the calls that make or change something else than a container: each is read whole, and what is not named here
+// does not pass. Pure.
+import { Type, type TSchema, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import type { Claim } from './claims.ts'
+import type { DoorRules } from './door-rules.ts'
+import { ownLabels } from './owned-labels.ts'
+import { Refused } from './refused.ts'
+
+export interface Checked {
+  body: object
+  claims: Claim[]
+}
+
+const closed = { additionalProperties: false }
+const Labels = Type.Record(Type.String(), Type.String())
+
+const Volume = Type.Object({ Name: Type.String(), Driver: Type.Literal('local'), Labels }, closed)
+
+/** Without options: those of `local` mount any place of the host. */
+export function checkedVolume(given: unknown, rules: DoorRules): Checked {
+  const body = read(Volume, given, 'the volume')
+  ownLabels(body.Name, body.Labels, rules)
+  return { body, claims: [] }
+}
+
+const Network = Type.Object(
+  {
+    Name: Type.String(),
+    CheckDuplicate: Type.Literal(true),
+    Driver: Type.Literal('bridge'),
+    Internal: Type.Boolean(),
+    Attachable: Type.Literal(false),
+    EnableIPv6: Type.Literal(false),
+    IPAM: Type.Object({ Driver: Type.Literal('default'), Config: Type.Array(Type.Object({ Subnet: Type.String() }, closed), { minItems: 1, maxItems: 1 }) }, closed),
+    Options: Type.Object({ 'com.docker.network.bridge.inhibit_ipv4': Type.Optional(Type.Literal('true')) }, closed),
+    Labels,
+  },
+  closed,
+)
+
+export function checkedNetwork(given: unknown, rules: DoorRules): Checked {
+  const body = read(Network, given, 'the network')
+  const { stack } = ownLabels(body.Name, body.Labels, rules)
+  const hasWayOut = rules.published.length > 0 && stack.startsWith('region-') && body.Name === `tenantry-${stack}-door`
+  if (!body.Internal && !hasWayOut) throw new Refused('a network has no way out')
+  const subnet = body.IPAM.Config[0]?.Subnet ?? ''
+  if (!isWithin(subnet, rules)) throw new Refused('its subnet is not of the range that was given to this installation')
+  return { body, claims: [] }
+}
+
+function isWithin(subnet: string, { networkRange: { first, prefix } }: DoorRules): boolean {
+  const [, address = '', length = ''] = /^(\d{1,3}(?:\.\d{1,3}){3})\/(\d{2})$/.exec(subnet) ?? []
+  const octets = address.split('.').map(Number)
+  const number = octets.reduce((sum, octet) => sum * 256 + octet, 0)
+  const isSubnet = octets.length === 4 && octets.every((octet) => octet <= 255) && Number(length) <= 30 && number % 2 ** (32 - Number(length)) === 0
+  return isSubnet && Number(length) >= prefix && number >= first && number < first + 2 ** (32 - prefix)
+}
+
+const Limit = Type.Integer({ minimum: 1 })
+const Limits = Type.Object({ Memory: Limit, MemorySwap: Limit, NanoCpus: Limit, PidsLimit: Limit }, closed)
+
+/** Limits change, but stay limits. */
+export function checkedLimits(given: unknown): Checked {
+  const body = read(Limits, given, 'the change')
+  if (body.MemorySwap !== body.Memory) throw new Refused('a container has no swap')
+  return { body, claims: [] }
+}
+
+const Name = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$' })
+const Endpoint = Type.Object(
+  {
+    Aliases: Type.Array(Type.String({ pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}$' }), { maxItems: 8 }),
+    IPAMConfig: Type.Optional(Type.Object({ IPv4Address: Type.String({ pattern: '^[0-9.]{7,15}$' }) }, closed)),
+  },
+  closed,
+)
+const Connection = Type.Object({ Container: Name, EndpointConfig: Endpoint }, closed)
+
+export function checkedConnection(given: unknown): Checked {
+  const body = read(Connection, given, 'the connection')
+  return { body, claims: [{ kind: 'container', name: body.Container, may: 'be a guest' }] }
+}
+
+const Disconnection = Type.Object({ Container: Name, Force: Type.Literal(true) }, closed)
+
+/** Whoever is on a network of ours may be shown out of it. */
+export function checkedDisconnection(given: unknown): Checked {
+  return { body: read(Disconnection, given, 'the disconnection'), claims: [] }
+}
+
+const Command = Type.Object(
+  {
+    AttachStdin: Type.Boolean(),
+    AttachStdout: Type.Literal(true),
+    AttachStderr: Type.Literal(true),
+    Tty: Type.Literal(false),
+    Cmd: Type.Array(Type.String(), { minItems: 1, maxItems: 1_000 }),
+  },
+  closed,
+)
+
+/** As the container's own user, with its rights and its environment. */
+export function checkedCommand(given: unknown): Checked {
+  return { body: read(Command, given, 'the command'), claims: [] }
+}
+
+const Start = Type.Object({ Detach: Type.Literal(false), Tty: Type.Literal(false) }, closed)
+
+export function checkedStart(given: unknown): Checked {
+  return { body: read(Start, given, 'the start'), claims: [] }
+}
+
+function read<T extends TSchema>(schema: T, given: unknown, what: string): Static<T> {
+  if (Value.Check(schema, given)) return given
+  const [first] = Value.Errors(schema, given)
+  throw new Refused(`${what} is not as it must be${first === undefined ? '' : `: ${first.instancePath} ${first.message}`}`)
+}

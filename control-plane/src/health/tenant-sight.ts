@@ -1,0 +1,27 @@
+// From a tenant to where it can be looked at: its region, its engine, and what the reconciler knows of it.
+import type { Clock } from '../clock.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { ReconcileStore, Snapshot } from '../reconcile/reconcile-store.ts'
+import { isDedicated, type Region } from '../reconcile/region.ts'
+import type { Tenant } from '../tenants/tenant.ts'
+
+export interface SightDeps {
+  regions: ReadonlyMap<string, Region>
+  store: Pick<ReconcileStore, 'snapshot'>
+  clock: Pick<Clock, 'now' | 'timeout'>
+}
+
+export interface TenantSight {
+  snapshot: Snapshot
+  region: Region
+  /** Of services of its own; undefined for a tenant without. */
+  engine: Engine | undefined
+}
+
+/** @returns undefined when the tenant has gone meanwhile, or its region was taken out of the configuration */
+export async function sightOf({ regions, store }: SightDeps, tenant: Pick<Tenant, 'id' | 'region'>): Promise<TenantSight | undefined> {
+  const region = regions.get(tenant.region)
+  const snapshot = region === undefined ? undefined : await store.snapshot(tenant.id)
+  if (region === undefined || snapshot === undefined) return undefined
+  return { snapshot, region, engine: isDedicated(snapshot) ? region.engine : undefined }
+}

@@ -1,0 +1,25 @@
+// What an engine says went wrong → what an operator is told. The only place that knows both.
+import type { EngineError, EngineErrorCode } from '../engines/engine-error.ts'
+import { ControlError, type ErrorCode } from '../errors.ts'
+
+const codes: Record<EngineErrorCode, ErrorCode> = {
+  ENGINE_UNREACHABLE: 'ENGINE_UNREACHABLE',
+  IMAGE_MISSING: 'IMAGE_MISSING',
+  LIMITS_BEYOND_HOST: 'LIMITS_BEYOND_HOST',
+  NOT_FOUND: 'SERVICE_NOT_FOUND',
+  ENGINE_TOO_OLD: 'ENGINE_FAILED',
+  DISK_FULL: 'ENGINE_FAILED',
+  PORT_TAKEN: 'ENGINE_FAILED',
+  ADDRESS_TAKEN: 'ENGINE_FAILED',
+  SUBNETS_EXHAUSTED: 'ENGINE_FAILED',
+  FOREIGN_OBJECT: 'ENGINE_FAILED',
+  VOLUME_MISSING: 'ENGINE_FAILED',
+  HOME_MISSING: 'ENGINE_FAILED',
+  UNHEALTHY: 'ENGINE_FAILED',
+  ENGINE_FAILED: 'ENGINE_FAILED',
+}
+
+/** The message of an `EngineError` may be shown. */
+export function fromEngine(error: EngineError): ControlError {
+  return new ControlError(codes[error.code], error.message, { cause: error })
+}

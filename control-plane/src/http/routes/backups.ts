@@ -1,0 +1,264 @@
+// Backups of tenants with a database of their own: taken, listed, removed, verified and restored.
+import { randomBytes } from 'node:crypto'
+import { isTenantId } from '@tenantry/contract'
+import type { FastifyRequest } from 'fastify'
+import { Type, type Static } from 'typebox'
+import type { Backup } from '../../backups/backup.ts'
+import type { BackupWrite, RestoredTenant } from '../../backups/backup-store.ts'
+import { ControlError } from '../../errors.ts'
+import { checkName } from '../../tenants/names.ts'
+import { newSecrets } from '../../tenants/new-secrets.ts'
+import type { Operation } from '../../tenants/tenant.ts'
+import type { Api } from '../api.ts'
+import type { ApiDeps } from '../deps.ts'
+import { answerOnce } from '../idempotency.ts'
+import { isUuid } from '../lookup.ts'
+import { PageQuery, pageRequest, waitSeconds, writeContext } from '../parameters.ts'
+import { KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from '../tenant-body.ts'
+import { waitUntilSettled } from '../wait.ts'
+import { NoQuery } from './read-tenants.ts'
+
+const Maybe = Type.Union([Type.String(), Type.Null()])
+const Id = Type.Object({ id: Type.String() })
+
+const BackupBody = Type.Object({
+  id: Type.String(),
+  tenant_id: Type.String({ description: 'It may be gone by now' }),
+  region: Type.String(),
+  state: Type.Enum(['running', 'complete', 'failed']),
+  trigger: Type.Enum(['request', 'schedule']),
+  planned_at: Maybe,
+  bytes: Type.Union([Type.Integer({ description: 'As it is kept: compressed and encrypted' }), Type.Null()]),
+  manifest_sha256: Maybe,
+  error: Maybe,
+  created: Type.String({ description: 'ISO 8601, UTC' }),
+  finished: Maybe,
+  verified: Type.Union([Type.String({ description: 'When a restored copy was last compared with it' }), Type.Null()]),
+  verify_error: Maybe,
+})
+const WithOperation = Type.Object({ ...BackupBody.properties, operation: OperationBody })
+const Restored = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
+
+const NewTenant = Type.Object(
+  {
+    name: Type.String({ description: 'DNS label of 3 to 63 characters' }),
+    plan: Type.Optional(Type.String({ description: 'Without it: the plan of the tenant that the backup is of' })),
+  },
+  { additionalProperties: false },
+)
+const RestoreBody = Type.Object(
+  {
+    into: Type.Union([Type.Literal('same'), NewTenant], { description: '`same`: the data of the backup takes the place of what the tenant has; or a tenant that is made for it' }),
+  },
+  { additionalProperties: false },
+)
+
+export function addBackupRoutes(app: Api, deps: ApiDeps): void {
+  addReadBackups(app, deps)
+  addTakeBackup(app, deps)
+  addRemoveBackup(app, deps)
+  addUseBackup(app, deps)
+}
+
+function addReadBackups(app: Api, deps: ApiDeps): void {
+  app.get(
+    '/v1/tenants/:id/backups',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: "List a tenant's backups, oldest first; also when the tenant is gone",
+        tags: ['backups'],
+        params: Id,
+        querystring: Type.Object(PageQuery, { additionalProperties: false }),
+        response: { 200: Type.Object({ backups: Type.Array(BackupBody), next_cursor: Maybe }) },
+      },
+    },
+    async (request) => {
+      const { id } = request.params
+      const page = isTenantId(id) ? await deps.backups.store.list(id, pageRequest(request.query)) : { items: [], nextCursor: undefined }
+      if (page.items.length === 0 && (!isTenantId(id) || (await deps.tenants.get(id)) === undefined)) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+      return { backups: page.items.map(toBackupBody), next_cursor: page.nextCursor ?? null }
+    },
+  )
+
+  app.get(
+    '/v1/backups/:id',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: { summary: 'One backup', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: BackupBody } },
+    },
+    async (request) => toBackupBody(await foundBackup(deps, request.params.id)),
+  )
+}
+
+function addTakeBackup(app: Api, deps: ApiDeps): void {
+  app.post(
+    '/v1/tenants/:id/backups',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Take a backup of a tenant that runs',
+        description: 'Answers at once; with `Prefer: wait=N` when it is complete, or after N seconds.',
+        tags: ['backups'],
+        params: Id,
+        querystring: NoQuery,
+        response: { 202: WithOperation },
+      },
+    },
+    async (request, reply) => {
+      const context = writeContext(request)
+      const wait = waitSeconds(request)
+      reply.status(202)
+      return answerOnce(deps, context, reply, async () => {
+        targetOf(deps)
+        if (!isTenantId(request.params.id)) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+        return settled(deps, await deps.backups.store.request(request.params.id, context, present), wait, request)
+      })
+    },
+  )
+}
+
+function addRemoveBackup(app: Api, deps: ApiDeps): void {
+  app.delete(
+    '/v1/backups/:id',
+    {
+      config: { scopes: ['admin'] },
+      schema: { summary: 'Remove a backup for good', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: BackupBody } },
+    },
+    async (request) => {
+      const target = targetOf(deps)
+      const { id } = await foundBackup(deps, request.params.id)
+      const removed = await deps.backups.store.remove(id, { ...writeContext(request), idempotency: undefined })
+      // Its key is gone already; what can't be removed now goes at the next start.
+      await target.remove(id).catch((cause: unknown) => request.log.warn({ err: cause }, "a backup's files could not be removed"))
+      return toBackupBody(removed)
+    },
+  )
+}
+
+function addUseBackup(app: Api, deps: ApiDeps): void {
+  app.post(
+    '/v1/backups/:id/verify',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Restore a backup into a scratch home and compare',
+        description: 'Answers at once; with `Prefer: wait=N` when it is done, or after N seconds. What was found wrong stands in the operation and in the backup.',
+        tags: ['backups'],
+        params: Id,
+        querystring: NoQuery,
+        response: { 202: WithOperation },
+      },
+    },
+    async (request, reply) => {
+      const context = writeContext(request)
+      const wait = waitSeconds(request)
+      reply.status(202)
+      return answerOnce(deps, context, reply, async () => {
+        targetOf(deps)
+        const { id } = await foundBackup(deps, request.params.id)
+        return settled(deps, await deps.backups.store.requestVerify(id, context, present), wait, request)
+      })
+    },
+  )
+
+  app.post(
+    '/v1/backups/:id/restore',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Restore a backup',
+        description: 'Into the tenant it is of, whose data is replaced when the restored copy is complete and compared; or into a new tenant, whose keys and database password are shown here only.',
+        tags: ['backups'],
+        params: Id,
+        querystring: NoQuery,
+        body: RestoreBody,
+        response: { 202: Type.Union([Restored, WithOperation]) },
+      },
+    },
+    async (request, reply) => {
+      const context = writeContext(request)
+      const wait = waitSeconds(request)
+      const { into } = request.body
+      if (into !== 'same') checkName(into.name)
+      reply.status(202)
+      return answerOnce<Static<typeof Restored> | Static<typeof WithOperation>>(deps, context, reply, async () => {
+        targetOf(deps)
+        const backup = await foundBackup(deps, request.params.id)
+        if (into === 'same') return settled(deps, await deps.backups.store.requestRestore(backup.id, context, present), wait, request)
+        return restoreInto(deps, backup, await newTenant(deps, backup, into), wait, request)
+      })
+    },
+  )
+}
+
+async function restoreInto(deps: ApiDeps, backup: Backup, tenant: RestoredTenant, wait: number, request: FastifyRequest) {
+  const region = deps.regions.find(({ id }) => id === tenant.region)
+  if (region === undefined) throw new ControlError('UNKNOWN_REGION', `the region "${tenant.region}" of the backup is not known`)
+  const context = writeContext(request)
+  const { publishable_key, secret_key, jwt_secret, admin_password } = tenant.secrets
+  const answer = ({ tenant, operation }: Parameters<Parameters<typeof deps.backups.store.requestRestoreInto>[3]>[0]) => ({
+    ...toTenantBody(tenant, region, admin_password),
+    keys: { publishable_key, secret_key, jwt_secret },
+    operation: toOperationBody(operation),
+  })
+  const made = await deps.backups.store.requestRestoreInto(backup.id, tenant, context, answer)
+  const last = answer(await waitUntilSettled(deps, made, wait, request))
+  await deps.tenants.keepAnswer(context, last)
+  return last
+}
+
+async function newTenant(deps: ApiDeps, backup: Backup, { name, plan }: Static<typeof NewTenant>): Promise<RestoredTenant> {
+  const chosen = plan ?? (await deps.tenants.get(backup.tenantId))?.plan
+  if (chosen === undefined) throw new ControlError('MISSING_FIELD', 'field "into.plan" is missing: the tenant that the backup is of is gone')
+  const known = (await deps.plans.list()).map(({ id }) => id)
+  if (!known.includes(chosen)) throw new ControlError('UNKNOWN_PLAN', `plan "${chosen}" is not known; known: ${known.join(', ')}`)
+  return { id: `t_${randomBytes(10).toString('hex')}`, name, plan: chosen, region: backup.region, isolation: 'database-per-tenant', secrets: newSecrets() }
+}
+
+/** @throws ControlError BACKUPS_OFF */
+function targetOf({ backups }: ApiDeps) {
+  if (backups.target === undefined) throw new ControlError('BACKUPS_OFF', 'this installation keeps no backups: it has no directory for them (TENANTRY_BACKUPS)')
+  return backups.target
+}
+
+async function foundBackup(deps: ApiDeps, id: string): Promise<Backup> {
+  const backup = isUuid(id) ? await deps.backups.store.get(id) : undefined
+  if (backup === undefined) throw new ControlError('BACKUP_NOT_FOUND', 'there is no such backup')
+  return backup
+}
+
+/** As it is when the operation has ended, or the time is over. */
+async function settled(deps: ApiDeps, write: BackupWrite, wait: number, request: FastifyRequest) {
+  const operation = await settledOperation(deps, write.operation, wait, request)
+  const backup = (await deps.backups.store.get(write.backup.id)) ?? write.backup
+  const answer = present({ backup, operation })
+  await deps.tenants.keepAnswer(writeContext(request), answer)
+  return answer
+}
+
+async function settledOperation(deps: ApiDeps, operation: Operation, wait: number, request: FastifyRequest): Promise<Operation> {
+  const tenant = await deps.tenants.get(operation.tenantId)
+  // Of a tenant that is gone nobody tells anything.
+  return tenant === undefined ? operation : (await waitUntilSettled(deps, { tenant, operation }, wait, request)).operation
+}
+
+const present = ({ backup, operation }: BackupWrite) => ({ ...toBackupBody(backup), operation: toOperationBody(operation) })
+
+function toBackupBody(backup: Backup): Static<typeof BackupBody> {
+  return {
+    id: backup.id,
+    tenant_id: backup.tenantId,
+    region: backup.region,
+    state: backup.state,
+    trigger: backup.trigger,
+    planned_at: backup.plannedAt?.toISOString() ?? null,
+    bytes: backup.bytes ?? null,
+    manifest_sha256: backup.manifestHash ?? null,
+    error: backup.error ?? null,
+    created: backup.createdAt.toISOString(),
+    finished: backup.finishedAt?.toISOString() ?? null,
+    verified: backup.verifiedAt?.toISOString() ?? null,
+    verify_error: backup.verifyError ?? null,
+  }
+}

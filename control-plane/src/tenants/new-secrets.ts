@@ -1,0 +1,15 @@
+// Everything that a new tenant proves itself with, or is reached with.
+import { newApiKey, newSecret } from '../keys/key-text.ts'
+import type { SecretKind } from './tenant.ts'
+
+export function newSecrets(): Record<SecretKind, string> {
+  return {
+    runtime_password: newSecret(),
+    ddl_password: newSecret(),
+    admin_password: newSecret(),
+    jwt_secret: newSecret(),
+    signing_secret: newSecret(),
+    publishable_key: newApiKey('publishable'),
+    secret_key: newApiKey('secret'),
+  }
+}

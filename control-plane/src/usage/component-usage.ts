@@ -1,0 +1,30 @@
+// What the services of a tenant of its own take now, as their engine tells.
+import type { Clock } from '../clock.ts'
+import { askEngine } from '../health/ask-engine.ts'
+import type { TenantSight } from '../health/tenant-sight.ts'
+import type { ComponentUsage, Usage } from './usage-reader.ts'
+
+/** The volume of each service (see `stack-for.ts`). */
+const volumes = { postgres: 'data', runtime: 'files' } as const
+
+/** Never fails: what can't be had is null. @param sight undefined for a past month, of which an engine knows nothing */
+export async function componentUsage(clock: Pick<Clock, 'timeout'>, sight: TenantSight | undefined): Promise<NonNullable<Usage['components']>> {
+  const engine = sight?.engine
+  const id = sight?.snapshot.id
+  const [stats, bytes] =
+    engine === undefined || id === undefined
+      ? []
+      : await Promise.all([
+          askEngine(clock, (signal) => engine.stats(id, signal)).catch(() => undefined),
+          askEngine(clock, (signal) => engine.volumeBytes(id, signal)).catch(() => undefined),
+        ])
+  const usage = (service: keyof typeof volumes): ComponentUsage => {
+    const reading = stats?.[service]
+    return {
+      cpu_seconds: reading === undefined ? null : reading.cpuNanoseconds / 1e9,
+      memory_bytes: reading?.memoryBytes ?? null,
+      disk_bytes: bytes?.[volumes[service]] ?? null,
+    }
+  }
+  return { postgres: usage('postgres'), runtime: usage('runtime') }
+}

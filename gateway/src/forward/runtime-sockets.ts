@@ -1,0 +1,45 @@
+// The connections to all runtimes together: as many as leave file descriptors for the rest of the gateway.
+import { connect, type Socket } from 'node:net'
+import { buildConnector } from 'undici'
+
+export class RuntimeSocketsError extends Error {
+  readonly code = 'RUNTIME_SOCKETS'
+
+  constructor() {
+    super('as many connections to runtimes are open as may be')
+  }
+}
+
+export class RuntimeSockets {
+  readonly #most: number
+  #open = 0
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** For a pool. @param timeout milliseconds to connect */
+  connector(timeout: number): buildConnector.connector {
+    const connectNow = buildConnector({ timeout })
+    return (options, callback) => {
+      if (this.#open >= this.#most) {
+        queueMicrotask(() => callback(new RuntimeSocketsError(), null))
+        return
+      }
+      this.#open++
+      connectNow(options, (...outcome) => {
+        const [, socket] = outcome
+        if (socket === null) this.#open--
+        else socket.on('close', () => this.#open--)
+        callback(...outcome)
+      })
+    }
+  }
+
+  /** @throws RuntimeSocketsError */
+  connect(host: string, port: number): Socket {
+    if (this.#open >= this.#most) throw new RuntimeSocketsError()
+    this.#open++
+    return connect({ host, port }).on('close', () => this.#open--)
+  }
+}

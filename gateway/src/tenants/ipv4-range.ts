@@ -1,0 +1,36 @@
+// IPv4 ranges and addresses as numbers: whether an address lies within a range. Pure.
+
+export interface Ipv4Range {
+  /** First address as a number. */
+  readonly first: number
+  /** How many addresses. */
+  readonly size: number
+}
+
+const dotted = /^(?:::ffff:)?(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/i
+
+/** @param cidr `10.201.0.0/16` @returns undefined for what is none, or does not begin at a multiple of its size */
+export function parseIpv4Range(cidr: string): Ipv4Range | undefined {
+  const [, address = '', bits = ''] = /^([\d.]+)\/(\d|[12]\d|3[0-2])$/.exec(cidr) ?? []
+  const first = ipv4Number(address)
+  const size = 2 ** (32 - Number(bits))
+  return first === undefined || first % size !== 0 ? undefined : { first, size }
+}
+
+/** @param address IPv4, or IPv6 that carries it (`::ffff:10.201.1.2`) @returns undefined for any other */
+export function ipv4Number(address: string): number | undefined {
+  const match = dotted.exec(address)
+  if (match === null) return undefined
+  let number = 0
+  for (let at = 1; at <= 4; at++) {
+    const octet = match[at] ?? ''
+    // Some read a leading zero as octal.
+    if (Number(octet) > 255 || (octet.length > 1 && octet.startsWith('0'))) return undefined
+    number = number * 256 + Number(octet)
+  }
+  return number
+}
+
+export function isWithin({ first, size }: Ipv4Range, address: number): boolean {
+  return address >= first && address < first + size
+}

@@ -1,0 +1,102 @@
+// Backups of tenants on a Docker Engine: taken, restored into a new tenant and into the same one, and verified.
+import t from 'tap'
+import { query } from '../support/postgres.ts'
+import { canary, createOwner, ended, filesBelow, furnish, json, put, seen, startBackupPlatform, toOwner } from './support/tenants.ts'
+
+const megabyte = 2 ** 20
+
+t.test('backups of a tenant of its own', async (t) => {
+  const platform = await startBackupPlatform(t)
+  const ada = await createOwner(platform, 'ada')
+  await furnish(platform, ada, 30 * megabyte)
+  const before = await seen(platform, ada)
+  let backupId = ''
+
+  t.test('a backup is taken while files are overwritten, and nothing in it can be read', async (t) => {
+    let writing = true
+    const churn = (async () => {
+      for (let n = 0; writing; n++) await put(platform, 'ada', ada.key, `papers/churn-${n % 3}`, `${n}`)
+    })()
+    const answer = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, { 'idempotency-key': 'first' })
+    t.match(answer, { status: 202, body: { tenant_id: ada.id, trigger: 'request', operation: { kind: 'backup' } } })
+    t.match(await ended(platform, answer), { state: 'succeeded', step: 'done', error: null })
+    writing = false
+    await churn
+    const again = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, { 'idempotency-key': 'first' })
+    t.equal(again.body['id'], answer.body['id'], 'the same key takes no second one')
+    backupId = String(answer.body['id'])
+    t.match(await platform.call('GET', `/v1/backups/${backupId}`), { status: 200, body: { state: 'complete', bytes: Number, manifest_sha256: /^[0-9a-f]{64}$/ } })
+    t.match(await platform.call('GET', `/v1/tenants/${ada.id}/backups`), { body: { backups: [{ id: backupId }], next_cursor: null } })
+    const files = await filesBelow(platform.directory)
+    t.same([...files.keys()].map((file) => file.slice(platform.directory.length)).sort(), ['database', 'files', 'index', 'manifest'].map((part) => `/${backupId}/${part}`))
+    for (const [file, bytes] of files) for (const text of [canary, ada.id, 'storage_objects', 'PGDMP']) t.notOk(bytes.includes(text), `${text} is not in ${file}`)
+    const rows = await platform.sql('select encode(key, $1) as key from backups', ['escape'])
+    t.ok(rows.every(({ key }) => String(key).length > 60), 'keys are sealed')
+  })
+
+  t.test('a verification finds it whole, and leaves nothing', async (t) => {
+    const operation = await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/verify`))
+    t.match(operation, { state: 'succeeded', error: null })
+    t.match(await platform.call('GET', `/v1/backups/${backupId}`), { body: { verified: String, verify_error: null } })
+    const { containers, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(10_000))
+    t.same([...containers, ...volumes].filter(({ labels }) => labels.stack.startsWith('s_')), [])
+  })
+
+  t.test('restored into a new tenant, all is there, and only the new keys open it', async (t) => {
+    const answer = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'grace' } })
+    t.match(answer, { status: 202, body: { name: 'grace', plan: 'Pro', status: 'pending', operation: { kind: 'restore', state: 'pending' } } })
+    const grace = toOwner(answer.body)
+    t.match(await ended(platform, answer), { state: 'succeeded' })
+    t.match(await platform.call('GET', `/v1/tenants/${grace.id}`), { body: { status: 'ready', isolation: 'database-per-tenant' } })
+    t.same(await seen(platform, grace), before)
+    for (const key of [ada.key, ada.publishable]) {
+      t.equal((await platform.tenantCall('grace', 'GET', '/rest/v1/notes', { key })).status, 401, 'a key of the first tenant')
+    }
+    const stranger = new URL(ada.url)
+    stranger.username = `${grace.id}_admin`
+    await t.rejects(query(stranger.href, 'select 1'), 'a password of the first tenant')
+
+    const rows = await query(grace.url, "select count(*) filter (where tenant_id <> current_setting('app.tenant_id')) as others, count(*) from notes")
+    t.same(rows, [{ others: '0', count: '3' }], 'rows are the new tenant\'s')
+    t.same(await query(grace.url, `select rolname from pg_roles where rolname like '${ada.id}%'`), [])
+    await json(platform, 'grace', grace.key, 'POST', '/rest/v1/notes', { owner: 'u2', title: 'written later' })
+    await put(platform, 'grace', grace.key, 'papers/later.txt', 'later')
+    await query(grace.url, 'insert into "Odd ""names""" (amount) values (1)')
+    t.same(await query(grace.url, 'select at from "Odd ""names""" order by id desc limit 1'), [{ at: new Date('2020-02-02T02:02:02Z') }], 'triggers run')
+    t.same(await query(grace.url, "select has_table_privilege($1, 'event_log', 'update') as may", [grace.id]), [{ may: false }], 'what was taken from the runtime stays taken')
+    t.same(await seen(platform, ada), before, 'the first tenant is untouched')
+  })
+
+  t.test('restored into the same tenant, what came later is gone', async (t) => {
+    await json(platform, 'ada', ada.key, 'POST', '/rest/v1/schemas', { name: 'later', fields: [{ name: 'text', type: 'string' }], rls_policy: { type: 'service' } })
+    await json(platform, 'ada', ada.key, 'POST', '/admin/reload-schemas', {})
+    await query(ada.url, 'delete from "Odd ""names""" where id > 10; drop table children; select next_ticket()')
+    await put(platform, 'ada', ada.key, 'papers/letter.txt', 'overwritten')
+    await put(platform, 'ada', ada.key, 'papers/later.txt', 'later')
+    await platform.tenantCall('ada', 'DELETE', '/storage/v1/object/papers/large.bin', { key: ada.key })
+    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), { state: 'succeeded' })
+    t.same(await seen(platform, ada), before)
+    t.equal((await platform.tenantCall('ada', 'GET', '/storage/v1/object/papers/later.txt', { key: ada.key })).status, 404)
+    t.equal((await platform.tenantCall('ada', 'GET', '/rest/v1/later', { key: ada.key })).status, 404, 'the runtime has forgotten what it knew')
+    t.same(await query(ada.url, "select datname from pg_database where datname ~ '_' and datname !~ '^template'"), [], 'the old home and the copy are gone')
+    await put(platform, 'ada', ada.key, 'papers/new.txt', 'new')
+    t.match(await platform.call('GET', `/v1/tenants/${ada.id}`), { body: { status: 'ready' } })
+  })
+
+  t.test('what a backup is asked for and cannot do', async (t) => {
+    const shared = await platform.call('POST', '/v1/tenants', { name: 'shared', plan: 'Free', region: 'local', isolation: 'schema-per-tenant' })
+    t.match(await platform.call('POST', `/v1/tenants/${String(shared.body['tenant_id'])}/backups`), { status: 422, body: { code: 'NOT_DEDICATED' } })
+    t.match(await platform.call('POST', '/v1/tenants/t_00000000000000000000/backups'), { status: 404, body: { code: 'TENANT_NOT_FOUND' } })
+    t.match(await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'ada' } }), { status: 409, body: { code: 'NAME_TAKEN' } })
+    t.match(await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'other', plan: 'Huge' } }), { status: 400, body: { code: 'UNKNOWN_PLAN' } })
+    t.match(await platform.call('POST', '/v1/backups/nothing/verify'), { status: 404, body: { code: 'BACKUP_NOT_FOUND' } })
+  })
+
+  t.test('a removed backup is gone with its key', async (t) => {
+    t.match(await platform.call('DELETE', `/v1/backups/${backupId}`), { status: 200 })
+    t.equal((await platform.call('GET', `/v1/backups/${backupId}`)).status, 404)
+    t.same(await filesBelow(platform.directory), new Map())
+    const audit = await platform.sql("select action from audit_log where action like 'backup.%' order by seq")
+    t.same(audit.map(({ action }) => action), ['backup.create', 'backup.verify', 'backup.restore', 'backup.restore', 'backup.delete'])
+  })
+})

@@ -1,0 +1,88 @@
+// The encryption of backups: what comes out is what went in, and every change of what lies on disk shows.
+import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import t from 'tap'
+import { chunkBytes, decrypted, encrypted } from '../../control-plane/src/backups/encrypted-stream.ts'
+
+const key = randomBytes(32)
+const context = 'b1/database'
+const headBytes = 24
+const sealedChunk = chunkBytes + 16
+
+async function* pieces(...parts: Uint8Array[]) {
+  yield* parts
+}
+
+async function whole(source: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of source) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+const seal = (plain: Uint8Array, name = context, withKey: Uint8Array = key) => whole(encrypted(pieces(plain), withKey, name))
+const open = (sealed: Uint8Array, name = context, withKey: Uint8Array = key) => whole(decrypted(pieces(sealed), withKey, name))
+
+t.test('what comes out is what went in, however it is cut into pieces', async (t) => {
+  for (const length of [0, 1, chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes, 3 * chunkBytes + 7]) {
+    const plain = randomBytes(length)
+    t.ok((await open(await seal(plain))).equals(plain), `${length} bytes`)
+  }
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.uint8Array({ maxLength: 200_000 }), { maxLength: 6 }), fc.integer({ min: 1, max: 100_000 }), async (parts, cut) => {
+      const sealed = await whole(encrypted(pieces(...parts), key, context))
+      const cuts = Array.from({ length: Math.ceil(sealed.length / cut) }, (_, at) => sealed.subarray(at * cut, (at + 1) * cut))
+      return (await whole(decrypted(pieces(...cuts), key, context))).equals(Buffer.concat(parts))
+    }),
+    { numRuns: 40 },
+  )
+})
+
+t.test('the same text never gives the same bytes', async (t) => {
+  const [first, second] = [await seal(Buffer.alloc(100)), await seal(Buffer.alloc(100))]
+  t.notOk(first.subarray(headBytes).equals(second.subarray(headBytes)))
+})
+
+t.test('a flipped bit shows wherever it is', async (t) => {
+  const sealed = await seal(randomBytes(2 * chunkBytes + 100))
+  for (const at of [0, 8, headBytes, headBytes + 5, headBytes + sealedChunk - 1, headBytes + sealedChunk, sealed.length - 1, ...Array.from({ length: 40 }, () => Math.floor(Math.random() * sealed.length))]) {
+    const flipped = Buffer.from(sealed)
+    flipped[at] = (flipped[at] ?? 0) ^ 1
+    await t.rejects(open(flipped), { code: 'DAMAGED' }, `byte ${at}`)
+  }
+})
+
+t.test('what is cut off shows, also between two chunks', async (t) => {
+  const sealed = await seal(randomBytes(2 * chunkBytes + 100))
+  for (const length of [0, 7, headBytes - 1, headBytes, headBytes + 15, headBytes + 16, headBytes + sealedChunk, headBytes + 2 * sealedChunk, sealed.length - 1]) {
+    await t.rejects(open(sealed.subarray(0, length)), { code: 'DAMAGED' }, `${length} bytes of ${sealed.length}`)
+  }
+  await t.rejects(open(Buffer.concat([sealed, Buffer.alloc(1)])), { code: 'DAMAGED' }, 'and so does what was added')
+  await t.rejects(open(Buffer.concat([sealed, sealed.subarray(headBytes)])), { code: 'DAMAGED' })
+})
+
+t.test('chunks that are swapped, repeated or left out show', async (t) => {
+  const sealed = await seal(randomBytes(3 * chunkBytes))
+  const head = sealed.subarray(0, headBytes)
+  const [a, b, c] = [0, 1, 2].map((n) => sealed.subarray(headBytes + n * sealedChunk, headBytes + (n + 1) * sealedChunk))
+  if (a === undefined || b === undefined || c === undefined) throw new Error('three chunks')
+  for (const order of [[b, a, c], [a, a, c], [a, c], [b, c], [a, c, b], [a, b, b, c]]) await t.rejects(open(Buffer.concat([head, ...order])), { code: 'DAMAGED' })
+  t.equal((await open(Buffer.concat([head, a, b, c]))).length, 3 * chunkBytes)
+})
+
+t.test('a part is good only as itself, in its own backup', async (t) => {
+  const sealed = await seal(randomBytes(100))
+  await t.rejects(open(sealed, 'b1/files'), { code: 'DAMAGED' })
+  await t.rejects(open(sealed, 'b2/database'), { code: 'DAMAGED' })
+  await t.rejects(open(sealed, context, randomBytes(32)), { code: 'DAMAGED' })
+})
+
+t.test('nothing unproven is passed on', async (t) => {
+  const plain = randomBytes(2 * chunkBytes)
+  const sealed = await seal(plain)
+  sealed[headBytes + sealedChunk + 3] = (sealed[headBytes + sealedChunk + 3] ?? 0) ^ 1
+  const passed: Buffer[] = []
+  await t.rejects(async () => {
+    for await (const chunk of decrypted(pieces(sealed), key, context)) passed.push(chunk)
+  })
+  t.ok(Buffer.concat(passed).equals(plain.subarray(0, chunkBytes)), 'the first chunk alone, which is whole')
+})

@@ -1,0 +1,61 @@
+// A door of a test's own in front of the test's engine, and a host that knows nothing but the door.
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { request, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { dockerHost, type DockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
+import { createDoor } from '../../control-plane/src/docker-door/door.ts'
+import type { DoorRules } from '../../control-plane/src/docker-door/door-rules.ts'
+import { engineSocket as behind } from '../../control-plane/src/docker-door/engine-socket.ts'
+import { parseRange } from '../../control-plane/src/stacks/subnets.ts'
+import { engineSocket, openScene, type Scene } from '../support/docker.ts'
+
+export interface DoorScene extends Scene {
+  /** Through the door. */
+  door: DockerHost
+  /** One call to the door as anybody could write it. */
+  knock(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }>
+  /** What the door has refused. */
+  refusals: string[]
+  socketPath: string
+}
+
+/** @param engine path of the socket that the door stands before */
+export async function openDoor(t: Test, changes: Partial<DoorRules> = {}, engine = engineSocket()): Promise<DoorScene> {
+  const scene = openScene(t)
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-door-'))
+  const socketPath = join(directory, 'door.sock')
+  const rules: DoorRules = {
+    installation: scene.installation,
+    guests: [],
+    images: ['debian'],
+    networkRange: parseRange('10.0.0.0/8'),
+    published: [],
+    ...changes,
+  }
+  const refusals: string[] = []
+  const log = { warn: (_fields: object, message: string) => void refusals.push(message) }
+  const { server, close } = createDoor({ rules, engine: behind(engine), log })
+  server.listen(socketPath)
+  await once(server, 'listening')
+  const door = dockerHost({ host: `unix://${socketPath}` })
+  t.teardown(async () => {
+    door.close()
+    await close()
+    await rm(directory, { recursive: true })
+  })
+  return { ...scene, door, refusals, socketPath, knock: (method, path, body) => knock(socketPath, method, path, body) }
+}
+
+async function knock(socketPath: string, method: string, path: string, body: unknown): Promise<{ status: number; text: string }> {
+  const text = body === undefined ? undefined : JSON.stringify(body)
+  const headers = text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+  const call = request({ socketPath, method, path, agent: false, headers })
+  call.end(text)
+  const [answer] = (await once(call, 'response')) as [IncomingMessage]
+  const chunks: Buffer[] = []
+  for await (const chunk of answer as AsyncIterable<Buffer>) chunks.push(chunk)
+  return { status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }
+}

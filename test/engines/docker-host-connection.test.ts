@@ -1,0 +1,141 @@
+// How an Engine is reached: a local socket, TLS with certificates on both sides, OpenSSH with known hosts; and what is refused.
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { connect, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createServer, type TlsOptions } from 'node:tls'
+import t, { type Test } from 'tap'
+import { connectDocker, type DockerAddress } from '../../control-plane/src/engines/docker/docker-connection.ts'
+import { dockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
+import { sshArguments } from '../../control-plane/src/engines/docker/ssh-agent.ts'
+import { engineAddress, engineSocket, openScene, type Scene } from '../support/docker.ts'
+import { startSshd } from '../support/sshd.ts'
+import { makeAuthority } from '../support/tls.ts'
+
+const { signal } = new AbortController()
+
+async function temporary(t: Test): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-docker-'))
+  t.teardown(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
+
+/** Lists, long answers, both directions of a command, and what is cut in the middle. */
+async function worksOver(t: Test, scene: Scene, address: DockerAddress): Promise<void> {
+  const host = dockerHost(address)
+  t.teardown(() => host.close())
+  t.equal((await host.info(signal)).name, (await scene.host.info(signal)).name)
+  const worker = await scene.run('worker')
+  t.same((await host.observe(scene.owned, signal)).containers.map(({ name }) => name), [worker])
+  const text = 'x'.repeat(10_000_000)
+  const { stdout } = await host.exec(worker, ['cat'], { input: text, signal })
+  t.ok(stdout === text, '10 MB in and out')
+  const caller = new AbortController()
+  const reason = new Error('enough')
+  const events = host.events(scene.owned, caller.signal)
+  const next = events[Symbol.asyncIterator]().next()
+  setTimeout(() => caller.abort(reason), 50)
+  await t.rejects(next, reason)
+  await Promise.all(Array.from({ length: 12 }, () => host.observe(scene.owned, signal)))
+}
+
+/** TLS in front of the Engine, as dockerd itself does it. */
+async function openTlsProxy(t: Test, options: TlsOptions): Promise<number> {
+  const proxy = createServer({ ...options, requestCert: true, rejectUnauthorized: true, allowHalfOpen: true } as TlsOptions, (client) => {
+    const engine = connect({ path: engineSocket(), allowHalfOpen: true })
+    client.on('error', () => engine.destroy())
+    engine.on('error', () => client.destroy())
+    client.pipe(engine).pipe(client)
+    client.on('close', () => engine.destroy())
+  })
+  proxy.on('tlsClientError', () => undefined)
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.teardown(() => proxy.close())
+  return (proxy.address() as AddressInfo).port
+}
+
+t.test('a local socket', async (t) => {
+  await worksOver(t, openScene(t), { host: engineAddress() })
+})
+
+t.test('TLS with certificates on both sides', async (t) => {
+  const scene = openScene(t)
+  const directory = await temporary(t)
+  const [ours, theirs] = [await makeAuthority(join(directory, 'ours')), await makeAuthority(join(directory, 'theirs'))]
+  const port = await openTlsProxy(t, { ...(await ours.issue('IP:127.0.0.1')), ca: ours.certificate })
+  const tlsDirectory = await ours.clientDirectory(join(directory, 'client'))
+  await worksOver(t, scene, { host: `tcp://127.0.0.1:${port}`, tlsDirectory })
+
+  const refused = async (what: string, address: DockerAddress) => {
+    const host = dockerHost(address)
+    await t.rejects(host.info(signal), { code: 'ENGINE_UNREACHABLE', message: /^cannot .*: the Docker Engine cannot be reached$/ }, what)
+    host.close()
+  }
+  const strange = await theirs.clientDirectory(join(directory, 'strange'))
+  await refused('an authority that is not ours', { host: `tcp://127.0.0.1:${port}`, tlsDirectory: strange })
+  await writeFile(join(strange, 'ca.pem'), await readFile(join(tlsDirectory, 'ca.pem')))
+  await refused('a client that the Engine does not trust', { host: `tcp://127.0.0.1:${port}`, tlsDirectory: strange })
+  const misnamed = await openTlsProxy(t, { ...(await ours.issue('DNS:elsewhere.example')), ca: ours.certificate })
+  await refused('another host\'s certificate', { host: `tcp://127.0.0.1:${misnamed}`, tlsDirectory })
+})
+
+t.test('OpenSSH with known hosts', async (t) => {
+  const scene = openScene(t)
+  const { port, identityFile, strangerFile, knownHostsFile, wrongKnownHostsFile, logins } = await startSshd(t, await temporary(t), engineSocket())
+  const host = `ssh://root@127.0.0.1:${port}`
+  await worksOver(t, scene, { host, ssh: { identityFile, knownHostsFile } })
+  const made = await logins()
+  t.ok(made > 0 && made < 40, 'connections are used again')
+
+  const refused = async (what: string, address: DockerAddress) => {
+    const host = dockerHost(address)
+    await t.rejects(host.info(signal), { code: 'ENGINE_UNREACHABLE', message: /^cannot .*: the Docker Engine cannot be reached$/ }, what)
+    host.close()
+  }
+  await refused('a host with another key', { host, ssh: { identityFile, knownHostsFile: wrongKnownHostsFile } })
+  await refused('a host that is not known', { host, ssh: { identityFile, knownHostsFile: '/dev/null' } })
+  await refused('a key that the host does not let in', { host, ssh: { identityFile: strangerFile, knownHostsFile } })
+  t.equal(await logins(), made, 'none of them got in')
+})
+
+t.test('ssh is asked for nothing but the Engine, and never asks back', (t) => {
+  const args = sshArguments(new URL('ssh://ops@host.example:2222'), { identityFile: '/keys/a b %h' })
+  t.same(args.slice(args.indexOf('-p')), ['-p', '2222', '-l', 'ops', '--', 'host.example', 'docker', 'system', 'dial-stdio'])
+  const settings = args.filter((_, index) => args[index - 1] === '-o')
+  for (const setting of ['IdentityFile="/keys/a b %%h"', 'BatchMode=yes', 'StrictHostKeyChecking=yes', 'ForwardAgent=no', 'ClearAllForwardings=yes', 'IdentitiesOnly=yes']) {
+    t.ok(settings.includes(setting), setting)
+  }
+  t.same(sshArguments(new URL('ssh://[::1]'), {}).slice(-5), ['--', '::1', 'docker', 'system', 'dial-stdio'])
+  t.end()
+})
+
+t.test('addresses that are none are refused before anything is sent', (t) => {
+  const refused: [DockerAddress, RegExp][] = [
+    [{ host: 'docker' }, /no URL/],
+    [{ host: '' }, /no URL/],
+    [{ host: 'http://127.0.0.1:2375' }, /not at http/],
+    [{ host: 'tcp://127.0.0.1:2375' }, /by TLS only/],
+    [{ host: 'unix://var/run/docker.sock' }, /absolute path/],
+    [{ host: 'unix://' }, /absolute path/],
+    [{ host: 'ssh://ops:secret@host' }, /no password/],
+    [{ host: 'ssh://ops@host/var/run/docker.sock' }, /no path/],
+    [{ host: 'ssh://-oProxyCommand=x' }, /no URL|host/],
+    [{ host: 'ssh://-l%20x@-oProxyCommand' }, /host|user/],
+  ]
+  for (const [address, message] of refused) t.throws(() => connectDocker(address), { message }, address.host)
+  t.throws(() => connectDocker({ host: 'tcp://127.0.0.1:2376', tlsDirectory: '/nowhere' }), { code: 'ENOENT' })
+  t.end()
+})
+
+t.test('the environment does not say where the Engine is', async (t) => {
+  const before = process.env
+  t.teardown(() => (process.env = before))
+  for (const elsewhere of ['tcp://127.0.0.1:1', 'unix:///nowhere.sock']) {
+    process.env = { ...before, DOCKER_HOST: elsewhere, DOCKER_TLS_VERIFY: '1' }
+    const host = dockerHost({ host: engineAddress() })
+    t.match(await host.info(signal), { apiVersion: /^1\./ }, elsewhere)
+    host.close()
+  }
+})

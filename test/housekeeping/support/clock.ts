@@ -1,0 +1,63 @@
+// Time that stands still until a test moves it.
+import type { Clock } from '../../../control-plane/src/clock.ts'
+
+export interface StoppedClock extends Clock {
+  /** Moves time on; what was due by then is done, in its order. */
+  pass(seconds: number): void
+}
+
+export function stoppedClock(begin = '2026-03-01T12:00:00.000Z'): StoppedClock {
+  let at = Date.parse(begin)
+  const timers = new Set<{ due: number; work: () => void }>()
+
+  const later = (milliseconds: number, work: () => void) => {
+    const timer = { due: at + milliseconds, work }
+    timers.add(timer)
+    return () => void timers.delete(timer)
+  }
+
+  return {
+    now: () => new Date(at),
+    later,
+    sleep: (milliseconds, signal) =>
+      new Promise((resolve, reject) => {
+        const refuse = () => {
+          cancel()
+          reject(signal?.reason as Error)
+        }
+        const cancel = later(milliseconds, () => {
+          signal?.removeEventListener('abort', refuse)
+          resolve()
+        })
+        if (signal?.aborted === true) refuse()
+        else signal?.addEventListener('abort', refuse, { once: true })
+      }),
+    timeout(milliseconds) {
+      const controller = new AbortController()
+      later(milliseconds, () => controller.abort(new Error('the time is over')))
+      return controller.signal
+    },
+    every(milliseconds, work) {
+      let cancel: () => void = () => undefined
+      const again = () => {
+        cancel = later(milliseconds, () => {
+          again()
+          work()
+        })
+      }
+      again()
+      return () => cancel()
+    },
+    pass(seconds) {
+      const until = at + seconds * 1000
+      for (;;) {
+        const [next] = [...timers].filter(({ due }) => due <= until).sort((a, b) => a.due - b.due)
+        if (next === undefined) break
+        timers.delete(next)
+        at = Math.max(at, next.due)
+        next.work()
+      }
+      at = until
+    },
+  }
+}

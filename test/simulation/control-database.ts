@@ -1,0 +1,107 @@
+// The control database in memory: what the API and the reconciler write, each write one transaction, and who is told of it.
+import type { RoutePhase } from '@tenantry/contract'
+import type { Snapshot } from '../../control-plane/src/reconcile/reconcile-store.ts'
+import type { Change } from '../../control-plane/src/persistence/change-feed.ts'
+import type { OperationKind } from '../../control-plane/src/tenants/tenant.ts'
+
+export interface TenantRow extends Omit<Snapshot, 'subnet' | 'operation' | 'nextExpiry' | 'hasExpired' | 'homeVersion' | 'purgeAfter' | 'images'> {
+  homeVersion: string | null
+  purgeAfter: Date | null
+  images: Snapshot['images'] | null
+  reason: string | null
+  /** When rotated secrets expire. */
+  expiries: Date[]
+  /** A home was recorded once: it may hold what nobody has elsewhere. */
+  hadHome: boolean
+}
+
+export interface OperationRow {
+  id: string
+  tenantId: string
+  kind: OperationKind
+  generation: number
+  state: 'pending' | 'running' | 'succeeded' | 'superseded'
+  attempts: number
+  step: string | null
+  error: string | null
+}
+
+/** What watches tell of a tenant. */
+export interface Published {
+  generation: number
+  phase: RoutePhase
+  hasManifest: boolean
+}
+
+export type ControlDatabase = ReturnType<typeof createControlDatabase>
+
+const secrets: Snapshot['secrets'] = {
+  runtime_password: ['runtime'], ddl_password: ['ddl'], admin_password: ['admin'], jwt_secret: ['jwt'], signing_secret: ['signing'], publishable_key: ['publishable'], secret_key: ['secret'],
+}
+
+export function createControlDatabase(now: () => Date) {
+  const tenants = new Map<string, TenantRow>()
+  const operations = new Map<string, OperationRow>()
+  const subnets = new Map<string, { regionId: string; number: number }>()
+  const listeners = new Set<(change: Change) => void>()
+  const state = { epoch: 0n, writes: 0 }
+  let opened = 0
+
+  const tell = (change: Change) => {
+    for (const listener of listeners) listener(change)
+  }
+  const isOpen = ({ state }: OperationRow) => state === 'pending' || state === 'running'
+  const openOf = (tenantId: string) => [...operations.values()].filter((operation) => operation.tenantId === tenantId && isOpen(operation))
+  const open = (tenantId: string, kind: OperationKind, generation: number) => {
+    const id = `operation-${++opened}`
+    operations.set(id, { id, tenantId, kind, generation, state: 'pending', attempts: 0, step: null, error: null })
+  }
+
+  return {
+    tenants, operations, subnets, state, tell, isOpen, openOf,
+    listen(listener: (change: Change) => void): () => void {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+
+    create(tenant: Pick<TenantRow, 'id' | 'regionId' | 'isolation' | 'desired' | 'sizes'>): void {
+      const { id, isolation } = tenant
+      tenants.set(id, {
+        ...tenant, name: id, status: 'pending', generation: 1, observedGeneration: 0, conditions: [], homeVersion: null, routePhase: 'pending', purgeAfter: null,
+        database: isolation === 'schema-per-tenant' ? 'homes' : undefined, driftPolicy: 'repair', restarts: 0, images: null, secrets, reason: null, expiries: [], hadHome: false,
+      })
+      open(id, 'create', 1)
+      tell({ kind: 'wanted', tenantId: id })
+    },
+    /** A tenant of earlier times, deleted to the end. */
+    remember(tenantId: string): void {
+      open(tenantId, 'delete', 1)
+      for (const operation of openOf(tenantId)) operation.state = 'succeeded'
+    },
+    /** As the API does: refused while something is under way, unless that has failed; @returns whether it was taken */
+    raise(id: string, kind: OperationKind, change: Partial<TenantRow>): boolean {
+      const row = tenants.get(id)
+      if (row === undefined) return false
+      if (kind !== 'delete' && (row.desired === 'deleted' || (openOf(id).length > 0 && row.status !== 'failed'))) return false
+      for (const operation of openOf(id)) operation.state = 'superseded'
+      Object.assign(row, change)
+      row.generation++
+      open(id, kind, row.generation)
+      tell({ kind: 'wanted', tenantId: id })
+      return true
+    },
+    published(id: string): Published | undefined {
+      const row = tenants.get(id)
+      return row === undefined ? undefined : { generation: row.generation, phase: row.routePhase, hasManifest: row.homeVersion !== null }
+    },
+    snapshotOf(row: TenantRow, operation: Snapshot['operation'], subnet: number | undefined): Snapshot {
+      const { homeVersion, purgeAfter, images, reason: _reason, expiries, hadHome: _hadHome, ...same } = row
+      const live = expiries.filter((expiry) => expiry > now()).map((expiry) => expiry.getTime())
+      return {
+        ...same, conditions: [...row.conditions], homeVersion: homeVersion ?? undefined, purgeAfter: purgeAfter ?? undefined, images: images ?? undefined, subnet, operation,
+        hasExpired: live.length < expiries.length,
+        nextExpiry: live.length === 0 ? undefined : new Date(Math.min(...live)),
+      }
+    },
+  }
+}

@@ -1,0 +1,359 @@
+// A Docker Engine in memory, as far as the reconciler can tell: conflicts of names, subnets, addresses and ports, refusals
+// while in use, restart policy, the lock of a Postgres volume. Every change is told to whoever watches over the invariants.
+import type { ContainerSpec, HostEvent, NetworkSpec, VolumeSpec } from '../../control-plane/src/engines/container-host.ts'
+import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
+import type { Resources } from '../../control-plane/src/stacks/stack.ts'
+import type { Chance } from './chance.ts'
+import { beginning, type Actor } from './control-plane.ts'
+import { clusterOf, overlap, type Container, type Network, type Volume } from './docker-objects.ts'
+import type { Scheduler } from './scheduler.ts'
+
+export type Change =
+  | { kind: 'container'; what: 'created' | 'removed' | 'changed' | 'started'; object: Container }
+  | { kind: 'network'; what: 'created' | 'removed'; object: Network }
+  | { kind: 'network'; what: 'joined' | 'left'; object: Network; container: Container }
+  | { kind: 'volume'; what: 'created' | 'removed' | 'changed'; object: Volume }
+  | { kind: 'home'; what: 'created'; object: Volume; tenantId: string }
+
+/** With whose label. */
+type TaggedEvent = HostEvent & { installation: string }
+
+export interface DockerOptions {
+  scheduler: Scheduler
+  chance: Chance
+  onChange: (change: Change, actor: Actor) => void
+}
+
+/** The Engine itself, and people at its command line. */
+export const engineItself: Actor = { name: 'docker', isLate: () => false }
+export const hand: Actor = { name: 'hand', isLate: () => false }
+
+const lockPatience = 10_000
+const longestBackoff = 5_000
+
+export type Docker = ReturnType<typeof createDocker>
+
+export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
+  const containers = new Map<string, Container>()
+  const networks = new Map<string, Network>()
+  const volumes = new Map<string, Volume>()
+  const listeners = new Set<(event: TaggedEvent) => void>()
+  const streams = new Set<(reason: Error) => void>()
+  const starts = new Set<(container: Container) => void>()
+  const missingImages = new Set<string>()
+  const state = { isDown: false, isFull: false, changes: 0 }
+  let ids = 0
+  const newId = () => `${(++ids).toString(16).padStart(6, '0')}${chance.hex(6)}`
+
+  const changed = (change: Change, actor: Actor) => {
+    state.changes++
+    onChange(change, actor)
+    const { labels } = change.object
+    if (labels === undefined || change.kind === 'home' || (change.kind === 'volume' && change.what === 'changed')) return
+    for (const listener of listeners) listener({ installation: labels.installation, stack: labels.stack, what: `${change.kind} ${change.what}` })
+  }
+
+  const refused = (what: string, code: EngineError['code'], why: string) => new EngineError(code, `cannot ${what}: ${why}`)
+  const found = (name: string, what: string): Container => {
+    const container = containers.get(name)
+    if (container === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
+    return container
+  }
+  const requireSpace = (what: string) => {
+    if (state.isFull) throw refused(what, 'DISK_FULL', 'its disk is full')
+  }
+  const networkById = (id: string) => [...networks.values()].find((network) => network.id === id)
+
+  // ---- what runs inside ----
+
+  const isRunning = ({ state }: Container) => state === 'running' || state === 'paused'
+  const answers = (container: Container) => container.state === 'running' && !container.isWedged && scheduler.now() >= container.answersAt
+
+  const answerIn = (container: Container, milliseconds: number) => {
+    const { run } = container
+    container.answersAt = scheduler.now() + milliseconds
+    scheduler.after(milliseconds, () => {
+      if (container.run !== run || !isRunning(container)) return
+      container.failures = 0
+      const volume = volumes.get(clusterOf(container) ?? '')
+      if (volume !== undefined) volume.isCluster = true
+      for (const started of starts) started(container)
+    })
+  }
+
+  const lockCluster = (container: Container, volume: Volume) => {
+    volume.lock = container.id
+    answerIn(container, volume.isCluster ? chance.between(100, 500) : chance.between(300, 1_200))
+  }
+
+  const startProgram = (container: Container) => {
+    container.answersAt = Infinity
+    const volume = volumes.get(clusterOf(container) ?? '')
+    if (volume === undefined) return answerIn(container, chance.between(50, 600))
+    if (volume.lock === undefined) return lockCluster(container, volume)
+    volume.waiting.push(container.id)
+    const { run } = container
+    scheduler.after(lockPatience, () => {
+      if (container.run === run && volume.waiting.includes(container.id)) crash(container)
+    })
+  }
+
+  /** Whatever ends a program: its lock goes to the next. */
+  const endProgram = (container: Container) => {
+    container.answersAt = Infinity
+    container.isWedged = false
+    container.health = 'none'
+    const volume = volumes.get(clusterOf(container) ?? '')
+    if (volume === undefined) return
+    volume.waiting = volume.waiting.filter((id) => id !== container.id)
+    if (volume.lock !== container.id) return
+    volume.lock = undefined
+    const next = [...containers.values()].find(({ id }) => id === volume.waiting[0])
+    if (next === undefined) return
+    volume.waiting.shift()
+    lockCluster(next, volume)
+  }
+
+  const begin = (container: Container, actor: Actor) => {
+    container.state = 'running'
+    container.run++
+    container.startedAt = new Date(beginning + scheduler.now()).toISOString()
+    container.startedLate = actor.isLate()
+    container.wasStopped = false
+    container.isWedged = false
+    startProgram(container)
+    changed({ kind: 'container', what: 'started', object: container }, actor)
+  }
+
+  const halt = (container: Container, to: 'exited' | 'restarting', exitCode: number, actor: Actor) => {
+    container.state = to
+    container.exitCode = exitCode
+    endProgram(container)
+    changed({ kind: 'container', what: 'changed', object: container }, actor)
+  }
+
+  /** The program ends by itself, and the restart policy starts it anew. */
+  const crash = (container: Container) => {
+    if (container.state !== 'running') return
+    halt(container, 'restarting', 1, engineItself)
+    const { run } = container
+    scheduler.after(Math.min(100 * 2 ** container.failures++, longestBackoff), () => {
+      if (container.run !== run || container.state !== 'restarting' || state.isDown) return
+      container.restarts++
+      begin(container, engineItself)
+    })
+  }
+
+  /** @throws EngineError when what it stands on is not there or taken */
+  const requireGround = (container: Container, what: string) => {
+    for (const [name, place] of container.places) {
+      const network = networkById(place.networkId)
+      if (network === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
+      const rival = [...containers.values()].find((other) => other !== container && isRunning(other) && other.places.get(name)?.networkId === place.networkId && other.places.get(name)?.address === place.address)
+      if (place.address !== undefined && rival !== undefined) throw refused(what, 'ADDRESS_TAKEN', 'its address is taken')
+    }
+    const ports = new Set(container.spec.published.map(({ hostPort }) => hostPort))
+    const rival = [...containers.values()].find((other) => other !== container && isRunning(other) && other.spec.published.some(({ hostPort }) => ports.has(hostPort)))
+    if (rival !== undefined) throw refused(what, 'PORT_TAKEN', 'a port that it publishes is taken')
+    if (container.spec.volumes.some(({ volume }) => !volumes.has(volume))) throw refused(what, 'VOLUME_MISSING', 'its volume is not there')
+  }
+
+  // ---- the Engine's calls ----
+
+  const makeVolume = (name: string, labels: Volume['labels'], actor: Actor): Volume => {
+    const made: Volume = { name, labels, madeLate: actor.isLate(), isCluster: false, homes: new Map(), files: new Set(), lock: undefined, waiting: [] }
+    volumes.set(name, made)
+    changed({ kind: 'volume', what: 'created', object: made }, actor)
+    return made
+  }
+
+  const leave = (network: Network, container: Container, actor: Actor) => {
+    if (container.places.get(network.name)?.networkId !== network.id) return
+    container.places.delete(network.name)
+    changed({ kind: 'network', what: 'left', object: network, container }, actor)
+  }
+
+  return {
+    containers, networks, volumes, state, missingImages, answers, isRunning, crash,
+    /** Told when a program begins to answer. */
+    starts,
+
+    /** @returns takes it back; `ended` is told when the Engine goes away */
+    listen(listener: (event: TaggedEvent) => void, ended: (reason: Error) => void): () => void {
+      listeners.add(listener)
+      streams.add(ended)
+      return () => {
+        listeners.delete(listener)
+        streams.delete(ended)
+      }
+    },
+    endStreams() {
+      for (const ended of streams) ended(new EngineError('ENGINE_UNREACHABLE', 'cannot follow events: the Docker Engine cannot be reached'))
+    },
+
+    hasImage: (image: string) => !missingImages.has(image),
+
+    createNetwork({ name, labels, subnet, internal }: Omit<NetworkSpec, 'labels'> & { labels: Network['labels'] }, actor: Actor): void {
+      const what = `create network ${name}`
+      if (networks.has(name)) throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+      if ([...networks.values()].some((other) => overlap(other.subnet, subnet))) throw refused(what, 'ADDRESS_TAKEN', 'its subnet overlaps one that exists')
+      const made: Network = { id: newId(), name, labels, subnet, internal, madeLate: actor.isLate() }
+      networks.set(name, made)
+      changed({ kind: 'network', what: 'created', object: made }, actor)
+    },
+    /** @throws EngineError while something that runs is on it */
+    removeNetwork(id: string, actor: Actor): 'removed' | 'in use' | 'absent' {
+      const network = networkById(id)
+      if (network === undefined) return 'absent'
+      if ([...containers.values()].some((container) => isRunning(container) && container.places.get(network.name)?.networkId === id)) return 'in use'
+      networks.delete(network.name)
+      changed({ kind: 'network', what: 'removed', object: network }, actor)
+      return 'removed'
+    },
+    networkById,
+    membersOf: (id: string) => [...containers.values()].filter((container) => [...container.places.values()].some(({ networkId }) => networkId === id)),
+    join(networkName: string, containerName: string, aliases: readonly string[], address: string | undefined, actor: Actor): void {
+      const what = `connect ${containerName} to network ${networkName}`
+      const container = found(containerName, what)
+      const network = networks.get(networkName)
+      if (network === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
+      if (container.places.has(networkName)) throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (403)')
+      if (container.state === 'removing') throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+      container.places.set(networkName, { networkId: network.id, aliases, address })
+      changed({ kind: 'network', what: 'joined', object: network, container }, actor)
+    },
+    /** What is not on it is no error. */
+    leave(networkName: string, containerName: string, actor: Actor): void {
+      const container = containers.get(containerName)
+      const place = container?.places.get(networkName)
+      if (container === undefined || place === undefined) return
+      const network = networkById(place.networkId)
+      if (network === undefined) container.places.delete(networkName)
+      else leave(network, container, actor)
+    },
+
+    createVolume({ name, labels }: Omit<VolumeSpec, 'labels'> & { labels: Volume['labels'] }, actor: Actor): Volume {
+      requireSpace(`create volume ${name}`)
+      return volumes.get(name) ?? makeVolume(name, labels, actor)
+    },
+    removeVolume(name: string, actor: Actor): void {
+      const volume = volumes.get(name)
+      if (volume === undefined) return
+      const isUsed = [...containers.values()].some(({ spec }) => spec.volumes.some((mounted) => mounted.volume === name))
+      if (isUsed) throw refused(`remove volume ${name}`, 'ENGINE_FAILED', 'it is in use')
+      volumes.delete(name)
+      changed({ kind: 'volume', what: 'removed', object: volume }, actor)
+    },
+    makeHome(volume: Volume, tenantId: string, actor: Actor): void {
+      requireSpace('write to the database')
+      volume.homes.set(tenantId, { isWhole: true })
+      changed({ kind: 'home', what: 'created', object: volume, tenantId }, actor)
+    },
+    fill(name: string, files: readonly string[], actor: Actor): void {
+      requireSpace(`write files to volume ${name}`)
+      const volume = volumes.get(name)
+      if (volume === undefined) throw refused(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
+      volume.files = new Set(files)
+      changed({ kind: 'volume', what: 'changed', object: volume }, actor)
+    },
+
+    /** @returns whether the name was free */
+    createContainer(spec: Omit<ContainerSpec, 'labels'> & { labels: Container['labels'] }, actor: Actor): boolean {
+      const what = `create container ${spec.name}`
+      if (missingImages.has(spec.image)) throw refused(what, 'IMAGE_MISSING', 'its image is not there')
+      if (containers.has(spec.name)) return false
+      requireSpace(what)
+      const [first] = spec.networks
+      const network = first === undefined ? undefined : networks.get(first.network)
+      if (first !== undefined && network === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
+      // The Engine makes what is missing, without a label.
+      for (const { volume } of spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
+      const made: Container = {
+        id: newId(), name: spec.name, labels: spec.labels, spec, state: 'created', health: 'none', exitCode: 0, startedAt: undefined, restarts: 0,
+        resources: { ...spec.resources }, run: 0, answersAt: Infinity, isWedged: false, wasStopped: false, failures: 0, startedLate: false,
+        places: new Map(first === undefined || network === undefined ? [] : [[first.network, { networkId: network.id, aliases: first.aliases, address: first.address }]]),
+      }
+      containers.set(made.name, made)
+      changed({ kind: 'container', what: 'created', object: made }, actor)
+      return true
+    },
+    startContainer(name: string, actor: Actor): void {
+      const what = `start container ${name}`
+      const container = found(name, what)
+      if (container.state === 'running' || container.state === 'restarting') return
+      if (container.state === 'paused' || container.state === 'removing') throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+      if (container.spec.command[0] === 'never-started') throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (400)')
+      requireGround(container, what)
+      begin(container, actor)
+    },
+    stopContainer(name: string, actor: Actor): void {
+      const container = found(name, `stop container ${name}`)
+      container.wasStopped = true
+      if (isRunning(container) || container.state === 'restarting') halt(container, 'exited', 0, actor)
+    },
+    pauseContainer(name: string, actor: Actor): void {
+      const container = found(name, `pause container ${name}`)
+      if (container.state !== 'running') return
+      container.state = 'paused'
+      changed({ kind: 'container', what: 'changed', object: container }, actor)
+    },
+    unpauseContainer(name: string, actor: Actor): void {
+      const container = found(name, `unpause container ${name}`)
+      if (container.state !== 'paused') return
+      container.state = 'running'
+      changed({ kind: 'container', what: 'changed', object: container }, actor)
+    },
+    updateResources(name: string, resources: Resources, actor: Actor): void {
+      const container = found(name, `change the limits of container ${name}`)
+      container.resources = { ...resources }
+      changed({ kind: 'container', what: 'changed', object: container }, actor)
+    },
+    /** It runs on, and answers no more; its health check says so after a while. */
+    wedge(container: Container): void {
+      container.isWedged = true
+      const { run } = container
+      scheduler.after(chance.between(1_000, 30_000), () => {
+        if (container.run !== run || !container.isWedged || !isRunning(container)) return
+        container.health = 'unhealthy'
+        changed({ kind: 'container', what: 'changed', object: container }, engineItself)
+      })
+    },
+    /** Takes a moment at times. */
+    removeContainer(id: string, actor: Actor): void {
+      const container = [...containers.values()].find((one) => one.id === id)
+      if (container === undefined || container.state === 'removing') return
+      const remove = () => {
+        if (containers.get(container.name) !== container) return
+        containers.delete(container.name)
+        changed({ kind: 'container', what: 'removed', object: container }, actor)
+      }
+      const wasRunning = isRunning(container) || container.state === 'restarting'
+      container.state = 'removing'
+      if (wasRunning) endProgram(container)
+      if (chance.happens(0.9)) return remove()
+      changed({ kind: 'container', what: 'changed', object: container }, actor)
+      scheduler.after(chance.between(10, 1_500), remove)
+    },
+
+    /** Everything that runs ends; the Engine answers again after a while, and starts what was not stopped on purpose. */
+    restart(milliseconds: number): void {
+      if (state.isDown) return
+      state.isDown = true
+      const wereRunning = [...containers.values()].filter((container) => isRunning(container) || container.state === 'restarting')
+      for (const container of wereRunning) halt(container, 'exited', 137, engineItself)
+      for (const ended of streams) ended(new EngineError('ENGINE_UNREACHABLE', 'cannot follow events: the Docker Engine cannot be reached'))
+      scheduler.after(milliseconds, () => {
+        state.isDown = false
+        for (const container of wereRunning) {
+          if (container.state !== 'exited' || container.wasStopped || containers.get(container.name) !== container) continue
+          try {
+            requireGround(container, '')
+            begin(container, engineItself)
+          } catch {
+            // Stays as it is.
+          }
+        }
+      })
+    },
+  }
+}

@@ -1,0 +1,61 @@
+// What commands do inside a simulated container: health checks, and the work on a tenant's home in its Postgres.
+import type { HomeServer } from '../../control-plane/src/homes/home-server.ts'
+import type { Actor } from './control-plane.ts'
+import type { Docker } from './docker.ts'
+import type { Container, Volume } from './docker-objects.ts'
+
+const schemaExists = 3
+
+/** @returns the exit code */
+export function runInside(docker: Docker, container: Container, cluster: Volume | undefined, command: readonly string[], actor: Actor): number {
+  if (!docker.answers(container)) return 1
+  const [program, work, tenantId = ''] = command
+  if (program !== 'home' || cluster === undefined) return 0
+  const home = cluster.homes.get(tenantId)
+  switch (work) {
+    case 'create':
+      if (home !== undefined) return schemaExists
+      docker.makeHome(cluster, tenantId, actor)
+      return 0
+    case 'mend':
+      if (home === undefined) return 1
+      home.isWhole = true
+      return 0
+    case 'find':
+      return home === undefined ? 1 : 0
+    case 'check':
+    case 'migrate':
+      return home?.isWhole === true ? 0 : 1
+    case 'drop':
+      cluster.homes.delete(tenantId)
+      return 0
+    default:
+      return 0
+  }
+}
+
+/** A home that is worked in by commands. */
+export function homeBy(run: (command: readonly string[]) => Promise<number>): HomeServer {
+  const done = async (work: string, tenantId = '') => {
+    const code = await run(['home', work, tenantId])
+    if (code !== 0) throw new Error(`${work} ended with ${code}`)
+  }
+  return {
+    async prepare(created) {
+      await created()
+      await done('prepare')
+    },
+    exists: async (tenantId) => (await run(['home', 'find', tenantId])) === 0,
+    async create(tenantId) {
+      const code = await run(['home', 'create', tenantId])
+      if (code === 0) return 'whole'
+      if (code !== schemaExists) throw new Error(`create ended with ${code}`)
+      await done('mend', tenantId)
+      return 'to be migrated'
+    },
+    migrate: (tenantId) => done('migrate', tenantId),
+    check: (tenantId) => done('check', tenantId),
+    endSessions: (tenantId) => done('end-sessions', tenantId),
+    drop: (tenantId) => done('drop', tenantId),
+  }
+}

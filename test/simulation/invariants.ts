@@ -1,0 +1,120 @@
+// What must hold after every step, whatever goes wrong. The first breach ends the run.
+import type { RoutePhase } from '@tenantry/contract'
+import type { Status } from '../../control-plane/src/tenants/tenant.ts'
+import type { ControlDatabase, TenantRow } from './control-database.ts'
+import type { Actor, ControlPlane } from './control-plane.ts'
+import { engineItself, hand, type Change, type Docker } from './docker.ts'
+import { clusterOf, type Container, type Volume } from './docker-objects.ts'
+
+export type Invariants = ReturnType<typeof createInvariants>
+
+export interface InvariantsOptions {
+  installation: string
+  database: ControlDatabase
+  docker: () => Docker
+  /** Stacks with our label that this database knows nothing of. */
+  unknown: ReadonlySet<string>
+  now: () => Date
+  /** Told of a breach. */
+  breach: (what: string) => void
+}
+
+export function createInvariants({ installation, database, docker, unknown, now, breach }: InvariantsOptions) {
+  /** Generation at which a control plane has been answered that the tenant is well, and when. */
+  const seen = new WeakMap<ControlPlane, Map<string, { generation: number; at: Date }>>()
+  /** When a tenant was last taken off the gateways. */
+  const unrouted = new Map<string, Date>()
+  const isOurs = (labels: Change['object']['labels']) => labels?.installation === installation && !unknown.has(labels.stack)
+  const isPerson = (actor: Actor) => actor === hand || actor === engineItself
+
+  const foreignStays = (change: Change, actor: Actor) => {
+    if (isOurs(change.object.labels) || isPerson(actor)) return
+    // Guests come and go; they are not changed by that.
+    breach(`${actor.name}: the foreign ${change.kind} ${change.object.name} was ${change.what}`)
+  }
+
+  const named = ({ kind, what, object }: Change, actor: Actor) => {
+    if (what !== 'created' || kind === 'home' || isPerson(actor)) return
+    const { labels, name } = object
+    const isRight = labels !== undefined && name.startsWith(`tenantry-${labels.stack}-`) && (kind !== 'container' || labels.service !== undefined)
+    if (!isRight) breach(`${actor.name}: the ${kind} ${name} has a name or labels that no stack gives it`)
+  }
+
+  const oneServer = (started: Container) => {
+    const cluster = clusterOf(started)
+    if (cluster === undefined) return
+    const others = [...docker().containers.values()].filter((other) => other !== started && docker().isRunning(other) && clusterOf(other) === cluster)
+    const [other] = others
+    // A request of one who gave it up or lost the lead may arrive beside ours: then the lock in the volume decides.
+    if (other === undefined || other.startedLate || started.startedLate) return
+    breach(`${started.name} and ${other.name} run on the volume ${cluster}`)
+  }
+
+  const stackOf = (volume: Volume) => /^tenantry-(t_[0-9a-f]+)-(?:data|files)$/.exec(volume.name)?.[1]
+
+  const dataStays = (volume: Volume, actor: Actor) => {
+    if (isPerson(actor)) return
+    for (const tenantId of volume.homes.keys()) {
+      const row = database.tenants.get(tenantId)
+      const isDue = row === undefined || (row.desired === 'deleted' && row.purgeAfter !== null && row.purgeAfter <= now())
+      if (!isDue) breach(`${actor.name}: the volume ${volume.name} was removed with the home of ${tenantId} in it`)
+    }
+  }
+
+  const notAnew = (volume: Volume, actor: Actor) => {
+    if (isPerson(actor) || actor.isLate()) return
+    const stack = stackOf(volume)
+    const row = stack === undefined ? undefined : database.tenants.get(stack)
+    if (row?.hadHome === true && row.homeVersion !== null) breach(`${actor.name}: an empty ${volume.name} was made in place of one that held data`)
+  }
+
+  const wellAt = (caller: ControlPlane, tenantId: string): number => {
+    const known = seen.get(caller)?.get(tenantId)
+    const since = unrouted.get(tenantId)
+    return known === undefined || (since !== undefined && known.at < since) ? 0 : known.generation
+  }
+
+  return {
+    changed(change: Change, actor: Actor): void {
+      if (change.kind === 'home') {
+        const row = database.tenants.get(change.tenantId)
+        if (row?.hadHome === true && row.desired !== 'deleted') breach(`${actor.name}: an empty home was made in place of that of ${change.tenantId}`)
+        return
+      }
+      foreignStays(change, actor)
+      named(change, actor)
+      if (change.kind === 'container' && change.what === 'started') oneServer(change.object)
+      if (change.kind === 'volume' && change.what === 'removed') dataStays(change.object, actor)
+      if (change.kind === 'volume' && change.what === 'created') notAnew(change.object, actor)
+    },
+    written(epoch: bigint, what: string): void {
+      if (epoch !== database.state.epoch) breach(`the leader of epoch ${epoch} wrote "${what}" at epoch ${database.state.epoch}`)
+    },
+    allocated(): void {
+      const numbers = [...database.subnets.values()].map(({ regionId, number }) => `${regionId} ${number}`)
+      if (new Set(numbers).size !== numbers.length) breach(`subnets are allocated twice: ${numbers.join(', ')}`)
+    },
+    freed(stack: string): void {
+      const network = [...docker().networks.values()].find(({ labels }) => isOurs(labels) && labels?.stack === stack)
+      if (network !== undefined && !network.madeLate) breach(`the subnet of ${stack} was freed while ${network.name} is there`)
+    },
+    healthSeen(caller: ControlPlane, tenantId: string, generation: number): void {
+      const known = seen.get(caller) ?? new Map<string, { generation: number; at: Date }>()
+      known.set(tenantId, { generation: Math.max(generation, known.get(tenantId)?.generation ?? 0), at: now() })
+      seen.set(caller, known)
+    },
+    published(row: TenantRow, phase: RoutePhase, caller: ControlPlane): void {
+      if (phase !== 'ready' && row.routePhase === 'ready') unrouted.set(row.id, now())
+      if (row.isolation === 'schema-per-tenant' || phase !== 'ready' || row.routePhase === 'ready') return
+      if (wellAt(caller, row.id) === 0) breach(`${caller.name}: ${row.id} was published ready, and nobody had seen it well`)
+    },
+    observed(row: TenantRow, status: Status, generation: number, caller: ControlPlane): void {
+      const isNews = row.status !== status || row.observedGeneration !== generation
+      if (status !== 'ready' || !isNews) return
+      if (wellAt(caller, row.id) < generation) breach(`${caller.name}: ${row.id} was called ready at generation ${generation}, and nobody had seen it well`)
+    },
+    removed(row: TenantRow): void {
+      if (row.desired !== 'deleted' || row.purgeAfter === null || row.purgeAfter > now()) breach(`${row.id} was removed before its time`)
+    },
+  }
+}

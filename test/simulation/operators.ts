@@ -1,0 +1,79 @@
+// What operators ask of tenants, at random: as the API writes it into the database.
+import { driftPolicies, type Isolation } from '../../control-plane/src/tenants/tenant.ts'
+import type { Chance } from './chance.ts'
+import type { ControlDatabase, TenantRow } from './control-database.ts'
+
+const mega = 2 ** 20
+
+export interface OperatorsOptions {
+  database: ControlDatabase
+  chance: Chance
+  now: () => Date
+  region: string
+  /** Ids of the tenants that are yet to be, first the next. */
+  ids: string[]
+  trace: (line: string) => void
+}
+
+const sizes = (chance: Chance): TenantRow['sizes'] => ({
+  postgres: { memoryBytes: chance.pick([256, 512]) * mega, cpuMillis: 500 },
+  runtime: { memoryBytes: chance.pick([128, 256]) * mega, cpuMillis: 500 },
+})
+
+export type Operators = ReturnType<typeof createOperators>
+
+export function createOperators({ database, chance, now, region, ids, trace }: OperatorsOptions) {
+  const create = () => {
+    const id = ids.shift()
+    if (id === undefined) return
+    const isolation: Isolation = chance.happens(0.75) ? 'database-per-tenant' : 'schema-per-tenant'
+    const desired = isolation === 'database-per-tenant' && chance.happens(0.1) ? 'warm' : 'active'
+    trace(`operator creates ${id} ${isolation} ${desired}`)
+    database.create({ id, regionId: region, isolation, desired, sizes: sizes(chance) })
+  }
+
+  const after = (seconds: number) => new Date(now().getTime() + seconds * 1000)
+  const remove = (row: TenantRow) => {
+    const due = after(chance.pick([0, 0, 5, 40]))
+    const purgeAfter = row.purgeAfter !== null && row.purgeAfter < due ? row.purgeAfter : due
+    return database.raise(row.id, 'delete', { desired: 'deleted', status: 'deleting', purgeAfter })
+  }
+
+  /** Of a tenant as it is now. */
+  const change = (row: TenantRow): boolean => {
+    const { id, desired, isolation } = row
+    if (chance.happens(0.15)) return remove(row)
+    if (desired === 'deleted') return remove(row)
+    if (desired === 'warm') return database.raise(id, 'update', { desired: 'active' })
+    if (desired === 'suspended') return database.raise(id, 'resume', { desired: 'active' })
+    if (desired === 'paused') return database.raise(id, 'wake', { desired: 'active' })
+    const isDedicated = isolation === 'database-per-tenant'
+    const choices: (() => boolean)[] = [
+      () => database.raise(id, 'suspend', { desired: 'suspended' }),
+      () => database.raise(id, 'rotate_keys', { expiries: [...row.expiries, after(chance.between(1, 30))] }),
+      ...(isDedicated
+        ? [
+            () => database.raise(id, 'pause', { desired: 'paused' }),
+            () => database.raise(id, 'restart', { restarts: row.restarts + 1 }),
+            () => database.raise(id, 'resize', { sizes: sizes(chance) }),
+            () => database.raise(id, 'update', { driftPolicy: chance.pick(driftPolicies) }),
+            () => row.images != null && database.raise(id, 'upgrade', { images: { postgres: row.images.postgres, runtime: chance.pick(['runtime:1', 'runtime:2']) } }),
+          ]
+        : []),
+    ]
+    return chance.pick(choices)()
+  }
+
+  return {
+    create,
+    act(): void {
+      const rows = [...database.tenants.values()]
+      if (rows.length === 0 || chance.happens(0.2)) return create()
+      const row = chance.pick(rows)
+      const before = row.generation
+      if (change(row)) trace(`operator ${[...database.operations.values()].at(-1)?.kind ?? ''} ${row.id} ${before} → ${row.generation}`)
+    },
+    /** Whoever waited for the one of a failed tenant gives up and deletes it. */
+    remove,
+  }
+}

@@ -1,0 +1,138 @@
+// What must be true in the end, when nothing goes wrong any more and enough time has passed: found by a look at everything,
+// without the reconciler's own plan.
+import type { Status } from '../../control-plane/src/tenants/tenant.ts'
+import { componentAlias } from '../../control-plane/src/stacks/stack-for.ts'
+import { networkName, volumeName } from '../../control-plane/src/stacks/object-names.ts'
+import type { ControlDatabase, TenantRow } from './control-database.ts'
+import type { Docker } from './docker.ts'
+import type { Container } from './docker-objects.ts'
+import type { RegionParts } from './region-parts.ts'
+
+export interface World {
+  docker: Docker
+  database: ControlDatabase
+  parts: RegionParts
+  installation: string
+  /** Id of the region's own stack. */
+  regionStack: string
+  /** Stacks that the database knows nothing of: they stay. */
+  unknown: ReadonlySet<string>
+  gatewayUrl: string
+  runtimeUrls: readonly string[]
+  subnets: number
+}
+
+const statuses: Record<Exclude<TenantRow['desired'], 'deleted'>, Status> = { active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'warm' }
+
+/** @returns what is not as it should be, in words; empty when all is well */
+export function flawsOf(world: World): string[] {
+  const { database } = world
+  return [...[...database.tenants.values()].flatMap((row) => flawsOfTenant(world, row)), ...leftovers(world), ...openOperations(world)]
+}
+
+function flawsOfTenant(world: World, row: TenantRow): string[] {
+  const said = (flaw: string) => `${row.id} (${row.isolation}, ${row.desired}, ${row.status}, ${row.driftPolicy}): ${flaw}`
+  if (row.desired === 'deleted') return row.isolation === 'schema-per-tenant' && isRegionBroken(world) ? [] : [said(`is still there: ${row.reason ?? ''}`)]
+  if (row.status === 'failed') return causesOf(world, row).some((cause) => cause.test(row.reason ?? '')) ? [] : [said(`failed without a cause: ${row.reason ?? 'no reason'}`)]
+  const flaws: string[] = []
+  if (row.status !== statuses[row.desired]) flaws.push(`is not ${statuses[row.desired]}: ${row.reason ?? ''}`)
+  if (row.observedGeneration !== row.generation) flaws.push(`was seen at generation ${row.observedGeneration} of ${row.generation}`)
+  if (row.reason !== null) flaws.push(`says "${row.reason}"`)
+  if (row.conditions.some(({ status }) => status === 'False')) flaws.push('has a condition that is false')
+  if (row.expiries.length > 0) flaws.push('has secrets that are to expire')
+  const ground = row.isolation === 'schema-per-tenant' ? flawsOfShared(world, row) : flawsOfOwn(world, row)
+  if (row.driftPolicy === 'repair' || row.isolation === 'schema-per-tenant') flaws.push(...ground)
+  if (row.driftPolicy === 'report' && row.isolation !== 'schema-per-tenant') {
+    const isReported = row.conditions.some(({ type }) => type === 'Drift')
+    if (ground.some((flaw) => !flaw.includes('not well')) && !isReported) flaws.push(`nobody was told that it ${ground.join(', ')}`)
+    if (ground.length === 0 && isReported && (row.desired === 'active' || row.desired === 'warm')) flaws.push('is said to have drifted, and has not')
+  }
+  return flaws.map(said)
+}
+
+function flawsOfShared(world: World, row: TenantRow): string[] {
+  // Nothing watches over a home whose region has lost its volumes.
+  if (row.desired !== 'active' || isRegionBroken(world) || isHomeLost(world, row)) return []
+  return world.runtimeUrls.every((url) => world.parts.isWell(url, row.id)) ? [] : ['is not well']
+}
+
+function flawsOfOwn(world: World, row: TenantRow): string[] {
+  const { docker, parts, gatewayUrl } = world
+  const containers = [...docker.containers.values()].filter(({ labels }) => labels?.stack === row.id)
+  if (row.desired === 'suspended' || row.desired === 'paused') {
+    return containers.filter((one) => docker.isRunning(one) || one.state === 'restarting').map(({ name }) => `still runs ${name}`)
+  }
+  const flaws = (['postgres', 'runtime'] as const).flatMap((service) => {
+    const all = containers.filter(({ labels }) => labels?.service === service)
+    const [only] = all
+    if (only === undefined || all.length > 1) return [`has ${all.length} containers of ${service}`]
+    return flawsOfContainer(world, row, only, service)
+  })
+  if (parts.gateway()?.places.get(networkName(row.id, 'net')) === undefined) flaws.push('has no gateway')
+  const volumes = [...docker.volumes.values()].filter(({ labels }) => labels?.stack === row.id && labels.service !== undefined)
+  if (volumes.length > 1) flaws.push(`has the secrets of ${volumes.length} runtimes`)
+  if (flaws.length === 0 && !isHomeLost(world, row) && !parts.isWell(gatewayUrl, row.id)) flaws.push('is not well')
+  return flaws
+}
+
+function flawsOfContainer({ docker }: World, row: TenantRow, container: Container, service: 'postgres' | 'runtime'): string[] {
+  const flaws: string[] = []
+  const network = networkName(row.id, 'net')
+  const place = container.places.get(network)
+  if (container.state !== 'running') flaws.push(`has a ${service} that is ${container.state}`)
+  if (place === undefined || place.networkId !== docker.networks.get(network)?.id || !place.aliases.includes(componentAlias(row.id, service))) flaws.push(`has its ${service} on no network`)
+  if (container.resources.memoryBytes !== row.sizes[service].memoryBytes) flaws.push(`has a ${service} of another size`)
+  if (container.spec.image !== row.images?.[service]) flaws.push(`has a ${service} of another image`)
+  return flaws
+}
+
+/** Volumes that its tenants share are gone. */
+function isRegionBroken({ docker, regionStack }: World): boolean {
+  return ['data', 'files'].some((name) => !docker.volumes.has(volumeName(regionStack, name)))
+}
+
+/** Its volume is there, and was emptied: nobody looks into the home of a tenant for which nothing is to be done. */
+function isHomeLost({ docker, regionStack }: World, row: TenantRow): boolean {
+  const cluster = docker.volumes.get(volumeName(row.isolation === 'schema-per-tenant' ? regionStack : row.id, 'data'))
+  return row.hadHome && cluster?.homes.has(row.id) === false
+}
+
+/** Reasons for which a tenant may have failed, by what is there. */
+function causesOf(world: World, row: TenantRow): RegExp[] {
+  const { docker, database, installation, regionStack, subnets, unknown } = world
+  const causes: RegExp[] = isHomeLost(world, row) ? [/home is gone/] : []
+  const isForeign = (object: { labels: { installation: string } | undefined } | undefined) => object !== undefined && object.labels?.installation !== installation
+  if (row.isolation === 'schema-per-tenant') return isRegionBroken(world) || isForeign(docker.networks.get(networkName(regionStack, 'net'))) ? [/./] : causes
+  for (const name of ['data', 'files']) {
+    const volume = docker.volumes.get(volumeName(row.id, name))
+    if (isForeign(volume)) causes.push(/exists that is not Tenantry's/)
+    // Strangers' volumes do not count as ours.
+    if (volume === undefined || isForeign(volume)) causes.push(/volume .* is gone/)
+  }
+  if (isForeign(docker.networks.get(networkName(row.id, 'net')))) causes.push(/exists that is not Tenantry's/)
+  if ([...docker.networks.values()].some((network) => isForeign(network) && network.name.startsWith('foreign-'))) causes.push(/its subnet overlaps/)
+  if (database.subnets.size + unknown.size >= subnets) causes.push(/subnets of the region are taken/)
+  return causes
+}
+
+/** Nothing of tenants that are gone is anywhere. */
+function leftovers({ docker, database, installation, regionStack, unknown }: World): string[] {
+  const known = new Set([...database.tenants.keys(), regionStack, ...unknown])
+  const objects = [...docker.containers.values(), ...docker.networks.values(), ...docker.volumes.values()]
+  const onHost = objects.filter(({ labels }) => labels?.installation === installation && !known.has(labels.stack)).map(({ name }) => `${name} is left over`)
+  const subnets = [...database.subnets.keys()].filter((stack) => !known.has(stack)).map((stack) => `the subnet of ${stack} is left over`)
+  const homes = [...docker.volumes.values()].flatMap(({ name, homes }) => [...homes.keys()].filter((id) => !database.tenants.has(id)).map((id) => `the home of ${id} is left over in ${name}`))
+  const touched = [...unknown].filter((stack) => !objects.some(({ labels }) => labels?.stack === stack)).map((stack) => `${stack} is gone, and nobody knew it`)
+  return [...onHost, ...subnets, ...homes, ...touched]
+}
+
+function isExcused(world: World, row: TenantRow | undefined): boolean {
+  return row?.status === 'failed' || (row?.isolation === 'schema-per-tenant' && row.desired === 'deleted' && isRegionBroken(world))
+}
+
+function openOperations(world: World): string[] {
+  const { database } = world
+  return [...database.operations.values()]
+    .filter((operation) => database.isOpen(operation) && !isExcused(world, database.tenants.get(operation.tenantId)))
+    .map(({ kind, tenantId }) => `the operation ${kind} of ${tenantId} is open`)
+}

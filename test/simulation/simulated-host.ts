@@ -1,0 +1,269 @@
+// The simulated ContainerHost: each call is made of the same requests to the Engine as the real one's, and each of those may
+// be lost, hang, or be the last that its caller makes.
+import type { ContainerHost, ContainerSpec, HostEvent, Labels, ObservedContainer, Ownership } from '../../control-plane/src/engines/container-host.ts'
+import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
+import type { Chance } from './chance.ts'
+import type { Actor, ControlPlane } from './control-plane.ts'
+import type { Docker } from './docker.ts'
+import { clusterOf, isOwned, type Container } from './docker-objects.ts'
+import { runInside } from './home-programs.ts'
+import type { Scheduler } from './scheduler.ts'
+
+export interface SimulatedHostOptions {
+  docker: Docker
+  caller: ControlPlane
+  chance: Chance
+  scheduler: Scheduler
+  /** What becomes of one event on its way. */
+  eventFaults: () => { missed: number; twice: number }
+  /** False: names alone say what is ours. A planted defect. */
+  checksLabels: boolean
+  installation: string
+}
+
+const patience = 30_000
+
+export function createSimulatedHost({ docker, caller, chance, scheduler, eventFaults, checksLabels, installation }: SimulatedHostOptions): ContainerHost {
+  const ask = <T>(what: string, signal: AbortSignal, effect: (actor: Actor) => T, takes = 15): Promise<T> =>
+    caller.call(
+      what,
+      (actor) => {
+        if (docker.state.isDown) throw unreachable(what)
+        return effect(actor)
+      },
+      { signal, patience, takes, failure: () => unreachable(what) },
+    )
+
+  const labelsOf = (object: { name: string; labels: Labels | undefined }): Labels | undefined => {
+    const stack = /^tenantry-(t_[0-9a-f]+)-/.exec(object.name)?.[1]
+    return checksLabels || stack === undefined ? object.labels : { installation, stack, ...(object.labels?.service === undefined ? {} : { service: object.labels.service }) }
+  }
+  const ours = (object: { name: string; labels: Labels | undefined }, owner: Ownership) => isOwned(labelsOf(object), owner)
+  const refuseForeign = (kind: string, object: { name: string; labels: Labels | undefined }, owner: Ownership) => {
+    if (!ours(object, owner)) throw new EngineError('FOREIGN_OBJECT', `a ${kind} named ${object.name} exists that is not Tenantry's`)
+  }
+  const container = (id: string) => [...docker.containers.values()].find((one) => one.id === id)
+
+  const observed = (found: Container): ObservedContainer => ({
+    id: found.id, name: found.name, labels: labelsOf(found) ?? { installation: '', stack: '' }, state: found.state, health: found.health, exitCode: found.exitCode,
+    startedAt: found.startedAt, restarts: found.restarts, outOfMemory: false, imageId: found.spec.image, resources: { ...found.resources },
+    networks: Object.fromEntries(
+      [...found.places]
+        .filter(([name, { networkId }]) => (docker.networks.get(name)?.id ?? networkId) === networkId)
+        .map(([name, { aliases, address }]) => [name, { aliases, address: address ?? (docker.isRunning(found) ? 'any' : '') }]),
+    ),
+  })
+
+  const connect: ContainerHost['connect'] = async (network, name, aliases, address, signal) => {
+    const what = `connect ${name} to ${network}`
+    const standing = await ask(`${what}: look`, signal, () => {
+      const found = docker.containers.get(name)
+      if (found === undefined) throw new EngineError('NOT_FOUND', `cannot ${what}: it is not there`)
+      const place = found.places.get(network)
+      const there = docker.networks.get(network)
+      if (place === undefined) return 'absent'
+      if (there === undefined) throw new EngineError('NOT_FOUND', `cannot ${what}: it is not there`)
+      const isRight = place.networkId === there.id && aliases.every((alias) => place.aliases.includes(alias)) && (address ?? place.address) === place.address
+      return isRight ? 'right' : 'wrong'
+    })
+    if (standing === 'right') return
+    if (standing === 'wrong') await ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor))
+    await ask(what, signal, (actor) => docker.join(network, name, aliases, address, actor))
+  }
+
+  const removeContainer: ContainerHost['removeContainer'] = async (name, owner, signal) => {
+    const id = await ask(`look for container ${name}`, signal, () => {
+      const found = docker.containers.get(name)
+      if (found !== undefined) refuseForeign('container', found, owner)
+      return found?.id
+    })
+    if (id === undefined) return
+    await ask(`remove container ${name}`, signal, (actor) => docker.removeContainer(id, actor), 60)
+    for (let attempt = 0; attempt < 50; attempt++) {
+      if (await ask(`is container ${name} gone`, signal, () => container(id) === undefined)) return
+      await caller.clock.sleep(200, signal)
+    }
+    throw new EngineError('ENGINE_FAILED', `cannot remove container ${name}: the Docker Engine refused it (409)`)
+  }
+
+  const createContainer: ContainerHost['createContainer'] = async (spec, signal) => {
+    await ask(`look for volumes of ${spec.name}`, signal, () => {
+      for (const { volume } of spec.volumes) {
+        const found = docker.volumes.get(volume)
+        if (found === undefined) throw new EngineError('VOLUME_MISSING', `cannot create container ${spec.name}: volume ${volume} is not there`)
+        refuseForeign('volume', found, ownerOf(spec.labels))
+      }
+    })
+    const made = await ask(`create container ${spec.name}`, signal, (actor) => docker.createContainer(spec, actor), 60)
+    if (!made) {
+      await ask(`look for container ${spec.name}`, signal, () => {
+        const found = docker.containers.get(spec.name)
+        if (found === undefined) throw new EngineError('ENGINE_FAILED', `cannot create container ${spec.name}: the Docker Engine refused it (409)`)
+        refuseForeign('container', found, ownerOf(spec.labels))
+      })
+    }
+    for (const { network, aliases, address } of spec.networks) await connect(network, spec.name, aliases, address, signal)
+  }
+
+  return {
+    info: async () => ({ name: 'simulated', apiVersion: '1.41', memoryBytes: 2 ** 34, cpus: 8, warnings: [] }),
+
+    async observe(owned, signal) {
+      const [ids, networks, volumes] = await Promise.all([
+        ask('list containers', signal, () => [...docker.containers.values()].filter((one) => ours(one, owned)).map(({ id }) => id)),
+        ask('list networks', signal, () => [...docker.networks.values()].filter((one) => ours(one, owned))),
+        ask('list volumes', signal, () => [...docker.volumes.values()].filter((one) => ours(one, owned)).map((volume) => ({ name: volume.name, labels: labelsOf(volume) ?? { installation: '', stack: '' } }))),
+      ])
+      const [containers, members] = await Promise.all([
+        Promise.all(
+          ids.map((id) =>
+            ask('inspect container', signal, () => {
+              const found = container(id)
+              return found === undefined ? undefined : observed(found)
+            }, 5),
+          ),
+        ),
+        networks.length === 0 ? new Map<string, string[]>() : ask('list members', signal, () => new Map(networks.map(({ id }) => [id, docker.membersOf(id).map(({ name }) => name)]))),
+      ])
+      return {
+        containers: containers.filter((one) => one !== undefined),
+        networks: networks.map((network) => ({ id: network.id, name: network.name, labels: labelsOf(network) ?? { installation: '', stack: '' }, subnet: network.subnet, internal: network.internal, members: members.get(network.id) ?? [] })),
+        volumes,
+      }
+    },
+    imageId: (reference, signal) => ask(`look for image ${reference}`, signal, () => (docker.hasImage(reference) ? reference : undefined)),
+
+    async createNetwork(spec, signal) {
+      const isThere = () => {
+        const found = docker.networks.get(spec.name)
+        if (found !== undefined) refuseForeign('network', found, ownerOf(spec.labels))
+        return found !== undefined
+      }
+      if (await ask(`look for network ${spec.name}`, signal, isThere)) return
+      await ask(`create network ${spec.name}`, signal, (actor) => docker.createNetwork(spec, actor), 60)
+    },
+    async createVolume(spec, signal) {
+      const found = await ask(`create volume ${spec.name}`, signal, (actor) => docker.createVolume(spec, actor))
+      refuseForeign('volume', found, ownerOf(spec.labels))
+    },
+    createContainer,
+    startContainer: (name, signal) => ask(`start container ${name}`, signal, (actor) => docker.startContainer(name, actor), 100),
+    unpauseContainer: (name, signal) => ask(`unpause container ${name}`, signal, (actor) => docker.unpauseContainer(name, actor)),
+    stopContainer: (name, _seconds, signal) => ask(`stop container ${name}`, signal, (actor) => docker.stopContainer(name, actor), 300),
+    updateResources: (name, resources, signal) => ask(`update container ${name}`, signal, (actor) => docker.updateResources(name, resources, actor)),
+    connect,
+
+    async writeFiles(volume, image, _user, files, labels, signal) {
+      const name = `${volume}-files`
+      const spec: ContainerSpec = {
+        name, labels, image, command: ['never-started'], environment: {}, user: '', volumes: [{ volume, path: '/tenantry/files', readOnly: false }], scratch: {}, networks: [], published: [],
+        health: { command: [], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 1 }, resources: { memoryBytes: 2 ** 24, cpuMillis: 100, pids: 1 }, stopSeconds: 1,
+      }
+      await removeContainer(name, ownerOf(labels), signal)
+      try {
+        await ask(`create container ${name}`, signal, (actor) => docker.createContainer(spec, actor))
+        await ask(`write files to ${volume}`, signal, (actor) => docker.fill(volume, Object.keys(files), actor))
+      } finally {
+        await removeContainer(name, ownerOf(labels), signal)
+      }
+    },
+
+    removeContainer,
+    async removeNetwork(name, owner, signal) {
+      const id = await ask(`look for network ${name}`, signal, () => {
+        const found = docker.networks.get(name)
+        if (found !== undefined) refuseForeign('network', found, owner)
+        return found?.id
+      })
+      if (id === undefined) return
+      for (let attempt = 1; attempt <= 5; attempt++) {
+        const members = await ask(`list members of ${name}`, signal, () => docker.membersOf(id).map((member) => member.name))
+        for (const member of members) {
+          await ask(`disconnect ${member} from ${name}`, signal, (actor) => {
+            const network = docker.networkById(id)
+            if (network !== undefined) docker.leave(network.name, member, actor)
+          })
+        }
+        if ((await ask(`remove network ${name}`, signal, (actor) => docker.removeNetwork(id, actor))) !== 'in use') return
+        await caller.clock.sleep(100, signal)
+      }
+      throw new EngineError('ENGINE_FAILED', `cannot remove network ${name}: the Docker Engine refused it (403)`)
+    },
+    async removeVolume(name, owner, signal) {
+      const isThere = await ask(`look for volume ${name}`, signal, () => {
+        const found = docker.volumes.get(name)
+        if (found !== undefined) refuseForeign('volume', found, owner)
+        return found !== undefined
+      })
+      if (isThere) await ask(`remove volume ${name}`, signal, (actor) => docker.removeVolume(name, actor))
+    },
+
+    async exec(name, command, { signal }) {
+      const isPatient = command[0] === 'sh'
+      for (let attempt = 0; ; attempt++) {
+        const code = await ask(`run ${isPatient ? 'pg_isready' : command.slice(0, 2).join(' ')} in ${name}`, signal, (actor) => {
+          const found = docker.containers.get(name)
+          if (found === undefined) throw new EngineError('NOT_FOUND', `cannot run in ${name}: it is not there`)
+          if (found.state !== 'running') throw new EngineError('ENGINE_FAILED', `cannot run in ${name}: it is not running`)
+          return runInside(docker, found, docker.volumes.get(clusterOf(found) ?? ''), command, actor)
+        }, 30)
+        if (!isPatient || code === 0 || attempt === 100) return { code, stdout: '', stderr: '' }
+        await caller.clock.sleep(300, signal)
+      }
+    },
+    execStream: () => {
+      throw new EngineError('ENGINE_FAILED', 'nothing streams here')
+    },
+    logs: () => {
+      throw new EngineError('ENGINE_FAILED', 'nothing is logged here')
+    },
+    stats: async () => ({ cpuNanoseconds: 0, memoryBytes: 0 }),
+    volumeBytes: async () => ({}),
+
+    async *events(owned, signal) {
+      const arrived: HostEvent[] = []
+      let wake: (() => void) | undefined
+      let failure: Error | undefined
+      const put = (event: HostEvent) => {
+        arrived.push(event)
+        wake?.()
+      }
+      await ask('follow events', signal, () => undefined)
+      const stop = docker.listen(
+        (event) => {
+          if (!caller.isAlive() || event.installation !== owned.installation) return
+          const { missed, twice } = eventFaults()
+          if (chance.happens(missed)) return
+          scheduler.after(chance.between(1, 30), () => put(event))
+          if (chance.happens(twice)) scheduler.after(chance.between(1, 3_000), () => put(event))
+        },
+        (reason) => {
+          failure = reason
+          wake?.()
+        },
+      )
+      const onAbort = () => wake?.()
+      signal.addEventListener('abort', onAbort)
+      const isOver = () => failure !== undefined || signal.aborted
+      try {
+        while (!isOver()) {
+          const event = arrived.shift()
+          if (event !== undefined) yield event
+          else await new Promise<void>((resolve) => (wake = resolve))
+        }
+        if (failure !== undefined) throw failure
+      } finally {
+        stop()
+        signal.removeEventListener('abort', onAbort)
+      }
+    },
+  }
+}
+
+function ownerOf({ installation, stack }: Labels): Ownership {
+  return { installation, stack }
+}
+
+function unreachable(what: string): EngineError {
+  return new EngineError('ENGINE_UNREACHABLE', `cannot ${what}: the Docker Engine cannot be reached`)
+}

@@ -1,0 +1,140 @@
+// The simulated ReconcileStore: the statements of the real one (persistence/reconcile-store-prisma.ts) on the database in
+// memory, over a connection that may break before or after any of them.
+import { LeadershipLost, type ReconcileStore } from '../../control-plane/src/reconcile/reconcile-store.ts'
+import type { ControlDatabase } from './control-database.ts'
+import type { ControlPlane } from './control-plane.ts'
+import type { Invariants } from './invariants.ts'
+
+export interface SimulatedStoreOptions {
+  database: ControlDatabase
+  caller: ControlPlane
+  invariants: Invariants
+  now: () => Date
+  /** False: any leader of any time may write. A planted defect. */
+  checksEpoch: boolean
+}
+
+const settledStatuses = new Set(['ready', 'suspended', 'paused', 'warm'])
+const patience = 5_000
+
+export function createSimulatedStore({ database, caller, invariants, now, checksEpoch }: SimulatedStoreOptions): ReconcileStore {
+  const { tenants, operations, subnets } = database
+  const ask = <T>(what: string, effect: () => T): Promise<T> =>
+    caller.call(`database: ${what}`, effect, { patience, takes: 4, failure: () => new Error('the connection to the database ended') })
+
+  const lead = <T>(what: string, epoch: bigint, effect: () => T): Promise<T> =>
+    ask(what, () => {
+      if (checksEpoch && epoch !== database.state.epoch) throw new LeadershipLost('another control plane leads')
+      database.state.writes++
+      invariants.written(epoch, what)
+      return effect()
+    })
+
+  return {
+    snapshot: (tenantId) =>
+      ask(`snapshot ${tenantId}`, () => {
+        const row = tenants.get(tenantId)
+        if (row === undefined) return undefined
+        const operation = database.openOf(tenantId).sort((a, b) => b.generation - a.generation)[0]
+        const current = operation?.generation === row.generation ? { id: operation.id, attempts: operation.attempts } : undefined
+        return database.snapshotOf(row, current, subnets.get(tenantId)?.number)
+      }),
+    unsettled: (homeVersion) =>
+      ask('unsettled', () =>
+        [...tenants.values()]
+          .filter(
+            (row) =>
+              row.observedGeneration < row.generation ||
+              row.status === 'pending' ||
+              row.status === 'failed' ||
+              (row.status !== 'deleting' && row.reason !== null) ||
+              (row.desired === 'deleted' && row.purgeAfter !== null && row.purgeAfter <= now()) ||
+              (row.homeVersion !== homeVersion && (row.desired === 'active' || row.desired === 'warm' || (row.desired !== 'deleted' && row.isolation === 'schema-per-tenant'))) ||
+              row.expiries.some((expiry) => expiry <= now()),
+          )
+          .map(({ id }) => id),
+      ),
+    async settledDedicated(regionId) {
+      const rows = await ask('settled tenants', () =>
+        [...tenants.values()]
+          .filter((row) => row.regionId === regionId && row.isolation !== 'schema-per-tenant' && settledStatuses.has(row.status) && row.desired !== 'deleted' && row.generation === row.observedGeneration)
+          .map((row) => ({ ...row })),
+      )
+      const numbers = await ask('subnets', () => new Map([...subnets].map(([stack, { number }]) => [stack, number])))
+      return rows.map((row) => database.snapshotOf(row, undefined, numbers.get(row.id)))
+    },
+    hasHomes: (regionId) => ask('homes', () => [...tenants.values()].some((row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && row.homeVersion !== null)),
+    tenantIds: (regionId) => ask('tenants', () => new Set([...tenants.values()].filter((row) => row.regionId === regionId).map(({ id }) => id))),
+
+    beginOperation: (operationId, epoch) =>
+      lead(`begin ${operationId}`, epoch, () => {
+        const operation = operations.get(operationId)
+        if (operation === undefined || !database.isOpen(operation)) return
+        operation.state = 'running'
+        operation.attempts++
+      }),
+    recordStep: (operationId, step, epoch) =>
+      lead(`step ${step} of ${operationId}`, epoch, () => {
+        const operation = operations.get(operationId)
+        if (operation?.state === 'running') operation.step = step
+      }),
+    pinImages: (tenantId, images, epoch) =>
+      lead(`pin images of ${tenantId}`, epoch, () => {
+        const row = tenants.get(tenantId)
+        if (row !== undefined) row.images ??= images
+      }),
+    deletedTenants: (ids) =>
+      ask('deleted tenants', () => new Set(ids.filter((id) => [...operations.values()].some((operation) => operation.tenantId === id && operation.kind === 'delete' && operation.state === 'succeeded')))),
+    allocateSubnet: (tenantId, regionId, count, epoch, except = []) =>
+      lead(`allocate subnet of ${tenantId}`, epoch, () => {
+        const kept = subnets.get(tenantId)
+        if (kept !== undefined) return kept.number
+        const taken = new Set([...except, ...[...subnets.values()].filter((subnet) => subnet.regionId === regionId).map(({ number }) => number)])
+        const number = Array.from({ length: count }, (_, candidate) => candidate).find((candidate) => !taken.has(candidate))
+        if (number === undefined) return undefined
+        subnets.set(tenantId, { regionId, number })
+        invariants.allocated()
+        return number
+      }),
+    freeSubnet: (stackId, epoch) =>
+      lead(`free subnet of ${stackId}`, epoch, () => {
+        if (tenants.has(stackId)) return
+        if (subnets.delete(stackId)) invariants.freed(stackId)
+      }),
+    recordPublished: (tenantId, { homeVersion, routePhase }, epoch) =>
+      lead(`publish ${tenantId} ${routePhase} ${homeVersion ?? '-'}`, epoch, () => {
+        const row = tenants.get(tenantId)
+        if (row === undefined) return
+        invariants.published(row, routePhase, caller)
+        row.homeVersion = homeVersion
+        row.routePhase = routePhase
+        row.hadHome ||= homeVersion !== null
+        row.expiries = row.expiries.filter((expiry) => expiry > now())
+        database.tell({ kind: 'published', tenantId })
+      }),
+    recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
+      lead(`observed ${tenantId} ${status} ${generation} ${reason ?? ''}`, epoch, () => {
+        const row = tenants.get(tenantId)
+        if (row !== undefined && row.generation >= generation && row.observedGeneration <= generation) {
+          const said = row.desired === 'deleted' ? 'deleting' : status
+          invariants.observed(row, said, generation, caller)
+          Object.assign(row, { observedGeneration: generation, reason, status: said, conditions })
+        }
+        const ended = operations.get(operation?.id ?? '')
+        if (operation !== undefined && ended !== undefined && database.isOpen(ended)) {
+          if (operation.error === null) ended.state = 'succeeded'
+          ended.error = operation.error
+        }
+        database.tell({ kind: 'observed', tenantId })
+      }),
+    removeTenant: (tenantId, epoch) =>
+      lead(`remove ${tenantId}`, epoch, () => {
+        for (const operation of database.openOf(tenantId)) operation.state = 'succeeded'
+        const row = tenants.get(tenantId)
+        if (row !== undefined) invariants.removed(row)
+        if (subnets.delete(tenantId)) invariants.freed(tenantId)
+        tenants.delete(tenantId)
+        database.tell({ kind: 'published', tenantId })
+      }),
+  }
+}
