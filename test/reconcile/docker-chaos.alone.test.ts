@@ -51,18 +51,18 @@ async function plantForeign(docker: (...args: string[]) => Promise<string>): Pro
 }
 
 /** One thing that an operator may ask; whether it is taken is not known when the control plane dies. */
-async function ask(platform: DockerPlatform, random: () => number, count: () => number): Promise<void> {
+async function ask(platform: DockerPlatform, random: () => number, count: () => number): Promise<unknown> {
   const rows = await platform.sql("select id from tenants where desired <> 'deleted' order by id")
   const id = String(rows[Math.floor(random() * rows.length)]?.['id'])
   const choice = Math.floor(random() * 8)
-  if (rows.length < tenantCount || choice === 0) return void (await platform.call('POST', '/v1/tenants', { name: `chaos-${count()}`, plan: 'Pro', region: 'local' }))
-  if (choice === 1) return void (await platform.call('DELETE', `/v1/tenants/${id}?purge=true`))
-  if (choice === 2) return void (await platform.call('POST', `/v1/tenants/${id}/restart`))
-  if (choice === 3) return void (await platform.call('POST', `/v1/tenants/${id}/pause`))
-  if (choice === 4) return void (await platform.call('POST', `/v1/tenants/${id}/wake`))
+  if (rows.length < tenantCount || choice === 0) return platform.call('POST', '/v1/tenants', { name: `chaos-${count()}`, plan: 'Pro', region: 'local' })
+  if (choice === 1) return platform.call('DELETE', `/v1/tenants/${id}?purge=true`)
+  if (choice === 2) return platform.call('POST', `/v1/tenants/${id}/restart`)
+  if (choice === 3) return platform.call('POST', `/v1/tenants/${id}/pause`)
+  if (choice === 4) return platform.call('POST', `/v1/tenants/${id}/wake`)
   const megabytes = 256 + Math.floor(random() * 4) * 64
   const body = choice === 5 ? { suspended: true } : choice === 6 ? { suspended: false } : { resources: { postgres: { memory_bytes: megabytes * 2 ** 20 } } }
-  await platform.call('PATCH', `/v1/tenants/${id}`, body)
+  return platform.call('PATCH', `/v1/tenants/${id}`, body)
 }
 
 t.test(`${planeKills} kills of the control plane and ${engineKills} of the engine over ${tenantCount} tenants`, { timeout: 3 * 3_600_000 }, async (t) => {

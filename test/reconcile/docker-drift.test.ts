@@ -63,6 +63,12 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       [`${service} taken off its network`, async () => docker('network', 'disconnect', `tenantry-${tenant.id}-net`, await container(tenant, service))],
     )
   }
+  harms.push(['the runtime put on a network with a way out', async () => {
+    const [way] = (await docker('network', 'ls', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'name=-door$', '--format', '{{.Name}}')).split('\n')
+    const runtime = await container(tenant, 'runtime')
+    await docker('network', 'connect', way ?? '', runtime)
+    await until('off again', () => docker('inspect', runtime, '--format', '{{len .NetworkSettings.Networks}}'), (text) => text === '1')
+  }])
   harms.push(['both removed', async () => docker('rm', '-f', await container(tenant, 'runtime'), await container(tenant, 'postgres'))])
   harms.push(['the gateway taken off', async () => {
     const gateway = (await docker('ps', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway', '--format', '{{.Names}}'))

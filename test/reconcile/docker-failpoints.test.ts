@@ -7,7 +7,7 @@ import { effort, seed } from '../support/effort.ts'
 
 type Action = 'kill' | 'throw' | 'hang'
 /** A failpoint and which pass of it. */
-type Point = `${FailpointName}` | `${FailpointName}@${number}`
+type Point = FailpointName | `${FailpointName}@${number}`
 
 interface Operation {
   points: readonly Point[]

@@ -152,6 +152,7 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
     stopContainer: (name, _seconds, signal) => ask(`stop container ${name}`, signal, (actor) => docker.stopContainer(name, actor), 300),
     updateResources: (name, resources, signal) => ask(`update container ${name}`, signal, (actor) => docker.updateResources(name, resources, actor)),
     connect,
+    disconnect: (network, name, signal) => ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor)),
 
     async writeFiles(volume, image, _user, files, labels, signal) {
       const name = `${volume}-files`

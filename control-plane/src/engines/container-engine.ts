@@ -90,6 +90,8 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
         const attachment = serviceOf(stack, step.service).networks.find(({ network }) => network === step.network)
         return host.connect(networkName(stack.id, step.network), step.container, attachment?.aliases ?? [], attachment?.address, signal)
       }
+      case 'disconnect container':
+        return host.disconnect(step.network, step.container, signal)
       case 'stop container':
         return host.stopContainer(step.container, step.seconds, signal)
       case 'remove container':

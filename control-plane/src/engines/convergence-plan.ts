@@ -15,6 +15,7 @@ export type Step =
   | { do: 'unpause container'; container: string }
   | { do: 'update resources'; container: string; service: string }
   | { do: 'connect container'; container: string; service: string; network: string }
+  | { do: 'disconnect container'; container: string; network: string }
   | { do: 'stop container'; container: string; seconds: number }
   | { do: 'remove container'; container: string; seconds: number }
   /** Waits until the new container answers, then removes what it replaces. */
@@ -101,6 +102,7 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
       steps.push({ do: 'connect container', container: current.name, service: service.name, network })
     }
   }
+  for (const network of strayNetworks(stack, service, current)) steps.push({ do: 'disconnect container', container: current.name, network })
   const { memoryBytes, cpuMillis, pids } = service.resources
   const is = current.resources
   if (is.memoryBytes !== memoryBytes || is.cpuMillis !== cpuMillis || is.pids !== pids) {
@@ -110,6 +112,13 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
   // It can't start before it is on its networks.
   if (settled.has(current.state) && steps.length === 0) steps.push({ do: 'start container', container: current.name })
   return steps
+}
+
+/** Where somebody has put it that it does not belong: names on the host. */
+export function strayNetworks(stack: Stack, service: Service, container: ObservedContainer): string[] {
+  if (service.isGuest) return []
+  const own = new Set(service.networks.map(({ network }) => networkName(stack.id, network)))
+  return Object.keys(container.networks).filter((network) => !own.has(network))
 }
 
 /** Secrets of specs that no container was made from any more. */

@@ -3,6 +3,7 @@
 import type { Network, Service, Stack } from '../stacks/stack.ts'
 import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
 import type { ObservedContainer, ObservedHost } from './container-host.ts'
+import { strayNetworks } from './convergence-plan.ts'
 
 export type DriftValue = string | number | boolean | null
 
@@ -93,6 +94,7 @@ function runningFields(stack: Stack, service: Service, is: ObservedContainer): F
     ['cpu_millis', cpuMillis, is.resources.cpuMillis],
     ['pids', pids, is.resources.pids],
     ...service.networks.flatMap((attachment) => attachmentFields(stack, attachment, is)),
+    ...strayNetworks(stack, service, is).map((network): Field => [`network ${network}`, 'detached', 'attached']),
   ]
 }
 

@@ -56,7 +56,7 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
 async function boundedText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.byteLength
     if (bytes > maxAnswerBytes) throw new Error(`an answer of more than ${maxAnswerBytes} bytes`)
     chunks.push(chunk)

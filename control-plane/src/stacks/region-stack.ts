@@ -3,7 +3,7 @@ import type { DockerSettings } from '../regions/docker-settings.ts'
 import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
 import type { Attachment, Guest, Resources, Service, Stack } from './stack.ts'
-import { parseRange, regionAddress, regionRange, regionSubnets, type Range } from './subnets.ts'
+import { parseRange, regionAddress, regionSubnets, type Range } from './subnets.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
 /** Last numbers of the fixed addresses on the region's network: who must be found without the engine's own names. */
@@ -131,13 +131,14 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
       TENANTRY_DOMAIN: domain,
       TENANTRY_TENANT_RANGE: docker.network_range,
       // The control plane calls from there, and clients of the published ports come in as the host.
-      TENANTRY_REGION_RANGE: regionRange(parseRange(docker.network_range)),
+      TENANTRY_REGION_RANGE: `${regionAddress(parseRange(docker.network_range), 0)}/24`,
     },
     internalToken: new SecretText(internalToken),
     volume: 'gateway',
     // Its ports on the host are free only when the old one has gone.
     replace: 'stop-first',
     restarts: 0,
+    isGuest: true,
     published: [
       { containerPort: ports.gateway, hostAddress, hostPort: port },
       { containerPort: ports.postgresDoor, hostAddress, hostPort: postgresPort },

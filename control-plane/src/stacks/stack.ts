@@ -49,6 +49,8 @@ export interface Service {
   scratch: Readonly<Record<string, string>>
   networks: readonly Attachment[]
   published: readonly Published[]
+  /** It is invited to other stacks' networks; any other service belongs on its own alone. */
+  isGuest: boolean
   health: HealthCheck
   /** May be changed while it runs; everything else means a new container. */
   resources: Resources

@@ -44,6 +44,7 @@ export function postgresService({ image, network, resources, connections, reserv
     scratch: { '/tmp': 'size=64m,mode=1777', '/run/postgresql': 'size=1m,mode=0700,uid=10002,gid=10002' },
     networks: [network],
     published: [],
+    isGuest: false,
     health: check(['pg_isready', '--quiet', '--host=/run/postgresql', '--username=postgres']),
     resources,
     user: postgresUser,
@@ -64,10 +65,11 @@ export interface NodeServiceOptions {
   replace: Service['replace']
   restarts: number
   published?: Service['published']
+  isGuest?: boolean
 }
 
 /** Runtime and gateway. */
-export function nodeService({ name, image, livePort, networks, resources, environment, internalToken, volume, replace, restarts, published = [] }: NodeServiceOptions): Service {
+export function nodeService({ name, image, livePort, networks, resources, environment, internalToken, volume, replace, restarts, published = [], isGuest = false }: NodeServiceOptions): Service {
   return {
     name,
     image,
@@ -84,6 +86,7 @@ export function nodeService({ name, image, livePort, networks, resources, enviro
     scratch: { '/tmp': 'size=64m,mode=1777' },
     networks,
     published,
+    isGuest,
     health: check(['/usr/local/bin/is-live', String(livePort)]),
     resources,
     user: nodeUser,

@@ -59,6 +59,8 @@ function hostConfig(spec: ContainerSpec): Dockerode.HostConfig & { CgroupnsMode:
     PidMode: '',
     UTSMode: '',
     Devices: [],
+    // A name that nobody has is asked of the host's resolvers, which may be out of reach.
+    DnsOptions: ['timeout:1', 'attempts:2'],
     OomKillDisable: false,
     Init: false,
     Sysctls: { 'net.ipv4.ip_forward': '0' },

@@ -8,7 +8,7 @@ import { events } from './events.ts'
 import { exec, execStream } from './exec.ts'
 import { info } from './info.ts'
 import { logs } from './logs.ts'
-import { connect, createNetwork, removeNetwork } from './networks.ts'
+import { connect, createNetwork, disconnect, removeNetwork } from './networks.ts'
 import { observe } from './observe.ts'
 import { stats } from './stats.ts'
 import { writeFiles } from './volume-files.ts'
@@ -43,6 +43,7 @@ export function dockerHost(address: DockerAddress): DockerHost {
     stopContainer: (name, seconds, signal) => stopContainer(api, name, seconds, signal),
     updateResources: (name, resources, signal) => updateResources(api, name, resources, signal),
     connect: (network, container, aliases, place, signal) => connect(api, network, container, aliases, place, signal),
+    disconnect: (network, container, signal) => disconnect(api, `disconnect ${container} from network ${network}`, network, container, signal),
     writeFiles: (volume, image, user, files, labels, signal) => writeFiles(api, volume, image, user, files, labels, signal),
     removeContainer: (name, owner, signal) => removeContainer(api, name, owner, signal),
     removeNetwork: (name, owner, signal) => removeNetwork(api, name, owner, signal),

@@ -68,7 +68,7 @@ export async function connect(
 }
 
 /** What is not on it, or gone, is no error. */
-async function disconnect(api: EngineApi, doing: string, network: string, container: string, signal: AbortSignal): Promise<void> {
+export async function disconnect(api: EngineApi, doing: string, network: string, container: string, signal: AbortSignal): Promise<void> {
   try {
     const body = { Container: container, Force: true }
     await api.ask({ doing, method: 'POST', path: `/networks/${segment(network)}/disconnect`, body }, signal)
