@@ -131,7 +131,7 @@ function openRegion(region: RegionConfig): Region {
   const engine =
     docker === undefined
       ? undefined
-      : createContainerEngine({ name: 'docker', installation, host: dockerHost({ host: docker.host, ...(docker.tls_directory === undefined ? {} : { tlsDirectory: docker.tls_directory }) }), sleep: systemClock.sleep })
+      : createContainerEngine({ name: 'docker', installation, host: dockerHost({ host: docker.host, ...(docker.tls_directory === undefined ? {} : { tlsDirectory: docker.tls_directory }) }), sleep: (milliseconds, signal) => systemClock.sleep(milliseconds, signal) })
   const shared = homes.get(region.id)
   if (shared === undefined) throw new Error(`the region ${region.id} has no shared databases`)
   return createRegion({ config: region, engine, homes: shared, migrations, internalToken: config.internalToken, clock: systemClock })

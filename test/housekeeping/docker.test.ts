@@ -86,7 +86,7 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
   })
 
   t.test('who is not used is paused; the next request wakes it and is answered', async (t) => {
-    await platform.call('PATCH', `/v1/tenants/${first.id}`, { pause_after_seconds: 10 })
+    t.equal((await platform.call('PATCH', `/v1/tenants/${first.id}`, { pause_after_seconds: 10 })).status, 200)
     await platform.until(first.id, ({ status }) => status === 'paused')
     t.equal(await docker('ps', '--filter', `label=tenantry.stack=${first.id}`, '--format', '{{.Names}}'), '', 'nothing of it runs')
     t.equal(await kept(first.name, first.key), 'of the first')

@@ -22,6 +22,8 @@ export type RolloutStep =
 
 /** At once, where nobody waits. */
 const batch = 50
+/** On the way back the reconciler may first be at its last try with the new image, and wait for the next one. */
+const patienceSeconds = 150
 /** Not to be cut short by a change of image. */
 const lasting: RolloutSubject['operations'] = ['backup', 'restore', 'verify']
 
@@ -136,7 +138,7 @@ function lookBack(moved: MovedTenant, subject: RolloutSubject | undefined, sight
   if (moved.state !== 'returning') return moved
   const isSettled = subject.observedGeneration >= moved.generation && subject.status !== 'failed'
   if (isSettled || moved.wave === 0) return { ...moved, state: 'returned' }
-  return isOverdue(moved, sight, deadlineSeconds, now) ? { ...moved, state: 'lost' } : moved
+  return subject.status === 'failed' && isOverdue(moved, sight, deadlineSeconds + patienceSeconds, now) ? { ...moved, state: 'lost' } : moved
 }
 
 function byId(subjects: readonly RolloutSubject[]): ReadonlyMap<string, RolloutSubject> {

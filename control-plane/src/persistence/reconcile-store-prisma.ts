@@ -91,8 +91,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       return (await database.tenant.count({ where: { regionId, isolation: 'schema-per-tenant', homeVersion: { not: null } } })) > 0
     },
 
-    async tenantIds(regionId) {
-      const rows = await database.tenant.findMany({ where: { regionId }, select: { id: true } })
+    async tenantIds() {
+      const rows = await database.tenant.findMany({ select: { id: true } })
       return new Set(rows.map(({ id }) => id))
     },
 
@@ -200,7 +200,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         with leader as (select 1 from installation where epoch = ${epoch} for share),
         ended as (
           update operations set state = 'succeeded', step = 'done', error = null, finished_at = ${now()}
-          where tenant_id = ${tenantId} and state in ('pending', 'running') and exists (select from leader)),
+          where tenant_id = ${tenantId} and state in ('pending', 'running') and kind not in ('backup', 'verify') and exists (select from leader)),
         freed as (delete from subnets where stack_id = ${tenantId} and exists (select from leader)),
         gone as (delete from tenants where id = ${tenantId} and exists (select from leader))
         select count(*)::int as leads, pg_notify(${changeChannels.published}, ${tenantId})::text as told,

@@ -90,10 +90,11 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     // What failed comes back by its own, growing delay.
     if (!failures.has(tenantId)) queue.add(tenantId)
   }
+  const regionStacks = [...deps.regions.values()].map(({ stackId }) => stackId)
   const loops = [...deps.regions.values()].flatMap((region) => {
     const { engine, config } = region
     if (engine === undefined) return []
-    return [createRegionLoop({ ...deps, region, engine, epoch, wake, measure: (sweep) => deps.measure.swept(config.id, sweep) }, lost)]
+    return [createRegionLoop({ ...deps, region, regionStacks, engine, epoch, wake, measure: (sweep) => deps.measure.swept(config.id, sweep) }, lost)]
   })
   const sweepTenants = async () => {
     try {

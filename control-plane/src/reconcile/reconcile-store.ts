@@ -49,7 +49,7 @@ export interface ReconcileStore {
   /** Whether the region's shared Postgres may hold homes. */
   hasHomes(regionId: string): Promise<boolean>
   /** Of all tenants, warm ones too: what of theirs may exist. */
-  tenantIds(regionId: string): Promise<Set<string>>
+  tenantIds(): Promise<Set<string>>
   beginOperation(operationId: string, epoch: bigint): Promise<void>
   recordStep(operationId: string, step: string, epoch: bigint): Promise<void>
   /** Digests of the images that the tenant's services run from now on; those it has already stay. */

@@ -16,6 +16,8 @@ export interface RegionLoopDeps {
   clock: Clock
   epoch: bigint
   orphanGraceSeconds: number
+  /** Ids of all regions' own stacks: several regions may be on one engine. */
+  regionStacks: readonly string[]
   /** Puts a tenant into the queue. */
   wake: (tenantId: string) => void
   /** Told of every look at the whole region. */
@@ -41,7 +43,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   const sweeper = new OrphanSweeper({
     engine, clock,
     graceSeconds: deps.orphanGraceSeconds,
-    known: async () => new Set([ownStack, ...(await store.tenantIds(region.config.id))]),
+    known: async () => new Set([...deps.regionStacks, ...(await store.tenantIds())]),
     deleted: (stacks) => store.deletedTenants(stacks),
     removed: (stack) => store.freeSubnet(stack, epoch),
     onRemoved: (stack) => log.info({ region: region.config.id, stack }, 'what was left of a deleted tenant was removed'),

@@ -19,7 +19,7 @@ export interface Region {
   /** Undefined where somebody else started the parts. */
   engine: Engine | undefined
   /** Whom to ask for a tenant's health, usage and data. */
-  runtimeUrls(tenant: Snapshot): readonly string[]
+  runtimeUrls(tenant: Pick<Snapshot, 'isolation'>): readonly string[]
   home(tenant: Snapshot): HomeServer
   /** What should run for the tenant. @throws EngineError when it can't be said, e.g. for an image that is missing */
   stack(tenant: Snapshot, signal: AbortSignal): Promise<Stack>

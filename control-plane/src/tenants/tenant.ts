@@ -45,7 +45,7 @@ export interface Tenant {
   driftPolicy: DriftPolicy
   suspendReason: string | undefined
   paymentRequired: boolean
-  /** Undefined: the plan's. */
+  /** As kept, undefined: the plan's; as `TenantStore` gives it: those in effect. */
   resources: ComponentSizes | undefined
   runtimeImage: string | undefined
   /** Undefined: the region's; 0: never. */
