@@ -184,6 +184,8 @@ export class WatchedTable<E extends Entry> {
           await pause(200)
         }
       } catch (cause) {
+        // Tried again with the watch's next line, which is a ping at the latest.
+        this.#dirty = true
         this.#options.onProblem?.(new Error(`snapshot ${this.#options.file} was not saved`, { cause }))
       } finally {
         this.#saving = undefined

@@ -130,3 +130,27 @@ t.test('a watched table', async (t) => {
     t.equal(told.length, 1)
   })
 })
+
+t.test('a copy that could not be saved is saved later, without another change', async (t) => {
+  const scratch = await mkdtemp(join(tmpdir(), 'tenantry-watch-'))
+  t.teardown(() => rm(scratch, { recursive: true, force: true }))
+  const source = await watchSource()
+  t.teardown(() => source.close())
+  source.set([route(1)])
+  const directory = join(scratch, 'kept')
+  await writeFile(directory, 'in the way')
+  const problems: Error[] = []
+  const table = new WatchedTable<Route>({
+    url: source.url, internalToken: 'token', schema: Route, file: join(directory, 'routes.ndjson'), fetch: globalThis.fetch,
+    onProblem: (problem) => problems.push(problem),
+  })
+  const stop = new AbortController()
+  const running = table.run(stop.signal)
+  await until(() => problems.length > 0)
+  t.match(problems[0]?.message, /was not saved/)
+  await rm(directory)
+  source.send({ type: 'ping' })
+  await until(async () => (await readFile(join(directory, 'routes.ndjson'), 'utf8').catch(() => '')).includes(id(1)))
+  stop.abort()
+  await running
+})

@@ -46,6 +46,10 @@ t.test('the environment is read strictly and frozen', async (t) => {
   t.match(readConfig({ ...whole, ...door }), { internalHost: '0.0.0.0', postgres: { port: 5433, tls: undefined } })
   t.same(readConfig({ ...whole, ...door, ...tls }).postgres, { port: 5433, tls: { certFile: '/x/cert', keyFile: '/x/key' } })
   t.notOk('postgres' in readConfig({ ...whole, ...tls }), 'no port, no door')
+  const range = { TENANTRY_TENANT_RANGE: '10.201.0.0/16' }
+  const tenants = { first: 0x0ac90000, size: 65_536 }
+  t.same(readConfig({ ...whole, ...range }).tenantAddresses, { range: tenants })
+  t.same(readConfig({ ...whole, ...range, TENANTRY_REGION_RANGE: '10.201.0.0/24' }).tenantAddresses, { range: tenants, except: { first: 0x0ac90000, size: 256 } })
   const wrong: [Record<string, string | undefined>, RegExp][] = [
     [{ TENANTRY_PORT: undefined, TENANTRY_DATA: '' }, /TENANTRY_PORT is missing, TENANTRY_DATA is missing/],
     [{ TENANTRY_PORT: '0' }, /TENANTRY_PORT is not valid/],
@@ -58,6 +62,9 @@ t.test('the environment is read strictly and frozen', async (t) => {
     [{ TENANTRY_LOG_LEVEL: 'loud' }, /TENANTRY_LOG_LEVEL is not valid/],
     [{ TENANTRY_SOURCE: 'a b' }, /TENANTRY_SOURCE is not valid/],
     [{ TENANTRY_POSTGRES_PORT: 'x' }, /TENANTRY_POSTGRES_PORT is not valid/],
+    [{ TENANTRY_TENANT_RANGE: '10.201.0.0' }, /TENANTRY_TENANT_RANGE is not valid/],
+    [{ TENANTRY_TENANT_RANGE: '10.201.1.0/16' }, /TENANTRY_TENANT_RANGE is not valid/],
+    [{ ...range, TENANTRY_REGION_RANGE: 'fd00::/8' }, /TENANTRY_REGION_RANGE is not valid/],
     [{ ...door, TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' }, /TENANTRY_POSTGRES_TLS_CERT_FILE and \S+ go together/],
   ]
   for (const [change, message] of wrong) t.throws(() => readConfig({ ...whole, ...change }), { message })

@@ -45,7 +45,8 @@ export function postgresService({ image, network, resources, connections, reserv
     networks: [network],
     published: [],
     isGuest: false,
-    health: check(['pg_isready', '--quiet', '--host=/run/postgresql', '--username=postgres']),
+    // After a crash it replays its log first, and must not be ended for taking its time.
+    health: check(['pg_isready', '--quiet', '--host=/run/postgresql', '--username=postgres'], 3_600),
     resources,
     user: postgresUser,
     stopSeconds: 30,
@@ -95,6 +96,6 @@ export function nodeService({ name, image, livePort, networks, resources, enviro
   }
 }
 
-function check(command: readonly string[]): HealthCheck {
-  return { command, intervalSeconds: 10, timeoutSeconds: 5, retries: 3, startSeconds: 20 }
+function check(command: readonly string[], startSeconds = 20): HealthCheck {
+  return { command, intervalSeconds: 10, timeoutSeconds: 5, retries: 3, startSeconds }
 }

@@ -28,9 +28,9 @@ export class RuntimeSockets {
       }
       this.#open++
       connectNow(options, (...outcome) => {
-        const [, socket] = outcome
-        if (socket === null) this.#open--
-        else socket.on('close', () => this.#open--)
+        const [error, socket] = outcome
+        if (error === null) socket.on('close', () => this.#open--)
+        else this.#open--
         callback(...outcome)
       })
     }

@@ -25,6 +25,8 @@ interface Held {
 
 /** How long a runtime that could not be reached is asked last. */
 const downMilliseconds = 1_000
+/** How long a connection is kept for the next request. */
+const idleMilliseconds = 4_000
 
 export class Upstreams {
   readonly #limits: Limits
@@ -99,7 +101,9 @@ function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | 
       connect: sockets.connector(limits.connectTimeout),
       headersTimeout: limits.answerTimeout,
       bodyTimeout: limits.answerIdleTimeout,
-      keepAliveTimeout: 4_000,
+      keepAliveTimeout: idleMilliseconds,
+      // A runtime may ask for longer, and would keep connections from others.
+      keepAliveMaxTimeout: idleMilliseconds,
       maxHeaderSize: 64 * 1024,
     })
   const address = { hostname: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) }

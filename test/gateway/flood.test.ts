@@ -1,0 +1,177 @@
+// A tenant's container that opens connections without end: others are served, at every listener.
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import type { GatewayOptions } from '../../gateway/src/gateway.ts'
+import { defaultLimits } from '../../gateway/src/limits.ts'
+import { parseIpv4Range } from '../../gateway/src/tenants/ipv4-range.ts'
+import { ask, startSetting, until, type Setting } from './support/gateway.ts'
+import { errorFields, startup } from './support/sql-wire.ts'
+
+const bounds = { tenantConnections: 8, tenantInternalConnections: 6, tenantSqlConnections: 4 }
+const flood = 40
+const flooder = '127.0.0.66'
+const neighbour = '127.0.0.67'
+
+function within(cidr: string, except?: string): Pick<GatewayOptions, 'tenantAddresses' | 'postgres' | 'limits'> {
+  const range = parseIpv4Range(cidr)
+  const own = parseIpv4Range(except ?? '')
+  if (range === undefined) throw new Error(cidr)
+  return { tenantAddresses: { range, ...(own === undefined ? {} : { except: own }) }, postgres: { port: 0 }, limits: bounds }
+}
+
+const tenants = within('127.0.0.64/28')
+
+function portsOf({ gateway }: Setting): Record<'public' | 'internal' | 'postgres', number> {
+  return { public: gateway.port, internal: gateway.internalPort, postgres: gateway.postgresPort ?? 0 }
+}
+
+/** Connections that stay open, say nothing, and are opened at once. */
+async function openMany(t: Test, port: number, count: number, localAddress: string): Promise<Socket[]> {
+  const sockets = Array.from({ length: count }, () => connect({ host: '127.0.0.1', port, localAddress }))
+  t.teardown(() => sockets.forEach((socket) => socket.destroy()))
+  for (const socket of sockets) socket.on('error', () => undefined).resume()
+  await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => undefined)))
+  return sockets
+}
+
+/** Those that the gateway has not closed, once it has closed all it will. */
+async function leftOpen(sockets: readonly Socket[], expected: number): Promise<number> {
+  const open = () => sockets.filter(({ closed }) => !closed).length
+  await until(() => open() <= expected, `${expected} open connections`)
+  return open()
+}
+
+async function statusFor(port: number, path: string, localAddress: string): Promise<number | string | undefined> {
+  const request = httpRequest({ agent: false, host: '127.0.0.1', port, path, localAddress }).end()
+  try {
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    response.resume()
+    return response.statusCode
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
+  }
+}
+
+/** What the door says to a user of no tenant, or nothing. */
+async function sqlAnswer(port: number, localAddress: string): Promise<string | undefined> {
+  const client = connect({ host: '127.0.0.1', port, localAddress })
+  const pieces: Buffer[] = []
+  client.on('data', (piece: Buffer) => pieces.push(piece)).on('error', () => undefined)
+  client.write(startup(['user', 'nobody']))
+  await new Promise((resolve) => client.on('close', resolve))
+  return pieces.length === 0 ? undefined : errorFields(Buffer.concat(pieces))['C']
+}
+
+function opensAndCloses(url: string): Promise<boolean> {
+  const client = new WebSocket(url)
+  return new Promise((resolve) => {
+    client.addEventListener('error', () => resolve(false))
+    client.addEventListener('close', ({ wasClean }) => resolve(wasClean))
+    client.addEventListener('open', () => client.close())
+  })
+}
+
+t.test('a flood from one address leaves others served, and room is made again when it ends', async (t) => {
+  const setting = await startSetting(t, tenants)
+  await setting.add('acme')
+  const ports = portsOf(setting)
+  const served = {
+    public: (from: string) => statusFor(ports.public, '/t/acme/bytes/3', from),
+    internal: (from: string) => statusFor(ports.internal, '/internal/v1/live', from),
+    postgres: (from: string) => sqlAnswer(ports.postgres, from),
+  }
+  const good = { public: 200, internal: 200, postgres: '28000' }
+  const most = { public: bounds.tenantConnections, internal: bounds.tenantInternalConnections, postgres: bounds.tenantSqlConnections }
+  for (const listener of ['public', 'internal', 'postgres'] as const) {
+    const sockets = await openMany(t, ports[listener], flood, flooder)
+    t.equal(await leftOpen(sockets, most[listener]), most[listener], `${listener}: as many as one may`)
+    t.not(await served[listener](flooder), good[listener], `${listener}: the flooder gets no further`)
+    t.equal(await served[listener](neighbour), good[listener], `${listener}: another tenant is served`)
+    t.equal(await served[listener]('127.0.0.1'), good[listener], `${listener}: so is whoever is no tenant`)
+    sockets.forEach((socket) => socket.destroy())
+    await until(async () => (await served[listener](flooder)) === good[listener], `${listener}: room again`)
+  }
+})
+
+t.test('each listener has a bound of its own', async (t) => {
+  const setting = await startSetting(t, tenants)
+  const ports = portsOf(setting)
+  await leftOpen(await openMany(t, ports.public, flood, flooder), bounds.tenantConnections)
+  await leftOpen(await openMany(t, ports.postgres, flood, flooder), bounds.tenantSqlConnections)
+  t.equal(await statusFor(ports.internal, '/internal/v1/live', flooder), 200)
+})
+
+t.test('addresses outside the range, and the region\'s own within it, hold as many as they like', async (t) => {
+  for (const options of [tenants, within('127.0.0.0/8', '127.0.0.80/28'), { ...tenants, tenantAddresses: undefined }]) {
+    const { tenantAddresses, ...others } = options
+    const setting = await startSetting(t, tenantAddresses === undefined ? others : { ...others, tenantAddresses })
+    const from = '127.0.0.81'
+    for (const port of Object.values(portsOf(setting))) {
+      const sockets = await openMany(t, port, flood, from)
+      // Answered after them, so that the gateway has seen them all.
+      await (port === setting.gateway.postgresPort ? sqlAnswer(port, from) : statusFor(port, '/health', from))
+      t.equal(sockets.filter(({ closed }) => !closed).length, flood)
+    }
+  }
+})
+
+t.test('an IPv4 tenant at a listener of IPv6 is bounded as well', async (t) => {
+  const setting = await startSetting(t, { ...tenants, host: '::', internalHost: '::' })
+  for (const [listener, most] of [['public', bounds.tenantConnections], ['internal', bounds.tenantInternalConnections], ['postgres', bounds.tenantSqlConnections]] as const) {
+    t.equal(await leftOpen(await openMany(t, portsOf(setting)[listener], flood, flooder), most), most, listener)
+  }
+})
+
+t.test('the log names each flooding address once a minute at most', async (t) => {
+  let now = 0
+  const setting = await startSetting(t, { ...tenants, elapsed: () => now })
+  const { public: port, internal } = portsOf(setting)
+  const refuseOne = async (at: number, from: string) => {
+    const before = told().length
+    t.not(await statusFor(at, '/health', from), 404)
+    return told().length - before
+  }
+  const told = () => setting.problems.filter((fields) => typeof fields === 'object' && fields !== null && 'address' in fields)
+  for (const from of [flooder, neighbour]) await leftOpen(await openMany(t, port, flood, from), bounds.tenantConnections)
+  t.same(told(), [{ listener: 'public', address: flooder }, { listener: 'public', address: neighbour }])
+  await leftOpen(await openMany(t, internal, flood, flooder), bounds.tenantInternalConnections)
+  now = 59_999
+  t.equal(await refuseOne(port, flooder), 0)
+  now = 60_000
+  t.equal(await refuseOne(port, flooder), 1)
+  t.equal(await refuseOne(port, flooder), 0)
+  t.equal(await refuseOne(port, neighbour), 1)
+})
+
+t.test('connections to runtimes are bounded together; whoever is beyond is told to come again', async (t) => {
+  const setting = await startSetting(t, { limits: { runtimeSockets: 2 } })
+  await setting.add('acme')
+  const { port } = setting.gateway
+  const held = [0, 1].map(() => httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/hang' }).end().on('error', () => undefined))
+  t.teardown(() => held.forEach((request) => request.destroy()))
+  await until(() => setting.upstream.open === 2)
+  const refused = await ask(port, { path: '/t/acme/bytes/3' })
+  t.match(JSON.parse(refused.body), { statusCode: '503', code: 'GATEWAY_BUSY' })
+  t.equal(refused.headers['retry-after'], '1')
+  const upgrade = await ask(port, { path: '/t/acme/ws', headers: { connection: 'Upgrade', upgrade: 'websocket' } })
+  t.match(JSON.parse(upgrade.body), { statusCode: '503', code: 'GATEWAY_BUSY' })
+  await setting.add('away', { runtimes: ['http://127.0.0.1:1'] })
+  held[0]?.destroy()
+  await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200, 'room again')
+  held[1]?.destroy()
+  await until(() => setting.upstream.open === 0)
+  for (let n = 0; n < 4; n++) await until(() => opensAndCloses(`ws://127.0.0.1:${port}/t/acme/ws`), 'room for an upgrade')
+  // What could not be opened takes no place.
+  for (let n = 0; n < 4; n++) t.match((await ask(port, { path: '/t/away/head' })).body, /RUNTIME_UNREACHABLE/)
+  t.match((await ask(port, { path: '/t/away/ws', headers: { connection: 'Upgrade', upgrade: 'websocket' } })).body, /RUNTIME_UNREACHABLE/)
+  t.equal((await ask(port, { path: '/t/acme/bytes/3' })).status, 200)
+})
+
+t.test('all that may be open at once fits the file descriptors of the container', (t) => {
+  const { connections, internalConnections, runtimeSockets, sqlSessions, sqlStrangers } = defaultLimits
+  const held = connections + runtimeSockets + 2 * internalConnections + 2 * (sqlSessions + sqlStrangers)
+  t.ok(held + 512 < 16_384, `${held} and some for files and calls`)
+  t.end()
+})
