@@ -7,6 +7,7 @@ import { addAccess } from './http/access.ts'
 import type { ApiDeps } from './http/deps.ts'
 import { addErrorHandler, errorBody, toControlError } from './http/error-handler.ts'
 import { addAuditRoutes } from './http/routes/audit.ts'
+import { addBackupRoutes } from './http/routes/backups.ts'
 import { addHealthRoutes } from './http/routes/health.ts'
 import { addKeyRoutes } from './http/routes/keys.ts'
 import { addOperationRoutes } from './http/routes/operations.ts'
@@ -80,6 +81,7 @@ export async function buildApp(deps: AppDeps) {
   addOperationRoutes(app, deps)
   addPlanRoutes(app, deps)
   addRolloutRoutes(app, deps)
+  addBackupRoutes(app, deps)
   addKeyRoutes(app, deps)
   addAuditRoutes(app, deps)
   return app

@@ -18,6 +18,8 @@ export interface Config {
   deleteGraceSeconds: number
   /** Seconds for which something on an engine must have had no tenant before it is removed. */
   orphanGraceSeconds: number
+  /** Directory of the backups; undefined: none are kept. */
+  backups: string | undefined
 }
 
 /** @throws Error that names the variable and what is wrong with it */
@@ -39,5 +41,6 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     logLevel: environment.logLevel(),
     deleteGraceSeconds: environment.integer('TENANTRY_DELETE_GRACE_SECONDS', 7 * 86_400, 0, 365 * 86_400),
     orphanGraceSeconds: environment.integer('TENANTRY_ORPHAN_GRACE_SECONDS', 3_600, 0, 30 * 86_400),
+    backups: environment.optional('TENANTRY_BACKUPS'),
   })
 }

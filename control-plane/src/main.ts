@@ -2,6 +2,8 @@
 import { writeFile } from 'node:fs/promises'
 import pino from 'pino'
 import { buildApp } from './app.ts'
+import { keepBackups } from './backups/backup-keeper.ts'
+import { checkDirectory, createDirectoryTarget } from './backups/directory-target.ts'
 import { readConfig } from './config.ts'
 import { systemClock } from './clock.ts'
 import { createContainerEngine } from './engines/container-engine.ts'
@@ -19,6 +21,8 @@ import { newPlatformKey } from './keys/key-text.ts'
 import { createSeal } from './keys/seal.ts'
 import { createMetrics } from './metrics.ts'
 import { createAuditLog } from './persistence/audit-log-prisma.ts'
+import { createBackupLedger } from './persistence/backup-ledger-prisma.ts'
+import { createBackupStore } from './persistence/backup-store-prisma.ts'
 import { ChangeFeed } from './persistence/change-feed.ts'
 import { openDatabase } from './persistence/database.ts'
 import { createHousekeepingStore } from './persistence/housekeeping-store-prisma.ts'
@@ -75,7 +79,11 @@ const sight = { regions, store: reconcileStore, clock: systemClock }
 
 const housekeepingStore = createHousekeepingStore(database, seal, now)
 const keeping = { regions, probe, clock: systemClock, log }
+const backups = await openBackups()
 const housekeeping = [
+  ...(backups === undefined
+    ? []
+    : [keepBackups({ ...keeping, target: backups, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), measure: metrics.backups })]),
   keepWarmPools({ ...keeping, store: housekeepingStore, measure: metrics.warmPool }),
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
@@ -88,6 +96,7 @@ const app = await buildApp({
   keys,
   audit: createAuditLog(database),
   rollouts: createRolloutStore({ database, seal, now }),
+  backups: { store: createBackupStore({ database, seal, now }), target: backups },
   usage: createUsageReader({ ...sight, ledger, plans, probe }),
   health: createHealthReader({ ...sight, probe }),
   drift: createDriftReader(sight),
@@ -135,6 +144,12 @@ function openRegion(region: RegionConfig): Region {
   const shared = homes.get(region.id)
   if (shared === undefined) throw new Error(`the region ${region.id} has no shared databases`)
   return createRegion({ config: region, engine, homes: shared, migrations, internalToken: config.internalToken, clock: systemClock })
+}
+
+async function openBackups() {
+  if (config.backups === undefined) return undefined
+  await checkDirectory(config.backups)
+  return createDirectoryTarget(config.backups, installation)
 }
 
 /** Kept in a file, because it is shown nowhere else; written before it is valid, so that no crash loses it. */

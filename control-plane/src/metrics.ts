@@ -1,5 +1,6 @@
 // Metrics of the control plane, in Prometheus' text format.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { BackupKeeperDeps } from './backups/backup-keeper.ts'
 import type { WarmPoolDeps } from './housekeeping/warm-pool.ts'
 import type { ControllerMeasures } from './reconcile/controller.ts'
 
@@ -8,6 +9,7 @@ export interface Metrics {
   text(): Promise<string>
   controller: ControllerMeasures
   warmPool: WarmPoolDeps['measure']
+  backups: BackupKeeperDeps['measure']
 }
 
 export function createMetrics(): Metrics {
@@ -29,6 +31,10 @@ export function createMetrics(): Metrics {
   const orphansRemoved = counter('tenantry_orphans_removed_total', 'Stacks without a tenant that were removed', ['region'])
   const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to mend the region's own stack", ['region'])
   const warmStacks = gauge('tenantry_warm_stacks', 'Stacks made in advance, by region and state', ['region', 'state'])
+  const backupJobs = counter('tenantry_backup_jobs_total', 'Backups, restores and verifications that ended, by outcome', ['kind', 'outcome'])
+  const backupSeconds = new Histogram({
+    name: 'tenantry_backup_job_seconds', help: 'Time of a backup, restore or verification', labelNames: ['kind'], buckets: [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000], registers: [registry],
+  })
   let readQueue = () => ({ depth: 0, delayed: 0, oldestSeconds: 0 })
   return {
     contentType: registry.contentType,
@@ -53,6 +59,10 @@ export function createMetrics(): Metrics {
       queue(read) {
         readQueue = read
       },
+    },
+    backups(kind, outcome, took) {
+      backupJobs.inc({ kind, outcome })
+      backupSeconds.observe({ kind }, took)
     },
     warmPool(region, counts) {
       for (const [state, count] of Object.entries(counts)) warmStacks.set({ region, state }, count)

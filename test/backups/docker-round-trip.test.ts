@@ -1,7 +1,7 @@
 // Backups of tenants on a Docker Engine: taken, restored into a new tenant and into the same one, and verified.
 import t from 'tap'
 import { query } from '../support/postgres.ts'
-import { canary, createOwner, ended, filesBelow, furnish, json, put, seen, startBackupPlatform, toOwner } from './support/tenants.ts'
+import { canary, createOwner, ended, filesBelow, furnish, json, put, scratchObjects, seen, startBackupPlatform, toOwner } from './support/tenants.ts'
 
 const megabyte = 2 ** 20
 
@@ -38,8 +38,7 @@ t.test('backups of a tenant of its own', async (t) => {
     const operation = await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/verify`))
     t.match(operation, { state: 'succeeded', error: null })
     t.match(await platform.call('GET', `/v1/backups/${backupId}`), { body: { verified: String, verify_error: null } })
-    const { containers, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(10_000))
-    t.same([...containers, ...volumes].filter(({ labels }) => labels.stack.startsWith('s_')), [])
+    t.same(await scratchObjects(platform), [])
   })
 
   t.test('restored into a new tenant, all is there, and only the new keys open it', async (t) => {

@@ -7,7 +7,7 @@ import { pack } from 'tar-stream'
 import t, { type Test } from 'tap'
 import { compareBlobs, indexLine, readIndexLine, watchedArchive, type BlobEntry } from '../../control-plane/src/backups/blob-index.ts'
 import { createDirectoryTarget } from '../../control-plane/src/backups/directory-target.ts'
-import { compareContent, compareObjects } from '../../control-plane/src/backups/home-facts.ts'
+import { compareContent, compareObjects, settledSequences } from '../../control-plane/src/backups/home-facts.ts'
 import { linesOf } from '../../control-plane/src/backups/lines.ts'
 import { formatVersion, manifestHash, type Manifest } from '../../control-plane/src/backups/manifest.ts'
 import { openFiles } from '../../control-plane/src/backups/parts.ts'
@@ -140,6 +140,8 @@ t.test('differences of two homes are named', async (t) => {
   t.throws(() => compareContent(home, { ...home, tables: [{ name: 'notes', rows: '2', hash: 'x' }] }), { message: /2 rows instead of 3/ })
   t.throws(() => compareContent(home, { ...home, tables: [{ name: 'notes', rows: '3', hash: 'y' }] }), { message: /another content/ })
   t.throws(() => compareContent(home, { ...home, sequences: [{ name: 's', last_value: '8', is_called: true }] }), { message: /"s" is not where it was/ })
+  t.doesNotThrow(() => compareContent({ ...home, sequences: settledSequences(home.sequences, [{ name: 's', last_value: '9', is_called: true }]) }, home), 'a sequence that moved meanwhile is not compared')
+  t.same(settledSequences(home.sequences, structuredClone(home.sequences)), home.sequences)
   t.throws(() => compareContent({ ...home, tables: [] }, home), { message: /not in the backup/ })
   const objects = [{ kind: 'policy', count: 2, sha256: 'a' }]
   t.doesNotThrow(() => compareObjects(objects, structuredClone(objects)))

@@ -37,7 +37,7 @@ t.test('a planned time is exactly when it is planned, and in UTC', async (t) => 
   t.equal(at('2026-03-11T02:30:00.000Z'), 'take')
 })
 
-t.test('each planned time comes once, whenever it is looked', async (t) => {
+t.test('each planned time comes once, whenever it is looked', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 40_000 }), { minLength: 1, maxLength: 60 }), async (seconds) => {
       let seen = { schedule, at: now }

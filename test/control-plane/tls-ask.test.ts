@@ -15,7 +15,7 @@ async function openApp() {
     asked.push(`${name} ${region}`)
     return name === 'acme' && region === 'north'
   }
-  const app = Fastify()
+  const app = Fastify({ ajv: { customOptions: { removeAdditional: false } } })
   addErrorHandler(app)
   await app.register(tlsAsk({ regions, hosts: { has } }))
   const ask = async (domain: string) => (await app.inject({ path: '/internal/v1/tls/ask', query: { domain } })).statusCode

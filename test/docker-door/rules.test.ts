@@ -168,6 +168,9 @@ t.test('what the template makes goes on as it was made, and names all that must 
     { kind: 'network', name: `tenantry-${stack}-net` },
   ])
   t.doesNotThrow(() => create(gateway, json(containerBody(gateway))))
+  const scratch = 's_0123456789abcdef0123'
+  const aside = { ...spec, name: `tenantry-${scratch}-files-0123abcd`, labels: { ...spec.labels, stack: scratch }, volumes: [], networks: [] }
+  t.doesNotThrow(() => create(aside, json(containerBody(aside))), 'where a backup is restored aside')
   t.same(create(helper, helperBody(helper)).claims, [{ kind: 'image', name: helper.image }, { kind: 'volume', name: helper.volumes[0]?.volume }])
 })
 

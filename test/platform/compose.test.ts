@@ -216,6 +216,19 @@ t.test('the compose platform serves a paying tenant over TLS, shut in, and goes 
     t.same(JSON.parse(output), [200, 403, 403, 403, 403, 403])
   })
 
+  await t.test('a tenant is backed up and the backup restored aside, all through the door', async (t) => {
+    const post = async (path: string) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', prefer: 'wait=60' }
+      const answer = await fetch(`${controlUrl}${path}`, { method: 'POST', headers, body: '{}' })
+      return (await answer.json()) as { id: string; operation: { state: string; error: string | null } }
+    }
+    const backup = await post(`/v1/tenants/${tenant.tenant_id}/backups`)
+    t.match(backup.operation, { state: 'succeeded', error: null })
+    t.match((await post(`/v1/backups/${backup.id}/verify`)).operation, { state: 'succeeded', error: null })
+    const { output } = await inside('control-plane', ['ls', `/var/backups/tenantry/${installation}`])
+    t.equal(output.trim(), backup.id)
+  })
+
   await t.test('a gateway that was restarted serves its tenants again', async (t) => {
     const gateway = docker.getContainer(`${name}-gateway`)
     await gateway.restart()

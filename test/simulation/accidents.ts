@@ -19,13 +19,11 @@ export interface AccidentsOptions {
 }
 
 /** Stands in for everything about a container that nobody looks at. */
-const plain = { image: 'foreign:1', command: [], environment: {}, user: '', scratch: {}, published: [], health: { command: [], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 1 }, resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 }, stopSeconds: 1 }
+export const plain = { image: 'foreign:1', command: [], environment: {}, user: '', scratch: {}, published: [], health: { command: [], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 1 }, resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 }, stopSeconds: 1 }
 
 export type Accidents = ReturnType<typeof createAccidents>
 
 export function createAccidents({ docker, chance, scheduler, installation, range, ids }: AccidentsOptions) {
-  /** Names of the volumes that people have removed or emptied. */
-  const lost = new Set<string>()
   const isOurs = (labels: Labels | undefined) => labels?.installation === installation
   const ourContainers = () => [...docker.containers.values()].filter(({ labels }) => isOurs(labels))
   const said = (what: string) => scheduler.trace(`by hand: ${what}`)
@@ -39,7 +37,6 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       docker.containers.delete(user.name)
     }
     docker.removeVolume(name, hand)
-    lost.add(name)
   }
 
   const onContainer: ((container: Container) => void)[] = [
@@ -142,8 +139,12 @@ export function createAccidents({ docker, chance, scheduler, installation, range
   ]
 
   return {
-    lost,
     happen: () => chance.pick(mishaps)(),
+    /** The disk has room, and images are there. */
+    end(): void {
+      docker.state.isFull = false
+      docker.missingImages.clear()
+    },
     /** Strangers' objects that are beside ours, and now and then in their way. */
     plantStrangers(): void {
       docker.createNetwork({ name: 'foreign-net', labels: undefined, subnet: '172.30.0.0/24', internal: false, hostAddress: true }, hand)

@@ -34,6 +34,8 @@ export interface CallOptions {
   patience: number
   /** Milliseconds that it takes at most when all is well. */
   takes: number
+  /** False where nothing arrives once the caller has given up, because the connection ends with it. */
+  arrivesLate?: boolean
   /** What a caller is told that gets no answer. */
   failure: () => Error
 }
@@ -88,11 +90,11 @@ export function createControlPlane({ name, epoch, scheduler, chance, faults, lea
     return 'fine'
   }
 
-  const call = <T>(what: string, effect: (actor: Actor) => T, { signal, patience, takes, failure }: CallOptions): Promise<T> => {
+  const call = <T>(what: string, effect: (actor: Actor) => T, { signal, patience, takes, arrivesLate = true, failure }: CallOptions): Promise<T> => {
     if (!alive) return new Promise(() => undefined)
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error)
     const fate = fateOf()
-    const sent = !(fate === 'lost' || (fate === 'hang' && chance.happens(0.5)) || (fate === 'crash' && chance.happens(0.5)))
+    const sent = !(fate === 'lost' || (fate === 'late' && !arrivesLate) || (fate === 'hang' && chance.happens(0.5)) || (fate === 'crash' && chance.happens(0.5)))
     const arrives = fate === 'slow' ? chance.between(500, 5_000) : fate === 'late' ? patience + chance.between(0, 3_000) : chance.between(0.1, takes)
     const answers = chance.happens(0.5) ? 0 : chance.between(0.1, takes)
     // A request on its way when its caller goes away may arrive all the same.
@@ -140,19 +142,20 @@ export function createControlPlane({ name, epoch, scheduler, chance, faults, lea
 function clockOf(scheduler: Scheduler, after: Scheduler['after']): Clock {
   return {
     now: () => new Date(beginning + scheduler.now()),
-    sleep: (milliseconds, signal) =>
-      new Promise((resolve, reject) => {
-        if (signal?.aborted === true) return reject(signal.reason as Error)
-        const onAbort = () => {
-          cancel()
-          reject(signal?.reason as Error)
-        }
-        const cancel = after(milliseconds, () => {
-          signal?.removeEventListener('abort', onAbort)
-          resolve()
-        })
-        signal?.addEventListener('abort', onAbort, { once: true })
-      }),
+    async sleep(milliseconds, signal) {
+      signal?.throwIfAborted()
+      const { promise, resolve, reject } = Promise.withResolvers<undefined>()
+      const onAbort = () => {
+        cancel()
+        reject(signal?.reason as Error)
+      }
+      const cancel = after(milliseconds, () => {
+        signal?.removeEventListener('abort', onAbort)
+        resolve(undefined)
+      })
+      signal?.addEventListener('abort', onAbort, { once: true })
+      await promise
+    },
     timeout(milliseconds) {
       const over = new AbortController()
       after(milliseconds, () => over.abort(new Error('the time is over')))
@@ -160,7 +163,7 @@ function clockOf(scheduler: Scheduler, after: Scheduler['after']): Clock {
     },
     later: after,
     every(milliseconds, work) {
-      let cancel = () => undefined as void
+      let cancel: () => void = () => undefined
       const again = () => {
         cancel = after(milliseconds, () => {
           again()

@@ -50,6 +50,7 @@ export interface Volume {
   name: string
   labels: MaybeLabels
   madeLate: boolean
+  isMadeByEngine: boolean
   /** A Postgres cluster was made in it. */
   isCluster: boolean
   /** Of the cluster: tenant → whether its logins are whole. */
@@ -60,6 +61,14 @@ export interface Volume {
   lock: string | undefined
   waiting: string[]
 }
+
+/** Something that was done to an object. */
+export type Change =
+  | { kind: 'container'; what: 'created' | 'removed' | 'changed' | 'started'; object: Container }
+  | { kind: 'network'; what: 'created' | 'removed'; object: Network }
+  | { kind: 'network'; what: 'joined' | 'left'; object: Network; container: Container }
+  | { kind: 'volume'; what: 'created' | 'removed' | 'changed'; object: Volume }
+  | { kind: 'home'; what: 'created'; object: Volume; tenantId: string }
 
 export function isOwned(labels: MaybeLabels, owner: Ownership): boolean {
   return labels !== undefined && labels.installation === owner.installation && (owner.stack === undefined || labels.stack === owner.stack)

@@ -1,19 +1,13 @@
 // A Docker Engine in memory, as far as the reconciler can tell: conflicts of names, subnets, addresses and ports, refusals
-// while in use, restart policy, the lock of a Postgres volume. Every change is told to whoever watches over the invariants.
+// while in use, events. Every change is told to whoever watches over the invariants.
 import type { ContainerSpec, HostEvent, NetworkSpec, VolumeSpec } from '../../control-plane/src/engines/container-host.ts'
 import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
 import type { Resources } from '../../control-plane/src/stacks/stack.ts'
 import type { Chance } from './chance.ts'
-import { beginning, type Actor } from './control-plane.ts'
-import { clusterOf, overlap, type Container, type Network, type Volume } from './docker-objects.ts'
+import type { Actor } from './control-plane.ts'
+import { overlap, type Change, type Container, type Network, type Volume } from './docker-objects.ts'
+import { createPrograms, engineItself } from './programs.ts'
 import type { Scheduler } from './scheduler.ts'
-
-export type Change =
-  | { kind: 'container'; what: 'created' | 'removed' | 'changed' | 'started'; object: Container }
-  | { kind: 'network'; what: 'created' | 'removed'; object: Network }
-  | { kind: 'network'; what: 'joined' | 'left'; object: Network; container: Container }
-  | { kind: 'volume'; what: 'created' | 'removed' | 'changed'; object: Volume }
-  | { kind: 'home'; what: 'created'; object: Volume; tenantId: string }
 
 /** With whose label. */
 type TaggedEvent = HostEvent & { installation: string }
@@ -24,12 +18,8 @@ export interface DockerOptions {
   onChange: (change: Change, actor: Actor) => void
 }
 
-/** The Engine itself, and people at its command line. */
-export const engineItself: Actor = { name: 'docker', isLate: () => false }
+/** People at the Engine's command line. */
 export const hand: Actor = { name: 'hand', isLate: () => false }
-
-const lockPatience = 10_000
-const longestBackoff = 5_000
 
 export type Docker = ReturnType<typeof createDocker>
 
@@ -64,85 +54,7 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
   }
   const networkById = (id: string) => [...networks.values()].find((network) => network.id === id)
 
-  // ---- what runs inside ----
-
-  const isRunning = ({ state }: Container) => state === 'running' || state === 'paused'
-  const answers = (container: Container) => container.state === 'running' && !container.isWedged && scheduler.now() >= container.answersAt
-
-  const answerIn = (container: Container, milliseconds: number) => {
-    const { run } = container
-    container.answersAt = scheduler.now() + milliseconds
-    scheduler.after(milliseconds, () => {
-      if (container.run !== run || !isRunning(container)) return
-      container.failures = 0
-      const volume = volumes.get(clusterOf(container) ?? '')
-      if (volume !== undefined) volume.isCluster = true
-      for (const started of starts) started(container)
-    })
-  }
-
-  const lockCluster = (container: Container, volume: Volume) => {
-    volume.lock = container.id
-    answerIn(container, volume.isCluster ? chance.between(100, 500) : chance.between(300, 1_200))
-  }
-
-  const startProgram = (container: Container) => {
-    container.answersAt = Infinity
-    const volume = volumes.get(clusterOf(container) ?? '')
-    if (volume === undefined) return answerIn(container, chance.between(50, 600))
-    if (volume.lock === undefined) return lockCluster(container, volume)
-    volume.waiting.push(container.id)
-    const { run } = container
-    scheduler.after(lockPatience, () => {
-      if (container.run === run && volume.waiting.includes(container.id)) crash(container)
-    })
-  }
-
-  /** Whatever ends a program: its lock goes to the next. */
-  const endProgram = (container: Container) => {
-    container.answersAt = Infinity
-    container.isWedged = false
-    container.health = 'none'
-    const volume = volumes.get(clusterOf(container) ?? '')
-    if (volume === undefined) return
-    volume.waiting = volume.waiting.filter((id) => id !== container.id)
-    if (volume.lock !== container.id) return
-    volume.lock = undefined
-    const next = [...containers.values()].find(({ id }) => id === volume.waiting[0])
-    if (next === undefined) return
-    volume.waiting.shift()
-    lockCluster(next, volume)
-  }
-
-  const begin = (container: Container, actor: Actor) => {
-    container.state = 'running'
-    container.run++
-    container.startedAt = new Date(beginning + scheduler.now()).toISOString()
-    container.startedLate = actor.isLate()
-    container.wasStopped = false
-    container.isWedged = false
-    startProgram(container)
-    changed({ kind: 'container', what: 'started', object: container }, actor)
-  }
-
-  const halt = (container: Container, to: 'exited' | 'restarting', exitCode: number, actor: Actor) => {
-    container.state = to
-    container.exitCode = exitCode
-    endProgram(container)
-    changed({ kind: 'container', what: 'changed', object: container }, actor)
-  }
-
-  /** The program ends by itself, and the restart policy starts it anew. */
-  const crash = (container: Container) => {
-    if (container.state !== 'running') return
-    halt(container, 'restarting', 1, engineItself)
-    const { run } = container
-    scheduler.after(Math.min(100 * 2 ** container.failures++, longestBackoff), () => {
-      if (container.run !== run || container.state !== 'restarting' || state.isDown) return
-      container.restarts++
-      begin(container, engineItself)
-    })
-  }
+  const { isRunning, answers, begin, halt, crash, endProgram } = createPrograms({ scheduler, chance, containers, volumes, isDown: () => state.isDown, starts, changed })
 
   /** @throws EngineError when what it stands on is not there or taken */
   const requireGround = (container: Container, what: string) => {
@@ -158,10 +70,8 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
     if (container.spec.volumes.some(({ volume }) => !volumes.has(volume))) throw refused(what, 'VOLUME_MISSING', 'its volume is not there')
   }
 
-  // ---- the Engine's calls ----
-
   const makeVolume = (name: string, labels: Volume['labels'], actor: Actor): Volume => {
-    const made: Volume = { name, labels, madeLate: actor.isLate(), isCluster: false, homes: new Map(), files: new Set(), lock: undefined, waiting: [] }
+    const made: Volume = { name, labels, madeLate: actor.isLate(), isMadeByEngine: actor === engineItself, isCluster: false, homes: new Map(), files: new Set(), lock: undefined, waiting: [] }
     volumes.set(name, made)
     changed({ kind: 'volume', what: 'created', object: made }, actor)
     return made
@@ -330,9 +240,12 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
       const wasRunning = isRunning(container) || container.state === 'restarting'
       container.state = 'removing'
       if (wasRunning) endProgram(container)
-      if (chance.happens(0.9)) return remove()
-      changed({ kind: 'container', what: 'changed', object: container }, actor)
-      scheduler.after(chance.between(10, 1_500), remove)
+      if (chance.happens(0.1)) {
+        changed({ kind: 'container', what: 'changed', object: container }, actor)
+        scheduler.after(chance.between(10, 1_500), remove)
+      } else {
+        remove()
+      }
     },
 
     /** Everything that runs ends; the Engine answers again after a while, and starts what was not stopped on purpose. */

@@ -3,8 +3,9 @@ import type { RoutePhase } from '@tenantry/contract'
 import type { Status } from '../../control-plane/src/tenants/tenant.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
-import { engineItself, hand, type Change, type Docker } from './docker.ts'
-import { clusterOf, type Container, type Volume } from './docker-objects.ts'
+import { hand, type Docker } from './docker.ts'
+import { clusterOf, type Change, type Container, type Volume } from './docker-objects.ts'
+import { engineItself } from './programs.ts'
 
 export type Invariants = ReturnType<typeof createInvariants>
 
@@ -28,7 +29,8 @@ export function createInvariants({ installation, database, docker, unknown, now,
   const isPerson = (actor: Actor) => actor === hand || actor === engineItself
 
   const foreignStays = (change: Change, actor: Actor) => {
-    if (isOurs(change.object.labels) || isPerson(actor)) return
+    // The Engine makes a volume for whoever names one that has gone meanwhile, and gives it no label.
+    if (isOurs(change.object.labels) || isPerson(actor) || ('isMadeByEngine' in change.object && change.object.isMadeByEngine)) return
     // Guests come and go; they are not changed by that.
     breach(`${actor.name}: the foreign ${change.kind} ${change.object.name} was ${change.what}`)
   }
@@ -103,14 +105,14 @@ export function createInvariants({ installation, database, docker, unknown, now,
       known.set(tenantId, { generation: Math.max(generation, known.get(tenantId)?.generation ?? 0), at: now() })
       seen.set(caller, known)
     },
-    published(row: TenantRow, phase: RoutePhase, caller: ControlPlane): void {
+    published(row: TenantRow, phase: RoutePhase, caller: ControlPlane, actor: Actor): void {
       if (phase !== 'ready' && row.routePhase === 'ready') unrouted.set(row.id, now())
-      if (row.isolation === 'schema-per-tenant' || phase !== 'ready' || row.routePhase === 'ready') return
+      if (row.isolation === 'schema-per-tenant' || phase !== 'ready' || row.routePhase === 'ready' || actor.isLate()) return
       if (wellAt(caller, row.id) === 0) breach(`${caller.name}: ${row.id} was published ready, and nobody had seen it well`)
     },
-    observed(row: TenantRow, status: Status, generation: number, caller: ControlPlane): void {
+    observed(row: TenantRow, status: Status, generation: number, caller: ControlPlane, actor: Actor): void {
       const isNews = row.status !== status || row.observedGeneration !== generation
-      if (status !== 'ready' || !isNews) return
+      if (status !== 'ready' || !isNews || actor.isLate()) return
       if (wellAt(caller, row.id) < generation) breach(`${caller.name}: ${row.id} was called ready at generation ${generation}, and nobody had seen it well`)
     },
     removed(row: TenantRow): void {

@@ -64,16 +64,17 @@ export function createOperators({ database, chance, now, region, ids, trace }: O
     return chance.pick(choices)()
   }
 
+  const actOn = (row: TenantRow) => {
+    const before = row.generation
+    if (change(row)) trace(`operator ${[...database.operations.values()].at(-1)?.kind ?? ''} ${row.id} ${before} → ${row.generation}`)
+  }
+
   return {
     create,
     act(): void {
       const rows = [...database.tenants.values()]
-      if (rows.length === 0 || chance.happens(0.2)) return create()
-      const row = chance.pick(rows)
-      const before = row.generation
-      if (change(row)) trace(`operator ${[...database.operations.values()].at(-1)?.kind ?? ''} ${row.id} ${before} → ${row.generation}`)
+      if (rows.length === 0 || chance.happens(0.2)) create()
+      else actOn(chance.pick(rows))
     },
-    /** Whoever waited for the one of a failed tenant gives up and deletes it. */
-    remove,
   }
 }

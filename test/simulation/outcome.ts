@@ -1,5 +1,6 @@
 // What must be true in the end, when nothing goes wrong any more and enough time has passed: found by a look at everything,
 // without the reconciler's own plan.
+import type { RoutePhase } from '@tenantry/contract'
 import type { Status } from '../../control-plane/src/tenants/tenant.ts'
 import { componentAlias } from '../../control-plane/src/stacks/stack-for.ts'
 import { networkName, volumeName } from '../../control-plane/src/stacks/object-names.ts'
@@ -22,7 +23,7 @@ export interface World {
   subnets: number
 }
 
-const statuses: Record<Exclude<TenantRow['desired'], 'deleted'>, Status> = { active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'warm' }
+const statuses: Record<Exclude<TenantRow['desired'], 'deleted'>, Status> = { active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'warm', restoring: 'pending' }
 
 /** @returns what is not as it should be, in words; empty when all is well */
 export function flawsOf(world: World): string[] {
@@ -32,7 +33,7 @@ export function flawsOf(world: World): string[] {
 
 function flawsOfTenant(world: World, row: TenantRow): string[] {
   const said = (flaw: string) => `${row.id} (${row.isolation}, ${row.desired}, ${row.status}, ${row.driftPolicy}): ${flaw}`
-  if (row.desired === 'deleted') return row.isolation === 'schema-per-tenant' && isRegionBroken(world) ? [] : [said(`is still there: ${row.reason ?? ''}`)]
+  if (row.desired === 'deleted') return isRegionBroken(world) ? [] : [said(`is still there: ${row.reason ?? ''}`)]
   if (row.status === 'failed') return causesOf(world, row).some((cause) => cause.test(row.reason ?? '')) ? [] : [said(`failed without a cause: ${row.reason ?? 'no reason'}`)]
   const flaws: string[] = []
   if (row.status !== statuses[row.desired]) flaws.push(`is not ${statuses[row.desired]}: ${row.reason ?? ''}`)
@@ -40,6 +41,7 @@ function flawsOfTenant(world: World, row: TenantRow): string[] {
   if (row.reason !== null) flaws.push(`says "${row.reason}"`)
   if (row.conditions.some(({ status }) => status === 'False')) flaws.push('has a condition that is false')
   if (row.expiries.length > 0) flaws.push('has secrets that are to expire')
+  flaws.push(...flawsOfRoute(world, row))
   const ground = row.isolation === 'schema-per-tenant' ? flawsOfShared(world, row) : flawsOfOwn(world, row)
   if (row.driftPolicy === 'repair' || row.isolation === 'schema-per-tenant') flaws.push(...ground)
   if (row.driftPolicy === 'report' && row.isolation !== 'schema-per-tenant') {
@@ -48,6 +50,16 @@ function flawsOfTenant(world: World, row: TenantRow): string[] {
     if (ground.length === 0 && isReported && (row.desired === 'active' || row.desired === 'warm')) flaws.push('is said to have drifted, and has not')
   }
   return flaws.map(said)
+}
+
+const phases: Record<TenantRow['desired'], RoutePhase> = { deleted: 'deleted', active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'pending', restoring: 'pending' }
+
+/** What is published, and what the gateway has made of it. */
+function flawsOfRoute({ parts }: World, row: TenantRow): string[] {
+  const wanted = phases[row.desired]
+  if (row.routePhase !== wanted) return [`is published ${row.routePhase}`]
+  const seen = parts.routes()?.get(row.id)?.phase
+  return seen === undefined || seen === wanted ? [] : [`is ${seen} to the gateway`]
 }
 
 function flawsOfShared(world: World, row: TenantRow): string[] {
@@ -88,7 +100,8 @@ function flawsOfContainer({ docker }: World, row: TenantRow, container: Containe
 
 /** Volumes that its tenants share are gone. */
 function isRegionBroken({ docker, regionStack }: World): boolean {
-  return ['data', 'files'].some((name) => !docker.volumes.has(volumeName(regionStack, name)))
+  const volumes = ['data', 'files'].map((name) => docker.volumes.get(volumeName(regionStack, name)))
+  return volumes.some((volume) => volume === undefined || volume.isMadeByEngine)
 }
 
 /** Its volume is there, and was emptied: nobody looks into the home of a tenant for which nothing is to be done. */
@@ -122,12 +135,11 @@ function leftovers({ docker, database, installation, regionStack, unknown }: Wor
   const onHost = objects.filter(({ labels }) => labels?.installation === installation && !known.has(labels.stack)).map(({ name }) => `${name} is left over`)
   const subnets = [...database.subnets.keys()].filter((stack) => !known.has(stack)).map((stack) => `the subnet of ${stack} is left over`)
   const homes = [...docker.volumes.values()].flatMap(({ name, homes }) => [...homes.keys()].filter((id) => !database.tenants.has(id)).map((id) => `the home of ${id} is left over in ${name}`))
-  const touched = [...unknown].filter((stack) => !objects.some(({ labels }) => labels?.stack === stack)).map((stack) => `${stack} is gone, and nobody knew it`)
-  return [...onHost, ...subnets, ...homes, ...touched]
+  return [...onHost, ...subnets, ...homes]
 }
 
 function isExcused(world: World, row: TenantRow | undefined): boolean {
-  return row?.status === 'failed' || (row?.isolation === 'schema-per-tenant' && row.desired === 'deleted' && isRegionBroken(world))
+  return row?.status === 'failed' || (row?.desired === 'deleted' && isRegionBroken(world))
 }
 
 function openOperations(world: World): string[] {

@@ -101,11 +101,10 @@ export function createRegionParts({ docker, database, scheduler, chance, regionS
         return false
       }
     },
-    route(tenantId: string): Published | undefined {
+    /** What the gateway knows; undefined while it knows nothing yet. */
+    routes(): ReadonlyMap<string, Published> | undefined {
       const found = gateway()
-      const told = found === undefined ? undefined : known.get(keyOf(found))
-      if (told === undefined) throw new Error('the gateway does not answer')
-      return told.get(tenantId)
+      return found === undefined ? undefined : known.get(keyOf(found))
     },
   }
 }
@@ -127,7 +126,11 @@ export function createSimulatedProbe(parts: RegionParts, caller: ControlPlane, i
     },
     tenantUsage: async () => undefined,
     async route(_url, tenantId, signal): Promise<Route | undefined> {
-      const route = await ask(`route of ${tenantId}`, signal, () => parts.route(tenantId))
+      const route = await ask(`route of ${tenantId}`, signal, () => {
+        const routes = parts.routes()
+        if (routes === undefined) throw new Error('the gateway does not answer')
+        return routes.get(tenantId)
+      })
       return route === undefined ? undefined : { tenant_id: tenantId, name: tenantId, generation: route.generation, phase: route.phase, runtimes: [], dedicated: true }
     },
     activity: async () => ({ tenants: {} }),

@@ -60,19 +60,10 @@ export function createScheduler(tell: (line: string) => void = () => undefined):
       tell(text)
       if (kept.push(text) > 2 * keptLines) kept.splice(0, keptLines)
     },
-    // A tick that is asked for by a promise is taken when all have settled that could: so each event is over before the next.
-    run: (over) =>
-      new Promise((resolve, reject) => {
-        const next = () => {
-          try {
-            if (over() || !step()) return resolve()
-          } catch (error) {
-            return reject(error instanceof Error ? error : new Error(String(error)))
-          }
-          queueMicrotask(() => process.nextTick(next))
-        }
-        process.nextTick(next)
-      }),
+    // A tick comes when all promises have settled that could: so each event is over before the next.
+    async run(over) {
+      while (!over() && step()) await new Promise((resolve) => process.nextTick(resolve))
+    },
     lines: () => kept.slice(-keptLines),
     hash: () => (hash >>> 0).toString(16).padStart(8, '0'),
     count: () => happened,

@@ -1,8 +1,8 @@
 // The simulated ReconcileStore: the statements of the real one (persistence/reconcile-store-prisma.ts) on the database in
 // memory, over a connection that may break before or after any of them.
 import { LeadershipLost, type ReconcileStore } from '../../control-plane/src/reconcile/reconcile-store.ts'
-import type { ControlDatabase } from './control-database.ts'
-import type { ControlPlane } from './control-plane.ts'
+import type { ControlDatabase, TenantRow } from './control-database.ts'
+import type { Actor, ControlPlane } from './control-plane.ts'
 import type { Invariants } from './invariants.ts'
 
 export interface SimulatedStoreOptions {
@@ -14,20 +14,21 @@ export interface SimulatedStoreOptions {
   checksEpoch: boolean
 }
 
+const phaseOf: Partial<Record<TenantRow['desired'], TenantRow['routePhase']>> = { active: 'ready', suspended: 'suspended', paused: 'paused' }
 const settledStatuses = new Set(['ready', 'suspended', 'paused', 'warm'])
 const patience = 5_000
 
 export function createSimulatedStore({ database, caller, invariants, now, checksEpoch }: SimulatedStoreOptions): ReconcileStore {
   const { tenants, operations, subnets } = database
-  const ask = <T>(what: string, effect: () => T): Promise<T> =>
+  const ask = <T>(what: string, effect: (actor: Actor) => T): Promise<T> =>
     caller.call(`database: ${what}`, effect, { patience, takes: 4, failure: () => new Error('the connection to the database ended') })
 
-  const lead = <T>(what: string, epoch: bigint, effect: () => T): Promise<T> =>
-    ask(what, () => {
+  const lead = <T>(what: string, epoch: bigint, effect: (actor: Actor) => T): Promise<T> =>
+    ask(what, (actor) => {
       if (checksEpoch && epoch !== database.state.epoch) throw new LeadershipLost('another control plane leads')
       database.state.writes++
       invariants.written(epoch, what)
-      return effect()
+      return effect(actor)
     })
 
   return {
@@ -48,6 +49,7 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
               row.status === 'pending' ||
               row.status === 'failed' ||
               (row.status !== 'deleting' && row.reason !== null) ||
+              row.routePhase !== (phaseOf[row.desired] ?? row.routePhase) ||
               (row.desired === 'deleted' && row.purgeAfter !== null && row.purgeAfter <= now()) ||
               (row.homeVersion !== homeVersion && (row.desired === 'active' || row.desired === 'warm' || (row.desired !== 'deleted' && row.isolation === 'schema-per-tenant'))) ||
               row.expiries.some((expiry) => expiry <= now()),
@@ -89,6 +91,7 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
       lead(`allocate subnet of ${tenantId}`, epoch, () => {
         const kept = subnets.get(tenantId)
         if (kept !== undefined) return kept.number
+        if (!tenants.has(tenantId)) return undefined
         const taken = new Set([...except, ...[...subnets.values()].filter((subnet) => subnet.regionId === regionId).map(({ number }) => number)])
         const number = Array.from({ length: count }, (_, candidate) => candidate).find((candidate) => !taken.has(candidate))
         if (number === undefined) return undefined
@@ -102,10 +105,10 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
         if (subnets.delete(stackId)) invariants.freed(stackId)
       }),
     recordPublished: (tenantId, { homeVersion, routePhase }, epoch) =>
-      lead(`publish ${tenantId} ${routePhase} ${homeVersion ?? '-'}`, epoch, () => {
+      lead(`publish ${tenantId} ${routePhase} ${homeVersion ?? '-'}`, epoch, (actor) => {
         const row = tenants.get(tenantId)
         if (row === undefined) return
-        invariants.published(row, routePhase, caller)
+        invariants.published(row, routePhase, caller, actor)
         row.homeVersion = homeVersion
         row.routePhase = routePhase
         row.hadHome ||= homeVersion !== null
@@ -113,11 +116,11 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
         database.tell({ kind: 'published', tenantId })
       }),
     recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
-      lead(`observed ${tenantId} ${status} ${generation} ${reason ?? ''}`, epoch, () => {
+      lead(`observed ${tenantId} ${status} ${generation} ${reason ?? ''}`, epoch, (actor) => {
         const row = tenants.get(tenantId)
         if (row !== undefined && row.generation >= generation && row.observedGeneration <= generation) {
           const said = row.desired === 'deleted' ? 'deleting' : status
-          invariants.observed(row, said, generation, caller)
+          invariants.observed(row, said, generation, caller, actor)
           Object.assign(row, { observedGeneration: generation, reason, status: said, conditions })
         }
         const ended = operations.get(operation?.id ?? '')

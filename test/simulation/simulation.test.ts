@@ -3,7 +3,8 @@
 import t from 'tap'
 import { failpointNames } from '../../control-plane/src/reconcile/failpoints.ts'
 import { effort, seed as base } from '../support/effort.ts'
-import { simulate, type Defects, type Outcome } from './simulation.ts'
+import type { Defects } from './defects.ts'
+import { simulate, type Outcome } from './simulation.ts'
 
 const replayed = process.env['TENANTRY_SIMULATION_SEED']
 const runs = effort({ small: 150, full: 20_000 })

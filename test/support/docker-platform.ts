@@ -168,7 +168,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
         headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...(type === undefined ? {} : { 'content-type': type }) },
         ...(body === undefined ? {} : { body }),
       }),
-    secretTexts: () => Promise.all(['TENANTRY_INTERNAL_TOKEN_FILE', 'TENANTRY_MASTER_KEY_FILE'].map((name) => readFile(environment[name as keyof typeof environment] ?? '', 'utf8'))),
+    secretTexts: () => Promise.all(['TENANTRY_INTERNAL_TOKEN_FILE', 'TENANTRY_MASTER_KEY_FILE'].map((name) => readFile(environment[name as keyof typeof environment], 'utf8'))),
     sql: (text, values) => query(postgres.url('control'), text, values),
     async until(tenantId, holds, seconds = 60) {
       const deadline = Date.now() + seconds * 1000

@@ -34,20 +34,35 @@ export async function readContent(schema: string, ask: AskRows): Promise<Pick<Ho
     const [rows = '', hash = ''] = line.split('\t')
     tables.push({ name: unescaped(name), rows, hash })
   }
+  return { tables, sequences: await readSequences(schema, ask) }
+}
+
+export async function readSequences(schema: string, ask: AskRows): Promise<HomeFacts['sequences']> {
   const sequences: HomeFacts['sequences'] = []
   for (const name of await ask(namesOf(schema, 'S'))) {
     const [line = ''] = await ask(`select last_value, is_called from ${identifier(schema)}.${identifier(unescaped(name))}`)
     const [value = '', called = ''] = line.split('\t')
     sequences.push({ name: unescaped(name), last_value: value, is_called: called === 't' })
   }
-  return { tables, sequences }
+  return sequences
+}
+
+/** What can be said of sequences that were read before and after a dump. */
+export function settledSequences(before: HomeFacts['sequences'], after: HomeFacts['sequences']): HomeFacts['sequences'] {
+  const later = new Map(after.map((sequence) => [sequence.name, sequence]))
+  return before.map((sequence) => {
+    const { last_value: value, is_called: called } = later.get(sequence.name) ?? {}
+    return value === sequence.last_value && called === sequence.is_called ? sequence : { ...sequence, last_value: null }
+  })
 }
 
 export async function readObjects(schema: string, ask: AskRows): Promise<HomeFacts['objects']> {
   const kinds = new Map<string, string[]>()
   for (const line of await ask(objectsOf(schema))) {
     const [kind = '', text = ''] = line.split('\t')
-    kinds.set(kind, [...(kinds.get(kind) ?? []), text])
+    const texts = kinds.get(kind) ?? []
+    texts.push(text)
+    kinds.set(kind, texts)
   }
   return [...kinds].map(([kind, texts]) => ({ kind, count: texts.length, sha256: createHash('sha256').update(texts.join('\n')).digest('hex') }))
 }
@@ -64,7 +79,8 @@ export function compareContent(wanted: Pick<HomeFacts, 'tables' | 'sequences'>, 
   const sequences = new Map(found.sequences.map((sequence) => [sequence.name, sequence]))
   for (const { name, last_value: value, is_called: called } of wanted.sequences) {
     const other = sequences.get(name)
-    if (other?.last_value !== value || other.is_called !== called) throw mismatch(`the sequence "${name}" is not where it was`)
+    if (other === undefined) throw mismatch(`the sequence "${name}" is missing`)
+    if (value !== null && (other.last_value !== value || other.is_called !== called)) throw mismatch(`the sequence "${name}" is not where it was`)
   }
   if (found.tables.length !== wanted.tables.length || found.sequences.length !== wanted.sequences.length) throw mismatch('there are tables or sequences that are not in the backup')
 }

@@ -1,6 +1,7 @@
 // A home's containers as backups work in them: by programs that run inside, with what they read and write piped in and out.
 import type { ExecResult } from '../engines/container-host.ts'
 import type { Engine } from '../engines/engine.ts'
+import { loggedIn, type Login } from './login.ts'
 import type { RunStream } from './psql-session.ts'
 
 export interface HomePlace {
@@ -22,8 +23,6 @@ export function blobsOf(tenantId: string): string {
 }
 
 const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose']
-/** The password is the first line of what is read, so that it stands in no argument. */
-const withPassword = ['sh', '-c', 'IFS= read -r PGPASSWORD && export PGPASSWORD && exec "$@"', 'sh']
 
 export const inPostgres = ({ engine, stack }: HomePlace): RunStream => (command, options) => engine.execStream(stack, 'postgres', command, options)
 export const inFiles = ({ engine, stack, filesService }: HomePlace): RunStream => (command, options) => engine.execStream(stack, filesService, command, options)
@@ -34,31 +33,26 @@ export async function asSuperuser({ engine, stack }: HomePlace, database: string
 }
 
 /** Over TCP, as everybody does who is not the superuser: what a tenant has put into its home runs with no more than its own rights. */
-export async function asLogin({ engine, stack, database }: HomePlace, { role, password }: Login, sql: string, signal: AbortSignal): Promise<void> {
-  const command = [...withPassword, ...psql, '-1', '-h', '127.0.0.1', '-U', role, '-d', database, '-f', '-']
-  done('psql', await engine.exec(stack, 'postgres', command, { input: `${password}\n${sql};\n`, signal }))
-}
-
-export interface Login {
-  role: string
-  password: string
+export async function asLogin({ engine, stack, database }: HomePlace, login: Login, sql: string, signal: AbortSignal): Promise<void> {
+  const command = loggedIn(login, [...psql, '-1', '-d', database, '-f', '-'])
+  done('psql', await engine.exec(stack, 'postgres', command, { input: `${login.password}\n${sql};\n`, signal }))
 }
 
 /** A section of a dump. What could not be restored is told, and what is compared afterwards decides. @returns what pg_restore complained of */
 export async function restoreSection(
   place: HomePlace,
-  { role, password }: Login,
+  login: Login,
   schema: string,
   section: 'pre-data' | 'data' | 'post-data',
   dump: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<string> {
-  const restore = ['pg_restore', '-h', '127.0.0.1', '-U', role, '-d', place.database, '-n', schema, `--section=${section}`, '--no-owner']
+  const restore = ['pg_restore', '-d', place.database, '-n', schema, `--section=${section}`, '--no-owner']
   async function* input() {
-    yield Buffer.from(`${password}\n`)
+    yield Buffer.from(`${login.password}\n`)
     yield* dump
   }
-  const { stderr } = await place.engine.exec(place.stack, 'postgres', [...withPassword, ...restore], { input: input(), signal })
+  const { stderr } = await place.engine.exec(place.stack, 'postgres', loggedIn(login, restore), { input: input(), signal })
   return stderr.trim()
 }
 

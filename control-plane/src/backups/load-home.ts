@@ -2,10 +2,12 @@
 import type { BackupFiles } from './parts.ts'
 import { compareBlobs, readIndexLine, type BlobEntry } from './blob-index.ts'
 import { compareContent, compareObjects, factSettings, readContent, readObjects, type AskRows } from './home-facts.ts'
-import { asLogin, asSuperuser, filesScript, inFiles, inPostgres, restoreSection, type HomePlace, type Login } from './home-place.ts'
+import { asLogin, asSuperuser, filesScript, inFiles, inPostgres, restoreSection, type HomePlace } from './home-place.ts'
 import { linesOf } from './lines.ts'
 import type { Manifest } from './manifest.ts'
+import type { Login } from './login.ts'
 import { openPsql } from './psql-session.ts'
+import { readerLogin } from './reader-login.ts'
 import { emptySchemaSql, prepareDatabaseSql, renameSql, renumberEventsSql, retagSql } from './rehome-sql.ts'
 
 export interface LoadHome {
@@ -52,7 +54,7 @@ async function loadDatabase({ manifest, files, place, login, newId, onComplaint 
 }
 
 async function inFactSession(place: HomePlace, signal: AbortSignal, work: (ask: AskRows) => Promise<void>): Promise<void> {
-  const session = openPsql(inPostgres(place), place.database, factSettings, signal)
+  const session = openPsql(inPostgres(place), place.database, await readerLogin(place, signal), factSettings, signal)
   try {
     await work(session.rows)
   } finally {

@@ -20,7 +20,8 @@ export type Part = Static<typeof Part>
 
 export const HomeFacts = Type.Object({
   tables: Type.Array(Type.Object({ name: Type.String(), rows: Type.String(), hash: Type.String() })),
-  sequences: Type.Array(Type.Object({ name: Type.String(), last_value: Type.String(), is_called: Type.Boolean() })),
+  /** A sequence is of no snapshot: null for one that moved while the backup was taken. */
+  sequences: Type.Array(Type.Object({ name: Type.String(), last_value: Type.Union([Type.String(), Type.Null()]), is_called: Type.Boolean() })),
   /** Functions, policies, triggers and so on: how many, and a hash over their descriptions in order. */
   objects: Type.Array(Type.Object({ kind: Type.String(), count: Type.Integer(), sha256: Type.String() })),
 })

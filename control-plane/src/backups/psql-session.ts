@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ExecOptions } from '../engines/container-host.ts'
 import { linesOf } from './lines.ts'
+import { loggedIn, type Login } from './login.ts'
 import { createTextPipe } from './text-pipe.ts'
 
 export type RunStream = (command: readonly string[], options: ExecOptions) => AsyncIterable<Uint8Array>
@@ -15,16 +16,18 @@ export interface PsqlSession {
 /** Something moves at least so often: an engine gives up a connection that is silent for long. */
 const pingMilliseconds = 60_000
 
-/** @param opening statements that begin it, e.g. settings and a transaction */
-export function openPsql(run: RunStream, database: string, opening: readonly string[], signal: AbortSignal): PsqlSession {
+/**
+ * @param login undefined: the superuser, over the socket; never where a tenant's own tables are read (`reader-login.ts`)
+ * @param opening statements that begin it, e.g. settings and a transaction
+ */
+export function openPsql(run: RunStream, database: string, login: Login | undefined, opening: readonly string[], signal: AbortSignal): PsqlSession {
   const input = createTextPipe()
   const ended = new AbortController()
-  const output = linesOf(
-    run(['psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres', '-d', database, '-f', '-'], {
-      input: input.content, signal: AbortSignal.any([signal, ended.signal]),
-    }),
-  )
-  let turn: Promise<unknown> = input.write(`${opening.join(';\n')};\n`)
+  const psql = ['psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', database, '-f', '-']
+  const command = login === undefined ? [...psql, '-U', 'postgres'] : loggedIn(login, psql)
+  const output = linesOf(run(command, { input: input.content, signal: AbortSignal.any([signal, ended.signal]) }))
+  const password = login === undefined ? '' : `${login.password}\n`
+  let turn: Promise<unknown> = input.write(`${password}${opening.join(';\n')};\n`)
 
   const answer = async (query: string): Promise<string[]> => {
     const mark = randomBytes(12).toString('hex')

@@ -92,7 +92,7 @@ function endSessionsSql(...names: string[]): string {
 }
 
 async function databases(place: HomePlace, signal: AbortSignal): Promise<string[]> {
-  const session = openPsql(inPostgres(place), server, [], signal)
+  const session = openPsql(inPostgres(place), server, undefined, [], signal)
   try {
     return await session.rows('select datname from pg_database')
   } finally {

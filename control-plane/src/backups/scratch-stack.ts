@@ -30,6 +30,7 @@ export function scratchStack(id: string, images: { postgres: string; runtime: st
     user: '10001:10001',
     stopSeconds: 1,
     replace: 'stop-first',
+    isGuest: false,
   }
   return {
     id,

@@ -6,12 +6,14 @@ import { literal } from '../homes/identifiers.ts'
 import { BackupError } from './backup-error.ts'
 import { indexLine, watchedArchive } from './blob-index.ts'
 import { whileHeld } from './collection-hold.ts'
-import { factSettings, readFacts } from './home-facts.ts'
+import { factSettings, readFacts, readSequences, settledSequences } from './home-facts.ts'
 import { inFiles, inPostgres, type HomePlace } from './home-place.ts'
 import { linesOf } from './lines.ts'
+import { loggedIn, type Login } from './login.ts'
 import { formatVersion, manifestHash, type Manifest, type Part } from './manifest.ts'
 import type { BackupFiles } from './parts.ts'
 import { openPsql } from './psql-session.ts'
+import { readerLogin } from './reader-login.ts'
 import { createTextPipe } from './text-pipe.ts'
 
 export interface Taken {
@@ -36,17 +38,22 @@ export async function takeBackup(options: TakeBackup, signal: AbortSignal): Prom
 }
 
 async function take({ backupId, tenant, place, files, clock, step }: TakeBackup, signal: AbortSignal): Promise<Taken> {
-  const session = openPsql(inPostgres(place), place.database, [...factSettings, 'begin isolation level repeatable read, read only'], signal)
+  const reader = await readerLogin(place, signal)
+  const session = openPsql(inPostgres(place), place.database, reader, [...factSettings, 'begin isolation level repeatable read, read only'], signal)
   try {
     await step('snapshot')
     const [snapshot = ''] = await session.rows("select pg_export_snapshot() || ' ' || current_setting('server_version')")
     const [name = '', version = ''] = snapshot.split(' ')
     const takenAt = clock.now().toISOString()
-    const home = await readFacts(tenant.id, session.rows)
+    const facts = await readFacts(tenant.id, session.rows)
     await step('database')
-    const database = await files.write('database', inPostgres(place)(dumpCommand(place.database, tenant.id, name), { signal }))
+    const database = await files.write('database', inPostgres(place)(loggedIn(reader, dumpCommand(place.database, tenant.id, name)), { input: `${reader.password}\n`, signal }))
+    const home = { ...facts, sequences: settledSequences(facts.sequences, await readSequences(tenant.id, session.rows)) }
     await step('files')
-    const { parts, blobs } = await takeBlobs(place, tenant.id, name, files, signal)
+    const lists = [await openBlobIds(place, reader, tenant.id, name, signal), await openBlobIds(place, reader, tenant.id, name, signal)] as const
+    // Its locks would keep the tenant from changing its tables for as long as the files take.
+    await session.close()
+    const { parts, blobs } = await takeBlobs(place, lists, files, signal)
     const manifest: Manifest = {
       format: formatVersion, backup_id: backupId, tenant_id: tenant.id, tenant_name: tenant.name, taken_at: takenAt, postgres_version: version,
       parts: [database, ...parts], home, blobs,
@@ -65,21 +72,23 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 function dumpCommand(database: string, schema: string, snapshot: string): string[] {
   return [
-    'pg_dump', '-U', 'postgres', '-d', database, '--format=custom', '--compress=zstd:3', `--snapshot=${snapshot}`, `--schema=${schema}`,
+    'pg_dump', '-d', database, '--format=custom', '--compress=zstd:3', `--snapshot=${snapshot}`, `--schema=${schema}`,
     '--strict-names', '--lock-wait-timeout=60s', '--no-password',
   ]
 }
 
-/** The files that the snapshot refers to, in the order of their ids; what has been written since is not its. */
-async function takeBlobs(place: HomePlace, tenantId: string, snapshot: string, files: BackupFiles, signal: AbortSignal): Promise<{ parts: Part[]; blobs: Manifest['blobs'] }> {
+/**
+ * The files that the snapshot refers to, in the order of their ids; what has been written since is not its.
+ * @param lists of their ids, twice: one goes into the archive, the other is what its files are compared with
+ */
+async function takeBlobs(place: HomePlace, [names, expected]: readonly [BlobIds, BlobIds], files: BackupFiles, signal: AbortSignal): Promise<{ parts: Part[]; blobs: Manifest['blobs'] }> {
   const failed = new AbortController()
   const either = AbortSignal.any([signal, failed.signal])
   const blobs = { count: 0, bytes: 0 }
-  const expected = blobIds(place, tenantId, snapshot, either)
   const index = createTextPipe()
   const archive = inFiles(place)(
     ['tar', '--create', '--directory', place.blobs, '--no-recursion', '--verbatim-files-from', '--files-from', '-', '--owner=0', '--group=0', '--numeric-owner'],
-    { input: archiveNames(blobIds(place, tenantId, snapshot, either)), signal: either },
+    { input: archiveNames(names), signal: either },
   )
   const watched = watchedArchive(archive, async (blob) => {
     if (blob.id === 'store') return
@@ -129,13 +138,19 @@ async function* archiveNames(ids: AsyncIterable<string>): AsyncGenerator<Uint8Ar
   }
 }
 
-async function* blobIds(place: HomePlace, tenantId: string, snapshot: string, signal: AbortSignal): AsyncGenerator<string, undefined> {
+type BlobIds = AsyncGenerator<string, undefined>
+
+/** When this returns it has the snapshot, whatever becomes of the session that it is of. */
+async function openBlobIds(place: HomePlace, reader: Login, tenantId: string, snapshot: string, signal: AbortSignal): Promise<BlobIds> {
   const sql = [
     ...factSettings,
     'begin isolation level repeatable read, read only',
     `set transaction snapshot ${literal(snapshot)}`,
+    "select 'begun'",
     `copy (select blob_id from "${tenantId}".storage_objects order by blob_id) to stdout`,
     'commit;\n',
   ].join(';\n')
-  yield* linesOf(inPostgres(place)(['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres', '-d', place.database, '-f', '-'], { input: sql, signal }))
+  const lines = linesOf(inPostgres(place)(loggedIn(reader, ['psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', place.database, '-f', '-']), { input: `${reader.password}\n${sql}`, signal }))
+  await lines.next()
+  return lines
 }

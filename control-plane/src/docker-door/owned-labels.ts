@@ -4,7 +4,8 @@ import { fromDocker } from '../engines/docker/labels.ts'
 import type { DoorRules } from './door-rules.ts'
 import { Refused } from './refused.ts'
 
-const stackId = /^(?:t_[0-9a-f]{20}|region-[a-z][a-z0-9-]{0,47})$/
+/** A tenant's, a scratch home's that a backup is restored into, a region's. */
+const stackId = /^(?:[st]_[0-9a-f]{20}|region-[a-z][a-z0-9-]{0,47})$/
 const serviceName = /^[a-z][a-z0-9-]{0,31}$/
 const objectName = /^[A-Za-z0-9_.-]{1,200}$/
 

@@ -1,5 +1,7 @@
 // What the routes are given.
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { BackupStore } from '../backups/backup-store.ts'
+import type { BackupTarget } from '../backups/backup-target.ts'
 import type { Clock } from '../clock.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { RegionConfig } from '../regions/region-config.ts'
@@ -18,6 +20,8 @@ export interface ApiDeps {
   keys: PlatformKeyStore
   audit: AuditLog
   rollouts: RolloutStore
+  /** Without a target none are kept. */
+  backups: { store: BackupStore; target: BackupTarget | undefined }
   usage: UsageReader
   health: HealthReader
   drift: DriftReader

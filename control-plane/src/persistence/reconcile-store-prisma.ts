@@ -1,4 +1,5 @@
 // The reconciler's store on the control database.
+import { scratchId } from '../backups/scratch-stack.ts'
 import type { Seal } from '../keys/seal.ts'
 import { LeadershipLost, type ReconcileStore, type Snapshot } from '../reconcile/reconcile-store.ts'
 import type { RoutePhase } from '@tenantry/contract'
@@ -92,8 +93,11 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     },
 
     async tenantIds() {
-      const rows = await database.tenant.findMany({ select: { id: true } })
-      return new Set(rows.map(({ id }) => id))
+      const [rows, verifying] = await Promise.all([
+        database.tenant.findMany({ select: { id: true } }),
+        database.operation.findMany({ where: { kind: 'verify', state: { in: ['pending', 'running'] } }, select: { id: true } }),
+      ])
+      return new Set([...rows.map(({ id }) => id), ...verifying.map(({ id }) => scratchId(id))])
     },
 
     async unsettled(homeVersion) {
@@ -103,6 +107,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
            or status in ('pending', 'failed')
            or (desired = 'deleted' and purge_after <= ${now()})
            or (status <> 'deleting' and reason is not null)
+           or (desired in ('active', 'suspended', 'paused') and route_phase <> case desired when 'active' then 'ready' else desired end)
            or (home_version is distinct from ${homeVersion}
                and (desired in ('active', 'warm') or (desired <> 'deleted' and isolation = 'schema-per-tenant')))
            or exists (select from tenant_secrets where tenant_id = tenants.id and expires_at <= ${now()})
@@ -129,6 +134,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       for (;;) {
         const [row] = await database.$queryRaw<{ leads: number; number: number | null }[]>`
           with leader as (select 1 from installation where epoch = ${epoch} for share),
+          tenant as (select 1 from tenants where id = ${tenantId} for key share),
           kept as (select number from subnets where stack_id = ${tenantId}),
           free as (
             select candidate as number from generate_series(0, ${count}::int - 1) as candidate
@@ -136,18 +142,22 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             order by candidate limit 1),
           taken as (
             insert into subnets (region_id, number, stack_id)
-            select ${regionId}, number, ${tenantId} from free where exists (select from leader) and not exists (select from kept)
+            select ${regionId}, number, ${tenantId} from free where exists (select from leader) and exists (select from tenant) and not exists (select from kept)
             on conflict do nothing returning number)
           select (select count(*)::int from leader) as leads,
-            coalesce((select number from kept), (select number from taken), case when exists (select from free) then -1 end) as number`
+            coalesce((select number from kept), (select number from taken), case when exists (select from free) and exists (select from tenant) then -1 end) as number`
         if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
         if (row.number !== -1) return row.number ?? undefined
       }
     },
 
     async deletedTenants(tenantIds) {
-      const rows = await database.operation.findMany({ where: { tenantId: { in: [...tenantIds] }, kind: 'delete', state: 'succeeded' }, select: { tenantId: true } })
-      return new Set(rows.map(({ tenantId }) => tenantId))
+      const [deleted, verified] = await Promise.all([
+        database.operation.findMany({ where: { tenantId: { in: [...tenantIds] }, kind: 'delete', state: 'succeeded' }, select: { tenantId: true } }),
+        database.operation.findMany({ where: { kind: 'verify', state: { notIn: ['pending', 'running'] } }, select: { id: true } }),
+      ])
+      const scratch = verified.map(({ id }) => scratchId(id)).filter((id) => tenantIds.includes(id))
+      return new Set([...deleted.map(({ tenantId }) => tenantId), ...scratch])
     },
 
     freeSubnet: (stackId, epoch) =>

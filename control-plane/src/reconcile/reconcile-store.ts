@@ -48,7 +48,7 @@ export interface ReconcileStore {
   settledDedicated(regionId: string): Promise<Snapshot[]>
   /** Whether the region's shared Postgres may hold homes. */
   hasHomes(regionId: string): Promise<boolean>
-  /** Of all tenants, warm ones too: what of theirs may exist. */
+  /** Of all tenants, warm ones too, and of scratch homes in use: what of theirs may exist. */
   tenantIds(): Promise<Set<string>>
   beginOperation(operationId: string, epoch: bigint): Promise<void>
   recordStep(operationId: string, step: string, epoch: bigint): Promise<void>
@@ -60,7 +60,7 @@ export interface ReconcileStore {
    * @returns undefined when all `count` are taken
    */
   allocateSubnet(tenantId: string, regionId: string, count: number, epoch: bigint, except?: readonly number[]): Promise<number | undefined>
-  /** Those of the tenants that were deleted to the end: what is left of them may go. */
+  /** Those of the tenants that were deleted to the end, and scratch homes that are done with: what is left of them may go. */
   deletedTenants(tenantIds: readonly string[]): Promise<Set<string>>
   /** A stack of a tenant that is long gone has been removed. */
   freeSubnet(stackId: string, epoch: bigint): Promise<void>

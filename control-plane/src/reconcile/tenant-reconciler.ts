@@ -41,6 +41,8 @@ export class LookFailed extends Error {}
 /** @throws Error with a cause when a step failed; the caller records it and tries again later */
 export async function reconcileTenant(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<Outcome> {
   const { store, failpoint, epoch, clock } = deps
+  // Its volumes are being filled; it is begun by who fills them.
+  if (snapshot.desired === 'restoring') return { again: undefined, repaired: false }
   const busy = AbortSignal.any([signal, clock.timeout(runMilliseconds)])
   if (isSettled(snapshot, deps) && !(await hasDrifted(snapshot, deps, busy))) return { again: snapshot.nextExpiry, repaired: false }
   if (snapshot.operation !== undefined) {
@@ -55,7 +57,10 @@ export async function reconcileTenant(snapshot: Snapshot, deps: TenantReconciler
   return { again: snapshot.nextExpiry, repaired: snapshot.operation === undefined && snapshot.generation === snapshot.observedGeneration }
 }
 
-const statusOf: Record<Exclude<Snapshot['desired'], 'deleted'>, Status> = { active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'warm' }
+const statusOf: Record<Exclude<Snapshot['desired'], 'deleted'>, Status> = { active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'warm', restoring: 'pending' }
+
+/** Of tenants that gateways know. */
+const phaseOf: Partial<Record<Snapshot['desired'], RoutePhase>> = { active: 'ready', suspended: 'suspended', paused: 'paused' }
 
 /** Nothing was asked for since it was last seen well. */
 function isSettled(snapshot: Snapshot, { homeVersion }: TenantReconcilerDeps): boolean {
@@ -63,6 +68,8 @@ function isSettled(snapshot: Snapshot, { homeVersion }: TenantReconcilerDeps): b
   if (desired === 'deleted' || operation !== undefined || generation !== observedGeneration || hasExpired) return false
   // Work that failed, and was not tried again before this control plane led.
   if (conditions.some((condition) => condition.status === 'False')) return false
+  // A write that was given up may have come after those that followed it.
+  if (snapshot.routePhase !== (phaseOf[desired] ?? snapshot.routePhase)) return false
   // The home of one that is stopped is brought up to date when it runs again.
   const isCurrent = snapshot.homeVersion === homeVersion || desired === 'suspended' || desired === 'paused'
   return status === statusOf[desired] && isCurrent && isDedicated(snapshot)

@@ -2,8 +2,8 @@
 
 export type Isolation = 'schema-per-tenant' | 'database-per-tenant' | 'cluster-per-tenant'
 
-/** `warm`: made in advance, and nobody's yet. */
-export type Desired = 'active' | 'suspended' | 'paused' | 'warm' | 'deleted'
+/** `warm`: made in advance, and nobody's yet. `restoring`: not begun before its data is in place. */
+export type Desired = 'active' | 'suspended' | 'paused' | 'warm' | 'restoring' | 'deleted'
 
 export const statuses = ['pending', 'ready', 'suspended', 'paused', 'warm', 'deleting', 'failed'] as const
 export type Status = (typeof statuses)[number]

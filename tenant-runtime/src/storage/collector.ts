@@ -5,6 +5,7 @@ import type { Tenant } from '../tenancy/tenant.ts'
 import type { BlobBackend } from './backend/backend.ts'
 import { CollectionHold } from './collection-hold.ts'
 import type { StorageFailpoint } from './failpoints.ts'
+import { storeProblem } from './store-mark.ts'
 
 const bookkeeping: RlsContext = { role: 'service', reason: 'storage bookkeeping' }
 const batch = 200
@@ -89,23 +90,28 @@ export class Collector {
     })()
   }
 
-  /** Removes what stands in `blob_gc`: first the file, then the row, so that a crash in between is only work done twice. */
+  /**
+   * Removes what stands in `blob_gc`: first the file, then the row, so that a crash in between is only work done twice.
+   * Does nothing as long as the store isn't the database's own.
+   */
   async collect(tenant: Tenant): Promise<void> {
     const { backend, failpoint } = this.#options
     for (;;) {
-      const { rows } = await tenant.database.query(
+      const [store, old] = await tenant.database.run(
         bookkeeping,
-        'select blob_id from blob_gc g where not exists (select from storage_objects o where o.blob_id = g.blob_id) limit $1',
-        batch,
+        sql('select store_id::text from storage_usage'),
+        sql('select blob_id from blob_gc g where not exists (select from storage_objects o where o.blob_id = g.blob_id) limit $1', batch),
       )
-      const removed = await this.#hold.unlessHeld(tenant.id, async () => {
+      const rows = old?.rows ?? []
+      const own = rows.length === 0 || (await backend.storeId(tenant.id)) === store?.rows[0]?.['store_id']
+      const removed = own && await this.#hold.unlessHeld(tenant.id, async () => {
         for (const row of rows) {
           await failpoint('collect.before-unlink')
           await backend.remove(tenant.id, String(row['blob_id']))
         }
       })
       if (!removed) {
-        // The next sweep comes back for it, should nobody release the hold.
+        // The next sweep comes back for it, should nobody release the hold, or the store come back.
         this.expect(tenant)
         return
       }
@@ -124,9 +130,8 @@ export class Collector {
     const report: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, refused: undefined }
     // What begins while this looks is for the next one.
     this.#clean.add(tenant.id)
-    const [store, abandoned, open] = await tenant.database.run(
+    const [abandoned, open] = await tenant.database.run(
       bookkeeping,
-      sql('select store_id from storage_usage'),
       sql(
         `with gone as (delete from blob_intents where created_at < now() - make_interval(secs => $1) returning blob_id)
          insert into blob_gc (blob_id) select blob_id from gone on conflict do nothing returning blob_id`,
@@ -137,10 +142,10 @@ export class Collector {
     if ((open?.rows.length ?? 0) > 0) this.expect(tenant)
     report.abandoned = abandoned?.count ?? 0
     await this.collect(tenant)
-    const wanted = String(store?.rows[0]?.['store_id'])
-    if ((await backend.storeId(tenant.id, wanted)) !== wanted) {
+    const problem = await storeProblem(backend, tenant)
+    if (problem !== undefined) {
       this.expect(tenant)
-      return { ...report, refused: 'the store belongs to another database' }
+      return { ...report, refused: problem }
     }
     const old: string[] = []
     for await (const file of backend.list(tenant.id)) {

@@ -9,6 +9,7 @@ import { addHoldRoutes } from './hold-routes.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
 import { addUploadRoutes } from './objects/upload-routes.ts'
 import { addSignRoutes } from './signing/sign-routes.ts'
+import { storeProblem } from './store-mark.ts'
 
 export interface StorageAreaOptions {
   backend: BlobBackend
@@ -52,11 +53,8 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
     async health(tenant) {
       const observed_at = new Date(now()).toISOString()
       try {
-        const { rows } = await tenant.database.query({ role: 'service', reason: 'health' }, 'select store_id from storage_usage')
-        const wanted = String(rows[0]?.['store_id'])
-        const found = await backend.storeId(tenant.id, wanted)
-        if (found === wanted) return { status: 'healthy', observed_at }
-        return { status: 'unhealthy', observed_at, message: 'the files belong to another database' }
+        const problem = await storeProblem(backend, tenant)
+        return problem === undefined ? { status: 'healthy', observed_at } : { status: 'unhealthy', observed_at, message: problem }
       } catch {
         return { status: 'unhealthy', observed_at, message: 'the storage does not answer' }
       }

@@ -51,7 +51,7 @@ export async function ended(platform: DockerPlatform, answer: Answer, seconds = 
   const { id } = answer.body['operation'] as { id: string }
   const deadline = Date.now() + seconds * 1000
   for (;;) {
-    const { body } = await platform.call('GET', `/v1/operations/${id}`).catch(() => ({ body: {} as Record<string, unknown> }))
+    const { body } = await platform.call('GET', `/v1/operations/${id}`).catch(() => ({ body: { finished: null } }))
     if (body['finished'] !== undefined && body['finished'] !== null) return body
     if (Date.now() > deadline) throw new Error(`not in ${seconds} s: ${JSON.stringify(body)}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
@@ -146,4 +146,19 @@ export async function filesBelow(directory: string): Promise<Map<string, Buffer>
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   return new Map(await Promise.all(files.map(async (file) => [file, await readFile(file)] as const)))
+}
+
+/** @throws Error after two minutes */
+export async function until(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 120_000
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error('not in 120 s')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** Names of what scratch homes have on the engine. */
+export async function scratchObjects(platform: DockerPlatform): Promise<string[]> {
+  const { containers, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(10_000))
+  return [...containers, ...volumes].filter(({ labels }) => labels.stack.startsWith('s_')).map(({ name }) => name)
 }

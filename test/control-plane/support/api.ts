@@ -20,6 +20,7 @@ import type { Scope } from '../../../control-plane/src/keys/platform-key-store.t
 import { createSeal, type Seal } from '../../../control-plane/src/keys/seal.ts'
 import { createMetrics } from '../../../control-plane/src/metrics.ts'
 import { createAuditLog } from '../../../control-plane/src/persistence/audit-log-prisma.ts'
+import { createBackupStore } from '../../../control-plane/src/persistence/backup-store-prisma.ts'
 import { ChangeFeed } from '../../../control-plane/src/persistence/change-feed.ts'
 import { openDatabase } from '../../../control-plane/src/persistence/database.ts'
 import { lead } from '../../../control-plane/src/persistence/leader.ts'
@@ -216,6 +217,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     plans,
     keys: keyStore,
     audit: createAuditLog(database),
+    backups: { store: createBackupStore({ database, seal, now }), target: undefined },
     rollouts: createRolloutStore({ database, seal, now }),
     usage: createUsageReader({ ...sight, ledger, plans, probe: region }),
     health: createHealthReader({ ...sight, probe: region }),

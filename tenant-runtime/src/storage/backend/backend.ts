@@ -26,11 +26,16 @@ export interface BlobBackend {
   put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob>
   /** Undefined when there is no such blob. */
   open(tenantId: string, blobId: string): Promise<OpenBlob | undefined>
-  /** One that is absent is no error. */
+  /** Whole or half written; one that is absent is no error. */
   remove(tenantId: string, blobId: string): Promise<void>
-  /** `age` in milliseconds. */
+  /** All blobs, also those half written; `age` in milliseconds. */
   list(tenantId: string): AsyncIterable<{ blobId: string; age: number }>
-  /** The mark of the store that holds the tenant's blobs; made from `wanted` when there is none. */
-  storeId(tenantId: string, wanted: string): Promise<string>
+  /** The mark of the store that holds the tenant's blobs; undefined when there is none. */
+  storeId(tenantId: string): Promise<string | undefined>
+  /**
+   * Marks the tenant's store, durably, unless it has a mark; of several at once, in whatever process, one does.
+   * @returns the mark that it has then
+   */
+  claimStore(tenantId: string, storeId: string): Promise<string>
   removeTenant(tenantId: string): Promise<void>
 }

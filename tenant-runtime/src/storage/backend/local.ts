@@ -1,10 +1,10 @@
 // Blobs in the local filesystem: written aside, fsynced, renamed into place, and the place fsynced too.
 //
 //   tmp/<tenant>.<blob>            being written
-//   <tenant>/store                 mark of the store
+//   <tenant>/store                 mark of the store: there from its first moment on as a whole
 //   <tenant>/<xx>/<blob>           one of 256 shards, by the blob's first byte
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, open, opendir, readdir, readFile, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises'
+import { link, mkdir, open, opendir, readdir, readFile, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
@@ -15,6 +15,9 @@ const readChunkBytes = 512 * 1024
 /** Written to disk at once; what a sender gives in small pieces is gathered. */
 const writeChunkBytes = 1024 * 1024
 
+/** Longer than any upload may take. */
+const abandonedMilliseconds = 3_600_000
+
 const blobName = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export class LocalBackend implements BlobBackend {
@@ -22,9 +25,9 @@ export class LocalBackend implements BlobBackend {
   readonly #root: string
   readonly #tmp: string
   readonly #sync = new GroupSync()
-  /** Shards known to be there, and fsynced into their parents. */
   /** Tenants that are gone; their ids are never used again. */
   readonly #removed = new Set<string>()
+  /** Shards that were there, fsynced into their parents. */
   readonly #shards = new Map<string, Promise<string>>()
 
   constructor(root: string) {
@@ -36,8 +39,12 @@ export class LocalBackend implements BlobBackend {
     await mkdir(this.#tmp, { recursive: true, mode: 0o700 })
     await this.#sync.sync(this.#root)
     if ((await stat(this.#tmp)).dev !== (await stat(this.#root)).dev) throw new Error(`${this.#tmp} lies on another filesystem than ${this.#root}`)
-    // Nothing of an earlier run is still being written.
-    for (const file of await readdir(this.#tmp)) await unlink(join(this.#tmp, file))
+    // What is younger may be another runtime's that shares the directory; the sweeper takes it in time.
+    for (const name of await readdir(this.#tmp)) {
+      const file = join(this.#tmp, name)
+      const age = await ageOf(file)
+      if (age !== undefined && age >= abandonedMilliseconds) await removeFile(file)
+    }
     await this.#probe()
   }
 
@@ -45,22 +52,16 @@ export class LocalBackend implements BlobBackend {
   async #probe(): Promise<void> {
     const file = join(this.#tmp, `probe-${randomUUID()}`)
     const text = randomUUID()
-    const handle = await open(file, 'wx', 0o600)
-    try {
-      await handle.writeFile(text)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
+    await writeDurably(file, text)
     const read = await readFile(file, 'utf8')
     await unlink(file)
     if (read !== text) throw new Error(`${this.#root} gave back other bytes than were written`)
   }
 
   async put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob> {
-    const file = join(this.#tmp, `${tenantId}.${blobId}`)
+    const file = this.#draft(tenantId, blobId)
     try {
-      const handle = await open(file, 'wx', 0o600)
+      const handle = await this.#openNew(file)
       let stored: StoredBlob
       try {
         stored = await writeAll(handle, source, limit)
@@ -68,15 +69,38 @@ export class LocalBackend implements BlobBackend {
       } finally {
         await handle.close()
       }
-      const shard = await this.#shard(tenantId, blobId)
-      await rename(file, join(shard, blobId))
-      await this.#sync.sync(shard)
+      await this.#place(file, tenantId, blobId)
       if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
       return stored
     } catch (cause) {
       await unlink(file).catch(() => undefined)
       throw storageError(cause)
     }
+  }
+
+  /** In `tmp`, which may have gone with the volume, and not have come back with it. */
+  async #openNew(file: string): Promise<FileHandle> {
+    try {
+      return await open(file, 'wx', 0o600)
+    } catch (cause) {
+      if (!isMissing(cause)) throw cause
+      await mkdir(this.#tmp, { recursive: true, mode: 0o700 })
+      return open(file, 'wx', 0o600)
+    }
+  }
+
+  async #place(file: string, tenantId: string, blobId: string): Promise<void> {
+    let shard = await this.#shard(tenantId, blobId)
+    try {
+      await rename(file, join(shard, blobId))
+    } catch (cause) {
+      if (!isMissing(cause)) throw cause
+      // Another volume has come into the place of the one that the shard was made on.
+      this.#shards.delete(shard)
+      shard = await this.#shard(tenantId, blobId)
+      await rename(file, join(shard, blobId))
+    }
+    await this.#sync.sync(shard)
   }
 
   async open(tenantId: string, blobId: string): Promise<OpenBlob | undefined> {
@@ -101,9 +125,8 @@ export class LocalBackend implements BlobBackend {
   }
 
   async remove(tenantId: string, blobId: string): Promise<void> {
-    await unlink(this.#path(tenantId, blobId)).catch((cause: unknown) => {
-      if (!isMissing(cause)) throw storageError(cause)
-    })
+    await removeFile(this.#path(tenantId, blobId))
+    await removeFile(this.#draft(tenantId, blobId))
   }
 
   async *list(tenantId: string): AsyncGenerator<{ blobId: string; age: number }> {
@@ -114,37 +137,71 @@ export class LocalBackend implements BlobBackend {
     for (const shard of shards) {
       if (!shard.isDirectory()) continue
       for await (const entry of await opendir(join(this.#root, tenantId, shard.name))) {
-        const seen = await stat(join(this.#root, tenantId, shard.name, entry.name)).catch(() => undefined)
-        if (seen !== undefined) yield { blobId: entry.name, age: Date.now() - seen.mtimeMs }
+        const age = await ageOf(join(this.#root, tenantId, shard.name, entry.name))
+        if (age !== undefined) yield { blobId: entry.name, age }
       }
+    }
+    for (const blobId of await this.#drafts(tenantId)) {
+      const age = await ageOf(this.#draft(tenantId, blobId))
+      if (age !== undefined) yield { blobId, age }
     }
   }
 
-  async storeId(tenantId: string, wanted: string): Promise<string> {
-    const file = join(this.#root, tenantId, 'store')
-    const known = await readFile(file, 'utf8').catch((cause: unknown) => {
-      if (isMissing(cause)) return undefined
-      throw cause
+  #draft(tenantId: string, blobId: string): string {
+    return join(this.#tmp, `${tenantId}.${blobId}`)
+  }
+
+  /** Blobs of the tenant that are being written, or that a crash has left so. */
+  async #drafts(tenantId: string): Promise<string[]> {
+    const names = await readdir(this.#tmp).catch((cause: unknown) => {
+      if (isMissing(cause)) return []
+      throw storageError(cause)
     })
-    if (known !== undefined) return known.trim()
-    await mkdir(join(this.#root, tenantId), { recursive: true, mode: 0o700 })
-    const handle = await open(file, 'w', 0o600)
+    const prefix = `${tenantId}.`
+    return names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length)).filter((name) => blobName.test(name))
+  }
+
+  async storeId(tenantId: string): Promise<string | undefined> {
     try {
-      await handle.writeFile(wanted)
-      await handle.sync()
-    } finally {
-      await handle.close()
+      return (await readFile(this.#mark(tenantId), 'utf8')).trim()
+    } catch (cause) {
+      if (isMissing(cause)) return undefined
+      throw storageError(cause)
     }
-    await this.#sync.sync(join(this.#root, tenantId))
-    return wanted
+  }
+
+  async claimStore(tenantId: string, storeId: string): Promise<string> {
+    if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
+    const directory = join(this.#root, tenantId)
+    const draft = join(directory, `store-${randomUUID()}`)
+    try {
+      await mkdir(directory, { recursive: true, mode: 0o700 })
+      await writeDurably(draft, storeId)
+      // A link is made whole or not at all, and never over a mark that is there.
+      await link(draft, this.#mark(tenantId)).catch((cause: unknown) => {
+        if (!hasCode(cause, 'EEXIST')) throw cause
+      })
+    } catch (cause) {
+      throw storageError(cause)
+    } finally {
+      await unlink(draft).catch(() => undefined)
+    }
+    await this.#sync.sync(directory)
+    await this.#sync.sync(this.#root)
+    if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
+    const found = await this.storeId(tenantId)
+    if (found === undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage can not be written now')
+    return found
+  }
+
+  #mark(tenantId: string): string {
+    return join(this.#root, tenantId, 'store')
   }
 
   async removeTenant(tenantId: string): Promise<void> {
     this.#removed.add(tenantId)
     await rm(join(this.#root, tenantId), { recursive: true, force: true })
-    for (const file of await readdir(this.#tmp)) {
-      if (file.startsWith(`${tenantId}.`)) await unlink(join(this.#tmp, file)).catch(() => undefined)
-    }
+    for (const blobId of await this.#drafts(tenantId)) await removeFile(this.#draft(tenantId, blobId))
     for (const shard of this.#shards.keys()) if (shard.startsWith(join(this.#root, tenantId))) this.#shards.delete(shard)
   }
 
@@ -161,14 +218,19 @@ export class LocalBackend implements BlobBackend {
     return join(this.#root, tenantId, blobId.slice(0, 2), blobId)
   }
 
-  /** Makes a shard on first use, durably: a blob in a directory that a power cut takes away is lost as well. */
+  /**
+   * Makes a shard on first use, durably: a blob in a directory that a power cut takes away is lost as well. Never the
+   * tenant's own directory: one without a mark is nobody's store.
+   */
   #shard(tenantId: string, blobId: string): Promise<string> {
     const tenant = join(this.#root, tenantId)
     const shard = join(tenant, blobId.slice(0, 2))
     let making = this.#shards.get(shard)
     if (making === undefined) {
       making = (async () => {
-        await mkdir(shard, { recursive: true, mode: 0o700 })
+        await mkdir(shard, { mode: 0o700 }).catch((cause: unknown) => {
+          if (!hasCode(cause, 'EEXIST')) throw cause
+        })
         await this.#sync.sync(tenant)
         await this.#sync.sync(this.#root)
         return shard
@@ -177,6 +239,30 @@ export class LocalBackend implements BlobBackend {
       making.catch(() => this.#shards.delete(shard))
     }
     return making
+  }
+}
+
+/** In milliseconds; undefined for what is gone. */
+async function ageOf(file: string): Promise<number | undefined> {
+  const seen = await stat(file).catch(() => undefined)
+  return seen === undefined ? undefined : Date.now() - seen.mtimeMs
+}
+
+/** One that is absent is no error. */
+async function removeFile(file: string): Promise<void> {
+  await unlink(file).catch((cause: unknown) => {
+    if (!isMissing(cause)) throw storageError(cause)
+  })
+}
+
+/** A new file. */
+async function writeDurably(file: string, text: string): Promise<void> {
+  const handle = await open(file, 'wx', 0o600)
+  try {
+    await handle.writeFile(text)
+    await handle.sync()
+  } finally {
+    await handle.close()
   }
 }
 
@@ -213,7 +299,11 @@ async function writeFully(handle: FileHandle, buffers: Buffer[]): Promise<void> 
 }
 
 function isMissing(cause: unknown): boolean {
-  return cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
+  return hasCode(cause, 'ENOENT')
+}
+
+function hasCode(cause: unknown, code: string): boolean {
+  return cause instanceof Error && 'code' in cause && cause.code === code
 }
 
 function storageError(cause: unknown): unknown {
@@ -222,5 +312,6 @@ function storageError(cause: unknown): unknown {
   if (cause.code === 'EIO' || cause.code === 'EROFS' || cause.code === 'EMFILE' || cause.code === 'ENFILE') {
     return new RuntimeError('STORAGE_UNAVAILABLE', 'the storage can not be written now', { cause })
   }
+  if (isMissing(cause)) return new RuntimeError('STORAGE_UNAVAILABLE', 'the place of the files is gone', { cause })
   return cause
 }

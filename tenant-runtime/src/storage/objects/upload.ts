@@ -1,6 +1,6 @@
 // The protocol of a write: a file exists if and only if its metadata exists (specification, FS-I1).
 //
-//   1  authorise; check size and type before any disk byte; Tx A: intent with reserved bytes
+//   1  authorise; check size, type and the store's mark before any disk byte; Tx A: intent with reserved bytes
 //   2  stream to disk, durably, under a fresh name
 //   3  Tx B: row, event, end of the intent; COMMIT; answer
 //   4  what the row pointed to before is collected afterwards
@@ -20,6 +20,7 @@ import { allowsType, type Bucket } from '../buckets/bucket.ts'
 import { run } from '../buckets/bucket-store.ts'
 import type { Collector } from '../collector.ts'
 import type { StorageFailpoint } from '../failpoints.ts'
+import { storeProblem } from '../store-mark.ts'
 import { objectColumns, toObject, type StoredObject } from './object.ts'
 
 export interface UploadDeps {
@@ -54,6 +55,10 @@ export class Upload {
   readonly #target: UploadTarget
   readonly #blobId = randomUUID()
   #limit = 0
+  /** Mark of the store that the blob goes to. */
+  #storeId: string | undefined
+  /** There may be an intent. */
+  #intended = false
   #stored: { size: number; sha256: string } | undefined
 
   constructor(deps: UploadDeps, target: UploadTarget) {
@@ -61,30 +66,51 @@ export class Upload {
     this.#target = target
   }
 
-  /** @throws RuntimeError ACCESS_DENIED, FILE_TOO_LARGE, MIME_NOT_ALLOWED, KeyAlreadyExists, QUOTA_EXCEEDED before any byte is taken */
+  /** @throws RuntimeError ACCESS_DENIED, FILE_TOO_LARGE, MIME_NOT_ALLOWED, KeyAlreadyExists, QUOTA_EXCEEDED, STORAGE_UNAVAILABLE before any byte is taken */
   async begin(): Promise<void> {
     this.#deps.collector.expect(this.#target.tenant)
-    const { tenant, bucket, contentType, declaredSize, atMost } = this.#target
+    const { tenant, bucket, contentType, declaredSize } = this.#target
     const limit = this.#sizeLimit()
     if (declaredSize !== undefined && declaredSize > limit) throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
     if (!allowsType(bucket.config, contentType)) throw new RuntimeError('MIME_NOT_ALLOWED', `mime type ${contentType} is not supported`)
     await this.#checkRight()
-    const quota = tenant.limits.file_bytes
     await this.#deps.failpoint('upload.before-intent')
-    const [intent] = await run(tenant, bookkeeping, [
+    let reserved = await this.#reserve(limit)
+    if (reserved === 'not in this store') {
+      const problem = await storeProblem(this.#deps.backend, tenant)
+      if (problem !== undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', `nothing can be uploaded: ${problem}`)
+      reserved = await this.#reserve(limit)
+    }
+    await this.#deps.failpoint('upload.after-intent')
+    switch (reserved) {
+      case 'not in this store':
+        throw new RuntimeError('STORAGE_UNAVAILABLE', 'the files were replaced just now; send it again')
+      case 'no room':
+        throw new RuntimeError('QUOTA_EXCEEDED', `the tenant's file storage of ${tenant.limits.file_bytes ?? 0} bytes has no room for this`)
+      default:
+        this.#limit = Math.min(limit, reserved)
+    }
+  }
+
+  /** Tx A: the intent, if the store is the database's own. @returns the reserved bytes */
+  async #reserve(limit: number): Promise<number | 'no room' | 'not in this store'> {
+    const { tenant, declaredSize, atMost } = this.#target
+    this.#storeId = await this.#deps.backend.storeId(tenant.id)
+    this.#intended = true
+    const [result] = await run(tenant, bookkeeping, [
       sql(
-        `with room as (select $2::bigint - file_bytes - reserved_bytes as bytes from storage_usage for update)
-         insert into blob_intents (blob_id, reserved) select $1, coalesce($3::bigint, least($4::bigint, bytes)) from room
-         where bytes >= coalesce($3::bigint, 1) returning reserved`,
-        this.#blobId, quota ?? Number.MAX_SAFE_INTEGER, declaredSize ?? null, Math.min(limit, atMost ?? limit),
+        `with room as (select $2::bigint - file_bytes - reserved_bytes as bytes, store_id::text = $5::text as own from storage_usage for update),
+         made as (insert into blob_intents (blob_id, reserved) select $1, coalesce($3::bigint, least($4::bigint, bytes)) from room
+           where own and bytes >= coalesce($3::bigint, 1) returning reserved)
+         select own, (select reserved from made) as reserved from room`,
+        this.#blobId, tenant.limits.file_bytes ?? Number.MAX_SAFE_INTEGER, declaredSize ?? null, Math.min(limit, atMost ?? limit), this.#storeId ?? null,
       ),
     ])
-    await this.#deps.failpoint('upload.after-intent')
-    const reserved = intent?.rows[0]?.['reserved']
-    if (typeof reserved !== 'number') {
-      throw new RuntimeError('QUOTA_EXCEEDED', `the tenant's file storage of ${quota ?? 0} bytes has no room for this`)
-    }
-    this.#limit = Math.min(limit, reserved)
+    const row = result?.rows[0]
+    const reserved = row?.['reserved']
+    this.#intended = typeof reserved === 'number'
+    if (row?.['own'] !== true) return 'not in this store'
+    return typeof reserved === 'number' ? reserved : 'no room'
   }
 
   #sizeLimit(): number {
@@ -109,12 +135,15 @@ export class Upload {
     }
   }
 
-  /** Takes the bytes. @throws RuntimeError FILE_TOO_LARGE, STORAGE_FULL; nothing is left behind then */
+  /** Takes the bytes. @throws RuntimeError FILE_TOO_LARGE, STORAGE_FULL, STORAGE_UNAVAILABLE; nothing is left behind then */
   async write(source: Readable): Promise<void> {
     const { tenant, declaredSize } = this.#target
     try {
       this.#stored = await this.#deps.backend.put(tenant.id, this.#blobId, source, this.#limit)
       await this.#deps.failpoint('upload.after-write')
+      if ((await this.#deps.backend.storeId(tenant.id)) !== this.#storeId) {
+        throw new RuntimeError('STORAGE_UNAVAILABLE', 'the store was taken away during the upload; send it again')
+      }
       if (declaredSize !== undefined && this.#stored.size !== declaredSize) {
         throw new RuntimeError('BAD_REQUEST', `the body has ${this.#stored.size} bytes, but ${declaredSize} were declared`)
       }
@@ -161,6 +190,7 @@ export class Upload {
 
   /** Gives the reserved bytes back and removes the blob. Failing at it is no harm: the sweeper does the same. */
   async abandon(): Promise<void> {
+    if (!this.#intended) return
     const { tenant } = this.#target
     try {
       await run(tenant, bookkeeping, [

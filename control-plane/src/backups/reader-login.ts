@@ -1,0 +1,23 @@
+// The login that reads a home for a backup: it sees every row and may change nothing. A superuser must not look at a
+// tenant's tables: already the planning of a query runs functions that their indexes are made of.
+import { randomBytes } from 'node:crypto'
+import { identifier, literal } from '../homes/identifiers.ts'
+import { scramVerifier } from '../homes/scram.ts'
+import { asSuperuser, type HomePlace } from './home-place.ts'
+import type { Login } from './login.ts'
+
+const role = 'tenantry_reader'
+
+/** Makes the role where it is missing, and gives it a new password. */
+export async function readerLogin(place: HomePlace, signal: AbortSignal): Promise<Login> {
+  const password = randomBytes(24).toString('base64url')
+  const verifier = scramVerifier(password, randomBytes(16))
+  const sql = [
+    `do $do$ begin create role ${identifier(role)} login; exception when duplicate_object then null; end $do$`,
+    `alter role ${identifier(role)} with login nosuperuser nocreatedb nocreaterole noreplication bypassrls connection limit 8 password ${literal(verifier)}`,
+    `grant pg_read_all_data to ${identifier(role)}`,
+    `grant connect on database ${identifier(place.database)} to ${identifier(role)}`,
+  ]
+  await asSuperuser(place, place.database, sql.join(';\n'), signal)
+  return { role, password }
+}

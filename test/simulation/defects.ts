@@ -1,0 +1,41 @@
+// Defects that are planted around the reconciler, each of which a simulation must see.
+import type { ContainerHost } from '../../control-plane/src/engines/container-host.ts'
+import type { RegionProbe } from '../../control-plane/src/reconcile/region-probe.ts'
+import type { Stack } from '../../control-plane/src/stacks/stack.ts'
+
+export interface Defects {
+  /** Volumes that held data are made anew. */
+  forgetsData?: boolean
+  /** Names alone say what is ours. */
+  ignoresLabels?: boolean
+  /** Writes of any epoch are taken. */
+  ignoresEpoch?: boolean
+  /** Databases are replaced like anything else. */
+  startsDatabasesFirst?: boolean
+  /** Runtimes are called healthy unseen. */
+  believesRuntimes?: boolean
+  /** Networks are left where they are. */
+  leavesNetworks?: boolean
+}
+
+export function spoilStack({ forgetsData, startsDatabasesFirst }: Defects, stack: Stack): Stack {
+  return {
+    ...stack,
+    volumes: forgetsData === true ? stack.volumes.map((volume) => ({ ...volume, mustExist: false })) : stack.volumes,
+    services: startsDatabasesFirst === true ? stack.services.map((service) => ({ ...service, replace: 'start-first' })) : stack.services,
+  }
+}
+
+export function spoilHost({ leavesNetworks }: Defects, host: ContainerHost): ContainerHost {
+  return leavesNetworks === true ? { ...host, removeNetwork: () => Promise.resolve() } : host
+}
+
+export function spoilProbe({ believesRuntimes }: Defects, probe: RegionProbe, now: () => Date): RegionProbe {
+  if (believesRuntimes !== true) return probe
+  const component = () => ({ status: 'healthy', observed_at: now().toISOString() }) as const
+  return {
+    ...probe,
+    tenantHealth: (_url, id) =>
+      Promise.resolve({ tenant_id: id, generation: 2 ** 30, status: 'healthy', components: { database: component(), storage: component(), functions: component() } }),
+  }
+}

@@ -1,0 +1,127 @@
+// Control planes that lead one after the other, each the real reconciler: they die and are followed, or are followed and go
+// on until they notice.
+import type { ChangeListener } from '../../control-plane/src/persistence/change-feed.ts'
+import { control } from '../../control-plane/src/reconcile/controller.ts'
+import type { FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
+import type { ControlDatabase } from './control-database.ts'
+import { createControlPlane, type ControlPlane } from './control-plane.ts'
+import { spoilProbe } from './defects.ts'
+import type { Invariants } from './invariants.ts'
+import { createSimulatedProbe, type RegionParts } from './region-parts.ts'
+import { createSimulatedRegion, type SimulatedRegionOptions } from './simulated-region.ts'
+import { createSimulatedStore } from './simulated-store.ts'
+
+export interface LeadersOptions extends SimulatedRegionOptions {
+  database: ControlDatabase
+  parts: RegionParts
+  invariants: Invariants
+  now: () => Date
+  breach: (what: string) => void
+}
+
+export interface Leaders {
+  /** Another takes the lead. */
+  lead(): void
+  /** The one that leads dies, and is followed soon. */
+  crash(): void
+  /** Those that lead from now on bring newer migrations. */
+  upgrade(): void
+  crashes(): number
+  readonly failpoints: ReadonlySet<FailpointName>
+}
+
+const orphanGraceSeconds = 30
+
+export function createLeaders(options: LeadersOptions): Leaders {
+  const { config, database, parts, invariants, scheduler, chance, troubles, defects, now, breach } = options
+  const failpoints = new Set<FailpointName>()
+  let homeVersion = 'v1'
+  let crashes = 0
+  let leader: { caller: ControlPlane; lost: AbortController } | undefined
+
+  const changesOf = (caller: ControlPlane) => ({
+    subscribe(listener: ChangeListener) {
+      const soon = (milliseconds: number, work: () => void) => scheduler.after(milliseconds, () => caller.isAlive() && work())
+      soon(chance.between(1, 50), () => listener('resync'))
+      return database.listen((change) => {
+        if (!caller.isAlive()) return
+        const isGap = chance.happens(troubles.changes())
+        if (isGap) soon(chance.between(500, 3_000), () => listener('resync'))
+        else soon(chance.between(0.5, 20), () => listener(change))
+      })
+    },
+  })
+
+  const failpointOf = (caller: ControlPlane) => (name: FailpointName) => {
+    failpoints.add(name)
+    const probabilities = troubles.failpoints()
+    if (chance.happens(probabilities.throw)) throw new Error(`failpoint ${name}`)
+    if (!chance.happens(probabilities.crash)) return
+    caller.die()
+    return new Promise<void>(() => undefined)
+  }
+
+  const logOf = (caller: ControlPlane) => (details: object, message: string) => {
+    scheduler.trace(`${caller.name} says: ${message}${'err' in details ? `: ${textOf(details.err)}` : ''}`)
+  }
+
+  const run = async (caller: ControlPlane, lost: AbortSignal) => {
+    const log = logOf(caller)
+    try {
+      await control(
+        {
+          store: createSimulatedStore({ database, caller, invariants, now, checksEpoch: defects.ignoresEpoch !== true }),
+          regions: new Map([[config.id, createSimulatedRegion(options, caller)]]),
+          homeVersion,
+          probe: spoilProbe(defects, createSimulatedProbe(parts, caller, invariants, scheduler), now),
+          changes: changesOf(caller),
+          failpoint: failpointOf(caller),
+          clock: caller.clock,
+          random: () => chance.next(),
+          log: { info: log, warn: log, error: log },
+          measure: { reconciled: () => undefined, swept: () => undefined, queue: () => undefined },
+          orphanGraceSeconds,
+          housekeeping: [],
+        },
+        { epoch: caller.epoch, lost },
+      )
+      scheduler.trace(`${caller.name} has ended`)
+    } catch (error) {
+      breach(`${caller.name} ended with ${textOf(error)}`)
+    }
+  }
+
+  const lead = () => {
+    const epoch = ++database.state.epoch
+    const caller = createControlPlane({
+      name: `cp${epoch}`, epoch, scheduler, chance,
+      faults: () => troubles.calls(),
+      leads: (of) => of === database.state.epoch,
+      died() {
+        crashes++
+        if (leader?.caller === caller) scheduler.after(chance.between(250, 4_000), lead)
+      },
+    })
+    const former = leader
+    leader = { caller, lost: new AbortController() }
+    scheduler.trace(`${caller.name} leads`)
+    // The former one goes on until it notices.
+    if (former?.caller.isAlive() === true) scheduler.after(chance.between(10, 20_000), () => former.lost.abort(new Error('the lead is lost')))
+    void run(caller, leader.lost.signal)
+  }
+
+  return {
+    lead,
+    crash: () => leader?.caller.die(),
+    upgrade() {
+      homeVersion = 'v2'
+    },
+    crashes: () => crashes,
+    failpoints,
+  }
+}
+
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message
+}

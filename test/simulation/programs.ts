@@ -1,0 +1,109 @@
+// The programs in simulated containers: how they begin, answer, crash and are started anew, and how those that run Postgres
+// keep each other off one volume.
+import type { Chance } from './chance.ts'
+import { beginning, type Actor } from './control-plane.ts'
+import { clusterOf, type Change, type Container, type Volume } from './docker-objects.ts'
+import type { Scheduler } from './scheduler.ts'
+
+export interface ProgramsOptions {
+  scheduler: Scheduler
+  chance: Chance
+  containers: ReadonlyMap<string, Container>
+  volumes: ReadonlyMap<string, Volume>
+  isDown: () => boolean
+  /** Told when a program begins to answer. */
+  starts: ReadonlySet<(container: Container) => void>
+  changed: (change: Change, actor: Actor) => void
+}
+
+/** The Engine itself: its restart policy above all. */
+export const engineItself: Actor = { name: 'docker', isLate: () => false }
+
+const lockPatience = 10_000
+const longestBackoff = 5_000
+
+export function createPrograms({ scheduler, chance, containers, volumes, isDown, starts, changed }: ProgramsOptions) {
+  const isRunning = ({ state }: Container) => state === 'running' || state === 'paused'
+  const answers = (container: Container) => container.state === 'running' && !container.isWedged && scheduler.now() >= container.answersAt
+
+  const answerIn = (container: Container, milliseconds: number) => {
+    const { run } = container
+    container.answersAt = scheduler.now() + milliseconds
+    scheduler.after(milliseconds, () => {
+      if (container.run !== run || !isRunning(container)) return
+      container.failures = 0
+      const volume = volumes.get(clusterOf(container) ?? '')
+      if (volume !== undefined) volume.isCluster = true
+      for (const started of starts) started(container)
+    })
+  }
+
+  const lockCluster = (container: Container, volume: Volume) => {
+    volume.lock = container.id
+    answerIn(container, volume.isCluster ? chance.between(100, 500) : chance.between(300, 1_200))
+  }
+
+  const awaitLock = (container: Container, volume: Volume) => {
+    volume.waiting.push(container.id)
+    const { run } = container
+    scheduler.after(lockPatience, () => {
+      if (container.run === run && volume.waiting.includes(container.id)) crash(container)
+    })
+  }
+
+  const startProgram = (container: Container) => {
+    container.answersAt = Infinity
+    const volume = volumes.get(clusterOf(container) ?? '')
+    if (volume === undefined) answerIn(container, chance.between(50, 600))
+    else if (volume.lock === undefined) lockCluster(container, volume)
+    else awaitLock(container, volume)
+  }
+
+  /** Whatever ends a program: its lock goes to the next. */
+  const endProgram = (container: Container) => {
+    container.answersAt = Infinity
+    container.isWedged = false
+    container.health = 'none'
+    const volume = volumes.get(clusterOf(container) ?? '')
+    if (volume === undefined) return
+    volume.waiting = volume.waiting.filter((id) => id !== container.id)
+    if (volume.lock !== container.id) return
+    volume.lock = undefined
+    const next = [...containers.values()].find(({ id }) => id === volume.waiting[0])
+    if (next === undefined) return
+    volume.waiting.shift()
+    lockCluster(next, volume)
+  }
+
+  const begin = (container: Container, actor: Actor) => {
+    container.state = 'running'
+    container.run++
+    container.startedAt = new Date(beginning + scheduler.now()).toISOString()
+    container.startedLate = actor.isLate()
+    container.wasStopped = false
+    container.isWedged = false
+    startProgram(container)
+    changed({ kind: 'container', what: 'started', object: container }, actor)
+  }
+
+  const halt = (container: Container, to: 'exited' | 'restarting', exitCode: number, actor: Actor) => {
+    container.state = to
+    container.exitCode = exitCode
+    endProgram(container)
+    changed({ kind: 'container', what: 'changed', object: container }, actor)
+  }
+
+  /** The program ends by itself, and the restart policy starts it anew. */
+  const crash = (container: Container) => {
+    if (container.state !== 'running') return
+    halt(container, 'restarting', 1, engineItself)
+    const { run } = container
+    scheduler.after(Math.min(100 * 2 ** container.failures++, longestBackoff), () => {
+      if (container.run !== run || container.state !== 'restarting' || isDown()) return
+      container.restarts++
+      begin(container, engineItself)
+    })
+  }
+
+  return { isRunning, answers, begin, halt, crash, endProgram }
+}

@@ -1,0 +1,34 @@
+// How much goes wrong in one run, and for how long: each run has some of the faults, and some runs have none.
+import type { Chance } from './chance.ts'
+import { noCallFaults, type CallFaults } from './control-plane.ts'
+
+export interface Troubles {
+  calls(): CallFaults
+  /** Probabilities that the Engine's event is not told, or twice. */
+  events(): { missed: number; twice: number }
+  /** Probability that the control database's change is not told in time. */
+  changes(): number
+  /** Probability that a gateway or a runtime hears of it late. */
+  watches(): number
+  failpoints(): { throw: number; crash: number }
+  end(): void
+}
+
+export function createTroubles(chance: Chance): Troubles {
+  let isTroubled = true
+  const some = (probability: number) => probability * chance.pick([0, 0, 1, 1, 4])
+  const calls: CallFaults = { lost: some(0.01), answerLost: some(0.01), hang: some(0.003), late: some(0.002), slow: some(0.01), crash: some(0.001) }
+  const events = { missed: some(0.3), twice: some(0.2) }
+  const watches = some(0.1)
+  const failpoints = { crash: some(0.004), throw: some(0.01) }
+  return {
+    calls: () => (isTroubled ? calls : noCallFaults),
+    events: () => (isTroubled ? events : { missed: 0, twice: 0 }),
+    changes: () => (isTroubled ? events.missed / 3 : 0),
+    watches: () => (isTroubled ? watches : 0),
+    failpoints: () => (isTroubled ? failpoints : { throw: 0, crash: 0 }),
+    end() {
+      isTroubled = false
+    },
+  }
+}
