@@ -39,14 +39,14 @@ t.test('backups and kills', async (t) => {
 
   t.test('while it verifies, it begins anew', async (t) => {
     const { attempts } = await killAt('database', `/v1/backups/${backupId}/verify`, undefined)
-    t.equal(attempts, 2)
+    t.ok(attempts >= 2, 'it was interrupted')
     t.same(await scratchObjects(platform), [])
   })
 
   t.test('while it restores into a new tenant, it begins anew', async (t) => {
     for (const step of ['database', 'files', 'handover']) {
       const { answer, attempts } = await killAt(step, `/v1/backups/${backupId}/restore`, { into: { name: `copy-${step}` } })
-      if (step === 'database') t.equal(attempts, 2)
+      if (step === 'database') t.ok(attempts >= 2, 'it was interrupted')
       const copy = toOwner(answer.body)
       t.same(await seen(platform, copy), before)
       await platform.call('DELETE', `/v1/tenants/${copy.id}?purge=true`)
@@ -56,7 +56,7 @@ t.test('backups and kills', async (t) => {
   t.test('while it replaces a home, one home is left, and it is the right one', async (t) => {
     for (const step of ['database', 'replace', 'renew', 'clean up']) {
       const { attempts } = await killAt(step, `/v1/backups/${backupId}/restore`, { into: 'same' })
-      if (step === 'database') t.equal(attempts, 2)
+      if (step === 'database') t.ok(attempts >= 2, 'it was interrupted')
       t.same(await seen(platform, ada), before)
       t.same(await query(ada.url, "select datname from pg_database where datname ~ '_' and datname !~ '^template'"), [], step)
     }

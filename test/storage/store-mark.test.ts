@@ -207,7 +207,7 @@ t.test('the mark of a store', { timeout: 120_000 }, async (t) => {
     const volume = await openVolume(t)
     for (let round = 0; round < 10; round++) {
       const tenantId = `t_${randomBytes(10).toString('hex')}`
-      const marks = [randomUUID(), randomUUID()]
+      const marks: string[] = [randomUUID(), randomUUID()]
       const seen: string[] = []
       const found = await Promise.all(marks.flatMap((mark) => [mark, mark]).map(async (mark) => {
         const backend = new LocalBackend(volume)

@@ -34,7 +34,7 @@ interface Rule {
   query?: Readonly<Record<string, Test>>
   /** Must all be there. */
   needs?: readonly string[]
-  body?: 'archive' | ((body: unknown, rules: DoorRules, query: Readonly<Record<string, string>>) => Checked)
+  body?: 'archive' | ((body: unknown, rules: DoorRules, target: Target) => Checked)
   answer?: Call['answer']
 }
 
@@ -60,7 +60,7 @@ const rules: readonly Rule[] = [
   { method: 'GET', path: '/system/df', query: { type: /^volume$/ }, needs: ['type'], answer: ownVolumes },
 
   { method: 'GET', path: '/containers/json', query: { all: yes, filters: (text, own) => asksForOwn(text, own) || asksForMembers(text) }, needs: ['filters'], answer: containersInShort },
-  { method: 'POST', path: '/containers/create', query: { name: /./ }, needs: ['name'], body: (body, own, { name = '' }) => checkedContainer(name, body, own), answer: only('Id', 'Warnings') },
+  { method: 'POST', path: '/containers/create', query: { name: /./ }, needs: ['name'], body: (body, own, { query: { name = '' } }) => checkedContainer(name, body, own), answer: only('Id', 'Warnings') },
   { method: 'GET', path: '/containers/*/json', answer: ownContainer },
   { method: 'POST', path: '/containers/*/start', subject: startable, answer: nothing },
   { method: 'POST', path: '/containers/*/unpause', subject: startable, answer: nothing },
@@ -79,7 +79,7 @@ const rules: readonly Rule[] = [
   { method: 'GET', path: '/networks/*', answer: ownNetwork },
   { method: 'POST', path: '/networks/create', body: checkedNetwork, answer: only('Id', 'Warning') },
   { method: 'POST', path: '/networks/*/connect', subject: network, body: checkedConnection, answer: nothing },
-  { method: 'POST', path: '/networks/*/disconnect', subject: network, body: checkedDisconnection, answer: nothing },
+  { method: 'POST', path: '/networks/*/disconnect', body: (body, _own, { segments }) => checkedDisconnection(body, segments[1] ?? ''), answer: nothing },
   { method: 'DELETE', path: '/networks/*', subject: network, answer: nothing },
 
   { method: 'GET', path: '/volumes', query: { filters: asksForOwn }, needs: ['filters'], answer: ownVolumes },
@@ -107,7 +107,7 @@ export function readCall(method: string | undefined, url: string | undefined, ow
     query: target.query,
     subject: rule.subject?.(target.segments[1] ?? ''),
     networks: readFilter(target.query['filters'] ?? '{}')['network'] ?? [],
-    body: body === undefined ? 'none' : body === 'archive' ? body : { check: (given) => body(given, own, target.query) },
+    body: body === undefined ? 'none' : body === 'archive' ? body : { check: (given) => body(given, own, target) },
     answer: rule.answer ?? 'bytes',
   }
 }

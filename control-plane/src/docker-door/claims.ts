@@ -9,6 +9,8 @@ export type Claim =
   | { kind: 'image'; name: string }
   /** A command that was made in a container before. */
   | { kind: 'exec'; name: string }
+  /** A container on a network, to be shown out of it: one of the two must be ours. */
+  | { kind: 'membership'; name: string; container: string }
 
 export type Account = Readonly<Record<string, unknown>>
 type DockerLabels = Readonly<Record<string, string>>
@@ -17,7 +19,7 @@ type DockerLabels = Readonly<Record<string, string>>
 export const helperSuffix = '-files'
 
 /** @throws Refused unless the Engine's account of the object bears the claim out */
-export function checkClaim(claim: Exclude<Claim, { kind: 'exec' }>, account: Account, rules: DoorRules): void {
+export function checkClaim(claim: Exclude<Claim, { kind: 'exec' | 'membership' }>, account: Account, rules: DoorRules): void {
   const refuse = (why: string) => new Refused(`${claim.kind} ${claim.name} ${why}`)
   if (claim.kind === 'image') {
     if (!isOurImage(account, rules)) throw refuse('is none of the images that may run')

@@ -42,11 +42,11 @@ export function createDoor({ rules, engine, log }: DoorOptions): Door {
   async function admitted(call: Call, body: Buffer, signal: AbortSignal): Promise<EngineRequest> {
     const version = call.version ?? ''
     const made = await remade(call, body)
-    const claims: readonly Claim[] = made.claims
-    for (const claim of claims) await ownership.confirm(version, claim, signal)
+    for (const claim of made.claims) await ownership.confirm(version, claim, signal)
     if (call.networks.length > 0) await ownership.confirmNetworks(version, call.networks, signal)
     const segments = [...call.segments]
-    if (call.subject !== undefined) segments[1] = await ownership.confirm(version, call.subject, signal)
+    const subject = made.subject ?? call.subject
+    if (subject !== undefined) segments[1] = await ownership.confirm(version, subject, signal)
     const path = [call.version, ...segments].filter((part) => part !== undefined).map(encodeURIComponent).join('/')
     const query = new URLSearchParams(call.query).toString()
     return { method: call.method, path: `/${path}${query === '' ? '' : `?${query}`}`, ...made.sent }
@@ -148,17 +148,18 @@ function join(caller: Duplex, command: Duplex): void {
 interface Remade {
   sent: Pick<EngineRequest, 'body' | 'contentType'>
   claims: readonly Claim[]
+  subject: Claim | undefined
 }
 
 /** Bodies go on as they were understood, not as they came. @throws Refused */
 async function remade({ body: wanted }: Call, given: Buffer): Promise<Remade> {
-  if (wanted === 'archive') return { sent: { body: await remadeArchive(given), contentType: 'application/x-tar' }, claims: [] }
+  if (wanted === 'archive') return { sent: { body: await remadeArchive(given), contentType: 'application/x-tar' }, claims: [], subject: undefined }
   if (wanted === 'none') {
     if (given.length > 0 && given.toString() !== '{}') throw new Refused('this call has no body')
-    return { sent: {}, claims: [] }
+    return { sent: {}, claims: [], subject: undefined }
   }
-  const { body, claims } = wanted.check(parsed(given))
-  return { sent: { body: Buffer.from(JSON.stringify(body)), contentType: 'application/json' }, claims }
+  const { body, claims, subject } = wanted.check(parsed(given))
+  return { sent: { body: Buffer.from(JSON.stringify(body)), contentType: 'application/json' }, claims, subject }
 }
 
 function parsed(body: Buffer): unknown {

@@ -10,6 +10,8 @@ import { Refused } from './refused.ts'
 export interface Checked {
   body: object
   claims: Claim[]
+  /** Of the object that the path names, where it takes the body to say. */
+  subject?: Claim
 }
 
 const closed = { additionalProperties: false }
@@ -84,9 +86,10 @@ export function checkedConnection(given: unknown): Checked {
 
 const Disconnection = Type.Object({ Container: Name, Force: Type.Literal(true) }, closed)
 
-/** Whoever is on a network of ours may be shown out of it. */
-export function checkedDisconnection(given: unknown): Checked {
-  return { body: read(Disconnection, given, 'the disconnection'), claims: [] }
+/** Whoever is on a network of ours may be shown out of it, and what is ours may leave any other. */
+export function checkedDisconnection(given: unknown, network: string): Checked {
+  const body = read(Disconnection, given, 'the disconnection')
+  return { body, claims: [], subject: { kind: 'membership', name: network, container: body.Container } }
 }
 
 const Command = Type.Object(

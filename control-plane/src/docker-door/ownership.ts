@@ -1,5 +1,6 @@
 // Asks the Engine whether what a call touches is ours. Ids take the place of names, so that the call goes to what was looked at.
-import { asObject, checkClaim, type Claim } from './claims.ts'
+import { isOwned } from '../engines/docker/labels.ts'
+import { asObject, checkClaim, labelsOf, type Claim } from './claims.ts'
 import type { DoorRules } from './door-rules.ts'
 import type { EngineSocket } from './engine-socket.ts'
 import { Refused } from './refused.ts'
@@ -35,6 +36,11 @@ export function createOwnership(engine: EngineSocket, rules: DoorRules): Ownersh
       if (typeof container !== 'string') throw new Refused('the command belongs to no container')
       await confirm(version, { kind: 'container', name: container, may: 'start' }, signal)
       return claim.name
+    }
+    if (claim.kind === 'membership') {
+      const network = asObject(await look(version, `/networks/${name}`, signal))
+      if (!isOwned(labelsOf('network', network), rules)) await confirm(version, { kind: 'container', name: claim.container, may: 'be used' }, signal)
+      return typeof network['Id'] === 'string' ? network['Id'] : claim.name
     }
     const account = asObject(await look(version, `/${claim.kind}s/${name}${claim.kind === 'container' || claim.kind === 'image' ? '/json' : ''}`, signal))
     checkClaim(claim, account, rules)

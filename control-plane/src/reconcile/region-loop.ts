@@ -39,6 +39,7 @@ export interface RegionLoop {
 
 export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): RegionLoop {
   const { region, engine, store, clock, epoch, wake, log } = deps
+  const stopped = () => signal.aborted
   const ownStack = region.stackId
   const sweeper = new OrphanSweeper({
     engine, clock,
@@ -82,13 +83,13 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
     // Tenants with services of their own are looked after whatever is wrong with what the others share.
     const corrected = await convergeOwn(host).catch((error: unknown) => {
-      if (!signal.aborted) log.warn({ region: region.config.id, err: error }, "the region's own services could not be brought to the wanted state; it is tried again")
+      if (!stopped()) log.warn({ region: region.config.id, err: error }, "the region's own services could not be brought to the wanted state; it is tried again")
       return false
     })
     // Everybody's network changes with the gateway.
     const seen = corrected ? await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)])) : host
     const woken = await differing(seen).catch((error: unknown) => {
-      if (!signal.aborted) log.warn({ region: region.config.id, err: error }, 'the tenants could not be compared with what was asked for; it is tried again')
+      if (!stopped()) log.warn({ region: region.config.id, err: error }, 'the tenants could not be compared with what was asked for; it is tried again')
       return []
     })
     for (const tenant of woken) wake(tenant)
@@ -105,9 +106,9 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
       do {
         again = false
         await sweepOnce().catch((error: unknown) => {
-          if (!signal.aborted) log.warn({ region: region.config.id, err: error }, 'the region could not be looked at; it is tried again')
+          if (!stopped()) log.warn({ region: region.config.id, err: error }, 'the region could not be looked at; it is tried again')
         })
-      } while (again && !signal.aborted)
+      } while (again && !stopped())
       sweeping = undefined
     })()
     return sweeping
@@ -116,18 +117,18 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   return {
     sweep,
     async listen() {
-      while (!signal.aborted) {
+      while (!stopped()) {
         try {
           for await (const { stack } of engine.events(signal)) {
             if (stack === ownStack) void sweep()
             else wake(stack)
           }
         } catch (error) {
-          if (!signal.aborted) log.warn({ region: region.config.id, err: error }, "the engine's events ended; they are asked for again")
+          if (!stopped()) log.warn({ region: region.config.id, err: error }, "the engine's events ended; they are asked for again")
         }
         // Whatever was missed meanwhile shows at the next look.
         await clock.sleep(reconnectMilliseconds, signal).catch(() => undefined)
-        if (!signal.aborted) void sweep()
+        if (!stopped()) void sweep()
       }
     },
   }
