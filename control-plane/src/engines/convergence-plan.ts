@@ -65,10 +65,9 @@ function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[
   const others = all.filter((container) => container.name !== name)
   const removeOthers = others.map((other): Step => ({ do: 'remove container', container: other.name, seconds: service.stopSeconds }))
 
-  if (current === undefined) {
-    if (service.replace === 'stop-first' && others.length > 0) return removeOthers
-    return [{ do: 'create container', service: service.name }]
-  }
+  // Also beside a current one, which can't get well as long as another holds what both use.
+  if (service.replace === 'stop-first' && others.length > 0) return removeOthers
+  if (current === undefined) return [{ do: 'create container', service: service.name }]
   // The host would start it on an empty volume.
   if (Object.keys(service.secrets).length > 0 && !hasVolume(host, secretsVolumeName(stack.id, service))) {
     return [{ do: 'remove container', container: name, seconds: service.stopSeconds }]

@@ -77,7 +77,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   }
 
   let sweeping: Promise<void> | undefined
-  let again = false
+  /** Asked for while one was under way. */
+  const asked = { again: false }
   const sweepOnce = async (): Promise<void> => {
     const begin = clock.now().getTime()
     const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
@@ -99,16 +100,16 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
 
   const sweep = (): Promise<void> => {
     if (sweeping !== undefined) {
-      again = true
+      asked.again = true
       return sweeping
     }
     sweeping = (async () => {
       do {
-        again = false
+        asked.again = false
         await sweepOnce().catch((error: unknown) => {
           if (!stopped()) log.warn({ region: region.config.id, err: error }, 'the region could not be looked at; it is tried again')
         })
-      } while (again && !stopped())
+      } while (asked.again && !stopped())
       sweeping = undefined
     })()
     return sweeping
