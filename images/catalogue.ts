@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { entriesOf, type Entry } from './context.ts'
 import { productionPackages } from './packages.ts'
 
-export const imageNames = ['postgres', 'tenant-runtime', 'gateway', 'control-plane'] as const
+export const imageNames = ['postgres', 'tenant-runtime', 'gateway', 'control-plane', 'caddy'] as const
 export type ImageName = (typeof imageNames)[number]
 
 export const imageTitles: Record<ImageName, string> = {
@@ -11,6 +11,7 @@ export const imageTitles: Record<ImageName, string> = {
   'tenant-runtime': 'Tenantry: tenant runtime',
   gateway: 'Tenantry: gateway',
   'control-plane': 'Tenantry: control plane',
+  caddy: 'Tenantry: Caddy',
 }
 
 const project = dirname(import.meta.dirname)
@@ -25,7 +26,8 @@ const unwanted = /^(?:tests?|benchmarks?|examples?|prebuilds)\/|(?:^|\/)\.|\.tes
 export async function contextOf(name: ImageName): Promise<Entry[]> {
   switch (name) {
     case 'postgres':
-      return entriesOf(join(project, 'images/postgres'), '')
+    case 'caddy':
+      return entriesOf(join(project, 'images', name), '')
     case 'tenant-runtime':
     case 'gateway':
       return nodeContext(name, [])
@@ -35,7 +37,7 @@ export async function contextOf(name: ImageName): Promise<Entry[]> {
 }
 
 /** `also`: what the part reads beside its own source. */
-async function nodeContext(part: Exclude<ImageName, 'postgres'>, also: readonly string[]): Promise<Entry[]> {
+async function nodeContext(part: Exclude<ImageName, 'postgres' | 'caddy'>, also: readonly string[]): Promise<Entry[]> {
   const packages = await productionPackages(project, part, unusedInContainers)
   const source = [...['contract', part].flatMap((member) => [`${member}/package.json`, `${member}/src`]), ...also]
   const parts = await Promise.all([

@@ -13,9 +13,12 @@ interface Totals {
 }
 
 const asked = process.argv.slice(2)
-const files = asked.length > 0 ? asked : globSync('test/**/*.test.ts').sort()
-/** These end the engine, or measure what others would disturb: one at a time, after all others. */
-const alone = files.filter((file) => file.endsWith('.alone.test.ts'))
+const isFull = process.env['TENANTRY_SOAK'] === 'full'
+/** `NAME.soak.test.ts` takes too long for every run, or needs the engine for itself. */
+const isSoak = (file: string) => file.endsWith('.soak.test.ts')
+const files = asked.length > 0 ? asked : globSync('test/**/*.test.ts').filter((file) => isFull || !isSoak(file)).sort()
+/** One at a time, after all others: some of them end the engine. */
+const alone = files.filter(isSoak)
 const together = files.filter((file) => !alone.includes(file))
 
 const engine = files.some(needsEngine) ? await openEngine() : undefined
@@ -46,7 +49,7 @@ async function openEngine(): Promise<Engine> {
 async function runTap(files: readonly string[], options: readonly string[]): Promise<Totals> {
   if (files.length === 0) return { passed: 0, failed: 0 }
   // Full counts take what they take.
-  const patience = process.env['TENANTRY_SOAK'] === 'full' ? ['--timeout=14400'] : []
+  const patience = isFull ? ['--timeout=14400'] : []
   const tap = spawn('tap', ['run', '--reporter=tap', ...patience, ...options, ...files], { stdio: ['ignore', 'pipe', 'inherit'] })
   let block: string[] = []
   let summary: Record<string, number> = {}

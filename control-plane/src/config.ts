@@ -10,6 +10,8 @@ export interface Config {
   masterKey: Buffer
   internalToken: string
   regions: readonly RegionConfig[]
+  /** The name that somebody else knows the installation by, e.g. the door to the Docker Engine; undefined: its own. */
+  installation: string | undefined
   platformKeyFile: string | undefined
   homeMigrations: string
   failpoints: string
@@ -30,10 +32,11 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
   return Object.freeze({
     host: environment.optional('TENANTRY_HOST') ?? '127.0.0.1',
     port: environment.integer('TENANTRY_PORT', 4400, 0, 65_535),
-    controlDatabaseUrl: environment.required('TENANTRY_CONTROL_DATABASE_URL'),
+    controlDatabaseUrl: environment.optional('TENANTRY_CONTROL_DATABASE_URL') ?? environment.file('TENANTRY_CONTROL_DATABASE_URL_FILE'),
     masterKey,
     internalToken: environment.internalToken(),
     regions: readRegions(environment.file('TENANTRY_REGIONS_FILE'), masterKey),
+    installation: readInstallation(environment),
     platformKeyFile: environment.optional('TENANTRY_PLATFORM_KEY_FILE'),
     homeMigrations:
       environment.optional('TENANTRY_HOME_MIGRATIONS') ?? fileURLToPath(new URL('../../tenant-runtime/migrations/', import.meta.url)),
@@ -43,4 +46,10 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     orphanGraceSeconds: environment.integer('TENANTRY_ORPHAN_GRACE_SECONDS', 3_600, 0, 30 * 86_400),
     backups: environment.optional('TENANTRY_BACKUPS'),
   })
+}
+
+function readInstallation(environment: Environment): string | undefined {
+  const name = environment.optional('TENANTRY_INSTALLATION')
+  if (name !== undefined && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name)) throw new Error('TENANTRY_INSTALLATION must be a UUID in lower case')
+  return name
 }

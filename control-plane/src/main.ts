@@ -15,6 +15,7 @@ import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migratio
 import { pauseIdleTenants } from './housekeeping/idle-pause.ts'
 import { keepRollouts } from './housekeeping/rollout-keeper.ts'
 import { keepWarmPools } from './housekeeping/warm-pool.ts'
+import { tlsAsk } from './http/routes/tls-ask.ts'
 import { internalRoutes } from './http-internal/internal-routes.ts'
 import { WatchHub } from './http-internal/watch-hub.ts'
 import { newPlatformKey } from './keys/key-text.ts'
@@ -26,6 +27,8 @@ import { createBackupStore } from './persistence/backup-store-prisma.ts'
 import { ChangeFeed } from './persistence/change-feed.ts'
 import { openDatabase } from './persistence/database.ts'
 import { createHousekeepingStore } from './persistence/housekeeping-store-prisma.ts'
+import { createHostNames } from './persistence/host-names-prisma.ts'
+import { nameInstallation } from './persistence/installation.ts'
 import { lead } from './persistence/leader.ts'
 import { migrate, readMigrations } from './persistence/migrations.ts'
 import { createPlanStore, recordRegions } from './persistence/plan-store-prisma.ts'
@@ -64,7 +67,7 @@ const keys = createPlatformKeyStore({ database, seal, now })
 await makeFirstKey()
 
 const migrations = await loadHomeMigrations(config.homeMigrations)
-const { name: installation } = await database.installation.findFirstOrThrow()
+const installation = await nameInstallation(database, config.installation)
 const homes = new Map(config.regions.map((region) => [region.id, new HomeDatabases(region.postgres_url, migrations)]))
 const regions = new Map(config.regions.map((region) => [region.id, openRegion(region)]))
 const probe = createRegionProbe(config.internalToken, fetch)
@@ -108,7 +111,10 @@ const app = await buildApp({
   deleteGraceSeconds: config.deleteGraceSeconds,
   internalToken: config.internalToken,
   logger: log,
-  internal: internalRoutes({ hub, ledger, tenants }),
+  internal: async (instance) => {
+    await instance.register(internalRoutes({ hub, ledger, tenants }))
+    await instance.register(tlsAsk({ regions: config.regions, hosts: createHostNames(database) }))
+  },
   metrics,
 })
 

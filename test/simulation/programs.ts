@@ -79,7 +79,8 @@ export function createPrograms({ scheduler, chance, containers, volumes, isDown,
     container.state = 'running'
     container.run++
     container.startedAt = new Date(beginning + scheduler.now()).toISOString()
-    container.startedLate = actor.isLate()
+    // Whoever started it first is who wanted it.
+    if (actor !== engineItself) container.startedLate = actor.isLate()
     container.wasStopped = false
     container.isWedged = false
     startProgram(container)

@@ -68,6 +68,10 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
     hasHomes: (regionId) => ask('homes', () => [...tenants.values()].some((row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && row.homeVersion !== null)),
     tenantIds: () => ask('tenants', () => new Set(tenants.keys())),
 
+    confirmLead: (epoch) =>
+      ask('confirm lead', () => {
+        if (checksEpoch && epoch !== database.state.epoch) throw new LeadershipLost('another control plane leads')
+      }),
     beginOperation: (operationId, epoch) =>
       lead(`begin ${operationId}`, epoch, () => {
         const operation = operations.get(operationId)

@@ -80,9 +80,12 @@ function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[
 /** The last service first, and the others when it has ended: what it is still doing may need them. */
 function stoppingSteps(stack: Stack, host: ObservedHost): Step[] {
   for (const service of stack.services.toReversed()) {
-    const steps = host.containers
-      .filter(({ labels, state }) => labels.service === service.name && !settled.has(state))
-      .map(({ name }): Step => ({ do: 'stop container', container: name, seconds: service.stopSeconds }))
+    const name = containerName(stack.id, service)
+    const own = host.containers.filter(({ labels }) => labels.service === service.name)
+    const steps = own.flatMap((container): Step[] => {
+      if (container.name !== name) return [{ do: 'remove container', container: container.name, seconds: service.stopSeconds }]
+      return settled.has(container.state) ? [] : [{ do: 'stop container', container: name, seconds: service.stopSeconds }]
+    })
     if (steps.length > 0) return steps
   }
   return []
@@ -117,7 +120,8 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
 export function strayNetworks(stack: Stack, service: Service, container: ObservedContainer): string[] {
   if (service.isGuest) return []
   const own = new Set(service.networks.map(({ network }) => networkName(stack.id, network)))
-  return Object.keys(container.networks).filter((network) => !own.has(network))
+  // `none` is the engine's name for no network at all.
+  return Object.keys(container.networks).filter((network) => network !== 'none' && !own.has(network))
 }
 
 /** Secrets of specs that no container was made from any more. */

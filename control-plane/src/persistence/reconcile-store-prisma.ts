@@ -115,6 +115,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       return rows.map(({ id }) => id)
     },
 
+    confirmLead: (epoch) => lead(database.$queryRaw`select count(*)::int as leads from installation where epoch = ${epoch}`),
+
     recordStep: (operationId, step, epoch) =>
       lead(database.$queryRaw`
         with leader as (select 1 from installation where epoch = ${epoch} for share),

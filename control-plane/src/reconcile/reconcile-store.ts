@@ -50,6 +50,8 @@ export interface ReconcileStore {
   hasHomes(regionId: string): Promise<boolean>
   /** Of all tenants, warm ones too, and of scratch homes in use: what of theirs may exist. */
   tenantIds(): Promise<Set<string>>
+  /** Writes nothing; asked before anything is changed on an engine, which knows of no epochs. @throws LeadershipLost */
+  confirmLead(epoch: bigint): Promise<void>
   beginOperation(operationId: string, epoch: bigint): Promise<void>
   recordStep(operationId: string, step: string, epoch: bigint): Promise<void>
   /** Digests of the images that the tenant's services run from now on; those it has already stay. */

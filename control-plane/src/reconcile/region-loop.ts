@@ -61,7 +61,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     if (lost.length > 0) log.warn({ region: region.config.id, volumes: lost }, 'volumes of the region that held data are gone; what stands on them is not started')
     const standing = withoutVolumes(stack, lost)
     if (planSteps(standing, own).length === 0) return false
-    await engine.converge(standing, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]))
+    await engine.converge(standing, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]), (edge) => (edge === 'before' ? store.confirmLead(epoch) : undefined))
     return true
   }
 
@@ -78,7 +78,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
 
   let sweeping: Promise<void> | undefined
   /** Asked for while one was under way. */
-  const asked = { again: false }
+  let again = false
+  const askedAgain = () => again
   const sweepOnce = async (): Promise<void> => {
     const begin = clock.now().getTime()
     const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
@@ -100,16 +101,16 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
 
   const sweep = (): Promise<void> => {
     if (sweeping !== undefined) {
-      asked.again = true
+      again = true
       return sweeping
     }
     sweeping = (async () => {
       do {
-        asked.again = false
+        again = false
         await sweepOnce().catch((error: unknown) => {
           if (!stopped()) log.warn({ region: region.config.id, err: error }, 'the region could not be looked at; it is tried again')
         })
-      } while (asked.again && !stopped())
+      } while (askedAgain() && !stopped())
       sweeping = undefined
     })()
     return sweeping

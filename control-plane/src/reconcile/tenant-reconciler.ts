@@ -152,13 +152,16 @@ async function halt(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Abor
 }
 
 async function converge(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
-  const { region, failpoint } = deps
+  const { store, region, failpoint, epoch } = deps
   if (!isDedicated(snapshot)) return
   if (region.engine === undefined) throw new EngineError('ENGINE_FAILED', 'the region has no engine for services')
   const stack: Stack = await region.stack(snapshot, signal)
   await step(snapshot, 'services', deps)
   await failpoint('converge.before')
-  await region.engine.converge(stack, signal, (edge) => failpoint(edge === 'before' ? 'converge.step-before' : 'converge.step-after'))
+  await region.engine.converge(stack, signal, async (edge) => {
+    if (edge === 'before') await store.confirmLead(epoch)
+    await failpoint(edge === 'before' ? 'converge.step-before' : 'converge.step-after')
+  })
   await failpoint('converge.after')
 }
 

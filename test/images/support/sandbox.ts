@@ -10,9 +10,9 @@ const waitMilliseconds = 30_000
 const pollMilliseconds = 20
 
 /** As users of the images see them; root is nobody. */
-export const users: Record<ImageName, number> = { postgres: 10_002, 'tenant-runtime': 10_001, gateway: 10_001, 'control-plane': 10_001 }
+export const users: Record<ImageName, number> = { postgres: 10_002, 'tenant-runtime': 10_001, gateway: 10_001, 'control-plane': 10_001, caddy: 10_003 }
 const dataPaths: Record<ImageName, string | undefined> = {
-  postgres: '/var/lib/postgresql', 'tenant-runtime': '/var/lib/tenantry', gateway: '/var/lib/tenantry', 'control-plane': undefined,
+  postgres: '/var/lib/postgresql', 'tenant-runtime': '/var/lib/tenantry', gateway: '/var/lib/tenantry', 'control-plane': undefined, caddy: '/var/lib/caddy',
 }
 
 export function testDocker(): Docker {
