@@ -31,7 +31,7 @@ import { createHostNames } from './persistence/host-names-prisma.ts'
 import { nameInstallation } from './persistence/installation.ts'
 import { lead } from './persistence/leader.ts'
 import { migrate, readMigrations } from './persistence/migrations.ts'
-import { createPlanStore, recordRegions } from './persistence/plan-store-prisma.ts'
+import { createPlanStore, recordRegions, refuseUnknownRegions } from './persistence/plan-store-prisma.ts'
 import { createPlatformKeyStore } from './persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from './persistence/published-prisma.ts'
 import { createReconcileStore } from './persistence/reconcile-store-prisma.ts'
@@ -62,6 +62,7 @@ if (applied.length > 0) log.info({ migrations: applied }, 'migrations applied')
 
 const seal = createSeal(config.masterKey)
 const database = openDatabase(config.controlDatabaseUrl)
+await refuseUnknownRegions(database, config.regions)
 await recordRegions(database, config.regions)
 const keys = createPlatformKeyStore({ database, seal, now })
 await makeFirstKey()

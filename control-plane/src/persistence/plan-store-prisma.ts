@@ -23,12 +23,16 @@ export function createPlanStore(database: Database): PlanStore {
   }
 }
 
-/** Writes the configured regions into the database. @throws Error when tenants live in one that is not configured */
-export async function recordRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
+/** @throws Error when tenants live in a region that is not configured */
+export async function refuseUnknownRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
   const homeless = await database.tenant.groupBy({ by: ['regionId'], where: { regionId: { notIn: regions.map(({ id }) => id) } }, _count: true })
   if (homeless.length > 0) {
     throw new Error(`tenants live in regions that are not configured: ${homeless.map(({ regionId, _count: count }) => `${regionId} (${count})`).join(', ')}`)
   }
+}
+
+/** Writes the configured regions into the database. */
+export async function recordRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
   for (const { id, engine, domain } of regions) {
     await database.region.upsert({ where: { id }, create: { id, engine, domain }, update: { engine, domain } })
   }
