@@ -33,7 +33,7 @@ try {
 
 /** Files that use none start without one. */
 function needsEngine(file: string): boolean {
-  return /docker-platform|support\/docker|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(readFileSync(file, 'utf8'))
+  return /docker-platform|support\/docker|support\/sandbox|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(readFileSync(file, 'utf8'))
 }
 
 async function openEngine(): Promise<Engine> {

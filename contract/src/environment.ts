@@ -44,6 +44,14 @@ export class Environment {
     }
   }
 
+  /** The variable, or the text of the file that `NAME_FILE` names. */
+  given(name: string): string {
+    const file = `${name}_FILE`
+    const value = this.optional(name) ?? (this.optional(file) === undefined ? undefined : this.file(file))
+    if (value === undefined) throw new Error(`${name} is not set, nor is ${file}`)
+    return value
+  }
+
   internalToken(): string {
     const token = this.file('TENANTRY_INTERNAL_TOKEN_FILE')
     if (token.length < shortestToken) throw new Error(`TENANTRY_INTERNAL_TOKEN_FILE must hold at least ${shortestToken} characters`)

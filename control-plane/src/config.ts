@@ -32,7 +32,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
   return Object.freeze({
     host: environment.optional('TENANTRY_HOST') ?? '127.0.0.1',
     port: environment.integer('TENANTRY_PORT', 4400, 0, 65_535),
-    controlDatabaseUrl: environment.optional('TENANTRY_CONTROL_DATABASE_URL') ?? environment.file('TENANTRY_CONTROL_DATABASE_URL_FILE'),
+    controlDatabaseUrl: environment.given('TENANTRY_CONTROL_DATABASE_URL'),
     masterKey,
     internalToken: environment.internalToken(),
     regions: readRegions(environment.file('TENANTRY_REGIONS_FILE'), masterKey),

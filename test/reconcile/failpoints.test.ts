@@ -7,6 +7,9 @@ import { query } from '../support/postgres.ts'
 import { startPlatform, whatIsThere, type Platform } from '../support/platform.ts'
 
 const rounds = effort({ small: 1, full: 10 })
+/** What a tenant with a schema in a shared database passes; docker-failpoints.soak.test.ts has those of the services of its own. */
+const ofServices = /^(place|converge|halt)\.|^observe\.runtime$|^purge\.(step-after|services-removed)$/
+const passed = failpointNames.filter((name) => !ofServices.test(name))
 const isOfDelete = (name: FailpointName) => name.startsWith('delete.') || name.startsWith('purge.')
 
 /** Waits until nothing is under way; `gone` are those that must have left. */
@@ -75,7 +78,7 @@ t.test('kill -9 at every failpoint', { timeout: 3_600_000 }, async (t) => {
   /** Deleted with a grace time, which none of them outlives here. */
   const waiting = new Set<string>()
   for (let round = 0; round < rounds; round++) {
-    const deletable = failpointNames.filter(isOfDelete)
+    const deletable = passed.filter(isOfDelete)
     const victims = new Map<FailpointName, string>()
     const calm = await platform.startControlPlane()
     for (const [index, name] of deletable.entries()) {
@@ -85,7 +88,7 @@ t.test('kill -9 at every failpoint', { timeout: 3_600_000 }, async (t) => {
     }
     calm.process.kill('SIGKILL')
     await calm.exited
-    for (const [index, name] of failpointNames.entries()) {
+    for (const [index, name] of passed.entries()) {
       const victim = victims.get(name)
       const [method, path, body] = victim === undefined
         ? ['POST', '/v1/tenants', { name: `made-${round}-${index}`, plan: 'Free', region: 'local' }] as const
@@ -110,8 +113,8 @@ t.test('kill -9 at every failpoint', { timeout: 3_600_000 }, async (t) => {
     last.process.kill('SIGTERM')
     await last.exited
   }
-  t.comment(`failpoints hit / existing: ${hit.size} / ${failpointNames.length}, ${rounds} time(s) each`)
-  t.equal(hit.size, failpointNames.length)
+  t.comment(`failpoints hit / existing: ${hit.size} / ${passed.length}, ${rounds} time(s) each`)
+  t.equal(hit.size, passed.length)
 })
 
 t.test('a fault at every failpoint is mended by the next attempt', { timeout: 300_000 }, async (t) => {
