@@ -10,6 +10,10 @@ export const TenantActivity = Type.Object({
 })
 export type TenantActivity = Static<typeof TenantActivity>
 
-/** Holds the tenants that were seen since the gateway's start, by id. */
-export const Activity = Type.Object({ tenants: Type.Record(TenantId, TenantActivity) })
+export const Activity = Type.Object({
+  /** The gateway's start: nothing is known of what was before. ISO 8601, UTC. */
+  since: Type.String(),
+  /** Those that were seen since then, by id. */
+  tenants: Type.Record(TenantId, TenantActivity),
+})
 export type Activity = Static<typeof Activity>

@@ -10,7 +10,7 @@ export const ComponentHealth = Type.Object({
   /** ISO 8601, UTC. */
   observed_at: Type.String(),
   /** Public text; never contains secrets or addresses. */
-  message: Type.Optional(Type.String()),
+  message: Type.Optional(Type.String({ maxLength: 500 })),
 })
 export type ComponentHealth = Static<typeof ComponentHealth>
 

@@ -12,6 +12,7 @@ import { createDriftReader } from './health/read-drift.ts'
 import { createHealthReader } from './health/read-health.ts'
 import { HomeDatabases } from './homes/home-databases.ts'
 import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migrations.ts'
+import { watchDisks } from './housekeeping/disk-watch.ts'
 import { pauseIdleTenants } from './housekeeping/idle-pause.ts'
 import { keepRollouts } from './housekeeping/rollout-keeper.ts'
 import { keepWarmPools } from './housekeeping/warm-pool.ts'
@@ -26,6 +27,7 @@ import { createBackupLedger } from './persistence/backup-ledger-prisma.ts'
 import { createBackupStore } from './persistence/backup-store-prisma.ts'
 import { ChangeFeed } from './persistence/change-feed.ts'
 import { openDatabase } from './persistence/database.ts'
+import { createDiskWatchStore } from './persistence/disk-watch-store-prisma.ts'
 import { createHousekeepingStore } from './persistence/housekeeping-store-prisma.ts'
 import { createHostNames } from './persistence/host-names-prisma.ts'
 import { nameInstallation } from './persistence/installation.ts'
@@ -42,6 +44,7 @@ import { createUsageLedger } from './persistence/usage-ledger-prisma.ts'
 import { control } from './reconcile/controller.ts'
 import { parseFailpoints } from './reconcile/failpoints.ts'
 import { createRegion, type Region } from './reconcile/region.ts'
+import { createRegionConditions } from './reconcile/region-conditions.ts'
 import { createRegionProbe } from './reconcile/region-probe.ts'
 import type { RegionConfig } from './regions/region-config.ts'
 import { createUsageReader } from './usage/read-usage.ts'
@@ -76,7 +79,8 @@ const changes = new ChangeFeed({ url: config.controlDatabaseUrl, onProblem: prob
 const hub = new WatchHub(createPublishedSource(database, seal, config.regions, now), problem)
 const ledger = createUsageLedger(database)
 const plans = createPlanStore(database)
-const metrics = createMetrics()
+const conditions = createRegionConditions(systemClock)
+const metrics = createMetrics(conditions)
 const tenants = createTenantStore({ database, seal, now })
 const reconcileStore = createReconcileStore(database, seal, now)
 const sight = { regions, store: reconcileStore, clock: systemClock }
@@ -90,6 +94,7 @@ const housekeeping = [
     : [keepBackups({ ...keeping, target: backups, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), measure: metrics.backups })]),
   keepWarmPools({ ...keeping, store: housekeepingStore, measure: metrics.warmPool }),
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
+  watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
 ]
 
@@ -104,6 +109,7 @@ const app = await buildApp({
   usage: createUsageReader({ ...sight, ledger, plans, probe }),
   health: createHealthReader({ ...sight, probe }),
   drift: createDriftReader(sight),
+  regionCondition: (region) => conditions.of(region),
   engineOf: (region) => regions.get(region)?.engine,
   changes,
   ping: () => database.$queryRaw`select 1`.then(() => true, () => false),
@@ -130,7 +136,7 @@ const loops = Promise.all([
       log.info({ epoch: String(leadership.epoch) }, 'leading')
       return control(
         {
-          store: reconcileStore, regions, homeVersion: migrationsFingerprint(migrations), probe, changes, failpoint,
+          store: reconcileStore, regions, homeVersion: migrationsFingerprint(migrations), conditions, probe, changes, failpoint,
           clock: systemClock, random: Math.random, log, measure: metrics.controller, orphanGraceSeconds: config.orphanGraceSeconds, housekeeping,
         },
         leadership,

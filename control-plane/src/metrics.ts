@@ -3,6 +3,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import type { BackupKeeperDeps } from './backups/backup-keeper.ts'
 import type { WarmPoolDeps } from './housekeeping/warm-pool.ts'
 import type { ControllerMeasures } from './reconcile/controller.ts'
+import type { RegionConditions } from './reconcile/region-conditions.ts'
 
 export interface Metrics {
   contentType: string
@@ -12,7 +13,8 @@ export interface Metrics {
   backups: BackupKeeperDeps['measure']
 }
 
-export function createMetrics(): Metrics {
+/** @param regions asked when the metrics are */
+export function createMetrics(regions: Pick<RegionConditions, 'all'>): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const runs = new Counter({
@@ -27,6 +29,7 @@ export function createMetrics(): Metrics {
   const delayed = gauge('tenantry_queue_delayed', 'Tenants that are to be reconciled at a later time')
   const oldest = gauge('tenantry_queue_oldest_seconds', 'Age of the oldest entry of the queue')
   const sweepSeconds = gauge('tenantry_sweep_seconds', 'Time of the last look at a whole region', ['region'])
+  const regionReady = gauge('tenantry_region_ready', 'Whether all of the region but its tenants was well when it was last looked at', ['region'])
   const orphans = gauge('tenantry_orphans', 'Stacks on the engine without a tenant, waiting for their grace time', ['region'])
   const orphansRemoved = counter('tenantry_orphans_removed_total', 'Stacks without a tenant that were removed', ['region'])
   const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to mend the region's own stack", ['region'])
@@ -43,6 +46,8 @@ export function createMetrics(): Metrics {
       depth.set(queue.depth)
       delayed.set(queue.delayed)
       oldest.set(queue.oldestSeconds)
+      regionReady.reset()
+      for (const [region, { status }] of regions.all()) regionReady.set({ region }, status === 'True' ? 1 : 0)
       return registry.metrics()
     },
     controller: {

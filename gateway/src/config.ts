@@ -2,11 +2,12 @@
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import type { TenantAddresses } from './tenants/connection-bounds.ts'
-import { parseIpv4Range } from './tenants/ipv4-range.ts'
+import { parseIpv4Range, parseIpv4Ranges, type Ipv4Range as Range } from './tenants/ipv4-range.ts'
 
 const port = '^(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$'
 const domain = '^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$'
 
+const Ipv4Ranges = Type.Refine(Type.String(), (text) => parseIpv4Ranges(text) !== undefined)
 const Ipv4Range = Type.Refine(Type.String(), (text) => parseIpv4Range(text) !== undefined)
 
 const Environment = Type.Object({
@@ -19,6 +20,7 @@ const Environment = Type.Object({
   TENANTRY_POSTGRES_TLS_KEY_FILE: Type.Optional(Type.String({ minLength: 1 })),
   TENANTRY_TENANT_RANGE: Type.Optional(Ipv4Range),
   TENANTRY_REGION_RANGE: Type.Optional(Ipv4Range),
+  TENANTRY_TRUSTED_PROXIES: Type.Optional(Ipv4Ranges),
   TENANTRY_CONTROL_URL: Type.String({ pattern: '^https?://[^/?#]+/?$' }),
   TENANTRY_INTERNAL_TOKEN_FILE: Type.String({ minLength: 1 }),
   TENANTRY_DATA: Type.String({ minLength: 1 }),
@@ -51,6 +53,8 @@ export interface Config {
   readonly postgres?: { readonly port: number; readonly tls?: { readonly certFile: string; readonly keyFile: string } }
   /** Where connections are bounded by address. */
   readonly tenantAddresses?: TenantAddresses
+  /** Proxies whose word about their clients is taken. */
+  readonly trustedProxies: readonly Range[]
   /** Without a trailing slash. */
   readonly controlUrl: string
   readonly internalTokenFile: string
@@ -83,6 +87,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     internalPort: Number(given.TENANTRY_INTERNAL_PORT),
     ...postgresOf(given),
     ...tenantAddressesOf(given),
+    trustedProxies: parseIpv4Ranges(given.TENANTRY_TRUSTED_PROXIES ?? '') ?? [],
     controlUrl: given.TENANTRY_CONTROL_URL.replace(/\/$/, ''),
     internalTokenFile: given.TENANTRY_INTERNAL_TOKEN_FILE,
     data: given.TENANTRY_DATA,

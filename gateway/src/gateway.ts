@@ -19,6 +19,7 @@ import { PostgresDoor } from './postgres-door/postgres-door.ts'
 import { Relay } from './relay/relay.ts'
 import { RouteTable } from './routes/route-table.ts'
 import { ConnectionBounds, type TenantAddresses } from './tenants/connection-bounds.ts'
+import type { Ipv4Range } from './tenants/ipv4-range.ts'
 import { wakeThrough } from './waiting/wake.ts'
 import { WaitingRoom } from './waiting/waiting-room.ts'
 
@@ -30,6 +31,8 @@ export interface GatewayOptions {
   internalPort: number
   /** The door to the tenants' databases: on `host`, and in TLS with a certificate and its key in PEM. */
   postgres?: { port: number; tls?: { cert: string; key: string } }
+  /** Proxies in front of the gateway whose word about their clients is taken; none by default. */
+  trustedProxies?: readonly Ipv4Range[]
   /** Connections from there are bounded by address; without it none are. */
   tenantAddresses?: TenantAddresses
   controlUrl: string
@@ -109,6 +112,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     limits,
     passed: new PassedBytes(options.collect),
     newRequestId: options.newId,
+    trustedProxies: options.trustedProxies ?? [],
+    elapsed: options.elapsed,
     onProblem: (problem, call) =>
       log.debug({ err: problem, tenant: call.route.tenant_id, request: call.requestId }, 'a runtime failed a request'),
   })

@@ -20,6 +20,8 @@ export interface Limits {
   readerIdleTimeout: number
   keepAliveTimeout: number
   connectTimeout: number
+  /** How long a request whose runtime cannot be reached is tried again, from its first try. */
+  reachTimeout: number
   /** From the whole request to the head of the runtime's answer. */
   answerTimeout: number
   /** The same for functions, which run up to 300 s (specification, section 8). */
@@ -38,13 +40,21 @@ export interface Limits {
   watchesPerTenant: number
   /** A call between the control plane and a tenant's own runtime, to the head of its answer. */
   relayTimeout: number
-  /** An SQL client's startup packet, and from its connection to the end of that packet. */
+  /** An SQL client's startup packet. */
   startupBytes: number
-  startupTimeout: number
+  /** From an SQL client's connection until its Postgres has let it in; the wait for a paused tenant aside. */
+  loginTimeout: number
+  /** SQL clients that Postgres has let in. */
   sqlSessionsPerTenant: number
   sqlSessions: number
-  /** Connections beyond the sessions: those that have not said yet who they are, and cancellations. */
+  /** Connections beyond the sessions: those that no Postgres has let in yet, and cancellations; of them, one address. */
   sqlStrangers: number
+  sqlStrangersPerAddress: number
+  /** Clients that Postgres has not let in yet take places there too, those of the tenant's own runtime among them. */
+  sqlLoginsPerTenant: number
+  sqlLoginsPerTenantAndAddress: number
+  /** SQL logins of one address that wait for paused tenants to wake. */
+  sqlWaitingPerAddress: number
 }
 
 /** What the gateway may hold open at once stays below the 16,384 file descriptors of its container (docs/gateway.md). */
@@ -62,6 +72,7 @@ export const defaultLimits: Limits = {
   readerIdleTimeout: 60_000,
   keepAliveTimeout: 65_000,
   connectTimeout: 2_000,
+  reachTimeout: 2_000,
   answerTimeout: 60_000,
   functionAnswerTimeout: 310_000,
   answerIdleTimeout: 300_000,
@@ -73,8 +84,12 @@ export const defaultLimits: Limits = {
   watchesPerTenant: 4,
   relayTimeout: 60_000,
   startupBytes: 10_000,
-  startupTimeout: 10_000,
+  loginTimeout: 10_000,
   sqlSessionsPerTenant: 20,
   sqlSessions: 1_000,
   sqlStrangers: 250,
+  sqlStrangersPerAddress: 50,
+  sqlLoginsPerTenant: 15,
+  sqlLoginsPerTenantAndAddress: 10,
+  sqlWaitingPerAddress: 10,
 }

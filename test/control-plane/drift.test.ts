@@ -6,6 +6,7 @@ import { planSteps } from '../../control-plane/src/engines/convergence-plan.ts'
 import type { ObservedContainer } from '../../control-plane/src/engines/container-host.ts'
 import { stackFor } from '../../control-plane/src/stacks/stack-for.ts'
 import type { Stack } from '../../control-plane/src/stacks/stack.ts'
+import { effort, seed } from '../support/effort.ts'
 import { made, type Changeable } from './support/stand-in-engine.ts'
 
 const id = 't_0123456789abcdef0123'
@@ -43,6 +44,7 @@ const changes: Change[] = [
   ['memory', (host) => Object.assign(container(host), { resources: { ...size, memoryBytes: 5 } }), { 'postgres memory_bytes': '1073741824 → 5' }],
   ['cpu', (host) => Object.assign(container(host), { resources: { ...size, cpuMillis: 5 } }), { 'postgres cpu_millis': '1000 → 5' }],
   ['pids', (host) => Object.assign(container(host), { resources: { ...size, pids: 5 } }), { 'postgres pids': '256 → 5' }],
+  ['not to be started again', (host) => Object.assign(container(host), { restartPolicy: 'no' }), { 'postgres restart_policy': 'unless-stopped → no' }],
   ['detached', (host) => Object.assign(container(host), { networks: {} }), { 'postgres network net': 'attached → detached' }],
   ['without its alias', (host) => Object.assign(container(host), { networks: { [net]: { aliases: ['other'], address: '' } } }), { [`postgres alias ${id}-postgres`]: 'present → absent' }],
   ['without the gateway', (host) => Object.assign(host.networks[0] ?? {}, { members: [] }), { 'network/net guest gateway': 'attached → detached' }],
@@ -101,6 +103,8 @@ t.test('nothing of a secret is in it', (t) => {
   t.end()
 })
 
+const numRuns = effort({ small: 2_000, full: 50_000 })
+
 t.test('there is drift just when there is something to do, whatever has happened together', (t) => {
   const isPlanned = (of: Stack, host: Changeable) => {
     try {
@@ -115,7 +119,7 @@ t.test('there is drift just when there is something to do, whatever has happened
     for (const [, change] of happened) if (host.containers.length > 0) change(host)
     return differences(wanted, host).length > 0 === isPlanned(wanted, host)
   })
-  fc.assert(property, { numRuns: 500 })
-  t.pass('500 hosts')
+  fc.assert(property, { numRuns, seed })
+  t.pass(`${numRuns} hosts, seed ${seed}`)
   t.end()
 })

@@ -115,7 +115,7 @@ const network = {
   Labels: { 'tenantry.installation': installation, 'tenantry.stack': stack },
 }
 const volume = { Name: `tenantry-${stack}-data`, Driver: 'local', Labels: { 'tenantry.installation': installation, 'tenantry.stack': stack } }
-const limits = { Memory: 2 ** 28, MemorySwap: 2 ** 28, NanoCpus: 500_000_000, PidsLimit: 64 }
+const limits = { Memory: 2 ** 28, MemorySwap: 2 ** 28, NanoCpus: 500_000_000, PidsLimit: 64, RestartPolicy: { Name: 'unless-stopped' } }
 const command = { AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: ['psql', '-X'] }
 const own = { label: [`tenantry.installation=${installation}`] }
 
@@ -423,7 +423,7 @@ t.test('no other networks, volumes, limits and commands pass than ours', async (
       ['Labels', {}], ['Labels', { 'tenantry.installation': 'another', 'tenantry.stack': stack }], ['ClusterVolumeSpec', {}],
     ]],
     ['POST', '/containers/x/update', limits, [
-      ['Memory', 0], ['Memory', -1], ['MemorySwap', -1], ['MemorySwap', 2 ** 30], ['PidsLimit', -1], ['PidsLimit', 0], ['NanoCpus', 0], ['CpuShares', 1], ['RestartPolicy', { Name: 'no' }],
+      ['Memory', 0], ['Memory', -1], ['MemorySwap', -1], ['MemorySwap', 2 ** 30], ['PidsLimit', -1], ['PidsLimit', 0], ['NanoCpus', 0], ['CpuShares', 1], ['RestartPolicy', { Name: 'no' }], ['RestartPolicy', { Name: 'unless-stopped', MaximumRetryCount: 1 }],
       ['BlkioWeight', 1], ['KernelMemory', 1], ['Devices', []], ['CpusetCpus', '0'], ['OomKillDisable', true],
     ]],
     ['POST', '/containers/x/exec', command, [

@@ -231,6 +231,8 @@ t.test('events end when the connection is cut, and begin again after it', async 
     t.ok(seen[0]?.startsWith(`${scene.stack} volume `), round)
     relay.cut()
     await t.rejects(following, { code: 'ENGINE_UNREACHABLE' }, round)
+    // The call that comes upon a connection that was cut is told so.
+    await until(() => host.info(signal).catch(() => undefined))
   }
   host.close()
 })

@@ -98,7 +98,7 @@ const labels = { 'tenantry.installation': 'i', 'tenantry.stack': 's' }
 
 function inspection(state: object, networks: object): Dockerode.ContainerInspectInfo {
   return {
-    Id: id, Name: '/c', Image: 'sha256:1', RestartCount: 2, Config: { Labels: labels }, HostConfig: {},
+    Id: id, Name: '/c', Image: 'sha256:1', RestartCount: 2, Config: { Labels: labels }, HostConfig: { RestartPolicy: { Name: 'unless-stopped', MaximumRetryCount: 0 } },
     State: { Status: 'running', ExitCode: 0, OOMKilled: false, StartedAt: '0001-01-01T00:00:00Z', ...state },
     NetworkSettings: { Networks: networks },
   } as unknown as Dockerode.ContainerInspectInfo
@@ -110,7 +110,7 @@ t.test('inspections of old Engines and of new ones read the same', (t) => {
   for (const networks of [old, recent]) {
     t.same(observedContainer(inspection({}, networks), new Map([['net', 'n1']])), {
       id, name: 'c', labels: { installation: 'i', stack: 's' }, state: 'running', health: 'none', exitCode: 0, startedAt: undefined, restarts: 2,
-      outOfMemory: false, imageId: 'sha256:1', resources: { memoryBytes: 0, cpuMillis: 0, pids: 0 }, networks: { net: { aliases: ['worker'], address: '10.0.0.9' } },
+      outOfMemory: false, imageId: 'sha256:1', resources: { memoryBytes: 0, cpuMillis: 0, pids: 0 }, restartPolicy: 'unless-stopped', networks: { net: { aliases: ['worker'], address: '10.0.0.9' } },
     })
   }
   t.match(observedContainer(inspection({ Health: { Status: 'none' } }, {}), new Map())?.health, 'none')

@@ -7,11 +7,15 @@ import { Value } from 'typebox/value'
 import { WebSocket } from 'ws'
 import { ask, startSetting, token, until, type Setting } from './support/gateway.ts'
 
-async function activity({ gateway }: Setting): Promise<Activity['tenants']> {
+async function whole({ gateway }: Setting): Promise<Activity> {
   const { status, body } = await ask(gateway.internalPort, { path: '/internal/v1/activity', headers: { 'x-tenantry-internal': token } })
   const answer: unknown = JSON.parse(body)
   if (status !== 200 || !Value.Check(Activity, answer)) throw new Error(`activity is ${status} ${body}`)
-  return answer.tenants
+  return answer
+}
+
+async function activity(setting: Setting): Promise<Activity['tenants']> {
+  return (await whole(setting)).tenants
 }
 
 t.test('activity is what is under way and when something last began or ended', async (t) => {
@@ -37,6 +41,17 @@ t.test('activity is what is under way and when something last began or ended', a
   socket.terminate()
   await until(async () => (await activity(setting))[tenant_id]?.open === 0)
   t.equal((await activity(setting))[tenant_id]?.last_request_at, '2026-05-01T10:02:00.000Z', 'the end counts as well')
+})
+
+t.test('it says since when anything is known: the gateway\'s start', async (t) => {
+  let now = Date.parse('2026-05-01T10:00:00.000Z')
+  const setting = await startSetting(t, { now: () => now })
+  await setting.add('acme')
+  now += 60_000
+  await ask(setting.gateway.port, { path: '/t/acme/x' })
+  t.equal((await whole(setting)).since, '2026-05-01T10:00:00.000Z')
+  await setting.restart()
+  t.same(await whole(setting), { since: '2026-05-01T10:01:00.000Z', tenants: {} })
 })
 
 t.test('refused and broken requests leave nothing open, and a tenant that is gone is not named', async (t) => {

@@ -60,7 +60,7 @@ t.test('an unreadable answer is a 502', async (t) => {
 })
 
 t.test('an unreachable runtime is a 503 with Retry-After, and another one is asked first', async (t) => {
-  const { gateway, upstream, add, put } = await startSetting(t)
+  const { gateway, upstream, add, put } = await startSetting(t, { limits: { reachTimeout: 300 } })
   const gone = await startUpstream()
   await gone.stop()
   const route = await add('acme', { runtimes: [gone.url] })
@@ -79,7 +79,7 @@ t.test('an unreachable runtime is a 503 with Retry-After, and another one is ask
 })
 
 t.test('a runtime that comes back is served again', async (t) => {
-  const { gateway, upstream, add } = await startSetting(t)
+  const { gateway, upstream, add } = await startSetting(t, { limits: { reachTimeout: 300 } })
   await add('acme')
   t.equal((await ask(gateway.port, { path: '/t/acme/head' })).status, 200)
   await upstream.stop()

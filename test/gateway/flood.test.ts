@@ -146,7 +146,7 @@ t.test('the log names each flooding address once a minute at most', async (t) =>
 })
 
 t.test('connections to runtimes are bounded together; whoever is beyond is told to come again', async (t) => {
-  const setting = await startSetting(t, { limits: { runtimeSockets: 2 } })
+  const setting = await startSetting(t, { limits: { runtimeSockets: 2, reachTimeout: 200 } })
   await setting.add('acme')
   const { port } = setting.gateway
   const held = [0, 1].map(() => httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/hang' }).end().on('error', () => undefined))

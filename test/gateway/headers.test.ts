@@ -1,5 +1,6 @@
 // What of a client's request, and of a runtime's answer, passes the gateway.
 import t from 'tap'
+import { parseIpv4Ranges } from '../../gateway/src/tenants/ipv4-range.ts'
 import { ask, sendRaw, startSetting, token } from './support/gateway.ts'
 
 interface Shown {
@@ -33,6 +34,27 @@ t.test('what a client says under internal or forwarded names never reaches the r
   const names = upstream.seen[0]?.rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()) ?? []
   const once = names.filter((name) => name.startsWith('x-tenantry-') || name.startsWith('x-forwarded-') || name === 'x-request-id')
   t.equal(once.length, new Set(once).size, 'each of the gateway\'s headers stands there once')
+})
+
+t.test('of a trusted proxy its word about the client is taken, by every kind of request, and of nobody else', async (t) => {
+  const said = ['X-Forwarded-For', '6.6.6.6, 203.0.113.7', 'X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'acme.example.org', 'X-Forwarded-Port', '1', 'Forwarded', 'for=6.6.6.6']
+  const cases = [['127.0.0.1', '203.0.113.7', 'https', 'acme.example.org'], ['127.0.0.2/31', '127.0.0.1', 'http', 'localhost:1234']] as const
+  for (const [trusted, address, proto, host] of cases) {
+    const { gateway, upstream, add } = await startSetting(t, { trustedProxies: parseIpv4Ranges(trusted) ?? [] })
+    await add('acme')
+    const { port } = gateway
+    const headers = ['Host', 'localhost:1234', ...said]
+    await ask(port, { path: '/t/acme/head', headers })
+    await ask(port, { path: '/t/acme/refused', headers: [...headers, 'Connection', 'Upgrade', 'Upgrade', 'raw'] })
+    await ask(port, { path: '/t/acme/early', method: 'PUT', headers: [...headers, 'Expect', '100-continue', 'Content-Length', '1'], body: 'x' })
+    t.equal(upstream.seen.length, 3)
+    for (const { url, headers } of upstream.seen) {
+      t.equal(headers['x-forwarded-for'], address, `${trusted} ${url}`)
+      t.equal(headers['x-forwarded-proto'], proto)
+      t.equal(headers['x-forwarded-host'], host)
+      for (const name of ['forwarded', 'x-forwarded-port']) t.equal(headers[name], undefined, name)
+    }
+  }
 })
 
 t.test('hop-by-hop headers end at the gateway, and with them whatever Connection names', async (t) => {

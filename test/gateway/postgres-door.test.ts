@@ -12,7 +12,7 @@ import { query, startPostgres, type TestPostgres } from '../support/postgres.ts'
 import { selfSigned } from './support/certificate.ts'
 import { startFrontedSetting } from './support/control-front.ts'
 import { ask, newTenantId, startSetting, token, until, type Setting } from './support/gateway.ts'
-import { cancelRequest, errorFields, exchange, gssRequest, message, openSession, packet, sslRequest, startFakePostgres, startup } from './support/sql-wire.ts'
+import { cancelRequest, errorFields, exchange, gssRequest, knock, letIn, message, openSession, packet, sslRequest, startFakePostgres, startup } from './support/sql-wire.ts'
 
 const withDoor = { postgres: { port: 0 } }
 
@@ -89,6 +89,16 @@ t.test('with a real Postgres', async (t) => {
     t.equal(count('requests'), 0)
     await first.end()
     await until(async () => (await activityOf(setting, route.tenant_id))?.open === 1)
+  })
+
+  t.test('one session too many is told so after its password, as a client expects it', async (t) => {
+    const narrow = await startSetting(t, { ...withDoor, limits: { sqlSessionsPerTenant: 1 } })
+    const { login } = await addRealTenant(narrow, server, 'narrow')
+    const client = await connected(t, login)
+    await t.rejects(connected(t, login), { code: '53300', message: 'Too many sessions are open already.' })
+    await t.rejects(connected(t, { ...login, password: 'wrong' }), { code: '28P01' })
+    t.same((await client.query('select 1 as one')).rows, [{ one: 1 }])
+    await until(async () => (await query(server.url('postgres'), 'select 1 from pg_stat_activity where usename = $1', [login.user])).length === 1, 'no session is left behind')
   })
 
   t.test('a suspended or deleted tenant\'s sessions end, and no others', async (t) => {
@@ -200,7 +210,7 @@ t.test('SSLRequest and GSSENCRequest are answered no without a certificate, each
 })
 
 t.test('packets that are too long, too short, unreadable or too late end the connection', async (t) => {
-  const setting = await startSetting(t, { ...withDoor, limits: { startupTimeout: 200 } })
+  const setting = await startSetting(t, { ...withDoor, limits: { loginTimeout: 200 } })
   const fake = await startFakePostgres(t)
   const { tenant_id } = await addTenant(setting, 'acme', fake.address)
   const user = `${tenant_id}_admin`
@@ -226,7 +236,11 @@ t.test('sessions are bounded for one tenant and for all, and a session that ends
   const fake = await startFakePostgres(t)
   const [a, b] = [await addTenant(setting, 'acme', fake.address), await addTenant(setting, 'beta', fake.address)]
   const open = (route: Route) => openSession(t, doorOf(setting), fake, `${route.tenant_id}_admin`)
-  const refusal = async (route: Route) => errorFields(await exchange(doorOf(setting), startup(['user', `${route.tenant_id}_admin`])))['C']
+  const refusal = async (route: Route) => {
+    const answer = await exchange(doorOf(setting), startup(['user', `${route.tenant_id}_admin`]))
+    t.same(answer.subarray(0, letIn.length), letIn, 'the password was good')
+    return errorFields(answer.subarray(letIn.length))['C']
+  }
   const first = await open(a)
   await open(a)
   t.equal(await refusal(a), '53300')
@@ -256,10 +270,11 @@ t.test('the slower side sets the pace, in both directions', async (t) => {
   const flow = { toClient: 0, toServer: 0 }
   const fake = await startFakePostgres(t, (socket) => {
     socket.pause()
+    socket.write(letIn)
     pour(socket, most, (bytes) => (flow.toClient += bytes))
   })
   const { tenant_id } = await addTenant(setting, 'acme', fake.address)
-  const client = await openSession(t, doorOf(setting), fake, `${tenant_id}_admin`)
+  const client = await knock(t, doorOf(setting), fake, `${tenant_id}_admin`)
   pour(client, most, (bytes) => (flow.toServer += bytes))
   let before = { toClient: -1, toServer: -1 }
   await until(async () => {
@@ -282,10 +297,7 @@ t.test('a server that claims another session\'s cancel key gets none of its canc
   const honest = await startFakePostgres(t, (socket) => socket.write(greeting))
   const thief = await startFakePostgres(t, (socket) => socket.write(greeting))
   const [a, b] = [await addTenant(setting, 'acme', honest.address), await addTenant(setting, 'beta', thief.address)]
-  for (const [fake, route] of [[honest, a], [thief, b]] as const) {
-    const client = await openSession(t, doorOf(setting), fake, `${route.tenant_id}_admin`)
-    await once(client, 'data')
-  }
+  for (const [fake, route] of [[honest, a], [thief, b]] as const) await openSession(t, doorOf(setting), fake, `${route.tenant_id}_admin`)
   const cancel = connect(doorOf(setting), '127.0.0.1')
   // As clients do that don't wait for anything.
   cancel.end(cancelRequest(key))

@@ -33,6 +33,7 @@ t.test('the environment is read strictly and frozen', async (t) => {
     port: 8080,
     internalHost: '127.0.0.1',
     internalPort: 8081,
+    trustedProxies: [],
     controlUrl: 'http://127.0.0.1:4000',
     internalTokenFile: '/x/token',
     data: '/x/gateway',
@@ -50,6 +51,8 @@ t.test('the environment is read strictly and frozen', async (t) => {
   const tenants = { first: 0x0ac90000, size: 65_536 }
   t.same(readConfig({ ...whole, ...range }).tenantAddresses, { range: tenants })
   t.same(readConfig({ ...whole, ...range, TENANTRY_REGION_RANGE: '10.201.0.0/24' }).tenantAddresses, { range: tenants, except: { first: 0x0ac90000, size: 256 } })
+  const proxies = { TENANTRY_TRUSTED_PROXIES: '10.1.2.3, 172.20.0.0/16' }
+  t.same(readConfig({ ...whole, ...proxies }).trustedProxies, [{ first: 0x0a010203, size: 1 }, { first: 0xac140000, size: 65_536 }])
   const wrong: [Record<string, string | undefined>, RegExp][] = [
     [{ TENANTRY_PORT: undefined, TENANTRY_DATA: '' }, /TENANTRY_PORT is missing, TENANTRY_DATA is missing/],
     [{ TENANTRY_PORT: '0' }, /TENANTRY_PORT is not valid/],
@@ -65,6 +68,9 @@ t.test('the environment is read strictly and frozen', async (t) => {
     [{ TENANTRY_TENANT_RANGE: '10.201.0.0' }, /TENANTRY_TENANT_RANGE is not valid/],
     [{ TENANTRY_TENANT_RANGE: '10.201.1.0/16' }, /TENANTRY_TENANT_RANGE is not valid/],
     [{ ...range, TENANTRY_REGION_RANGE: 'fd00::/8' }, /TENANTRY_REGION_RANGE is not valid/],
+    [{ TENANTRY_TRUSTED_PROXIES: '10.1.2.3,' }, /TENANTRY_TRUSTED_PROXIES is not valid/],
+    [{ TENANTRY_TRUSTED_PROXIES: '10.1.2.3/16' }, /TENANTRY_TRUSTED_PROXIES is not valid/],
+    [{ TENANTRY_TRUSTED_PROXIES: 'caddy' }, /TENANTRY_TRUSTED_PROXIES is not valid/],
     [{ ...door, TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' }, /TENANTRY_POSTGRES_TLS_CERT_FILE and \S+ go together/],
   ]
   for (const [change, message] of wrong) t.throws(() => readConfig({ ...whole, ...change }), { message })

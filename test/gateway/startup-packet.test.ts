@@ -1,12 +1,12 @@
 // What the Postgres door reads of both sides, without sockets: startup packets, cancel keys, and its own refusals.
 import fc from 'fast-check'
 import t from 'tap'
-import { CancelKeyFinder } from '../../gateway/src/postgres-door/cancel-key.ts'
 import { fatalMessage, sqlRefusal, sqlRefusals } from '../../gateway/src/postgres-door/fatal.ts'
+import { SessionStart } from '../../gateway/src/postgres-door/session-start.ts'
 import { packetLength, readStartupPacket } from '../../gateway/src/postgres-door/startup-packet.ts'
 import { refusals, tenantSuspended } from '../../gateway/src/errors.ts'
 import { effort, seed } from '../support/effort.ts'
-import { cancelRequest, errorFields, gssRequest, message, packet, sslRequest, startup } from './support/sql-wire.ts'
+import { cancelRequest, errorFields, gssRequest, letIn, message, packet, sslRequest, startup } from './support/sql-wire.ts'
 
 t.test('each packet is what it says', async (t) => {
   t.same(readStartupPacket(sslRequest), { kind: 'tls' })
@@ -102,15 +102,44 @@ t.test('a cancel key is found however the server\'s bytes are cut, and before it
   for (const [nth, [bytes, expected]] of conversations.entries()) {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
-        const finder = new CancelKeyFinder()
+        const start = new SessionStart()
         const found: string[] = []
         for (let at = 0, n = 0; at < bytes.length; n++) {
           const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
-          const key = finder.look(bytes.subarray(at, at + size))
-          if (key !== undefined) found.push(key)
+          const { cancelKey } = start.look(bytes.subarray(at, at + size))
+          if (cancelKey !== undefined) found.push(cancelKey)
           at += size
         }
         return found.length === (expected === undefined ? 0 : 1) && found[0] === expected
+      }),
+      { numRuns: effort({ small: 100, full: 5_000 }), seed },
+    )
+    t.pass(`conversation ${nth}`)
+  }
+})
+
+t.test('whether the server lets a client in is seen once, at the end of that very message, however its bytes are cut', async (t) => {
+  const asks = Buffer.concat([message('R', Buffer.from('0000000a534352414d00', 'hex')), message('R', Buffer.from('0000000c', 'hex')), message('S', letIn)])
+  const conversations: [Buffer, number | undefined][] = [
+    [Buffer.concat([letIn, message('Z', 'I')]), letIn.length],
+    [Buffer.concat([asks, letIn, message('S', 'a\0b\0'), letIn, message('Z', 'I')]), asks.length + letIn.length],
+    [Buffer.concat([asks, message('E', 'SFATAL\0\0')]), undefined],
+    [Buffer.concat([message('R', Buffer.alloc(8)), message('R', Buffer.alloc(3))]), undefined],
+    [Buffer.concat([message('Z', 'I'), letIn]), undefined],
+    [Buffer.concat([message('S', Buffer.alloc(70_000)), letIn]), undefined],
+  ]
+  for (const [nth, [bytes, expected]] of conversations.entries()) {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
+        const start = new SessionStart()
+        const seen: number[] = []
+        for (let at = 0, n = 0; at < bytes.length; n++) {
+          const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
+          const { letInAt } = start.look(bytes.subarray(at, at + size))
+          if (letInAt !== undefined) seen.push(at + letInAt)
+          at += size
+        }
+        return seen.length === (expected === undefined ? 0 : 1) && seen[0] === expected
       }),
       { numRuns: effort({ small: 100, full: 5_000 }), seed },
     )

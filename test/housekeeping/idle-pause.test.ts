@@ -28,7 +28,9 @@ const watch = (told: Record<string, Activity | undefined>, pauseAfter?: number) 
 }
 
 const seen = (id: string, open = 0) => ({ [id]: { last_request_at: plane.clock.now().toISOString(), open } })
-const quiet = (): Record<string, Activity> => ({ 'http://a': { tenants: {} }, 'http://b': { tenants: {} } })
+const started = plane.clock.now().toISOString()
+const says = (tenants: Activity['tenants'], since = started): Activity => ({ since, tenants })
+const quiet = (): Record<string, Activity> => ({ 'http://a': says({}), 'http://b': says({}) })
 const desired = async (id: string) => (await plane.tenant(id))['desired']
 
 t.beforeEach(() => plane.nextRegion())
@@ -38,7 +40,7 @@ t.test('a tenant that nobody uses is paused: wanted, with an operation, in one s
   const told = quiet()
   const { look } = watch(told, 60)
   await look()
-  told['http://b'] = { tenants: seen(id) }
+  told['http://b'] = says(seen(id))
   plane.clock.pass(59)
   await look()
   t.same(await desired(id), 'active', 'the last request is 59 s old')
@@ -92,7 +94,7 @@ t.test('unknown is not idle: while one gateway does not answer nobody is paused,
   plane.clock.pass(100)
   await look()
   t.same(await desired(id), 'active')
-  told['http://b'] = { tenants: {} }
+  told['http://b'] = says({})
   await look()
   plane.clock.pass(29)
   await look()
@@ -109,13 +111,29 @@ t.test('after a new start of the control plane, or of a gateway, it counts from 
   const { look } = watch(told, 30)
   await look()
   t.same(await desired(id), 'active', 'nothing is known yet')
-  told['http://a'] = { tenants: seen(id) }
+  told['http://a'] = says(seen(id))
   plane.clock.pass(10)
   await look()
   // The gateway is started anew, right after another request that nobody heard of.
-  told['http://a'] = { tenants: {} }
+  told['http://a'] = says({})
   plane.clock.pass(10)
   await look()
+  plane.clock.pass(29)
+  await look()
+  t.same(await desired(id), 'active')
+  plane.clock.pass(1)
+  await look()
+  t.same(await desired(id), 'paused')
+})
+
+t.test("a gateway's start that nobody noticed counts as well: who came right before it is not known", async (t) => {
+  const id = await plane.addTenant()
+  const told = quiet()
+  const { look } = watch(told, 30)
+  await look()
+  plane.clock.pass(20)
+  // A request, and a new start, between two looks.
+  told['http://a'] = says({}, plane.clock.now().toISOString())
   plane.clock.pass(29)
   await look()
   t.same(await desired(id), 'active')

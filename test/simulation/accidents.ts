@@ -46,6 +46,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
     (container) => docker.crash(container),
     (container) => docker.wedge(container),
     ({ name }) => docker.updateResources(name, { memoryBytes: 7, cpuMillis: 7, pids: 7 }, hand),
+    ({ name }) => docker.setRestartPolicy(name, 'no', hand),
     ({ name, places }) => {
       const [network] = places.keys()
       if (network !== undefined) docker.leave(network, name, hand)

@@ -30,12 +30,15 @@ export function spoilHost({ leavesNetworks }: Defects, host: ContainerHost): Con
   return leavesNetworks === true ? { ...host, removeNetwork: () => Promise.resolve() } : host
 }
 
-export function spoilProbe({ believesRuntimes }: Defects, probe: RegionProbe, now: () => Date): RegionProbe {
+/** @param isDeleted of those the runtimes are asked all the same: the defect is to show, and not that nobody can be removed */
+export function spoilProbe({ believesRuntimes }: Defects, probe: RegionProbe, now: () => Date, isDeleted: (tenantId: string) => boolean): RegionProbe {
   if (believesRuntimes !== true) return probe
   const component = () => ({ status: 'healthy', observed_at: now().toISOString() }) as const
   return {
     ...probe,
-    tenantHealth: (_url, id) =>
-      Promise.resolve({ tenant_id: id, generation: 2 ** 30, status: 'healthy', components: { database: component(), storage: component(), functions: component() } }),
+    async tenantHealth(url, id, signal) {
+      if (isDeleted(id)) return probe.tenantHealth(url, id, signal)
+      return { tenant_id: id, generation: 2 ** 30, status: 'healthy', components: { database: component(), storage: component(), functions: component() } }
+    },
   }
 }

@@ -29,6 +29,7 @@ export interface Container {
   answersAt: number
   /** It runs and will never answer. */
   isWedged: boolean
+  restartPolicy: string
   /** The restart policy leaves it alone. */
   wasStopped: boolean
   /** Failures of its program in a row. */

@@ -1,6 +1,6 @@
 // A Docker Engine in memory, as far as the reconciler can tell: conflicts of names, subnets, addresses and ports, refusals
 // while in use, events. Every change is told to whoever watches over the invariants.
-import type { ContainerSpec, HostEvent, NetworkSpec, VolumeSpec } from '../../control-plane/src/engines/container-host.ts'
+import { restartPolicy, type ContainerSpec, type HostEvent, type NetworkSpec, type VolumeSpec } from '../../control-plane/src/engines/container-host.ts'
 import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
 import type { Resources } from '../../control-plane/src/stacks/stack.ts'
 import type { Chance } from './chance.ts'
@@ -180,7 +180,7 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
       for (const { volume } of spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
       const made: Container = {
         id: newId(), name: spec.name, labels: spec.labels, spec, state: 'created', health: 'none', exitCode: 0, startedAt: undefined, restarts: 0,
-        resources: { ...spec.resources }, run: 0, answersAt: Infinity, isWedged: false, wasStopped: false, failures: 0, startedLate: false,
+        resources: { ...spec.resources }, restartPolicy, run: 0, answersAt: Infinity, isWedged: false, wasStopped: false, failures: 0, startedLate: false,
         places: new Map(first === undefined || network === undefined ? [] : [[first.network, { networkId: network.id, aliases: first.aliases, address: first.address }]]),
       }
       containers.set(made.name, made)
@@ -216,6 +216,11 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
     updateResources(name: string, resources: Resources, actor: Actor): void {
       const container = found(name, `change the limits of container ${name}`)
       container.resources = { ...resources }
+      changed({ kind: 'container', what: 'changed', object: container }, actor)
+    },
+    setRestartPolicy(name: string, policy: string, actor: Actor): void {
+      const container = found(name, `change the restart policy of container ${name}`)
+      container.restartPolicy = policy
       changed({ kind: 'container', what: 'changed', object: container }, actor)
     },
     /** It runs on, and answers no more; its health check says so after a while. */
@@ -258,7 +263,7 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
       scheduler.after(milliseconds, () => {
         state.isDown = false
         for (const container of wereRunning) {
-          if (container.state !== 'exited' || container.wasStopped || containers.get(container.name) !== container) continue
+          if (container.state !== 'exited' || container.wasStopped || container.restartPolicy === 'no' || containers.get(container.name) !== container) continue
           try {
             requireGround(container, '')
             begin(container, engineItself)

@@ -4,6 +4,7 @@ import type { ChangeListener } from '../../control-plane/src/persistence/change-
 import { control } from '../../control-plane/src/reconcile/controller.ts'
 import type { FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
 import type { ControlDatabase } from './control-database.ts'
+import { createRegionConditions } from '../../control-plane/src/reconcile/region-conditions.ts'
 import { createControlPlane, type ControlPlane } from './control-plane.ts'
 import { spoilProbe } from './defects.ts'
 import type { Invariants } from './invariants.ts'
@@ -73,7 +74,8 @@ export function createLeaders(options: LeadersOptions): Leaders {
           store: createSimulatedStore({ database, caller, invariants, now, checksEpoch: defects.ignoresEpoch !== true }),
           regions: new Map([[config.id, createSimulatedRegion(options, caller)]]),
           homeVersion,
-          probe: spoilProbe(defects, createSimulatedProbe(parts, caller, invariants, scheduler), now),
+          conditions: createRegionConditions(caller.clock),
+          probe: spoilProbe(defects, createSimulatedProbe(parts, caller, invariants, scheduler), now, (id) => database.tenants.get(id)?.desired === 'deleted'),
           changes: changesOf(caller),
           failpoint: failpointOf(caller),
           clock: caller.clock,

@@ -1,6 +1,7 @@
 // What must be true in the end, when nothing goes wrong any more and enough time has passed: found by a look at everything,
 // without the reconciler's own plan.
 import type { RoutePhase } from '@tenantry/contract'
+import { restartPolicy } from '../../control-plane/src/engines/container-host.ts'
 import type { Status } from '../../control-plane/src/tenants/tenant.ts'
 import { componentAlias } from '../../control-plane/src/stacks/stack-for.ts'
 import { networkName, volumeName } from '../../control-plane/src/stacks/object-names.ts'
@@ -95,6 +96,7 @@ function flawsOfContainer({ docker }: World, row: TenantRow, container: Containe
   if (place === undefined || place.networkId !== docker.networks.get(network)?.id || !place.aliases.includes(componentAlias(row.id, service))) flaws.push(`has its ${service} on no network`)
   if (container.resources.memoryBytes !== row.sizes[service].memoryBytes) flaws.push(`has a ${service} of another size`)
   if (container.spec.image !== row.images?.[service]) flaws.push(`has a ${service} of another image`)
+  if (container.restartPolicy !== restartPolicy) flaws.push(`has a ${service} that is not started again`)
   return flaws
 }
 

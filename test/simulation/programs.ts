@@ -97,6 +97,10 @@ export function createPrograms({ scheduler, chance, containers, volumes, isDown,
   /** The program ends by itself, and the restart policy starts it anew. */
   const crash = (container: Container) => {
     if (container.state !== 'running') return
+    if (container.restartPolicy === 'no') {
+      halt(container, 'exited', 1, engineItself)
+      return
+    }
     halt(container, 'restarting', 1, engineItself)
     const { run } = container
     scheduler.after(Math.min(100 * 2 ** container.failures++, longestBackoff), () => {

@@ -133,7 +133,7 @@ export function createSimulatedProbe(parts: RegionParts, caller: ControlPlane, i
       })
       return route === undefined ? undefined : { tenant_id: tenantId, name: tenantId, generation: route.generation, phase: route.phase, runtimes: [], dedicated: true }
     },
-    activity: async () => ({ tenants: {} }),
+    activity: async () => ({ since: at(), tenants: {} }),
     removeData: (_url, tenantId, signal) => ask(`remove files of ${tenantId}`, signal, () => undefined),
   }
 }

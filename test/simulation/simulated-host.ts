@@ -1,6 +1,6 @@
 // The simulated ContainerHost: each call is made of the same requests to the Engine as the real one's, and each of those may
 // be lost, hang, or be the last that its caller makes.
-import type { ContainerHost, ContainerSpec, HostEvent, Labels, ObservedContainer, Ownership } from '../../control-plane/src/engines/container-host.ts'
+import { restartPolicy, type ContainerHost, type ContainerSpec, type HostEvent, type Labels, type ObservedContainer, type Ownership } from '../../control-plane/src/engines/container-host.ts'
 import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
 import type { Chance } from './chance.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
@@ -46,7 +46,7 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
 
   const observed = (found: Container): ObservedContainer => ({
     id: found.id, name: found.name, labels: labelsOf(found) ?? { installation: '', stack: '' }, state: found.state, health: found.health, exitCode: found.exitCode,
-    startedAt: found.startedAt, restarts: found.restarts, outOfMemory: false, imageId: found.spec.image, resources: { ...found.resources },
+    startedAt: found.startedAt, restarts: found.restarts, outOfMemory: false, imageId: found.spec.image, resources: { ...found.resources }, restartPolicy: found.restartPolicy,
     networks: Object.fromEntries(
       [...found.places]
         .filter(([name, { networkId }]) => (docker.networks.get(name)?.id ?? networkId) === networkId)
@@ -106,7 +106,7 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
   }
 
   return {
-    info: async () => ({ name: 'simulated', apiVersion: '1.41', memoryBytes: 2 ** 34, cpus: 8, warnings: [] }),
+    info: async () => ({ name: 'simulated', apiVersion: '1.41', memoryBytes: 2 ** 34, cpus: 8, disk: undefined, warnings: [] }),
 
     async observe(owned, signal) {
       const [ids, networks, volumes] = await Promise.all([
@@ -150,7 +150,10 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
     startContainer: (name, signal) => ask(`start container ${name}`, signal, (actor) => docker.startContainer(name, actor), 100),
     unpauseContainer: (name, signal) => ask(`unpause container ${name}`, signal, (actor) => docker.unpauseContainer(name, actor)),
     stopContainer: (name, _seconds, signal) => ask(`stop container ${name}`, signal, (actor) => docker.stopContainer(name, actor), 300),
-    updateResources: (name, resources, signal) => ask(`update container ${name}`, signal, (actor) => docker.updateResources(name, resources, actor)),
+    updateResources: (name, resources, signal) => ask(`update container ${name}`, signal, (actor) => {
+      docker.updateResources(name, resources, actor)
+      docker.setRestartPolicy(name, restartPolicy, actor)
+    }),
     connect,
     disconnect: (network, name, signal) => ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor)),
 

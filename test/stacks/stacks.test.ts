@@ -1,6 +1,7 @@
 // The pure part: what a tenant and a region need is the same for the same input, and every change that matters shows in it.
 import fc from 'fast-check'
 import t from 'tap'
+import { seed } from '../support/effort.ts'
 import { tenantToken } from '@tenantry/contract'
 import { inspect } from 'node:util'
 import { containerName, networkName, secretsVolumeName, volumeName } from '../../control-plane/src/stacks/object-names.ts'
@@ -94,6 +95,7 @@ t.test('subnets: all in the range, none overlapping another or the region’s ow
         own.every((part) => apart(part, one)) && apart(own[0] ?? whole, own[1] ?? whole) && (a % count === b % count || apart(one, two))
       )
     }),
+    { seed },
   )
   t.equal(subnetCount(parseRange('10.201.0.0/16')), 4080)
   t.same([tenantSubnet(parseRange('10.201.0.0/16'), 0), tenantSubnet(parseRange('10.201.0.0/16'), 4079)], ['10.201.1.0/28', '10.201.255.240/28'])

@@ -57,7 +57,17 @@ export interface DockerPlatform {
 }
 
 export interface DockerPlatformOptions {
-  docker?: { shared_runtimes?: number; warm_stacks?: number; pause_after_seconds?: number; network_range?: string }
+  docker?: {
+    shared_runtimes?: number
+    warm_stacks?: number
+    pause_after_seconds?: number
+    network_range?: string
+    /** Where the control plane finds the engine, when something of the test's stands between. */
+    host?: string
+    images?: { postgres: string; runtime: string; gateway: string }
+  }
+  /** Further regions, as the file of regions has them. */
+  regions?: (controlPort: number) => object[]
   deleteGraceSeconds?: number
   orphanGraceSeconds?: number
   logLevel?: string
@@ -86,10 +96,10 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
     id: 'local', engine: 'docker', domain: 'localhost', gateway_url: `http://127.0.0.1:${gateway}`,
     docker: {
       shared_runtimes: 1,
-      ...options.docker,
       host: engine,
-      network_range: range,
       images: { postgres: 'tenantry/postgres:latest', runtime: 'tenantry/tenant-runtime:latest', gateway: 'tenantry/gateway:latest' },
+      ...options.docker,
+      network_range: range,
       control_url: `http://${regionAddress(parseRange(range), 1)}:${control}`,
       gateway: { host_address: '127.0.0.1', port: gateway, postgres_port: door },
     },
@@ -103,7 +113,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
     TENANTRY_INTERNAL_TOKEN_FILE: await file('internal-token', randomBytes(32).toString('base64url')),
     TENANTRY_CONTROL_DATABASE_URL: postgres.url('control'),
     TENANTRY_MASTER_KEY_FILE: await file('master-key', randomBytes(32).toString('base64')),
-    TENANTRY_REGIONS_FILE: await file('regions.json', JSON.stringify([region])),
+    TENANTRY_REGIONS_FILE: await file('regions.json', JSON.stringify([region, ...(options.regions?.(control) ?? [])])),
     TENANTRY_PLATFORM_KEY_FILE: keyFile,
     TENANTRY_DELETE_GRACE_SECONDS: String(options.deleteGraceSeconds ?? 3600),
     TENANTRY_ORPHAN_GRACE_SECONDS: String(options.orphanGraceSeconds ?? 3600),

@@ -14,7 +14,7 @@ import { openFiles, type BackupFiles } from './parts.ts'
 export interface JobDeps {
   ledger: BackupLedger
   target: BackupTarget
-  regions: ReadonlyMap<string, Pick<Region, 'engine' | 'images'>>
+  regions: ReadonlyMap<string, Pick<Region, 'engine' | 'images' | 'stack' | 'awaitDatabase'>>
   /** The tenant as it is now; undefined when there is none. */
   tenant: (tenantId: string) => Promise<Snapshot | undefined>
   clock: Clock
@@ -23,10 +23,10 @@ export interface JobDeps {
 }
 
 /** @throws BackupError NO_ENGINE */
-export function regionOf({ regions }: Pick<JobDeps, 'regions'>, id: string): { engine: Engine; images: Region['images'] } {
+export function regionOf({ regions }: Pick<JobDeps, 'regions'>, id: string): Pick<Region, 'images' | 'stack' | 'awaitDatabase'> & { engine: Engine } {
   const region = regions.get(id)
   if (region?.engine === undefined) throw new BackupError('NO_ENGINE', `the region ${id} has no engine for services`)
-  return { engine: region.engine, images: region.images }
+  return { ...region, engine: region.engine }
 }
 
 /** @throws NotWanted */

@@ -1,4 +1,4 @@
-// Puts a backup in the place of a tenant's own home while the tenant runs. The new home is made whole and compared beside
+// Puts a backup in the place of a tenant's own home while the tenant runs, or has lost what it ran on. The new home is made whole and compared beside
 // the old one; the old one serves until then, and is replaced in one transaction of Postgres: there is no moment at
 // which neither is there. Safe to repeat at any point of an earlier, interrupted call.
 import { dedicatedDatabase } from '../homes/dedicated-home.ts'
@@ -11,6 +11,7 @@ import { whileHeld } from './collection-hold.ts'
 import { asSuperuser, filesScript, inPostgres, runtimeData, type HomePlace } from './home-place.ts'
 import { ownPlace, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
 import { loadHome, wantedBlobs } from './load-home.ts'
+import { standAgain } from './lost-home.ts'
 import { openPsql } from './psql-session.ts'
 import type { Load } from './restore-job.ts'
 
@@ -26,9 +27,15 @@ function namesOf({ operationId }: Job) {
 
 export async function replaceHome(job: Job, tenant: Snapshot, load: Load, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const { engine } = regionOf(deps, tenant.regionId)
-  if (tenant.desired !== 'active' || tenant.status !== 'ready') throw new BackupError('NOT_RUNNING', `the tenant is ${tenant.status}; only one that is ready can be restored`)
+  if (tenant.desired !== 'active' || (tenant.status !== 'ready' && tenant.status !== 'failed')) {
+    throw new BackupError('NOT_RUNNING', `the tenant is ${tenant.status}; only one that is ready or has failed can be restored`)
+  }
   const own = ownPlace(engine, tenant.id)
   const { fresh, old, staging } = namesOf(job)
+  if (tenant.status === 'failed') {
+    await load.step('services')
+    await standAgain(tenant, own, fresh, deps, signal)
+  }
   const place: HomePlace = { ...own, database: fresh, blobs: `${staging}/files` }
   if (!(await databases(own, signal)).includes(old)) {
     try {
@@ -61,6 +68,8 @@ async function unstage(place: HomePlace, database: string, directory: string, si
 
 /** Every file of the new home lies in the store before the database that speaks of it; what lay there stays. */
 const linkBlobs = `
+umask 077
+mkdir -p "$2"
 cd "$2"
 find . -mindepth 2 -type f -printf '%f\\n' | LC_ALL=C sort > "$1/before"
 cp --recursive --link --update=none --no-target-directory "$1/files" "$2"

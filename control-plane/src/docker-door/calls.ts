@@ -54,7 +54,7 @@ const nothing: Shown = () => ({})
 const rules: readonly Rule[] = [
   { method: 'GET', path: '/_ping', answer: 'bytes' },
   { method: 'GET', path: '/version', answer: only('Version', 'ApiVersion', 'MinAPIVersion') },
-  { method: 'GET', path: '/info', answer: only('Name', 'MemTotal', 'NCPU', 'CgroupVersion', 'SecurityOptions', 'Warnings') },
+  { method: 'GET', path: '/info', answer: only('Name', 'MemTotal', 'NCPU', 'CgroupVersion', 'SecurityOptions', 'Warnings', 'DockerRootDir') },
   { method: 'GET', path: '/images/*/json', answer: only('Id') },
   { method: 'GET', path: '/events', query: { filters: wantsKnownEvents }, needs: ['filters'], answer: 'events' },
   { method: 'GET', path: '/system/df', query: { type: /^volume$/ }, needs: ['type'], answer: ownVolumes },

@@ -2,6 +2,7 @@
 // does not pass. Pure.
 import { Type, type TSchema, type Static } from 'typebox'
 import { Value } from 'typebox/value'
+import { restartPolicy } from '../engines/container-host.ts'
 import type { Claim } from './claims.ts'
 import type { DoorRules } from './door-rules.ts'
 import { ownLabels } from './owned-labels.ts'
@@ -60,7 +61,7 @@ function isWithin(subnet: string, { networkRange: { first, prefix } }: DoorRules
 }
 
 const Limit = Type.Integer({ minimum: 1 })
-const Limits = Type.Object({ Memory: Limit, MemorySwap: Limit, NanoCpus: Limit, PidsLimit: Limit }, closed)
+const Limits = Type.Object({ Memory: Limit, MemorySwap: Limit, NanoCpus: Limit, PidsLimit: Limit, RestartPolicy: Type.Optional(Type.Object({ Name: Type.Literal(restartPolicy) }, closed)) }, closed)
 
 /** Limits change, but stay limits. */
 export function checkedLimits(given: unknown): Checked {

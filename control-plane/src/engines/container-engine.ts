@@ -1,10 +1,10 @@
 // The engine over a container host: looks, plans, takes the steps, and looks again until there is nothing left to do.
 import type { Service, Stack } from '../stacks/stack.ts'
-import type { ContainerHost, ContainerSpec, Ownership } from './container-host.ts'
+import type { ContainerHost, ContainerSpec, ObservedContainer, Ownership } from './container-host.ts'
 import { planSteps, removalOrder, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
 import { EngineError } from './engine-error.ts'
-import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
+import { containerName, isContainerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
 
 export interface ContainerEngineOptions {
   name: EngineName
@@ -105,12 +105,14 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     }
   }
 
-  /** The container of a service that runs, the newest spec when there are two. */
-  const running = async (stackId: string, service: string, signal: AbortSignal): Promise<string> => {
+  /** Containers of a service, the newest first: there are two while one is replaced. */
+  const containersOf = async (stackId: string, service: string, signal: AbortSignal): Promise<ObservedContainer[]> => {
     const { containers } = await host.observe(owner(stackId), signal)
-    const found = containers
-      .filter(({ labels, state }) => labels.service === service && state === 'running')
-      .sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))[0]
+    return containers.filter(({ name, labels }) => labels.service === service && isContainerName(name, stackId, service)).sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
+  }
+
+  const running = async (stackId: string, service: string, signal: AbortSignal): Promise<string> => {
+    const found = (await containersOf(stackId, service, signal)).find(({ state }) => state === 'running')
     if (found === undefined) throw new EngineError('NOT_FOUND', `no ${service} runs`)
     return found.name
   }
@@ -156,15 +158,14 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       yield* host.execStream(await running(stackId, service, options.signal), command, options)
     },
     async *logs(stackId, service, options, signal) {
-      const { containers } = await host.observe(owner(stackId), signal)
-      const newest = containers.filter(({ labels }) => labels.service === service).sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))[0]
+      const [newest] = await containersOf(stackId, service, signal)
       if (newest === undefined) throw new EngineError('NOT_FOUND', `there is no ${service}`)
       yield* host.logs(newest.name, options, signal)
     },
 
     async stats(stackId, signal) {
       const { containers } = await host.observe(owner(stackId), signal)
-      const live = containers.filter(({ state, labels }) => state === 'running' && labels.service !== undefined)
+      const live = containers.filter(({ name, state, labels }) => state === 'running' && isContainerName(name, stackId, labels.service ?? ''))
       return Object.fromEntries(await Promise.all(live.map(async ({ name, labels }) => [labels.service ?? '', await host.stats(name, signal)] as const)))
     },
 

@@ -17,6 +17,9 @@ export interface Ownership {
   stack?: string
 }
 
+/** The host starts anew what ends by itself: of every container of ours, as long as nobody stops it. */
+export const restartPolicy = 'unless-stopped'
+
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead' | 'removing'
 
 /** A container as the host tells of it: what could be changed by hand is here, to be compared with what was asked for. */
@@ -35,6 +38,8 @@ export interface ObservedContainer {
   /** `sha256:…` */
   imageId: string
   resources: Resources
+  /** The host's name of it. */
+  restartPolicy: string
   /** Network name → aliases and address. */
   networks: Readonly<Record<string, { aliases: readonly string[]; address: string }>>
 }
@@ -96,6 +101,8 @@ export interface HostInfo {
   apiVersion: string
   memoryBytes: number
   cpus: number
+  /** Where it keeps images and volumes; undefined where that can't be seen. */
+  disk: { freeBytes: number; totalBytes: number } | undefined
   /** What an operator should know, e.g. limits that this kernel does not enforce. */
   warnings: readonly string[]
 }
@@ -160,6 +167,7 @@ export interface ContainerHost {
   startContainer(name: string, signal: AbortSignal): Promise<void>
   unpauseContainer(name: string, signal: AbortSignal): Promise<void>
   stopContainer(name: string, seconds: number, signal: AbortSignal): Promise<void>
+  /** The restart policy is set with them. */
   updateResources(name: string, resources: Resources, signal: AbortSignal): Promise<void>
   connect(network: string, container: string, aliases: readonly string[], address: string | undefined, signal: AbortSignal): Promise<void>
   /** Not being on it is no error. */

@@ -1,7 +1,7 @@
 // From what exists of a stack to what should: the steps that can be taken now. Pure; taken again and again, with a fresh
 // look at the host each time, it ends with none.
 import type { Guest, Service, Stack } from '../stacks/stack.ts'
-import type { ObservedContainer, ObservedHost, ObservedNetwork } from './container-host.ts'
+import { restartPolicy, type ObservedContainer, type ObservedHost, type ObservedNetwork } from './container-host.ts'
 import { EngineError } from './engine-error.ts'
 import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
 
@@ -107,7 +107,7 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
   for (const network of strayNetworks(stack, service, current)) steps.push({ do: 'disconnect container', container: current.name, network })
   const { memoryBytes, cpuMillis, pids } = service.resources
   const is = current.resources
-  if (is.memoryBytes !== memoryBytes || is.cpuMillis !== cpuMillis || is.pids !== pids) {
+  if (is.memoryBytes !== memoryBytes || is.cpuMillis !== cpuMillis || is.pids !== pids || current.restartPolicy !== restartPolicy) {
     steps.push({ do: 'update resources', container: current.name, service: service.name })
   }
   if (current.state === 'paused') steps.push({ do: 'unpause container', container: current.name })

@@ -2,7 +2,7 @@
 // Pure. Names, states and hashes only: what a service is told in its environment or its secrets is not looked at.
 import type { Network, Service, Stack } from '../stacks/stack.ts'
 import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
-import type { ObservedContainer, ObservedHost } from './container-host.ts'
+import { restartPolicy, type ObservedContainer, type ObservedHost } from './container-host.ts'
 import { strayNetworks } from './convergence-plan.ts'
 
 export type DriftValue = string | number | boolean | null
@@ -50,6 +50,8 @@ function networkDifferences(stack: Stack, network: Network, host: ObservedHost):
 function volumeDifferences(stack: Stack, host: ObservedHost): Difference[] {
   const names = new Set(host.volumes.map(({ name }) => name))
   const missing = stack.volumes.filter(({ name }) => !names.has(volumeName(stack.id, name))).flatMap(({ name }) => presence(`volume/${name}`, true, false))
+  // Containers of a stopped stack stay as they are, and may need theirs.
+  if (stack.state === 'stopped') return missing
   const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))
   const stale = host.volumes.filter(({ name, labels }) => labels.service !== undefined && !live.has(name)).flatMap(({ name }) => presence(`volume/${name}`, false, true))
   return [...missing, ...stale]
@@ -93,6 +95,7 @@ function runningFields(stack: Stack, service: Service, is: ObservedContainer): F
     ['memory_bytes', memoryBytes, is.resources.memoryBytes],
     ['cpu_millis', cpuMillis, is.resources.cpuMillis],
     ['pids', pids, is.resources.pids],
+    ['restart_policy', restartPolicy, is.restartPolicy],
     ...service.networks.flatMap((attachment) => attachmentFields(stack, attachment, is)),
     ...strayNetworks(stack, service, is).map((network): Field => [`network ${network}`, 'detached', 'attached']),
   ]

@@ -1,6 +1,7 @@
 // Asks a tenant's runtime and engine for its health; what can't be seen is `unknown`, never `healthy`.
 import type { TenantHealth } from '@tenantry/contract'
 import type { RegionProbe } from '../reconcile/region-probe.ts'
+import { isContainerName } from '../stacks/object-names.ts'
 import type { Tenant } from '../tenants/tenant.ts'
 import { askEngine } from './ask-engine.ts'
 import type { HealthReader, ServiceHealth } from './health-reader.ts'
@@ -52,7 +53,9 @@ async function servicesHealth({ clock }: HealthReaderDeps, sight: TenantSight | 
   const host = await askEngine(clock, (signal) => engine.observe(sight.snapshot.id, signal)).catch(() => undefined)
   const health = (service: 'postgres' | 'runtime') => {
     if (host === undefined) return unseenService(clock.now())
-    const [newest] = host.containers.filter(({ labels }) => labels.service === service).sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
+    const [newest] = host.containers
+      .filter(({ name, labels }) => labels.service === service && isContainerName(name, sight.snapshot.id, service))
+      .sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
     return serviceHealth(newest, !isStopped(sight.snapshot), clock.now())
   }
   return { postgres: health('postgres'), runtime: health('runtime') }

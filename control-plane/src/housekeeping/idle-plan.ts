@@ -4,13 +4,13 @@ import type { RunningTenant } from './housekeeping-store.ts'
 
 /** What is known of one gateway. */
 export interface WatchedGateway {
-  /** From then on it has told of everybody who came: before, or before its last start, nothing is known. */
+  /** When it was asked first, or told less than before: what it may have known of earlier is not counted on. */
   since: Date
   activity: Activity
 }
 
 /**
- * A gateway's next answer. One that was started anew has forgotten all: it no longer names a tenant that it had named.
+ * A gateway's next answer. It may have forgotten somebody: it no longer names a tenant that it had named.
  * @param running ids of tenants that are still there
  */
 export function watched(before: WatchedGateway | undefined, activity: Activity, running: ReadonlySet<string>, at: Date): WatchedGateway {
@@ -37,7 +37,8 @@ export function idleTenants(running: readonly RunningTenant[], gateways: readonl
 function lastUse({ id, updatedAt }: RunningTenant, gateways: readonly WatchedGateway[]): number | undefined {
   const uses = gateways.map(({ since, activity }) => {
     const seen = activity.tenants[id]
-    if (seen === undefined) return since.getTime()
+    // Nobody knows who came before the gateway's start.
+    if (seen === undefined) return Math.max(since.getTime(), Date.parse(activity.since))
     return seen.open > 0 ? Number.NaN : Date.parse(seen.last_request_at)
   })
   const last = Math.max(updatedAt.getTime(), ...uses)

@@ -4,6 +4,7 @@ import type { BackupStore } from '../backups/backup-store.ts'
 import type { BackupTarget } from '../backups/backup-target.ts'
 import type { Clock } from '../clock.ts'
 import type { Engine } from '../engines/engine.ts'
+import type { RegionCondition } from '../reconcile/region-conditions.ts'
 import type { RegionConfig } from '../regions/region-config.ts'
 import type { RolloutStore } from '../housekeeping/rollout-store.ts'
 import type { DriftReader } from '../health/drift-reader.ts'
@@ -25,6 +26,8 @@ export interface ApiDeps {
   usage: UsageReader
   health: HealthReader
   drift: DriftReader
+  /** How a region was when the leader last looked; undefined where nobody has. */
+  regionCondition(region: string): RegionCondition | undefined
   /** Of a region; undefined where somebody else started the parts. */
   engineOf(region: string): Engine | undefined
   changes: { next(tenantId: string, signal: AbortSignal): Promise<void> }

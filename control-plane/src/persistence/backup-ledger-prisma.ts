@@ -99,6 +99,11 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
           data: { generation: { increment: 1 }, homeVersion: 'restored', updatedAt: now() },
           select: { generation: true },
         })
+        // What was under way when the home was lost is carried out with this.
+        await transaction.operation.updateMany({
+          where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...jobKinds] } },
+          data: { state: 'superseded', finishedAt: now() },
+        })
         await tellWanted(transaction, tenantId)
         return generation
       }),

@@ -68,7 +68,7 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
     requestRestore: (id, context, answer) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
         const backup = await completeBackup(transaction, id)
-        await refuseStopped(transaction, backup.tenantId)
+        await refuseStopped(transaction, backup.tenantId, ['ready', 'failed'])
         await refuseSecond(transaction, backup.tenantId)
         const result: BackupWrite = { backup: toBackup(backup), operation: await openJob(transaction, 'restore', backup.tenantId, id, now()) }
         return { result, audit: { action: 'backup.restore', target: id, detail: { tenant_id: backup.tenantId } }, answer: answer(result) }
@@ -101,13 +101,13 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
   }
 }
 
-/** A backup is of one moment of a home that runs. */
-async function refuseStopped(transaction: Transaction, tenantId: string): Promise<void> {
+/** A backup is of one moment of a home that runs; it is put in the place of one that runs, or of one that is lost. */
+async function refuseStopped(transaction: Transaction, tenantId: string, statuses: readonly string[] = ['ready']): Promise<void> {
   const tenant = await transaction.tenant.findUnique({ where: { id: tenantId } })
   if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
   if (tenant.desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
   if (tenant.isolation === 'schema-per-tenant') throw new ControlError('NOT_DEDICATED', 'only tenants with a database of their own can be backed up and restored; this one shares its region\'s')
-  if (tenant.desired !== 'active' || tenant.status !== 'ready') throw new ControlError('NOT_ACTIVE', `the tenant is ${tenant.status}; it must be ready`)
+  if (tenant.desired !== 'active' || !statuses.includes(tenant.status)) throw new ControlError('NOT_ACTIVE', `the tenant is ${tenant.status}; it must be ${statuses.join(' or ')}`)
 }
 
 /** A home is read or filled by one at a time. */

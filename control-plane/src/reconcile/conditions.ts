@@ -1,5 +1,6 @@
 // What is said of a tenant, with the time it was seen. Pure.
 import type { Step } from '../engines/convergence-plan.ts'
+import { EngineError } from '../engines/engine-error.ts'
 import type { Condition } from '../tenants/tenant.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
@@ -7,10 +8,11 @@ type Said = Pick<Condition, 'status' | 'reason' | 'message'>
 
 const shared: Condition['type'][] = ['Home', 'Database', 'Runtime', 'Route']
 
-/** The same of all its parts, or of those named. */
-export function conditionsOf(snapshot: Pick<Snapshot, 'isolation'>, at: Date, said: Said, types?: Condition['type'][]): Condition[] {
+/** The same of all its parts, or of those named. What was said of its disk stays: nobody has looked at that. */
+export function conditionsOf(snapshot: Pick<Snapshot, 'isolation' | 'conditions'>, at: Date, said: Said, types?: Condition['type'][]): Condition[] {
+  const disk = snapshot.conditions.filter(({ type }) => type === 'Disk')
   const all: Condition['type'][] = snapshot.isolation === 'schema-per-tenant' ? shared : ['Services', ...shared]
-  return (types ?? all).map((type) => ({ type, ...said, observed_at: at.toISOString() }))
+  return [...(types ?? all).map((type) => ({ type, ...said, observed_at: at.toISOString() })), ...disk]
 }
 
 /** @returns undefined when they say already what the steps do */
@@ -21,4 +23,10 @@ export function driftConditions(before: readonly Condition[], steps: readonly St
   const message = `differs from what was asked for; to mend it: ${[...new Set(steps.map((step) => step.do))].join(', ')}`
   if (known?.message === message) return undefined
   return [...others, { type: 'Drift', status: 'True', reason: 'Reported', message, observed_at: at.toISOString() }]
+}
+
+/** `VOLUME_MISSING` → `VolumeMissing`. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof EngineError)) return 'Error'
+  return error.code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }

@@ -3,9 +3,11 @@ import type { Clock } from '../clock.ts'
 import type { ChangeListener } from '../persistence/change-feed.ts'
 import type { Leadership } from '../persistence/leader.ts'
 import type { Failpoint } from './failpoints.ts'
-import { LeadershipLost, type ReconcileStore } from './reconcile-store.ts'
+import { failedAgain, keepsFailing, retryAfter, type FailureSeries } from './failure-series.ts'
+import { LeadershipLost, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
 import type { Region } from './region.ts'
 import { createRegionLoop } from './region-loop.ts'
+import type { RegionConditions } from './region-conditions.ts'
 import type { RegionProbe } from './region-probe.ts'
 import { LookFailed, recordFailure, reconcileTenant, type Outcome } from './tenant-reconciler.ts'
 import { WorkQueue } from './work-queue.ts'
@@ -14,6 +16,7 @@ export interface ControllerDeps {
   store: ReconcileStore
   regions: ReadonlyMap<string, Region>
   homeVersion: string
+  conditions: RegionConditions
   probe: RegionProbe
   changes: { subscribe(listener: ChangeListener): () => void }
   failpoint: Failpoint
@@ -37,12 +40,18 @@ export interface ControllerMeasures {
   queue(read: () => { depth: number; delayed: number; oldestSeconds: number }): void
 }
 
-const firstDelay = 100
-const longestDelay = 30_000
+/** A reconciliation under way. */
+interface Run {
+  /** What it began with. */
+  snapshot: Snapshot | undefined
+  /** Aborted when something else is wanted by now. */
+  superseded: AbortController
+}
 
 /** Runs while this control plane leads; returns when the lead is lost and all work has ended. */
 export async function control(deps: ControllerDeps, { epoch, lost }: Leadership): Promise<void> {
-  const failures = new Map<string, number>()
+  const failures = new Map<string, FailureSeries>()
+  const underWay = new Map<string, Run>()
   const { clock } = deps
   const stopped = () => lost.aborted
   const seconds = (begin: number) => (clock.now().getTime() - begin) / 1000
@@ -50,41 +59,57 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   const work = async (tenantId: string): Promise<{ after: number | undefined }> => {
     if (stopped()) return { after: undefined }
     const begin = clock.now().getTime()
+    const run: Run = { snapshot: undefined, superseded: new AbortController() }
+    underWay.set(tenantId, run)
     try {
-      const outcome = await reconcile(tenantId)
+      const outcome = await reconcile(tenantId, run)
       failures.delete(tenantId)
       deps.measure.reconciled(outcome?.repaired === true ? 'repaired' : 'done', seconds(begin))
       return { after: outcome?.again === undefined ? undefined : Math.max(0, outcome.again.getTime() - clock.now().getTime()) }
     } catch (error) {
       if (error instanceof LeadershipLost || stopped()) return { after: undefined }
-      const count = (failures.get(tenantId) ?? 0) + 1
-      failures.set(tenantId, count)
+      if (run.superseded.signal.aborted) return { after: 0 }
+      const series = failedAgain(failures.get(tenantId), clock.now())
+      failures.set(tenantId, series)
+      await record(run, error, series)
       deps.measure.reconciled('failed', seconds(begin))
-      deps.log.warn({ tenant: tenantId, failures: count, err: error }, 'a tenant could not be reconciled; it is tried again')
-      // Half to one and a half times: tenants that failed together do not come back together.
-      return { after: Math.min(firstDelay * 2 ** (count - 1), longestDelay) * (0.5 + deps.random()) }
+      deps.log.warn({ tenant: tenantId, failures: series.count, err: error }, 'a tenant could not be reconciled; it is tried again')
+      return { after: retryAfter(series, clock.now(), deps.random()) }
+    } finally {
+      underWay.delete(tenantId)
     }
   }
 
-  const reconcile = async (tenantId: string): Promise<Outcome | undefined> => {
+  const regionOf = ({ regionId }: Snapshot): Region => {
+    const region = deps.regions.get(regionId)
+    if (region === undefined) throw new Error(`the region ${regionId} is not configured`)
+    return region
+  }
+
+  const reconcile = async (tenantId: string, run: Run): Promise<Outcome | undefined> => {
     const snapshot = await deps.store.snapshot(tenantId)
     if (snapshot === undefined) return undefined
-    const region = deps.regions.get(snapshot.regionId)
-    if (region === undefined) throw new Error(`the region ${snapshot.regionId} is not configured`)
-    const tenantDeps = { ...deps, region, epoch }
-    try {
-      return await reconcileTenant(snapshot, tenantDeps, lost)
-    } catch (error) {
-      if (!(error instanceof LeadershipLost) && !(error instanceof LookFailed) && !stopped()) {
-        await recordFailure(snapshot, tenantDeps, error, (failures.get(tenantId) ?? 0) + 1).catch((cause: unknown) => {
-          deps.log.warn({ tenant: tenantId, err: cause }, 'a failure could not be recorded')
-        })
-      }
-      throw error
-    }
+    run.snapshot = snapshot
+    return reconcileTenant(snapshot, { ...deps, region: regionOf(snapshot), epoch }, AbortSignal.any([lost, run.superseded.signal]))
   }
 
-  const queue = new WorkQueue({ concurrency: deps.concurrency ?? 8, clock, work })
+  /** What is said of the tenant. A look that failed says nothing of it. */
+  const record = async ({ snapshot }: Run, error: unknown, series: FailureSeries): Promise<void> => {
+    if (snapshot === undefined || error instanceof LookFailed) return
+    await recordFailure(snapshot, { store: deps.store, clock, epoch }, error, series).catch((cause: unknown) => {
+      deps.log.warn({ tenant: snapshot.id, err: cause }, 'a failure could not be recorded')
+    })
+  }
+
+  /** A run for what is not wanted any more gives way; told late or twice, it goes on. */
+  const supersede = async (tenantId: string): Promise<void> => {
+    const run = underWay.get(tenantId)
+    if (run === undefined) return
+    const newest = await deps.store.snapshot(tenantId)
+    if (newest !== undefined && run.snapshot !== undefined && newest.generation > run.snapshot.generation) run.superseded.abort(new Error('something else is wanted by now'))
+  }
+
+  const queue = new WorkQueue({ concurrency: deps.concurrency ?? 8, clock, isSlow: (tenantId) => keepsFailing(failures.get(tenantId)), work })
   deps.measure.queue(() => ({ depth: queue.depth, delayed: queue.delayed, oldestSeconds: queue.oldestSeconds }))
   const wake = (tenantId: string) => {
     // What failed comes back by its own, growing delay.
@@ -108,7 +133,11 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   }
   const unsubscribe = deps.changes.subscribe((change) => {
     if (change === 'resync') void sweep()
-    else if (change.kind === 'wanted') queue.add(change.tenantId)
+    else if (change.kind === 'wanted') {
+      queue.add(change.tenantId)
+      // Where it can't be asked, the run goes on to its end.
+      supersede(change.tenantId).catch(() => undefined)
+    }
   })
   const stopSweeping = clock.every(deps.sweepMilliseconds ?? 20_000, () => void sweep())
   const listening = loops.map((loop) => loop.listen())
@@ -119,4 +148,5 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   stopSweeping()
   unsubscribe()
   await Promise.all([queue.stop(), ...listening, ...keeping])
+  deps.conditions.forget()
 }

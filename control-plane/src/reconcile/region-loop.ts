@@ -3,11 +3,13 @@ import type { Clock } from '../clock.ts'
 import { planSteps } from '../engines/convergence-plan.ts'
 import type { ObservedHost } from '../engines/container-host.ts'
 import type { Engine } from '../engines/engine.ts'
+import { EngineError } from '../engines/engine-error.ts'
 import { volumeName } from '../stacks/object-names.ts'
 import type { Stack } from '../stacks/stack.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
-import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
+import { LeadershipLost, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
 import { isDedicated, type Region } from './region.ts'
+import type { RegionConditions } from './region-conditions.ts'
 
 export interface RegionLoopDeps {
   region: Region
@@ -20,6 +22,7 @@ export interface RegionLoopDeps {
   regionStacks: readonly string[]
   /** Puts a tenant into the queue. */
   wake: (tenantId: string) => void
+  conditions: Pick<RegionConditions, 'ready' | 'failed'>
   /** Told of every look at the whole region. */
   measure: (sweep: { seconds: number; orphans: number; removed: number; corrected: boolean }) => void
   log: { info(details: object, message: string): void; warn(details: object, message: string): void }
@@ -51,6 +54,13 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     onProblem: (error) => log.warn({ region: region.config.id, err: error }, error.message),
   })
 
+  /** What is wrong with all of the region is said of it, not of its tenants. */
+  const complain = (error: unknown, message: string) => {
+    if (stopped() || error instanceof LeadershipLost) return
+    deps.conditions.failed(region.config.id, error, message)
+    log.warn({ region: region.config.id, err: error }, message)
+  }
+
   /** @returns whether something had to be done */
   const convergeOwn = async (host: ObservedHost): Promise<boolean> => {
     const hasHomes = await store.hasHomes(region.config.id)
@@ -58,11 +68,12 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     if (stack === undefined) return false
     const own = partOf(host, ownStack)
     const lost = lostVolumes(stack, own)
-    if (lost.length > 0) log.warn({ region: region.config.id, volumes: lost }, 'volumes of the region that held data are gone; what stands on them is not started')
+    if (lost.length > 0) complain(new EngineError('VOLUME_MISSING', `volumes of the region that held data are gone: ${lost.join(', ')}`), 'what stands on volumes of the region that are gone is not started')
     const standing = withoutVolumes(stack, lost)
-    if (planSteps(standing, own).length === 0) return false
-    await engine.converge(standing, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]), (edge) => (edge === 'before' ? store.confirmLead(epoch) : undefined))
-    return true
+    const differs = planSteps(standing, own).length > 0
+    if (differs) await engine.converge(standing, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]), (edge) => (edge === 'before' ? store.confirmLead(epoch) : undefined))
+    if (lost.length === 0 && !stopped()) deps.conditions.ready(region.config.id)
+    return differs
   }
 
   const differing = async (host: ObservedHost): Promise<string[]> => {
@@ -85,7 +96,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
     // Tenants with services of their own are looked after whatever is wrong with what the others share.
     const corrected = await convergeOwn(host).catch((error: unknown) => {
-      if (!stopped()) log.warn({ region: region.config.id, err: error }, "the region's own services could not be brought to the wanted state; it is tried again")
+      complain(error, "the region's own services could not be brought to the wanted state; it is tried again")
       return false
     })
     // Everybody's network changes with the gateway.
@@ -108,7 +119,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
       do {
         again = false
         await sweepOnce().catch((error: unknown) => {
-          if (!stopped()) log.warn({ region: region.config.id, err: error }, 'the region could not be looked at; it is tried again')
+          complain(error, 'the region could not be looked at; it is tried again')
         })
       } while (askedAgain() && !stopped())
       sweeping = undefined

@@ -40,8 +40,8 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
   }
 
   return {
-    tenantHealth: (base, tenantId, signal) => read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal),
-    tenantUsage: (base, tenantId, signal) => read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal),
+    tenantHealth: (base, tenantId, signal) => read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal).then((answer) => about(tenantId, answer)),
+    tenantUsage: (base, tenantId, signal) => read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((answer) => about(tenantId, answer)),
     route: (base, tenantId, signal) => read(Route, base, internalPaths.route(tenantId), signal),
     activity: (base, signal) => read(Activity, base, internalPaths.activity, signal),
     async removeData(base, tenantId, signal) {
@@ -50,6 +50,12 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
       if (!response.ok) throw new Error(`the runtime answered ${response.status} to the removal of data`)
     },
   }
+}
+
+/** A tenant's own runtime may answer for another one. */
+function about<T extends { tenant_id: string }>(tenantId: string, answer: T | undefined): T | undefined {
+  if (answer !== undefined && answer.tenant_id !== tenantId) throw new Error('the answer is about another tenant')
+  return answer
 }
 
 /** What a tenant's own runtime says may be anything, and of any length. */

@@ -46,6 +46,7 @@ export interface RegionOptions {
 }
 
 const execMilliseconds = 40_000
+const digestMilliseconds = 5_000
 /** One call instead of many: a process in a container costs more than a look at a socket. */
 const untilReady = ['sh', '-c', 'for i in $(seq 600); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1']
 const pids = 256
@@ -68,23 +69,39 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     return docker
   }
 
-  const digests = async (signal: AbortSignal) => {
-    const { postgres, runtime, gateway } = settings().images
-    const digest = (name: string) => needed().image(name, signal)
-    const [a, b, c] = await Promise.all([digest(postgres), digest(runtime), gateway === undefined ? undefined : digest(gateway)])
-    return { postgres: a, runtime: b, gateway: c }
-  }
-  let known: { images: Awaited<ReturnType<typeof digests>>; until: number } | undefined
+  const known = new Map<string, { digest: string; until: number }>()
   /** Asked for every tenant of a sweep, so the last answer is good for a few seconds. */
-  const knownDigests = async (signal: AbortSignal) => {
+  const digestOf = async (image: string, signal: AbortSignal): Promise<string> => {
     const now = clock.now().getTime()
-    if (known === undefined || known.until < now) known = { images: await digests(signal), until: now + 5_000 }
-    return known.images
+    const last = known.get(image)
+    if (last !== undefined && last.until >= now) return last.digest
+    const digest = await needed().image(image, signal)
+    known.set(image, { digest, until: now + digestMilliseconds })
+    return digest
+  }
+  /** For what stands already, a name that was taken away means what it meant: nobody is left alone for it. */
+  const standingDigest = (image: string, signal: AbortSignal): Promise<string> =>
+    digestOf(image, signal).catch((error: unknown) => {
+      const last = known.get(image)
+      if (last === undefined || !(error instanceof EngineError) || error.code !== 'IMAGE_MISSING') throw error
+      return last.digest
+    })
+
+  const regionInput = async (hasHomes: boolean, signal: AbortSignal): Promise<RegionStackInput> => {
+    const { postgres, runtime, gateway } = settings().images
+    const digest = (image: string) => standingDigest(image, signal)
+    const [a, b, c] = await Promise.all([digest(postgres), digest(runtime), gateway === undefined ? undefined : digest(gateway)])
+    const images = { postgres: a, runtime: b, gateway: c }
+    return { region: config.id, installation: needed().installation, domain: config.domain, docker: settings(), images, internalToken, superuserPassword: config.superuserPassword, hasHomes }
   }
 
-  const regionInput = async (hasHomes: boolean, signal: AbortSignal): Promise<RegionStackInput> => ({
-    region: config.id, installation: needed().installation, domain: config.domain, docker: settings(), images: await knownDigests(signal), internalToken, superuserPassword: config.superuserPassword, hasHomes,
-  })
+  /** It ends then, and begins again and again: the reason stands in its log alone. */
+  const saysDiskFull = async (stackId: string, signal: AbortSignal): Promise<boolean> => {
+    for await (const { text } of needed().logs(stackId, 'postgres', { follow: false, tail: 20 }, signal)) {
+      if (/no space left on device/i.test(text)) return true
+    }
+    return false
+  }
 
   const isRunning = ({ desired }: Snapshot) => desired === 'active' || desired === 'warm'
 
@@ -112,7 +129,11 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
       )
     },
 
-    images: knownDigests,
+    async images(signal) {
+      const { images } = settings()
+      const [postgres, runtime] = await Promise.all([digestOf(images.postgres, signal), digestOf(images.runtime, signal)])
+      return { postgres, runtime }
+    },
 
     async subnetsInUse(signal) {
       if (range === undefined) return []
@@ -123,8 +144,14 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     ownStack: async (hasHomes, signal) => (docker === undefined ? undefined : regionStack(await regionInput(hasHomes, signal))),
 
     async awaitDatabase(tenant, signal) {
-      const { code } = await needed().exec(tenant.id, 'postgres', untilReady, { signal: AbortSignal.any([signal, clock.timeout(execMilliseconds)]) })
-      if (code !== 0) throw new EngineError('UNHEALTHY', "the tenant's Postgres does not take statements")
+      const bounded = AbortSignal.any([signal, clock.timeout(execMilliseconds)])
+      try {
+        const { code } = await needed().exec(tenant.id, 'postgres', untilReady, { signal: bounded })
+        if (code !== 0) throw new EngineError('UNHEALTHY', "the tenant's Postgres does not take statements")
+      } catch (cause) {
+        if (await saysDiskFull(tenant.id, bounded).catch(() => false)) throw new EngineError('DISK_FULL', "the disk that the tenant's Postgres writes to is full", { cause })
+        throw cause
+      }
     },
   }
 }

@@ -7,8 +7,10 @@ import { EngineError } from '../engines/engine-error.ts'
 import { HomeError } from '../homes/home-server.ts'
 import type { Stack } from '../stacks/stack.ts'
 import type { Status } from '../tenants/tenant.ts'
-import { conditionsOf, driftConditions } from './conditions.ts'
+import { conditionsOf, driftConditions, reasonOf } from './conditions.ts'
 import type { Failpoint } from './failpoints.ts'
+import { hasFailed, type FailureSeries } from './failure-series.ts'
+import { healthInWords } from './health-in-words.ts'
 import { LeadershipLost, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
 import { isDedicated, type Region } from './region.ts'
 import { untilEvery, type RegionProbe } from './region-probe.ts'
@@ -66,8 +68,8 @@ const phaseOf: Partial<Record<Snapshot['desired'], RoutePhase>> = { active: 'rea
 function isSettled(snapshot: Snapshot, { homeVersion }: TenantReconcilerDeps): boolean {
   const { desired, status, operation, generation, observedGeneration, hasExpired, conditions } = snapshot
   if (desired === 'deleted' || operation !== undefined || generation !== observedGeneration || hasExpired) return false
-  // Work that failed, and was not tried again before this control plane led.
-  if (conditions.some((condition) => condition.status === 'False')) return false
+  // Work that failed, and was not tried again before this control plane led. A full disk is nobody's work here.
+  if (conditions.some(({ type, status }) => status === 'False' && type !== 'Disk')) return false
   // A write that was given up may have come after those that followed it.
   if (snapshot.routePhase !== (phaseOf[desired] ?? snapshot.routePhase)) return false
   // The home of one that is stopped is brought up to date when it runs again.
@@ -172,8 +174,11 @@ async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps, signal
   if (snapshot.homeVersion === homeVersion && (await loginWorks(snapshot, deps))) return
   await step(snapshot, 'home', deps)
   await failpoint('database.before')
+  // Work in a home is not cut short; between two steps of it a run can give way.
+  signal.throwIfAborted()
   await home.prepare(() => failpoint('database.created'))
   await failpoint('database.prepared')
+  signal.throwIfAborted()
   if (snapshot.homeVersion !== undefined && !(await home.exists(snapshot.id))) {
     throw new EngineError('HOME_MISSING', 'the home is gone from its database, and with it what it held; no empty one is made in its place')
   }
@@ -181,6 +186,7 @@ async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps, signal
   const ddl = secretOf(snapshot, 'ddl_password')
   const made = await home.create(snapshot.id, { runtime: secretOf(snapshot, 'runtime_password'), ddl, admin: secretOf(snapshot, 'admin_password') })
   await failpoint('home.created')
+  signal.throwIfAborted()
   if (made === 'to be migrated') await home.migrate(snapshot.id, ddl)
   await failpoint('home.migrated')
 }
@@ -197,9 +203,12 @@ async function loginWorks(snapshot: Snapshot, { region }: TenantReconcilerDeps):
 async function observeRuntimes(snapshot: Snapshot, { region, probe, clock }: TenantReconcilerDeps, signal: AbortSignal, milliseconds: number): Promise<void> {
   let seen = 'does not answer'
   const agrees = async (url: string, signal: AbortSignal) => {
-    const health = await probe.tenantHealth(url, snapshot.id, signal).catch(() => undefined)
-    seen = health === undefined ? 'does not know the tenant' : `says ${health.status} at generation ${health.generation}`
-    return health !== undefined && health.generation >= snapshot.generation && health.status === 'healthy'
+    const health = await probe.tenantHealth(url, snapshot.id, signal).catch(() => null)
+    if (health === undefined) seen = 'does not know the tenant'
+    else if (health !== null) seen = healthInWords(health)
+    // One that was cut short tells nothing that the last answer did not.
+    else if (!signal.aborted) seen = 'does not answer'
+    return health != null && health.generation >= snapshot.generation && health.status === 'healthy'
   }
   await untilEvery(region.runtimeUrls(snapshot), agrees, AbortSignal.any([signal, clock.timeout(milliseconds)]), clock).catch((cause: unknown) => {
     throw new Error(`the runtime ${seen}`, { cause })
@@ -296,11 +305,11 @@ async function purgeServices(snapshot: Snapshot, { region, failpoint }: TenantRe
   await failpoint('purge.services-removed')
 }
 
-/** What is recorded when a run failed. */
-export async function recordFailure(snapshot: Snapshot, deps: TenantReconcilerDeps, error: unknown, failures: number): Promise<void> {
+/** What is recorded when a run failed. Until it is called failed, a tenant is said to be what it was last seen to be. */
+export async function recordFailure(snapshot: Snapshot, deps: Pick<TenantReconcilerDeps, 'store' | 'clock' | 'epoch'>, error: unknown, series: FailureSeries): Promise<void> {
   const message = publicMessage(error)
   const isLasting = error instanceof EngineError && (error.code === 'VOLUME_MISSING' || error.code === 'HOME_MISSING')
-  const status: Status = snapshot.desired === 'deleted' ? 'deleting' : isLasting || failures >= failedAfter ? 'failed' : snapshot.status
+  const status: Status = snapshot.desired === 'deleted' ? 'deleting' : isLasting || hasFailed(series, deps.clock.now()) ? 'failed' : snapshot.status
   await deps.store.recordObserved(
     snapshot.id,
     {
@@ -315,19 +324,11 @@ export async function recordFailure(snapshot: Snapshot, deps: TenantReconcilerDe
   )
 }
 
-const failedAfter = 3
-
 /** What went wrong in words that may be shown: ours, never a driver's, which may hold addresses. */
 function publicMessage(error: unknown): string {
   if (error instanceof EngineError || error instanceof HomeError) return error.message
   if (error instanceof Error && /^the (runtime|gateway|database) /.test(error.message)) return error.message
   return 'the home could not be brought to the wanted state; it is tried again'
-}
-
-/** `VOLUME_MISSING` → `VolumeMissing`. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof EngineError)) return 'Error'
-  return error.code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
 async function step(snapshot: Snapshot, name: string, { store, epoch }: TenantReconcilerDeps): Promise<void> {

@@ -1,10 +1,13 @@
-// Keys to work on: each at most once in the queue and once at work, again after a delay, with a bound on how many at once.
+// Keys to work on: each at most once in the queue and once at work, again after a delay, with a bound on how many at once,
+// half of which is never taken by keys that are slow.
 import PQueue from 'p-queue'
 import type { Clock } from '../clock.ts'
 
 export interface WorkQueueOptions {
   concurrency: number
   clock: Clock
+  /** Asked when the key comes: of those at most half of `concurrency` are at work, or wait before others. */
+  isSlow(key: string): boolean
   /** Does the work of one key; never throws. `after` milliseconds later the key comes again. */
   work(key: string): Promise<{ after: number | undefined }>
 }
@@ -12,6 +15,8 @@ export interface WorkQueueOptions {
 export class WorkQueue {
   readonly #options: WorkQueueOptions
   readonly #queue: PQueue
+  /** Each waits here until it may wait with the others. */
+  readonly #slow: PQueue
   /** `again` is set for a key that came while it was at work. */
   readonly #busy = new Map<string, { again: boolean; since: number }>()
   readonly #later = new Map<string, { cancel: () => void }>()
@@ -20,6 +25,7 @@ export class WorkQueue {
   constructor(options: WorkQueueOptions) {
     this.#options = options
     this.#queue = new PQueue({ concurrency: options.concurrency })
+    this.#slow = new PQueue({ concurrency: Math.max(1, Math.floor(options.concurrency / 2)) })
   }
 
   /** Waiting and at work; those put off until later are not counted. */
@@ -49,13 +55,17 @@ export class WorkQueue {
     }
     const state = { again: false, since: this.#options.clock.now().getTime() }
     this.#busy.set(key, state)
-    void this.#queue.add(async () => {
-      // What came while it waited is covered by the snapshot taken now.
-      state.again = false
-      const { after } = await this.#options.work(key)
-      this.#busy.delete(key)
-      this.#next(key, state, after)
-    })
+    const begin = () => this.#queue.add(() => this.#work(key, state))
+    void (this.#options.isSlow(key) ? this.#slow.add(begin) : begin())
+  }
+
+  async #work(key: string, state: { again: boolean }): Promise<void> {
+    if (this.#stopped) return
+    // What came while it waited is covered by the snapshot taken now.
+    state.again = false
+    const { after } = await this.#options.work(key)
+    this.#busy.delete(key)
+    this.#next(key, state, after)
   }
 
   #next(key: string, { again }: { again: boolean }, after: number | undefined): void {
@@ -68,6 +78,7 @@ export class WorkQueue {
     this.#stopped = true
     for (const { cancel } of this.#later.values()) cancel()
     this.#later.clear()
+    this.#slow.clear()
     this.#queue.clear()
     await this.#queue.onPendingZero()
   }

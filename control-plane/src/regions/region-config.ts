@@ -2,7 +2,8 @@
 import { hkdfSync } from 'node:crypto'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import { regionEndpoints } from '../stacks/region-stack.ts'
+import { hostOnRegionNetwork, regionEndpoints } from '../stacks/region-stack.ts'
+import { overlaps, parseRange } from '../stacks/subnets.ts'
 import { DockerSettings } from './docker-settings.ts'
 
 const Url = Type.String({ pattern: '^https?://' })
@@ -58,7 +59,17 @@ export function readRegions(text: string, masterKey: Buffer): RegionConfig[] {
   if (!Value.Check(RegionsFile, file)) throw new Error('TENANTRY_REGIONS_FILE must hold an array of regions')
   const regions = file.map((region, at) => readRegion(region, at, masterKey))
   if (new Set(regions.map((region) => region.id)).size !== regions.length) throw new Error('TENANTRY_REGIONS_FILE names a region twice')
+  refuseSharedRanges(regions)
   return regions
+}
+
+/** The control plane finds what runs in a region by its address alone, whichever host it is on. */
+function refuseSharedRanges(regions: readonly RegionConfig[]): void {
+  const ranges = regions.flatMap(({ id, docker }) => (docker === undefined ? [] : [{ id, range: parseRange(docker.network_range) }]))
+  for (const [at, one] of ranges.entries()) {
+    const other = ranges.slice(0, at).find(({ range }) => overlaps(range, one.range))
+    if (other !== undefined) throw new Error(`TENANTRY_REGIONS_FILE: the regions "${other.id}" and "${one.id}" have a network_range in common`)
+  }
 }
 
 function readRegion(region: unknown, at: number, masterKey: Buffer): RegionConfig {
@@ -78,6 +89,8 @@ function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: nu
   } catch (cause) {
     throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/network_range: ${cause instanceof Error ? cause.message : 'invalid'}`, { cause })
   }
+  const unreachable = whyUnreachable(docker)
+  if (unreachable !== undefined) throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/control_url: ${unreachable}`)
   const { gateway } = docker
   return {
     ...region,
@@ -88,4 +101,12 @@ function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: nu
     gateway_internal_urls: [endpoints.gatewayInternalUrl],
     database_host: region.database_host ?? ('port' in gateway ? `${gateway.host_address}:${gateway.postgres_port}` : `${new URL(region.gateway_url).hostname}:5432`),
   }
+}
+
+/** A network without a way out is all that the region's containers have. */
+function whyUnreachable(docker: DockerSettings): string | undefined {
+  const isElsewhere = !docker.host.startsWith('unix:') && docker.control_container === undefined
+  const host = hostOnRegionNetwork(docker)
+  if (!isElsewhere || URL.parse(docker.control_url)?.hostname === host) return undefined
+  return `the engine is on another host, whose containers reach the control plane at http://${host}:PORT alone; deploy/remote-host passes that on (docs/operations.md)`
 }

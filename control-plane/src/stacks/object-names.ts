@@ -13,7 +13,17 @@ export function volumeName(stackId: string, volume: string): string {
 
 /** The spec is part of the name: a replacement can stand beside what it replaces. */
 export function containerName(stackId: string, service: Service): string {
-  return `${prefix}${stackId}-${service.name}-${specHash(service).slice(0, 8)}`
+  return `${containerPrefix(stackId, service.name)}${specHash(service).slice(0, 8)}`
+}
+
+/** Whether it is the name of a service's container, of whatever spec: labels are copied with a container that somebody makes like ours. */
+export function isContainerName(name: string, stackId: string, service: string): boolean {
+  const start = containerPrefix(stackId, service)
+  return name.startsWith(start) && /^[0-9a-f]{8}$/.test(name.slice(start.length))
+}
+
+function containerPrefix(stackId: string, service: string): string {
+  return `${prefix}${stackId}-${service}-`
 }
 
 /** Secrets of two specs of one service can stand beside each other too. */

@@ -7,7 +7,7 @@ import { parseRange, regionAddress, regionSubnets, type Range } from './subnets.
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
 /** Last numbers of the fixed addresses on the region's network: who must be found without the engine's own names. */
-const places = { controlPlane: 5, postgres: 10, gateway: 11, firstRuntime: 20 } as const
+const places = { host: 1, controlPlane: 5, postgres: 10, gateway: 11, firstRuntime: 20 } as const
 
 const gigabyte = 2 ** 30
 const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
@@ -40,6 +40,11 @@ export function regionEndpoints(docker: DockerSettings): RegionEndpoints {
     runtimeUrls: runtimeNumbers(docker).map((number) => `http://${address(places.firstRuntime + number)}:${ports.runtime}`),
     gatewayInternalUrl: `http://${address(places.gateway)}:${ports.gatewayInternal}`,
   }
+}
+
+/** The address that the engine's host has there. @throws RangeError for a range that can't be */
+export function hostOnRegionNetwork({ network_range }: Pick<DockerSettings, 'network_range'>): string {
+  return regionAddress(parseRange(network_range), places.host)
 }
 
 export interface RegionStackInput {

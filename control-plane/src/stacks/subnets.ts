@@ -21,6 +21,11 @@ export function parseRange(cidr: string): Range {
   return { first, prefix }
 }
 
+export function overlaps(one: Range, other: Range): boolean {
+  const end = ({ first, prefix }: Range) => first + 2 ** (32 - prefix)
+  return one.first < end(other) && other.first < end(one)
+}
+
 /** How many tenants' subnets a range holds. */
 export function subnetCount({ prefix }: Range): number {
   return (2 ** (32 - prefix) - 2 ** (32 - regionPrefix)) / 2 ** (32 - tenantPrefix)

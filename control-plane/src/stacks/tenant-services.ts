@@ -33,6 +33,8 @@ export function postgresService({ image, network, resources, connections, reserv
     temp_file_limit: '1GB',
     // Each worker may take as much memory as its leader, and /dev/shm is small.
     max_parallel_workers_per_gather: 0,
+    // Who does not log in takes a place of those who do, until then.
+    authentication_timeout: '10s',
   }
   return {
     name: 'postgres',

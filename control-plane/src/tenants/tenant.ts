@@ -12,7 +12,7 @@ export type Status = (typeof statuses)[number]
 export const driftPolicies = ['repair', 'report', 'ignore'] as const
 export type DriftPolicy = (typeof driftPolicies)[number]
 
-export const conditionTypes = ['Services', 'Home', 'Database', 'Runtime', 'Route', 'Drift'] as const
+export const conditionTypes = ['Services', 'Home', 'Database', 'Runtime', 'Route', 'Drift', 'Disk'] as const
 
 /** Something observed of a tenant, and when. */
 export interface Condition {

@@ -14,23 +14,32 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   answer.keepAlive = false
   const upstream = options.upstreams.choose(call.route.runtimes, undefined)
   if (upstream === undefined) {
-    answer.fail(refusals.runtimeUnreachable)
+    if (!call.again()) answer.fail(refusals.runtimeUnreachable)
     return
   }
   const framing = head.contentLength === undefined ? ['transfer-encoding', 'chunked'] : []
+  let goesOn = false
   const { call: single, answered } = openSingleCall({
     upstream,
     method: answer.request.method ?? 'POST',
     path: call.resolved.path,
-    headers: [...runtimeHeaders(call, options.tokens), ...framing, 'expect', '100-continue'],
+    headers: [...runtimeHeaders(call, options), ...framing, 'expect', '100-continue'],
     limits,
+    onFailed: (error) => {
+      clearTimeout(timer)
+      if (isUnreachable(error)) {
+        options.upstreams.isDown(upstream)
+        if (!goesOn && call.again()) return
+      }
+      if (!answer.over) options.onProblem?.(error, call)
+      answer.fail(refusalFor(error))
+    },
   })
   answer.source = {
     pause: () => undefined,
     resume: () => undefined,
     abort: (reason) => single.destroy(reason),
   }
-  let goesOn = false
   const goOn = () => {
     clearTimeout(timer)
     if (goesOn || answer.over || answer.begun) return
@@ -49,11 +58,5 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
     clearTimeout(timer)
     answered()
     passAnswer(single, message, answer)
-  })
-  single.on('error', (error) => {
-    clearTimeout(timer)
-    if (isUnreachable(error)) options.upstreams.isDown(upstream)
-    if (!answer.over) options.onProblem?.(error, call)
-    answer.fail(refusalFor(error))
   })
 }

@@ -1,17 +1,19 @@
 // What went wrong on the runtime's side → how the gateway says so, and whether asking again does no harm.
 import { refusals, type Refusal } from '../errors.ts'
 
-const unreachable = new Set([
-  'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_CLOSED',
-  'UND_ERR_DESTROYED',
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EADDRNOTAVAIL',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-])
+/** No connection came about, for whatever reason: its name is not known, nobody listens, no network leads there. */
+export class NotConnectedError extends Error {
+  /** The cause's. */
+  readonly code: string
+
+  constructor(cause: Error) {
+    super(`no connection: ${cause.message}`, { cause })
+    this.code = codeOf(cause)
+  }
+}
+
+/** The route names the runtime no longer, and its pool took nothing more. */
+const released = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED'])
 const broken = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 /** Ours, and the system's: no file descriptor is left. */
 const busy = new Set(['RUNTIME_SOCKETS', 'EMFILE', 'ENFILE'])
@@ -19,18 +21,19 @@ const late = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 
 /** No byte of the request reached the runtime. */
 export function isUnreachable(error: Error): boolean {
-  return unreachable.has(codeOf(error))
+  const code = codeOf(error)
+  return (error instanceof NotConnectedError && !busy.has(code)) || released.has(code)
 }
 
 /** The connection ended: perhaps an idle one that the runtime closed at that very moment. */
 export function isBroken(error: Error): boolean {
-  return broken.has(codeOf(error))
+  return !(error instanceof NotConnectedError) && broken.has(codeOf(error))
 }
 
 export function refusalFor(error: Error): Refusal {
   const code = codeOf(error)
-  if (unreachable.has(code)) return refusals.runtimeUnreachable
   if (busy.has(code)) return refusals.gatewayBusy
+  if (isUnreachable(error)) return refusals.runtimeUnreachable
   return late.has(code) ? refusals.runtimeTimeout : refusals.badGateway
 }
 

@@ -1,5 +1,4 @@
 // Sends a request to one of its tenant's runtimes and brings the answer back: the common way, over pooled connections.
-import type { IncomingMessage } from 'node:http'
 import {
   basePathHeader,
   internalTokenHeader,
@@ -12,7 +11,9 @@ import { refusals } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Group } from '../resolve/group.ts'
 import type { Resolved } from '../resolve/resolve.ts'
+import type { Ipv4Range } from '../tenants/ipv4-range.ts'
 import type { Answer } from './answer.ts'
+import { clientOrigin } from './client-origin.ts'
 import { isBroken, isUnreachable, refusalFor } from './failures.ts'
 import type { PassedBytes } from './passed-bytes.ts'
 import { RequestBody } from './request-body.ts'
@@ -29,6 +30,8 @@ export interface Call {
   group: Group
   requestId: string
   answer: Answer
+  /** Its runtime could not be reached, and nothing of the request was sent: whether it will be sent again. */
+  again: () => boolean
 }
 
 export interface ForwarderOptions {
@@ -36,6 +39,8 @@ export interface ForwarderOptions {
   tokens: RuntimeTokens
   limits: Limits
   passed: PassedBytes
+  /** Proxies whose word about their clients is taken. */
+  trustedProxies: readonly Ipv4Range[]
   onProblem?: (problem: Error, call: Call) => void
 }
 
@@ -56,14 +61,14 @@ export class Forwarder {
   }
 
   forward(call: Call): void {
-    this.#attempt(call, runtimeHeaders(call, this.#options.tokens), noAttempts)
+    this.#attempt(call, runtimeHeaders(call, this.#options), noAttempts)
   }
 
   #attempt(call: Call, headers: string[], attempts: Attempts): void {
     const { head, answer, group } = call
     const upstream = this.#options.upstreams.choose(call.route.runtimes, attempts.unreachable)
     if (upstream === undefined) {
-      answer.fail(refusals.runtimeUnreachable)
+      if (!call.again()) answer.fail(refusals.runtimeUnreachable)
       return
     }
     const body = head.hasBody ? clientBody(answer, this.#options) : null
@@ -75,9 +80,10 @@ export class Forwarder {
     }
     if (group === 'functions') options.headersTimeout = this.#options.limits.functionAnswerTimeout
     const handler = new PooledCall(answer, (error) => {
-      const next = answer.over || answer.begun || body?.started === true ? undefined : this.#next(call, attempts, upstream, error)
+      const mayAsk = !answer.over && !answer.begun && body?.started !== true
+      const next = mayAsk ? this.#next(call, attempts, upstream, error) : undefined
       if (next !== undefined) this.#attempt(call, headers, next)
-      else this.#failed(call, error)
+      else if (!mayAsk || !isUnreachable(error) || !call.again()) this.#failed(call, error)
     })
     const pool = head.wantsEventStream ? upstream.streams : upstream.calls
     pool.dispatch(options, handler)
@@ -118,9 +124,10 @@ export function clientBody(answer: Answer, { limits, passed }: Pick<ForwarderOpt
 }
 
 /** The client's end-to-end headers and what the gateway alone may say. */
-export function runtimeHeaders(call: Call, tokens: RuntimeTokens): string[] {
+export function runtimeHeaders(call: Call, { tokens, trustedProxies }: Pick<ForwarderOptions, 'tokens' | 'trustedProxies'>): string[] {
   const { head, answer } = call
-  const { headers } = head
+  const headers = [...head.headers]
+  const origin = clientOrigin(answer.request.socket.remoteAddress ?? '', head, trustedProxies)
   if (head.contentLength !== undefined) headers.push('content-length', head.contentLength)
   headers.push(
     internalTokenHeader,
@@ -132,18 +139,13 @@ export function runtimeHeaders(call: Call, tokens: RuntimeTokens): string[] {
     requestIdHeader,
     call.requestId,
     'x-forwarded-for',
-    clientAddress(answer.request),
+    origin.address,
     'x-forwarded-proto',
-    'http',
+    origin.proto,
     'x-forwarded-host',
-    head.host,
+    origin.host,
   )
   return headers
-}
-
-function clientAddress(request: IncomingMessage): string {
-  const address = request.socket.remoteAddress ?? ''
-  return address.startsWith('::ffff:') ? address.slice(7) : address
 }
 
 /** undici's callbacks → the client's side. */

@@ -3,22 +3,21 @@ import type { Socket } from 'node:net'
 
 const probeMilliseconds = 60_000
 
-/** @param onToClient told of every piece before it goes to the client */
-export function joinSockets(client: Socket, server: Socket, onToClient: (chunk: Buffer) => void): void {
+/** @param onToClient asked of every piece whether it goes to the client; who says no ends both sides */
+export function joinSockets(client: Socket, server: Socket, onToClient: (chunk: Buffer) => boolean): void {
   for (const socket of [client, server]) {
     socket.setTimeout(0)
     socket.setNoDelay(true)
     socket.setKeepAlive(true, probeMilliseconds)
   }
-  pass(client, server, () => undefined)
+  pass(client, server, () => true)
   pass(server, client, onToClient)
 }
 
 /** Bytes, backpressure and the end from one side to the other. */
-function pass(from: Socket, to: Socket, onPiece: (chunk: Buffer) => void): void {
+function pass(from: Socket, to: Socket, passes: (chunk: Buffer) => boolean): void {
   from.on('data', (chunk: Buffer) => {
-    onPiece(chunk)
-    if (!to.write(chunk)) from.pause()
+    if (passes(chunk) && !to.write(chunk)) from.pause()
   })
   to.on('drain', () => from.resume())
   from.on('end', () => to.end())

@@ -26,6 +26,8 @@ export interface RequestHead {
   /** The protocols asked for in `Upgrade`. */
   upgrade: string | undefined
   wantsEventStream: boolean
+  /** What the client says under `x-forwarded-*`, repeated headers joined by commas: to be believed of trusted proxies alone. */
+  forwarded: { for: string; proto: string; host: string }
 }
 
 /**
@@ -45,6 +47,7 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Ref
   let requestIds = 0
   let upgrade: string | undefined
   let wantsEventStream = false
+  const forwarded = { for: '', proto: '', host: '' }
   const { rawHeaders } = raw
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
@@ -77,6 +80,15 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Ref
       case 'expect':
         if (value.toLowerCase() !== '100-continue') return refusals.expectationFailed
         break
+      case 'x-forwarded-for':
+        forwarded.for = joined(forwarded.for, value)
+        break
+      case 'x-forwarded-proto':
+        forwarded.proto = joined(forwarded.proto, value)
+        break
+      case 'x-forwarded-host':
+        forwarded.host = joined(forwarded.host, value)
+        break
       case 'accept':
         if (value.includes('text/event-stream')) wantsEventStream = true
         headers.push(name, value)
@@ -86,7 +98,7 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Ref
     }
   }
   if (size > limits.headerBytes) return refusals.headersTooLarge
-  if (host === undefined || !validHost.test(host)) return refusals.invalidHost
+  if (host === undefined || !isHost(host)) return refusals.invalidHost
   if (chunked && (contentLength !== undefined || raw.httpVersion !== '1.1')) return refusals.invalidFraming
   const path = raw.url.startsWith('/') ? raw.url : pathOfAbsolute(raw.url, host)
   if (path === undefined) return refusals.invalidTarget
@@ -99,7 +111,13 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Ref
     requestId: requestIds === 1 && requestId !== undefined && usableId.test(requestId) ? requestId : undefined,
     upgrade,
     wantsEventStream,
+    forwarded,
   }
+}
+
+/** @param text of a Host header, or the like */
+export function isHost(text: string): boolean {
+  return validHost.test(text)
 }
 
 export function isRefusal(value: RequestHead | Refusal): value is Refusal {
@@ -116,10 +134,7 @@ const notForRuntimes = new Set([
   'trailer',
   'http2-settings',
   'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
   'x-forwarded-port',
-  'x-forwarded-proto',
   'x-forwarded-prefix',
   'x-real-ip',
 ])
@@ -128,6 +143,10 @@ const digits = /^[0-9]{1,15}$/
 const zeros = /^0+$/
 const validHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$/
 const usableId = /^[A-Za-z0-9._:/+=-]{1,128}$/
+
+function joined(before: string, value: string): string {
+  return before === '' ? value : `${before},${value}`
+}
 
 /** Drops what Connection names; the usual options name no header. */
 function withoutNamed(headers: string[], connection: string): string[] {

@@ -1,6 +1,7 @@
 // The connections to all runtimes together: as many as leave file descriptors for the rest of the gateway.
 import { connect, type Socket } from 'node:net'
 import { buildConnector } from 'undici'
+import { NotConnectedError } from './failures.ts'
 
 export class RuntimeSocketsError extends Error {
   readonly code = 'RUNTIME_SOCKETS'
@@ -20,7 +21,7 @@ export class RuntimeSockets {
 
   /** For a pool. @param timeout milliseconds to connect */
   connector(timeout: number): buildConnector.connector {
-    const connectNow = buildConnector({ timeout })
+    const connectNow = connector(timeout)
     return (options, callback) => {
       if (this.#open >= this.#most) {
         queueMicrotask(() => callback(new RuntimeSocketsError(), null))
@@ -41,5 +42,17 @@ export class RuntimeSockets {
     if (this.#open >= this.#most) throw new RuntimeSocketsError()
     this.#open++
     return connect({ host, port }).on('close', () => this.#open--)
+  }
+}
+
+/** undici's, whose every failure is a NotConnectedError. @param timeout milliseconds */
+export function connector(timeout: number): buildConnector.connector {
+  const connectNow = buildConnector({ timeout })
+  return (options, callback) => {
+    connectNow(options, (...outcome) => {
+      const [error] = outcome
+      if (error === null) callback(...outcome)
+      else callback(new NotConnectedError(error), null)
+    })
   }
 }

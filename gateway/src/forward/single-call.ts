@@ -4,7 +4,7 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage } from
 import { errors } from 'undici'
 import type { Limits } from '../limits.ts'
 import type { Answer } from './answer.ts'
-import { refusalFor } from './failures.ts'
+import { NotConnectedError, refusalFor } from './failures.ts'
 import type { AnsweredHeaders } from './response-head.ts'
 import type { Upstream } from './upstreams.ts'
 
@@ -15,10 +15,12 @@ export interface SingleCallOptions {
   /** Name, value, … with everything but Host. */
   headers: readonly string[]
   limits: Limits
+  onFailed: (error: Error) => void
 }
 
 /**
- * Opens the connection and sends the head. Errors carry undici's codes for timeouts, or the system's.
+ * Opens the connection and sends the head. Failures are NotConnectedErrors, or carry undici's codes for timeouts or the
+ * system's.
  * The caller calls `answered` as soon as the runtime has said anything.
  */
 export function openSingleCall(options: SingleCallOptions): { call: ClientRequest; answered: () => void } {
@@ -32,17 +34,22 @@ export function openSingleCall(options: SingleCallOptions): { call: ClientReques
     headers: ['host', `${upstream.hostname}:${upstream.port}`, ...options.headers],
     maxHeaderSize: 64 * 1024,
   })
+  let isConnected = false
   let timer = setTimeout(() => call.destroy(new errors.ConnectTimeoutError()), limits.connectTimeout)
   const answered = () => clearTimeout(timer)
   call.on('socket', (socket) => {
     socket.once('connect', () => {
+      isConnected = true
       clearTimeout(timer)
       timer = setTimeout(() => call.destroy(new errors.HeadersTimeoutError()), limits.answerTimeout)
     })
   })
   call.on('close', answered)
-  // Without a connection there is no close.
-  call.on('error', answered)
+  call.on('error', (error) => {
+    // Without a connection there is no close.
+    answered()
+    options.onFailed(isConnected ? error : new NotConnectedError(error))
+  })
   call.flushHeaders()
   return { call, answered }
 }

@@ -26,15 +26,23 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
   const { answer, head } = call
   const upstream = options.upstreams.choose(call.route.runtimes, undefined)
   if (upstream === undefined) {
-    answer.fail(refusals.runtimeUnreachable)
+    if (!call.again()) answer.fail(refusals.runtimeUnreachable)
     return
   }
   const { call: single, answered } = openSingleCall({
     upstream,
     method: answer.request.method ?? 'GET',
     path: call.resolved.path,
-    headers: [...runtimeHeaders(call, options.tokens), 'connection', 'Upgrade', 'upgrade', head.upgrade ?? ''],
+    headers: [...runtimeHeaders(call, options), 'connection', 'Upgrade', 'upgrade', head.upgrade ?? ''],
     limits: options.limits,
+    onFailed: (error) => {
+      if (isUnreachable(error)) {
+        options.upstreams.isDown(upstream)
+        if (call.again()) return
+      }
+      if (!answer.over) options.onProblem?.(error, call)
+      answer.fail(refusalFor(error))
+    },
   })
   answer.source = { pause: () => undefined, resume: () => undefined, abort: (reason) => single.destroy(reason) }
   single.on('upgrade', (message: IncomingMessage, socket: Socket, first: Buffer) => {
@@ -52,11 +60,6 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
   single.on('response', (message: IncomingMessage) => {
     answered()
     passAnswer(single, message, answer)
-  })
-  single.on('error', (error) => {
-    if (isUnreachable(error)) options.upstreams.isDown(upstream)
-    if (!answer.over) options.onProblem?.(error, call)
-    answer.fail(refusalFor(error))
   })
 }
 
@@ -84,5 +87,8 @@ function goOn(call: Call, client: ClientEnd, runtime: ClientEnd, options: Upgrad
     toClient(runtime.head)
     client.socket.write(runtime.head)
   }
-  joinSockets(client.socket, runtime.socket, toClient)
+  joinSockets(client.socket, runtime.socket, (chunk) => {
+    toClient(chunk)
+    return true
+  })
 }

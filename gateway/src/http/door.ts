@@ -4,6 +4,7 @@ import { refusalOfPhase, refusals, type Refusal } from '../errors.ts'
 import { Answer } from '../forward/answer.ts'
 import { forwardExpecting } from '../forward/expecting.ts'
 import { Forwarder, type Call, type ForwarderOptions } from '../forward/forwarder.ts'
+import { laterTries } from '../forward/later-tries.ts'
 import { endBeforeRequest } from '../forward/leftover.ts'
 import type { LiveConnections } from '../forward/live-connections.ts'
 import { isRefusal, readRequestHead, type RequestHead } from '../forward/request-head.ts'
@@ -25,10 +26,15 @@ export interface DoorOptions extends ForwarderOptions {
   live: LiveConnections
   waiting: WaitingRoom
   newRequestId: () => string
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
 }
 
 /** How the client wants to go on after its request head. */
 export type Manner = 'ordinary' | 'expecting' | ClientEnd
+
+/** Not yet known whether and when it is forwarded. */
+type Unsent = Omit<Call, 'again'>
 
 export class Door {
   readonly #options: DoorOptions
@@ -84,11 +90,29 @@ export class Door {
       onOver: connection.onOver,
     })
     connection.open(answer)
-    const call: Call = { head, resolved, route, group, requestId, answer }
-    const refusal = isInternalPath(resolved.path) ? refusals.notFound : refusalOfPhase(route)
-    if (refusal === undefined) this.#forward(call, manner, tenantMeter)
-    else if (refusal === refusals.tenantWaking) this.#hold(call, manner, tenantMeter)
-    else refuse(answer, manner, refusal)
+    const call: Unsent = { head, resolved, route, group, requestId, answer }
+    if (isInternalPath(resolved.path)) refuse(answer, manner, refusals.notFound)
+    else this.#serve(call, manner, tenantMeter)
+  }
+
+  /** By the phase of its route. */
+  #serve(call: Unsent, manner: Manner, meter: TenantMeter): void {
+    const refusal = refusalOfPhase(call.route)
+    if (refusal === undefined) this.#forward(this.#patiently(call, manner, meter), manner, meter)
+    else if (refusal === refusals.tenantWaking) this.#hold(call, manner, meter)
+    else refuse(call.answer, manner, refusal)
+  }
+
+  /** Later tries go where the route leads by then. */
+  #patiently(call: Unsent, manner: Manner, meter: TenantMeter): Call {
+    const { routes, limits, elapsed } = this.#options
+    const again = laterTries(call.answer, limits, elapsed, () => {
+      const route = routes.get(call.route.tenant_id)
+      if (route === undefined) refuse(call.answer, manner, refusals.tenantNotFound)
+      else if (refusalOfPhase(route) === undefined) this.#forward({ ...call, route, again }, manner, meter)
+      else this.#serve({ ...call, route }, manner, meter)
+    })
+    return { ...call, again }
   }
 
   #forward(call: Call, manner: Manner, meter: TenantMeter): void {
@@ -99,12 +123,12 @@ export class Door {
   }
 
   /** Nothing of the request's body is read until the tenant is awake. */
-  #hold(call: Call, manner: Manner, meter: TenantMeter): void {
+  #hold(call: Unsent, manner: Manner, meter: TenantMeter): void {
     const { answer } = call
     const leave = this.#options.waiting.wait(call.route.tenant_id, {
       go: (route) => {
         answer.source = undefined
-        this.#forward({ ...call, route }, manner, meter)
+        this.#serve({ ...call, route }, manner, meter)
       },
       refuse: (refusal) => {
         answer.source = undefined

@@ -20,6 +20,7 @@ export interface TenantMeter {
 export class Meter {
   readonly #store: CounterStore
   readonly #now: () => number
+  readonly #since: number
   readonly #tenants = new Map<string, CountedTenant>()
   /** Tenants with connections that stay. */
   readonly #connected = new Set<CountedTenant>()
@@ -28,6 +29,7 @@ export class Meter {
   constructor(store: CounterStore, now: () => number) {
     this.#store = store
     this.#now = now
+    this.#since = now()
   }
 
   tenant(tenantId: string): TenantMeter {
@@ -44,9 +46,10 @@ export class Meter {
     this.#tenants.delete(tenantId)
   }
 
-  /** The tenants of which there was anything since the start. */
+  /** The start, and the tenants of which there was anything since. */
   activity(): Activity {
-    return { tenants: Object.fromEntries([...this.#tenants].map(([id, tenant]) => [id, tenant.activity()])) }
+    const tenants = Object.fromEntries([...this.#tenants].map(([id, tenant]) => [id, tenant.activity()]))
+    return { since: new Date(this.#since).toISOString(), tenants }
   }
 
   /** To be called at least once an hour: connections that stay open count in every hour they see. */

@@ -17,6 +17,7 @@ export const sqlRefusals = {
   /** The same for whoever is no tenant's user, whose tenant is not there, or whose database is not served. */
   unknownUser: { code: invalidAuthorization, message: 'No database is served to this user.' },
   tlsRequired: { code: invalidAuthorization, message: 'Only encrypted connections are served (sslmode=require).' },
+  tooManyLogins: { code: '53300', message: 'Too many logins are under way already.' },
   tooManySessions: { code: '53300', message: 'Too many sessions are open already.' },
   unreachable: { code: cannotConnectNow, message: 'The database cannot be reached for now.' },
 } as const satisfies Record<string, SqlRefusal>

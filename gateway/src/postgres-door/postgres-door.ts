@@ -9,9 +9,10 @@ import type { Limits } from '../limits.ts'
 import type { Meter } from '../meter/meter.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import type { WaitingRoom } from '../waiting/waiting-room.ts'
-import { CancelKeyFinder } from './cancel-key.ts'
 import { fatalMessage, sqlRefusal, sqlRefusals, type SqlRefusal } from './fatal.ts'
 import { greet } from './greeting.ts'
+import { Places, type Leave } from './places.ts'
+import { SessionStart } from './session-start.ts'
 
 export interface PostgresDoorOptions {
   /** 0 takes a free one. */
@@ -25,12 +26,25 @@ export interface PostgresDoorOptions {
   tls?: { cert: string; key: string }
 }
 
-/** A client that may come in. */
+/** A connection whose client no Postgres has let in yet. */
+interface Stranger {
+  address: string
+  /** Starts and stops the time after which it is cut. */
+  hurry: () => void
+  wait: () => void
+  /** Another stranger may take its place. */
+  leave: Leave
+}
+
+/** A client that may try its password. */
 interface Login {
   client: Socket
   /** Its startup packet. */
   packet: Buffer
   tenantId: string
+  stranger: Stranger
+  /** Of its place among the tenant's logins. */
+  leave: Leave
 }
 
 /** Milliseconds that a refused client has to take its answer. */
@@ -43,9 +57,7 @@ export class PostgresDoor {
   readonly #options: PostgresDoorOptions
   readonly #secureContext: ReturnType<typeof createSecureContext> | undefined
   readonly #clients = new Set<Socket>()
-  /** Sessions by tenant, those that wait for their tenant to wake among them. */
-  readonly #sessions = new Map<string, number>()
-  #sessionCount = 0
+  readonly #places: Places
   /** Where the session with this cancel key is, `host:port`. */
   readonly #cancelKeys = new Map<string, string>()
 
@@ -53,6 +65,7 @@ export class PostgresDoor {
   constructor(options: PostgresDoorOptions) {
     this.#options = options
     this.port = options.port
+    this.#places = new Places(options.limits)
     this.#secureContext = options.tls === undefined ? undefined : createSecureContext(options.tls)
     this.server = createServer({ noDelay: true }, (client) => void this.#serve(client))
     this.server.maxConnections = options.limits.sqlSessions + options.limits.sqlStrangers
@@ -66,20 +79,39 @@ export class PostgresDoor {
 
   async #serve(raw: Socket): Promise<void> {
     const { limits } = this.#options
-    this.#clients.add(raw)
     raw.on('error', () => raw.destroy())
+    const stranger = this.#stranger(raw)
+    if (stranger === undefined) {
+      raw.destroy()
+      return
+    }
+    this.#clients.add(raw)
     raw.on('close', () => this.#clients.delete(raw))
-    const timer = setTimeout(() => raw.destroy(), limits.startupTimeout)
     const greeting = await greet(raw, limits.startupBytes, this.#secureContext)
-    clearTimeout(timer)
     if (greeting.kind === 'gone') raw.destroy()
     else if (greeting.kind === 'refused') refuse(greeting.client, greeting.refusal)
     else if (greeting.kind === 'cancel') this.#cancel(greeting.client, greeting.packet, greeting.key)
-    else this.#enter(greeting.client, greeting.packet, greeting.user)
+    else this.#enter(stranger, greeting.client, greeting.packet, greeting.user)
   }
 
-  #enter(client: Socket, packet: Buffer, user: string): void {
-    const { routes, waiting, limits } = this.#options
+  #stranger(raw: Socket): Stranger | undefined {
+    const address = raw.remoteAddress ?? ''
+    const leave = this.#places.stranger(address)
+    if (leave === undefined) return undefined
+    let timer: NodeJS.Timeout | undefined
+    const wait = () => clearTimeout(timer)
+    const hurry = () => {
+      if (!raw.destroyed) timer = setTimeout(() => raw.destroy(), this.#options.limits.loginTimeout)
+    }
+    hurry()
+    raw.on('close', wait)
+    raw.on('close', leave)
+    return { address, hurry, wait, leave }
+  }
+
+  #enter(stranger: Stranger, client: Socket, packet: Buffer, user: string): void {
+    if (client.destroyed) return
+    const { routes } = this.#options
     const tenantId = tenantOfUser(user)
     const route = tenantId === undefined ? undefined : routes.get(tenantId)
     if (tenantId === undefined || route?.postgres === undefined) {
@@ -91,21 +123,16 @@ export class PostgresDoor {
       refuse(client, sqlRefusal(refusal))
       return
     }
-    if (this.#sessionCount >= limits.sqlSessions || (this.#sessions.get(tenantId) ?? 0) >= limits.sqlSessionsPerTenant) {
-      refuse(client, sqlRefusals.tooManySessions)
+    const leave = this.#places.login(tenantId, stranger.address)
+    if (leave === undefined) {
+      refuse(client, sqlRefusals.tooManyLogins)
       return
     }
-    this.#count(client, tenantId)
-    const login = { client, packet, tenantId }
-    if (refusal === undefined) {
-      this.#open(login, route)
-      return
-    }
-    const leave = waiting.wait(tenantId, {
-      go: (awake) => this.#open(login, awake),
-      refuse: (why) => refuse(client, sqlRefusal(why)),
-    })
     client.on('close', leave)
+    this.#count(client, tenantId)
+    const login = { client, packet, tenantId, stranger, leave }
+    if (refusal === undefined) this.#open(login, route)
+    else this.#wake(login)
   }
 
   #count(client: Socket, tenantId: string): void {
@@ -113,19 +140,34 @@ export class PostgresDoor {
     const meter = this.#options.meter.tenant(tenantId)
     const notLive = live.add(tenantId, () => client.destroy())
     meter.began()
-    this.#sessionCount++
-    this.#sessions.set(tenantId, (this.#sessions.get(tenantId) ?? 0) + 1)
     client.on('close', () => {
       notLive()
       meter.ended()
-      this.#sessionCount--
-      const left = (this.#sessions.get(tenantId) ?? 0) - 1
-      if (left > 0) this.#sessions.set(tenantId, left)
-      else this.#sessions.delete(tenantId)
     })
   }
 
-  #open({ client, packet, tenantId }: Login, route: Route): void {
+  #wake(login: Login): void {
+    const { client, tenantId, stranger } = login
+    const leaveWake = this.#places.wake(stranger.address)
+    if (leaveWake === undefined) {
+      refuse(client, sqlRefusals.tooManyLogins)
+      return
+    }
+    client.on('close', leaveWake)
+    stranger.wait()
+    const leaveRoom = this.#options.waiting.wait(tenantId, {
+      go: (awake) => {
+        leaveWake()
+        stranger.hurry()
+        this.#open(login, awake)
+      },
+      refuse: (why) => refuse(client, sqlRefusal(why)),
+    })
+    client.on('close', leaveRoom)
+  }
+
+  #open(login: Login, route: Route): void {
+    const { client, packet } = login
     if (client.destroyed) return
     const { postgres: address } = route
     if (address === undefined) {
@@ -141,27 +183,51 @@ export class PostgresDoor {
       server.off('error', failed)
       client.off('close', clientGone)
       server.write(packet)
-      this.#join(client, server, tenantId, address)
+      this.#join(login, server, address)
     })
   }
 
-  #join(client: Socket, server: Socket, tenantId: string, address: string): void {
+  #join(login: Login, server: Socket, address: string): void {
+    const { client, tenantId } = login
     const meter = this.#options.meter.tenant(tenantId)
-    const finder = new CancelKeyFinder()
-    let cancelKey: string | undefined
+    const start = new SessionStart()
+    joinSockets(client, server, (chunk) => {
+      if (client.destroyed) return false
+      meter.egress('other', chunk.length)
+      const { letInAt, cancelKey } = start.look(chunk)
+      if (letInAt !== undefined && !this.#letIn(login)) {
+        // As PostgreSQL does when a login has as many sessions as it may: after the password.
+        client.write(chunk.subarray(0, letInAt))
+        refuse(client, sqlRefusals.tooManySessions)
+        server.destroy()
+        return false
+      }
+      if (cancelKey !== undefined) this.#remember(client, cancelKey, address)
+      return true
+    })
+  }
+
+  /** The client is no stranger any longer. @returns whether there is room for its session */
+  #letIn({ client, tenantId, stranger, leave }: Login): boolean {
+    const leaveSession = this.#places.session(tenantId)
+    if (leaveSession === undefined) return false
+    const meter = this.#options.meter.tenant(tenantId)
+    stranger.wait()
+    stranger.leave()
+    leave()
     meter.opened()
     client.on('close', () => {
+      leaveSession()
       meter.closed()
-      if (cancelKey !== undefined) this.#cancelKeys.delete(cancelKey)
     })
-    joinSockets(client, server, (chunk) => {
-      meter.egress('other', chunk.length)
-      const found = finder.look(chunk)
-      // A server that claims another session's key gets none of that session's cancellations.
-      if (found === undefined || client.destroyed || this.#cancelKeys.has(found)) return
-      cancelKey = found
-      this.#cancelKeys.set(found, address)
-    })
+    return true
+  }
+
+  #remember(client: Socket, cancelKey: string, address: string): void {
+    // A server that claims another session's key gets none of that session's cancellations.
+    if (this.#cancelKeys.has(cancelKey)) return
+    this.#cancelKeys.set(cancelKey, address)
+    client.on('close', () => this.#cancelKeys.delete(cancelKey))
   }
 
   /** Passes the order on; whether it had an effect is never said, as with PostgreSQL itself. */
@@ -172,7 +238,7 @@ export class PostgresDoor {
       return
     }
     const server = this.#connect(address)
-    const timer = setTimeout(() => server.destroy(), this.#options.limits.startupTimeout)
+    const timer = setTimeout(() => server.destroy(), this.#options.limits.loginTimeout)
     server.on('connect', () => server.end(packet))
     server.on('error', () => server.destroy())
     server.on('close', () => {

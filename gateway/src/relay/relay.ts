@@ -4,6 +4,7 @@ import { internalPaths, watchPingSeconds } from '@tenantry/contract'
 import { Agent } from 'undici'
 import { refusals, type Refusal } from '../errors.ts'
 import { refusalFor } from '../forward/failures.ts'
+import { connector } from '../forward/runtime-sockets.ts'
 import type { RuntimeTokens } from '../forward/runtime-tokens.ts'
 import { refuseInternal } from '../http/internal-answer.ts'
 import type { Limits } from '../limits.ts'
@@ -25,7 +26,7 @@ export class Relay {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    this.#agent = new Agent({ connect: { timeout: options.limits.connectTimeout }, keepAliveTimeout: 4_000 })
+    this.#agent = new Agent({ connect: connector(options.limits.connectTimeout), keepAliveTimeout: 4_000 })
   }
 
   /** A tenant's runtime → control plane: that tenant's manifest, for as long as both stay. */

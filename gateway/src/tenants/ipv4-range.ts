@@ -17,6 +17,13 @@ export function parseIpv4Range(cidr: string): Ipv4Range | undefined {
   return first === undefined || first % size !== 0 ? undefined : { first, size }
 }
 
+/** @param list addresses and ranges between commas @returns undefined when one of them is neither */
+export function parseIpv4Ranges(list: string): Ipv4Range[] | undefined {
+  const texts = list.split(',').map((text) => text.trim())
+  const ranges = texts.map((text) => parseIpv4Range(text.includes('/') ? text : `${text}/32`))
+  return ranges.includes(undefined) ? undefined : ranges.filter((range) => range !== undefined)
+}
+
 /** @param address IPv4, or IPv6 that carries it (`::ffff:10.201.1.2`) @returns undefined for any other */
 export function ipv4Number(address: string): number | undefined {
   const match = dotted.exec(address)

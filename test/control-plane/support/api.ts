@@ -35,6 +35,7 @@ import { createUsageLedger } from '../../../control-plane/src/persistence/usage-
 import { control } from '../../../control-plane/src/reconcile/controller.ts'
 import { noFailpoints } from '../../../control-plane/src/reconcile/failpoints.ts'
 import type { ReconcileStore } from '../../../control-plane/src/reconcile/reconcile-store.ts'
+import { createRegionConditions } from '../../../control-plane/src/reconcile/region-conditions.ts'
 import type { RegionProbe } from '../../../control-plane/src/reconcile/region-probe.ts'
 import { createRegion, type Region } from '../../../control-plane/src/reconcile/region.ts'
 import type { RegionConfig } from '../../../control-plane/src/regions/region-config.ts'
@@ -144,7 +145,7 @@ export class StandInRegion implements RegionProbe {
   }
 
   activity() {
-    return Promise.resolve({ tenants: {} })
+    return Promise.resolve({ since: new Date(0).toISOString(), tenants: {} })
   }
 
   async removeData(_url: string, tenantId: string) {
@@ -198,7 +199,8 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   const sight = { regions, store: reconcileStore, clock: apiClock }
   const tenants = createTenantStore({ database, seal, now })
   const hub = new WatchHub(published, problem)
-  const metrics = createMetrics()
+  const conditions = createRegionConditions({ now })
+  const metrics = createMetrics(conditions)
 
   const feeds = new AbortController()
   const loops: Promise<void>[] = []
@@ -222,6 +224,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     usage: createUsageReader({ ...sight, ledger, plans, probe: region }),
     health: createHealthReader({ ...sight, probe: region }),
     drift: createDriftReader(sight),
+    regionCondition: (id) => conditions.of(id),
     engineOf: (id) => regions.get(id)?.engine,
     changes,
     ping: () => database.$queryRaw`select 1`.then(() => true, () => false),
@@ -246,7 +249,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
         epochs.push(leadership.epoch)
         return control(
           {
-            store: reconcileStore, regions, homeVersion: migrationsFingerprint(migrations),
+            store: reconcileStore, regions, homeVersion: migrationsFingerprint(migrations), conditions,
             probe: region, changes: feed, failpoint: noFailpoints, clock: testClock, random: Math.random, log: logger, sweepMilliseconds: 200,
             measure: metrics.controller, orphanGraceSeconds: 0, housekeeping: [],
           },

@@ -2,7 +2,7 @@
 // write its logs.
 import { containerName, networkName, secretsVolumeName, volumeName } from '../../../control-plane/src/stacks/object-names.ts'
 import type { Service, Stack } from '../../../control-plane/src/stacks/stack.ts'
-import type { ContainerStats, HostInfo, LogLine, LogOptions, ObservedContainer, ObservedHost, ObservedNetwork, ObservedVolume } from '../../../control-plane/src/engines/container-host.ts'
+import { restartPolicy, type ContainerStats, type HostInfo, type LogLine, type LogOptions, type ObservedContainer, type ObservedHost, type ObservedNetwork, type ObservedVolume } from '../../../control-plane/src/engines/container-host.ts'
 import { planSteps } from '../../../control-plane/src/engines/convergence-plan.ts'
 import type { Engine } from '../../../control-plane/src/engines/engine.ts'
 import { EngineError } from '../../../control-plane/src/engines/engine-error.ts'
@@ -23,7 +23,7 @@ export class StandInEngine implements Engine {
   isReachable = true
   /** Until this resolves, nothing is converged. */
   gate: Promise<void> = Promise.resolve()
-  host: Pick<HostInfo, 'memoryBytes' | 'cpus'> = { memoryBytes: 8 * 2 ** 30, cpus: 4 }
+  host: Pick<HostInfo, 'memoryBytes' | 'cpus' | 'disk'> = { memoryBytes: 8 * 2 ** 30, cpus: 4, disk: undefined }
   readonly stacks = new Map<string, Changeable>()
   /** Of every service. */
   readonly lines: LogLine[] = []
@@ -152,6 +152,6 @@ function container(stack: Stack, service: Service): ObservedContainer {
   return {
     id: keyHash(name), name, labels: { installation, stack: stack.id, service: service.name, spec: name.slice(-8) },
     state: isRunning ? 'running' : 'exited', health: isRunning ? 'healthy' : 'none', exitCode: 0, startedAt: new Date().toISOString(), restarts: 0, outOfMemory: false,
-    imageId: service.image, resources: service.resources, networks: Object.fromEntries(places) as ObservedContainer['networks'],
+    imageId: service.image, resources: service.resources, restartPolicy, networks: Object.fromEntries(places) as ObservedContainer['networks'],
   }
 }

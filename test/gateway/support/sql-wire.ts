@@ -31,6 +31,9 @@ export function message(type: string, rest: Buffer | string = ''): Buffer {
   return Buffer.concat([head, body])
 }
 
+/** AuthenticationOk. */
+export const letIn = message('R', Buffer.alloc(4))
+
 /** Sends bytes and gives back all that comes until the other side ends. */
 export async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
   const socket = connect(port, '127.0.0.1')
@@ -56,8 +59,8 @@ export interface FakePostgres {
   received(nth: number): Buffer
 }
 
-/** @param onConnection what the server does with a new connection */
-export async function startFakePostgres(t: Test, onConnection: (socket: Socket) => void = () => undefined): Promise<FakePostgres> {
+/** @param onConnection what the server does with a new connection; lets it in */
+export async function startFakePostgres(t: Test, onConnection: (socket: Socket) => void = letsIn): Promise<FakePostgres> {
   const pieces: Buffer[][] = []
   const fake: FakePostgres = { address: '', sockets: [], received: (nth) => Buffer.concat(pieces[nth] ?? []) }
   const server = createServer((socket) => {
@@ -82,13 +85,25 @@ export async function startFakePostgres(t: Test, onConnection: (socket: Socket) 
   return fake
 }
 
+export function letsIn(socket: Socket): void {
+  socket.once('data', () => socket.write(letIn))
+}
+
 /** A client that has sent its startup packet and whose server has it. */
-export async function openSession(t: Test, port: number, fake: FakePostgres, user: string): Promise<Socket> {
+export async function knock(t: Test, port: number, fake: FakePostgres, user: string, localAddress = '127.0.0.1'): Promise<Socket> {
   const before = fake.sockets.length
-  const socket = connect(port, '127.0.0.1')
+  const socket = connect({ host: '127.0.0.1', port, localAddress })
   socket.on('error', () => undefined)
   t.teardown(() => socket.destroy())
   socket.write(startup(['user', user]))
   await until(() => fake.sockets.length > before, 'the session')
+  return socket
+}
+
+/** A client whose server has let it in. */
+export async function openSession(t: Test, port: number, fake: FakePostgres, user: string): Promise<Socket> {
+  const socket = await knock(t, port, fake, user)
+  const [first] = (await once(socket, 'data')) as [Buffer]
+  if (!first.subarray(0, letIn.length).equals(letIn)) throw new Error(`not let in: ${first.toString('latin1')}`)
   return socket
 }

@@ -1,7 +1,7 @@
 // ContainerSpec → the Engine's request to create it, and with that the hardening of everything that Tenantry runs. Pure.
 import type Dockerode from 'dockerode'
 import type { HealthCheck, Resources } from '../../stacks/stack.ts'
-import type { ContainerSpec } from '../container-host.ts'
+import { restartPolicy, type ContainerSpec } from '../container-host.ts'
 import { toDocker } from './labels.ts'
 
 const nanosecondsPerSecond = 1_000_000_000
@@ -36,14 +36,19 @@ export function endpoint(aliases: readonly string[], address: string | undefined
 }
 
 /** Swap is none: the limit of both together is that of memory. */
-export function limits({ memoryBytes, cpuMillis, pids }: Resources): Dockerode.HostConfig {
+function limits({ memoryBytes, cpuMillis, pids }: Resources): Dockerode.HostConfig {
   return { Memory: memoryBytes, MemorySwap: memoryBytes, NanoCpus: cpuMillis * 1_000_000, PidsLimit: pids }
+}
+
+/** What can be changed of a container that is there. */
+export function changeable(resources: Resources): Dockerode.HostConfig {
+  return { ...limits(resources), RestartPolicy: { Name: restartPolicy } }
 }
 
 /** The hardening template. Seccomp and masked paths are the Engine's own, kept by not naming any. */
 function hostConfig(spec: ContainerSpec): Dockerode.HostConfig & { CgroupnsMode: 'private' } {
   return {
-    ...limits(spec.resources),
+    ...changeable(spec.resources),
     Privileged: false,
     CapDrop: ['ALL'],
     CapAdd: [],
@@ -68,7 +73,6 @@ function hostConfig(spec: ContainerSpec): Dockerode.HostConfig & { CgroupnsMode:
       { Name: 'nofile', Soft: 16_384, Hard: 16_384 },
       { Name: 'core', Soft: 0, Hard: 0 },
     ],
-    RestartPolicy: { Name: 'unless-stopped' },
     LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } },
   }
 }

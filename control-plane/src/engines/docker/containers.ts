@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Resources } from '../../stacks/stack.ts'
 import type { ContainerSpec, Ownership } from '../container-host.ts'
 import { EngineError } from '../engine-error.ts'
-import { containerBody, limits } from './container-body.ts'
+import { changeable, containerBody } from './container-body.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf, wordsOf } from './errors.ts'
 import { refuseForeign } from './labels.ts'
@@ -58,7 +58,7 @@ export async function stopContainer(api: EngineApi, name: string, seconds: numbe
 
 export async function updateResources(api: EngineApi, name: string, resources: Resources, signal: AbortSignal): Promise<void> {
   const call = { doing: `change the limits of container ${name}`, method: 'POST', path: `/containers/${segment(name)}/update` } as const
-  await api.ask({ ...call, body: limits(resources) }, signal)
+  await api.ask({ ...call, body: changeable(resources) }, signal)
 }
 
 /** Kills it when it runs. */

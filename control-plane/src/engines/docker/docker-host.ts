@@ -22,9 +22,10 @@ export interface DockerHost extends ContainerHost {
 /** Nothing is sent yet. @throws RangeError for an address that is none; the file system's errors for certificates */
 export function dockerHost(address: DockerAddress): DockerHost {
   const { docker, close } = connectDocker(address)
+  const closed = new AbortController()
   const api = engineApi(docker)
   return {
-    info: (signal) => info(api, signal),
+    info: (signal) => info(api, address.host.startsWith('unix://'), signal),
     observe: (owned, signal) => observe(api, owned, signal),
     async imageId(reference, signal) {
       try {
@@ -52,8 +53,11 @@ export function dockerHost(address: DockerAddress): DockerHost {
     execStream: (container, command, options) => execStream(api, container, command, options),
     logs: (container, options, signal) => logs(api, container, options, signal),
     stats: (container, signal) => stats(api, container, signal),
-    volumeBytes: volumeMeter(api),
+    volumeBytes: volumeMeter(api, closed.signal),
     events: (owned, signal) => events(api, owned, signal),
-    close,
+    close() {
+      closed.abort()
+      close()
+    },
   }
 }

@@ -1,6 +1,7 @@
 // What one Engine is and can do, and what an operator should know of it.
 import type Dockerode from 'dockerode'
 import type { HostInfo } from '../container-host.ts'
+import { diskOf } from './data-root.ts'
 import type { EngineApi } from './engine-api.ts'
 
 interface Info {
@@ -10,10 +11,11 @@ interface Info {
   CgroupVersion?: string
   SecurityOptions: string[] | null
   Warnings: string[] | null
+  DockerRootDir?: string
 }
 
-/** @throws EngineError `ENGINE_TOO_OLD` */
-export async function info(api: EngineApi, signal: AbortSignal): Promise<HostInfo> {
+/** @param isLocal the Engine is on this host @throws EngineError `ENGINE_TOO_OLD` */
+export async function info(api: EngineApi, isLocal: boolean, signal: AbortSignal): Promise<HostInfo> {
   const found = (await api.ask({ doing: 'ask for what the host is', method: 'GET', path: '/info' }, signal)) as Info
   const { ApiVersion } = (await api.ask({ doing: 'ask for the version', method: 'GET', path: '/version' }, signal)) as Dockerode.DockerVersion
   return {
@@ -21,6 +23,7 @@ export async function info(api: EngineApi, signal: AbortSignal): Promise<HostInf
     apiVersion: ApiVersion,
     memoryBytes: found.MemTotal,
     cpus: found.NCPU,
+    disk: isLocal ? await diskOf(found.DockerRootDir) : undefined,
     warnings: warnings(found),
   }
 }

@@ -26,6 +26,7 @@ export function observedContainer(found: Dockerode.ContainerInspectInfo, network
     outOfMemory: state.OOMKilled,
     imageId: found.Image,
     resources: { memoryBytes: host.Memory ?? 0, cpuMillis: Math.round((host.NanoCpus ?? 0) / 1_000_000), pids: host.PidsLimit ?? 0 },
+    restartPolicy: host.RestartPolicy?.Name ?? '',
     networks: places(found, networkIds),
   }
 }

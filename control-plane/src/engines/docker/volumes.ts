@@ -39,12 +39,15 @@ const measuringSeconds = 300
 
 export type VolumeMeter = (owned: Ownership, signal: AbortSignal) => Promise<Record<string, number>>
 
-/** The Engine refuses a second measurement while one runs: who asks meanwhile gets that one's result. */
-export function volumeMeter(api: EngineApi): VolumeMeter {
+/**
+ * The Engine refuses a second measurement while one runs: who asks meanwhile gets that one's result. It goes on when
+ * nobody waits any more, and is ended with the host.
+ */
+export function volumeMeter(api: EngineApi, closed: AbortSignal): VolumeMeter {
   const call = { doing: 'measure volumes', method: 'GET', path: '/system/df', query: { type: 'volume' }, seconds: measuringSeconds } as const
   let running: Promise<unknown> | undefined
   const measure = () => {
-    running ??= api.ask(call, new AbortController().signal).finally(() => (running = undefined))
+    running ??= api.ask(call, closed).finally(() => (running = undefined))
     return running
   }
   return async (owned, signal) => {

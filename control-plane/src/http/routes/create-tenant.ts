@@ -9,6 +9,7 @@ import type { Isolation } from '../../tenants/tenant.ts'
 import type { TenantCreated } from '../../tenants/tenant-store.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
+import { checkHostDisk, hostDiskReader } from '../host-limits.ts'
 import { answerOnce } from '../idempotency.ts'
 import { waitSeconds, writeContext } from '../parameters.ts'
 import { NoQuery } from './read-tenants.ts'
@@ -32,6 +33,7 @@ const Body = Type.Object(
 const Created = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
 
 export function addCreateTenant(app: Api, deps: ApiDeps): void {
+  const hostDisk = hostDiskReader(deps)
   app.post(
     '/v1/tenants',
     {
@@ -52,6 +54,8 @@ export function addCreateTenant(app: Api, deps: ApiDeps): void {
       reply.status(201)
       return answerOnce(deps, context, reply, async () => {
         const { region, plan, isolation } = await chosen(deps, request.body)
+        const disk = isolation === 'schema-per-tenant' ? undefined : await hostDisk(region.id)
+        if (disk !== undefined) checkHostDisk(region.id, disk)
         const present = ({ tenant, operation, secrets }: TenantCreated) => ({
           ...toTenantBody(tenant, region, secrets.admin_password),
           keys: { publishable_key: secrets.publishable_key, secret_key: secrets.secret_key, jwt_secret: secrets.jwt_secret },

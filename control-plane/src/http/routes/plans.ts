@@ -55,13 +55,27 @@ export function addPlanRoutes(app: Api, deps: ApiDeps): void {
         querystring: NoQuery,
         response: {
           200: Type.Object({
-            regions: Type.Array(Type.Object({ id: Type.String(), engine: Type.String(), domain: Type.String(), isolations: Type.Array(Type.String()) })),
+            regions: Type.Array(
+              Type.Object({
+                id: Type.String(),
+                engine: Type.String(),
+                domain: Type.String(),
+                isolations: Type.Array(Type.String()),
+                conditions: Type.Array(
+                  Type.Object({ type: Type.String(), status: Type.String(), reason: Type.String(), message: Type.String(), observed_at: Type.String({ description: 'ISO 8601, UTC' }) }),
+                  { description: 'As the region was last seen; empty where nobody looks, or another control plane does' },
+                ),
+              }),
+            ),
           }),
         },
       },
     },
     () => ({
-      regions: deps.regions.map(({ id, engine, domain }) => ({ id, engine, domain, isolations: [...isolationsOf(engine)] })),
+      regions: deps.regions.map(({ id, engine, domain }) => {
+        const condition = deps.regionCondition(id)
+        return { id, engine, domain, isolations: [...isolationsOf(engine)], conditions: condition === undefined ? [] : [condition] }
+      }),
     }),
   )
 }

@@ -1,0 +1,45 @@
+// Lets a tenant that has lost its volumes or its home stand again, empty, so that a backup can be put in its place. No home
+// is made: until the restored one is there, the reconciler says what it said before.
+import { createHomeSql, homeConnectionLimits, prepareSharedDatabaseSql } from '../homes/home-sql.ts'
+import { identifier } from '../homes/identifiers.ts'
+import { newVerifiers } from '../homes/scram.ts'
+import type { Snapshot } from '../reconcile/reconcile-store.ts'
+import { whileHeld } from './collection-hold.ts'
+import { asSuperuser, type HomePlace } from './home-place.ts'
+import { regionOf, type JobDeps } from './job-deps.ts'
+
+const server = 'postgres'
+const answerMilliseconds = 60_000
+const lookMilliseconds = 1_000
+
+/** What is there stays as it is. @param scratch name of a database that nobody has */
+export async function standAgain(tenant: Snapshot, own: HomePlace, scratch: string, deps: Pick<JobDeps, 'regions' | 'clock'>, signal: AbortSignal): Promise<void> {
+  const { engine, stack, awaitDatabase } = regionOf(deps, tenant.regionId)
+  const wanted = await stack(tenant, signal)
+  await engine.converge({ ...wanted, volumes: wanted.volumes.map((volume) => ({ ...volume, mustExist: false })) }, signal)
+  await awaitDatabase(tenant, signal)
+  await makeRoles(tenant, own, scratch, signal)
+  await runtimeAnswers(tenant, own, deps, signal)
+}
+
+/** The SQL that makes roles makes a schema, too: in a database that is removed again. */
+async function makeRoles({ id, secrets }: Snapshot, own: HomePlace, scratch: string, signal: AbortSignal): Promise<void> {
+  const [[runtime = ''], [ddl = ''], [admin = '']] = [secrets.runtime_password, secrets.ddl_password, secrets.admin_password]
+  const remove = `drop database if exists ${identifier(scratch)} with (force)`
+  await asSuperuser(own, server, `${remove};\ncreate database ${identifier(scratch)} template template0`, signal)
+  await asSuperuser(own, scratch, `${prepareSharedDatabaseSql(scratch)};\n${createHomeSql(id, newVerifiers({ runtime, ddl, admin }), homeConnectionLimits)}`, signal)
+  await asSuperuser(own, server, remove, signal)
+}
+
+/** One that was just made has yet to be told of its tenant. */
+async function runtimeAnswers({ id }: Snapshot, own: HomePlace, { clock }: Pick<JobDeps, 'clock'>, signal: AbortSignal): Promise<void> {
+  for (let waited = 0; ; waited += lookMilliseconds) {
+    try {
+      await whileHeld(own, id, clock, signal, () => Promise.resolve())
+      return
+    } catch (error) {
+      if (waited >= answerMilliseconds || signal.aborted) throw error
+      await clock.sleep(lookMilliseconds, signal)
+    }
+  }
+}

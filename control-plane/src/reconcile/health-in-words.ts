@@ -1,0 +1,18 @@
+// What a runtime says of a tenant, in a line that may be shown: a tenant's own runtime may say anything. Pure.
+import type { TenantHealth } from '@tenantry/contract'
+
+const longestComplaint = 200
+
+export function healthInWords({ status, generation, components }: Pick<TenantHealth, 'status' | 'generation' | 'components'>): string {
+  const complaints = Object.entries(components)
+    .filter(([, component]) => component.status !== 'healthy' && component.message !== undefined)
+    .map(([name, { message = '' }]) => `${name}: ${message}`)
+  const said = printable(complaints.join('; '))
+  return `says ${status} at generation ${generation}${said === '' ? '' : `: ${said}`}`
+}
+
+/** Without control characters, marks of direction and halves of characters; the beginning of what is too long. */
+function printable(text: string): string {
+  const line = text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
+  return line.length <= longestComplaint ? line : `${line.slice(0, longestComplaint - 1).replace(/[\ud800-\udbff]$/, '')}…`
+}

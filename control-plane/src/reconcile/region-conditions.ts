@@ -1,0 +1,37 @@
+// How the regions were when this control plane last looked, while it leads: in memory, for the API and the metrics.
+import type { Clock } from '../clock.ts'
+import { EngineError } from '../engines/engine-error.ts'
+import { reasonOf } from './conditions.ts'
+
+export interface RegionCondition {
+  type: 'Ready'
+  status: 'True' | 'False'
+  reason: string
+  /** Public. */
+  message: string
+  /** ISO 8601, UTC. */
+  observed_at: string
+}
+
+export interface RegionConditions {
+  ready(region: string): void
+  /** @param otherwise is said when the error has no public words */
+  failed(region: string, error: unknown, otherwise: string): void
+  /** Undefined when nobody has looked yet, or another control plane leads. */
+  of(region: string): RegionCondition | undefined
+  all(): ReadonlyMap<string, RegionCondition>
+  /** Another leads. */
+  forget(): void
+}
+
+export function createRegionConditions(clock: Pick<Clock, 'now'>): RegionConditions {
+  const known = new Map<string, RegionCondition>()
+  const say = (region: string, said: Omit<RegionCondition, 'type' | 'observed_at'>) => void known.set(region, { type: 'Ready', ...said, observed_at: clock.now().toISOString() })
+  return {
+    ready: (region) => say(region, { status: 'True', reason: 'Observed', message: '' }),
+    failed: (region, error, otherwise) => say(region, { status: 'False', reason: reasonOf(error), message: error instanceof EngineError ? error.message : otherwise }),
+    of: (region) => known.get(region),
+    all: () => known,
+    forget: () => known.clear(),
+  }
+}

@@ -1,0 +1,51 @@
+// Which container counts as a service's: commands, logs and readings go to ours alone, whatever labels another was given.
+import t from 'tap'
+import { createContainerEngine } from '../../control-plane/src/engines/container-engine.ts'
+import { restartPolicy, type ContainerHost, type ObservedContainer } from '../../control-plane/src/engines/container-host.ts'
+
+const installation = 'i'
+const stack = 't_0123456789abcdef0123'
+const { signal } = new AbortController()
+
+function container(name: string, second: number, state: ObservedContainer['state'] = 'running', service = 'postgres'): ObservedContainer {
+  return {
+    id: name, name, labels: { installation, stack, service }, state, health: 'healthy', exitCode: 0, startedAt: `2026-01-01T00:00:0${second}Z`, restarts: 0, outOfMemory: false,
+    imageId: 'sha256:1', resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 }, restartPolicy, networks: {},
+  }
+}
+
+/** Calls are answered with the name of the container that they went to. */
+function engineWith(...containers: ObservedContainer[]) {
+  const host: Partial<ContainerHost> = {
+    observe: () => Promise.resolve({ containers, networks: [], volumes: [] }),
+    exec: (name) => Promise.resolve({ code: 0, stdout: name, stderr: '' }),
+    async *logs(name) {
+      yield { at: '2026-01-01T00:00:00Z', stream: 'stdout', text: name }
+    },
+    stats: (name) => Promise.resolve({ cpuNanoseconds: 0, memoryBytes: name.length }),
+  }
+  return createContainerEngine({ name: 'docker', installation, host: host as ContainerHost, sleep: () => Promise.resolve() })
+}
+
+const ours = `tenantry-${stack}-postgres-0123abcd`
+const newer = `tenantry-${stack}-postgres-89abcdef`
+const strangers = ['debug', `tenantry-${stack}-postgres-debug`, `tenantry-${stack}-postgres-0123abcd-secrets-files`, `tenantry-${stack}-runtime-0123abcd`, `x-tenantry-${stack}-postgres-0123abcd`]
+
+t.test('a container with the labels of a service and a name of its own is nobody', async (t) => {
+  const engine = engineWith(container(ours, 1), ...strangers.map((name) => container(name, 9)))
+  t.equal((await engine.exec(stack, 'postgres', ['psql'], { signal })).stdout, ours)
+  t.match(await Array.fromAsync(engine.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), [{ text: ours }])
+  t.same(await engine.stats(stack, signal), { postgres: { cpuNanoseconds: 0, memoryBytes: ours.length } })
+  const alone = engineWith(...strangers.map((name) => container(name, 9)))
+  await t.rejects(alone.exec(stack, 'postgres', ['psql'], { signal }), { code: 'NOT_FOUND' })
+  await t.rejects(Array.fromAsync(alone.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), { code: 'NOT_FOUND' })
+  t.same(await alone.stats(stack, signal), {})
+})
+
+t.test('of two that are ours the newest is meant; commands need one that runs', async (t) => {
+  const both = engineWith(container(ours, 1), container(newer, 2))
+  t.equal((await both.exec(stack, 'postgres', ['psql'], { signal })).stdout, newer)
+  const dead = engineWith(container(ours, 1), container(newer, 2, 'exited'))
+  t.equal((await dead.exec(stack, 'postgres', ['psql'], { signal })).stdout, ours)
+  t.match(await Array.fromAsync(dead.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), [{ text: newer }])
+})

@@ -1,0 +1,62 @@
+// What is said of a tenant's disk, and when it is suspended: pure.
+import * as fc from 'fast-check'
+import t from 'tap'
+import { allowedBytes, isNews, judgeDisk } from '../../control-plane/src/housekeeping/disk-watch-plan.ts'
+import type { Desired } from '../../control-plane/src/tenants/tenant.ts'
+import { seed } from '../support/effort.ts'
+
+const at = new Date('2026-03-01T12:00:00.000Z')
+const plan = { documentBytes: 500_000_000, fileBytes: 1_000_000_000 }
+const allowed = 1_500_000_000 * 1.5 + 2 ** 30
+const tenant = { desired: 'active' as Desired, plan, isCopied: false, resumedAt: undefined }
+const ago = (seconds: number) => new Date(at.getTime() - seconds * 1000)
+
+t.test('the bound is one and a half times the quotas, and a GiB', (t) => {
+  t.equal(allowedBytes(plan), allowed)
+  t.equal(allowedBytes({ documentBytes: null, fileBytes: 1 }), Infinity)
+  t.equal(allowedBytes({ documentBytes: 1, fileBytes: null }), Infinity)
+  t.end()
+})
+
+t.test('nothing is said of little, a warning of much, and too much ends in a suspension', (t) => {
+  t.same(judgeDisk(tenant, 0, at), { condition: undefined, suspend: false })
+  t.same(judgeDisk(tenant, Math.floor(allowed * 0.8) - 1, at), { condition: undefined, suspend: false })
+  const warned = judgeDisk(tenant, Math.ceil(allowed * 0.8), at)
+  t.same(warned, {
+    condition: { type: 'Disk', status: 'True', reason: 'DiskNearlyFull', message: 'its volumes hold 2.7 GB of the 3.3 GB of disk that its plan allows', observed_at: at.toISOString() },
+    suspend: false,
+  })
+  t.match(judgeDisk(tenant, allowed, at), { condition: { reason: 'DiskNearlyFull' }, suspend: false })
+  t.match(judgeDisk(tenant, allowed + 1, at), { condition: { status: 'False', reason: 'DiskExceeded' }, suspend: true })
+  t.end()
+})
+
+t.test('who is stopped, is being copied or was just resumed goes on as it is', (t) => {
+  const much = allowed * 2
+  for (const desired of ['suspended', 'paused'] as const) t.match(judgeDisk({ ...tenant, desired }, much, at), { condition: { reason: 'DiskExceeded' }, suspend: false })
+  t.match(judgeDisk({ ...tenant, isCopied: true }, much, at), { condition: { reason: 'DiskExceeded' }, suspend: false })
+  t.match(judgeDisk({ ...tenant, resumedAt: ago(599) }, much, at), { condition: { reason: 'DiskExceeded' }, suspend: false })
+  t.match(judgeDisk({ ...tenant, resumedAt: ago(600) }, much, at), { suspend: true })
+  t.end()
+})
+
+t.test('a plan without a bound has none', (t) => {
+  const property = fc.property(fc.maxSafeNat(), fc.constantFrom({ documentBytes: null, fileBytes: 1 }, { documentBytes: 1, fileBytes: null }), (bytes, plan) => {
+    const { condition, suspend } = judgeDisk({ ...tenant, plan }, bytes, at)
+    return condition === undefined && !suspend
+  })
+  fc.assert(property, { seed })
+  t.pass(`seed ${seed}`)
+  t.end()
+})
+
+t.test('the same once more is no news', (t) => {
+  const { condition } = judgeDisk(tenant, allowed, at)
+  const later = judgeDisk(tenant, allowed, new Date(at.getTime() + 60_000)).condition
+  t.notOk(isNews(condition, later))
+  t.notOk(isNews(undefined, undefined))
+  t.ok(isNews(undefined, condition))
+  t.ok(isNews(condition, undefined))
+  t.ok(isNews(condition, judgeDisk(tenant, allowed * 2, at).condition))
+  t.end()
+})

@@ -1,0 +1,186 @@
+// The controller in simulated time: when a tenant is called failed, who is served while many fail, and what becomes of a run
+// for what is not wanted any more.
+import t from 'tap'
+import type { TenantHealth } from '@tenantry/contract'
+import { HomeDatabases } from '../../control-plane/src/homes/home-databases.ts'
+import { HomeError, type HomeServer } from '../../control-plane/src/homes/home-server.ts'
+import { control } from '../../control-plane/src/reconcile/controller.ts'
+import { noFailpoints } from '../../control-plane/src/reconcile/failpoints.ts'
+import { createRegionConditions } from '../../control-plane/src/reconcile/region-conditions.ts'
+import type { RegionProbe } from '../../control-plane/src/reconcile/region-probe.ts'
+import { createRegion, type Region } from '../../control-plane/src/reconcile/region.ts'
+import type { RegionConfig } from '../../control-plane/src/regions/region-config.ts'
+import { chanceOf } from '../simulation/chance.ts'
+import { createControlDatabase } from '../simulation/control-database.ts'
+import { beginning, createControlPlane, noCallFaults } from '../simulation/control-plane.ts'
+import { createInvariants } from '../simulation/invariants.ts'
+import { createScheduler } from '../simulation/scheduler.ts'
+import { createSimulatedStore } from '../simulation/simulated-store.ts'
+
+const config: RegionConfig = {
+  id: 'local', engine: 'process', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', postgres_url: 'postgresql://nowhere.invalid/postgres', runtime_urls: ['http://runtime'],
+  gateway_internal_urls: ['http://gateway'], database_host: 'nowhere.invalid', docker: undefined, superuserPassword: '',
+}
+const sizes = { postgres: { memoryBytes: 1, cpuMillis: 1 }, runtime: { memoryBytes: 1, cpuMillis: 1 } }
+
+/** A region without an engine; `home` is what every piece of work in a home comes to, `complaint` what the runtime says is wrong. */
+function startController({ concurrency = 4 } = {}) {
+  const scheduler = createScheduler()
+  const chance = chanceOf(1)
+  const now = () => new Date(beginning + scheduler.now())
+  const database = createControlDatabase(now)
+  database.state.epoch = 1n
+  const caller = createControlPlane({ name: 'cp', epoch: 1n, scheduler, chance, faults: () => noCallFaults, leads: () => true, died: () => undefined })
+  const invariants = createInvariants({ installation: 'i', database, unknown: new Set(), now, breach: () => undefined, docker: () => { throw new Error('there is no engine') } })
+  const world: { home: (tenantId: string) => Promise<void>; complaint: string | undefined } = { home: () => Promise.resolve(), complaint: undefined }
+  const homeOf = (tenantId: string): HomeServer => ({
+    prepare: async (created) => created(), exists: async () => true, migrate: async () => undefined, endSessions: async () => undefined, drop: async () => undefined,
+    check: () => world.home(tenantId),
+    async create() {
+      await world.home(tenantId)
+      return 'whole'
+    },
+  })
+  const region: Region = {
+    ...createRegion({ config, engine: undefined, homes: new HomeDatabases(config.postgres_url, []), migrations: [], internalToken: 'internal', clock: caller.clock }),
+    home: ({ id }) => homeOf(id),
+  }
+  const probe: RegionProbe = {
+    async tenantHealth(_url, tenantId): Promise<TenantHealth | undefined> {
+      const told = database.published(tenantId)
+      if (told?.hasManifest !== true) return undefined
+      const well = { status: 'healthy', observed_at: now().toISOString() } as const
+      const storage = world.complaint === undefined ? well : { ...well, status: 'unhealthy' as const, message: world.complaint }
+      return { tenant_id: tenantId, generation: told.generation, status: storage.status, components: { database: well, storage, functions: well } }
+    },
+    tenantUsage: async () => undefined,
+    async route(_url, tenantId) {
+      const told = database.published(tenantId)
+      return told === undefined ? undefined : { tenant_id: tenantId, name: tenantId, generation: told.generation, phase: told.phase, runtimes: [], dedicated: false }
+    },
+    activity: async () => ({ since: now().toISOString(), tenants: {} }),
+    removeData: async () => undefined,
+  }
+  const lost = new AbortController()
+  const ended = control(
+    {
+      store: createSimulatedStore({ database, caller, invariants, now, checksEpoch: true }), regions: new Map([[config.id, region]]), homeVersion: 'v1', conditions: createRegionConditions(caller.clock), probe, concurrency,
+      changes: { subscribe: (listener) => database.listen((change) => scheduler.after(1, () => listener(change))) },
+      failpoint: noFailpoints, clock: caller.clock, random: () => chance.next(), log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+      measure: { reconciled: () => undefined, swept: () => undefined, queue: () => undefined }, orphanGraceSeconds: 30, housekeeping: [],
+    },
+    { epoch: 1n, lost: lost.signal },
+  )
+  /** Until `seconds` of the simulation have passed. */
+  const until = (seconds: number) => {
+    scheduler.after(seconds * 1000 - scheduler.now(), () => undefined)
+    return scheduler.run(() => scheduler.now() >= seconds * 1000)
+  }
+  return {
+    world, database, until,
+    sleep: (seconds: number) => caller.clock.sleep(seconds * 1000),
+    create: (id: string) => database.create({ id, regionId: config.id, isolation: 'schema-per-tenant', desired: 'active', sizes }),
+    row: (id: string) => database.tenants.get(id),
+    attempts: () => [...database.operations.values()].at(-1)?.attempts ?? 0,
+    async stop() {
+      lost.abort()
+      let hasEnded = false
+      void ended.then(() => (hasEnded = true))
+      await scheduler.run(() => hasEnded)
+    },
+  }
+}
+
+t.test('a tenant is called failed after three failures, and not before half a minute of them', async (t) => {
+  const { world, database, create, row, attempts, until, stop } = startController()
+  create('a')
+  await until(1)
+  t.match(row('a'), { status: 'ready', reason: null })
+  world.home = () => Promise.reject(new HomeError('the home does not answer'))
+  database.raise('a', 'update', {})
+  await until(29)
+  t.match(row('a'), { status: 'ready', reason: 'the home does not answer' }, 'what is wrong is said at once')
+  t.ok(attempts() > 3)
+  await until(33)
+  t.match(row('a'), { status: 'failed', reason: 'the home does not answer' })
+  world.home = () => Promise.resolve()
+  await until(90)
+  t.match(row('a'), { status: 'ready', reason: null, observedGeneration: 2 })
+  await stop()
+})
+
+t.test('failures begin to count anew after a success', async (t) => {
+  const { world, database, create, row, until, stop } = startController()
+  create('a')
+  for (const second of [1, 41, 81]) {
+    await until(second)
+    world.home = () => Promise.reject(new HomeError('the home does not answer'))
+    database.raise('a', 'update', {})
+    await until(second + 10)
+    t.match(row('a'), { status: 'ready', reason: 'the home does not answer' })
+    world.home = () => Promise.resolve()
+  }
+  await stop()
+})
+
+t.test('while many fail, and each takes long to, the others are served', async (t) => {
+  const { world, create, row, until, sleep, stop } = startController({ concurrency: 4 })
+  world.home = async (id) => {
+    if (!id.startsWith('bad')) return
+    await sleep(20)
+    throw new HomeError('the home does not answer')
+  }
+  const bad = Array.from({ length: 12 }, (_, number) => `bad${number}`)
+  bad.forEach(create)
+  await until(400)
+  t.same(bad.map((id) => row(id)?.status), bad.map(() => 'failed'))
+  for (let number = 0; number < 20; number++) {
+    create(`good${number}`)
+    await until(401 + number)
+    t.match(row(`good${number}`), { status: 'ready' }, 'within a second')
+  }
+  world.home = () => Promise.resolve()
+  await until(520)
+  t.same(bad.map((id) => row(id)?.status), bad.map(() => 'ready'), 'and those that failed are served, too')
+  await stop()
+})
+
+t.test('what is wanted now interrupts a run for what was wanted before, and that is no failure', async (t) => {
+  const { world, database, create, row, until, stop } = startController()
+  world.complaint = 'no store'
+  create('a')
+  await until(2)
+  t.match(row('a'), { status: 'pending', reason: null }, 'its runtime is waited for')
+  database.raise('a', 'delete', { desired: 'deleted', status: 'deleting', purgeAfter: new Date(beginning) })
+  await until(3)
+  t.equal(row('a'), undefined, 'removed long before the runtime was given up')
+  t.match([...database.operations.values()], [{ kind: 'create', state: 'superseded', error: null, attempts: 1 }, { kind: 'delete', state: 'succeeded', error: null, attempts: 1 }])
+  await stop()
+})
+
+t.test('a change that is told late or twice interrupts nothing', async (t) => {
+  const { world, database, create, row, attempts, until, stop } = startController()
+  world.complaint = 'no store'
+  create('a')
+  for (const second of [1, 2, 3]) {
+    await until(second)
+    database.tell({ kind: 'wanted', tenantId: 'a' })
+  }
+  await until(9)
+  t.equal(attempts(), 1)
+  world.complaint = undefined
+  await until(11)
+  t.match(row('a'), { status: 'ready', reason: null })
+  await stop()
+})
+
+t.test('what a runtime complains of is part of the reason', async (t) => {
+  const { world, create, row, until, stop } = startController()
+  world.complaint = `the store is gone\n\u001b[31m${'x'.repeat(400)}`
+  create('a')
+  await until(12)
+  const reason = row('a')?.reason ?? ''
+  t.match(reason, /^the runtime says unhealthy at generation 1: storage: the store is gone \[31mx+…$/)
+  t.ok(reason.length <= 245)
+  await stop()
+})

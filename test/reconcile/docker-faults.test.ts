@@ -1,0 +1,267 @@
+// What can be wrong with a Docker Engine and its host: each time it is said in words and by a code, another tenant does not
+// feel it, all is well by itself when the cause is gone, and nothing is left behind.
+import { execFile } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { networkName, volumeName } from '../../control-plane/src/stacks/object-names.ts'
+import { parseRange, tenantSubnet } from '../../control-plane/src/stacks/subnets.ts'
+import { startDockerPlatform, testEngine } from '../support/docker-platform.ts'
+import { openEngineProxy } from '../support/engine-proxy.ts'
+
+const run = promisify(execFile)
+const docker = async (...args: string[]) => (await run('docker', ['-H', testEngine(), ...args])).stdout.trim()
+const lines = (text: string) => text.split('\n').filter((line) => line !== '')
+
+const megabyte = 2 ** 20
+/** The smallest range: its tenants' subnets are soon counted. */
+const range = `10.${randomInt(64, 192)}.${randomInt(0, 128) * 2}.0/23`
+const subnets = 16
+
+interface Tenant {
+  id: string
+  name: string
+  key: string
+}
+
+interface Condition {
+  status: string
+  reason: string
+  message: string
+}
+
+t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
+  const tag = randomBytes(4).toString('hex')
+  // Names of this test's own: nobody else moves them, and it may take one away.
+  const images = { postgres: `tenantry/postgres:${tag}`, runtime: `tenantry/tenant-runtime:${tag}`, gateway: `tenantry/gateway:${tag}` }
+  const otherImage = `tenantry/tenant-runtime:${tag}-other`
+  const proxy = await openEngineProxy(t)
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-faults-'))
+  const [runtimeDigest = ''] = await Promise.all([images.runtime, images.postgres, images.gateway].map(async (image) => {
+    const latest = image.replace(tag, 'latest')
+    await docker('tag', latest, image)
+    return docker('image', 'inspect', image, '--format', '{{.Id}}')
+  }))
+  const platform = await startDockerPlatform({
+    deleteGraceSeconds: 0,
+    docker: { host: proxy.host, network_range: range, images },
+  })
+  t.teardown(async () => {
+    await platform.stop()
+    for (const image of [...Object.values(images), otherImage]) await docker('rmi', image).catch(() => undefined)
+    await rm(directory, { recursive: true })
+  })
+
+  const ask = async (name: string, plan: string, wait: number): Promise<Tenant & { status: string }> => {
+    const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan, region: 'local' }, { prefer: `wait=${wait}` })
+    if (status !== 201) throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
+    return { id: String(body['tenant_id']), name, key: (body['keys'] as { secret_key: string }).secret_key, status: String(body['status']) }
+  }
+  const create = async (name: string, plan = 'Pro'): Promise<Tenant> => {
+    const tenant = await ask(name, plan, 60)
+    if (tenant.status !== 'ready') throw new Error(`${name} is ${tenant.status}`)
+    return tenant
+  }
+  /** What a tenant's own data says: everything that serves it is well. */
+  const serves = async ({ name, key }: Tenant): Promise<number> => {
+    const response = await platform.tenantCall(name, 'POST', '/storage/v1/object/system/probe.txt', { key, body: 'x', type: 'text/plain' })
+    await response.body?.cancel()
+    return response.status
+  }
+  /** Waits until the tenant's conditions and its operation say what is wrong. */
+  const told = async (t: Test, { id }: Tenant, reason: string, words: RegExp): Promise<void> => {
+    const body = await platform.until(id, ({ conditions }) => (conditions as Condition[]).some((condition) => condition.status === 'False' && condition.reason === reason))
+    t.match(body['reason'], words, 'the reason')
+    t.match((body['conditions'] as Condition[]).find((condition) => condition.reason === reason)?.message, words, 'the condition')
+    const { operations } = (await platform.call('GET', `/v1/operations?tenant_id=${id}&limit=100`)).body as { operations: { error: string | null }[] }
+    t.match(operations.at(-1)?.error, words, 'the operation')
+  }
+  const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
+    const deadline = Date.now() + 60_000
+    while (!(await holds())) {
+      if (Date.now() > deadline) throw new Error(`not in 60 s: ${what}`)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+  }
+  const isWell = async (t: Test, tenant: Tenant): Promise<void> => {
+    const body = await platform.until(tenant.id, ({ status }) => status === 'ready')
+    t.match(body, { reason: null }, `${tenant.name} is well`)
+    t.equal(await serves(tenant), 200, `${tenant.name} is served`)
+  }
+  const change = (tenant: Tenant, body: object, wait = 30) => platform.call('PATCH', `/v1/tenants/${tenant.id}`, body, { prefer: `wait=${wait}` })
+  const containerOf = ({ id }: Tenant, service: string) =>
+    docker('ps', '-a', '--filter', `label=tenantry.stack=${id}`, '--filter', `label=tenantry.service=${service}`, '--format', '{{.Names}}')
+  /** Everything of the installation, by kind and name. */
+  const everything = async (): Promise<string[]> => {
+    const { containers, networks, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(30_000))
+    return [...containers, ...networks, ...volumes].map(({ name }) => name).sort()
+  }
+
+  const atFirst = await everything()
+  const calm = await create('calm')
+  const victim = await create('victim')
+  const label = (stack: string) => ['--label', `tenantry.installation=${platform.installation}`, '--label', `tenantry.stack=${stack}`]
+  const rest: Tenant[] = []
+
+  await t.test('the engine can\'t be reached; and when it can be, names and a volume are not as they should be', async (t) => {
+    await proxy.close()
+    const [networkTaken, volumeTaken, full] = await Promise.all(['network-taken', 'volume-taken', 'disk-full'].map((name) => ask(name, 'Pro', 0)))
+    if (networkTaken === undefined || volumeTaken === undefined || full === undefined) throw new Error('three were asked for')
+    rest.push(networkTaken, volumeTaken, full)
+    for (const tenant of rest) await told(t, tenant, 'EngineUnreachable', /^cannot .*: the Docker Engine cannot be reached$/)
+    t.equal(await serves(calm), 200, 'who is there is served')
+    const shared = await create('no-engine', 'Free')
+    t.equal(await serves(shared), 200, 'who needs nothing of the engine is made')
+    rest.push(shared)
+    t.match(await change(victim, { resources: { runtime: { memory_bytes: 512 * megabyte } } }), { status: 503, body: { code: 'ENGINE_UNREACHABLE' } })
+    t.match(await platform.call('GET', `/v1/tenants/${victim.id}/drift`), { status: 503, body: { code: 'ENGINE_UNREACHABLE' } })
+    t.match((await platform.call('GET', `/v1/tenants/${victim.id}`)).body, { status: 'ready', generation: 1 }, 'what was refused is not begun')
+
+    // What nobody of ours has made, but with our names; and a disk of ours that is too small for a database.
+    const foreignNetwork = networkName(networkTaken.id, 'net')
+    const foreignVolume = volumeName(volumeTaken.id, 'files')
+    await docker('network', 'create', '--internal', '--subnet', `10.${randomInt(192, 224)}.${randomInt(256)}.0/28`, foreignNetwork)
+    await docker('volume', 'create', foreignVolume)
+    await docker('volume', 'create', '--opt', 'type=tmpfs', '--opt', 'device=tmpfs', '--opt', 'o=size=16m', ...label(full.id), volumeName(full.id, 'data'))
+    t.teardown(() => docker('volume', 'rm', foreignVolume).catch(() => undefined))
+    t.teardown(() => docker('network', 'rm', foreignNetwork).catch(() => undefined))
+    await proxy.open()
+    await told(t, networkTaken, 'ForeignObject', new RegExp(`a network named ${foreignNetwork} exists that is not Tenantry's`))
+    await told(t, volumeTaken, 'ForeignObject', new RegExp(`a volume named ${foreignVolume} exists that is not Tenantry's`))
+    await told(t, full, 'DiskFull', /^the disk that the tenant's Postgres writes to is full$/)
+    t.equal(await serves(calm), 200)
+    t.equal(await docker('volume', 'inspect', foreignVolume, '--format', '{{len .Labels}}'), '0', 'it is left as it was')
+
+    await docker('network', 'rm', foreignNetwork)
+    await docker('volume', 'rm', foreignVolume)
+    const standing = lines(await docker('ps', '-aq', '--filter', `volume=${volumeName(full.id, 'data')}`))
+    if (standing.length > 0) await docker('rm', '-f', ...standing)
+    await docker('volume', 'rm', volumeName(full.id, 'data'))
+    for (const tenant of rest) await isWell(t, tenant)
+  })
+
+  await t.test('a foreign container with our name', async (t) => {
+    t.match(await platform.call('POST', `/v1/tenants/${victim.id}/pause`, undefined, { prefer: 'wait=30' }), { body: { status: 'paused' } })
+    const name = await containerOf(victim, 'runtime')
+    await docker('rm', name)
+    await docker('create', '--name', name, '--network', 'none', 'debian:trixie-slim', 'sleep', '600')
+    t.teardown(() => docker('rm', '-f', name).catch(() => undefined))
+    t.equal((await platform.call('POST', `/v1/tenants/${victim.id}/wake`)).status, 202)
+    await told(t, victim, 'ForeignObject', new RegExp(`a container named ${name} exists that is not Tenantry's`))
+    t.equal(await serves(calm), 200)
+    t.equal(await docker('inspect', name, '--format', '{{.State.Status}} {{len .Config.Labels}}'), 'created 0', 'it is left as it was')
+    await docker('rm', name)
+    await isWell(t, victim)
+  })
+
+  await t.test('an image that is not there: by its name for new tenants, by its digest for one that has it', async (t) => {
+    await docker('rmi', images.runtime)
+    // The control plane asks for what a name means every few seconds.
+    await new Promise((resolve) => setTimeout(resolve, 6_000))
+    const late = await ask('image-missing', 'Pro', 0)
+    rest.push(late)
+    await told(t, late, 'ImageMissing', new RegExp(`the image "${images.runtime}" is not there`))
+    t.match(await platform.call('POST', '/v1/rollouts', { region: 'local', component: 'runtime', image: images.runtime }), { status: 422, body: { code: 'IMAGE_MISSING' } })
+    t.equal(await serves(calm), 200)
+    await docker('kill', await containerOf(calm, 'runtime'))
+    await until('who has its images is mended', async () => (await serves(calm)) === 200)
+    await docker('tag', runtimeDigest, images.runtime)
+    await isWell(t, late)
+
+    await docker('commit', '--change', `LABEL faults=${tag}`, await containerOf(calm, 'runtime'), otherImage)
+    const file = join(directory, 'image.tar')
+    await docker('save', '--output', file, otherImage)
+    const digest = await docker('image', 'inspect', otherImage, '--format', '{{.Id}}')
+    t.match(await change(victim, { suspended: true }), { body: { status: 'suspended' } })
+    await docker('rm', await containerOf(victim, 'runtime'))
+    // As if it had come to that image by a rollout long ago.
+    await platform.sql('update tenants set runtime_image = $2 where id = $1', [victim.id, digest])
+    await docker('rmi', otherImage)
+    await change(victim, { suspended: false }, 0)
+    await told(t, victim, 'ImageMissing', /its image is not there/)
+    t.equal(await serves(calm), 200)
+    await docker('load', '--input', file)
+    await isWell(t, victim)
+    t.equal(await docker('inspect', await containerOf(victim, 'runtime'), '--format', '{{.Image}}'), digest)
+  })
+
+  await t.test('no subnet is left', async (t) => {
+    const taken = new Set(lines(await docker('network', 'ls', '--filter', `label=tenantry.installation=${platform.installation}`, '--format', '{{.Name}}')))
+    const used = new Set(await Promise.all([...taken].map((name) => docker('network', 'inspect', name, '--format', '{{(index .IPAM.Config 0).Subnet}}'))))
+    const planted: string[] = []
+    t.teardown(async () => {
+      for (const name of planted) await docker('network', 'rm', name).catch(() => undefined)
+    })
+    for (let number = 0; number < subnets; number++) {
+      const subnet = tenantSubnet(parseRange(range), number)
+      if (used.has(subnet)) continue
+      const stack = `t_${randomBytes(10).toString('hex')}`
+      await docker('network', 'create', '--internal', '--subnet', subnet, ...label(stack), networkName(stack, 'net'))
+      planted.push(networkName(stack, 'net'))
+    }
+    const late = await ask('no-subnet', 'Pro', 0)
+    rest.push(late)
+    await told(t, late, 'SubnetsExhausted', /^all 16 subnets of the region are taken$/)
+    t.equal(await serves(calm), 200)
+    t.same((await everything()).filter((name) => name.includes(late.id)), [], 'nothing was made')
+    for (const name of planted.splice(0)) await docker('network', 'rm', name)
+    await isWell(t, late)
+  })
+
+  await t.test('limits beyond the host are refused, and change nothing', async (t) => {
+    const before = (await platform.call('GET', `/v1/tenants/${victim.id}`)).body
+    const [memory, cpus] = (await docker('info', '--format', '{{.MemTotal}} {{.NCPU}}')).split(' ').map(Number)
+    for (const component of ['postgres', 'runtime']) {
+      t.match(await change(victim, { resources: { [component]: { memory_bytes: (memory ?? 0) + 1 } } }), {
+        status: 422, body: { code: 'LIMITS_BEYOND_HOST', message: new RegExp(`"resources.${component}.memory_bytes" is \\d+, but the host has ${memory}`) },
+      })
+      t.match(await change(victim, { resources: { [component]: { cpu_millis: (cpus ?? 0) * 1000 + 1 } } }), { status: 422, body: { code: 'LIMITS_BEYOND_HOST' } })
+    }
+    for (const size of [{ memory_bytes: 2 ** 20 }, { memory_bytes: 2 ** 50 }, { cpu_millis: 0 }, { cpu_millis: 1.5 }]) {
+      t.match(await change(victim, { resources: { runtime: size } }), { status: 400, body: { code: 'INVALID_FIELD' } })
+    }
+    t.match((await platform.call('GET', `/v1/tenants/${victim.id}`)).body, { generation: before['generation'], resources: before['resources'] as object, status: 'ready' })
+    t.equal(await serves(calm), 200)
+  })
+
+  await t.test('a plan with more than the host has', async (t) => {
+    const cpus = Number(await docker('info', '--format', '{{.NCPU}}'))
+    const [before] = await platform.sql("select resources from plans where id = 'Enterprise'")
+    await platform.sql("update plans set resources = jsonb_set(resources, '{runtime,cpu_millis}', to_jsonb($1::int)) where id = 'Enterprise'", [(cpus + 1) * 1000])
+    const large = await ask('too-large', 'Enterprise', 0)
+    rest.push(large)
+    await told(t, large, 'LimitsBeyondHost', /^cannot create container \S+: its limits are not possible here$/)
+    t.equal(await serves(calm), 200)
+    await platform.sql("update plans set resources = $1 where id = 'Enterprise'", [JSON.stringify(before?.['resources'])])
+    await isWell(t, large)
+  })
+
+  await t.test("the gateway's port on the host is taken", async (t) => {
+    const port = Number(new URL(platform.gatewayUrl).port)
+    await platform.stopControlPlanes()
+    const gateway = await docker('ps', '-q', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway')
+    await docker('rm', '-f', gateway)
+    const squatter = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1')
+    await once(squatter, 'listening')
+    const plane = await platform.startControlPlane()
+    await until('it is told', async () => plane.output().includes('PORT_TAKEN'))
+    t.match(plane.output(), /cannot start container tenantry-region-local-\S+: a port that it publishes is taken/)
+    squatter.close()
+    await once(squatter, 'close')
+    await until('the door is open again', async () => (await serves(calm).catch(() => 0)) === 200)
+    await isWell(t, victim)
+  })
+
+  await t.test('nothing is left when all are gone', async (t) => {
+    await Promise.all([calm, victim, ...rest].map(({ id }) => platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' })))
+    const withoutHash = (names: string[]) => names.map((name) => name.replace(/-[0-9a-f]{8}(?=$|-secrets$)/, '')).sort()
+    t.same(withoutHash(await everything()), withoutHash(atFirst))
+    t.match(await platform.sql('select count(*)::int as count from subnets'), [{ count: 0 }])
+    t.match(await platform.sql("select count(*)::int as count from tenants where desired <> 'deleted'"), [{ count: 0 }])
+  })
+})

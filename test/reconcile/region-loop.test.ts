@@ -1,0 +1,109 @@
+// What is said of a region: as it was last seen, in words that may be shown, and nothing when nobody looks any more.
+import t from 'tap'
+import type { Engine } from '../../control-plane/src/engines/engine.ts'
+import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
+import { createMetrics } from '../../control-plane/src/metrics.ts'
+import { createRegionConditions } from '../../control-plane/src/reconcile/region-conditions.ts'
+import { createRegionLoop } from '../../control-plane/src/reconcile/region-loop.ts'
+import { LeadershipLost, type ReconcileStore } from '../../control-plane/src/reconcile/reconcile-store.ts'
+import type { Region } from '../../control-plane/src/reconcile/region.ts'
+import type { Stack } from '../../control-plane/src/stacks/stack.ts'
+import { stoppedClock } from '../housekeeping/support/clock.ts'
+
+const stack: Stack = { id: 'region-r', state: 'running', networks: [], volumes: [{ name: 'data', mustExist: false }], services: [] }
+const fails = (error: Error) => () => Promise.reject(error)
+
+function startLoop() {
+  const clock = stoppedClock()
+  const conditions = createRegionConditions(clock)
+  const stop = new AbortController()
+  const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
+  const engine = { observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes }), converge: (): Promise<void> => Promise.resolve() }
+  const region = { stackId: 'region-r', config: { id: 'r' }, ownStack: (): Promise<Stack> => Promise.resolve(stack) }
+  const store: Partial<ReconcileStore> = {
+    hasHomes: () => Promise.resolve(false), settledDedicated: () => Promise.resolve([]), tenantIds: () => Promise.resolve(new Set()), confirmLead: () => Promise.resolve(),
+    deletedTenants: () => Promise.resolve(new Set()),
+  }
+  const loop = createRegionLoop(
+    {
+      region: region as unknown as Region, engine: engine as unknown as Engine, store: store as ReconcileStore, clock, epoch: 1n, orphanGraceSeconds: 1, regionStacks: ['region-r'],
+      wake: () => undefined, conditions, measure: () => undefined, log: { info: () => undefined, warn: () => undefined },
+    },
+    stop.signal,
+  )
+  return { clock, conditions, engine, region, volumes, loop, stop: () => stop.abort() }
+}
+
+t.test('a region that is as it should be is ready, and says when that was seen', async (t) => {
+  const { clock, conditions, loop } = startLoop()
+  t.equal(conditions.of('r'), undefined)
+  await loop.sweep()
+  t.same(conditions.of('r'), { type: 'Ready', status: 'True', reason: 'Observed', message: '', observed_at: clock.now().toISOString() })
+  const before = clock.now()
+  clock.pass(20)
+  await loop.sweep()
+  t.not(conditions.of('r')?.observed_at, before.toISOString())
+})
+
+t.test('what is wrong is said with its reason, and taken back when it has passed', async (t) => {
+  const { conditions, engine, region, volumes, loop } = startLoop()
+  const well = { ...engine, ...region }
+  const problems: [what: string, plant: () => void, said: object][] = [
+    ['no engine', () => (engine.observe = fails(new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached'))), { reason: 'EngineUnreachable', message: 'the Docker Engine cannot be reached' }],
+    ['an old engine', () => (engine.observe = fails(new EngineError('ENGINE_TOO_OLD', 'too old'))), { reason: 'EngineTooOld', message: 'too old' }],
+    ['no image', () => (region.ownStack = fails(new EngineError('IMAGE_MISSING', 'the image "x" is not there'))), { reason: 'ImageMissing', message: 'the image "x" is not there' }],
+    ['a driver that speaks of addresses', () => (engine.observe = fails(new Error('connect ECONNREFUSED 10.1.2.3'))), { reason: 'Error', message: 'the region could not be looked at; it is tried again' }],
+    [
+      'services that do not come to be',
+      () => {
+        volumes.length = 0
+        engine.converge = fails(new EngineError('DISK_FULL', 'its disk is full'))
+      },
+      { reason: 'DiskFull', message: 'its disk is full' },
+    ],
+    [
+      'data that is gone',
+      () => {
+        volumes.length = 0
+        region.ownStack = () => Promise.resolve({ ...stack, volumes: [{ name: 'data', mustExist: true }] })
+      },
+      { reason: 'VolumeMissing', message: 'volumes of the region that held data are gone: data' },
+    ],
+  ]
+  const volume = { name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }
+  for (const [what, plant, said] of problems) {
+    plant()
+    await loop.sweep()
+    t.match(conditions.of('r'), { status: 'False', ...said }, what)
+    engine.observe = well.observe
+    engine.converge = well.converge
+    region.ownStack = well.ownStack
+    volumes.splice(0, volumes.length, volume)
+    await loop.sweep()
+    t.match(conditions.of('r'), { status: 'True' }, `${what}, no more`)
+  }
+})
+
+t.test('who leads no more says nothing', async (t) => {
+  const { conditions, engine, volumes, loop, stop } = startLoop()
+  volumes.length = 0
+  engine.converge = fails(new LeadershipLost('another leads'))
+  await loop.sweep()
+  t.equal(conditions.of('r'), undefined)
+  stop()
+  engine.observe = fails(new Error('stopped'))
+  await loop.sweep()
+  t.equal(conditions.of('r'), undefined)
+})
+
+t.test('the metrics tell of each region that was looked at', async (t) => {
+  const { conditions, loop } = startLoop()
+  const metrics = createMetrics(conditions)
+  const told = async () => (await metrics.text()).split('\n').filter((line) => line.startsWith('tenantry_region_ready'))
+  t.same(await told(), [])
+  await loop.sweep()
+  conditions.failed('other', new Error('x'), 'words')
+  t.same(await told(), ['tenantry_region_ready{region="r"} 1', 'tenantry_region_ready{region="other"} 0'])
+  conditions.forget()
+  t.same(await told(), [])
+})
