@@ -34,7 +34,7 @@ if (replayed !== undefined) {
     t.equal(failure, undefined)
   })
 } else {
-  t.test('whatever goes wrong, the invariants hold and everything ends as it should', async (t) => {
+  t.test('whatever goes wrong, the invariants hold and everything ends as it should', { timeout: 4 * 3_600_000 }, async (t) => {
     const total = { events: 0, seconds: 0, crashes: 0, leaders: 0, tenants: 0, failed: 0 }
     const failpoints = new Set<string>()
     const failures: number[] = []
