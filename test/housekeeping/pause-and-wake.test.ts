@@ -37,7 +37,7 @@ const region = {
   stack: async ({ id, desired }) => ({ id, state: desired === 'active' ? 'running' : 'stopped', networks: [], volumes: [], services: [] }),
   ownStack: async () => undefined,
   awaitDatabase: async () => undefined,
-  home: () => ({ exists: async () => true, prepare: notUsed, create: notUsed, migrate: notUsed, check: async () => undefined, endSessions: notUsed, drop: notUsed }),
+  home: () => ({ prepare: notUsed, create: notUsed, mend: notUsed, migrate: notUsed, check: async () => undefined, endSessions: notUsed, drop: notUsed }),
 } satisfies Partial<Region> as Partial<Region> as Region
 
 const publishedOf = async (id: string) => (await published.some(new Set([id])))[0]

@@ -5,6 +5,7 @@ import type { Docker } from './docker.ts'
 import type { Container, Volume } from './docker-objects.ts'
 
 const schemaExists = 3
+const schemaMissing = 4
 
 /** @returns the exit code */
 export function runInside(docker: Docker, container: Container, cluster: Volume | undefined, command: readonly string[], actor: Actor): number {
@@ -18,11 +19,9 @@ export function runInside(docker: Docker, container: Container, cluster: Volume 
       docker.makeHome(cluster, tenantId, actor)
       return 0
     case 'mend':
-      if (home === undefined) return 1
+      if (home === undefined) return schemaMissing
       home.isWhole = true
       return 0
-    case 'find':
-      return home === undefined ? 1 : 0
     case 'check':
     case 'migrate':
       return home?.isWhole === true ? 0 : 1
@@ -40,19 +39,23 @@ export function homeBy(run: (command: readonly string[]) => Promise<number>): Ho
     const code = await run(['home', work, tenantId])
     if (code !== 0) throw new Error(`${work} ended with ${code}`)
   }
+  const mend = async (tenantId: string) => {
+    const code = await run(['home', 'mend', tenantId])
+    if (code !== 0 && code !== schemaMissing) throw new Error(`mend ended with ${code}`)
+    return code === 0 ? 'to be migrated' as const : 'missing' as const
+  }
   return {
     async prepare(created) {
       await created()
       await done('prepare')
     },
-    exists: async (tenantId) => (await run(['home', 'find', tenantId])) === 0,
     async create(tenantId) {
       const code = await run(['home', 'create', tenantId])
       if (code === 0) return 'whole'
-      if (code !== schemaExists) throw new Error(`create ended with ${code}`)
-      await done('mend', tenantId)
+      if (code !== schemaExists || (await mend(tenantId)) === 'missing') throw new Error(`create ended with ${code}`)
       return 'to be migrated'
     },
+    mend,
     migrate: (tenantId) => done('migrate', tenantId),
     check: (tenantId) => done('check', tenantId),
     endSessions: (tenantId) => done('end-sessions', tenantId),

@@ -4,7 +4,7 @@ import type { ExecResult } from '../engines/container-host.ts'
 import type { HomeMigration } from './home-migrations.ts'
 import { firstMigrationsSql, migrateHomeSql } from './home-migrations.ts'
 import { HomeError, type HomeServer } from './home-server.ts'
-import { createHomeSql, createNewHomeSql, endSessionsSql, findHomeSql, homeConnectionLimits, homeRoles, noLoginSql, prepareSharedDatabaseSql } from './home-sql.ts'
+import { createNewHomeSql, endSessionsSql, homeConnectionLimits, homeRoles, mendHomeSql, noLoginSql, schemaExists, schemaMissing, prepareSharedDatabaseSql } from './home-sql.ts'
 import { newVerifiers } from './scram.ts'
 
 /** The image makes it, empty, with the cluster. */
@@ -13,7 +13,6 @@ export const dedicatedDatabase = 'home'
 /** Runs a program in the Postgres container. */
 export type RunInside = (command: readonly string[], input: string) => Promise<ExecResult>
 
-const schemaExists = '42P06'
 /**
  * Quiet, without start-up files, ending at the first error, which is told by its SQLSTATE; and in any case after a time,
  * because nobody can end a program inside once its caller has gone.
@@ -27,26 +26,27 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
   const asLogin = (role: string, password: string, sql: string) =>
     run(['sh', '-c', 'IFS= read -r PGPASSWORD && export PGPASSWORD && exec "$@"', 'sh', ...psql, '-h', '127.0.0.1', '-U', role, '-d', dedicatedDatabase, '-f', '-'], `${password}\n${sql}`)
 
+  const mend: HomeServer['mend'] = async (tenantId, passwords) => {
+    const mended = await asSuperuser(`${mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits)};`)
+    if (mended.code === 0) return 'to be migrated'
+    if (!mended.stderr.includes(schemaMissing)) throw failure('the home could not be mended', mended)
+    return 'missing'
+  }
+
   return {
     async prepare(created) {
       await created()
       await done('the database could not be prepared', asSuperuser(`${prepareSharedDatabaseSql(dedicatedDatabase)};`))
     },
 
-    async exists(tenantId) {
-      const found = await asSuperuser(`${findHomeSql(tenantId)};`, ['-A', '-t'])
-      if (found.code !== 0) throw failure('the home could not be looked for', found)
-      return found.stdout.trim() !== ''
-    },
-
     async create(tenantId, passwords) {
-      const verifiers = newVerifiers(passwords)
-      const made = await asSuperuser(`${createNewHomeSql(tenantId, verifiers, homeConnectionLimits, firstMigrationsSql(tenantId, migrations))};`)
+      const made = await asSuperuser(`${createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(tenantId, migrations))};`)
       if (made.code === 0) return 'whole'
-      if (!made.stderr.includes(schemaExists)) throw failure('the home could not be made', made)
-      await done('the home could not be mended', asSuperuser(`${createHomeSql(tenantId, verifiers, homeConnectionLimits)};`))
+      if (!made.stderr.includes(schemaExists) || (await mend(tenantId, passwords)) === 'missing') throw failure('the home could not be made', made)
       return 'to be migrated'
     },
+
+    mend,
 
     async migrate(tenantId, ddlPassword) {
       await done('the home could not be migrated', asLogin(homeRoles(tenantId).ddl, ddlPassword, `set statement_timeout = '20s'; set lock_timeout = '2s';\n${migrateHomeSql(tenantId, migrations)};`))

@@ -1,13 +1,11 @@
 // Makes, checks and drops homes on a region's shared Postgres. Safe to repeat at any point.
 import pg from 'pg'
 import type { HomePasswords, HomeServer } from './home-server.ts'
-import { createHomeSql, createNewHomeSql, dropHomeSql, endSessionsSql, findHomeSql, homeConnectionLimits, noLoginSql, prepareSharedDatabaseSql } from './home-sql.ts'
+import { createNewHomeSql, dropHomeSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, prepareSharedDatabaseSql, schemaExists, schemaMissing } from './home-sql.ts'
 import { loginUrl } from './home-logins.ts'
 import { firstMigrationsSql, migrateHomeSql, type HomeMigration } from './home-migrations.ts'
 import { identifier } from './identifiers.ts'
 import { newVerifiers } from './scram.ts'
-
-const schemaExists = '42P06'
 
 export class HomeDatabases {
   readonly #postgresUrl: string
@@ -25,8 +23,8 @@ export class HomeDatabases {
   in(database: string): HomeServer {
     return {
       prepare: (created) => this.ensureDatabase(database, created),
-      exists: (tenantId) => this.hasHome(database, tenantId),
       create: (tenantId, passwords) => this.createHome(database, tenantId, passwords),
+      mend: (tenantId, passwords) => this.mendHome(database, tenantId, passwords),
       migrate: (tenantId, ddlPassword) => this.migrateHome(database, tenantId, ddlPassword),
       check: (tenantId, password) => this.checkLogin(database, tenantId, password),
       endSessions: (tenantId) => this.endSessions(database, tenantId),
@@ -59,22 +57,26 @@ export class HomeDatabases {
     await this.#pool(database).query(prepareSharedDatabaseSql(database))
   }
 
-  async hasHome(database: string, tenantId: string): Promise<boolean> {
-    const { rows } = await this.#pool(database).query(findHomeSql(tenantId))
-    return rows.length > 0
-  }
-
   /** Roles, passwords and schema. @returns `whole` when it was made with its system collections, in one transaction */
   async createHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'> {
-    const verifiers = newVerifiers(passwords)
     try {
-      await this.#pool(database).query(createNewHomeSql(tenantId, verifiers, homeConnectionLimits, firstMigrationsSql(tenantId, this.#migrations)))
+      await this.#pool(database).query(createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(tenantId, this.#migrations)))
       return 'whole'
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError) || error.code !== schemaExists) throw error
+      if (!isState(error, schemaExists) || (await this.mendHome(database, tenantId, passwords)) === 'missing') throw error
+      return 'to be migrated'
     }
-    await this.#pool(database).query(createHomeSql(tenantId, verifiers, homeConnectionLimits))
-    return 'to be migrated'
+  }
+
+  /** Roles, passwords and rights of one that has been in use. */
+  async mendHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'to be migrated' | 'missing'> {
+    try {
+      await this.#pool(database).query(mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits))
+      return 'to be migrated'
+    } catch (error) {
+      if (!isState(error, schemaMissing)) throw error
+      return 'missing'
+    }
   }
 
   /** System collections; as the home's own ddl login, never as superuser (see `home-sql.ts`). */
@@ -155,6 +157,10 @@ export class HomeDatabases {
 
 function unless(...codes: string[]) {
   return (error: unknown) => {
-    if (!(error instanceof pg.DatabaseError) || !codes.includes(error.code ?? '')) throw error
+    if (!isState(error, ...codes)) throw error
   }
+}
+
+function isState(error: unknown, ...codes: string[]): boolean {
+  return error instanceof pg.DatabaseError && codes.includes(error.code ?? '')
 }

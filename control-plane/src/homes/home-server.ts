@@ -13,10 +13,10 @@ export class HomeError extends Error {}
 export interface HomeServer {
   /** Makes the database that holds the home and takes everybody's rights from it. `created` is told in between. */
   prepare(created: () => void | Promise<void>): Promise<void>
-  /** Whether its schema is there, whatever became of its roles. */
-  exists(tenantId: string): Promise<boolean>
-  /** Roles, passwords and schema. @returns `whole` when it was made with its system collections, in one transaction */
+  /** Roles, passwords and schema of a new one. @returns `whole` when it was made with its system collections, in one transaction */
   create(tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'>
+  /** Roles, passwords and rights of one that has been in use; looked for in the same transaction, so that no empty one is made. */
+  mend(tenantId: string, passwords: HomePasswords): Promise<'to be migrated' | 'missing'>
   /** System collections; as the home's own ddl login, never as superuser (see `home-sql.ts`). */
   migrate(tenantId: string, ddlPassword: string): Promise<void>
   /** Logs in over TCP as the runtime does and asks for something. */

@@ -10,6 +10,10 @@
 // triggers would run with the rights of whoever touches its tables.
 import { identifier, literal } from './identifiers.ts'
 
+/** SQLSTATEs by which the scripts below say what they found. */
+export const schemaExists = '42P06'
+export const schemaMissing = '3F000'
+
 /** Member of it may connect to the shared databases; it has no other right. */
 export const tenantsGroup = 'tenantry_tenants'
 
@@ -60,9 +64,13 @@ export function createNewHomeSql(tenantId: string, verifiers: HomeVerifiers, lim
   ].join(';\n')
 }
 
-/** Has a row when the home's schema is there. */
-export function findHomeSql(tenantId: string): string {
-  return `select 1 from pg_namespace where nspname = ${literal(tenantId)}`
+/** The same for a home that has been in use: in one transaction that fails (SQLSTATE 3F000) when the schema is gone. */
+export function mendHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits): string {
+  const schema = literal(identifier(tenantId))
+  return [
+    `do $do$ begin if to_regnamespace(${schema}) is null then raise exception using errcode = 'invalid_schema_name', message = 'the home is gone'; end if; end $do$`,
+    createHomeSql(tenantId, verifiers, limits),
+  ].join(';\n')
 }
 
 function homeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits, createSchema: 'create schema' | 'create schema if not exists'): string {
@@ -75,7 +83,7 @@ function homeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnect
       const role = identifier(roles[kind])
       return [
         createRoleSql(roles[kind], 'login'),
-        `alter role ${role} with nosuperuser nocreatedb nocreaterole noreplication nobypassrls` +
+        `alter role ${role} with login nosuperuser nocreatedb nocreaterole noreplication nobypassrls` +
           ` connection limit ${limits[kind]} password ${literal(verifiers[kind])}`,
         `grant ${identifier(tenantsGroup)} to ${role} with inherit true, set false`,
         `alter role ${role} set search_path = ${schema}`,

@@ -179,12 +179,13 @@ async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps, signal
   await home.prepare(() => failpoint('database.created'))
   await failpoint('database.prepared')
   signal.throwIfAborted()
-  if (snapshot.homeVersion !== undefined && !(await home.exists(snapshot.id))) {
-    throw new EngineError('HOME_MISSING', 'the home is gone from its database, and with it what it held; no empty one is made in its place')
-  }
   await failpoint('home.before')
   const ddl = secretOf(snapshot, 'ddl_password')
-  const made = await home.create(snapshot.id, { runtime: secretOf(snapshot, 'runtime_password'), ddl, admin: secretOf(snapshot, 'admin_password') })
+  const passwords = { runtime: secretOf(snapshot, 'runtime_password'), ddl, admin: secretOf(snapshot, 'admin_password') }
+  const made = snapshot.homeVersion === undefined ? await home.create(snapshot.id, passwords) : await home.mend(snapshot.id, passwords)
+  if (made === 'missing') {
+    throw new EngineError('HOME_MISSING', 'the home is gone from its database, and with it what it held; no empty one is made in its place')
+  }
   await failpoint('home.created')
   signal.throwIfAborted()
   if (made === 'to be migrated') await home.migrate(snapshot.id, ddl)

@@ -17,7 +17,7 @@ export const cloudConfig: RegionConfig = {
 
 const home: HomeServer = {
   prepare: async (created) => created(),
-  exists: () => Promise.resolve(true),
+  mend: () => Promise.resolve('to be migrated' as const),
   create: () => Promise.resolve('whole'),
   migrate: () => Promise.resolve(),
   check: () => Promise.resolve(),

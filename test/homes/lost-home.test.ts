@@ -1,0 +1,36 @@
+// A home that was in use and is gone from its database is told as that, and no empty one is made in its place; one that is
+// there is made whole.
+import t from 'tap'
+import { HomeDatabases } from '../../control-plane/src/homes/home-databases.ts'
+import { homeRoles } from '../../control-plane/src/homes/home-sql.ts'
+import { createHome } from '../support/home.ts'
+import { query, startPostgres } from '../support/postgres.ts'
+
+const passwords = { runtime: 'of-the-runtime', ddl: 'of-the-ddl', admin: 'of-the-admin' }
+
+t.test('mending a home', async (t) => {
+  const postgres = await startPostgres()
+  t.teardown(() => postgres.stop())
+  const homes = new HomeDatabases(postgres.url('postgres'), [])
+  t.teardown(() => homes.close())
+  const count = async (sql: string) => (await query(postgres.url('homes'), `select count(*)::int as n from ${sql}`))[0]?.['n']
+
+  await t.test('of which the schema is gone makes nothing', async (t) => {
+    const id = 't_00000000000000000001'
+    t.equal(await homes.mendHome('homes', id, passwords), 'missing')
+    t.equal(await count(`pg_namespace where nspname = '${id}'`), 0)
+    t.equal(await count(`pg_roles where rolname like '${id}%'`), 0)
+  })
+
+  await t.test('that is there gives its logins back, and leaves its rows', async (t) => {
+    const { tenantId } = await createHome(postgres)
+    const { runtime } = homeRoles(tenantId)
+    await query(postgres.url('homes'), `create table "${tenantId}".notes as select 1 as id; alter role "${runtime}" nologin`)
+    await t.rejects(homes.checkLogin('homes', tenantId, passwords.runtime))
+    t.equal(await homes.mendHome('homes', tenantId, passwords), 'to be migrated')
+    await t.resolves(homes.checkLogin('homes', tenantId, passwords.runtime))
+    t.equal(await count(`"${tenantId}".notes`), 1)
+    t.equal(await homes.createHome('homes', tenantId, passwords), 'to be migrated', 'a create that was interrupted goes on')
+    t.equal(await count(`"${tenantId}".notes`), 1)
+  })
+})
