@@ -7,7 +7,7 @@ import { query } from '../support/postgres.ts'
 import { startPlatform, whatIsThere, type Platform } from '../support/platform.ts'
 
 const rounds = effort({ small: 1, full: 10 })
-/** What a tenant with a schema in a shared database passes; docker-failpoints.soak.test.ts has those of the services of its own. */
+/** What a tenant with a schema in a shared database passes; docker-failpoints.test.ts has those of the services of its own. */
 const ofServices = /^(place|converge|halt)\.|^observe\.runtime$|^purge\.(step-after|services-removed)$/
 const passed = failpointNames.filter((name) => !ofServices.test(name))
 const isOfDelete = (name: FailpointName) => name.startsWith('delete.') || name.startsWith('purge.')

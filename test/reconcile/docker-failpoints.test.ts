@@ -66,7 +66,7 @@ const matrix = Object.entries(operations).flatMap(([operation, { points }]) =>
   points.flatMap((point) => (['kill', 'throw', 'hang'] as const).map((action): Case => ({ operation: operation as Case['operation'], point, action }))),
 )
 /** The small run takes a sample that the seed chooses. */
-const wanted = effort({ small: 8, full: matrix.length })
+const wanted = effort({ small: 6, full: matrix.length })
 const cases = matrix.filter((_, at) => Math.floor(((at + seed) * wanted) / matrix.length) !== Math.floor(((at + seed + 1) * wanted) / matrix.length))
 
 /** What is on the engine and in the control database, by tenant id: equal to the tenants when nothing leaks. */
