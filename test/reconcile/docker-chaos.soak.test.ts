@@ -37,7 +37,8 @@ async function plantForeign(docker: (...args: string[]) => Promise<string>): Pro
     async look() {
       const parts = [
         await docker('inspect', '--format', '{{.Id}} {{.Name}} {{json .Config}} {{.State.Status}}', ...names),
-        await docker('network', 'inspect', '--format', '{{.Id}} {{.Name}} {{json .IPAM}}', ...names),
+        // The engine itself fills in a gateway when it is started again.
+        await docker('network', 'inspect', '--format', '{{.Id}} {{.Name}} {{range .IPAM.Config}}{{.Subnet}}{{end}} {{json .Labels}}', ...names),
         await docker('volume', 'inspect', '--format', '{{.Name}} {{.CreatedAt}} {{json .Labels}}', ...names),
       ]
       return parts.join('\n')

@@ -17,6 +17,7 @@ function startLoop() {
   const clock = stoppedClock()
   const conditions = createRegionConditions(clock)
   const stop = new AbortController()
+  const told = { recoveries: 0 }
   const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
   const engine = { observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes }), converge: (): Promise<void> => Promise.resolve() }
   const region = { stackId: 'region-r', config: { id: 'r' }, ownStack: (): Promise<Stack> => Promise.resolve(stack) }
@@ -27,11 +28,11 @@ function startLoop() {
   const loop = createRegionLoop(
     {
       region: region as unknown as Region, engine: engine as unknown as Engine, store: store as ReconcileStore, clock, epoch: 1n, orphanGraceSeconds: 1, regionStacks: ['region-r'],
-      wake: () => undefined, conditions, measure: () => undefined, log: { info: () => undefined, warn: () => undefined },
+      wake: () => undefined, recovered: () => { told.recoveries++ }, conditions, measure: () => undefined, log: { info: () => undefined, warn: () => undefined },
     },
     stop.signal,
   )
-  return { clock, conditions, engine, region, volumes, loop, stop: () => stop.abort() }
+  return { clock, conditions, engine, region, volumes, loop, told, stop: () => stop.abort() }
 }
 
 t.test('a region that is as it should be is ready, and says when that was seen', async (t) => {
@@ -82,6 +83,21 @@ t.test('what is wrong is said with its reason, and taken back when it has passed
     await loop.sweep()
     t.match(conditions.of('r'), { status: 'True' }, `${what}, no more`)
   }
+})
+
+t.test('an engine that is there again is told once, and one that was never away not at all', async (t) => {
+  const { engine, loop, told } = startLoop()
+  const well = engine.observe
+  await loop.sweep()
+  t.equal(told.recoveries, 0)
+  engine.observe = fails(new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached'))
+  await loop.sweep()
+  await loop.sweep()
+  t.equal(told.recoveries, 0)
+  engine.observe = well
+  await loop.sweep()
+  await loop.sweep()
+  t.equal(told.recoveries, 1)
 })
 
 t.test('who leads no more says nothing', async (t) => {

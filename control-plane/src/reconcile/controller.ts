@@ -1,5 +1,6 @@
 // The loop of the control plane that leads: woken by changes, by a sweep for what was missed, and by what is due.
 import type { Clock } from '../clock.ts'
+import { EngineError } from '../engines/engine-error.ts'
 import type { ChangeListener } from '../persistence/change-feed.ts'
 import type { Leadership } from '../persistence/leader.ts'
 import type { Failpoint } from './failpoints.ts'
@@ -48,6 +49,11 @@ interface Run {
   superseded: AbortController
 }
 
+function isOutage(error: unknown): boolean {
+  const cause = error instanceof LookFailed ? error.cause : error
+  return cause instanceof EngineError && cause.code === 'ENGINE_UNREACHABLE'
+}
+
 /** Runs while this control plane leads; returns when the lead is lost and all work has ended. */
 export async function control(deps: ControllerDeps, { epoch, lost }: Leadership): Promise<void> {
   const failures = new Map<string, FailureSeries>()
@@ -69,7 +75,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     } catch (error) {
       if (error instanceof LeadershipLost || stopped()) return { after: undefined }
       if (run.superseded.signal.aborted) return { after: 0 }
-      const series = failedAgain(failures.get(tenantId), clock.now())
+      const series = failedAgain(failures.get(tenantId), clock.now(), isOutage(error) ? run.snapshot?.regionId : undefined)
       failures.set(tenantId, series)
       await record(run, error, series)
       deps.measure.reconciled('failed', seconds(begin))
@@ -115,11 +121,15 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     // What failed comes back by its own, growing delay.
     if (!failures.has(tenantId)) queue.add(tenantId)
   }
+  /** Nobody waits any longer for an engine that is there again. */
+  const recovered = (regionId: string) => {
+    for (const [tenantId, { outageOf }] of failures) if (outageOf === regionId) queue.add(tenantId)
+  }
   const regionStacks = [...deps.regions.values()].map(({ stackId }) => stackId)
   const loops = [...deps.regions.values()].flatMap((region) => {
     const { engine, config } = region
     if (engine === undefined) return []
-    return [createRegionLoop({ ...deps, region, regionStacks, engine, epoch, wake, measure: (sweep) => deps.measure.swept(config.id, sweep) }, lost)]
+    return [createRegionLoop({ ...deps, region, regionStacks, engine, epoch, wake, recovered: () => recovered(config.id), measure: (sweep) => deps.measure.swept(config.id, sweep) }, lost)]
   })
   const sweepTenants = async () => {
     try {

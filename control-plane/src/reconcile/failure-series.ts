@@ -4,6 +4,8 @@ export interface FailureSeries {
   count: number
   /** When the first of them was. */
   since: Date
+  /** The region whose engine could not be reached the last time: that says nothing of the tenant. */
+  outageOf: string | undefined
 }
 
 const firstDelay = 100
@@ -12,18 +14,18 @@ const manyFailures = 3
 /** What passes by itself, e.g. a gateway that is being replaced, is over by then. */
 const failedAfterMilliseconds = 30_000
 
-export function failedAgain(series: FailureSeries | undefined, at: Date): FailureSeries {
-  return { count: (series?.count ?? 0) + 1, since: series?.since ?? at }
+export function failedAgain(series: FailureSeries | undefined, at: Date, outageOf: string | undefined): FailureSeries {
+  return { count: (series?.count ?? 0) + 1, since: series?.since ?? at, outageOf }
 }
 
 /** It does not get well at once: others go first. */
 export function keepsFailing(series: FailureSeries | undefined): boolean {
-  return series !== undefined && series.count >= manyFailures
+  return series !== undefined && series.outageOf === undefined && series.count >= manyFailures
 }
 
 /** Nobody can say any more that it will be well in a moment. */
 export function hasFailed(series: FailureSeries, at: Date): boolean {
-  return keepsFailing(series) && millisecondsLeft(series, at) <= 0
+  return series.count >= manyFailures && millisecondsLeft(series, at) <= 0
 }
 
 /**

@@ -22,6 +22,8 @@ export interface RegionLoopDeps {
   regionStacks: readonly string[]
   /** Puts a tenant into the queue. */
   wake: (tenantId: string) => void
+  /** The engine can be looked at again. */
+  recovered: () => void
   conditions: Pick<RegionConditions, 'ready' | 'failed'>
   /** Told of every look at the whole region. */
   measure: (sweep: { seconds: number; orphans: number; removed: number; corrected: boolean }) => void
@@ -91,16 +93,25 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   /** Asked for while one was under way. */
   let again = false
   const askedAgain = () => again
+  let isReached = true
+  const look = async (): Promise<ObservedHost> => {
+    const wasReached = isReached
+    isReached = false
+    const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
+    isReached = true
+    if (!wasReached) deps.recovered()
+    return host
+  }
   const sweepOnce = async (): Promise<void> => {
     const begin = clock.now().getTime()
-    const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
+    const host = await look()
     // Tenants with services of their own are looked after whatever is wrong with what the others share.
     const corrected = await convergeOwn(host).catch((error: unknown) => {
       complain(error, "the region's own services could not be brought to the wanted state; it is tried again")
       return false
     })
     // Everybody's network changes with the gateway.
-    const seen = corrected ? await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)])) : host
+    const seen = corrected ? await look() : host
     const woken = await differing(seen).catch((error: unknown) => {
       if (!stopped()) log.warn({ region: region.config.id, err: error }, 'the tenants could not be compared with what was asked for; it is tried again')
       return []
@@ -139,6 +150,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
         } catch (error) {
           if (!stopped()) log.warn({ region: region.config.id, err: error }, "the engine's events ended; they are asked for again")
         }
+        isReached = false
         // Whatever was missed meanwhile shows at the next look.
         await clock.sleep(reconnectMilliseconds, signal).catch(() => undefined)
         if (!stopped()) void sweep()
