@@ -28,6 +28,8 @@ export interface Leaders {
   /** Those that lead from now on bring newer migrations. */
   upgrade(): void
   crashes(): number
+  /** The simulation is over: what the dead still wait for is let go, for the process keeps it as long as its signal can come. */
+  end(): void
   readonly failpoints: ReadonlySet<FailpointName>
 }
 
@@ -38,6 +40,7 @@ export function createLeaders(options: LeadersOptions): Leaders {
   const failpoints = new Set<FailpointName>()
   let homeVersion = 'v1'
   let crashes = 0
+  const leads: AbortController[] = []
   let leader: { caller: ControlPlane; lost: AbortController } | undefined
 
   const changesOf = (caller: ControlPlane) => ({
@@ -106,6 +109,7 @@ export function createLeaders(options: LeadersOptions): Leaders {
     })
     const former = leader
     leader = { caller, lost: new AbortController() }
+    leads.push(leader.lost)
     scheduler.trace(`${caller.name} leads`)
     // The former one goes on until it notices.
     if (former?.caller.isAlive() === true) scheduler.after(chance.between(10, 20_000), () => former.lost.abort(new Error('the lead is lost')))
@@ -119,6 +123,9 @@ export function createLeaders(options: LeadersOptions): Leaders {
       homeVersion = 'v2'
     },
     crashes: () => crashes,
+    end() {
+      for (const lost of leads) lost.abort(new Error('the simulation is over'))
+    },
     failpoints,
   }
 }

@@ -139,10 +139,12 @@ export async function simulate(seed: number, defects: Defects = {}, tell?: (line
   if (failure === undefined) await idleAway()
 
   const rows = [...database.tenants.values()]
-  return {
+  const outcome = {
     seed, failure, hash: scheduler.hash(), trace: scheduler.lines(), events: scheduler.count(), seconds: scheduler.now() / 1000, failpoints: leaders.failpoints,
     crashes: leaders.crashes(), leaders: Number(database.state.epoch), tenants: rows.length, failedTenants: rows.filter(({ status }) => status === 'failed').length,
   }
+  leaders.end()
+  return outcome
 }
 
 /** The region's gateway is somebody else's container, or one that the control plane makes. */
