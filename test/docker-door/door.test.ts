@@ -38,7 +38,10 @@ t.test('a stack is made, seen, changed and removed through the door as without i
   t.same([seen.containers, seen.networks], [there.containers, there.networks], 'it is seen as it is')
   t.same(new Set(seen.volumes.map((volume) => volume.name)), new Set(there.volumes.map((volume) => volume.name)))
   t.match((await door.observe({ installation: scene.installation }, signal)).containers, [{ name: spec.name, state: 'running' }])
-  t.same(await door.info(signal), await host.info(signal))
+  const [told, known] = [await door.info(signal), await host.info(signal)]
+  // Others write on this disk between the two looks: its free bytes are only of one size.
+  t.same({ ...told, disk: undefined }, { ...known, disk: undefined })
+  t.ok(known.disk && told.disk && Math.abs(known.disk.freeBytes - told.disk.freeBytes) < 2 ** 32, 'the disk is this one')
   t.equal(await door.imageId(image, signal), await host.imageId(image, signal))
   t.equal(await door.imageId('tenantry/no-such-image:at-all', signal), undefined)
 

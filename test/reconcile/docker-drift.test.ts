@@ -44,6 +44,17 @@ const container = async ({ id }: Tenant, service: string) => {
   return names.split('\n')[0] ?? ''
 }
 
+/** When no repair is under way any more: nothing drifts, and for two seconds the same containers run. */
+async function settled(platform: DockerPlatform, tenant: Tenant): Promise<void> {
+  let [seen, since] = ['', Date.now()]
+  await until('settled', async () => {
+    const { body } = await platform.call('GET', `/v1/tenants/${tenant.id}/drift`)
+    const now = `${JSON.stringify(body['drifted'])} ${await docker('ps', '--no-trunc', '--filter', `label=tenantry.installation=${platform.installation}`, '--format', '{{.ID}}')}`
+    if (now !== seen) [seen, since] = [now, Date.now()]
+    return body['drifted']
+  }, (drifted) => drifted === false && Date.now() - since > 2000)
+}
+
 t.test('drift', { timeout: 600_000 }, async (t) => {
   const platform = await startDockerPlatform({ deleteGraceSeconds: 0, orphanGraceSeconds: 1 })
   t.teardown(() => platform.stop())
@@ -77,6 +88,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
   harms.push(['the gateway removed', async () => docker('rm', '-f', await docker('ps', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway', '--format', '{{.Names}}'))])
   for (const [name, harm] of harms) {
     await t.test(name, async (t) => {
+      await settled(platform, tenant)
       await harm()
       await serves()
       t.equal(await kept(platform, other), 'calm', 'the other tenant is served, too')
@@ -86,6 +98,7 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
   }
 
   t.test('limits that were changed by hand are set back', async (t) => {
+    await settled(platform, tenant)
     const name = await container(tenant, 'runtime')
     const before = await docker('inspect', name, '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}')
     await docker('update', '--memory', '300m', '--memory-swap', '300m', '--cpus', '0.3', name)
