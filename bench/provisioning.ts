@@ -150,6 +150,8 @@ async function woken(platform: DockerPlatform, made: readonly Tenant[]): Promise
     const { status } = await platform.call('POST', `/v1/tenants/${tenant.id}/pause`, undefined, { prefer: 'wait=60' })
     if (status !== 202) throw new Error(`${tenant.name} was not paused: ${status}`)
     await platform.until(tenant.id, (body) => body['status'] === 'paused')
+    // Until the engine has cleaned up after the stop.
+    await sleep(1_000)
     const begin = performance.now()
     await answers(platform, tenant)
     times.push(performance.now() - begin)
@@ -175,6 +177,8 @@ async function swept(platform: DockerPlatform, report: Report): Promise<{ first:
   await platform.startControlPlane()
   while ((await sweepSeconds(platform)) === undefined || (await metric(platform, 'tenantry_queue_depth')) !== 0) await sleep(20)
   const first = performance.now() - restart
+  // What a start records once.
+  await sleep(20_000)
   // Two more looks, of which nothing may come.
   const before = await rowsWritten(platform)
   await sleep(45_000)

@@ -1,5 +1,6 @@
 // The images: what each one's build context holds.
 import { dirname, join, relative } from 'node:path'
+import { bundleOf } from './bundle.ts'
 import { entriesOf, type Entry } from './context.ts'
 import { productionPackages } from './packages.ts'
 
@@ -29,26 +30,34 @@ export async function contextOf(name: ImageName): Promise<Entry[]> {
     case 'caddy':
       return entriesOf(join(project, 'images', name), '')
     case 'tenant-runtime':
+      return nodeContext(name, bundleOf(project, name, ['src/main.ts', 'src/functions/executor/child.ts']))
     case 'gateway':
-      return nodeContext(name, [])
+      return nodeContext(name, bundleOf(project, name, ['src/main.ts']))
     case 'control-plane':
-      return nodeContext(name, ['prisma/schema.prisma', 'prisma/migrations', 'prisma/client', 'tenant-runtime/migrations'])
+      return nodeContext(name, sourceOf(name, ['prisma/schema.prisma', 'prisma/migrations', 'prisma/client', 'tenant-runtime/migrations']))
   }
 }
 
-/** `also`: what the part reads beside its own source. */
-async function nodeContext(part: Exclude<ImageName, 'postgres' | 'caddy'>, also: readonly string[]): Promise<Entry[]> {
-  const packages = await productionPackages(project, part, unusedInContainers)
-  const source = [...['contract', part].flatMap((member) => [`${member}/package.json`, `${member}/src`]), ...also]
-  const parts = await Promise.all([
+async function nodeContext(part: string, code: Promise<Entry[]>): Promise<Entry[]> {
+  const entries = await Promise.all([
     entriesOf(join(project, 'images', part), ''),
     entriesOf(join(project, 'images/node-service/is-live.sh'), 'is-live'),
     nodeBinary(),
+    code,
+  ])
+  return entries.flat()
+}
+
+/** A part as it is written, with its packages; `also`: what it reads beside its own source. */
+async function sourceOf(part: string, also: readonly string[]): Promise<Entry[]> {
+  const packages = await productionPackages(project, part, unusedInContainers)
+  const source = [...['contract', part].flatMap((member) => [`${member}/package.json`, `${member}/src`]), ...also]
+  const entries = await Promise.all([
     ...source.map((path) => entriesOf(join(project, path), join('app', path))),
     ...packages.map((path) => entriesOf(join(project, path), inContext(path), (below) => !unwanted.test(below))),
   ])
   return [
-    ...parts.flat(),
+    ...entries.flat(),
     { path: 'app/package.json', content: Buffer.from('{"private":true,"type":"module"}\n'), isExecutable: false },
     { path: 'node_modules/@tenantry/contract', target: relative('node_modules/@tenantry', 'contract') },
   ]

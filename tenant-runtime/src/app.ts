@@ -32,7 +32,8 @@ export async function buildApp({ internalToken, authenticator, areas, tenantOf, 
     routerOptions: { maxParamLength: 8_192 },
     requestIdHeader,
     http: { maxHeaderSize: maxUrlBytes + 32 * 1024 },
-    ajv: { customOptions: { removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false } },
+    // Schemas are TypeBox's, which makes no wrong ones; to check them takes a fifth of the start.
+    ajv: { customOptions: { validateSchema: false, removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false } },
     // Node's own limit would cut long uploads; areas watch their senders themselves.
     requestTimeout: 0,
     keepAliveTimeout: 75_000,

@@ -1,9 +1,5 @@
-// The images that run Node, hardened as the engine hardens them: they start, say that they live, run functions, and stop.
+// The images that run Node, hardened as the engine hardens them: they start, say that they live, and stop.
 import t from 'tap'
-import { hashOf } from '../../tenant-runtime/src/functions/function-store.ts'
-import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { readAll } from '../functions/support/assemblyscript.ts'
 import { createSandbox, until, type Running } from './support/sandbox.ts'
 
 const internalToken = 'an internal token that is long enough'
@@ -36,22 +32,6 @@ t.test('is-live says no when nothing listens, and when the answer is another', a
   t.equal((await service.exec(['/usr/local/bin/is-live', '4401'])).code, 1)
   await until('the server to listen', async () => (await service.exec(['/bin/bash', '-c', '< /dev/tcp/127.0.0.1/4402'])).code === 0)
   t.equal((await service.exec(['/usr/local/bin/is-live', '4402'])).code, 1)
-})
-
-t.test('a function runs in the hardened runtime', async (t) => {
-  const sandbox = createSandbox(t)
-  const wasm = await compileSource(`${readAll}\nprocess.stdout.write('Hello ' + readAll())`)
-  const module = prepareModule(wasm, hashOf(wasm))
-  const script = `
-    const { Executor } = await import('/app/tenant-runtime/src/functions/executor/executor.ts')
-    const module = { ...${JSON.stringify({ key: module.key, memory: module.memory })}, bytes: Buffer.from('${Buffer.from(module.bytes).toString('base64')}', 'base64') }
-    const executor = await Executor.start()
-    const { outcome, output } = await executor.run({ module, environment: [], name: 'test', input: Buffer.from('world'), timeoutMilliseconds: 5_000, memoryPages: 1_024 })
-    console.log(JSON.stringify(outcome), output.toString())
-    executor.kill()`
-  const service = await sandbox.start('tenant-runtime', { data: await sandbox.volume(), command: ['--input-type=module', '--eval', script] })
-  t.equal(await service.ended(), 0)
-  t.equal((await service.logs()).trim(), '{"kind":"exited","code":0} Hello world')
 })
 
 t.test('the control plane makes its database and lives, and says why when a setting is missing', async (t) => {

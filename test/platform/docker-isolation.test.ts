@@ -3,6 +3,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { compileSource } from '../../examples/functions/compile.ts'
+import { readAll } from '../functions/support/assemblyscript.ts'
 import { startDockerPlatform, testEngine } from '../support/docker-platform.ts'
 import { query } from '../support/postgres.ts'
 
@@ -108,6 +110,17 @@ t.test('two dedicated tenants and a shared one', { timeout: 300_000 }, async (t)
     t.ok(watch.includes(ada.id) && !watch.includes(ben.id) && !watch.includes(shared.id), 'its watch tells of itself alone')
     const direct = await fetch(`${platform.controlUrl}/internal/v1/watch/routes`, { headers: { 'x-tenantry-internal': token } })
     t.equal(direct.status, 404)
+  })
+
+  t.test('a function runs in the hardened runtime', async (t) => {
+    const form = new FormData()
+    form.set('name', 'greet')
+    form.set('wasm', new File([await compileSource(`${readAll}\nprocess.stdout.write('Hello ' + readAll())`)], 'greet.wasm'))
+    const key = ada.keys['secret_key'] ?? ''
+    const deployed = await fetch(`${platform.gatewayUrl}/t/ada/functions/v1/deploy`, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: form })
+    t.equal(deployed.status, 201, await deployed.text())
+    const invoked = await platform.tenantCall('ada', 'POST', '/functions/v1/invoke/greet', { key, body: 'world', type: 'text/plain' })
+    t.same([invoked.status, await invoked.text()], [200, 'Hello world'])
   })
 
   t.test("SQL through the gateway's door comes to the tenant's own database", async (t) => {

@@ -84,7 +84,7 @@ export async function untilEvery(
         if (await agrees(url, signal)) return
         signal.throwIfAborted()
         await clock.sleep(delay, signal)
-        delay = Math.min(delay * 1.6, 50)
+        delay = Math.min(delay * 1.6, 25)
       }
     }),
   )

@@ -19,6 +19,8 @@ import { untilEvery, type RegionProbe } from './region-probe.ts'
 const observeMilliseconds = 10_000
 /** A runtime that was just made may take longer. */
 const firstAnswerMilliseconds = 30_000
+/** One whose home is well answers sooner. */
+const witnessMilliseconds = 3_000
 const runMilliseconds = 90_000
 
 export interface TenantReconcilerDeps {
@@ -119,24 +121,51 @@ async function place(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Abo
 async function serve(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
   const { store, failpoint, epoch, homeVersion } = deps
   await converge(snapshot, deps, signal)
-  await ensureHome(snapshot, deps, signal)
-  // A runtime of the tenant's own may still be starting: it is seen well before anybody is sent to it.
-  const isFirst = isDedicated(snapshot) && snapshot.routePhase !== 'ready'
-  await store.recordPublished(snapshot.id, { homeVersion, routePhase: isFirst ? snapshot.routePhase : 'ready' }, epoch)
-  await failpoint('home.recorded')
+  const wasSeen = await isSeenWell(snapshot, deps, signal)
+  if (!wasSeen) {
+    await ensureHome(snapshot, deps, signal)
+    await publishHome(snapshot, deps)
+  }
   await failpoint('observe.before')
-  if (isFirst) {
-    await observeRuntimes(snapshot, deps, signal, firstAnswerMilliseconds)
+  if (isUnrouted(snapshot)) {
+    if (!wasSeen) await observeRuntimes(snapshot, deps, signal, firstAnswerMilliseconds)
     await failpoint('observe.runtime')
     if (snapshot.desired === 'active') {
       await store.recordPublished(snapshot.id, { homeVersion, routePhase: 'ready' }, epoch)
       await observeRoute(snapshot, 'ready', deps, signal)
     }
   } else {
-    await Promise.all([observeRuntimes(snapshot, deps, signal, observeMilliseconds), observeRoute(snapshot, 'ready', deps, signal)])
+    const runtimes = wasSeen ? undefined : observeRuntimes(snapshot, deps, signal, observeMilliseconds)
+    await Promise.all([runtimes, observeRoute(snapshot, 'ready', deps, signal)])
   }
   await failpoint('observe.after')
   await finish(snapshot, deps)
+}
+
+/** A runtime of the tenant's own may still be starting: it is seen well before anybody is sent to it. */
+function isUnrouted(snapshot: Snapshot): boolean {
+  return isDedicated(snapshot) && snapshot.routePhase !== 'ready'
+}
+
+async function publishHome(snapshot: Snapshot, { store, failpoint, homeVersion, epoch }: TenantReconcilerDeps): Promise<void> {
+  await store.recordPublished(snapshot.id, { homeVersion, routePhase: isUnrouted(snapshot) ? snapshot.routePhase : 'ready' }, epoch)
+  await failpoint('home.recorded')
+}
+
+/**
+ * Of a home that was made before, the runtime that logs in to it is the best witness. To ask inside the containers takes
+ * processes there, just when the services start: that is left for when the runtime finds something wrong.
+ */
+async function isSeenWell(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<boolean> {
+  if (!isDedicated(snapshot) || snapshot.homeVersion !== deps.homeVersion) return false
+  await publishHome(snapshot, deps)
+  try {
+    await observeRuntimes(snapshot, deps, signal, witnessMilliseconds)
+    return true
+  } catch {
+    signal.throwIfAborted()
+    return false
+  }
 }
 
 /** Nobody is served any more; then what runs for it alone is stopped. */

@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { decodeFrame, encodeFrame, prefixBytes, type Frame, type Outcome, type Reply, type Request } from './protocol.ts'
 
 /** A module as executors take it. */
@@ -45,14 +46,16 @@ const longestComplaint = 2_000
 /** What an executor may allocate: the largest function's memory, a compiler's working space, and Node itself. */
 const dataLimit = 1_280 * 1024 * 1024
 
-const source = join(import.meta.dirname, '..')
+/** Named by the package, because images hold it elsewhere beside this module than the source does. */
+const child = fileURLToPath(import.meta.resolve('#executor'))
+const source = dirname(dirname(child))
 const runtime = dirname(dirname(source))
 
 const nodeArguments = [
   '--permission', `--allow-fs-read=${source}/*`, `--allow-fs-read=${join(runtime, 'package.json')}`,
   '--disallow-code-generation-from-strings', '--no-addons', '--max-old-space-size=64', '--max-semi-space-size=2',
   '--v8-pool-size=1', '--wasm-max-mem-pages=8192', '--wasm-max-table-size=100000', '--wasm-max-committed-code-mb=256',
-  join(import.meta.dirname, 'child.ts'),
+  child,
 ]
 
 class ExecutorEnded extends Error {
