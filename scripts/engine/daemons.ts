@@ -111,8 +111,9 @@ async function endDaemon(directory: string, daemon: Daemon, signal: 'SIGTERM' | 
 
 async function findDaemon(directory: string, daemon: Daemon): Promise<number | undefined> {
   const [marker] = argumentsOf(directory, daemon)
-  for (const { pid, name } of await allProcesses()) {
-    if (name === daemon && (await commandLineOf(pid)).includes(marker)) return pid
+  for (const { pid, group, name } of await allProcesses()) {
+    // What it has just forked has its name and arguments too, for a moment, but is in its group.
+    if (name === daemon && group === pid && (await commandLineOf(pid)).includes(marker)) return pid
   }
   return undefined
 }

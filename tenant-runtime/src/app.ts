@@ -1,7 +1,7 @@
 // The runtime as a Fastify application: the core's hooks around the areas' routes. No sockets, no environment.
 import { isTenantId, requestIdHeader } from '@tenantry/contract'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify, { LogController, type FastifyBaseLogger } from 'fastify'
+import Fastify, { LogController, type FastifyBaseLogger, type FastifyRequest } from 'fastify'
 import { addCors } from './http/cors.ts'
 import { addErrorHandler } from './http/error-handler.ts'
 import { addTenantHealth } from './http/tenant-health.ts'
@@ -18,13 +18,15 @@ export interface AppDeps {
   areas: readonly Area[]
   tenantOf: (tenantId: string) => Tenant | undefined
   now: () => Date
+  /** A request that may have changed something of a tenant has been answered. */
+  onWrite: (tenantId: string) => void
   logger: FastifyBaseLogger
 }
 
 /** Longest URL; filters of the REST interface can be long. */
 const maxUrlBytes = 64 * 1024
 
-export async function buildApp({ internalToken, authenticator, areas, tenantOf, now, logger }: AppDeps) {
+export async function buildApp({ internalToken, authenticator, areas, tenantOf, now, onWrite, logger }: AppDeps) {
   const app = Fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -57,6 +59,10 @@ export async function buildApp({ internalToken, authenticator, areas, tenantOf, 
   addTenantScope(app, { internalToken, authenticator, tenantOf: (id) => (isTenantId(id) ? tenantOf(id) : undefined) })
   addCors(app)
   addTenantHealth(app, { areas, tenantOf, now })
+  app.addHook('onResponse', async ({ method, tenant }: FastifyRequest) => {
+    // A request that got no further than the door has no tenant.
+    if (method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS' && (tenant as Tenant | null) !== null) onWrite(tenant.id)
+  })
   for (const area of areas) await app.register(area.routes)
   return app
 }

@@ -29,6 +29,10 @@ export const errorKinds = {
   STATEMENT_TIMEOUT: { status: 503, tag: 'timeout' },
   TENANT_UNKNOWN: { status: 503, tag: 'unavailable' },
 
+  // events
+  INVALID_EVENT_ID: { status: 400, tag: 'bad_request' },
+  TOO_MANY_SUBSCRIBERS: { status: 503, tag: 'unavailable' },
+
   // storage
   INVALID_BUCKET_NAME: { status: 400, tag: 'Invalid Input' },
   INVALID_BUCKET: { status: 400, tag: 'Invalid Input' },

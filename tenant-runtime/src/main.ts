@@ -5,7 +5,9 @@ import pino from 'pino'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { Connections, defaultConnectionLimits } from './database/connections.ts'
+import { createEventsArea } from './events/events-area.ts'
 import { createFunctionsArea } from './functions/functions-area.ts'
+import { RuntimeError } from './errors.ts'
 import { createRestArea } from './rest/rest-area.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
 import { parseStorageFailpoints } from './storage/failpoints.ts'
@@ -34,6 +36,15 @@ const registry: TenantRegistry = new TenantRegistry({
   },
   onProblem: problem,
 })
+const authenticator = new Authenticator()
+const events = createEventsArea({
+  now,
+  async authenticate(tenantId, credentials) {
+    const tenant = registry.get(tenantId)
+    if (tenant === undefined) throw new RuntimeError('TENANT_UNKNOWN', 'the tenant is not served here yet')
+    return authenticator.authenticate(tenant, credentials)
+  },
+})
 const areas: Area[] = [
   createStorageArea({
     backend: openBackend('local', join(config.data, 'blobs')),
@@ -44,12 +55,13 @@ const areas: Area[] = [
   }),
   createRestArea(now, config.siblings > 0),
   createFunctionsArea({ now, onProblem: problem }),
+  events,
 ]
 
 await registry.load()
 for (const area of areas) await area.start()
 const app = await buildApp({
-  internalToken: config.internalToken, authenticator: new Authenticator(), areas, tenantOf: (id) => registry.get(id), now, logger: log,
+  internalToken: config.internalToken, authenticator, areas, tenantOf: (id) => registry.get(id), now, onWrite: (id) => events.poke(id), logger: log,
 })
 const stopping = new AbortController()
 const loops = Promise.all([registry.run(stopping.signal), ...areas.map((area) => area.run(stopping.signal))])

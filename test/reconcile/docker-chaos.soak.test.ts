@@ -118,7 +118,12 @@ t.test(`${planeKills} kills of the control plane and ${engineKills} of the engin
   const tenants = await ids("select id from tenants where isolation <> 'schema-per-tenant'")
   const { containers, networks, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(60_000))
   const stacks = (objects: readonly { labels: { stack: string } }[]) => objects.map(({ labels }) => labels.stack).filter((stack) => stack.startsWith('t_')).sort()
-  t.same(stacks(containers), tenants.flatMap((id) => [id, id]), 'two containers of each tenant, and no other')
+  const running = await ids("select id from tenants where isolation <> 'schema-per-tenant' and status = 'ready'")
+  const ofRunning = new Set(running)
+  t.same(stacks(containers).filter((id) => ofRunning.has(id)), running.flatMap((id) => [id, id]), 'two containers of each tenant that runs')
+  // Of a stopped one, a container that is no longer as it should be is removed, and made when it runs again.
+  const services = containers.filter(({ labels }) => labels.stack.startsWith('t_') && !ofRunning.has(labels.stack)).map(({ labels }) => `${labels.stack} ${labels.service ?? ''}`)
+  t.same(services.filter((one, index) => services.indexOf(one) !== index || !tenants.includes(one.split(' ')[0] ?? '')), [], 'at most one of each service of those that are stopped, and no other')
   t.same(stacks(networks), tenants, 'a network of each')
   t.same(stacks(volumes), tenants.flatMap((id) => [id, id, id]), 'data, files and the secrets of one runtime of each')
   t.same(await ids('select stack_id as id from subnets'), tenants, 'a subnet of each')

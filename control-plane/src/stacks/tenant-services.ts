@@ -100,5 +100,5 @@ export function nodeService({ name, image, livePort, networks, resources, enviro
 
 /** A check is a process in the container: a tenth of a second of the host's time, for each of all containers. */
 function check(command: readonly string[], startSeconds = 20): HealthCheck {
-  return { command, intervalSeconds: 30, timeoutSeconds: 5, retries: 3, startSeconds }
+  return { command, intervalSeconds: 60, timeoutSeconds: 10, retries: 2, startSeconds }
 }

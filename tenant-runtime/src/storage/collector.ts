@@ -30,7 +30,10 @@ export interface CollectorOptions {
 
 export interface SweepReport {
   files: number
+  /** Uploads that were begun and never ended. */
   abandoned: number
+  /** Files that were let go of and are not removed yet. */
+  waiting: number
   /** Files that no row refers to. */
   orphans: number
   removed: number
@@ -45,6 +48,7 @@ export class Collector {
   /** Tenants whose last sweep found nothing to come back for, and who have written nothing since. */
   readonly #clean = new Set<string>()
   readonly #hold = new CollectionHold(Date.now)
+  readonly #sweeping = new Map<string, Promise<SweepReport>>()
 
   constructor(options: CollectorOptions) {
     this.#options = options
@@ -123,11 +127,30 @@ export class Collector {
     }
   }
 
-  /** Finds what no row refers to. Removes only what an earlier sweep found as well, and nothing when in doubt. */
+  /** Finds what no row refers to. Removes only what an earlier sweep found as well, and nothing when in doubt. One at a time. */
   async sweep(tenant: Tenant): Promise<SweepReport> {
+    const running = this.#sweeping.get(tenant.id) ?? this.#sweep(tenant).finally(() => this.#sweeping.delete(tenant.id))
+    this.#sweeping.set(tenant.id, running)
+    return running
+  }
+
+  /** What a sweep would find now. Nothing is changed. */
+  async examine(tenant: Tenant): Promise<SweepReport> {
+    const { rows } = await tenant.database.query(bookkeeping, 'select count(*)::int as n from blob_intents where created_at < now() - make_interval(secs => $1)', this.#age / 1000)
+    const report = { ...nothing, abandoned: Number(rows[0]?.['n']), waiting: await waiting(tenant) }
+    const problem = await storeProblem(this.#options.backend, tenant)
+    if (problem !== undefined) return { ...report, refused: problem }
+    const { files, orphans } = await this.#survey(tenant)
+    return { ...report, files, orphans: orphans.length, refused: doubt(files, orphans.length) }
+  }
+
+  get #age(): number {
+    return this.#options.abandonedMilliseconds ?? abandonedMilliseconds
+  }
+
+  async #sweep(tenant: Tenant): Promise<SweepReport> {
     const { backend } = this.#options
-    const age = this.#options.abandonedMilliseconds ?? abandonedMilliseconds
-    const report: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, refused: undefined }
+    const report: SweepReport = { ...nothing }
     // What begins while this looks is for the next one.
     this.#clean.add(tenant.id)
     const [abandoned, open] = await tenant.database.run(
@@ -135,29 +158,26 @@ export class Collector {
       sql(
         `with gone as (delete from blob_intents where created_at < now() - make_interval(secs => $1) returning blob_id)
          insert into blob_gc (blob_id) select blob_id from gone on conflict do nothing returning blob_id`,
-        age / 1000,
+        this.#age / 1000,
       ),
       sql('select 1 from blob_intents limit 1'),
     )
     if ((open?.rows.length ?? 0) > 0) this.expect(tenant)
     report.abandoned = abandoned?.count ?? 0
     await this.collect(tenant)
+    report.waiting = await waiting(tenant)
     const problem = await storeProblem(backend, tenant)
     if (problem !== undefined) {
       this.expect(tenant)
       return { ...report, refused: problem }
     }
-    const old: string[] = []
-    for await (const file of backend.list(tenant.id)) {
-      report.files++
-      if (file.age >= age) old.push(file.blobId)
-      else this.expect(tenant)
-    }
-    const orphans = await this.#unreferenced(tenant, old)
-    report.orphans = orphans.length
-    if (orphans.length > fewFiles && orphans.length > report.files * mostOrphans) {
+    const { files, young, orphans } = await this.#survey(tenant)
+    Object.assign(report, { files, orphans: orphans.length })
+    if (young > 0) this.expect(tenant)
+    const refused = doubt(files, orphans.length)
+    if (refused !== undefined) {
       this.expect(tenant)
-      return { ...report, refused: `${orphans.length} of ${report.files} files have no row: too many to be left by crashes` }
+      return { ...report, refused }
     }
     const before = this.#suspects.get(tenant.id) ?? new Set()
     await this.#hold.unlessHeld(tenant.id, async () => {
@@ -172,6 +192,18 @@ export class Collector {
     else this.#suspects.delete(tenant.id)
     if (orphans.length > 0) this.expect(tenant)
     return report
+  }
+
+  /** All files; of those that are old enough to be nobody's, the ones that no row refers to. */
+  async #survey(tenant: Tenant): Promise<{ files: number; young: number; orphans: string[] }> {
+    let [files, young] = [0, 0]
+    const old: string[] = []
+    for await (const file of this.#options.backend.list(tenant.id)) {
+      files++
+      if (file.age >= this.#age) old.push(file.blobId)
+      else young++
+    }
+    return { files, young, orphans: await this.#unreferenced(tenant, old) }
   }
 
   async #unreferenced(tenant: Tenant, blobIds: string[]): Promise<string[]> {
@@ -219,6 +251,19 @@ export class Collector {
   async idle(): Promise<void> {
     await Promise.all([...this.#working.values()].map(({ done }) => done))
   }
+}
+
+const nothing: SweepReport = { files: 0, abandoned: 0, waiting: 0, orphans: 0, removed: 0, refused: undefined }
+
+async function waiting({ database }: Tenant): Promise<number> {
+  const { rows } = await database.query(bookkeeping, 'select count(*)::int as n from blob_gc')
+  return Number(rows[0]?.['n'])
+}
+
+/** Why nothing is removed. */
+function doubt(files: number, orphans: number): string | undefined {
+  if (orphans <= fewFiles || orphans <= files * mostOrphans) return undefined
+  return `${orphans} of ${files} files have no row: too many to be left by crashes`
 }
 
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {

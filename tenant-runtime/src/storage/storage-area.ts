@@ -9,6 +9,7 @@ import { addHoldRoutes } from './hold-routes.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
 import { addUploadRoutes } from './objects/upload-routes.ts'
 import { addSignRoutes } from './signing/sign-routes.ts'
+import { addSweepRoutes } from './sweep-routes.ts'
 import { storeProblem } from './store-mark.ts'
 
 export interface StorageAreaOptions {
@@ -30,21 +31,22 @@ export interface StorageArea extends Area {
 export function createStorageArea(options: StorageAreaOptions): StorageArea {
   const { backend, failpoint, now, onProblem } = options
   const collector = new Collector(options)
-  let phantoms = 0
+  const phantoms = new Map<string, number>()
   const onPhantom = (tenantId: string, objectId: string) => {
-    phantoms++
+    phantoms.set(tenantId, (phantoms.get(tenantId) ?? 0) + 1)
     onProblem(new Error(`${tenantId}: the object ${objectId} has no file`))
   }
   return {
     name: 'storage',
     collector,
-    phantoms: () => phantoms,
+    phantoms: () => [...phantoms.values()].reduce((sum, n) => sum + n, 0),
     async routes(app) {
       const deps = { backend, collector, failpoint, onPhantom, now }
       addBucketRoutes(app, collector)
       addObjectRoutes(app, deps, collector)
       addSignRoutes(app, now)
       addHoldRoutes(app, collector, options.tenants)
+      addSweepRoutes(app, collector, (tenantId) => phantoms.get(tenantId) ?? 0)
       await app.register(async (bytes) => addUploadRoutes(bytes, deps, now))
     },
     start: () => backend.start(),
@@ -64,6 +66,9 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
       return { file_bytes: Number(rows[0]?.['file_bytes'] ?? 0), file_count: Number(rows[0]?.['file_count'] ?? 0) }
     },
     forget: () => undefined,
-    removeData: (tenantId) => backend.removeTenant(tenantId),
+    async removeData(tenantId) {
+      phantoms.delete(tenantId)
+      await backend.removeTenant(tenantId)
+    },
   }
 }

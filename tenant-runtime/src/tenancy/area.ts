@@ -1,10 +1,10 @@
-// What an area of the runtime (storage, REST, functions) is to the core.
+// What an area of the runtime (storage, REST, functions, events) is to the core.
 import type { ComponentHealth, TenantStorageUsage } from '@tenantry/contract'
 import type { FastifyPluginAsync } from 'fastify'
 import type { Tenant } from './tenant.ts'
 
 export interface Area {
-  readonly name: 'storage' | 'rest' | 'functions'
+  readonly name: 'storage' | 'rest' | 'functions' | 'events'
   readonly routes: FastifyPluginAsync
   /** Once, before the runtime listens; throws when the area can't work. */
   start(): Promise<void>

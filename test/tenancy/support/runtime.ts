@@ -17,6 +17,8 @@ import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/sr
 import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
 import type { Result, Statement } from '../../../tenant-runtime/src/database/statement.ts'
 import type { PoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
+import { createEventsArea } from '../../../tenant-runtime/src/events/events-area.ts'
+import type { Pace } from '../../../tenant-runtime/src/events/follow-events.ts'
 import { createFunctionsArea } from '../../../tenant-runtime/src/functions/functions-area.ts'
 import { createRestArea } from '../../../tenant-runtime/src/rest/rest-area.ts'
 import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
@@ -116,12 +118,17 @@ export interface TestRuntime {
 
 export interface RuntimeOptions {
   failpoint?: StorageFailpoint
+  /** After so many milliseconds an upload that has not ended never will. */
+  abandonedMilliseconds?: number
   /** Limits of the executors' pool. */
   functions?: Partial<PoolLimits>
+  /** Of subscriptions to events. */
+  pace?: Pace
+  mostSubscribers?: number
 }
 
 /** Everything ends with the test. */
-export async function startRuntime(t: Test, { failpoint = () => undefined, functions: poolLimits = {} }: RuntimeOptions = {}): Promise<TestRuntime> {
+export async function startRuntime(t: Test, { failpoint = () => undefined, abandonedMilliseconds, functions: poolLimits = {}, ...subscriptions }: RuntimeOptions = {}): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const root = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
   const connections = new Connections({ ...defaultConnectionLimits, total: 40, perTenant: 10 })
@@ -134,14 +141,26 @@ export async function startRuntime(t: Test, { failpoint = () => undefined, funct
     failpoint,
     now: clock.now,
     onProblem: (problem) => problems.push(problem.message),
+    ...(abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds }),
   })
   await storage.start()
   const rest = createRestArea(() => new Date(clock.now()))
   const functions = createFunctionsArea({ limits: poolLimits, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
+  const authenticator = new Authenticator(clock.now)
+  const events = createEventsArea({
+    now: () => new Date(clock.now()),
+    async authenticate(tenantId, credentials) {
+      const tenant = tenants.get(tenantId)
+      if (tenant === undefined) throw new Error('no such tenant')
+      return authenticator.authenticate(tenant, credentials)
+    },
+    ...subscriptions,
+  })
   const app = await buildApp({
     internalToken,
-    authenticator: new Authenticator(clock.now),
-    areas: [storage, rest, functions],
+    authenticator,
+    onWrite: (id) => events.poke(id),
+    areas: [storage, rest, functions, events],
     tenantOf: (id) => tenants.get(id),
     now: () => new Date(clock.now()),
     logger: pino({ level: 'error', base: null }, { write: (line: string) => problems.push(line) }),
@@ -187,6 +206,7 @@ export async function startRuntime(t: Test, { failpoint = () => undefined, funct
         rest.forget(home.tenantId)
         storage.forget(home.tenantId)
         functions.forget(home.tenantId)
+        events.forget(home.tenantId)
       }
       publish()
       const door = await openDoor(address.port, home.tenantId)
@@ -264,6 +284,7 @@ async function openDoor(upstream: number, tenantId: string): Promise<{ port: num
       },
     )
     onward.once('error', () => outgoing.destroy())
+    outgoing.once('close', () => onward.destroy())
     // A runtime may refuse by the headers alone, before a byte of the body is there.
     onward.flushHeaders()
     incoming.pipe(onward)

@@ -10,6 +10,8 @@ export interface StoredBlob {
 export interface OpenBlob {
   /** The bytes from `start` to `end`, both included. Ends the blob's use. */
   stream(start: number, end: number): Readable
+  /** The same, as often as wanted, until `close`. */
+  read(start: number, end: number): AsyncIterable<Buffer>
   /** All of them at once; for small ones. Ends the blob's use. */
   whole(): Promise<Buffer>
   close(): Promise<void>

@@ -113,6 +113,7 @@ export class LocalBackend implements BlobBackend {
     }
     return {
       stream: (start, end) => handle.createReadStream({ start, end, highWaterMark: readChunkBytes, autoClose: true }),
+      read: (start, end) => handle.createReadStream({ start, end, highWaterMark: readChunkBytes, autoClose: false }),
       async whole() {
         try {
           return await handle.readFile()

@@ -77,13 +77,14 @@ export async function updateBucket(
   const bucket = await findBucket(tenant, context, key)
   const results = await run(tenant, context, [
     sql(
-      'update storage_buckets set policy = coalesce($2, policy), config = config || $3::jsonb, updated_at = now() where id = $1',
-      bucket.id, change.policy ?? null, JSON.stringify(change.config),
+      `with changed as (update storage_buckets set policy = coalesce($2, policy), config = config || $3::jsonb, updated_at = now() where id = $1 returning owner_id)
+       insert into event_log (type, owner_id, payload)
+       select 'storage.bucket.updated', owner_id, $4::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from changed`,
+      bucket.id, change.policy ?? null, JSON.stringify(change.config), JSON.stringify({ type: 'storage.bucket.updated', bucket: bucket.name }),
     ),
     sql(`select ${bucketColumns} from ${bucketSource} where b.id = $1`, bucket.id),
   ])
   requireChanged(results[0]?.count)
-  await run(tenant, context, [eventStatement('storage.bucket.updated', bucket.ownerId, { bucket: bucket.name })])
   const row = results[1]?.rows[0]
   if (row === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
   return toBucket(row)

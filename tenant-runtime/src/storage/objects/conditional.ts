@@ -24,9 +24,20 @@ export function precondition(headers: Headers, { etag, modified }: Validators): 
   return since !== undefined && seconds(modified) <= since ? 'not modified' : 'proceed'
 }
 
-export type RangeAnswer = { kind: 'whole' } | { kind: 'part'; start: number; end: number } | { kind: 'unsatisfiable' }
+/** `end` is included. */
+export interface Part {
+  start: number
+  end: number
+}
 
-/** A single range; several at once are answered with the whole, as a server may. `end` is included. */
+export type RangeAnswer = { kind: 'whole' } | { kind: 'parts'; parts: readonly [Part, ...Part[]] } | { kind: 'unsatisfiable' }
+
+const mostParts = 32
+
+/**
+ * What of the object is asked for, in the order in which it is asked for. A header of another form is passed over, and so
+ * is one that asks for more parts than anybody needs, or for bytes more than once (RFC 9110, section 14.2).
+ */
 export function readRange(headers: Headers, size: number, { etag, modified }: Validators): RangeAnswer {
   const header = text(headers['range'])
   if (header === undefined) return { kind: 'whole' }
@@ -35,16 +46,31 @@ export function readRange(headers: Headers, size: number, { etag, modified }: Va
     const same = condition.startsWith('"') ? condition === `"${etag}"` : date(condition) === seconds(modified)
     if (!same) return { kind: 'whole' }
   }
-  const match = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/.exec(header)
-  if (match === null || (match[1] === '' && match[2] === '')) return { kind: 'whole' }
+  const list = /^bytes=(.*)$/.exec(header)?.[1]?.split(',') ?? []
+  if (list.length > mostParts) return { kind: 'whole' }
+  const asked = list.map((spec) => readPart(spec, size))
+  if (asked.length === 0 || asked.includes('malformed')) return { kind: 'whole' }
+  const [first, ...others] = asked.filter((part): part is Part => typeof part === 'object')
+  if (first === undefined) return { kind: 'unsatisfiable' }
+  return overlap([first, ...others]) ? { kind: 'whole' } : { kind: 'parts', parts: [first, ...others] }
+}
+
+function readPart(spec: string, size: number): Part | 'outside' | 'malformed' {
+  const match = /^\s*(\d{0,15})-(\d{0,15})\s*$/.exec(spec)
+  if (match === null || (match[1] === '' && match[2] === '')) return 'malformed'
   if (match[1] === '') {
     const last = Number(match[2])
-    return last === 0 || size === 0 ? { kind: 'unsatisfiable' } : { kind: 'part', start: Math.max(0, size - last), end: size - 1 }
+    return last === 0 || size === 0 ? 'outside' : { start: Math.max(0, size - last), end: size - 1 }
   }
   const start = Number(match[1])
   const end = match[2] === '' ? size - 1 : Math.min(Number(match[2]), size - 1)
-  if (match[2] !== '' && Number(match[2]) < start) return { kind: 'whole' }
-  return start >= size ? { kind: 'unsatisfiable' } : { kind: 'part', start, end }
+  if (match[2] !== '' && Number(match[2]) < start) return 'malformed'
+  return start >= size ? 'outside' : { start, end }
+}
+
+function overlap(parts: readonly Part[]): boolean {
+  const sorted = [...parts].sort((a, b) => a.start - b.start)
+  return sorted.some(({ start }, index) => start <= (sorted[index - 1]?.end ?? -1))
 }
 
 function text(header: string | string[] | undefined): string | undefined {

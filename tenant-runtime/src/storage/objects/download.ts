@@ -5,6 +5,7 @@ import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { BlobBackend, OpenBlob } from '../backend/backend.ts'
 import { precondition, readRange } from './conditional.ts'
 import { contentDisposition } from './disposition.ts'
+import { partialBody, wholeBody } from './object-body.ts'
 import { findObject, type Located } from './object-store.ts'
 
 /** Up to this a file is read at once and sent at once. */
@@ -40,10 +41,8 @@ export async function sendObject(deps: DownloadDeps, target: DownloadTarget, req
     reply.header('content-range', `bytes */${object.size}`)
     throw new RuntimeError('RANGE_NOT_SATISFIABLE', `the range lies outside of the object's ${object.size} bytes`)
   }
-  const { start, end } = range.kind === 'part' ? range : { start: 0, end: object.size - 1 }
-  const length = end - start + 1
-  if (range.kind === 'part') reply.status(206).header('content-range', `bytes ${start}-${end}/${object.size}`)
-  reply.header('content-length', length)
+  const body = range.kind === 'whole' ? wholeBody(object.size) : partialBody(range.parts, object)
+  reply.status(body.status).headers(body.headers).header('content-length', body.length)
   if (request.method === 'HEAD') return reply.send()
 
   const { blob, located } = await openBlob(deps, target, request, object)
@@ -52,12 +51,12 @@ export async function sendObject(deps: DownloadDeps, target: DownloadTarget, req
     await blob.close()
     return sendObject(deps, target, request, reply)
   }
-  if (length === 0) {
+  if (body.length === 0) {
     await blob.close()
     return reply.send('')
   }
-  if (range.kind === 'whole' && length <= smallBytes) return reply.send(await blob.whole())
-  return reply.send(blob.stream(start, end))
+  if (range.kind === 'whole' && object.size <= smallBytes) return reply.send(await blob.whole())
+  return reply.send(body.stream(blob))
 }
 
 /** An open blob outlives its unlinking; one that is gone already was overwritten, or is a phantom: the row tells. */
@@ -73,6 +72,8 @@ async function openBlob(deps: DownloadDeps, target: DownloadTarget, request: Fas
 
 function describe(reply: FastifyReply, object: Located['object'], { download }: DownloadTarget): void {
   reply
+    // Of a version that was overwritten before its file was opened.
+    .removeHeader('content-range')
     .type(object.contentType)
     .header('etag', `"${object.etag}"`)
     .header('last-modified', object.updatedAt.toUTCString())

@@ -8,6 +8,7 @@ import type { Collector } from '../collector.ts'
 import { checkPath, rawRest, splitTarget } from '../object-path.ts'
 import { readToken } from '../signing/token.ts'
 import { sendObject, type DownloadDeps } from './download.ts'
+import { listKeys } from './list-keys.ts'
 import { presentInfo, presentListed } from './object.ts'
 import { findObject, listFolder, moveObject, removeObject, removeObjects } from './object-store.ts'
 import { Upload, type UploadDeps } from './upload.ts'
@@ -25,6 +26,14 @@ const ListBody = Type.Object({
       order: Type.Optional(Type.Enum(['asc', 'desc'])),
     }),
   ),
+})
+
+const KeysBody = Type.Object({
+  prefix: Type.Optional(Type.String({ maxLength: 1024 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+  cursor: Type.Optional(Type.String({ maxLength: 2048 })),
+  with_delimiter: Type.Optional(Type.Boolean()),
+  sortBy: Type.Optional(Type.Object({ column: Type.Optional(Type.Literal('name')), order: Type.Optional(Type.Enum(['asc', 'desc'])) })),
 })
 
 const RemoveBody = Type.Object({
@@ -130,6 +139,27 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
           ? presentListed(entry.object, entry.name)
           : { name: entry.name, id: null, updated_at: null, created_at: null, last_accessed_at: null, metadata: null },
       )
+    },
+  )
+
+  app.post<{ Params: { bucket: string }; Body: Static<typeof KeysBody> }>(
+    `${prefix}list-v2/:bucket`,
+    { ...anyone, schema: { body: KeysBody } },
+    async ({ tenant, rls, params, body }) => {
+      const bucket = await findBucket(tenant, rls, params.bucket)
+      const { keys, next } = await listKeys(tenant, rls, bucket, {
+        prefix: body.prefix ?? '',
+        after: body.cursor,
+        order: body.sortBy?.order ?? 'asc',
+        asFolders: body.with_delimiter ?? false,
+        limit: body.limit ?? 1000,
+      })
+      return {
+        hasNext: next !== undefined,
+        ...(next === undefined ? {} : { nextCursor: next }),
+        folders: keys.flatMap((entry) => (entry.kind === 'folder' ? [{ name: `${entry.key}/`, key: entry.key }] : [])),
+        objects: keys.flatMap((entry) => (entry.kind === 'object' ? [{ ...presentListed(entry.object, entry.key), key: entry.key }] : [])),
+      }
     },
   )
 

@@ -1,7 +1,7 @@
 // Objects' rows in the tenant's database: found, listed, moved, removed. Row-level security decides what is seen.
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
-import { eventStatement, eventTime } from '../../events/event-log.ts'
+import { eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
@@ -67,13 +67,19 @@ export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: B
   let removed = 0
   for (;;) {
     const [batch] = await run(tenant, context, [
-      sql('delete from storage_objects where id in (select id from storage_objects where bucket_id = $1 limit $2)', bucket.id, emptyBatch),
+      sql(
+        `with gone as (delete from storage_objects where id in (select id from storage_objects where bucket_id = $1 limit $2) returning 1),
+         counted as (select count(*)::int as n from gone),
+         told as (insert into event_log (type, owner_id, payload)
+           select 'storage.bucket.emptied', $3, $4::jsonb || jsonb_build_object('removed', n, 'timestamp', ${eventTime}) from counted where n > 0)
+         select n from counted`,
+        bucket.id, emptyBatch, bucket.ownerId, JSON.stringify({ type: 'storage.bucket.emptied', bucket: bucket.name, owner_id: bucket.ownerId }),
+      ),
     ])
-    removed += batch?.count ?? 0
-    if ((batch?.count ?? 0) < emptyBatch) break
+    const gone = Number(batch?.rows[0]?.['n'] ?? 0)
+    removed += gone
+    if (gone < emptyBatch) return removed
   }
-  await run(tenant, context, [eventStatement('storage.bucket.emptied', bucket.ownerId, { bucket: bucket.name, removed })])
-  return removed
 }
 
 /** The row alone: the blob stays where it is. @throws RuntimeError KeyAlreadyExists, ACCESS_DENIED */

@@ -1,0 +1,56 @@
+// What is read of a home's event log: how far it is final, and what a caller may see of it.
+import { databaseError } from '../database/database-error.ts'
+import { sql } from '../database/statement.ts'
+import type { RlsContext } from '../tenancy/rls-context.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
+import { reached, type Look, type Watermark } from './watermark.ts'
+
+export interface EventFilter {
+  /** Undefined: all. */
+  types: readonly string[] | undefined
+  buckets: readonly string[] | undefined
+}
+
+export interface StoredEvent {
+  seq: bigint
+  /** JSON on one line. */
+  payload: string
+}
+
+export const pageOfEvents = 200
+
+/** Undefined when there is nothing that the watermark does not say. A look at a log that grows takes a transaction's id. */
+export async function lookAtLog({ database }: Tenant, mark: Watermark): Promise<Look | undefined> {
+  const context: RlsContext = { role: 'service', reason: 'events' }
+  // Before the first number is given out, it is the one that the sequence names.
+  const { rows } = await database.query(context, 'select (case when is_called then last_value else last_value - 1 end)::text as last from event_log_seq_seq')
+  const last = BigInt(String(rows[0]?.['last']))
+  if (last <= reached(mark) && mark.pending === undefined) return undefined
+  const [id, snapshot] = await database.run(
+    context,
+    sql('select pg_current_xact_id()::text as later'),
+    // Each statement has a snapshot of its own.
+    sql('select pg_snapshot_xmin(pg_current_snapshot())::text as ended'),
+  )
+  return { last, later: BigInt(String(id?.rows[0]?.['later'])), ended: BigInt(String(snapshot?.rows[0]?.['ended'])) }
+}
+
+/** The next entries after `after`, `upTo` included, that the caller may see; fewer than a page are all of them. */
+export async function readEvents({ database }: Tenant, context: RlsContext, filter: EventFilter, after: bigint, upTo: bigint): Promise<StoredEvent[]> {
+  try {
+    const { rows } = await database.query(
+      context,
+      `select e.seq::text as seq, e.payload::text as payload from event_log e
+       where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type) and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
+       order by e.seq limit ${pageOfEvents}`,
+      after, upTo, listed(filter.types), listed(filter.buckets),
+    )
+    return rows.map((row) => ({ seq: BigInt(String(row['seq'])), payload: String(row['payload']) }))
+  } catch (error) {
+    throw databaseError(error)
+  }
+}
+
+function listed(names: readonly string[] | undefined): string | null {
+  return names === undefined ? null : JSON.stringify(names)
+}

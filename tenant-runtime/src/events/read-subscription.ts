@@ -1,0 +1,30 @@
+// What a subscriber asks for.
+import { RuntimeError } from '../errors.ts'
+import type { EventFilter } from './event-reader.ts'
+
+const longestList = 100
+const largestSeq = 2n ** 63n - 1n
+
+/** `?type=a,b&bucket=c`: names, comma-separated or repeated. @throws RuntimeError UNKNOWN_PARAMETER, BAD_REQUEST */
+export function readFilter(query: unknown): EventFilter {
+  const parameters = query as Record<string, string | string[]>
+  const unknown = Object.keys(parameters).find((name) => name !== 'type' && name !== 'bucket')
+  if (unknown !== undefined) throw new RuntimeError('UNKNOWN_PARAMETER', `there is no parameter "${unknown}"; there are type and bucket`)
+  return { types: readNames('type', parameters['type']), buckets: readNames('bucket', parameters['bucket']) }
+}
+
+function readNames(parameter: string, given: string | string[] | undefined): string[] | undefined {
+  if (given === undefined) return undefined
+  const names = [given].flat().flatMap((text) => text.split(','))
+  if (names.length > longestList) throw new RuntimeError('BAD_REQUEST', `${parameter} takes at most ${longestList} names`)
+  if (names.some((name) => !/^[a-z0-9][a-z0-9._-]{0,127}$/.test(name))) throw new RuntimeError('BAD_REQUEST', `${parameter} takes names such as ${parameter === 'type' ? 'storage.object.created' : 'avatars'}, separated by commas`)
+  return names
+}
+
+/** @throws RuntimeError INVALID_EVENT_ID */
+export function readLastEventId(header: string | string[] | undefined): bigint | undefined {
+  if (header === undefined || header === '') return undefined
+  const seq = typeof header === 'string' && /^\d{1,19}$/.test(header) ? BigInt(header) : undefined
+  if (seq === undefined || seq > largestSeq) throw new RuntimeError('INVALID_EVENT_ID', 'Last-Event-ID must be the id of an event')
+  return seq
+}

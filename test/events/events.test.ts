@@ -1,0 +1,238 @@
+// Subscriptions to the event log: order, resuming, row-level security, slow readers, ends with their reasons.
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import pg from 'pg'
+import t from 'tap'
+import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { effort } from '../support/effort.ts'
+
+interface Event {
+  id: string
+  event: string | undefined
+  data: Record<string, unknown>
+}
+
+/** A reader of server-sent events, as a browser is one. */
+class Reader {
+  readonly events: Event[] = []
+  /** The last id, of events and of heartbeats. */
+  lastId = ''
+  readonly answer: IncomingMessage
+  closed = false
+  #rest = ''
+
+  constructor(answer: IncomingMessage) {
+    this.answer = answer
+    answer.once('close', () => (this.closed = true))
+    answer.on('error', () => undefined)
+    answer.setEncoding('utf8').on('data', (text: string) => this.#take(text))
+  }
+
+  #take(text: string) {
+    const blocks = (this.#rest + text).split('\n\n')
+    this.#rest = blocks.pop() ?? ''
+    for (const block of blocks) {
+      const fields = new Map(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
+      this.lastId = fields.get('id') ?? this.lastId
+      const data = fields.get('data')
+      if (data !== undefined) this.events.push({ id: this.lastId, event: fields.get('event'), data: JSON.parse(data) as Record<string, unknown> })
+    }
+  }
+
+  async until(count: number, seconds = 10): Promise<Event[]> {
+    const deadline = Date.now() + seconds * 1000
+    while (this.events.length < count && !this.closed) {
+      if (Date.now() > deadline) throw new Error(`${this.events.length} of ${count} events: ${JSON.stringify(this.events.slice(-3))}`)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    return this.events
+  }
+
+  leave() {
+    this.answer.destroy()
+  }
+}
+
+async function open(tenant: TestTenant, who: string | undefined, { query = '', last, headers = {} }: { query?: string; last?: string; headers?: Record<string, string> } = {}): Promise<IncomingMessage> {
+  const asked = request({ host: '127.0.0.1', port: tenant.port, path: `/events/v1${query}`, agent: false, headers: { ...tenant.as(who), ...(last === undefined ? {} : { 'last-event-id': last }), ...headers } })
+  asked.on('error', () => undefined)
+  asked.end()
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  return answer
+}
+
+async function follow(tenant: TestTenant, who: string | undefined, options: Parameters<typeof open>[2] = {}): Promise<Reader> {
+  const answer = await open(tenant, who, options)
+  if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`)
+  const reader = new Reader(answer)
+  while (reader.lastId === '') await new Promise((resolve) => setTimeout(resolve, 2))
+  return reader
+}
+
+async function bucket(tenant: TestTenant, who: string, name: string, policy = 'private') {
+  const { status, text } = await tenant.ask('POST', '/storage/v1/bucket', { as: who, body: { name, policy } })
+  if (status !== 201) throw new Error(text)
+}
+
+async function put(tenant: TestTenant, who: string, path: string) {
+  const { status, text } = await tenant.ask('POST', `/storage/v1/object/${path}`, { as: who, body: 'x', headers: { 'content-type': 'text/plain' } })
+  if (status !== 200) throw new Error(text)
+}
+
+t.test('events', async (t) => {
+  const runtime = await startRuntime(t, { pace: { heartbeat: 100, patience: 500, farewell: 20_000, again: 50 }, mostSubscribers: 4 })
+
+  t.test('each subscriber gets what their row-level security lets them see, as the specification has it', async (t) => {
+    const tenant = await runtime.addTenant()
+    await bucket(tenant, 'ada', 'hers')
+    await bucket(tenant, 'ben', 'his')
+    const readers = { ada: await follow(tenant, 'ada'), ben: await follow(tenant, 'ben'), nobody: await follow(tenant, undefined), service: await follow(tenant, 'service') }
+    t.match(readers.ada.answer.headers, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' })
+    await put(tenant, 'ada', 'hers/a.txt')
+    await put(tenant, 'ben', 'his/b.txt')
+    await readers.service.until(2)
+    await readers.ben.until(1)
+    t.match((await readers.ada.until(1))[0], {
+      event: undefined,
+      data: { type: 'storage.object.created', bucket: 'hers', path: 'a.txt', owner_id: 'ada', timestamp: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/ },
+    })
+    t.same(readers.service.events.map(({ data }) => data['path']), ['a.txt', 'b.txt'])
+    t.same(readers.ben.events.map(({ data }) => data['path']), ['b.txt'])
+    t.same([readers.ada.events.length, readers.nobody.events.length], [1, 0])
+    for (const reader of Object.values(readers)) reader.leave()
+  })
+
+  t.test('the first event of all is seen', async (t) => {
+    const tenant = await runtime.addTenant()
+    const reader = await follow(tenant, 'ada')
+    await bucket(tenant, 'ada', 'first')
+    t.match(await reader.until(1), [{ data: { type: 'storage.bucket.created', bucket: 'first' } }])
+    reader.leave()
+  })
+
+  t.test('filters by type and bucket; what is wrong is said, with the place', async (t) => {
+    const tenant = await runtime.addTenant()
+    await bucket(tenant, 'ada', 'one')
+    await bucket(tenant, 'ada', 'two')
+    const reader = await follow(tenant, 'ada', { query: '?type=storage.object.deleted,storage.object.moved&bucket=two' })
+    for (const name of ['one', 'two']) {
+      await put(tenant, 'ada', `${name}/a.txt`)
+      await tenant.ask('DELETE', `/storage/v1/object/${name}/a.txt`, { as: 'ada' })
+    }
+    t.match((await reader.until(1)).map(({ data }) => data), [{ type: 'storage.object.deleted', bucket: 'two' }])
+    reader.leave()
+    for (const [path, headers, code] of [
+      ['?kind=x', {}, 'UNKNOWN_PARAMETER'], ['?type=', {}, 'BAD_REQUEST'], ['?type=%00', {}, 'BAD_REQUEST'], ['?bucket=A%20B', {}, 'BAD_REQUEST'],
+      ['', { 'last-event-id': 'x' }, 'INVALID_EVENT_ID'], ['', { 'last-event-id': '-1' }, 'INVALID_EVENT_ID'], ['', { 'last-event-id': '9'.repeat(19) }, 'INVALID_EVENT_ID'],
+      ['', { 'last-event-id': '9999999' }, 'INVALID_EVENT_ID'],
+    ] as const) {
+      const answer = await tenant.ask('GET', `/events/v1${path}`, { as: 'ada', headers })
+      t.match({ status: answer.status, ...answer.json() }, { status: 400, code }, `${path} ${JSON.stringify(headers)}`)
+    }
+    t.equal((await tenant.ask('GET', '/events/v1', { headers: { authorization: 'Bearer x.y.z' } })).status, 401)
+  })
+
+  t.test('a lower number that commits later is not passed by', async (t) => {
+    const tenant = await runtime.addTenant()
+    await bucket(tenant, 'ada', 'files')
+    const reader = await follow(tenant, 'service')
+    const slow = new pg.Client({ connectionString: `${runtime.postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${tenant.home.schema}`)}` })
+    await slow.connect()
+    await slow.query('begin')
+    await slow.query("insert into event_log (type, payload) values ('test.slow', '{\"type\":\"test.slow\"}')")
+    await put(tenant, 'ada', 'files/quick.txt')
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    t.same(reader.events, [], 'the quick one waits for the slow one')
+    await slow.query('commit')
+    await slow.end()
+    t.same((await reader.until(2)).map(({ data }) => data['type']), ['test.slow', 'storage.object.created'])
+    reader.leave()
+  })
+
+  t.test('readers that are cut off again and again get everything once, in order', async (t) => {
+    const tenant = await runtime.addTenant()
+    await bucket(tenant, 'ada', 'files')
+    const first = await follow(tenant, 'ada')
+    let last = first.lastId
+    first.leave()
+    const total = effort({ small: 300, full: 5_000 })
+    let next = 0
+    const writers = Promise.all(Array.from({ length: 8 }, async () => {
+      while (next < total) await put(tenant, 'ada', `files/${next++}`)
+    }))
+    const seen: Event[] = []
+    while (seen.length < total) {
+      const reader = await follow(tenant, 'ada', { last })
+      await reader.until(Math.min(total - seen.length, 1 + Math.floor(Math.random() * 40)), 20)
+      reader.leave()
+      seen.push(...reader.events)
+      last = reader.lastId
+    }
+    await writers
+    const rows = await tenant.rows("select e.seq::text as seq from event_log e where type = 'storage.object.created' order by e.seq")
+    t.same(seen.map(({ id }) => id), rows.map(({ seq }) => seq), 'nothing lost, nothing twice')
+    t.equal(new Set(seen.map(({ data }) => data['path'])).size, total)
+  })
+
+  t.test('one who does not read is cut off with the reason, and comes again where they were', async (t) => {
+    const tenant = await runtime.addTenant()
+    const start = await follow(tenant, 'service')
+    const from = start.lastId
+    start.leave()
+    // More than sockets hold.
+    const count = 4_000
+    await tenant.rows(`insert into event_log (type, payload) select 'test.large', jsonb_build_object('n', n, 'text', repeat('x', 10000)) from generate_series(1, ${count}) n`)
+    const before = process.memoryUsage().rss
+    const answer = await open(tenant, 'service', { last: from })
+    await new Promise((resolve) => setTimeout(resolve, 8_000))
+    t.ok(process.memoryUsage().rss - before < 100e6, 'little is read ahead of them')
+    const reader = new Reader(answer)
+    const deadline = Date.now() + 15_000
+    while (!reader.answer.complete && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
+    const end = reader.events.at(-1)
+    t.match(end, { event: 'end', data: { code: 'SLOW_READER', message: /not read in time/ } })
+    const got = reader.events.slice(0, -1)
+    t.ok(got.length > 0 && got.length < count, String(got.length))
+    const again = await follow(tenant, 'service', { last: got.at(-1)?.id ?? '' })
+    await again.until(count - got.length, 30)
+    t.same([...got, ...again.events].map(({ data }) => data['n']), Array.from({ length: count }, (_, index) => index + 1))
+    again.leave()
+  })
+
+  t.test('a token that ends, ends what was opened with it; so does a change of the tenant', async (t) => {
+    const tenant = await runtime.addTenant()
+    const token = tenant.token('ada', { exp: Math.floor(runtime.clock.now() / 1000) + 60 })
+    const reader = await follow(tenant, undefined, { headers: { authorization: `Bearer ${token}` } })
+    const other = await follow(tenant, 'service')
+    runtime.clock.ahead += 120_000
+    await reader.until(1)
+    t.match(reader.events, [{ event: 'end', data: { code: 'INVALID_TOKEN', message: /expired/ } }])
+    t.same(other.events, [])
+    tenant.change({})
+    t.match(await other.until(1), [{ event: 'end', data: { code: 'TENANT_CHANGED' } }])
+    runtime.clock.ahead = 0
+  })
+
+  t.test('no more subscribers of one tenant than are allowed; one who leaves makes room', async (t) => {
+    const [tenant, other] = [await runtime.addTenant(), await runtime.addTenant()]
+    const readers = [await follow(tenant, 'ada'), await follow(tenant, 'ada'), await follow(tenant, 'ada'), await follow(tenant, 'ada')]
+    t.match((await tenant.ask('GET', '/events/v1', { as: 'ada' })).json(), { statusCode: '503', code: 'TOO_MANY_SUBSCRIBERS' })
+    const elsewhere = await follow(other, 'ada')
+    readers[0]?.leave()
+    let fifth: IncomingMessage | undefined
+    for (let tries = 0; fifth?.statusCode !== 200 && tries < 100; tries++) fifth = await open(tenant, 'ada')
+    t.equal(fifth?.statusCode, 200)
+    fifth?.destroy()
+    for (const reader of [...readers, elsewhere]) reader.leave()
+  })
+
+  t.test('connections to the database that end are not noticed', async (t) => {
+    const tenant = await runtime.addTenant()
+    await bucket(tenant, 'ada', 'files')
+    const reader = await follow(tenant, 'ada')
+    await tenant.rows("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'tenantry:%'")
+    await put(tenant, 'ada', 'files/after.txt').catch(() => put(tenant, 'ada', 'files/after.txt'))
+    t.match(await reader.until(1), [{ data: { path: 'after.txt' } }])
+    reader.leave()
+  })
+})

@@ -1,0 +1,72 @@
+// The service role's sweep: what it tells, what it removes and when, and what it leaves alone.
+import t from 'tap'
+import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+
+const sweep = (tenant: TestTenant, body?: object, who: string | undefined = 'service') => tenant.ask('POST', '/storage/v1/admin/sweep', { as: who, ...(body === undefined ? {} : { body }) })
+
+async function fill(tenant: TestTenant, count: number) {
+  await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
+  for (let n = 0; n < count; n++) {
+    const { status, text } = await tenant.ask('POST', `/storage/v1/object/files/${n}`, { as: 'ada', body: 'x', headers: { 'content-type': 'text/plain' } })
+    if (status !== 200) throw new Error(text)
+  }
+}
+
+/** As if the rows had been lost: nothing is told to the collector. */
+async function lose(tenant: TestTenant, where: string) {
+  await tenant.rows(`delete from storage_objects where ${where}`)
+  await tenant.rows('delete from blob_gc')
+}
+
+t.test('sweeping', async (t) => {
+  const runtime = await startRuntime(t, { abandonedMilliseconds: 0 })
+
+  t.test('is for the service role, and takes nothing that it does not know', async (t) => {
+    const tenant = await runtime.addTenant()
+    t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep')).status, 401)
+    t.equal((await sweep(tenant, {}, 'ada')).status, 403)
+    t.equal((await sweep(tenant, { dry: true })).status, 400)
+    t.equal((await sweep(tenant, { dry_run: 'yes' })).status, 400)
+    t.same((await sweep(tenant)).json(), { dry_run: false, files: 0, abandoned_uploads: 0, waiting: 0, orphans: 0, removed: 0, phantoms: 0, refused: null })
+  })
+
+  t.test('a dry run tells and changes nothing; what two sweeps have seen is removed', async (t) => {
+    const tenant = await runtime.addTenant()
+    await fill(tenant, 3)
+    await lose(tenant, "path = '1'")
+    for (let times = 0; times < 3; times++) {
+      t.match((await sweep(tenant, { dry_run: true })).json(), { dry_run: true, files: 3, orphans: 1, removed: 0, refused: null })
+    }
+    t.equal((await tenant.files()).length, 3)
+    t.match((await sweep(tenant)).json(), { files: 3, orphans: 1, removed: 0 }, 'the first sighting')
+    t.match((await sweep(tenant)).json(), { files: 3, orphans: 1, removed: 1 }, 'the second')
+    t.match((await sweep(tenant)).json(), { files: 2, orphans: 0, removed: 0 })
+    t.equal((await tenant.ask('GET', '/storage/v1/object/files/2', { as: 'ada' })).text, 'x', 'others are there')
+  })
+
+  t.test('an upload that never ended is given up, and its bytes are free again', async (t) => {
+    const tenant = await runtime.addTenant()
+    await fill(tenant, 1)
+    await tenant.rows('insert into blob_intents (blob_id, reserved) values (gen_random_uuid(), 1000)')
+    t.match((await sweep(tenant, { dry_run: true })).json(), { abandoned_uploads: 1 })
+    t.equal((await tenant.rows('select reserved_bytes::int as n from storage_usage'))[0]?.['n'], 1000)
+    t.match((await sweep(tenant)).json(), { abandoned_uploads: 1 })
+    t.equal((await tenant.rows('select reserved_bytes::int as n from storage_usage'))[0]?.['n'], 0)
+  })
+
+  t.test('when too many have no row nothing is removed, and it is said', async (t) => {
+    const tenant = await runtime.addTenant()
+    await fill(tenant, 22)
+    await lose(tenant, 'true')
+    for (const body of [{ dry_run: true }, {}, {}]) t.match((await sweep(tenant, body)).json(), { files: 22, orphans: 22, removed: 0, refused: /22 of 22 files have no row/ })
+    t.equal((await tenant.files()).length, 22)
+  })
+
+  t.test('an object without its file is counted when it is asked for', async (t) => {
+    const tenant = await runtime.addTenant()
+    await fill(tenant, 1)
+    await tenant.rows('update storage_objects set blob_id = gen_random_uuid()')
+    t.match((await tenant.ask('GET', '/storage/v1/object/files/0', { as: 'ada' })).json(), { statusCode: '404', code: 'FILE_MISSING' })
+    t.match((await sweep(tenant, { dry_run: true })).json(), { phantoms: 1 })
+  })
+})
