@@ -7,7 +7,6 @@ import { readConfig } from './config.ts'
 import { Connections, defaultConnectionLimits } from './database/connections.ts'
 import { createEventsArea } from './events/events-area.ts'
 import { createFunctionsArea } from './functions/functions-area.ts'
-import { RuntimeError } from './errors.ts'
 import { createRestArea } from './rest/rest-area.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
 import { parseStorageFailpoints } from './storage/failpoints.ts'
@@ -37,14 +36,8 @@ const registry: TenantRegistry = new TenantRegistry({
   onProblem: problem,
 })
 const authenticator = new Authenticator()
-const events = createEventsArea({
-  now,
-  async authenticate(tenantId, credentials) {
-    const tenant = registry.get(tenantId)
-    if (tenant === undefined) throw new RuntimeError('TENANT_UNKNOWN', 'the tenant is not served here yet')
-    return authenticator.authenticate(tenant, credentials)
-  },
-})
+const tenantOf = (id: string) => registry.get(id)
+const events = createEventsArea({ now, authenticator, tenantOf })
 const areas: Area[] = [
   createStorageArea({
     backend: openBackend('local', join(config.data, 'blobs')),
@@ -61,7 +54,7 @@ const areas: Area[] = [
 await registry.load()
 for (const area of areas) await area.start()
 const app = await buildApp({
-  internalToken: config.internalToken, authenticator, areas, tenantOf: (id) => registry.get(id), now, onWrite: (id) => events.poke(id), logger: log,
+  internalToken: config.internalToken, authenticator, areas, tenantOf, now, onWrite: (id) => events.poke(id), logger: log,
 })
 const stopping = new AbortController()
 const loops = Promise.all([registry.run(stopping.signal), ...areas.map((area) => area.run(stopping.signal))])

@@ -1,5 +1,4 @@
 // What is read of a home's event log: how far it is final, and what a caller may see of it.
-import { databaseError } from '../database/database-error.ts'
 import { sql } from '../database/statement.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
@@ -37,18 +36,14 @@ export async function lookAtLog({ database }: Tenant, mark: Watermark): Promise<
 
 /** The next entries after `after`, `upTo` included, that the caller may see; fewer than a page are all of them. */
 export async function readEvents({ database }: Tenant, context: RlsContext, filter: EventFilter, after: bigint, upTo: bigint): Promise<StoredEvent[]> {
-  try {
-    const { rows } = await database.query(
-      context,
-      `select e.seq::text as seq, e.payload::text as payload from event_log e
-       where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type) and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
-       order by e.seq limit ${pageOfEvents}`,
-      after, upTo, listed(filter.types), listed(filter.buckets),
-    )
-    return rows.map((row) => ({ seq: BigInt(String(row['seq'])), payload: String(row['payload']) }))
-  } catch (error) {
-    throw databaseError(error)
-  }
+  const { rows } = await database.query(
+    context,
+    `select e.seq::text as seq, e.payload::text as payload from event_log e
+     where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type) and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
+     order by e.seq limit ${pageOfEvents}`,
+    after, upTo, listed(filter.types), listed(filter.buckets),
+  )
+  return rows.map((row) => ({ seq: BigInt(String(row['seq'])), payload: String(row['payload']) }))
 }
 
 function listed(names: readonly string[] | undefined): string | null {

@@ -4,8 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { RuntimeError } from '../errors.ts'
 import { corsHeaders } from '../http/cors.ts'
 import type { Area } from '../tenancy/area.ts'
-import type { Credentials } from '../tenancy/authenticate.ts'
-import type { RlsContext } from '../tenancy/rls-context.ts'
+import { credentialsOf, type Authenticator } from '../tenancy/authenticate.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { lookAtLog, readEvents } from './event-reader.ts'
 import { Ended, followEvents, type End, type Pace, type Subscription } from './follow-events.ts'
@@ -14,8 +13,8 @@ import { TenantFeed } from './tenant-feed.ts'
 
 export interface EventsAreaOptions {
   now: () => Date
-  /** Who the credentials belong to now. @throws RuntimeError when they are good no longer */
-  authenticate: (tenantId: string, credentials: Credentials) => Promise<RlsContext>
+  authenticator: Authenticator
+  tenantOf: (tenantId: string) => Tenant | undefined
   /** Of one tenant at once, in this process. */
   mostSubscribers?: number
   pace?: Pace
@@ -35,7 +34,7 @@ interface Followed {
 const changed: End = { code: 'TENANT_CHANGED', message: 'the tenant has changed; connect again with the last id' }
 const stopping: End = { code: 'STOPPING', message: 'the service is stopping; connect again with the last id' }
 
-export function createEventsArea({ now, authenticate, mostSubscribers = 500, pace }: EventsAreaOptions): EventsArea {
+export function createEventsArea({ now, authenticator, tenantOf, mostSubscribers = 500, pace }: EventsAreaOptions): EventsArea {
   const followed = new Map<string, Followed>()
 
   const enter = (tenant: Tenant): Followed => {
@@ -72,11 +71,9 @@ export function createEventsArea({ now, authenticate, mostSubscribers = 500, pac
             after: last,
             beyond: (after, signal) => feed.beyond(after, signal),
             read: (after, upTo) => readEvents(tenant, rls, filter, after, upTo),
-            objection: objector(request, authenticate),
+            objection: objector(request, authenticator, tenantOf),
           }
           await followEvents(reply.raw, subscription, over.signal, pace)
-        } catch (error) {
-          throw error instanceof Ended ? new RuntimeError('TENANT_UNKNOWN', error.message) : error
         } finally {
           leave(tenant.id, known)
         }
@@ -97,12 +94,14 @@ export function createEventsArea({ now, authenticate, mostSubscribers = 500, pac
 }
 
 /** Looks whether the credentials still belong to whom they belonged to. */
-function objector(request: FastifyRequest, authenticate: EventsAreaOptions['authenticate']): () => Promise<End | undefined> {
-  const { tenant, rls, headers: { authorization, apikey } } = request
-  const credentials = { authorization, apikey: typeof apikey === 'string' ? apikey : undefined }
+function objector({ tenant: { id }, rls, headers }: FastifyRequest, authenticator: Authenticator, tenantOf: EventsAreaOptions['tenantOf']): () => Promise<End | undefined> {
+  const credentials = credentialsOf(headers)
   return async () => {
+    // As it is now: keys may have been rotated. One that is gone is ended by whoever tells of it.
+    const tenant = tenantOf(id)
+    if (tenant === undefined) return undefined
     try {
-      const context = await authenticate(tenant.id, credentials)
+      const context = await authenticator.authenticate(tenant, credentials)
       if (JSON.stringify(context) === JSON.stringify(rls)) return undefined
       return { code: 'INVALID_TOKEN', message: 'the credentials belong to somebody else now; connect again' }
     } catch (error) {

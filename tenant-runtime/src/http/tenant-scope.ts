@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { basePathHeader, internalTokenHeader, tenantHeader } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
 import { RuntimeError } from '../errors.ts'
-import type { Authenticator } from '../tenancy/authenticate.ts'
+import { credentialsOf, type Authenticator } from '../tenancy/authenticate.ts'
 import { anonymous, type RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import type { Access } from './request-scope.ts'
@@ -33,10 +33,8 @@ export function addTenantScope(app: FastifyInstance, { internalToken, tenantOf, 
     request.tenant = tenant
     const basePath = request.headers[basePathHeader]
     request.basePath = typeof basePath === 'string' ? basePath : ''
-    const { authorization, apikey } = request.headers
-    const credentials = { authorization, apikey: typeof apikey === 'string' ? apikey : undefined }
     // A preflight carries no credentials; a signed URL needs none, and whatever came with it has no say.
-    request.rls = request.method === 'OPTIONS' || access === 'signed' ? anonymous : await authenticator.authenticate(tenant, credentials)
+    request.rls = request.method === 'OPTIONS' || access === 'signed' ? anonymous : await authenticator.authenticate(tenant, credentialsOf(request.headers))
     if (access !== undefined) checkAccess(access, request.rls)
   })
 }

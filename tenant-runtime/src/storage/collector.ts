@@ -32,8 +32,6 @@ export interface SweepReport {
   files: number
   /** Uploads that were begun and never ended. */
   abandoned: number
-  /** Files that were let go of and are not removed yet. */
-  waiting: number
   /** Files that no row refers to. */
   orphans: number
   removed: number
@@ -137,11 +135,17 @@ export class Collector {
   /** What a sweep would find now. Nothing is changed. */
   async examine(tenant: Tenant): Promise<SweepReport> {
     const { rows } = await tenant.database.query(bookkeeping, 'select count(*)::int as n from blob_intents where created_at < now() - make_interval(secs => $1)', this.#age / 1000)
-    const report = { ...nothing, abandoned: Number(rows[0]?.['n']), waiting: await waiting(tenant) }
+    const report = { ...nothing, abandoned: Number(rows[0]?.['n']) }
     const problem = await storeProblem(this.#options.backend, tenant)
     if (problem !== undefined) return { ...report, refused: problem }
     const { files, orphans } = await this.#survey(tenant)
     return { ...report, files, orphans: orphans.length, refused: doubt(files, orphans.length) }
+  }
+
+  /** How many blobs were let go of and are not removed yet. */
+  async waiting({ database }: Tenant): Promise<number> {
+    const { rows } = await database.query(bookkeeping, 'select count(*)::int as n from blob_gc')
+    return Number(rows[0]?.['n'])
   }
 
   get #age(): number {
@@ -165,7 +169,6 @@ export class Collector {
     if ((open?.rows.length ?? 0) > 0) this.expect(tenant)
     report.abandoned = abandoned?.count ?? 0
     await this.collect(tenant)
-    report.waiting = await waiting(tenant)
     const problem = await storeProblem(backend, tenant)
     if (problem !== undefined) {
       this.expect(tenant)
@@ -253,12 +256,7 @@ export class Collector {
   }
 }
 
-const nothing: SweepReport = { files: 0, abandoned: 0, waiting: 0, orphans: 0, removed: 0, refused: undefined }
-
-async function waiting({ database }: Tenant): Promise<number> {
-  const { rows } = await database.query(bookkeeping, 'select count(*)::int as n from blob_gc')
-  return Number(rows[0]?.['n'])
-}
+const nothing: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, refused: undefined }
 
 /** Why nothing is removed. */
 function doubt(files: number, orphans: number): string | undefined {

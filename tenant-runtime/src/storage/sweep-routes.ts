@@ -9,7 +9,7 @@ const Body = Type.Union([Type.Null(), Type.Object({ dry_run: Type.Optional(Type.
 export function addSweepRoutes(app: FastifyInstance, collector: Collector, phantoms: (tenantId: string) => number): void {
   app.post<{ Body: Static<typeof Body> | undefined }>('/storage/v1/admin/sweep', { config: { access: 'service' }, schema: { body: Body } }, async ({ tenant, body }) => {
     const dry = body?.dry_run ?? false
-    const { files, abandoned, waiting, orphans, removed, refused } = dry ? await collector.examine(tenant) : await collector.sweep(tenant)
-    return { dry_run: dry, files, abandoned_uploads: abandoned, waiting, orphans, removed, phantoms: phantoms(tenant.id), refused: refused ?? null }
+    const { files, abandoned, orphans, removed, refused } = dry ? await collector.examine(tenant) : await collector.sweep(tenant)
+    return { dry_run: dry, files, abandoned_uploads: abandoned, waiting: await collector.waiting(tenant), orphans, removed, phantoms: phantoms(tenant.id), refused: refused ?? null }
   })
 }

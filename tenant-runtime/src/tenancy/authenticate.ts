@@ -1,5 +1,6 @@
 // From a request's credentials to the caller's context (specification, section 5). No SQL before a token is good.
 import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import { errors as joseErrors, jwtVerify } from 'jose'
 import { RuntimeError } from '../errors.ts'
 import { anonymous, type RlsContext } from './rls-context.ts'
@@ -8,6 +9,10 @@ import type { Tenant } from './tenant.ts'
 export interface Credentials {
   authorization: string | undefined
   apikey: string | undefined
+}
+
+export function credentialsOf({ authorization, apikey }: IncomingHttpHeaders): Credentials {
+  return { authorization, apikey: typeof apikey === 'string' ? apikey : undefined }
 }
 
 /** Verified tokens are remembered so long at most, so that a rotation takes effect within a second. */

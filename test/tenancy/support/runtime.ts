@@ -149,11 +149,8 @@ export async function startRuntime(t: Test, { failpoint = () => undefined, aband
   const authenticator = new Authenticator(clock.now)
   const events = createEventsArea({
     now: () => new Date(clock.now()),
-    async authenticate(tenantId, credentials) {
-      const tenant = tenants.get(tenantId)
-      if (tenant === undefined) throw new Error('no such tenant')
-      return authenticator.authenticate(tenant, credentials)
-    },
+    authenticator,
+    tenantOf: (id) => tenants.get(id),
     ...subscriptions,
   })
   const app = await buildApp({

@@ -39,22 +39,24 @@ const bounds = {
 export async function listKeys(tenant: Tenant, context: RlsContext, bucket: Bucket, { prefix, after, order, asFolders, limit }: KeysQuery): Promise<KeysPage> {
   const { compare, behind } = bounds[order]
   const cursor = after === undefined ? undefined : readCursor(after, prefix)
+  const begin = cursor ?? { key: prefix, folder: false }
+  // Behind all that begin with the prefix.
+  const end = '$2 || chr(1114111) || chr(1114111)'
+  const edge = order === 'asc' ? '$2' : end
   const step = (bound: string) =>
     `(select case when slash > 0 then left(path, length($2) + slash - 1) else path end as key, slash > 0 as folder
       from (select o.path, ${asFolders ? "strpos(substr(o.path, length($2) + 1), '/')" : '0'} as slash from storage_objects o
-        where o.bucket_id = $1 and o.path >= $2 and o.path < $2 || chr(1114111) || chr(1114111) and o.path ${compare} ${bound}
+        where o.bucket_id = $1 and o.path >= $2 and o.path < ${end} and o.path ${compare} ${bound}
         order by o.path ${order} limit 1) first)`
-  const start = cursor === undefined ? { key: prefix, folder: false } : cursor
-  const first = cursor === undefined ? (order === 'asc' ? '$2' : '$2 || chr(1114111) || chr(1114111)') : behind
   const [result] = await run(tenant, context, [
     sql(
       `with recursive e (key, folder, n) as (
-         select s.key, s.folder, 1 from (select $3::text collate "C" as key, $4::boolean as folder) e, lateral ${step(first)} s
+         select s.key, s.folder, 1 from (select $3::text collate "C" as key, $4::boolean as folder) e, lateral ${step(cursor === undefined ? edge : behind)} s
          union all
          select s.key, s.folder, e.n + 1 from e, lateral ${step(behind)} s where e.n < $5
        )
        select e.key, e.folder, e.n, ${objectColumns} from e left join storage_objects o on not e.folder and o.bucket_id = $1 and o.path = e.key order by e.n`,
-      bucket.id, prefix, start.key, start.folder, limit + 1,
+      bucket.id, prefix, begin.key, begin.folder, limit + 1,
     ),
   ])
   const rows = result?.rows ?? []
