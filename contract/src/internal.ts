@@ -33,7 +33,11 @@ export const internalPaths = {
   tenantHealth: (tenantId: string) => `/internal/v1/tenants/${tenantId}/health`,
   /** As above: `GET` → `TenantStorageUsage`. */
   tenantUsage: (tenantId: string) => `/internal/v1/tenants/${tenantId}/usage`,
-  /** As above: `DELETE` removes the tenant's files and closes its pool; idempotent. */
+  /** On a runtime: `GET` → `StorageState`. */
+  storageState: '/internal/v1/storage',
+  /** On a runtime, and on a gateway for a dedicated tenant's: `GET` → `StorageState` of that tenant alone. */
+  tenantStorageState: (tenantId: string) => `/internal/v1/tenants/${tenantId}/storage`,
+  /** As for health: `DELETE` removes the tenant's files and closes its pool; idempotent. */
   tenantData: (tenantId: string) => `/internal/v1/tenants/${tenantId}/data`,
   /** On a gateway: `GET` → `Route` as applied, or 404. */
   route: (tenantId: string) => `/internal/v1/routes/${tenantId}`,

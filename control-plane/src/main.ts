@@ -15,6 +15,7 @@ import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migratio
 import { watchDisks } from './housekeeping/disk-watch.ts'
 import { pauseIdleTenants } from './housekeeping/idle-pause.ts'
 import { keepRollouts } from './housekeeping/rollout-keeper.ts'
+import { watchStorage } from './housekeeping/storage-watch.ts'
 import { keepWarmPools } from './housekeeping/warm-pool.ts'
 import { tlsAsk } from './http/routes/tls-ask.ts'
 import { internalRoutes } from './http-internal/internal-routes.ts'
@@ -94,6 +95,7 @@ const housekeeping = [
     : [keepBackups({ ...keeping, target: backups, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), measure: metrics.backups })]),
   keepWarmPools({ ...keeping, store: housekeepingStore, measure: metrics.warmPool }),
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
+  watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
 ]

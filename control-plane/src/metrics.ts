@@ -1,6 +1,7 @@
 // Metrics of the control plane, in Prometheus' text format.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { BackupKeeperDeps } from './backups/backup-keeper.ts'
+import type { StorageWatchDeps } from './housekeeping/storage-watch.ts'
 import type { WarmPoolDeps } from './housekeeping/warm-pool.ts'
 import type { ControllerMeasures } from './reconcile/controller.ts'
 import type { RegionConditions } from './reconcile/region-conditions.ts'
@@ -10,6 +11,7 @@ export interface Metrics {
   text(): Promise<string>
   controller: ControllerMeasures
   warmPool: WarmPoolDeps['measure']
+  storage: StorageWatchDeps['measure']
   backups: BackupKeeperDeps['measure']
 }
 
@@ -34,6 +36,9 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>): Metrics {
   const orphansRemoved = counter('tenantry_orphans_removed_total', 'Stacks without a tenant that were removed', ['region'])
   const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to mend the region's own stack", ['region'])
   const warmStacks = gauge('tenantry_warm_stacks', 'Stacks made in advance, by region and state', ['region', 'state'])
+  const storePhantoms = gauge('tenantry_storage_phantoms', 'Objects that were asked for and had lost their file, since the starts of the runtimes', ['region'])
+  const storeOrphans = gauge('tenantry_storage_orphans', 'Files without an object that the last sweeps have left', ['region'])
+  const storeBacklog = gauge('tenantry_storage_backlog', 'Files that were let go of and could not be removed', ['region'])
   const backupJobs = counter('tenantry_backup_jobs_total', 'Backups, restores and verifications that ended, by outcome', ['kind', 'outcome'])
   const backupSeconds = new Histogram({
     name: 'tenantry_backup_job_seconds', help: 'Time of a backup, restore or verification', labelNames: ['kind'], buckets: [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000], registers: [registry],
@@ -68,6 +73,11 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>): Metrics {
     backups(kind, outcome, took) {
       backupJobs.inc({ kind, outcome })
       backupSeconds.observe({ kind }, took)
+    },
+    storage(region, { phantoms, orphans, backlog }) {
+      storePhantoms.set({ region }, phantoms)
+      storeOrphans.set({ region }, orphans)
+      storeBacklog.set({ region }, backlog)
     },
     warmPool(region, counts) {
       for (const [state, count] of Object.entries(counts)) warmStacks.set({ region, state }, count)

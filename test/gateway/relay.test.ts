@@ -119,7 +119,7 @@ t.test('a tenant\'s token opens nothing else, and no other token opens the watch
   const own = tenantToken(token, tenant_id)
   const paths = [
     `/internal/v1/routes/${tenant_id}`, `/internal/v1/routes/${other.tenant_id}`, '/internal/v1/routes/', '/internal/v1/activity',
-    ...['health', 'usage', 'data'].flatMap((area) => [tenant_id, other.tenant_id].map((id) => `/internal/v1/tenants/${id}/${area}`)),
+    ...['health', 'usage', 'storage', 'data'].flatMap((area) => [tenant_id, other.tenant_id].map((id) => `/internal/v1/tenants/${id}/${area}`)),
     `/internal/v1/tenants/${tenant_id}/wake`, '/internal/v1/watch/routes', '/internal/v1/usage', `${watchPath}/`, `${watchPath}?x`, '/',
   ]
   for (const path of paths) {

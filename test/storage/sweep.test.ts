@@ -69,4 +69,25 @@ t.test('sweeping', async (t) => {
     t.match((await tenant.ask('GET', '/storage/v1/object/files/0', { as: 'ada' })).json(), { statusCode: '404', code: 'FILE_MISSING' })
     t.match((await sweep(tenant, { dry_run: true })).json(), { phantoms: 1 })
   })
+
+  t.test('what is left is told to the control plane, of those alone of whom there is something to tell', async (t) => {
+    const [well, ill] = [await runtime.addTenant(), await runtime.addTenant({ name: 'ill' })]
+    await fill(well, 1)
+    await fill(ill, 3)
+    const told = async (path: string) => (await ill.ask('GET', path)).json()['tenants'] as Record<string, unknown>
+    t.same(await told(`/internal/v1/tenants/${ill.id}/storage`), {}, 'nothing yet')
+    await ill.rows("update storage_objects set blob_id = gen_random_uuid() where path = '0'")
+    await ill.rows('delete from blob_gc')
+    t.equal((await ill.ask('GET', '/storage/v1/object/files/0', { as: 'ada' })).status, 404)
+    t.equal((await ill.ask('PUT', `/internal/v1/tenants/${ill.id}/hold`, { body: { seconds: 600 } })).status, 200)
+    t.equal((await ill.ask('DELETE', '/storage/v1/object/files/1', { as: 'ada' })).status, 200)
+    for (const tenant of [well, ill]) await sweep(tenant)
+    const state = { phantoms: 1, orphans: 1, backlog: 1 }
+    t.same(await told(`/internal/v1/tenants/${ill.id}/storage`), { [ill.id]: state })
+    t.same((await told('/internal/v1/storage'))[ill.id], state)
+    t.notOk(well.id in (await told('/internal/v1/storage')), 'who is well is not named')
+    t.equal((await ill.ask('DELETE', `/internal/v1/tenants/${ill.id}/hold`)).status, 200)
+    for (let times = 0; times < 3; times++) await sweep(ill)
+    t.same(await told(`/internal/v1/tenants/${ill.id}/storage`), { [ill.id]: { ...state, orphans: 0, backlog: 0 } })
+  })
 })

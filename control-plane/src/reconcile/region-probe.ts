@@ -1,5 +1,5 @@
 // What a region's runtimes and gateways say of a tenant: the observing half of the reconciler.
-import { Activity, Route, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
+import { Activity, Route, StorageState, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Clock } from '../clock.ts'
@@ -20,7 +20,13 @@ export interface RegionProbe {
   removeData(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<void>
 }
 
-export function createRegionProbe(internalToken: string, fetch: typeof globalThis.fetch): RegionProbe {
+export interface StorageProbe {
+  /** What the runtime has to tell of the stores of all its tenants. @throws Error when it can't be asked */
+  storageState(runtimeUrl: string, signal: AbortSignal): Promise<StorageState | undefined>
+  tenantStorageState(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<StorageState | undefined>
+}
+
+export function createRegionProbe(internalToken: string, fetch: typeof globalThis.fetch): RegionProbe & StorageProbe {
   const call = async (method: string, base: string, path: string, signal: AbortSignal, milliseconds: number) =>
     fetch(new URL(path, base), {
       method,
@@ -42,6 +48,8 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
   return {
     tenantHealth: (base, tenantId, signal) => read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal).then((answer) => about(tenantId, answer)),
     tenantUsage: (base, tenantId, signal) => read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((answer) => about(tenantId, answer)),
+    storageState: (base, signal) => read(StorageState, base, internalPaths.storageState, signal),
+    tenantStorageState: (base, tenantId, signal) => read(StorageState, base, internalPaths.tenantStorageState(tenantId), signal),
     route: (base, tenantId, signal) => read(Route, base, internalPaths.route(tenantId), signal),
     activity: (base, signal) => read(Activity, base, internalPaths.activity, signal),
     async removeData(base, tenantId, signal) {

@@ -38,6 +38,12 @@ export interface SweepReport {
   refused: string | undefined
 }
 
+/** Files that should be gone: those without a row, and those that were let go of. */
+export interface Leftovers {
+  orphans: number
+  waiting: number
+}
+
 export class Collector {
   readonly #options: CollectorOptions
   readonly #working = new Map<string, { again: boolean; done: Promise<void> }>()
@@ -47,6 +53,8 @@ export class Collector {
   readonly #clean = new Set<string>()
   readonly #hold = new CollectionHold(Date.now)
   readonly #sweeping = new Map<string, Promise<SweepReport>>()
+  /** What the last sweep left, where it left something. */
+  readonly #left = new Map<string, Leftovers>()
 
   constructor(options: CollectorOptions) {
     this.#options = options
@@ -127,9 +135,29 @@ export class Collector {
 
   /** Finds what no row refers to. Removes only what an earlier sweep found as well, and nothing when in doubt. One at a time. */
   async sweep(tenant: Tenant): Promise<SweepReport> {
-    const running = this.#sweeping.get(tenant.id) ?? this.#sweep(tenant).finally(() => this.#sweeping.delete(tenant.id))
+    const running = this.#sweeping.get(tenant.id) ?? this.#sweepAndNote(tenant).finally(() => this.#sweeping.delete(tenant.id))
     this.#sweeping.set(tenant.id, running)
     return running
+  }
+
+  async #sweepAndNote(tenant: Tenant): Promise<SweepReport> {
+    const report = await this.#sweep(tenant)
+    const left = { orphans: report.orphans - report.removed, waiting: await this.waiting(tenant) }
+    if (left.orphans + left.waiting > 0) this.#left.set(tenant.id, left)
+    else this.#left.delete(tenant.id)
+    return report
+  }
+
+  /** What the last sweeps have left, by tenant. */
+  leftovers(): ReadonlyMap<string, Leftovers> {
+    return this.#left
+  }
+
+  /** The tenant is gone, or served elsewhere. */
+  forget(tenantId: string): void {
+    this.#left.delete(tenantId)
+    this.#suspects.delete(tenantId)
+    this.#clean.delete(tenantId)
   }
 
   /** What a sweep would find now. Nothing is changed. */

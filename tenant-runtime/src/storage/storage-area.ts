@@ -9,6 +9,7 @@ import { addHoldRoutes } from './hold-routes.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
 import { addUploadRoutes } from './objects/upload-routes.ts'
 import { addSignRoutes } from './signing/sign-routes.ts'
+import { addStateRoutes } from './state-routes.ts'
 import { addSweepRoutes } from './sweep-routes.ts'
 import { storeProblem } from './store-mark.ts'
 
@@ -47,6 +48,7 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
       addSignRoutes(app, now)
       addHoldRoutes(app, collector, options.tenants)
       addSweepRoutes(app, collector, (tenantId) => phantoms.get(tenantId) ?? 0)
+      addStateRoutes(app, collector, phantoms)
       await app.register(async (bytes) => addUploadRoutes(bytes, deps, now))
     },
     start: () => backend.start(),
@@ -65,7 +67,7 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
       const { rows } = await tenant.database.query({ role: 'service', reason: 'usage' }, 'select file_bytes, file_count from storage_usage')
       return { file_bytes: Number(rows[0]?.['file_bytes'] ?? 0), file_count: Number(rows[0]?.['file_count'] ?? 0) }
     },
-    forget: () => undefined,
+    forget: (tenantId) => collector.forget(tenantId),
     async removeData(tenantId) {
       phantoms.delete(tenantId)
       await backend.removeTenant(tenantId)

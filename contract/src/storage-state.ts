@@ -1,0 +1,17 @@
+// What a runtime knows of its tenants' stores: what crashes, or hands other than ours, have left there.
+import { Type, type Static } from 'typebox'
+import { TenantId } from './ids.ts'
+
+export const TenantStorageState = Type.Object({
+  /** Objects that were asked for and had lost their file, since the runtime's start. */
+  phantoms: Type.Integer({ minimum: 0 }),
+  /** Files without a row that the last sweep found and left. */
+  orphans: Type.Integer({ minimum: 0 }),
+  /** Files that were let go of and that the last sweep could not remove. */
+  backlog: Type.Integer({ minimum: 0 }),
+})
+export type TenantStorageState = Static<typeof TenantStorageState>
+
+/** Of those of whom there is something to tell, by id. */
+export const StorageState = Type.Object({ tenants: Type.Record(TenantId, TenantStorageState) })
+export type StorageState = Static<typeof StorageState>
