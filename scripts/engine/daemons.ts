@@ -3,7 +3,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { open, readFile, readlink, rm, writeFile } from 'node:fs/promises'
+import { open, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises'
 import { request, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { signalProcess } from '../../control-plane/src/engines/process/process-group.ts'
-import { allProcesses, commandLineOf } from '../../control-plane/src/engines/process/process-identity.ts'
+import { allProcesses, commandLineOf, statOf } from '../../control-plane/src/engines/process/process-identity.ts'
 
 const run = promisify(execFile)
 
@@ -103,10 +103,16 @@ async function endDaemon(directory: string, daemon: Daemon, signal: 'SIGTERM' | 
   if (pid === undefined) return
   signalProcess(pid, signal)
   const deadline = performance.now() + stopMilliseconds
-  while ((await findDaemon(directory, daemon)) !== undefined) {
+  while (!(await hasEnded(pid))) {
     if (performance.now() > deadline) signalProcess(pid, 'SIGKILL')
     await sleep(pollMilliseconds)
   }
+}
+
+/** The first thread may be gone before the last, which still holds the locks on the process' files. */
+async function hasEnded(pid: number): Promise<boolean> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => [])
+  return threads.length <= 1 && (await statOf(pid)) === undefined
 }
 
 async function findDaemon(directory: string, daemon: Daemon): Promise<number | undefined> {
