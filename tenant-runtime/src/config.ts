@@ -1,5 +1,7 @@
 // The environment as one frozen, validated value.
 import { Environment } from '@tenantry/contract'
+import { longestPath } from './storage/object-path.ts'
+import { defaultStorageLimits, type StorageLimits } from './storage/storage-limits.ts'
 
 export interface Config {
   host: string
@@ -12,6 +14,7 @@ export interface Config {
   maxConnections: number
   /** Other runtimes that serve the same tenants. */
   siblings: number
+  storage: StorageLimits
   logLevel: string
   /** Failpoints of tests: `name=kill:1,…`. */
   failpoints: string
@@ -28,7 +31,19 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     data: environment.required('TENANTRY_DATA'),
     maxConnections: environment.integer('TENANTRY_MAX_CONNECTIONS', 100, 1, 10_000),
     siblings: environment.integer('TENANTRY_SIBLINGS', 0, 0, 1_000),
+    storage: readStorageLimits(environment),
     logLevel: environment.logLevel(),
     failpoints: environment.optional('TENANTRY_FAILPOINTS') ?? '',
   })
+}
+
+function readStorageLimits(environment: Environment): StorageLimits {
+  const { uploadBytes, pathBytes, signedSeconds, longestSignedSeconds } = defaultStorageLimits
+  const longest = environment.integer('TENANTRY_MAX_SIGNED_URL_SECONDS', longestSignedSeconds, 1, 10 * longestSignedSeconds)
+  return {
+    uploadBytes: environment.integer('TENANTRY_MAX_UPLOAD_BYTES', uploadBytes, 1, Number.MAX_SAFE_INTEGER),
+    pathBytes: environment.integer('TENANTRY_MAX_PATH_BYTES', pathBytes, 1, longestPath),
+    signedSeconds: environment.integer('TENANTRY_SIGNED_URL_SECONDS', Math.min(signedSeconds, longest), 1, longest),
+    longestSignedSeconds: longest,
+  }
 }

@@ -43,6 +43,7 @@ const areas: Area[] = [
     backend: openBackend('local', join(config.data, 'blobs')),
     tenants: () => registry.all(),
     failpoint: parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL')),
+    limits: config.storage,
     now: Date.now,
     onProblem: problem,
   }),

@@ -1,6 +1,7 @@
 // The one place where a URL's text becomes an object's path. Decoded once; kept byte for byte. Pure.
 import { RuntimeError } from '../errors.ts'
 
+/** Bytes of UTF-8: what the table takes. */
 export const longestPath = 1_024
 
 /** The raw rest of the URL's path behind `prefix`, which has `depth` segments: `["bucket", "a/b%20c"]`. */
@@ -36,6 +37,12 @@ export function checkPath(path: string): string {
     : path.split('/').some((segment) => segment === '') ? 'holds an empty segment'
     : undefined
   if (problem !== undefined) throw new RuntimeError('INVALID_PATH', `the object's path ${problem}`)
+  return path
+}
+
+/** For a path that is to be made. @throws RuntimeError INVALID_PATH that says why */
+export function checkNewPath(path: string, mostBytes: number): string {
+  if (Buffer.byteLength(checkPath(path)) > mostBytes) throw new RuntimeError('INVALID_PATH', `the object's path is longer than ${mostBytes} bytes`)
   return path
 }
 

@@ -10,6 +10,7 @@ import { addObjectRoutes } from './objects/object-routes.ts'
 import { addUploadRoutes } from './objects/upload-routes.ts'
 import { addSignRoutes } from './signing/sign-routes.ts'
 import { addStateRoutes } from './state-routes.ts'
+import { defaultStorageLimits, type StorageLimits } from './storage-limits.ts'
 import { addSweepRoutes } from './sweep-routes.ts'
 import { storeProblem } from './store-mark.ts'
 
@@ -17,6 +18,7 @@ export interface StorageAreaOptions {
   backend: BlobBackend
   tenants: () => Iterable<Tenant>
   failpoint: StorageFailpoint
+  limits?: StorageLimits
   now: () => number
   onProblem: (problem: Error) => void
   sweepMilliseconds?: number
@@ -30,7 +32,7 @@ export interface StorageArea extends Area {
 }
 
 export function createStorageArea(options: StorageAreaOptions): StorageArea {
-  const { backend, failpoint, now, onProblem } = options
+  const { backend, failpoint, limits = defaultStorageLimits, now, onProblem } = options
   const collector = new Collector(options)
   const phantoms = new Map<string, number>()
   const onPhantom = (tenantId: string, objectId: string) => {
@@ -42,10 +44,10 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
     collector,
     phantoms: () => [...phantoms.values()].reduce((sum, n) => sum + n, 0),
     async routes(app) {
-      const deps = { backend, collector, failpoint, onPhantom, now }
+      const deps = { backend, collector, failpoint, limits, onPhantom, now }
       addBucketRoutes(app, collector)
       addObjectRoutes(app, deps, collector)
-      addSignRoutes(app, now)
+      addSignRoutes(app, limits, now)
       addHoldRoutes(app, collector, options.tenants)
       addSweepRoutes(app, collector, (tenantId) => phantoms.get(tenantId) ?? 0)
       addStateRoutes(app, collector, phantoms)

@@ -24,6 +24,7 @@ import { createRestArea } from '../../../tenant-runtime/src/rest/rest-area.ts'
 import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
 import type { StorageFailpoint } from '../../../tenant-runtime/src/storage/failpoints.ts'
 import { createStorageArea, type StorageArea } from '../../../tenant-runtime/src/storage/storage-area.ts'
+import { defaultStorageLimits, type StorageLimits } from '../../../tenant-runtime/src/storage/storage-limits.ts'
 import { Authenticator } from '../../../tenant-runtime/src/tenancy/authenticate.ts'
 import type { RlsContext } from '../../../tenant-runtime/src/tenancy/rls-context.ts'
 import type { Tenant } from '../../../tenant-runtime/src/tenancy/tenant.ts'
@@ -109,8 +110,8 @@ export interface Answer {
 export interface TestRuntime {
   postgres: TestPostgres
   storage: StorageArea
-  /** Milliseconds since the epoch, as the runtime believes; `ahead` moves it. */
-  clock: { ahead: number; now(): number }
+  /** Milliseconds since the epoch, as the runtime believes; `ahead` moves it, `stopped` is where it stands still. */
+  clock: { ahead: number; stopped: number | undefined; now(): number }
   /** Lines of the log at level error and above, and problems that areas told of. */
   problems: string[]
   addTenant(options?: { name?: string; limits?: Partial<Limits>; jwtSecrets?: string[] }): Promise<TestTenant>
@@ -120,6 +121,7 @@ export interface RuntimeOptions {
   failpoint?: StorageFailpoint
   /** After so many milliseconds an upload that has not ended never will. */
   abandonedMilliseconds?: number
+  storageLimits?: Partial<StorageLimits>
   /** Limits of the executors' pool. */
   functions?: Partial<PoolLimits>
   /** Of subscriptions to events. */
@@ -128,17 +130,18 @@ export interface RuntimeOptions {
 }
 
 /** Everything ends with the test. */
-export async function startRuntime(t: Test, { failpoint = () => undefined, abandonedMilliseconds, functions: poolLimits = {}, ...subscriptions }: RuntimeOptions = {}): Promise<TestRuntime> {
+export async function startRuntime(t: Test, { failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, ...subscriptions }: RuntimeOptions = {}): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const root = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
   const connections = new Connections({ ...defaultConnectionLimits, total: 40, perTenant: 10 })
   const tenants = new Map<string, Tenant>()
   const problems: string[] = []
-  const clock = { ahead: 0, now: () => Date.now() + clock.ahead }
+  const clock: TestRuntime['clock'] = { ahead: 0, stopped: undefined, now: () => clock.stopped ?? Date.now() + clock.ahead }
   const storage = createStorageArea({
     backend: new LocalBackend(root),
     tenants: () => tenants.values(),
     failpoint,
+    limits: { ...defaultStorageLimits, ...storageLimits },
     now: clock.now,
     onProblem: (problem) => problems.push(problem.message),
     ...(abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds }),

@@ -5,7 +5,7 @@ import { RuntimeError } from '../../errors.ts'
 import { emptyBucket } from '../objects/object-store.ts'
 import type { Collector } from '../collector.ts'
 import { checkBucketName, checkMimeTypes, parseSize, policies, presentBucket, presentBucketItem, presentBucketWithCounts, type BucketConfig } from './bucket.ts'
-import { createBucket, deleteBucket, findBucket, listBuckets, updateBucket } from './bucket-store.ts'
+import { createBucket, deleteBucket, findBucket, listBuckets, revokeSignedUrls, updateBucket } from './bucket-store.ts'
 
 const Size = Type.Union([Type.Number(), Type.String(), Type.Null()])
 const Types = Type.Union([Type.Array(Type.String({ maxLength: 255 }), { maxItems: 100 }), Type.Null()])
@@ -99,6 +99,11 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector): voi
     const removed = await emptyBucket(tenant, rls, bucket)
     collector.wake(tenant)
     return { message: 'Successfully emptied', removed }
+  })
+
+  app.post<ByKey>('/storage/v1/bucket/:key/revoke-signed-urls', signedIn, async ({ tenant, rls, params }) => {
+    const bucket = await revokeSignedUrls(tenant, rls, params.key)
+    return { message: 'Successfully revoked', id: bucket.id, signing_version: bucket.signingVersion, updated_at: bucket.updatedAt }
   })
 }
 

@@ -1,6 +1,6 @@
 // Buckets in the tenant's database. Row-level security decides what is seen and changed.
 import { databaseError } from '../../database/database-error.ts'
-import { sql, type Statement } from '../../database/statement.ts'
+import { sql, type Statement, type Value } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import { eventStatement, eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -68,19 +68,33 @@ export async function createBucket(
 }
 
 /** @throws RuntimeError NoSuchBucket, ACCESS_DENIED */
-export async function updateBucket(
+export function updateBucket(
   tenant: Tenant,
   context: RlsContext,
   key: string,
   change: { policy: Policy | undefined; config: Partial<BucketConfig> },
 ): Promise<Bucket> {
+  const set = 'policy = coalesce($4, policy), config = config || $5::jsonb'
+  return changeBucket(tenant, context, key, 'storage.bucket.updated', set, change.policy ?? null, JSON.stringify(change.config))
+}
+
+/**
+ * Ends all URLs of the bucket that were signed before, for reading and for uploading; what has begun with one goes on.
+ * @throws RuntimeError NoSuchBucket, ACCESS_DENIED
+ */
+export function revokeSignedUrls(tenant: Tenant, context: RlsContext, key: string): Promise<Bucket> {
+  return changeBucket(tenant, context, key, 'storage.bucket.urls_revoked', 'signing_version = signing_version + 1')
+}
+
+/** `set` takes `values` from $4 on. */
+async function changeBucket(tenant: Tenant, context: RlsContext, key: string, event: string, set: string, ...values: Value[]): Promise<Bucket> {
   const bucket = await findBucket(tenant, context, key)
   const results = await run(tenant, context, [
     sql(
-      `with changed as (update storage_buckets set policy = coalesce($2, policy), config = config || $3::jsonb, updated_at = now() where id = $1 returning owner_id)
+      `with changed as (update storage_buckets set ${set}, updated_at = now() where id = $1 returning owner_id)
        insert into event_log (type, owner_id, payload)
-       select 'storage.bucket.updated', owner_id, $4::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from changed`,
-      bucket.id, change.policy ?? null, JSON.stringify(change.config), JSON.stringify({ type: 'storage.bucket.updated', bucket: bucket.name }),
+       select $2::text, owner_id, $3::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from changed`,
+      bucket.id, event, JSON.stringify({ type: event, bucket: bucket.name }), ...values,
     ),
     sql(`select ${bucketColumns} from ${bucketSource} where b.id = $1`, bucket.id),
   ])

@@ -21,10 +21,12 @@ export interface Bucket {
   updatedAt: string
   fileCount: number
   totalSize: number
+  /** What signed URLs of the bucket must carry. */
+  signingVersion: number
 }
 
 export const bucketColumns =
-  'b.id, b.name, b.owner_id, b.policy, b.config, b.created_at, b.updated_at, coalesce(c.file_count, 0) as file_count, coalesce(c.total_size, 0) as total_size'
+  'b.id, b.name, b.owner_id, b.policy, b.config, b.created_at, b.updated_at, b.signing_version, coalesce(c.file_count, 0) as file_count, coalesce(c.total_size, 0) as total_size'
 export const bucketSource = 'storage_buckets b left join storage_bucket_counters c on c.bucket_id = b.id'
 
 export function toBucket(row: Row): Bucket {
@@ -39,6 +41,7 @@ export function toBucket(row: Row): Bucket {
     updatedAt: (row['updated_at'] as Date).toISOString(),
     fileCount: Number(row['file_count']),
     totalSize: Number(row['total_size']),
+    signingVersion: Number(row['signing_version']),
   }
 }
 

@@ -5,8 +5,8 @@ import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
 import type { Collector } from '../collector.ts'
-import { checkPath, rawRest, splitTarget } from '../object-path.ts'
-import { readToken } from '../signing/token.ts'
+import { checkNewPath, rawRest, splitTarget } from '../object-path.ts'
+import { readToken, requireBucket } from '../signing/token.ts'
 import { sendObject, type DownloadDeps } from './download.ts'
 import { listKeys } from './list-keys.ts'
 import { presentInfo, presentListed } from './object.ts'
@@ -76,7 +76,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
       scope: 'read', tenant: tenant.id, path, now: deps.now() / 1000, expires: query.expires,
     })
     const bucket = await findBucket(tenant, signedUrl, key)
-    if (bucket.id !== claims.bucket) throw new RuntimeError('InvalidSignature', 'the signature of the URL is not valid')
+    requireBucket(claims, bucket)
     return sendObject(deps, { bucket: bucket.id, path, context: signedUrl, download: query.download }, request, reply)
   }
 
@@ -166,7 +166,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
   app.post<{ Body: MoveBody }>(`${prefix}move`, { ...signedIn, schema: { body: MoveBody } }, async ({ tenant, rls, body }) => {
     const from = await findObject(tenant, rls, body.bucketId, body.sourceKey)
     const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
-    await moveObject(tenant, rls, from, { bucket, path: checkPath(body.destinationKey) })
+    await moveObject(tenant, rls, from, { bucket, path: checkNewPath(body.destinationKey, deps.limits.pathBytes) })
     return { message: 'Successfully moved' }
   })
 
@@ -174,7 +174,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
     const { tenant, rls, body } = request
     const { object } = await findObject(tenant, rls, body.bucketId, body.sourceKey)
     const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
-    const path = checkPath(body.destinationKey)
+    const path = checkNewPath(body.destinationKey, deps.limits.pathBytes)
     const source = await deps.backend.open(tenant.id, object.blobId)
     if (source === undefined) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
     // Through the same protocol as an upload: quota, rules and durability are the same.

@@ -4,8 +4,8 @@ import { Type, type Static } from 'typebox'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
-import { checkPath, rawRest, splitTarget } from '../object-path.ts'
-import { readToken } from '../signing/token.ts'
+import { checkNewPath, rawRest, splitTarget } from '../object-path.ts'
+import { readToken, requireBucket } from '../signing/token.ts'
 import { presentUploaded } from './object.ts'
 import { readUploadBody } from './upload-body.ts'
 import { Upload, type UploadDeps } from './upload.ts'
@@ -26,7 +26,8 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
     let upload: Upload | undefined
     const form = await readUploadBody(request.raw, async ({ source, contentType, declaredSize, atMost }) => {
       upload = new Upload(deps, {
-        tenant, context: target.context, bucket, path: checkPath(target.path), contentType, overwrite: target.overwrite, declaredSize, atMost,
+        tenant, context: target.context, bucket, path: checkNewPath(target.path, deps.limits.pathBytes), contentType, overwrite: target.overwrite,
+        declaredSize, atMost,
       })
       await upload.begin()
       await upload.write(source)
@@ -58,7 +59,7 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
       scope: 'upload', tenant: tenant.id, path, now: now() / 1000, expires: undefined,
     })
     const bucket = await findBucket(tenant, { role: 'service', reason: 'signed upload URL' }, key)
-    if (bucket.id !== claims.bucket) throw new RuntimeError('InvalidSignature', 'the signature of the URL is not valid')
+    requireBucket(claims, bucket)
     // On behalf of whoever signed: the policies hold for them, as they are now.
     const context: RlsContext =
       claims.owner === null

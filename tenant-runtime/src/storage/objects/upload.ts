@@ -20,6 +20,7 @@ import { allowsType, type Bucket } from '../buckets/bucket.ts'
 import { run } from '../buckets/bucket-store.ts'
 import type { Collector } from '../collector.ts'
 import type { StorageFailpoint } from '../failpoints.ts'
+import type { StorageLimits } from '../storage-limits.ts'
 import { storeProblem } from '../store-mark.ts'
 import { objectColumns, toObject, type StoredObject } from './object.ts'
 
@@ -27,6 +28,7 @@ export interface UploadDeps {
   backend: BlobBackend
   collector: Collector
   failpoint: StorageFailpoint
+  limits: StorageLimits
 }
 
 export interface UploadTarget {
@@ -116,7 +118,8 @@ export class Upload {
   #sizeLimit(): number {
     const { tenant, bucket } = this.#target
     const { max_file_size: ofBucket } = bucket.config
-    return ofBucket === 0 ? tenant.limits.max_upload_bytes : Math.min(ofBucket, tenant.limits.max_upload_bytes)
+    const most = Math.min(this.#deps.limits.uploadBytes, tenant.limits.max_upload_bytes)
+    return ofBucket === 0 ? most : Math.min(ofBucket, most)
   }
 
   /** Before the bytes, as far as it can be known; the policies have the last word when the row is written. */

@@ -6,28 +6,36 @@ import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
-import { checkPath, encodePath, rawRest, splitTarget } from '../object-path.ts'
+import { checkNewPath, checkPath, encodePath, rawRest, splitTarget } from '../object-path.ts'
 import { findObject } from '../objects/object-store.ts'
+import type { StorageLimits } from '../storage-limits.ts'
 import { signClaims } from './token.ts'
 
 const prefix = '/storage/v1/object/sign/'
 const uploadPrefix = '/storage/v1/object/upload/sign/'
-/** Specification, section 8: one hour, unless the caller says otherwise. */
-const defaultSeconds = 3600
-const longestSeconds = 365 * 86_400
-/** An upload URL may be used that long. */
+/** An upload URL may be used that long, or as long as any may. */
 const uploadSeconds = 2 * 3600
 
 const SignBody = Type.Union([Type.Object({ expiresIn: Type.Optional(Type.Integer()) }), Type.Undefined(), Type.Null()])
 const SignQuery = Type.Object({ expires_in: Type.Optional(Type.String()) })
 const SignManyBody = Type.Object({ expiresIn: Type.Optional(Type.Integer()), paths: Type.Array(Type.String(), { minItems: 1, maxItems: 1000 }) })
 
-export function addSignRoutes(app: FastifyInstance, now: () => number): void {
+export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: () => number): void {
   const signedIn = { config: { access: 'authenticated' } } as const
+  const { signedSeconds, longestSignedSeconds } = limits
+
+  /** When what is signed now expires, in Unix seconds: by the query, else by the body. */
+  const expiry = (inQuery: string | undefined, inBody: number | undefined): number => {
+    const seconds = inQuery === undefined ? (inBody ?? signedSeconds) : Number(inQuery)
+    if (!Number.isInteger(seconds) || seconds < 1 || seconds > longestSignedSeconds) {
+      throw new RuntimeError('BAD_REQUEST', `expires_in must be a whole number of seconds from 1 to ${longestSignedSeconds}`)
+    }
+    return Math.floor(now() / 1000) + seconds
+  }
 
   const readUrl = (tenant: Tenant, bucket: Bucket, path: string, expires: number) => {
     const token = signClaims(
-      { v: 1, scope: 'read', tenant: tenant.id, bucket: bucket.id, path, expires, upsert: false, owner: null },
+      { v: 1, scope: 'read', tenant: tenant.id, bucket: bucket.id, version: bucket.signingVersion, path, expires, upsert: false, owner: null },
       tenant.manifest.signing_secret,
     )
     const query = `token=${token}&expires=${expires}`
@@ -40,7 +48,7 @@ export function addSignRoutes(app: FastifyInstance, now: () => number): void {
     async (request) => {
       const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', prefix))
       const { tenant, rls, query, body } = request
-      const expires = Math.floor(now() / 1000) + validity(query.expires_in, Value.Check(SignBody, body) ? body?.expiresIn : Number.NaN)
+      const expires = expiry(query.expires_in, Value.Check(SignBody, body) ? body?.expiresIn : Number.NaN)
       const bucket = await findBucket(tenant, rls, key)
       // Only who may read may give that right away.
       await findObject(tenant, rls, bucket.id, path)
@@ -53,7 +61,7 @@ export function addSignRoutes(app: FastifyInstance, now: () => number): void {
     `${prefix}:bucket`,
     { config: { access: 'anyone' }, schema: { body: SignManyBody } },
     async ({ tenant, rls, params, body }) => {
-      const expires = Math.floor(now() / 1000) + validity(undefined, body.expiresIn)
+      const expires = expiry(undefined, body.expiresIn)
       const bucket = await findBucket(tenant, rls, params.bucket)
       return Promise.all(
         body.paths.map(async (path) => {
@@ -72,23 +80,18 @@ export function addSignRoutes(app: FastifyInstance, now: () => number): void {
   app.post(`${uploadPrefix}:bucket/*`, signedIn, async (request) => {
     const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', uploadPrefix))
     const { tenant, rls } = request
+    checkNewPath(path, limits.pathBytes)
     const bucket = await findBucket(tenant, rls, key)
     const owner = rls.role === 'authenticated' ? rls.userId : null
     if (owner !== null && bucket.ownerId !== owner && bucket.policy !== 'authenticated') {
       throw new RuntimeError('ACCESS_DENIED', 'new row violates row-level security policy: only the bucket\'s owner may write here')
     }
-    const expires = Math.floor(now() / 1000) + uploadSeconds
+    const expires = Math.floor(now() / 1000) + Math.min(uploadSeconds, longestSignedSeconds)
     const upsert = request.headers['x-upsert'] === 'true'
-    const token = signClaims({ v: 1, scope: 'upload', tenant: tenant.id, bucket: bucket.id, path, expires, upsert, owner }, tenant.manifest.signing_secret)
+    const token = signClaims(
+      { v: 1, scope: 'upload', tenant: tenant.id, bucket: bucket.id, version: bucket.signingVersion, path, expires, upsert, owner },
+      tenant.manifest.signing_secret,
+    )
     return { url: `/object/upload/sign/${bucket.name}/${path}?token=${token}`, token, expires_at: new Date(expires * 1000).toISOString() }
   })
-}
-
-/** Seconds: from the query, else from the body, else an hour. */
-function validity(inQuery: string | undefined, inBody: number | undefined): number {
-  const seconds = inQuery === undefined ? (inBody ?? defaultSeconds) : Number(inQuery)
-  if (!Number.isInteger(seconds) || seconds < 1 || seconds > longestSeconds) {
-    throw new RuntimeError('BAD_REQUEST', `expires_in must be a whole number of seconds from 1 to ${longestSeconds}`)
-  }
-  return seconds
 }

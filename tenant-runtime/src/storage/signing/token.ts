@@ -12,6 +12,8 @@ const Claims = Type.Object(
     tenant: Type.String(),
     /** The bucket's id: a bucket made anew under the name revives no URL. */
     bucket: Type.String(),
+    /** The bucket's signing version. Tokens of before there was one are of the first. */
+    version: Type.Optional(Type.Integer()),
     path: Type.String(),
     /** Unix seconds. */
     expires: Type.Integer(),
@@ -23,7 +25,7 @@ const Claims = Type.Object(
 )
 export type Claims = Static<typeof Claims>
 
-export function signClaims(claims: Claims, signingSecret: string): string {
+export function signClaims(claims: Claims & { version: number }, signingSecret: string): string {
   const payload = Buffer.from(JSON.stringify(claims)).toString('base64url')
   return `${payload}.${mac(payload, signingSecret).toString('base64url')}`
 }
@@ -39,23 +41,40 @@ export interface TokenUse {
 }
 
 /**
- * The claims of a token that allows this use; the bucket is still to be compared.
+ * The claims of a token that allows this use, if `requireBucket` agrees.
  * @throws RuntimeError InvalidSignature, ExpiredToken
  */
 export function readToken(token: string, signingSecret: string, use: TokenUse): Claims {
-  const invalid = () => new RuntimeError('InvalidSignature', 'the signature of the URL is not valid')
   const [payload = '', given = '', ...rest] = token.split('.')
   const signature = Buffer.from(given, 'base64url')
   const wanted = mac(payload, signingSecret)
   if (rest.length > 0 || signature.length !== wanted.length || !timingSafeEqual(signature, wanted)) throw invalid()
   // Base64 has spare bits in its last letter, which would be other texts of the same bytes.
   if (signature.toString('base64url') !== given) throw invalid()
-  const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
+  const claims = parse(payload)
   if (!Value.Check(Claims, claims)) throw invalid()
   if (claims.scope !== use.scope || claims.tenant !== use.tenant || claims.path !== use.path) throw invalid()
   if (use.expires !== undefined && use.expires !== String(claims.expires)) throw invalid()
   if (claims.expires <= use.now) throw new RuntimeError('ExpiredToken', 'the signed URL has expired')
   return claims
+}
+
+/** @throws RuntimeError InvalidSignature when the token is for another bucket, or was revoked */
+export function requireBucket(claims: Claims, bucket: { id: string; signingVersion: number }): void {
+  if (claims.bucket !== bucket.id || (claims.version ?? 1) !== bucket.signingVersion) throw invalid()
+}
+
+function invalid(): RuntimeError {
+  return new RuntimeError('InvalidSignature', 'the signature of the URL is not valid')
+}
+
+/** @returns undefined for what is no JSON */
+function parse(payload: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
+  } catch {
+    return undefined
+  }
 }
 
 function mac(payload: string, signingSecret: string): Buffer {
