@@ -1,0 +1,158 @@
+// A real browser opens what strangers have uploaded, in every way that a page can open it: no script of theirs runs.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { chromium, type BrowserContext, type Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { ensureChromium } from '../../scripts/chromium.ts'
+import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { scriptFiles, type ScriptFile } from './support/script-files.ts'
+
+const objects = '/storage/v1/object'
+const pagesAtOnce = 3
+
+/** Another site: hears what scripts tell, has a page that embeds any URL, and hands files out as a careless server does. */
+async function openSite(t: Test, files: () => readonly ScriptFile[]) {
+  const heard = new Set<string>()
+  const server = createServer((request, answer) => {
+    const url = new URL(request.url ?? '', 'http://site')
+    const [, place, name = ''] = url.pathname.split('/')
+    const file = files().find((one) => one.name === name)
+    if (place === 'heard') heard.add(name)
+    if (place === 'page') {
+      const at = (url.searchParams.get('at') ?? '').replaceAll('&', '&amp;').replaceAll('"', '&quot;')
+      answer.writeHead(200, { 'content-type': 'text/html' }).end(
+        `<!doctype html><iframe src="${at}"></iframe><object data="${at}"></object><embed src="${at}"><img src="${at}"><video src="${at}"></video>` +
+        `<script src="${at}"></script><script type="module" src="${at}"></script><link rel="stylesheet" href="${at}">`,
+      )
+    } else if (file !== undefined && (place === 'typed' || place === 'sniffed')) {
+      answer.writeHead(200, place === 'typed' ? { 'content-type': file.contentType } : {}).end(file.bytes)
+    } else answer.writeHead(204).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(async () => {
+    const closed = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await closed
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  const url = `http://127.0.0.1:${address.port}`
+  return { url, heard, embedding: (at: string) => `${url}/page?at=${encodeURIComponent(at)}` }
+}
+
+/** What the browser itself saw of scripts. */
+interface Seen {
+  dialogs: string[]
+  titles: string[]
+  shown: string[]
+}
+
+/** Opens each URL, and clicks on what it shows. */
+async function visit(context: BrowserContext, urls: readonly string[]): Promise<Seen> {
+  const seen: Seen = { dialogs: [], titles: [], shown: [] }
+  const left = [...urls]
+  await Promise.all(Array.from({ length: pagesAtOnce }, async () => {
+    const page = await context.newPage()
+    page.on('dialog', (dialog) => {
+      seen.dialogs.push(dialog.message())
+      void dialog.dismiss().catch(() => undefined)
+    })
+    for (let url = left.shift(); url !== undefined; url = left.shift()) {
+      if (await opens(page, url)) seen.shown.push(url)
+      await page.mouse.click(60, 60)
+      seen.titles.push(await page.title())
+    }
+    await page.close()
+  }))
+  return seen
+}
+
+/** False for what the browser saves instead. */
+async function opens(page: Page, url: string): Promise<boolean> {
+  try {
+    await page.goto(url, { timeout: 30_000 })
+    return true
+  } catch (error) {
+    if (error instanceof Error && /Download is starting|ERR_ABORTED/.test(error.message)) return false
+    throw error
+  }
+}
+
+/** What scripts have left at the place of the URL, which must be shown without a sandbox. */
+async function leftAt(context: BrowserContext, url: string): Promise<number> {
+  const page = await context.newPage()
+  await page.goto(url)
+  const left = await page.evaluate('localStorage.length + document.cookie.length')
+  await page.close()
+  return Number(left)
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (const deadline = Date.now() + 20_000; !isSo() && Date.now() < deadline; ) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+async function upload(tenant: TestTenant, bucket: string, { name, contentType, bytes }: ScriptFile): Promise<void> {
+  const answer = await tenant.ask('POST', `${objects}/${bucket}/${name}.html`, { as: 'u1', body: bytes, headers: { 'content-type': contentType } })
+  if (answer.status !== 200) throw new Error(answer.text)
+}
+
+t.test('a browser runs nothing of what is stored', { timeout: 170_000 }, async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  let files: ScriptFile[] = []
+  const site = await openSite(t, () => files)
+  files = scriptFiles(`${site.url}/heard/`)
+  const executablePath = await ensureChromium()
+  const browser = await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
+  t.teardown(() => browser.close())
+  const context = await browser.newContext({ acceptDownloads: false })
+
+  for (const [name, policy] of [['open', 'public'], ['shut', 'private']] as const) {
+    await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name, policy } })
+    await Promise.all(files.map((file) => upload(tenant, name, file)))
+  }
+  const signed = (await tenant.ask('POST', `${objects}/sign/shut`, { as: 'u1', body: { expiresIn: 3600, paths: files.map(({ name }) => `${name}.html`) } })).list()
+
+  await t.test('which is sent in a form that gives scripts no chance', { timeout: 60_000 }, async (t) => {
+    const inert = /^(?:image\/(?:png|jpeg|gif|x-icon)|text\/plain|application\/json|video\/mp4|font\/woff2)$/
+    for (const { name, contentType } of files) {
+      for (const path of [`public/open/${name}.html`, `open/${name}.html`, `open/${name}.html?download`, String(signed.find(({ path }) => path === `${name}.html`)?.['signedURL']).slice('/object/'.length)]) {
+        const { status, headers } = await tenant.ask('GET', `${objects}/${path}`)
+        t.match([status, headers], [200, { 'content-type': contentType, 'x-content-type-options': 'nosniff', 'content-security-policy': "sandbox; default-src 'none'" }], path)
+        const wanted = inert.test(contentType) && !path.includes('download') ? undefined : /^attachment; filename="/
+        if (wanted === undefined) t.equal(headers['content-disposition'], undefined, path)
+        else t.match(headers['content-disposition'], wanted, path)
+      }
+    }
+  })
+
+  await t.test('opened, embedded, saved under a name, and by signed URLs', { timeout: 120_000 }, async (t) => {
+    const urls = files.flatMap(({ name }, nth) => {
+      const [open, byToken] = [`${tenant.url}${objects}/public/open/${name}.html`, `${tenant.url}/storage/v1${String(signed[nth]?.['signedURL'])}`]
+      return [open, `${open}?download=x.html`, byToken, site.embedding(open)]
+    })
+    const seen = await visit(context, urls)
+    t.same(seen.dialogs, [])
+    t.same(seen.titles.filter((title) => title.startsWith('ran')), [])
+    t.ok(seen.shown.length >= files.length + 10 && seen.shown.length < urls.length, `${seen.shown.length} of ${urls.length} were shown, the others saved`)
+    // What comes now comes behind all that those have told.
+    await visit(context, [site.embedding(`${site.url}/heard/last`)])
+    await until(() => site.heard.has('last'))
+    t.same([...site.heard], ['last'], 'no script has told of itself')
+    t.equal(await leftAt(context, `${tenant.url}/nowhere`), 0, 'nor left anything at the place of the files')
+  })
+
+  await t.test('while the same bytes do run where they are sent without our headers', { timeout: 120_000 }, async (t) => {
+    const running = files.filter(({ runs }) => runs !== undefined)
+    t.ok(running.length >= 30, String(running.length))
+    const seen = await visit(context, running.map(({ name, runs }) => (runs === 'as a script' ? site.embedding(`${site.url}/sniffed/${name}`) : `${site.url}/${String(runs)}/${name}`)))
+    await until(() => running.every(({ name }) => site.heard.has(name)))
+    t.same(running.filter(({ name }) => !site.heard.has(name)).map(({ name }) => name), [], 'each of them was heard')
+    t.ok(seen.dialogs.length >= 20 && seen.titles.filter((title) => title.startsWith('ran')).length >= 20, 'and seen')
+    t.ok((await leftAt(context, `${site.url}/page`)) > 0, 'and has left something')
+  })
+
+  t.same(runtime.problems, [], 'none of it was an error of ours')
+})
