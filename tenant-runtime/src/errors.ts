@@ -37,6 +37,7 @@ export const errorKinds = {
   INVALID_BUCKET_NAME: { status: 400, tag: 'Invalid Input' },
   INVALID_BUCKET: { status: 400, tag: 'Invalid Input' },
   INVALID_PATH: { status: 400, tag: 'Invalid Input' },
+  FeatureNotEnabled: { status: 400, tag: 'FeatureNotEnabled' },
   InvalidSignature: { status: 400, tag: 'InvalidSignature' },
   ExpiredToken: { status: 400, tag: 'ExpiredToken' },
   ACCESS_DENIED: { status: 403, tag: 'Unauthorized' },

@@ -2,17 +2,22 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-const exposed = 'Content-Range, Content-Location, Content-Length, Content-Type, ETag, Last-Modified, Location, Range-Unit, Retry-After, X-Relay-Error, X-Request-Id'
+const exposed = 'Accept-Ranges, Content-Disposition, Content-Encoding, Content-Length, Content-Location, Content-Range, Content-Type, ETag, Last-Modified, Location, Range-Unit, Retry-After, X-Relay-Error, X-Request-Id'
 const allowedByDefault = 'authorization, apikey, content-type, prefer, range, x-client-info, x-upsert'
 
-/** Credentials are tokens in headers, never cookies, so any origin may call. */
+/**
+ * Credentials are tokens in headers, never cookies, so any origin may call. What a browser has kept of a call without
+ * an origin (an image of a page) must not be given to a script, which would find no permission in it.
+ */
 export function corsHeaders({ headers: { origin } }: FastifyRequest): Record<string, string> {
-  return origin === undefined ? {} : { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed }
+  return { vary: 'Origin', ...(origin === undefined ? {} : { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed }) }
 }
 
 export function addCors(app: FastifyInstance): void {
   app.addHook('onSend', async (request, reply) => {
+    const vary = reply.getHeader('vary')
     reply.headers(corsHeaders(request))
+    if (typeof vary === 'string') reply.header('vary', `${vary}, Origin`)
   })
   app.options('/*', { config: { access: 'anyone' } }, async (request, reply) => {
     const asked = request.headers['access-control-request-headers']

@@ -1,12 +1,14 @@
 // File storage (specification, section 1.1) as an area of the runtime.
 import type { Area } from '../tenancy/area.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
+import { addAbsentFeatureRoutes } from './absent-features.ts'
 import type { BlobBackend } from './backend/backend.ts'
 import { addBucketRoutes } from './buckets/bucket-routes.ts'
 import { Collector } from './collector.ts'
 import type { StorageFailpoint } from './failpoints.ts'
 import { addHoldRoutes } from './hold-routes.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
+import { addRemoveRoutes } from './objects/remove-routes.ts'
 import { addUploadRoutes } from './objects/upload-routes.ts'
 import { addSignRoutes } from './signing/sign-routes.ts'
 import { addStateRoutes } from './state-routes.ts'
@@ -46,8 +48,10 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
     async routes(app) {
       const deps = { backend, collector, failpoint, limits, onPhantom, now }
       addBucketRoutes(app, collector)
-      addObjectRoutes(app, deps, collector)
+      addObjectRoutes(app, deps)
+      addRemoveRoutes(app, collector)
       addSignRoutes(app, limits, now)
+      addAbsentFeatureRoutes(app)
       addHoldRoutes(app, collector, options.tenants)
       addSweepRoutes(app, collector, (tenantId) => phantoms.get(tenantId) ?? 0)
       addStateRoutes(app, collector, phantoms)

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { RuntimeError } from '../../errors.ts'
 import { emptyBucket } from '../objects/object-store.ts'
+import { featureAbsent } from '../absent-features.ts'
 import type { Collector } from '../collector.ts'
 import { checkBucketName, checkMimeTypes, parseSize, policies, presentBucket, presentBucketItem, presentBucketWithCounts, type BucketConfig } from './bucket.ts'
 import { createBucket, deleteBucket, findBucket, listBuckets, revokeSignedUrls, updateBucket } from './bucket-store.ts'
@@ -23,6 +24,7 @@ const BucketBody = Type.Object(
     public: Type.Optional(Type.Boolean()),
     file_size_limit: Type.Optional(Size),
     type: Type.Optional(Type.String()),
+    versioning_status: Type.Optional(Type.String()),
   },
   { additionalProperties: false },
 )
@@ -51,6 +53,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector): voi
     const name = request.body.name ?? request.body.id
     if (name === undefined) throw new RuntimeError('MISSING_FIELD', 'field "name" is required')
     checkBucketName(name)
+    refuseAbsent(request.body)
     const config: BucketConfig = { allowed_mime_types: [], max_file_size: 0, ...readConfig(request.body) }
     const bucket = await createBucket(request.tenant, request.rls, { name, policy: readPolicy(request.body) ?? 'private', config })
     return reply.status(201).send(presentBucket(bucket))
@@ -83,6 +86,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector): voi
       schema: { body: BucketBody },
       handler: async ({ tenant, rls, params, body }) => {
         if (body.name !== undefined && body.name !== params.key) throw new RuntimeError('INVALID_BUCKET', 'field "name": a bucket can\'t be renamed')
+        refuseAbsent(body)
         const bucket = await updateBucket(tenant, rls, params.key, { policy: readPolicy(body), config: readConfig(body) })
         return { message: 'Successfully updated', id: bucket.id, config: bucket.config, policy: bucket.policy, updated_at: bucket.updatedAt }
       },
@@ -93,6 +97,14 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector): voi
     await deleteBucket(tenant, rls, params.key)
     return { message: 'Successfully deleted' }
   })
+
+  // Nothing stands between storage and its readers, so there is nothing to purge.
+  for (const url of ['/storage/v1/cdn/:key', '/storage/v1/cdn/:key/*']) {
+    app.delete<ByKey>(url, signedIn, async ({ tenant, rls, params }) => {
+      await findBucket(tenant, rls, params.key)
+      return { message: 'success' }
+    })
+  }
 
   app.post<ByKey>('/storage/v1/bucket/:key/empty', signedIn, async ({ tenant, rls, params }) => {
     const bucket = await findBucket(tenant, rls, params.key)
@@ -105,6 +117,11 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector): voi
     const bucket = await revokeSignedUrls(tenant, rls, params.key)
     return { message: 'Successfully revoked', id: bucket.id, signing_version: bucket.signingVersion, updated_at: bucket.updatedAt }
   })
+}
+
+function refuseAbsent({ type, versioning_status: versioning }: BucketBody): void {
+  if (type !== undefined && type !== 'STANDARD') throw featureAbsent(`buckets of type ${JSON.stringify(type)}`)
+  if (versioning !== undefined && versioning !== 'DISABLED') throw featureAbsent('versions of objects')
 }
 
 function readPolicy(body: BucketBody) {

@@ -5,7 +5,7 @@ import { RuntimeError } from '../../errors.ts'
 import { eventStatement, eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import { storageErrors } from '../storage-errors.ts'
+import { bucketDenied, storageErrors } from '../storage-errors.ts'
 import { bucketColumns, bucketSource, toBucket, type Bucket, type BucketConfig, type Policy } from './bucket.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
@@ -98,7 +98,7 @@ async function changeBucket(tenant: Tenant, context: RlsContext, key: string, ev
     ),
     sql(`select ${bucketColumns} from ${bucketSource} where b.id = $1`, bucket.id),
   ])
-  requireChanged(results[0]?.count)
+  if (results[0]?.count !== 1) throw bucketDenied('change')
   const row = results[1]?.rows[0]
   if (row === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
   return toBucket(row)
@@ -125,11 +125,7 @@ export async function deleteBucket(tenant: Tenant, context: RlsContext, key: str
   if (files > 0 && results[0]?.count === 1) {
     throw new RuntimeError('BUCKET_NOT_EMPTY', `the bucket is not empty: it holds ${files} ${files === 1 ? 'file' : 'files'}`)
   }
-  requireChanged(0)
-}
-
-function requireChanged(count: number | undefined): void {
-  if (count !== 1) throw new RuntimeError('ACCESS_DENIED', 'only the bucket\'s owner or the service role may do this')
+  throw bucketDenied('delete')
 }
 
 export async function run(tenant: Tenant, context: RlsContext, statements: Statement[]) {

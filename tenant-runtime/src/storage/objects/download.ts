@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { BlobBackend, OpenBlob } from '../backend/backend.ts'
-import { precondition, readRange } from './conditional.ts'
+import { precondition, readRange, type RangeAnswer } from './conditional.ts'
 import { contentDisposition } from './disposition.ts'
 import { partialBody, wholeBody } from './object-body.ts'
 import { findObject, type Located } from './object-store.ts'
@@ -23,27 +23,34 @@ export interface DownloadTarget {
   context: RlsContext
   /** See `contentDisposition`. */
   download: string | undefined
+  /** Another caller may be refused: nobody's cache may answer them. */
+  byCaller: boolean
 }
 
 export async function sendObject(deps: DownloadDeps, target: DownloadTarget, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { object } = await findObject(request.tenant, target.context, target.bucket, target.path)
   const validators = { etag: object.etag, modified: object.updatedAt }
-  describe(reply, object, target)
   switch (precondition(request.headers, validators)) {
     case 'failed':
       throw new RuntimeError('PRECONDITION_FAILED', 'the object is not the one that If-Match or If-Unmodified-Since names')
     case 'not modified':
+      describe(reply, object, target)
       return reply.status(304).send()
     case 'proceed':
   }
-  const range = readRange(request.headers, object.size, validators)
+  // Ranges are of GET alone (RFC 9110, section 14.2).
+  const range: RangeAnswer = request.method === 'GET' ? readRange(request.headers, object.size, validators) : { kind: 'whole' }
   if (range.kind === 'unsatisfiable') {
     reply.header('content-range', `bytes */${object.size}`)
     throw new RuntimeError('RANGE_NOT_SATISFIABLE', `the range lies outside of the object's ${object.size} bytes`)
   }
   const body = range.kind === 'whole' ? wholeBody(object.size) : partialBody(range.parts, object)
-  reply.status(body.status).headers(body.headers).header('content-length', body.length)
-  if (request.method === 'HEAD') return reply.send()
+  // Only now: an error must not carry the object's Cache-Control, by which it would be kept.
+  const begin = () => {
+    describe(reply, object, target)
+    return reply.status(body.status).headers(body.headers).header('content-length', body.length)
+  }
+  if (request.method === 'HEAD') return begin().send()
 
   const { blob, located } = await openBlob(deps, target, request, object)
   // The object was overwritten between its row and its blob: what is sent must be one of the two, not a mixture.
@@ -53,10 +60,13 @@ export async function sendObject(deps: DownloadDeps, target: DownloadTarget, req
   }
   if (body.length === 0) {
     await blob.close()
-    return reply.send('')
+    return begin().send('')
   }
-  if (range.kind === 'whole' && object.size <= smallBytes) return reply.send(await blob.whole())
-  return reply.send(body.stream(blob))
+  if (range.kind === 'whole' && object.size <= smallBytes) {
+    const bytes = await blob.whole()
+    return begin().send(bytes)
+  }
+  return begin().send(body.stream(blob))
 }
 
 /** An open blob outlives its unlinking; one that is gone already was overwritten, or is a phantom: the row tells. */
@@ -70,10 +80,8 @@ async function openBlob(deps: DownloadDeps, target: DownloadTarget, request: Fas
   throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
 }
 
-function describe(reply: FastifyReply, object: Located['object'], { download }: DownloadTarget): void {
+function describe(reply: FastifyReply, object: Located['object'], { download, byCaller }: DownloadTarget): void {
   reply
-    // Of a version that was overwritten before its file was opened.
-    .removeHeader('content-range')
     .type(object.contentType)
     .header('etag', `"${object.etag}"`)
     .header('last-modified', object.updatedAt.toUTCString())
@@ -82,6 +90,7 @@ function describe(reply: FastifyReply, object: Located['object'], { download }: 
     .header('x-content-type-options', 'nosniff')
     .header('content-security-policy', "sandbox; default-src 'none'")
     .header('x-robots-tag', 'none')
+  if (byCaller) reply.header('vary', 'Authorization, apikey')
   const disposition = contentDisposition(object.contentType, object.path, download)
   if (disposition !== undefined) reply.header('content-disposition', disposition)
 }

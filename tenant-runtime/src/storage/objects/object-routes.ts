@@ -1,21 +1,23 @@
-// Objects over HTTP but for uploads (specification, section 4.2): reading, information, listing, moving, removing.
+// Objects over HTTP (specification, section 4.2): reading, information, listing, moving, copying.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
+import { refuseVersion, refuseVersions, VersionOptions } from '../absent-features.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
-import type { Collector } from '../collector.ts'
 import { checkNewPath, rawRest, splitTarget } from '../object-path.ts'
 import { readToken, requireBucket } from '../signing/token.ts'
 import { sendObject, type DownloadDeps } from './download.ts'
 import { listKeys } from './list-keys.ts'
-import { presentInfo, presentListed } from './object.ts'
-import { findObject, listFolder, moveObject, removeObject, removeObjects } from './object-store.ts'
+import { presentInfo, presentListed, type StoredObject } from './object.ts'
+import { findObject, listFolder, moveObject } from './object-store.ts'
 import { Upload, type UploadDeps } from './upload.ts'
+import { cacheControlOf, mediaType } from './upload-body.ts'
 
 const prefix = '/storage/v1/object/'
 
 const ListBody = Type.Object({
+  ...VersionOptions,
   prefix: Type.Optional(Type.String({ maxLength: 1024 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
   offset: Type.Optional(Type.Integer({ minimum: 0 })),
@@ -29,6 +31,7 @@ const ListBody = Type.Object({
 })
 
 const KeysBody = Type.Object({
+  ...VersionOptions,
   prefix: Type.Optional(Type.String({ maxLength: 1024 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
@@ -36,16 +39,15 @@ const KeysBody = Type.Object({
   sortBy: Type.Optional(Type.Object({ column: Type.Optional(Type.Literal('name')), order: Type.Optional(Type.Enum(['asc', 'desc'])) })),
 })
 
-const RemoveBody = Type.Object({
-  prefixes: Type.Array(Type.Union([Type.String(), Type.Object({ path: Type.String() })]), { minItems: 1, maxItems: 1000 }),
-})
-
 const MoveBody = Type.Object({
   bucketId: Type.String(),
   sourceKey: Type.String(),
   destinationKey: Type.String(),
   destinationBucket: Type.Optional(Type.String()),
+  sourceVersionId: Type.Optional(Type.String()),
   copyMetadata: Type.Optional(Type.Boolean()),
+  /** What the copy has instead, where `copyMetadata` is false. */
+  metadata: Type.Optional(Type.Object({ cacheControl: Type.Optional(Type.String()), mimetype: Type.Optional(Type.String()) })),
 })
 type MoveBody = Static<typeof MoveBody>
 
@@ -53,6 +55,7 @@ const ReadQuery = Type.Object({
   token: Type.Optional(Type.String()),
   expires: Type.Optional(Type.String()),
   download: Type.Optional(Type.String({ maxLength: 1024 })),
+  versionId: Type.Optional(Type.String()),
 })
 
 interface Query {
@@ -63,7 +66,7 @@ export interface ObjectRoutesDeps extends DownloadDeps, UploadDeps {
   now: () => number
 }
 
-export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, collector: Collector): void {
+export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): void {
   const anyone = { config: { access: 'anyone' } } as const
   const readable = { ...anyone, schema: { querystring: ReadQuery } } as const
   const signedIn = { config: { access: 'authenticated' } } as const
@@ -72,58 +75,66 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
   const signed = async (request: FastifyRequest<Query>, reply: FastifyReply, at: string) => {
     const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', at))
     const { tenant, query } = request
+    refuseVersion(query.versionId)
     const claims = readToken(query.token ?? '', tenant.manifest.signing_secret, {
       scope: 'read', tenant: tenant.id, path, now: deps.now() / 1000, expires: query.expires,
     })
     const bucket = await findBucket(tenant, signedUrl, key)
     requireBucket(claims, bucket)
-    return sendObject(deps, { bucket: bucket.id, path, context: signedUrl, download: query.download }, request, reply)
+    return sendObject(deps, { bucket: bucket.id, path, context: signedUrl, download: decodedAgain(query.download), byCaller: false }, request, reply)
   }
 
-  const read = (at: string, who: (request: FastifyRequest) => RlsContext) => async (request: FastifyRequest<Query>, reply: FastifyReply) => {
-    if (request.query.token !== undefined && at === prefix) return signed(request, reply, at)
+  const send = (request: FastifyRequest<Query>, reply: FastifyReply, at: string, context: RlsContext, byCaller: boolean) => {
     const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', at))
-    return sendObject(deps, { bucket, path, context: who(request), download: request.query.download }, request, reply)
+    return sendObject(deps, { bucket, path, context, download: request.query.download, byCaller }, request, reply)
   }
 
-  app.get<Query>(`${prefix}sign/:bucket/*`, { config: { access: 'signed' }, schema: { querystring: ReadQuery } }, (request, reply) => signed(request, reply, `${prefix}sign/`))
-  app.get<Query>(`${prefix}public/:bucket/*`, readable, read(`${prefix}public/`, () => ({ role: 'anon' })))
-  app.get<Query>(`${prefix}authenticated/:bucket/*`, readable, read(`${prefix}authenticated/`, ({ rls }) => rls))
-  app.get<Query>(`${prefix}:bucket/*`, readable, read(prefix, ({ rls }) => rls))
-
-  for (const at of [`${prefix}info/`, `${prefix}info/public/`, `${prefix}info/authenticated/`]) {
-    app.get(`${at}:bucket/*`, anyone, async (request) => {
-      const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', at))
-      const { object, bucketName } = await findObject(request.tenant, request.rls, bucket, path)
-      return presentInfo(object, bucketName)
-    })
+  const plain = async (request: FastifyRequest<Query>, reply: FastifyReply) => {
+    if (request.query.token !== undefined) return signed(request, reply, prefix)
+    refuseVersion(request.query.versionId)
+    return send(request, reply, prefix, request.rls, true)
   }
 
-  app.delete(`${prefix}:bucket/*`, signedIn, async (request) => {
-    const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', prefix))
-    const { object, bucketName } = await findObject(request.tenant, request.rls, bucket, path)
-    await removeObject(request.tenant, request.rls, bucketName, object)
-    collector.wake(request.tenant)
-    return { message: 'Successfully deleted' }
+  // Said to be of HEAD too: the HEAD that Fastify adds to a GET tells the length of what is sent, which is nothing.
+  const reading = { method: ['GET', 'HEAD'], schema: { querystring: ReadQuery } }
+  const anyones = { ...reading, config: { access: 'anyone' } } as const
+  app.route<Query>({ ...reading, config: { access: 'signed' }, url: `${prefix}sign/:bucket/*`, handler: (request, reply) => signed(request, reply, `${prefix}sign/`) })
+  app.route<Query>({ ...anyones, url: `${prefix}:bucket/*`, handler: plain })
+  app.route<Query>({
+    ...anyones,
+    url: `${prefix}public/:bucket/*`,
+    handler: async (request, reply) => {
+      refuseVersion(request.query.versionId)
+      return orOfBucket(() => send(request, reply, `${prefix}public/`, { role: 'anon' }, false), () => plain(request, reply))
+    },
+  })
+  app.route<Query>({
+    ...anyones,
+    url: `${prefix}authenticated/:bucket/*`,
+    handler: async (request, reply) => {
+      refuseVersion(request.query.versionId)
+      return orOfBucket(() => send(request, reply, `${prefix}authenticated/`, request.rls, true), () => plain(request, reply))
+    },
   })
 
-  app.delete<{ Params: { bucket: string }; Body: Static<typeof RemoveBody> }>(
-    `${prefix}:bucket`,
-    { ...signedIn, schema: { body: RemoveBody } },
-    async ({ tenant, rls, params, body }) => {
-      const bucket = await findBucket(tenant, rls, params.bucket)
-      const paths = body.prefixes.map((entry) => (typeof entry === 'string' ? entry : entry.path))
-      const removed = await removeObjects(tenant, rls, bucket, paths)
-      collector.wake(tenant)
-      return removed.map((object) => ({ ...presentListed(object, object.path), bucket_id: bucket.name }))
-    },
-  )
+  for (const at of [`${prefix}info/`, `${prefix}info/public/`, `${prefix}info/authenticated/`]) {
+    app.get<Query>(`${at}:bucket/*`, readable, async (request, reply) => {
+      refuseVersion(request.query.versionId)
+      const inform = async () => {
+        const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', at))
+        const { object, bucketName } = await findObject(request.tenant, request.rls, bucket, path)
+        return presentInfo(object, bucketName)
+      }
+      return orOfBucket(inform, () => plain(request, reply))
+    })
+  }
 
   app.post<{ Params: { bucket: string }; Body: Static<typeof ListBody> }>(
     `${prefix}list/:bucket`,
     { ...anyone, schema: { body: ListBody } },
     async ({ tenant, rls, params, body }) => {
       const bucket = await findBucket(tenant, rls, params.bucket)
+      refuseVersions(body)
       const folder = (body.prefix ?? '').replace(/^\/+|\/+$/g, '')
       const column = body.sortBy?.column ?? 'name'
       const entries = await listFolder(tenant, rls, bucket, {
@@ -147,6 +158,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
     { ...anyone, schema: { body: KeysBody } },
     async ({ tenant, rls, params, body }) => {
       const bucket = await findBucket(tenant, rls, params.bucket)
+      refuseVersions(body)
       const { keys, next } = await listKeys(tenant, rls, bucket, {
         prefix: body.prefix ?? '',
         after: body.cursor,
@@ -164,6 +176,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
   )
 
   app.post<{ Body: MoveBody }>(`${prefix}move`, { ...signedIn, schema: { body: MoveBody } }, async ({ tenant, rls, body }) => {
+    refuseVersion(body.sourceVersionId)
     const from = await findObject(tenant, rls, body.bucketId, body.sourceKey)
     const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
     await moveObject(tenant, rls, from, { bucket, path: checkNewPath(body.destinationKey, deps.limits.pathBytes) })
@@ -172,13 +185,15 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
 
   app.post<{ Body: MoveBody }>(`${prefix}copy`, { ...signedIn, schema: { body: MoveBody } }, async (request) => {
     const { tenant, rls, body } = request
+    refuseVersion(body.sourceVersionId)
     const { object } = await findObject(tenant, rls, body.bucketId, body.sourceKey)
     const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
     const path = checkNewPath(body.destinationKey, deps.limits.pathBytes)
+    const { contentType, cacheControl, metadata } = copied(object, body)
     const source = await deps.backend.open(tenant.id, object.blobId)
     if (source === undefined) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
     // Through the same protocol as an upload: quota, rules and durability are the same.
-    const upload = new Upload(deps, { tenant, context: rls, bucket, path, contentType: object.contentType, overwrite: false, declaredSize: object.size, atMost: undefined })
+    const upload = new Upload(deps, { tenant, context: rls, bucket, path, contentType, overwrite: false, declaredSize: object.size, atMost: undefined })
     try {
       await upload.begin()
     } catch (error) {
@@ -186,8 +201,42 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps, co
       throw error
     }
     await upload.write(source.stream(0, Math.max(0, object.size - 1)))
-    const metadata = body.copyMetadata === false ? {} : object.metadata
-    const copied = await upload.commit({ cacheControl: object.cacheControl, metadata })
-    return { Key: `${bucket.name}/${path}`, Id: copied.id, id: copied.id }
+    const { id } = await upload.commit({ cacheControl, metadata })
+    return { Key: `${bucket.name}/${path}`, Id: id, id }
   })
+}
+
+/** What a copy has of its source, and what instead of it. @throws RuntimeError BAD_REQUEST */
+function copied({ contentType, cacheControl, metadata }: StoredObject, { copyMetadata, metadata: instead }: MoveBody) {
+  if (copyMetadata !== false) return { contentType, cacheControl, metadata }
+  return {
+    contentType: instead?.mimetype === undefined ? contentType : mediaType(instead.mimetype),
+    cacheControl: instead?.cacheControl === undefined ? cacheControl : cacheControlOf(instead.cacheControl),
+    metadata: {},
+  }
+}
+
+/**
+ * Routes that begin with a word come first, so that nobody takes them over by making a bucket of that name; what they
+ * do not find may be in such a bucket.
+ */
+async function orOfBucket<T>(route: () => Promise<T>, ofBucket: () => Promise<T>): Promise<T> {
+  const isAbsent = (error: unknown) => error instanceof RuntimeError && (error.code === 'NoSuchBucket' || error.code === 'NoSuchKey')
+  try {
+    return await route()
+  } catch (error) {
+    if (!isAbsent(error)) throw error
+    return ofBucket().catch((other: unknown) => {
+      throw isAbsent(other) ? error : other
+    })
+  }
+}
+
+/** Clients encode the name that they append to a signed URL twice. */
+function decodedAgain(name: string | undefined): string | undefined {
+  try {
+    return name === undefined ? undefined : decodeURIComponent(name)
+  } catch {
+    return name
+  }
 }

@@ -6,6 +6,7 @@ import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
 import { bucketKey, run, whereBucket } from '../buckets/bucket-store.ts'
+import { bucketDenied, objectDenied } from '../storage-errors.ts'
 import { objectColumns, toObject, type StoredObject } from './object.ts'
 
 export interface Located {
@@ -39,7 +40,7 @@ export async function removeObject(tenant: Tenant, context: RlsContext, bucketNa
     ),
   ])
   if (deleted?.count === 1) return
-  throw new RuntimeError('ACCESS_DENIED', 'only the owner may delete this object')
+  throw objectDenied('delete')
 }
 
 /** Those of the paths that there are and that the caller may delete; others are silently left out. */
@@ -62,7 +63,7 @@ const emptyBatch = 1_000
 /** @returns how many objects were removed. @throws RuntimeError ACCESS_DENIED */
 export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: Bucket): Promise<number> {
   if (context.role !== 'service' && (context.role !== 'authenticated' || context.userId !== bucket.ownerId)) {
-    throw new RuntimeError('ACCESS_DENIED', 'only the bucket\'s owner or the service role may do this')
+    throw bucketDenied('empty')
   }
   let removed = 0
   for (;;) {
@@ -94,7 +95,7 @@ export async function moveObject(tenant: Tenant, context: RlsContext, from: Loca
       object.id, to.bucket.id, to.path, JSON.stringify({ type: 'storage.object.moved', ...payload }),
     ),
   ])
-  if (moved?.count !== 1) throw new RuntimeError('ACCESS_DENIED', 'only the owner may move this object')
+  if (moved?.count !== 1) throw objectDenied('move')
 }
 
 export interface FolderQuery {

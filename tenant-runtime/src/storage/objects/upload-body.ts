@@ -99,7 +99,8 @@ function isForm(headers: IncomingHttpHeaders): boolean {
 
 const mimeGrammar = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;\s*[\w!#$&^.+-]+=(?:[\w!#$&^.+-]+|"[^"\\\r\n]*"))*$/
 
-function mediaType(text = ''): string {
+/** @throws RuntimeError BAD_REQUEST */
+export function mediaType(text = ''): string {
   const type = text.trim() === '' ? 'application/octet-stream' : text.trim()
   if (!mimeGrammar.test(type) || type.length > 255) throw new RuntimeError('BAD_REQUEST', 'Content-Type is no media type')
   return type
@@ -112,7 +113,8 @@ function declaredSize(headers: IncomingHttpHeaders): number | undefined {
 
 const defaultCacheControl = 'max-age=3600'
 
-function cacheControlOf(value: string | undefined): string {
+/** @throws RuntimeError BAD_REQUEST */
+export function cacheControlOf(value: string | undefined): string {
   if (value === undefined || value === '') return defaultCacheControl
   if (!/^[\w=,\s"-]{1,200}$/.test(value)) throw new RuntimeError('BAD_REQUEST', 'Cache-Control is malformed')
   return value

@@ -21,6 +21,7 @@ import { run } from '../buckets/bucket-store.ts'
 import type { Collector } from '../collector.ts'
 import type { StorageFailpoint } from '../failpoints.ts'
 import type { StorageLimits } from '../storage-limits.ts'
+import { objectDenied, uploadDenied } from '../storage-errors.ts'
 import { storeProblem } from '../store-mark.ts'
 import { objectColumns, toObject, type StoredObject } from './object.ts'
 
@@ -127,14 +128,14 @@ export class Upload {
     const { tenant, context, bucket, path, overwrite } = this.#target
     if (context.role === 'anon') throw new RuntimeError('UNAUTHORIZED', 'uploading needs a signed-in user')
     const owns = context.role === 'service' || bucket.ownerId === context.userId
-    if (!owns && bucket.policy !== 'authenticated') throw new RuntimeError('ACCESS_DENIED', 'new row violates row-level security policy: only the bucket\'s owner may write here')
+    if (!owns && bucket.policy !== 'authenticated') throw uploadDenied(bucket.policy)
     if (owns && overwrite) return
     const [existing] = await run(tenant, context, [sql('select owner_id from storage_objects where bucket_id = $1 and path = $2', bucket.id, path)])
     const row = existing?.rows[0]
     if (row === undefined) return
     if (!overwrite) throw new RuntimeError('KeyAlreadyExists', 'The resource already exists')
     if (context.role === 'authenticated' && row['owner_id'] !== context.userId) {
-      throw new RuntimeError('ACCESS_DENIED', 'new row violates row-level security policy: the object belongs to another user')
+      throw objectDenied('overwrite')
     }
   }
 

@@ -4,10 +4,12 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
+import { featureAbsent, refuseVersion } from '../absent-features.ts'
 import type { Bucket } from '../buckets/bucket.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
 import { checkNewPath, checkPath, encodePath, rawRest, splitTarget } from '../object-path.ts'
 import { findObject } from '../objects/object-store.ts'
+import { uploadDenied } from '../storage-errors.ts'
 import type { StorageLimits } from '../storage-limits.ts'
 import { signClaims } from './token.ts'
 
@@ -16,7 +18,7 @@ const uploadPrefix = '/storage/v1/object/upload/sign/'
 /** An upload URL may be used that long, or as long as any may. */
 const uploadSeconds = 2 * 3600
 
-const SignBody = Type.Union([Type.Object({ expiresIn: Type.Optional(Type.Integer()) }), Type.Undefined(), Type.Null()])
+const SignBody = Type.Union([Type.Object({ expiresIn: Type.Optional(Type.Integer()), transform: Type.Optional(Type.Unknown()), versionId: Type.Optional(Type.String()) }), Type.Undefined(), Type.Null()])
 const SignQuery = Type.Object({ expires_in: Type.Optional(Type.String()) })
 const SignManyBody = Type.Object({ expiresIn: Type.Optional(Type.Integer()), paths: Type.Array(Type.String(), { minItems: 1, maxItems: 1000 }) })
 
@@ -48,6 +50,8 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
     async (request) => {
       const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', prefix))
       const { tenant, rls, query, body } = request
+      if (body?.transform !== undefined) throw featureAbsent('transformations of images')
+      refuseVersion(body?.versionId)
       const expires = expiry(query.expires_in, Value.Check(SignBody, body) ? body?.expiresIn : Number.NaN)
       const bucket = await findBucket(tenant, rls, key)
       // Only who may read may give that right away.
@@ -84,7 +88,7 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
     const bucket = await findBucket(tenant, rls, key)
     const owner = rls.role === 'authenticated' ? rls.userId : null
     if (owner !== null && bucket.ownerId !== owner && bucket.policy !== 'authenticated') {
-      throw new RuntimeError('ACCESS_DENIED', 'new row violates row-level security policy: only the bucket\'s owner may write here')
+      throw uploadDenied(bucket.policy)
     }
     const expires = Math.floor(now() / 1000) + Math.min(uploadSeconds, longestSignedSeconds)
     const upsert = request.headers['x-upsert'] === 'true'

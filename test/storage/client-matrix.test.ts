@@ -1,0 +1,125 @@
+// Each method of the published storage clients, in both versions × who calls × the bucket's policy: what comes of it is
+// what the policies of the specification say. The table in docs/storage.md is written from here (TENANTRY_WRITE_DOCS=1).
+import { readFile, writeFile } from 'node:fs/promises'
+import t, { type Test } from 'tap'
+import { startRuntime } from '../tenancy/support/runtime.ts'
+import { actors, cases, content, path, policies, Refused, rights, type At, type Case, type Policy } from './support/client-cases.ts'
+import { absentFeatures, methodsOfAbsentParts } from './support/absent-features.ts'
+import { currentVersion, methodsOf, storageOf, versions, type Storage, type Tenancy } from './support/storage-clients.ts'
+
+/** Who calls, as a user's id: in the order of `actors`. */
+const callers = ['olga', 'peter', undefined, 'service'] as const
+
+async function send(tenancy: Tenancy, target: string, type: string, body: string): Promise<void> {
+  const headers = { authorization: `Bearer ${tenancy.token('olga')}`, 'content-type': type }
+  const response = await fetch(`${tenancy.url}/storage/v1/${target}`, { method: 'POST', headers, body })
+  if (!response.ok) throw new Error(await response.text())
+}
+
+/** Made by the owner: a bucket with a file in it, and others without. */
+async function fixture(tenancy: Tenancy, policy: Policy, bucket: string, ...empty: string[]): Promise<void> {
+  for (const name of [bucket, ...empty]) await send(tenancy, 'bucket', 'application/json', JSON.stringify({ name, policy }))
+  await send(tenancy, `object/${bucket}/${path}`, 'text/plain', content)
+}
+
+/** @returns `yes`, `none`, `no`, or the status of the refusal; anything else is wrong */
+async function outcomeOf(one: Case, at: At, service: Storage): Promise<string> {
+  try {
+    await one.prepare?.(at, service)
+    const outcome = await one.call(at)
+    if (one.done !== undefined && (await one.done(at, service)) !== (outcome === 'yes')) return `${outcome}, but the state is another`
+    return outcome
+  } catch (error) {
+    if (!(error instanceof Refused)) return `failed: ${String(error)}`
+    if (one.done !== undefined && (await one.done(at, service))) return `${error.outcome}, but it was done`
+    return error.outcome
+  }
+}
+
+function expected({ right, instead }: Case, policy: Policy, actor: number, version: string): string {
+  const outcome = rights[right][policy][actor] ?? ''
+  return instead?.[version]?.[outcome] ?? outcome
+}
+
+/** All calls of one version and caller to buckets of one policy. */
+async function check(t: Test, tenancy: Tenancy, version: string, policy: Policy, actor: number, name: string): Promise<void> {
+  const service = storageOf(tenancy, 'service', version)
+  const storage = storageOf(tenancy, callers[actor], version)
+  const owner = storageOf(tenancy, 'olga', version)
+  const place = (bucket: string): At => ({ policy, bucket, elsewhere: `${name}-there`, storage, files: storage.from(bucket), owner: owner.from(bucket) })
+  const shared = `${name}-shared`
+  await fixture(tenancy, policy, shared, `${name}-there`)
+  for (const [n, one] of cases.entries()) {
+    const wanted = expected(one, policy, actor, version)
+    // What only looks, or is refused and so changes nothing, can share a bucket.
+    const bucket = one.prepare === undefined && (one.done === undefined || wanted !== 'yes') ? shared : `${name}-${n}`
+    if (bucket !== shared) await fixture(tenancy, policy, bucket)
+    t.equal(await outcomeOf(one, place(bucket), service), wanted, `${one.name} by ${actors[actor] ?? ''}, ${policy} bucket, ${version}`)
+  }
+}
+
+/** Methods that are no calls: they build, set up or only compute. */
+const plumbing = new Set([
+  '_getFinalPath', '_removeEmptyFolders', 'analytics', 'applyTransformOptsToQuery', 'bucketLifecycleUrl', 'encodeMetadata', 'from', 'handleOperation', 'index',
+  'listBucketOptionsToQueryString', 'prepareUploadFormData', 'setHeader', 'throwOnError', 'toBase64', 'uploadOrUpdate', 'vectors',
+])
+
+t.test('storage clients', async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+
+  t.test('have no method that is not covered here', async (t) => {
+    for (const version of versions) {
+      const storage = storageOf(tenant, 'service', version)
+      const has = [...methodsOf(storage), ...methodsOf(storage.from('x')).map((name) => `from.${name}`), ...methodsOfAbsentParts(storage)]
+      const called = new Set([...cases, ...absentFeatures].map(({ method }) => method))
+      t.same(has.filter((name) => !called.has(name) && !plumbing.has(name.slice(name.lastIndexOf('.') + 1))), [], `${version}: each is called below`)
+      if (version === currentVersion) t.same([...called].filter((name) => !has.includes(name)), [], 'and each that is called is found')
+    }
+  })
+
+  for (const version of versions) {
+    for (const policy of policies) {
+      t.test(`${version}: what the policies say comes of each call to a ${policy} bucket`, async (t) => {
+        // Callers at once, each with buckets of its own.
+        await Promise.all(actors.map((_, actor) => check(t, tenant, version, policy, actor, `${policy}-${actor}-${version.replaceAll('.', '-')}`)))
+      })
+    }
+  }
+
+  t.test('are told by name what there is none of', async (t) => {
+    await fixture(tenant, 'public', 'plain')
+    for (const version of versions) {
+      const storage = storageOf(tenant, 'olga', version)
+      for (const { name, what, call, since } of absentFeatures) {
+        if (since !== undefined && version < since) continue
+        const { error } = await call(storage, storage.from('plain'))
+        t.match(error, { status: 400, message: `there are no ${what} here` }, `${name}, ${version}`)
+      }
+    }
+    t.equal((await tenant.ask('GET', `/storage/v1/object/plain/${path}`)).text, content, 'and nothing of it was done')
+  })
+
+  t.test('find the table in the documentation as it is', async (t) => {
+    const file = new URL('../../docs/storage.md', import.meta.url)
+    const [begin, end] = ['<!-- from test/storage/client-matrix.test.ts -->\n', '<!-- to here -->']
+    const text = await readFile(file, 'utf8')
+    const [before = '', rest = ''] = text.split(begin)
+    const [shown = '', after = ''] = rest.split(end)
+    const wanted = table()
+    if (process.env['TENANTRY_WRITE_DOCS'] !== undefined) await writeFile(file, `${before}${begin}${wanted}${end}${after}`)
+    else t.equal(shown, wanted, 'TENANTRY_WRITE_DOCS=1 writes it anew')
+  })
+
+  t.same(runtime.problems, [], 'none of it was an error of ours')
+})
+
+/** As it has been checked above. */
+function table(): string {
+  const cell = (one: Case, policy: Policy, actor: number) => [...new Set(versions.map((version) => expected(one, policy, actor, version)))].join(', ')
+  const rows = cases.map((one) => [one.name, ...policies.flatMap((policy) => actors.map((_, actor) => cell(one, policy, actor)))])
+  const head = ['method', ...policies.flatMap((policy) => ['owner', 'other', 'anon.', 'service'].map((who, n) => (n === 0 ? `${policy}: ${who}` : who)))]
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`
+  const told = [...Map.groupBy(absentFeatures, ({ what }) => what)].map(([what, features]) => [`there are no ${what} here`, features.map(({ name }) => name).join(', ')])
+  return [head, head.map(() => '---'), ...rows].map(line).join('') + '\n' + [['400 `FeatureNotEnabled`', 'is told to'], ['---', '---'], ...told].map(line).join('')
+}
