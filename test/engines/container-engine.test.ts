@@ -1,6 +1,9 @@
 // Which container counts as a service's: commands, logs and readings go to ours alone, whatever labels another was given.
 import t from 'tap'
 import { createContainerEngine } from '../../control-plane/src/engines/container-engine.ts'
+import { EngineError, type EngineErrorCode } from '../../control-plane/src/engines/engine-error.ts'
+import { containerName } from '../../control-plane/src/stacks/object-names.ts'
+import type { Service, Stack } from '../../control-plane/src/stacks/stack.ts'
 import { restartPolicy, type ContainerHost, type ObservedContainer } from '../../control-plane/src/engines/container-host.ts'
 
 const installation = 'i'
@@ -48,4 +51,36 @@ t.test('of two that are ours the newest is meant; commands need one that runs', 
   const dead = engineWith(container(ours, 1), container(newer, 2, 'exited'))
   t.equal((await dead.exec(stack, 'postgres', ['psql'], { signal })).stdout, ours)
   t.match(await Array.fromAsync(dead.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), [{ text: newer }])
+})
+
+t.test('a container that its host has lost hold of is made anew; any other refusal to start it is told', async (t) => {
+  const service: Service = {
+    name: 'postgres', image: 'sha256:1', command: [], environment: {}, secrets: {}, volumes: {}, scratch: {}, networks: [], published: [], isGuest: false,
+    health: { command: ['true'], intervalSeconds: 60, timeoutSeconds: 10, retries: 2, startSeconds: 30 }, resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 },
+    user: '1', stopSeconds: 1, replace: 'stop-first',
+  }
+  const wanted: Stack = { id: stack, state: 'running', networks: [], volumes: [], services: [service] }
+  const refusingWith = (code: EngineErrorCode) => {
+    const there = new Map([[containerName(stack, service), container(containerName(stack, service), 1, 'created')]])
+    let lost = true
+    const host: Partial<ContainerHost> = {
+      observe: () => Promise.resolve({ containers: [...there.values()], networks: [], volumes: [] }),
+      createContainer: async ({ name }) => {
+        lost = false
+        there.set(name, container(name, 2, 'created'))
+      },
+      startContainer: async (name) => {
+        if (lost) throw new EngineError(code, 'cannot start it')
+        there.set(name, container(name, 2))
+      },
+      removeContainer: async (name) => void there.delete(name),
+    }
+    return { there, converge: () => createContainerEngine({ name: 'docker', installation, host: host as ContainerHost, sleep: () => Promise.resolve() }).converge(wanted, signal) }
+  }
+  const lost = refusingWith('CONTAINER_LOST')
+  await lost.converge()
+  t.match([...lost.there.values()], [{ state: 'running', startedAt: '2026-01-01T00:00:02Z' }])
+  const full = refusingWith('DISK_FULL')
+  await t.rejects(full.converge(), { code: 'DISK_FULL' })
+  t.match([...full.there.values()], [{ state: 'created', startedAt: '2026-01-01T00:00:01Z' }], 'it was not touched')
 })

@@ -108,6 +108,7 @@ t.test('the Engine\'s own words stay in the cause', async (t) => {
     [404, 'get tenantry-x: no such volume', 'VOLUME_MISSING'],
     [500, `error evaluating symlinks from mount source "${secret}": lstat ${secret}: no such file or directory`, 'VOLUME_MISSING'],
     [404, 'network abc not found', 'NOT_FOUND'],
+    [500, 'id already in use', 'CONTAINER_LOST'],
     [500, `something else about ${secret}`, 'ENGINE_FAILED'],
   ]
   for (const [status, text, code] of cases) {

@@ -125,7 +125,11 @@ t.test(`${planeKills} kills of the control plane and ${engineKills} of the engin
   const services = containers.filter(({ labels }) => labels.stack.startsWith('t_') && !ofRunning.has(labels.stack)).map(({ labels }) => `${labels.stack} ${labels.service ?? ''}`)
   t.same(services.filter((one, index) => services.indexOf(one) !== index || !tenants.includes(one.split(' ')[0] ?? '')), [], 'at most one of each service of those that are stopped, and no other')
   t.same(stacks(networks), tenants, 'a network of each')
-  t.same(stacks(volumes), tenants.flatMap((id) => [id, id, id]), 'data, files and the secrets of one runtime of each')
+  const [secrets, kept] = [volumes.filter(({ labels }) => labels.service !== undefined), volumes.filter(({ labels }) => labels.service === undefined)]
+  t.same(stacks(kept), tenants.flatMap((id) => [id, id]), 'data and files of each')
+  t.same(stacks(secrets).filter((id) => ofRunning.has(id)), running, 'the secrets of one runtime of each that runs')
+  const stopped = stacks(secrets).filter((id) => !ofRunning.has(id))
+  t.same(stopped.filter((id, index) => stopped.indexOf(id) !== index || !tenants.includes(id)), [], 'of those that are stopped at most that, and no other')
   t.same(await ids('select stack_id as id from subnets'), tenants, 'a subnet of each')
   t.same(await ids('select distinct tenant_id as id from tenant_secrets'), tenants, 'secrets of each')
   for (const { id, name } of await platform.sql("select id, name from tenants where status = 'ready'")) {

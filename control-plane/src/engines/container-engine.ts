@@ -67,6 +67,16 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     await host.removeContainer(container, owner(stack.id), signal)
   }
 
+  /** One that its host has lost hold of can be neither started nor stopped: it goes, and the next look makes it anew. */
+  const start = async (stack: Stack, container: string, signal: AbortSignal) => {
+    try {
+      await host.startContainer(container, signal)
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== 'CONTAINER_LOST') throw error
+      await host.removeContainer(container, owner(stack.id), signal)
+    }
+  }
+
   const take = async (stack: Stack, step: Step, signal: AbortSignal): Promise<void> => {
     switch (step.do) {
       case 'create network':
@@ -79,9 +89,9 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
         return host.connect(networkName(stack.id, step.network), step.guest.container, [step.guest.alias], step.guest.address, signal)
       case 'create container':
         await createContainer(stack, serviceOf(stack, step.service), signal)
-        return host.startContainer(containerName(stack.id, serviceOf(stack, step.service)), signal)
+        return start(stack, containerName(stack.id, serviceOf(stack, step.service)), signal)
       case 'start container':
-        return host.startContainer(step.container, signal)
+        return start(stack, step.container, signal)
       case 'unpause container':
         return host.unpauseContainer(step.container, signal)
       case 'update resources':

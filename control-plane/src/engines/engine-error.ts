@@ -14,6 +14,7 @@ export type EngineErrorCode =
   | 'VOLUME_MISSING'
   | 'HOME_MISSING'
   | 'NOT_FOUND'
+  | 'CONTAINER_LOST'
   | 'UNHEALTHY'
   | 'ENGINE_FAILED'
 

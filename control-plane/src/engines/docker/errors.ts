@@ -19,6 +19,8 @@ const refusals: readonly { text: RegExp; code: EngineErrorCode; message: string 
   { text: /no such image/i, code: 'IMAGE_MISSING', message: 'its image is not there' },
   { text: /no such volume|(mount source|mounting volume) .*no such file or directory/i, code: 'VOLUME_MISSING', message: 'its volume is not there' },
   { text: /client version .* is too new/i, code: 'ENGINE_UNREACHABLE', message: 'the Docker Engine became another version' },
+  // A kill of the Engine while it started the container, which runs below the Engine, and which it takes for one that doesn't.
+  { text: /id already in use/i, code: 'CONTAINER_LOST', message: 'the Docker Engine has lost hold of it' },
   { text: /is not running|is paused/i, code: 'ENGINE_FAILED', message: 'it is not running' },
   { text: /volume is in use/i, code: 'ENGINE_FAILED', message: 'it is in use' },
 ]
