@@ -20,6 +20,8 @@ export interface Config {
   deleteGraceSeconds: number
   /** Seconds for which something on an engine must have had no tenant before it is removed. */
   orphanGraceSeconds: number
+  /** Bytes of one upload when a bucket sets no limit. */
+  maxUploadBytes: number
   /** Directory of the backups; undefined: none are kept. */
   backups: string | undefined
 }
@@ -44,6 +46,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     logLevel: environment.logLevel(),
     deleteGraceSeconds: environment.integer('TENANTRY_DELETE_GRACE_SECONDS', 7 * 86_400, 0, 365 * 86_400),
     orphanGraceSeconds: environment.integer('TENANTRY_ORPHAN_GRACE_SECONDS', 3_600, 0, 30 * 86_400),
+    maxUploadBytes: environment.integer('TENANTRY_MAX_UPLOAD_BYTES', 100_000_000, 1, Number.MAX_SAFE_INTEGER),
     backups: environment.optional('TENANTRY_BACKUPS'),
   })
 }

@@ -77,7 +77,7 @@ const homes = new Map(config.regions.map((region) => [region.id, new HomeDatabas
 const regions = new Map(config.regions.map((region) => [region.id, openRegion(region)]))
 const probe = createRegionProbe(config.internalToken, fetch)
 const changes = new ChangeFeed({ url: config.controlDatabaseUrl, onProblem: problem })
-const hub = new WatchHub(createPublishedSource(database, seal, config.regions, now), problem)
+const hub = new WatchHub(createPublishedSource(database, seal, config.regions, config.maxUploadBytes, now), problem)
 const ledger = createUsageLedger(database)
 const plans = createPlanStore(database)
 const conditions = createRegionConditions(systemClock)

@@ -38,10 +38,9 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
 }
 
 function readStorageLimits(environment: Environment): StorageLimits {
-  const { uploadBytes, pathBytes, signedSeconds, longestSignedSeconds } = defaultStorageLimits
+  const { pathBytes, signedSeconds, longestSignedSeconds } = defaultStorageLimits
   const longest = environment.integer('TENANTRY_MAX_SIGNED_URL_SECONDS', longestSignedSeconds, 1, 10 * longestSignedSeconds)
   return {
-    uploadBytes: environment.integer('TENANTRY_MAX_UPLOAD_BYTES', uploadBytes, 1, Number.MAX_SAFE_INTEGER),
     pathBytes: environment.integer('TENANTRY_MAX_PATH_BYTES', pathBytes, 1, longestPath),
     signedSeconds: environment.integer('TENANTRY_SIGNED_URL_SECONDS', Math.min(signedSeconds, longest), 1, longest),
     longestSignedSeconds: longest,

@@ -13,7 +13,7 @@ const plane = await startPlane(t)
 const config = plane.region()
 const { signal } = new AbortController()
 const store = createReconcileStore(plane.database, plane.seal, plane.clock.now)
-const published = createPublishedSource(plane.database, plane.seal, [config], plane.clock.now)
+const published = createPublishedSource(plane.database, plane.seal, [config], 100_000_000, plane.clock.now)
 
 /** What the engine was told last: the state of each stack. */
 const stacks = new Map<string, 'running' | 'stopped'>()

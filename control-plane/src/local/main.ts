@@ -14,7 +14,10 @@ import { choosePorts, PortTaken } from './ports.ts'
 import { controlPlaneService, gatewayService, postgresService, postgresUrl, runtimeService, type ServiceOptions } from './services.ts'
 
 /** Settings that tests and operators may give to the control plane. */
-const passedOn = ['TENANTRY_FAILPOINTS', 'TENANTRY_DELETE_GRACE_SECONDS']
+const passedOn = {
+  controlPlane: ['TENANTRY_FAILPOINTS', 'TENANTRY_DELETE_GRACE_SECONDS', 'TENANTRY_MAX_UPLOAD_BYTES'],
+  runtime: ['TENANTRY_MAX_PATH_BYTES', 'TENANTRY_SIGNED_URL_SECONDS', 'TENANTRY_MAX_SIGNED_URL_SECONDS'],
+}
 
 const options = readOptions()
 const log = openLog(options)
@@ -60,7 +63,8 @@ async function start({ data: root, port, domain, json, logLevel }: LocalOptions)
   const ports = await choosePorts(join(root, 'ports.json'), port)
   const binaries = await postgresBinaries()
   const postgresPassword = await readText(data.secrets.postgresPassword)
-  const passed = Object.fromEntries(passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))
+  const given = (names: readonly string[]) => Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))
+  const passed = { controlPlane: given(passedOn.controlPlane), runtime: given(passedOn.runtime) }
   const services: ServiceOptions = { data, ports, domain, logLevel, postgresPassword, passed }
   const urls = { control: `http://127.0.0.1:${ports.control}`, gateway: `http://127.0.0.1:${ports.gateway}` }
   const region = {

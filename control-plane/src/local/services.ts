@@ -32,8 +32,8 @@ export interface ServiceOptions {
   domain: string
   logLevel: string
   postgresPassword: string
-  /** Settings of the environment that are passed on to the control plane. */
-  passed: Record<string, string>
+  /** Settings of the environment that are passed on. */
+  passed: Record<'controlPlane' | 'runtime', Record<string, string>>
 }
 
 export function postgresUrl({ ports, postgresPassword }: Pick<ServiceOptions, 'ports' | 'postgresPassword'>, database: string): string {
@@ -71,7 +71,7 @@ export function controlPlaneService(options: ServiceOptions): ProcessService {
     TENANTRY_MASTER_KEY_FILE: data.secrets.masterKey,
     TENANTRY_REGIONS_FILE: join(data.root, 'regions.json'),
     TENANTRY_PLATFORM_KEY_FILE: data.secrets.platformKey,
-    ...options.passed,
+    ...options.passed.controlPlane,
   })
 }
 
@@ -82,6 +82,7 @@ export function runtimeService(options: ServiceOptions): ProcessService {
     TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
     TENANTRY_DATA: data.runtime,
     TENANTRY_MAX_CONNECTIONS: String(runtimeConnections),
+    ...options.passed.runtime,
   })
 }
 

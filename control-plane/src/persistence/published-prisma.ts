@@ -16,10 +16,15 @@ const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { create
 type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
 
 const batch = 500
-/** Bytes of one upload when a bucket sets no limit (specification, section 8). */
-const maxUploadBytes = 100 * 1000 * 1000
 
-export function createPublishedSource(database: Database, seal: Seal, regions: readonly RegionConfig[], now: () => Date): PublishedSource {
+/** `maxUploadBytes` of one upload when a bucket sets no limit (specification, section 8). */
+export function createPublishedSource(
+  database: Database,
+  seal: Seal,
+  regions: readonly RegionConfig[],
+  maxUploadBytes: number,
+  now: () => Date,
+): PublishedSource {
   const published = (row: Row): Published | undefined => {
     const region = regions.find(({ id }) => id === row.regionId)
     if (region === undefined) return undefined

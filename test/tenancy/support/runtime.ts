@@ -110,6 +110,8 @@ export interface Answer {
 export interface TestRuntime {
   postgres: TestPostgres
   storage: StorageArea
+  /** Directory with nothing in it but the store, `blobs`. */
+  directory: string
   /** Milliseconds since the epoch, as the runtime believes; `ahead` moves it, `stopped` is where it stands still. */
   clock: { ahead: number; stopped: number | undefined; now(): number }
   /** Lines of the log at level error and above, and problems that areas told of. */
@@ -132,7 +134,8 @@ export interface RuntimeOptions {
 /** Everything ends with the test. */
 export async function startRuntime(t: Test, { failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, ...subscriptions }: RuntimeOptions = {}): Promise<TestRuntime> {
   const postgres = await startPostgres()
-  const root = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
+  const root = join(directory, 'blobs')
   const connections = new Connections({ ...defaultConnectionLimits, total: 40, perTenant: 10 })
   const tenants = new Map<string, Tenant>()
   const problems: string[] = []
@@ -177,12 +180,13 @@ export async function startRuntime(t: Test, { failpoint = () => undefined, aband
     await functions.close()
     await connections.close()
     await postgres.stop()
-    await rm(root, { recursive: true, force: true })
+    await rm(directory, { recursive: true, force: true })
   })
 
   return {
     postgres,
     storage,
+    directory,
     clock,
     problems,
     async addTenant({ name = 'acme', limits = {}, jwtSecrets = [randomBytes(32).toString('hex')] } = {}) {

@@ -97,7 +97,7 @@ function isForm(headers: IncomingHttpHeaders): boolean {
   return /^multipart\/form-data\b/i.test(headers['content-type'] ?? '')
 }
 
-const mimeGrammar = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;\s*[\w!#$&^.+-]+=(?:[\w!#$&^.+-]+|"[^"\\\r\n]*"))*$/
+const mimeGrammar = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;\s*[\w!#$&^.+-]+=(?:[\w!#$&^.+-]+|"[ !#-[\]-~]*"))*$/
 
 /** @throws RuntimeError BAD_REQUEST */
 export function mediaType(text = ''): string {
@@ -116,7 +116,7 @@ const defaultCacheControl = 'max-age=3600'
 /** @throws RuntimeError BAD_REQUEST */
 export function cacheControlOf(value: string | undefined): string {
   if (value === undefined || value === '') return defaultCacheControl
-  if (!/^[\w=,\s"-]{1,200}$/.test(value)) throw new RuntimeError('BAD_REQUEST', 'Cache-Control is malformed')
+  if (!/^[\w=, "-]{1,200}$/.test(value)) throw new RuntimeError('BAD_REQUEST', 'Cache-Control is malformed')
   return value
 }
 

@@ -119,8 +119,7 @@ export class Upload {
   #sizeLimit(): number {
     const { tenant, bucket } = this.#target
     const { max_file_size: ofBucket } = bucket.config
-    const most = Math.min(this.#deps.limits.uploadBytes, tenant.limits.max_upload_bytes)
-    return ofBucket === 0 ? most : Math.min(ofBucket, most)
+    return ofBucket === 0 ? tenant.limits.max_upload_bytes : Math.min(ofBucket, tenant.limits.max_upload_bytes)
   }
 
   /** Before the bytes, as far as it can be known; the policies have the last word when the row is written. */
