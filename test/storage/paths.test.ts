@@ -113,7 +113,7 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
     t.same(names.filter((name) => !ofTheStore.test(name)), [], 'no text has become the name of a file')
     t.equal((await tenant.files()).length, paths.size)
 
-    const checked = some([...paths], 10)
+    const checked = some([...paths], 4)
     const wrong: string[] = []
     const check = (what: string, path: string, isSo: boolean, more = '') => {
       if (!isSo) wrong.push(`${what} ${show(path)} ${more}`)
