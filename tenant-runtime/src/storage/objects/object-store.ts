@@ -127,7 +127,7 @@ export async function listFolder(tenant: Tenant, context: RlsContext, bucket: Bu
          select rest, false, object_id, bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, object_owner_id, object_created_at, object_updated_at
          from below where strpos(rest, '/') = 0
        )
-       select * from entries where $3 = '' or strpos(lower(name), lower($3)) > 0
+       select * from entries where $3 = '' or strpos(lower(name collate "default"), lower($3)) > 0
        order by folder desc, ${sorts[query.column]} ${query.order}, name limit $4 offset $5`,
       bucket.id, query.folder, query.search, query.limit, query.offset,
     ),
