@@ -3,7 +3,7 @@ import { isTenantId, requestIdHeader } from '@tenantry/contract'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyRequest } from 'fastify'
 import { addCors } from './http/cors.ts'
-import { addErrorHandler } from './http/error-handler.ts'
+import { addErrorHandler, answerBadUrl } from './http/error-handler.ts'
 import { addTenantHealth } from './http/tenant-health.ts'
 import { addTenantScope } from './http/tenant-scope.ts'
 import { parseJson } from './http/parse-json.ts'
@@ -33,6 +33,7 @@ export async function buildApp({ internalToken, authenticator, areas, tenantOf, 
     bodyLimit: 1024 * 1024,
     routerOptions: { maxParamLength: 8_192 },
     requestIdHeader,
+    frameworkErrors: answerBadUrl,
     http: { maxHeaderSize: maxUrlBytes + 32 * 1024 },
     // Schemas are TypeBox's, which makes no wrong ones; to check them takes a fifth of the start.
     ajv: { customOptions: { validateSchema: false, removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false } },

@@ -1,8 +1,9 @@
 // The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
-import type { FastifyError, FastifyInstance } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ErrorBody } from '@tenantry/contract'
 import { databaseError } from '../database/database-error.ts'
 import { RuntimeError } from '../errors.ts'
+import { corsHeaders } from './cors.ts'
 
 export function addErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Error, request, reply) => {
@@ -20,6 +21,12 @@ export function addErrorHandler(app: FastifyInstance): void {
     const error = new RuntimeError('NOT_FOUND', `there is no ${request.method} ${request.url.split('?')[0] ?? ''}`)
     return reply.status(404).send(errorBody(error))
   })
+}
+
+/** A URL that Fastify itself can't read gets so far as to no route and no hook. */
+export function answerBadUrl(cause: Error, request: FastifyRequest, reply: FastifyReply): void {
+  const error = new RuntimeError('BAD_REQUEST', 'the URL is malformed: a percent sign of its own is written as %25', { cause })
+  void reply.status(error.status).headers(corsHeaders(request)).type('application/json; charset=utf-8').send(JSON.stringify(errorBody(error)))
 }
 
 export function errorBody(error: RuntimeError): ErrorBody & Record<string, unknown> {

@@ -274,7 +274,8 @@ async function rowsOf(postgres: TestPostgres, home: TestHome, sql: string, value
 
 /** What stands in front of a runtime: drops internal headers of clients, sets its own, sends the rest on as it is. */
 async function openDoor(upstream: number, tenantId: string): Promise<{ port: number; stop(): Promise<void> }> {
-  const server = createServer({ maxHeaderSize: 128 * 1024 }, (incoming, outgoing) => {
+  // As long as the gateway's: a client whose machine is slow must not find its connection closed.
+  const server = createServer({ maxHeaderSize: 128 * 1024, keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
     const headers = Object.fromEntries(Object.entries(incoming.headers).filter(([name]) => !name.startsWith(internalHeaderPrefix)))
     const onward = httpRequest(
       {
