@@ -1,62 +1,12 @@
 // Each method of the published storage clients, in both versions × who calls × the bucket's policy: what comes of it is
 // what the policies of the specification say. The table in docs/storage.md is written from here (TENANTRY_WRITE_DOCS=1).
 import { readFile, writeFile } from 'node:fs/promises'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { startRuntime } from '../tenancy/support/runtime.ts'
-import { actors, cases, content, path, policies, Refused, rights, type At, type Case, type Policy } from './support/client-cases.ts'
+import { actors, cases, content, path, policies, type Case, type Policy } from './support/client-cases.ts'
+import { checkCalls, expected, fixture } from './support/check-calls.ts'
 import { absentFeatures, methodsOfAbsentParts } from './support/absent-features.ts'
-import { currentVersion, methodsOf, storageOf, versions, type Storage, type Tenancy } from './support/storage-clients.ts'
-
-/** Who calls, as a user's id: in the order of `actors`. */
-const callers = ['olga', 'peter', undefined, 'service'] as const
-
-async function send(tenancy: Tenancy, target: string, type: string, body: string): Promise<void> {
-  const headers = { authorization: `Bearer ${tenancy.token('olga')}`, 'content-type': type }
-  const response = await fetch(`${tenancy.url}/storage/v1/${target}`, { method: 'POST', headers, body })
-  if (!response.ok) throw new Error(await response.text())
-}
-
-/** Made by the owner: a bucket with a file in it, and others without. */
-async function fixture(tenancy: Tenancy, policy: Policy, bucket: string, ...empty: string[]): Promise<void> {
-  for (const name of [bucket, ...empty]) await send(tenancy, 'bucket', 'application/json', JSON.stringify({ name, policy }))
-  await send(tenancy, `object/${bucket}/${path}`, 'text/plain', content)
-}
-
-/** @returns `yes`, `none`, `no`, or the status of the refusal; anything else is wrong */
-async function outcomeOf(one: Case, at: At, service: Storage): Promise<string> {
-  try {
-    await one.prepare?.(at, service)
-    const outcome = await one.call(at)
-    if (one.done !== undefined && (await one.done(at, service)) !== (outcome === 'yes')) return `${outcome}, but the state is another`
-    return outcome
-  } catch (error) {
-    if (!(error instanceof Refused)) return `failed: ${String(error)}`
-    if (one.done !== undefined && (await one.done(at, service))) return `${error.outcome}, but it was done`
-    return error.outcome
-  }
-}
-
-function expected({ right, instead }: Case, policy: Policy, actor: number, version: string): string {
-  const outcome = rights[right][policy][actor] ?? ''
-  return instead?.[version]?.[outcome] ?? outcome
-}
-
-/** All calls of one version and caller to buckets of one policy. */
-async function check(t: Test, tenancy: Tenancy, version: string, policy: Policy, actor: number, name: string): Promise<void> {
-  const service = storageOf(tenancy, 'service', version)
-  const storage = storageOf(tenancy, callers[actor], version)
-  const owner = storageOf(tenancy, 'olga', version)
-  const place = (bucket: string): At => ({ policy, bucket, elsewhere: `${name}-there`, storage, files: storage.from(bucket), owner: owner.from(bucket) })
-  const shared = `${name}-shared`
-  await fixture(tenancy, policy, shared, `${name}-there`)
-  for (const [n, one] of cases.entries()) {
-    const wanted = expected(one, policy, actor, version)
-    // What only looks, or is refused and so changes nothing, can share a bucket.
-    const bucket = one.prepare === undefined && (one.done === undefined || wanted !== 'yes') ? shared : `${name}-${n}`
-    if (bucket !== shared) await fixture(tenancy, policy, bucket)
-    t.equal(await outcomeOf(one, place(bucket), service), wanted, `${one.name} by ${actors[actor] ?? ''}, ${policy} bucket, ${version}`)
-  }
-}
+import { currentVersion, methodsOf, storageOf, versions } from './support/storage-clients.ts'
 
 /** Methods that are no calls: they build, set up or only compute. */
 const plumbing = new Set([
@@ -82,7 +32,7 @@ t.test('storage clients', async (t) => {
     for (const policy of policies) {
       t.test(`${version}: what the policies say comes of each call to a ${policy} bucket`, async (t) => {
         // Callers at once, each with buckets of its own.
-        await Promise.all(actors.map((_, actor) => check(t, tenant, version, policy, actor, `${policy}-${actor}-${version.replaceAll('.', '-')}`)))
+        await Promise.all(actors.map((_, actor) => checkCalls(t, tenant, version, policy, actor, `${policy}-${actor}-${version.replaceAll('.', '-')}`)))
       })
     }
   }
