@@ -1,10 +1,10 @@
 // Docker Compose for tests: the engine's plugin, the older program, or Debian's package where both are missing.
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { installPackages } from './debian-packages.ts'
 
 const run = promisify(execFile)
 
-const installMilliseconds = 10 * 60_000
 const commandMilliseconds = 5 * 60_000
 
 /** Runs a command of Compose. @throws Error with what it printed */
@@ -14,9 +14,7 @@ export type Compose = (args: readonly string[], environment: Readonly<Record<str
 export async function ensureCompose(): Promise<Compose> {
   const found = (await works('docker', ['compose'])) ?? (await works('docker-compose', []))
   if (found !== undefined) return found
-  if (process.getuid?.() !== 0) throw new Error('Docker Compose is not installed: install docker-compose, or run as root')
-  await apt('update')
-  await apt('install', '-y', '--no-install-recommends', 'docker-compose')
+  await installPackages('docker-compose')
   const installed = await works('docker-compose', [])
   if (installed === undefined) throw new Error('docker-compose was installed, and does not run')
   return installed
@@ -29,8 +27,4 @@ async function works(program: string, before: readonly string[]): Promise<Compos
     return stdout + stderr
   }
   return compose(['version'], {}).then(() => compose, () => undefined)
-}
-
-async function apt(...args: string[]): Promise<void> {
-  await run('apt-get', args, { timeout: installMilliseconds, maxBuffer: 64 * 2 ** 20, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } })
 }

@@ -4,8 +4,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import type { Engine } from './engine.ts'
 import { openEngineWithImages } from './engine-with-images.ts'
+import { ensureSwift } from './swift.ts'
 
 interface Totals {
   passed: number
@@ -21,7 +21,8 @@ const files = asked.length > 0 ? asked : globSync('test/**/*.test.ts').filter((f
 const alone = files.filter(isSoak)
 const together = files.filter((file) => !alone.includes(file))
 
-const engine = files.some(needsEngine) ? await openEngine() : undefined
+if (files.some(needsObjectStore)) await orEnd(ensureSwift())
+const engine = files.some(needsEngine) ? await orEnd(openEngineWithImages((line) => console.log(line))) : undefined
 try {
   const totals = [await runTap(together, []), await runTap(alone, ['--jobs=1'])]
   const passed = totals.reduce((sum, part) => sum + part.passed, 0)
@@ -36,9 +37,14 @@ function needsEngine(file: string): boolean {
   return /docker-platform|support\/docker|support\/sandbox|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(readFileSync(file, 'utf8'))
 }
 
-async function openEngine(): Promise<Engine> {
+function needsObjectStore(file: string): boolean {
+  return readFileSync(file, 'utf8').includes('support/s3-server')
+}
+
+/** What tests need and can't be had is a failure of the run. */
+async function orEnd<T>(needed: Promise<T>): Promise<T> {
   try {
-    return await openEngineWithImages((line) => console.log(line))
+    return await needed
   } catch (error) {
     console.error(error)
     end(0, 1)

@@ -2,6 +2,8 @@
 import { Environment } from '@tenantry/contract'
 import { longestPath } from './storage/object-path.ts'
 import { defaultStorageLimits, type StorageLimits } from './storage/storage-limits.ts'
+import { backendName, type BackendName, type StorageSettings } from './storage/backend/open-backend.ts'
+import type { S3Settings } from './storage/backend/s3-connection.ts'
 
 export interface Config {
   host: string
@@ -10,11 +12,12 @@ export interface Config {
   internalToken: string
   /** Directory of blobs and of the last manifests. */
   data: string
+  storage: StorageSettings
   /** Connections to Postgres, over all tenants. */
   maxConnections: number
   /** Other runtimes that serve the same tenants. */
   siblings: number
-  storage: StorageLimits
+  limits: StorageLimits
   logLevel: string
   /** Failpoints of tests: `name=kill:1,…`. */
   failpoints: string
@@ -29,9 +32,10 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     controlUrl: environment.required('TENANTRY_CONTROL_URL'),
     internalToken: environment.internalToken(),
     data: environment.required('TENANTRY_DATA'),
+    storage: readStorage(environment),
     maxConnections: environment.integer('TENANTRY_MAX_CONNECTIONS', 100, 1, 10_000),
     siblings: environment.integer('TENANTRY_SIBLINGS', 0, 0, 1_000),
-    storage: readStorageLimits(environment),
+    limits: readStorageLimits(environment),
     logLevel: environment.logLevel(),
     failpoints: environment.optional('TENANTRY_FAILPOINTS') ?? '',
   })
@@ -44,5 +48,35 @@ function readStorageLimits(environment: Environment): StorageLimits {
     pathBytes: environment.integer('TENANTRY_MAX_PATH_BYTES', pathBytes, 1, longestPath),
     signedSeconds: environment.integer('TENANTRY_SIGNED_URL_SECONDS', Math.min(signedSeconds, longest), 1, longest),
     longestSignedSeconds: longest,
+  }
+}
+
+function readStorage(environment: Environment): StorageSettings {
+  const named = (variable: string): BackendName | undefined => {
+    const name = environment.optional(variable)
+    return name === undefined ? undefined : backendName(variable, name)
+  }
+  const backend = named('TENANTRY_STORAGE_BACKEND') ?? 'local'
+  const fallback = named('TENANTRY_STORAGE_FALLBACK')
+  if (backend === fallback) throw new Error(`TENANTRY_STORAGE_FALLBACK is ${JSON.stringify(fallback)}, as TENANTRY_STORAGE_BACKEND: there is nothing to move`)
+  return { backend, fallback, s3: backend === 's3' || fallback === 's3' ? readS3(environment) : undefined }
+}
+
+function readS3(environment: Environment): S3Settings {
+  const endpoint = environment.optional('TENANTRY_S3_ENDPOINT')
+  if (endpoint !== undefined && !/^https?:$/.test(URL.parse(endpoint)?.protocol ?? '')) {
+    throw new Error(`TENANTRY_S3_ENDPOINT is ${JSON.stringify(endpoint)}: want a URL that begins with http:// or https://`)
+  }
+  const prefix = environment.optional('TENANTRY_S3_PREFIX') ?? ''
+  if (!/^(?:[\w.-]+\/)*$/.test(prefix)) throw new Error(`TENANTRY_S3_PREFIX is ${JSON.stringify(prefix)}: want names that each end with a slash`)
+  return {
+    endpoint,
+    prefix,
+    region: environment.optional('TENANTRY_S3_REGION') ?? 'us-east-1',
+    bucket: environment.required('TENANTRY_S3_BUCKET'),
+    // AWS' own needs no path; with an endpoint of one's own, names of hosts are seldom set up for buckets.
+    pathStyle: environment.integer('TENANTRY_S3_PATH_STYLE', endpoint === undefined ? 0 : 1, 0, 1) === 1,
+    accessKeyId: environment.required('TENANTRY_S3_ACCESS_KEY_ID'),
+    secretAccessKey: environment.file('TENANTRY_S3_SECRET_ACCESS_KEY_FILE'),
   }
 }

@@ -40,10 +40,10 @@ const tenantOf = (id: string) => registry.get(id)
 const events = createEventsArea({ now, authenticator, tenantOf })
 const areas: Area[] = [
   createStorageArea({
-    backend: openBackend('local', join(config.data, 'blobs')),
+    backend: await openBackend(config.storage, config.data),
     tenants: () => registry.all(),
     failpoint: parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL')),
-    limits: config.storage,
+    limits: config.limits,
     now: Date.now,
     onProblem: problem,
   }),

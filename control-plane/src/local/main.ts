@@ -15,8 +15,8 @@ import { controlPlaneService, gatewayService, postgresService, postgresUrl, runt
 
 /** Settings that tests and operators may give to the control plane. */
 const passedOn = {
-  controlPlane: ['TENANTRY_FAILPOINTS', 'TENANTRY_DELETE_GRACE_SECONDS', 'TENANTRY_MAX_UPLOAD_BYTES'],
-  runtime: ['TENANTRY_MAX_PATH_BYTES', 'TENANTRY_SIGNED_URL_SECONDS', 'TENANTRY_MAX_SIGNED_URL_SECONDS'],
+  controlPlane: /^TENANTRY_(?:FAILPOINTS|DELETE_GRACE_SECONDS|MAX_UPLOAD_BYTES)$/,
+  runtime: /^TENANTRY_(?:MAX_PATH_BYTES|(?:MAX_)?SIGNED_URL_SECONDS|(?:STORAGE|S3)_\w+)$/,
 }
 
 const options = readOptions()
@@ -63,8 +63,7 @@ async function start({ data: root, port, domain, json, logLevel }: LocalOptions)
   const ports = await choosePorts(join(root, 'ports.json'), port)
   const binaries = await postgresBinaries()
   const postgresPassword = await readText(data.secrets.postgresPassword)
-  const given = (names: readonly string[]) => Object.fromEntries(names.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))
-  const passed = { controlPlane: given(passedOn.controlPlane), runtime: given(passedOn.runtime) }
+  const passed = { controlPlane: settings(passedOn.controlPlane), runtime: settings(passedOn.runtime) }
   const services: ServiceOptions = { data, ports, domain, logLevel, postgresPassword, passed }
   const urls = { control: `http://127.0.0.1:${ports.control}`, gateway: `http://127.0.0.1:${ports.gateway}` }
   const region = {
@@ -96,6 +95,10 @@ async function start({ data: root, port, domain, json, logLevel }: LocalOptions)
   log.info(`ready in ${seconds} s`)
   if (json) writeSync(1, `${JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway, platform_key: platformKey, data: root })}\n`)
   else writeSync(1, welcome({ urls, platformKey, keyFile: data.secrets.platformKey, firstRun }))
+}
+
+function settings(names: RegExp): Record<string, string> {
+  return Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value !== undefined && names.test(name) ? [[name, value]] : [])))
 }
 
 function welcome({ urls, platformKey, keyFile, firstRun }: { urls: { control: string; gateway: string }; platformKey: string; keyFile: string; firstRun: boolean }): string {

@@ -106,11 +106,16 @@ export class Collector {
    */
   async collect(tenant: Tenant): Promise<void> {
     const { backend, failpoint } = this.#options
+    const linger = backend.lingerMilliseconds
     for (;;) {
       const [store, old] = await tenant.database.run(
         bookkeeping,
         sql('select store_id::text from storage_usage'),
-        sql('select blob_id from blob_gc g where not exists (select from storage_objects o where o.blob_id = g.blob_id) limit $1', batch),
+        sql(
+          `select blob_id from blob_gc g where not exists (select from storage_objects o where o.blob_id = g.blob_id)
+             and ($2 = 0 or created_at <= now() - make_interval(secs => $2)) limit $1`,
+          batch, linger / 1000,
+        ),
       )
       const rows = old?.rows ?? []
       const own = rows.length === 0 || (await backend.storeId(tenant.id)) === store?.rows[0]?.['store_id']
@@ -129,8 +134,10 @@ export class Collector {
       if (rows.length > 0) {
         await tenant.database.query(bookkeeping, 'delete from blob_gc where blob_id in (select jsonb_array_elements_text($1::jsonb)::uuid)', JSON.stringify(rows.map((row) => row['blob_id'])))
       }
-      if (rows.length < batch) return
+      if (rows.length < batch) break
     }
+    // What is still read, perhaps, is for a later sweep.
+    if (linger > 0 && (await this.waiting(tenant)) > 0) this.expect(tenant)
   }
 
   /** Finds what no row refers to. Removes only what an earlier sweep found as well, and nothing when in doubt. One at a time. */

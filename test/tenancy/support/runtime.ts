@@ -21,6 +21,7 @@ import { createEventsArea } from '../../../tenant-runtime/src/events/events-area
 import type { Pace } from '../../../tenant-runtime/src/events/follow-events.ts'
 import { createFunctionsArea } from '../../../tenant-runtime/src/functions/functions-area.ts'
 import { createRestArea } from '../../../tenant-runtime/src/rest/rest-area.ts'
+import type { BlobBackend } from '../../../tenant-runtime/src/storage/backend/backend.ts'
 import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
 import type { StorageFailpoint } from '../../../tenant-runtime/src/storage/failpoints.ts'
 import { createStorageArea, type StorageArea } from '../../../tenant-runtime/src/storage/storage-area.ts'
@@ -120,6 +121,8 @@ export interface TestRuntime {
 }
 
 export interface RuntimeOptions {
+  /** `local`, in a directory of its own, without one. */
+  backend?: BlobBackend
   failpoint?: StorageFailpoint
   /** After so many milliseconds an upload that has not ended never will. */
   abandonedMilliseconds?: number
@@ -132,7 +135,10 @@ export interface RuntimeOptions {
 }
 
 /** Everything ends with the test. */
-export async function startRuntime(t: Test, { failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, ...subscriptions }: RuntimeOptions = {}): Promise<TestRuntime> {
+export async function startRuntime(
+  t: Test,
+  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, ...subscriptions }: RuntimeOptions = {},
+): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
   const root = join(directory, 'blobs')
@@ -141,7 +147,7 @@ export async function startRuntime(t: Test, { failpoint = () => undefined, aband
   const problems: string[] = []
   const clock: TestRuntime['clock'] = { ahead: 0, stopped: undefined, now: () => clock.stopped ?? Date.now() + clock.ahead }
   const storage = createStorageArea({
-    backend: new LocalBackend(root),
+    backend: backend ?? new LocalBackend(root),
     tenants: () => tenants.values(),
     failpoint,
     limits: { ...defaultStorageLimits, ...storageLimits },

@@ -19,6 +19,11 @@ export interface OpenBlob {
 
 export interface BlobBackend {
   readonly name: string
+  /**
+   * For so long after it was let go of a blob is to stay, in milliseconds, because an `OpenBlob` of this backend does not
+   * outlive `remove`.
+   */
+  readonly lingerMilliseconds: number
   /** @throws Error when the store can't be relied on: not writable, or not one filesystem */
   start(): Promise<void>
   /**
@@ -39,5 +44,11 @@ export interface BlobBackend {
    * @returns the mark that it has then
    */
   claimStore(tenantId: string, storeId: string): Promise<string>
+  /** Whether the tenant's blobs lie partly here and partly in another store, so that neither may be missing. */
+  isPaired(tenantId: string): Promise<boolean>
+  setPaired(tenantId: string, paired: boolean): Promise<void>
   removeTenant(tenantId: string): Promise<void>
 }
+
+/** The only names that a blob has: elsewhere they stand in a table of the tenant's, who may have made anything of it. */
+export const blobName = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

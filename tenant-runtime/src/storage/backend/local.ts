@@ -2,13 +2,14 @@
 //
 //   tmp/<tenant>.<blob>            being written
 //   <tenant>/store                 mark of the store: there from its first moment on as a whole
+//   <tenant>/paired                there when the tenant's other blobs lie in another store
 //   <tenant>/<xx>/<blob>           one of 256 shards, by the blob's first byte
 import { createHash, randomUUID } from 'node:crypto'
 import { link, mkdir, open, opendir, readdir, readFile, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
-import type { BlobBackend, OpenBlob, StoredBlob } from './backend.ts'
+import { blobName, type BlobBackend, type OpenBlob, type StoredBlob } from './backend.ts'
 import { GroupSync } from './group-sync.ts'
 
 const readChunkBytes = 512 * 1024
@@ -18,10 +19,10 @@ const writeChunkBytes = 1024 * 1024
 /** Longer than any upload may take. */
 const abandonedMilliseconds = 3_600_000
 
-const blobName = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 export class LocalBackend implements BlobBackend {
   readonly name = 'local'
+  /** An open file outlives its unlinking. */
+  readonly lingerMilliseconds = 0
   readonly #root: string
   readonly #tmp: string
   readonly #sync = new GroupSync()
@@ -193,6 +194,27 @@ export class LocalBackend implements BlobBackend {
     const found = await this.storeId(tenantId)
     if (found === undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage can not be written now')
     return found
+  }
+
+  async isPaired(tenantId: string): Promise<boolean> {
+    try {
+      await stat(join(this.#root, tenantId, 'paired'))
+      return true
+    } catch (cause) {
+      if (isMissing(cause)) return false
+      throw storageError(cause)
+    }
+  }
+
+  async setPaired(tenantId: string, paired: boolean): Promise<void> {
+    const directory = join(this.#root, tenantId)
+    try {
+      if (paired) await (await open(join(directory, 'paired'), 'w', 0o600)).close()
+      else await removeFile(join(directory, 'paired'))
+      await this.#sync.sync(directory)
+    } catch (cause) {
+      throw storageError(cause)
+    }
   }
 
   #mark(tenantId: string): string {

@@ -1,0 +1,91 @@
+// A real S3 server for one test file: OpenStack Swift from Debian's packages, with a bucket, on a free port, gone at the end.
+import { spawn, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { CreateBucketCommand, ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
+import type { S3Settings } from '../../tenant-runtime/src/storage/backend/s3-connection.ts'
+import { freePort } from './postgres.ts'
+
+const program = new URL('swift-server.py', import.meta.url).pathname
+/** Debian's own, which finds Debian's packages; another one may come before it on the path. */
+const python = '/usr/bin/python3'
+const startMilliseconds = 60_000
+
+export interface S3Server {
+  /** Of a bucket that is there. */
+  readonly settings: S3Settings
+  /** Keys of all objects, and of uploads in parts that have not ended. */
+  keys(): Promise<{ whole: string[]; begun: string[] }>
+  /** Ends the server as a crash does. */
+  kill(): Promise<void>
+  /** Again, after `kill`: with the same objects on the same port. */
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** @throws Error when Swift is not installed (`scripts/swift.ts` does it) or does not answer */
+export async function startS3Server(): Promise<S3Server> {
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-swift-'))
+  const port = await freePort()
+  const secretAccessKey = randomBytes(16).toString('hex')
+  const settings: S3Settings = {
+    endpoint: `http://127.0.0.1:${port}`, region: 'us-east-1', bucket: 'blobs', prefix: 'here/', pathStyle: true, accessKeyId: 'test:tester', secretAccessKey,
+  }
+  const client = new S3Client({
+    endpoint: settings.endpoint ?? '', region: settings.region, forcePathStyle: true, maxAttempts: 1,
+    credentials: { accessKeyId: settings.accessKeyId, secretAccessKey },
+    requestHandler: { requestTimeout: 10_000, throwOnRequestTimeout: true },
+  })
+  let server: ChildProcess | undefined
+
+  const kill = async () => {
+    const running = server
+    server = undefined
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return
+    const gone = once(running, 'exit')
+    running.kill('SIGKILL')
+    await gone
+  }
+  const start = async () => {
+    const child = spawn(python, [program, directory, String(port), 'tester', secretAccessKey], { stdio: ['ignore', 'ignore', 'pipe'] })
+    server = child
+    let said = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-4_000)))
+    child.once('error', (error) => (said += error.message))
+    const deadline = Date.now() + startMilliseconds
+    for (;;) {
+      try {
+        // Signed, and refused with what is wrong when the bucket isn't made.
+        await client.send(new CreateBucketCommand({ Bucket: settings.bucket }))
+        return
+      } catch (cause) {
+        if (cause instanceof Error && cause.name === 'BucketAlreadyOwnedByYou') return
+        if (Date.now() > deadline || child.exitCode !== null) {
+          await kill()
+          throw new Error(`no S3 server: are swift-proxy, swift-account, swift-container and swift-object installed? It said: ${said}`, { cause })
+        }
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+    }
+  }
+
+  await start()
+  return {
+    settings,
+    async keys() {
+      const { Contents: objects = [] } = await client.send(new ListObjectsV2Command({ Bucket: settings.bucket }))
+      const { Uploads: uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket: settings.bucket }))
+      return { whole: objects.map(({ Key }) => Key ?? ''), begun: uploads.map(({ Key }) => Key ?? '') }
+    },
+    kill,
+    start,
+    async stop() {
+      await kill()
+      client.destroy()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
