@@ -30,7 +30,7 @@ export async function contextOf(name: ImageName): Promise<Entry[]> {
     case 'caddy':
       return entriesOf(join(project, 'images', name), '')
     case 'tenant-runtime':
-      return nodeContext(name, bundleOf(project, name, ['src/main.ts', 'src/functions/executor/child.ts']))
+      return nodeContext(name, bundleOf(project, name, ['src/main.ts', 'src/move-blobs.ts', 'src/functions/executor/child.ts']))
     case 'gateway':
       return nodeContext(name, bundleOf(project, name, ['src/main.ts']))
     case 'control-plane':

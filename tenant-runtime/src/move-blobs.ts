@@ -1,0 +1,104 @@
+// A command: moves tenants' blobs to the store that the runtime writes to, from the one that it falls back on, while it
+// serves. It has the environment of the runtime, and reads the tenants from the runtime's directory.
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { readConfig } from './config.ts'
+import { Connections, defaultConnectionLimits } from './database/connections.ts'
+import { RuntimeError } from './errors.ts'
+import { openBackend } from './storage/backend/open-backend.ts'
+import { PairedBackend } from './storage/backend/paired.ts'
+import { dropOldStore, moveTenant, type MoveReport } from './storage/move-tenant.ts'
+import type { Tenant } from './tenancy/tenant.ts'
+import { TenantRegistry } from './tenancy/tenant-registry.ts'
+
+const mostAttempts = 5
+
+const usage = `usage: move-blobs [--drop] [TENANT…]
+
+Copies what is only in TENANTRY_STORAGE_FALLBACK to TENANTRY_STORAGE_BACKEND, and verifies it; of all tenants that this
+runtime serves, or of those named by their ids. With --drop it removes what was moved from the fallback.
+`
+
+const { values: options, positionals: named } = parseArgs({ options: { drop: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } }, allowPositionals: true })
+if (options.help) {
+  process.stdout.write(usage)
+  process.exit(0)
+}
+
+const config = readConfig(process.env)
+const pair = await openPair()
+
+const connections = new Connections({ ...defaultConnectionLimits, total: 8 })
+const registry = new TenantRegistry({
+  controlUrl: config.controlUrl, internalToken: config.internalToken, file: join(config.data, 'manifests.ndjson'), connections, fetch,
+  onChange: () => undefined,
+  onProblem: (problem) => process.stderr.write(`${problem.message}\n`),
+})
+await registry.load()
+const tenants = named.length === 0 ? [...registry.all()] : named.flatMap((id) => registry.get(id) ?? unknown(id))
+
+const stopping = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort(new Error('stopped; what was moved stays moved')))
+const work = { pair, pause: () => pause(1_000, undefined, { signal: stopping.signal }), signal: stopping.signal }
+
+for (const tenant of tenants) await withPatience(() => (options.drop ? drop(tenant) : move(tenant)), tenant.id)
+say(`${tenants.length} tenants`)
+await connections.close()
+process.exit()
+
+async function openPair(): Promise<PairedBackend> {
+  const backend = await openBackend(config.storage, config.data)
+  if (!(backend instanceof PairedBackend)) throw new Error('TENANTRY_STORAGE_FALLBACK is not set: there is nothing to move')
+  await backend.start()
+  return backend
+}
+
+async function move(tenant: Tenant): Promise<void> {
+  const onProgress = ({ copied }: MoveReport) => {
+    if (copied % 1_000 === 0) say(`${tenant.id}: ${copied} files copied`)
+  }
+  const { objects, copied, copiedBytes, problems } = await moveTenant({ ...work, tenant, onProgress })
+  say(`${tenant.id}: ${copied} files copied, ${copiedBytes} bytes; ${objects - problems.length} of ${objects} objects verified in ${pair.primary.name}`)
+  for (const problem of problems) failed(tenant.id, problem)
+}
+
+async function drop(tenant: Tenant): Promise<void> {
+  await dropOldStore({ ...work, tenant })
+  say(`${tenant.id}: dropped from ${pair.fallback.name}`)
+}
+
+/** A store or a database that is away for a moment doesn't end hours of work. */
+async function withPatience(step: () => Promise<void>, tenantId: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      stopping.signal.throwIfAborted()
+      await step()
+      return
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      const isPassing = error instanceof RuntimeError && error.status === 503 && attempt < mostAttempts
+      if (!isPassing) {
+        failed(tenantId, message)
+        return
+      }
+      const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
+      process.stderr.write(`${tenantId}: ${message}${cause}; it is tried again\n`)
+      await pause(attempt * 1_000)
+    }
+  }
+}
+
+function unknown(id: string): [] {
+  failed(id, 'this runtime does not serve it')
+  return []
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+function failed(tenantId: string, problem: string): void {
+  process.exitCode = 1
+  process.stderr.write(`${tenantId}: ${problem}\n`)
+}

@@ -1,0 +1,225 @@
+// A tenant's blobs moved from files to a bucket and back, by the command, while eight writers go on against the runtime: no
+// request fails, and once the old store is dropped every object is there, whole.
+import { spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { BlobBackend } from '../../tenant-runtime/src/storage/backend/backend.ts'
+import { LocalBackend } from '../../tenant-runtime/src/storage/backend/local.ts'
+import { PairedBackend } from '../../tenant-runtime/src/storage/backend/paired.ts'
+import { S3Backend } from '../../tenant-runtime/src/storage/backend/s3.ts'
+import { effort, seed } from '../support/effort.ts'
+import { startS3Server } from '../support/s3-server.ts'
+import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+
+const command = new URL('../../tenant-runtime/src/move-blobs.ts', import.meta.url).pathname
+const binary = { 'content-type': 'application/octet-stream' }
+const sha256 = (body: Buffer) => createHash('sha256').update(body).digest('hex')
+
+/** Stands where the runtime's backend does, so that its settings can change while it serves. */
+class Switch implements BlobBackend {
+  now: BlobBackend
+  constructor(now: BlobBackend) {
+    this.now = now
+  }
+
+  get name() {
+    return this.now.name
+  }
+  get lingerMilliseconds() {
+    return this.now.lingerMilliseconds
+  }
+  start: BlobBackend['start'] = () => this.now.start()
+  put: BlobBackend['put'] = (...args) => this.now.put(...args)
+  open: BlobBackend['open'] = (...args) => this.now.open(...args)
+  remove: BlobBackend['remove'] = (...args) => this.now.remove(...args)
+  list: BlobBackend['list'] = (...args) => this.now.list(...args)
+  storeId: BlobBackend['storeId'] = (...args) => this.now.storeId(...args)
+  claimStore: BlobBackend['claimStore'] = (...args) => this.now.claimStore(...args)
+  isPaired: BlobBackend['isPaired'] = (...args) => this.now.isPaired(...args)
+  setPaired: BlobBackend['setPaired'] = (...args) => this.now.setPaired(...args)
+  removeTenant: BlobBackend['removeTenant'] = (...args) => this.now.removeTenant(...args)
+}
+
+/** Eight users of one bucket, each with paths of its own, so that each knows what it must find. */
+function startWriters(tenant: TestTenant) {
+  const wrong: string[] = []
+  const known = new Map<string, Buffer>()
+  let isStopped = false
+  let requests = 0
+  const writers = Array.from({ length: 8 }, async (_, writer) => {
+    for (let n = 0; !isStopped; n++) {
+      const path = `${writer}/${(n * 7 + seed) % 11}`
+      const at = `/storage/v1/object/docs/${path}`
+      const body = n % 40 === 5 ? randomBytes(5_500_000) : randomBytes(1 + ((n * 7_919 + seed) % 60_000))
+      const before = known.get(path)
+      const kind = (['write', 'read', 'write', 'read', 'delete'] as const)[n % 5]
+      const send = () =>
+        kind === 'write' ? tenant.ask('POST', at, { as: 'u1', headers: binary, body }) : tenant.ask(kind === 'read' ? 'GET' : 'DELETE', at, { as: 'u1' })
+      let { status, bytes } = await send()
+      // Two changes that Postgres could not order; it has nothing to do with where files lie.
+      for (let tries = 0; tries < 20 && status === 503 && bytes.includes('DATABASE_BUSY'); tries++) ({ status, bytes } = await send())
+      requests++
+      const wanted = kind === 'write' || before !== undefined ? 200 : 404
+      if (status !== wanted) wrong.push(`${kind ?? ''} ${path}: ${status} ${bytes.toString().slice(0, 200)}`)
+      if (kind === 'read' && before !== undefined && !before.equals(bytes)) wrong.push(`read ${path}: other bytes`)
+      if (kind === 'write') known.set(path, body)
+      if (kind === 'delete') known.delete(path)
+    }
+  })
+  return {
+    wrong,
+    known,
+    requests: () => requests,
+    async stop() {
+      isStopped = true
+      await Promise.all(writers)
+    },
+  }
+}
+
+async function openScene(t: Test) {
+  const server = await startS3Server()
+  const data = await mkdtemp(join(tmpdir(), 'tenantry-move-'))
+  t.teardown(async () => {
+    await server.stop()
+    await rm(data, { recursive: true, force: true })
+  })
+  const { settings } = server
+  await writeFile(join(data, 'token'), randomBytes(24).toString('hex'))
+  await writeFile(join(data, 'secret'), settings.secretAccessKey)
+  // As other processes would have them: what one of them remembers is not known to the others.
+  const stores = { local: () => new LocalBackend(join(data, 'blobs')), s3: () => new S3Backend(settings) }
+  await mkdir(join(data, 'blobs'))
+  const backend = new Switch(stores.local())
+  const { storage, addTenant, problems } = await startRuntime(t, { backend, abandonedMilliseconds: 0 })
+  const tenant = await addTenant()
+  await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
+  await writeFile(join(data, 'manifests.ndjson'), JSON.stringify(tenant.manifest))
+
+  /** The command to its end, or until `killed` says so. */
+  const move = async (to: 'local' | 's3', { args = [], killed }: { args?: string[]; killed?: () => Promise<void> } = {}) => {
+    const child = spawn(process.execPath, [command, ...args], {
+      env: {
+        PATH: process.env['PATH'], TENANTRY_CONTROL_URL: 'http://127.0.0.1:1', TENANTRY_INTERNAL_TOKEN_FILE: join(data, 'token'), TENANTRY_DATA: data,
+        TENANTRY_STORAGE_BACKEND: to, TENANTRY_STORAGE_FALLBACK: to === 's3' ? 'local' : 's3', TENANTRY_S3_ENDPOINT: settings.endpoint,
+        TENANTRY_S3_BUCKET: settings.bucket, TENANTRY_S3_PREFIX: settings.prefix, TENANTRY_S3_ACCESS_KEY_ID: settings.accessKeyId,
+        TENANTRY_S3_SECRET_ACCESS_KEY_FILE: join(data, 'secret'),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    t.teardown(() => child.kill('SIGKILL'))
+    let said = ''
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (said += text))
+    const gone = once(child, 'exit')
+    if (killed !== undefined) {
+      await killed()
+      child.kill('SIGKILL')
+    }
+    const [code] = (await gone) as [number | null]
+    return { code, said }
+  }
+  const rows = () => tenant.rows('select blob_id::text as id, size::int, etag from storage_objects order by blob_id')
+  const inStore = async (store: BlobBackend) => {
+    const found: string[] = []
+    for await (const { blobId } of store.list(tenant.id)) found.push(blobId)
+    return found.sort()
+  }
+  const files = () => readdir(join(data, 'blobs', tenant.id)).catch(() => [])
+  return { server, backend, stores, storage, tenant, problems, move, rows, inStore, files, data }
+}
+
+t.test('from files to a bucket and back, while it serves', async (t) => {
+  const { server, backend, stores, storage, tenant, problems, move, rows, inStore, files } = await openScene(t)
+  const writers = startWriters(tenant)
+  t.teardown(() => writers.stop())
+  const progress = async (requests: number) => {
+    const deadline = Date.now() + 120_000
+    for (const until = writers.requests() + requests; writers.requests() < until; ) {
+      if (Date.now() > deadline) throw new Error('the writers stand still')
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  }
+  await progress(effort({ small: 60, full: 5_000 }))
+
+  for (let round = 0; round < effort({ small: 1, full: 5 }); round++) {
+    for (const to of ['s3', 'local'] as const) {
+      const from = to === 's3' ? 'local' : 's3'
+      backend.now = new PairedBackend(stores[to](), stores[from]())
+      await progress(8)
+      const target = stores[to]()
+      const ended = await move(to, {
+        async killed() {
+          const deadline = Date.now() + 120_000
+          while ((await inStore(target)).length < 5) {
+            if (Date.now() > deadline) throw new Error('nothing is moved')
+          }
+        },
+      })
+      t.equal(ended.code, null, `to ${to}: killed midway`)
+      const { code, said } = await move(to, { args: [tenant.id] })
+      t.equal(code, 0, said)
+      t.match(said, new RegExp(`${tenant.id}: \\d+ files copied, \\d+ bytes; (\\d+) of \\1 objects verified in ${to}\\n1 tenants`))
+      await progress(8)
+      const dropped = await move(to, { args: ['--drop'] })
+      t.equal(dropped.code, 0, dropped.said)
+      await progress(8)
+      backend.now = stores[to]()
+      await progress(8)
+      if (to === 's3') t.same(await files(), [], 'no file is left')
+      else t.same((await server.keys()).whole.filter((key) => key.includes(tenant.id)), [], 'nothing is left in the bucket')
+    }
+  }
+  await writers.stop()
+  t.same(writers.wrong, [], `${writers.requests()} requests, seed ${seed}`)
+  t.same(problems.filter((problem) => !problem.includes('deadlock detected')), [])
+  for (const [path, body] of writers.known) {
+    const { bytes } = await tenant.ask('GET', `/storage/v1/object/docs/${path}`, { as: 'u1' })
+    if (!body.equals(bytes)) t.fail(`${path} has other bytes`)
+  }
+  await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
+  await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
+  await tenant.rows("update blob_gc set created_at = created_at - interval '1 hour'")
+  await storage.collector.idle()
+  t.same(await inStore(stores.local()), (await rows()).map(({ id }) => id), 'a file for every row, a row for every file')
+})
+
+t.test('what is damaged or lost is told by name, and what is not moved is not dropped', async (t) => {
+  const { backend, stores, tenant, move, rows, inStore, data } = await openScene(t)
+  for (const path of ['good', 'damaged', 'lost']) await tenant.ask('POST', `/storage/v1/object/docs/${path}`, { as: 'u1', headers: binary, body: Buffer.alloc(1000, path) })
+  const place = async (path: string) => {
+    const [row] = await tenant.rows('select id::text, blob_id::text as blob from storage_objects where path = $1', [path])
+    const blob = String(row?.['blob'])
+    return { id: String(row?.['id']), blob, file: join(data, 'blobs', tenant.id, blob.slice(0, 2), blob) }
+  }
+  const [damaged, lost] = [await place('damaged'), await place('lost')]
+  const whole = Buffer.alloc(1000, 'damaged')
+  await writeFile(damaged.file, Buffer.from(whole).fill('x', 500, 501))
+  await rm(lost.file)
+  const early = await move('s3', { args: ['--drop'] })
+  t.equal(early.code, 1)
+  t.match(early.said, 'its files are not moved yet')
+  const { code, said } = await move('s3')
+  t.equal(code, 1)
+  t.match(said, `${damaged.id} is not what its row says`)
+  t.match(said, `the object ${lost.id} has no file`)
+  t.match(said, /1 files copied, 1000 bytes; 1 of 3 objects verified/)
+  t.same(await inStore(stores.s3()), [(await place('good')).blob], 'what is damaged is not copied')
+  const refused = await move('s3', { args: ['--drop'] })
+  t.equal(refused.code, 1)
+  t.match(refused.said, /is not moved yet/)
+
+  await writeFile(damaged.file, whole)
+  backend.now = new PairedBackend(stores.s3(), stores.local())
+  await tenant.ask('DELETE', '/storage/v1/object/docs/lost', { as: 'u1' })
+  t.equal((await move('s3')).code, 0, 'repaired, it is run again')
+  t.equal((await move('s3', { args: ['--drop'] })).code, 0)
+  backend.now = stores.s3()
+  t.equal(sha256((await tenant.ask('GET', '/storage/v1/object/docs/damaged', { as: 'u1' })).bytes), sha256(whole))
+  t.equal((await rows()).length, 2)
+
+  t.match((await move('s3', { args: ['t_unknown'] })).said, /t_unknown: this runtime does not serve it/)
+})
