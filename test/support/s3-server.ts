@@ -54,7 +54,12 @@ export async function startS3Server(): Promise<S3Server> {
     server = child
     let said = ''
     child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-4_000)))
-    child.once('error', (error) => (said += error.message))
+    const state = { isGone: false }
+    child.once('exit', () => (state.isGone = true))
+    child.once('error', (error) => {
+      said += error.message
+      state.isGone = true
+    })
     const deadline = Date.now() + startMilliseconds
     for (;;) {
       try {
@@ -63,7 +68,7 @@ export async function startS3Server(): Promise<S3Server> {
         return
       } catch (cause) {
         if (cause instanceof Error && cause.name === 'BucketAlreadyOwnedByYou') return
-        if (Date.now() > deadline || child.exitCode !== null) {
+        if (Date.now() > deadline || state.isGone) {
           await kill()
           throw new Error(`no S3 server: are swift-proxy, swift-account, swift-container and swift-object installed? It said: ${said}`, { cause })
         }
