@@ -38,11 +38,12 @@ const registry: TenantRegistry = new TenantRegistry({
 const authenticator = new Authenticator()
 const tenantOf = (id: string) => registry.get(id)
 const events = createEventsArea({ now, authenticator, tenantOf })
+const failpoint = parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL'))
 const areas: Area[] = [
   createStorageArea({
-    backend: await openBackend(config.storage, config.data),
+    backend: await openBackend(config.storage, config.data, failpoint),
     tenants: () => registry.all(),
-    failpoint: parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL')),
+    failpoint,
     limits: config.limits,
     now: Date.now,
     onProblem: problem,

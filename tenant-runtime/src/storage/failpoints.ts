@@ -2,12 +2,24 @@
 
 export const storageFailpointNames = [
   'upload.before-intent', 'upload.after-intent', 'upload.after-write', 'upload.before-commit', 'upload.after-commit',
+  'write.before-rename', 'write.after-rename', 'copy.before-upload',
+  'delete.before-commit', 'delete.after-commit', 'delete-many.before-commit', 'delete-many.after-commit',
+  'move.before-commit', 'move.after-commit', 'empty.before-commit', 'empty.after-commit',
+  'bucket-delete.before-commit', 'bucket-delete.after-commit',
   'collect.before-unlink', 'collect.after-unlink',
 ] as const
 export type StorageFailpointName = (typeof storageFailpointNames)[number]
 
 /** Called at a boundary; does nothing unless it is armed. */
 export type StorageFailpoint = (name: StorageFailpointName) => void | Promise<void>
+
+/** A change that is one transaction, between its two points. */
+export async function atCommit<T>(failpoint: StorageFailpoint, change: 'delete' | 'delete-many' | 'move' | 'empty' | 'bucket-delete', commit: () => Promise<T>): Promise<T> {
+  await failpoint(`${change}.before-commit`)
+  const result = await commit()
+  await failpoint(`${change}.after-commit`)
+  return result
+}
 
 /**
  * Reads `name=kill:count,…`: at the `count`th pass (default 1) of the point the process is killed.

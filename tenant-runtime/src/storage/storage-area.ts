@@ -47,9 +47,9 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
     phantoms: () => [...phantoms.values()].reduce((sum, n) => sum + n, 0),
     async routes(app) {
       const deps = { backend, collector, failpoint, limits, onPhantom, now }
-      addBucketRoutes(app, collector)
+      addBucketRoutes(app, collector, failpoint)
       addObjectRoutes(app, deps)
-      addRemoveRoutes(app, collector)
+      addRemoveRoutes(app, deps)
       addSignRoutes(app, limits, now)
       addAbsentFeatureRoutes(app)
       addHoldRoutes(app, collector, options.tenants)

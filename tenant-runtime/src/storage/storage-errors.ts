@@ -25,6 +25,8 @@ export const storageErrors: ErrorMap = {
   bucket_name_taken: (cause) => new RuntimeError('BUCKET_EXISTS', 'The resource already exists', { cause }),
   object_path_taken: (cause) => new RuntimeError('KeyAlreadyExists', 'The resource already exists', { cause }),
   '42501': (cause) => new RuntimeError('ACCESS_DENIED', `${violates}: only the object's owner in an authenticated bucket, the bucket's owner or the service role may write here`, { cause }),
+  // The bucket was deleted while the object was on its way into it.
+  '23503': (cause) => new RuntimeError('NoSuchBucket', 'Bucket not found', { cause }),
   TS404: (cause) => new RuntimeError('NoSuchBucket', 'Bucket not found', { cause }),
   TS413: (cause) => new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size', { cause }),
   TS415: (cause) => new RuntimeError('MIME_NOT_ALLOWED', 'the bucket does not allow this mime type', { cause }),

@@ -9,6 +9,7 @@ import { link, mkdir, open, opendir, readdir, readFile, rename, rm, stat, unlink
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
+import type { StorageFailpoint } from '../failpoints.ts'
 import { blobName, type BlobBackend, type OpenBlob, type StoredBlob } from './backend.ts'
 import { GroupSync } from './group-sync.ts'
 
@@ -25,14 +26,16 @@ export class LocalBackend implements BlobBackend {
   readonly lingerMilliseconds = 0
   readonly #root: string
   readonly #tmp: string
+  readonly #failpoint: StorageFailpoint
   readonly #sync = new GroupSync()
   /** Tenants that are gone; their ids are never used again. */
   readonly #removed = new Set<string>()
   /** Shards that were there, fsynced into their parents. */
   readonly #shards = new Map<string, Promise<string>>()
 
-  constructor(root: string) {
+  constructor(root: string, failpoint: StorageFailpoint = () => undefined) {
     this.#root = root
+    this.#failpoint = failpoint
     this.#tmp = join(root, 'tmp')
   }
 
@@ -70,6 +73,7 @@ export class LocalBackend implements BlobBackend {
       } finally {
         await handle.close()
       }
+      await this.#failpoint('write.before-rename')
       await this.#place(file, tenantId, blobId)
       if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
       return stored
@@ -101,6 +105,7 @@ export class LocalBackend implements BlobBackend {
       shard = await this.#shard(tenantId, blobId)
       await rename(file, join(shard, blobId))
     }
+    await this.#failpoint('write.after-rename')
     await this.#sync.sync(shard)
   }
 

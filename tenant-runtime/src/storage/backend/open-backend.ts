@@ -1,5 +1,6 @@
 // The backend by its configured name, and the two of a move.
 import { join } from 'node:path'
+import type { StorageFailpoint } from '../failpoints.ts'
 import type { BlobBackend } from './backend.ts'
 import { LocalBackend } from './local.ts'
 import { PairedBackend } from './paired.ts'
@@ -24,13 +25,13 @@ export function backendName(variable: string, name: string): BackendName {
 }
 
 /** @param data the runtime's directory */
-export async function openBackend(settings: StorageSettings, data: string): Promise<BlobBackend> {
-  const primary = await open(settings.backend, settings, data)
-  return settings.fallback === undefined ? primary : new PairedBackend(primary, await open(settings.fallback, settings, data))
+export async function openBackend(settings: StorageSettings, data: string, failpoint?: StorageFailpoint): Promise<BlobBackend> {
+  const primary = await open(settings.backend, settings, data, failpoint)
+  return settings.fallback === undefined ? primary : new PairedBackend(primary, await open(settings.fallback, settings, data, failpoint))
 }
 
-async function open(name: BackendName, { s3 }: StorageSettings, data: string): Promise<BlobBackend> {
-  if (name === 'local') return new LocalBackend(join(data, 'blobs'))
+async function open(name: BackendName, { s3 }: StorageSettings, data: string, failpoint: StorageFailpoint | undefined): Promise<BlobBackend> {
+  if (name === 'local') return new LocalBackend(join(data, 'blobs'), failpoint)
   if (s3 === undefined) throw new Error('the storage backend s3 has no settings')
   // Its SDK takes as long to load as the rest of the runtime: only those wait who use it.
   const { S3Backend } = await import('./s3.ts')

@@ -5,6 +5,7 @@ import { RuntimeError } from '../../errors.ts'
 import { emptyBucket } from '../objects/object-store.ts'
 import { featureAbsent } from '../absent-features.ts'
 import type { Collector } from '../collector.ts'
+import { atCommit, type StorageFailpoint } from '../failpoints.ts'
 import { checkBucketName, checkMimeTypes, parseSize, policies, presentBucket, presentBucketItem, presentBucketWithCounts, type BucketConfig } from './bucket.ts'
 import { createBucket, deleteBucket, findBucket, listBuckets, revokeSignedUrls, updateBucket } from './bucket-store.ts'
 
@@ -46,7 +47,7 @@ interface ByKey {
   Body: BucketBody
 }
 
-export function addBucketRoutes(app: FastifyInstance, collector: Collector): void {
+export function addBucketRoutes(app: FastifyInstance, collector: Collector, failpoint: StorageFailpoint): void {
   const signedIn = { config: { access: 'authenticated' } } as const
 
   app.post<{ Body: BucketBody }>('/storage/v1/bucket', { ...signedIn, schema: { body: BucketBody } }, async (request, reply) => {
@@ -94,7 +95,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector): voi
   }
 
   app.delete<ByKey>('/storage/v1/bucket/:key', signedIn, async ({ tenant, rls, params }) => {
-    await deleteBucket(tenant, rls, params.key)
+    await atCommit(failpoint, 'bucket-delete', () => deleteBucket(tenant, rls, params.key))
     return { message: 'Successfully deleted' }
   })
 
@@ -108,7 +109,7 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector): voi
 
   app.post<ByKey>('/storage/v1/bucket/:key/empty', signedIn, async ({ tenant, rls, params }) => {
     const bucket = await findBucket(tenant, rls, params.key)
-    const removed = await emptyBucket(tenant, rls, bucket)
+    const removed = await atCommit(failpoint, 'empty', () => emptyBucket(tenant, rls, bucket))
     collector.wake(tenant)
     return { message: 'Successfully emptied', removed }
   })

@@ -98,7 +98,7 @@ async function changeBucket(tenant: Tenant, context: RlsContext, key: string, ev
     ),
     sql(`select ${bucketColumns} from ${bucketSource} where b.id = $1`, bucket.id),
   ])
-  if (results[0]?.count !== 1) throw bucketDenied('change')
+  if (results[0]?.count !== 1) throw await whyNot(tenant, context, bucket, 'change')
   const row = results[1]?.rows[0]
   if (row === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
   return toBucket(row)
@@ -125,7 +125,13 @@ export async function deleteBucket(tenant: Tenant, context: RlsContext, key: str
   if (files > 0 && results[0]?.count === 1) {
     throw new RuntimeError('BUCKET_NOT_EMPTY', `the bucket is not empty: it holds ${files} ${files === 1 ? 'file' : 'files'}`)
   }
-  throw bucketDenied('delete')
+  throw await whyNot(tenant, context, bucket, 'delete')
+}
+
+/** Of a bucket that was found, and then not changed: it is gone meanwhile, or the caller may not. */
+async function whyNot(tenant: Tenant, context: RlsContext, { id, name }: Bucket, what: 'change' | 'delete'): Promise<RuntimeError> {
+  const now = await findBucket(tenant, context, name)
+  return now.id === id ? bucketDenied(what) : new RuntimeError('NoSuchBucket', 'Bucket not found')
 }
 
 export async function run(tenant: Tenant, context: RlsContext, statements: Statement[]) {

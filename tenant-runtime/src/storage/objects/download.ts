@@ -2,11 +2,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
 import type { BlobBackend, OpenBlob } from '../backend/backend.ts'
 import { precondition, readRange, type RangeAnswer } from './conditional.ts'
 import { contentDisposition } from './disposition.ts'
 import { partialBody, wholeBody } from './object-body.ts'
-import { findObject, type Located } from './object-store.ts'
+import type { StoredObject } from './object.ts'
+import { findObject } from './object-store.ts'
 
 /** Up to this a file is read at once and sent at once. */
 const smallBytes = 64 * 1024
@@ -52,9 +54,9 @@ export async function sendObject(deps: DownloadDeps, target: DownloadTarget, req
   }
   if (request.method === 'HEAD') return begin().send()
 
-  const { blob, located } = await openBlob(deps, target, request, object)
+  const { blob, object: opened } = await openObject(deps, request.tenant, target, object)
   // The object was overwritten between its row and its blob: what is sent must be one of the two, not a mixture.
-  if (located.blobId !== object.blobId) {
+  if (opened.blobId !== object.blobId) {
     await blob.close()
     return sendObject(deps, target, request, reply)
   }
@@ -69,18 +71,27 @@ export async function sendObject(deps: DownloadDeps, target: DownloadTarget, req
   return begin().send(body.stream(blob))
 }
 
-/** An open blob outlives its unlinking; one that is gone already was overwritten, or is a phantom: the row tells. */
-async function openBlob(deps: DownloadDeps, target: DownloadTarget, request: FastifyRequest, object: Located['object']): Promise<{ blob: OpenBlob; located: Located['object'] }> {
-  const blob = await deps.backend.open(request.tenant.id, object.blobId)
-  if (blob !== undefined) return { blob, located: object }
-  const { object: again } = await findObject(request.tenant, target.context, target.bucket, target.path)
-  const second = await deps.backend.open(request.tenant.id, again.blobId)
-  if (second !== undefined) return { blob: second, located: again }
-  deps.onPhantom(request.tenant.id, again.id)
-  throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
+/**
+ * An object's blob, and the object as it was then. An open blob outlives its unlinking; one that is gone was overwritten
+ * since its row was read, or is a phantom: the row tells.
+ * @throws RuntimeError NoSuchBucket, NoSuchKey, FILE_MISSING
+ */
+export async function openObject(
+  deps: DownloadDeps, tenant: Tenant, { context, bucket, path }: Pick<DownloadTarget, 'context' | 'bucket' | 'path'>, found: StoredObject,
+): Promise<{ blob: OpenBlob; object: StoredObject }> {
+  for (let object = found; ; ) {
+    const blob = await deps.backend.open(tenant.id, object.blobId)
+    if (blob !== undefined) return { blob, object }
+    const { object: now } = await findObject(tenant, context, bucket, path)
+    if (now.blobId === object.blobId) {
+      deps.onPhantom(tenant.id, now.id)
+      throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
+    }
+    object = now
+  }
 }
 
-function describe(reply: FastifyReply, object: Located['object'], { download, byCaller }: DownloadTarget): void {
+function describe(reply: FastifyReply, object: StoredObject, { download, byCaller }: DownloadTarget): void {
   reply
     .type(object.contentType)
     .header('etag', `"${object.etag}"`)

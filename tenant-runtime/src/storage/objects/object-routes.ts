@@ -5,9 +5,10 @@ import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import { refuseVersion, refuseVersions, VersionOptions } from '../absent-features.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
+import { atCommit } from '../failpoints.ts'
 import { checkNewPath, rawRest, splitTarget } from '../object-path.ts'
 import { readToken, requireBucket } from '../signing/token.ts'
-import { sendObject, type DownloadDeps } from './download.ts'
+import { openObject, sendObject, type DownloadDeps } from './download.ts'
 import { listKeys } from './list-keys.ts'
 import { presentInfo, presentListed, type StoredObject } from './object.ts'
 import { findObject, listFolder, moveObject } from './object-store.ts'
@@ -179,22 +180,24 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     refuseVersion(body.sourceVersionId)
     const from = await findObject(tenant, rls, body.bucketId, body.sourceKey)
     const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
-    await moveObject(tenant, rls, from, { bucket, path: checkNewPath(body.destinationKey, deps.limits.pathBytes) })
+    const path = checkNewPath(body.destinationKey, deps.limits.pathBytes)
+    await atCommit(deps.failpoint, 'move', () => moveObject(tenant, rls, from, { bucket, path }))
     return { message: 'Successfully moved' }
   })
 
   app.post<{ Body: MoveBody }>(`${prefix}copy`, { ...signedIn, schema: { body: MoveBody } }, async (request) => {
     const { tenant, rls, body } = request
     refuseVersion(body.sourceVersionId)
-    const { object } = await findObject(tenant, rls, body.bucketId, body.sourceKey)
+    const from = { bucket: body.bucketId, path: body.sourceKey, context: rls }
+    const found = await findObject(tenant, rls, from.bucket, from.path)
     const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
     const path = checkNewPath(body.destinationKey, deps.limits.pathBytes)
+    const { object, blob: source } = await openObject(deps, tenant, from, found.object)
     const { contentType, cacheControl, metadata } = copied(object, body)
-    const source = await deps.backend.open(tenant.id, object.blobId)
-    if (source === undefined) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
     // Through the same protocol as an upload: quota, rules and durability are the same.
     const upload = new Upload(deps, { tenant, context: rls, bucket, path, contentType, overwrite: false, declaredSize: object.size, atMost: undefined })
     try {
+      await deps.failpoint('copy.before-upload')
       await upload.begin()
     } catch (error) {
       await source.close()

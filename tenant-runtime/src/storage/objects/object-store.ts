@@ -1,5 +1,5 @@
 // Objects' rows in the tenant's database: found, listed, moved, removed. Row-level security decides what is seen.
-import { sql } from '../../database/statement.ts'
+import { sql, type Statement } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import { eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -29,25 +29,37 @@ export async function findObject(tenant: Tenant, context: RlsContext, bucketKeyT
   return { bucketName: String(row['bucket_name']), object: toObject(row) }
 }
 
-/** Row and event in one transaction; the blob goes to the collector by the table's trigger. */
-export async function removeObject(tenant: Tenant, context: RlsContext, bucketName: string, object: StoredObject): Promise<void> {
-  const [deleted] = await run(tenant, context, [
-    sql(
-      `with gone as (delete from storage_objects where id = $1 returning owner_id)
-       insert into event_log (type, owner_id, payload)
-       select 'storage.object.deleted', gone.owner_id, $2::jsonb || jsonb_build_object('owner_id', gone.owner_id, 'timestamp', ${eventTime}) from gone`,
-      object.id, JSON.stringify({ type: 'storage.object.deleted', bucket: bucketName, path: object.path }),
-    ),
-  ])
-  if (deleted?.count === 1) return
-  throw objectDenied('delete')
+/** Row and event in one transaction; the blob goes to the collector by the table's trigger. @throws RuntimeError NoSuchKey, ACCESS_DENIED */
+export async function removeObject(tenant: Tenant, context: RlsContext, from: Located): Promise<void> {
+  await changeInPlace(tenant, context, from, 'delete', sql(
+    `with gone as (delete from storage_objects where bucket_id = $1 and path = $2 returning owner_id)
+     insert into event_log (type, owner_id, payload)
+     select 'storage.object.deleted', gone.owner_id, $3::jsonb || jsonb_build_object('owner_id', gone.owner_id, 'timestamp', ${eventTime}) from gone`,
+    from.object.bucketId, from.object.path, JSON.stringify({ type: 'storage.object.deleted', bucket: from.bucketName, path: from.object.path }),
+  ))
+}
+
+/**
+ * A change of whatever object is at the place where one was found. When none was changed, the one that was found is still
+ * there and may not be changed, or it was moved or removed meanwhile.
+ */
+async function changeInPlace(tenant: Tenant, context: RlsContext, found: Located, what: Parameters<typeof objectDenied>[0], change: Statement): Promise<void> {
+  for (let { object } = found; ; ) {
+    const [changed] = await run(tenant, context, [change])
+    if (changed?.count === 1) return
+    const { object: now } = await findObject(tenant, context, object.bucketId, object.path)
+    if (now.id === object.id) throw objectDenied(what)
+    object = now
+  }
 }
 
 /** Those of the paths that there are and that the caller may delete; others are silently left out. */
 export async function removeObjects(tenant: Tenant, context: RlsContext, bucket: Bucket, paths: string[]): Promise<StoredObject[]> {
   const [removed] = await run(tenant, context, [
     sql(
-      `with o as (delete from storage_objects o where o.bucket_id = $1 and o.path in (select jsonb_array_elements_text($2::jsonb)) returning ${objectColumns}),
+      // Locked in order, so that two who remove the same do not wait for each other.
+      `with locked as materialized (select id from storage_objects where bucket_id = $1 and path in (select jsonb_array_elements_text($2::jsonb)) order by path for update),
+       o as (delete from storage_objects o where o.id in (select id from locked) returning ${objectColumns}),
        told as (insert into event_log (type, owner_id, payload)
          select 'storage.object.deleted', o.object_owner_id,
            jsonb_build_object('type', 'storage.object.deleted', 'bucket', $3::text, 'path', o.path, 'owner_id', o.object_owner_id, 'timestamp', ${eventTime}) from o)
@@ -69,33 +81,32 @@ export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: B
   for (;;) {
     const [batch] = await run(tenant, context, [
       sql(
-        `with gone as (delete from storage_objects where id in (select id from storage_objects where bucket_id = $1 limit $2) returning 1),
+        // What was moved to another bucket since it was picked is not in this one when it is locked.
+        `with picked as materialized (select id from storage_objects where bucket_id = $1 order by path limit $2),
+         locked as materialized (select id from storage_objects where bucket_id = $1 and id in (select id from picked) order by path for update),
+         gone as (delete from storage_objects where id in (select id from locked) returning 1),
          counted as (select count(*)::int as n from gone),
          told as (insert into event_log (type, owner_id, payload)
            select 'storage.bucket.emptied', $3, $4::jsonb || jsonb_build_object('removed', n, 'timestamp', ${eventTime}) from counted where n > 0)
-         select n from counted`,
+         select n, (select count(*)::int from picked) as picked from counted`,
         bucket.id, emptyBatch, bucket.ownerId, JSON.stringify({ type: 'storage.bucket.emptied', bucket: bucket.name, owner_id: bucket.ownerId }),
       ),
     ])
-    const gone = Number(batch?.rows[0]?.['n'] ?? 0)
-    removed += gone
-    if (gone < emptyBatch) return removed
+    removed += Number(batch?.rows[0]?.['n'] ?? 0)
+    if (Number(batch?.rows[0]?.['picked'] ?? 0) < emptyBatch) return removed
   }
 }
 
-/** The row alone: the blob stays where it is. @throws RuntimeError KeyAlreadyExists, ACCESS_DENIED */
+/** The row alone: the blob stays where it is. @throws RuntimeError NoSuchKey, KeyAlreadyExists, ACCESS_DENIED */
 export async function moveObject(tenant: Tenant, context: RlsContext, from: Located, to: { bucket: Bucket; path: string }): Promise<void> {
   const { object, bucketName } = from
   const payload = { bucket: bucketName, path: object.path, to_bucket: to.bucket.name, to_path: to.path }
-  const [moved] = await run(tenant, context, [
-    sql(
-      `with moved as (update storage_objects set bucket_id = $2, path = $3, updated_at = now() where id = $1 returning owner_id)
-       insert into event_log (type, owner_id, payload)
-       select 'storage.object.moved', owner_id, $4::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from moved`,
-      object.id, to.bucket.id, to.path, JSON.stringify({ type: 'storage.object.moved', ...payload }),
-    ),
-  ])
-  if (moved?.count !== 1) throw objectDenied('move')
+  await changeInPlace(tenant, context, from, 'move', sql(
+    `with moved as (update storage_objects set bucket_id = $3, path = $4, updated_at = now() where bucket_id = $1 and path = $2 returning owner_id)
+     insert into event_log (type, owner_id, payload)
+     select 'storage.object.moved', owner_id, $5::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from moved`,
+    object.bucketId, object.path, to.bucket.id, to.path, JSON.stringify({ type: 'storage.object.moved', ...payload }),
+  ))
 }
 
 export interface FolderQuery {

@@ -5,6 +5,7 @@ import { RuntimeError } from '../../errors.ts'
 import { refuseVersion } from '../absent-features.ts'
 import { findBucket } from '../buckets/bucket-store.ts'
 import type { Collector } from '../collector.ts'
+import { atCommit, type StorageFailpoint } from '../failpoints.ts'
 import { rawRest, splitTarget } from '../object-path.ts'
 import { presentListed } from './object.ts'
 import { findObject, removeObject, removeObjects } from './object-store.ts'
@@ -19,13 +20,13 @@ const RemoveBody = Type.Object({
   prefix: Type.Optional(Type.String({ maxLength: 1025 })),
 })
 
-export function addRemoveRoutes(app: FastifyInstance, collector: Collector): void {
+export function addRemoveRoutes(app: FastifyInstance, { collector, failpoint }: { collector: Collector; failpoint: StorageFailpoint }): void {
   const signedIn = { config: { access: 'authenticated' } } as const
 
   app.delete(`${prefix}:bucket/*`, signedIn, async (request) => {
     const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', prefix))
-    const { object, bucketName } = await findObject(request.tenant, request.rls, bucket, path)
-    await removeObject(request.tenant, request.rls, bucketName, object)
+    const found = await findObject(request.tenant, request.rls, bucket, path)
+    await atCommit(failpoint, 'delete', () => removeObject(request.tenant, request.rls, found))
     collector.wake(request.tenant)
     return { message: 'Successfully deleted' }
   })
@@ -46,7 +47,7 @@ export function addRemoveRoutes(app: FastifyInstance, collector: Collector): voi
         refuseVersion(entry.versionId)
         return entry.path
       })
-      const removed = await removeObjects(tenant, rls, bucket, paths)
+      const removed = await atCommit(failpoint, 'delete-many', () => removeObjects(tenant, rls, bucket, paths))
       collector.wake(tenant)
       return removed.map((object) => ({ ...presentListed(object, object.path), bucket_id: bucket.name }))
     },
