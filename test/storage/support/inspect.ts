@@ -1,0 +1,74 @@
+// The one judge of every durability test: reads all that there is, sweeps, and compares rows, files, books, and what users
+// were told. Only for when nobody writes.
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Load } from './writers.ts'
+import { sha256 } from './writers.ts'
+import type { Ask, Scene } from './scene.ts'
+
+export interface Findings {
+  /** Rows without a file. */
+  phantoms: string[]
+  /** Files with other bytes than their row says. */
+  torn: string[]
+  /** What users were told and do not find, or find though they were told that it is gone. */
+  lost: string[]
+  /** Files that are there after the sweep and that no row knows. */
+  orphans: string[]
+  /** Counters and lists that must be zero. */
+  books: Record<string, unknown>
+  /** Why the sweeper removed nothing. */
+  refused: string | undefined
+}
+
+export const sound: Findings = {
+  phantoms: [], torn: [], lost: [], orphans: [], refused: undefined,
+  books: { intents: 0, collectable: 0, reserved: 0, count_off: 0, bytes_off: 0, buckets_off: 0 },
+}
+
+const atOnce = 16
+
+export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findings> {
+  const { rows, collector, tenant, blobs } = scene
+  const objects = await rows(
+    "select b.name || '/' || o.path as key, o.size::int, o.etag from storage_objects o join storage_buckets b on b.id = o.bucket_id order by 1",
+  )
+  const buckets = await rows("select name from storage_buckets where name like 'own-%'")
+  const found = new Map(buckets.map(({ name }) => [`${String(name)}/`, 'bucket']))
+  const [phantoms, torn, unreadable]: [string[], string[], string[]] = [[], [], []]
+  const queue = [...objects]
+  await Promise.all(Array.from({ length: atOnce }, async () => {
+    for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
+      const key = String(row['key'])
+      const answer = await ask('GET', `/storage/v1/object/${key.split('/').map(encodeURIComponent).join('/')}`).catch(() => undefined)
+      if (answer === undefined) {
+        // Fewer bytes came than were announced.
+        torn.push(key)
+        continue
+      }
+      const { status, bytes, text } = answer
+      const content = sha256(bytes)
+      found.set(key, content)
+      if (status === 404) phantoms.push(key)
+      else if (status !== 200) unreadable.push(`${key}: ${status} ${text}`)
+      else if (content !== row['etag'] || bytes.length !== row['size']) torn.push(key)
+    }
+  }))
+  const lost = [...unreadable, ...load.compare(found)]
+
+  await collector.sweep(tenant)
+  const { refused } = await collector.sweep(tenant)
+  const known = new Set((await rows('select blob_id::text from storage_objects')).map((row) => row['blob_id']))
+  const files = await readdir(join(blobs, tenant.id), { recursive: true, withFileTypes: true })
+  const orphans = files.filter((file) => file.isFile() && file.name !== 'store' && !known.has(file.name)).map(({ name }) => name)
+  const [books = {}] = await rows(
+    `select (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable,
+       reserved_bytes::int as reserved, file_count::int - (select count(*) from storage_objects)::int as count_off,
+       file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off,
+       (select count(*) from storage_buckets b left join storage_bucket_counters c on c.bucket_id = b.id
+         where c.file_count is distinct from (select count(*) from storage_objects o where o.bucket_id = b.id)
+            or c.total_size is distinct from (select coalesce(sum(o.size), 0) from storage_objects o where o.bucket_id = b.id))::int as buckets_off
+     from storage_usage`,
+  )
+  return { phantoms, torn, lost, orphans: [...orphans, ...(await readdir(join(blobs, 'tmp')))], books, refused }
+}

@@ -1,0 +1,90 @@
+// The runtime as a process of its own on a scene, to be killed.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { internalPaths, type Route, type TenantManifest } from '@tenantry/contract'
+import { freePort } from '../../support/postgres.ts'
+import { WatchSource } from '../../support/watch-source.ts'
+import { internalToken, type Ask, type Scene } from './scene.ts'
+
+const product = new URL('../../../tenant-runtime/src/main.ts', import.meta.url).pathname
+
+export interface RuntimeProcess {
+  ask: Ask
+  /** True once the process is gone. */
+  dead(): boolean
+  /** By -9, unless it is dead already; returns when Postgres has ended what the process had begun. */
+  kill(): Promise<void>
+  /** As it is asked to. */
+  stop(): Promise<void>
+}
+
+export interface ProcessOptions {
+  /** `name=kill:count,…` */
+  failpoints?: string
+  /** What is started; the product's own without. */
+  main?: string
+}
+
+/** What the processes ask for their tenant's manifest. */
+export async function openControl(t: Test, { manifest, data }: Scene): Promise<WatchSource<Route, TenantManifest>> {
+  await writeFile(join(data, 'token'), internalToken, { mode: 0o600 })
+  const control = new WatchSource<Route, TenantManifest>(internalToken)
+  await control.start()
+  t.teardown(() => control.stop())
+  control.manifests.put(manifest)
+  return control
+}
+
+export async function startProcess(t: Test, scene: Scene, control: { url: string }, { failpoints = '', main = product }: ProcessOptions): Promise<RuntimeProcess> {
+  const { data, home } = scene
+  const port = await freePort()
+  const child = spawn(process.execPath, [main], {
+    env: {
+      ...process.env, TENANTRY_PORT: String(port), TENANTRY_CONTROL_URL: control.url, TENANTRY_INTERNAL_TOKEN_FILE: join(data, 'token'),
+      TENANTRY_DATA: data, TENANTRY_LOG_LEVEL: 'warn', TENANTRY_FAILPOINTS: failpoints,
+      // Most of a start is reading the source.
+      NODE_COMPILE_CACHE: join(data, 'compiled'),
+    },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  const gone = once(child, 'exit')
+  const dead = () => child.exitCode !== null || child.signalCode !== null
+  const kill = async () => {
+    if (!dead()) child.kill('SIGKILL')
+    await gone
+  }
+  t.teardown(kill)
+  const ask = scene.asker(port)
+  await until(async () => {
+    if (dead()) throw new Error('the runtime ended before it was ready')
+    const health = await ask('GET', internalPaths.tenantHealth(home.tenantId)).catch(() => undefined)
+    return health?.status === 200 && health.json()['status'] === 'healthy'
+  }, 'the runtime did not get ready')
+  return {
+    ask,
+    dead,
+    async stop() {
+      child.kill('SIGTERM')
+      await gone
+    },
+    async kill() {
+      await kill()
+      // A statement that Postgres has taken goes on without its client.
+      await until(async () => {
+        const [others] = await scene.rows(`select count(*)::int as n from pg_stat_activity where application_name = 'tenantry:${home.tenantId}' and state <> 'idle'`)
+        return others?.['n'] === 0
+      }, 'statements of a dead runtime did not end')
+    },
+  }
+}
+
+async function until(holds: () => Promise<boolean>, otherwise: string): Promise<void> {
+  const deadline = Date.now() + 30_000
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(otherwise)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
