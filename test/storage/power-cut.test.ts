@@ -17,7 +17,7 @@ async function cutPower(t: Test, { backend: Backend, cuts }: { backend: new (roo
   const scene = await openScene(t, { data: disk.directory })
   const chance = chanceOf(seed)
   // Once the power is gone, uploads fail, and what the database alone does goes on.
-  const load = new Load(seed, { unsure: (status) => status === 503 })
+  const load = new Load(seed, { unsure: ({ status }) => status === 503 })
   const findings: Findings[] = []
   for (let cut = 0; cut < cuts; cut++) {
     const hasty = await serve(t, scene, { backend: new Backend(scene.blobs) })

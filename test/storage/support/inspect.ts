@@ -2,8 +2,8 @@
 // were told. Only for when nobody writes.
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Load } from './writers.ts'
-import { sha256 } from './writers.ts'
+import type { Answer } from '../../tenancy/support/runtime.ts'
+import { sha256, type Load } from './writers.ts'
 import type { Ask, Scene } from './scene.ts'
 
 export interface Findings {
@@ -40,7 +40,7 @@ export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findi
   await Promise.all(Array.from({ length: atOnce }, async () => {
     for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
       const key = String(row['key'])
-      const answer = await ask('GET', `/storage/v1/object/${key.split('/').map(encodeURIComponent).join('/')}`).catch(() => undefined)
+      const answer = await patiently(() => ask('GET', `/storage/v1/object/${key.split('/').map(encodeURIComponent).join('/')}`)).catch(() => undefined)
       if (answer === undefined) {
         // Fewer bytes came than were announced.
         torn.push(key)
@@ -71,4 +71,13 @@ export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findi
      from storage_usage`,
   )
   return { phantoms, torn, lost, orphans: [...orphans, ...(await readdir(join(blobs, 'tmp')))], books, refused }
+}
+
+/** A machine with much to do answers 503 in time; what is there is told when it is asked again. */
+async function patiently(read: () => Promise<Answer>): Promise<Answer> {
+  const deadline = Date.now() + 120_000
+  for (;;) {
+    const answer = await read()
+    if (answer.status !== 503 || Date.now() > deadline) return answer
+  }
 }

@@ -58,11 +58,13 @@ export async function startProcess(t: Test, scene: Scene, control: { url: string
   }
   t.teardown(kill)
   const ask = scene.asker(port)
+  let said = 'nothing'
   await until(async () => {
     if (dead()) throw new Error('the runtime ended before it was ready')
-    const health = await ask('GET', internalPaths.tenantHealth(home.tenantId)).catch(() => undefined)
+    const health = await ask('GET', internalPaths.tenantHealth(home.tenantId)).catch((cause: unknown) => void (said = String(cause)))
+    if (health !== undefined) said = health.text
     return health?.status === 200 && health.json()['status'] === 'healthy'
-  }, 'the runtime did not get ready')
+  }, () => `the runtime did not get ready; the last it said: ${said}`)
   return {
     ask,
     dead,
@@ -76,15 +78,15 @@ export async function startProcess(t: Test, scene: Scene, control: { url: string
       await until(async () => {
         const [others] = await scene.rows(`select count(*)::int as n from pg_stat_activity where application_name = 'tenantry:${home.tenantId}' and state <> 'idle'`)
         return others?.['n'] === 0
-      }, 'statements of a dead runtime did not end')
+      }, () => 'statements of a dead runtime did not end')
     },
   }
 }
 
-async function until(holds: () => Promise<boolean>, otherwise: string): Promise<void> {
-  const deadline = Date.now() + 30_000
+async function until(holds: () => Promise<boolean>, otherwise: () => string): Promise<void> {
+  const deadline = Date.now() + 240_000
   while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(otherwise)
+    if (Date.now() > deadline) throw new Error(otherwise())
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }

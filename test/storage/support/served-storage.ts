@@ -16,6 +16,8 @@ export interface Served {
   ask: Ask
   /** What areas told of, and what the log has at level error. */
   problems: string[]
+  /** Returns when nothing is being collected. */
+  idle(): Promise<void>
   /** Returns when nothing of it is at work any more. */
   close(): Promise<void>
 }
@@ -50,5 +52,5 @@ export async function serve(t: Test, scene: Scene, { backend = new LocalBackend(
     await connections.close()
   })())
   t.teardown(close)
-  return { ask: scene.asker(address.port), problems, close }
+  return { ask: scene.asker(address.port), problems, close, idle: () => storage.collector.idle() }
 }

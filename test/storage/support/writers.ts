@@ -12,8 +12,8 @@ const objects = '/storage/v1/object'
 const binary = { 'content-type': 'application/octet-stream' }
 
 export interface LoadOptions {
-  /** Statuses after which nobody knows whether the change has happened, nor looks. */
-  unsure?: (status: number) => boolean
+  /** Answers after which it is not known whether the change has happened. */
+  unsure?: (answer: Answer) => boolean
 }
 
 interface Change {
@@ -28,7 +28,7 @@ export class Load {
   /** Status → how often. */
   readonly answers = new Map<number, number>()
   readonly #chance: Chance
-  readonly #unsure: (status: number) => boolean
+  readonly #unsure: (answer: Answer) => boolean
   readonly #shared = new SharedPaths()
   readonly #past: OwnPaths[] = []
   readonly #own: OwnPaths[]
@@ -89,7 +89,7 @@ export class Load {
     if (answer.status === change.status) {
       if (answer.status < 400) own.acknowledged()
       else own.refused()
-    } else if (!this.#unsure(answer.status)) {
+    } else if (!this.#unsure(answer)) {
       own.refused()
       this.wrong.push(`${answer.status} instead of ${change.status}: ${answer.text}`)
     }
@@ -104,7 +104,7 @@ export class Load {
     if (answer === undefined) return false
     this.#count(answer)
     if (answer.status === 200 || (answer.status === 404 && body === undefined)) acknowledged()
-    else if (!this.#unsure(answer.status)) this.wrong.push(`${answer.status}: ${answer.text}`)
+    else if (!this.#unsure(answer)) this.wrong.push(`${answer.status}: ${answer.text}`)
     return true
   }
 
@@ -189,4 +189,9 @@ export function sha256(bytes: Buffer): string {
 function form(body: Buffer): { body: Buffer; headers: Record<string, string> } {
   const head = '--edge\r\ncontent-disposition: form-data; name="cacheControl"\r\n\r\n60\r\n--edge\r\ncontent-disposition: form-data; name=""; filename="f"\r\ncontent-type: text/plain\r\n\r\n'
   return { body: Buffer.concat([Buffer.from(head), body, Buffer.from('\r\n--edge--\r\n')]), headers: { 'content-type': 'multipart/form-data; boundary=edge' } }
+}
+
+/** The database could not be asked, or did not get to its answer. */
+export function databaseIsAway({ status, text }: Answer): boolean {
+  return status === 503 && text.includes('DATABASE_UNAVAILABLE')
 }

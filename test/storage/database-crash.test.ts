@@ -1,0 +1,31 @@
+// Postgres ends as in a crash and comes back, again and again, under sixteen writers: those who are hit get a 503, nothing that
+// was acknowledged is lost, and the runtime goes on by itself.
+import t from 'tap'
+import { effort, seed } from '../support/effort.ts'
+import { inspect, sound } from './support/inspect.ts'
+import { openScene } from './support/scene.ts'
+import { serve } from './support/served-storage.ts'
+import { Load, databaseIsAway } from './support/writers.ts'
+
+t.test('Postgres crashes under load', { timeout: 3_600_000 }, async (t) => {
+  const scene = await openScene(t)
+  const { ask } = await serve(t, scene)
+  const load = new Load(seed, { unsure: databaseIsAway })
+  await load.begin(ask)
+  const crashes = effort({ small: 2, full: 50 })
+  for (let crash = 1; crash <= crashes; crash++) {
+    const wanted = load.acknowledged + 100
+    const hit = (load.answers.get(503) ?? 0) + 1
+    let crashed: Promise<void> | undefined
+    // Until it answers again, and somebody was hit.
+    const back = { is: false }
+    await load.run(ask, () => {
+      if (load.acknowledged >= wanted) crashed ??= scene.postgres.crash().then(() => (back.is = true)).then(() => undefined)
+      return back.is && (load.answers.get(503) ?? 0) >= hit && load.acknowledged >= wanted + 100
+    })
+    await crashed
+    t.same(await inspect(scene, ask, load), sound, `after crash ${crash}`)
+  }
+  t.same(load.wrong, [], 'every answer was right, or a 503')
+  t.comment(`${crashes} crashes, answers ${JSON.stringify([...load.answers])}, seed ${seed}`)
+})

@@ -1,0 +1,60 @@
+// A disk that is full, a small one in memory: uploads are refused, all else goes on, nothing half made is left, and with room
+// again they are taken again. Needs root, for the disk.
+import { statfs } from 'node:fs/promises'
+import t from 'tap'
+import { seed } from '../support/effort.ts'
+import { openSmallDisk } from './support/cuttable-disk.ts'
+import { inspect, sound } from './support/inspect.ts'
+import { openScene } from './support/scene.ts'
+import { serve } from './support/served-storage.ts'
+import { Load } from './support/writers.ts'
+
+const megabyte = 1_000_000
+const objects = '/storage/v1/object/docs'
+const binary = { 'content-type': 'application/octet-stream' }
+
+t.test('a full disk', async (t) => {
+  const data = await openSmallDisk(t, 8 * megabyte)
+  const scene = await openScene(t, { data })
+  const { ask, idle } = await serve(t, scene)
+  // Nobody told it of anything: it compares nothing, and the rest of the judgement holds.
+  const load = new Load(seed)
+  await load.begin(ask)
+  const put = (path: string, body: Buffer, headers: Record<string, string> = binary) => ask('POST', `${objects}/${path}`, body, headers)
+  const free = async () => {
+    const { bavail, bsize } = await statfs(data)
+    return bavail * bsize
+  }
+
+  t.equal((await put('first', Buffer.alloc(3 * megabyte, 'a'))).status, 200)
+  t.equal((await put('second', Buffer.alloc(2 * megabyte, 'b'))).status, 200)
+  const before = await free()
+
+  t.test('refuses what does not fit, and leaves nothing of it behind', async (t) => {
+    const large = Buffer.alloc(4 * megabyte, 'c')
+    const answers = await Promise.all([
+      put('third', large), put('first', large),
+      ask('POST', `${objects}/third`, [large.subarray(0, megabyte), large.subarray(megabyte)], binary),
+      ask('POST', '/storage/v1/object/copy', { bucketId: 'docs', sourceKey: 'first', destinationKey: 'third' }),
+    ])
+    for (const { status, text } of answers) {
+      t.equal(status, 507)
+      t.match(JSON.parse(text), { statusCode: '507', code: 'STORAGE_FULL' })
+    }
+    await idle()
+    t.equal((await ask('GET', `${objects}/third`)).status, 404)
+    t.ok((await free()) >= before, 'no byte of them is left')
+    t.same(await inspect(scene, ask, load), sound)
+  })
+
+  t.test('serves what it has, takes what still fits, deletes, and takes uploads again', async (t) => {
+    t.ok((await ask('GET', `${objects}/first`)).bytes.equals(Buffer.alloc(3 * megabyte, 'a')))
+    t.equal((await put('small', Buffer.alloc(1_000))).status, 200)
+    t.equal((await ask('DELETE', `${objects}/first`)).status, 200)
+    await idle()
+    t.ok((await free()) > before, 'room was made')
+    t.equal((await put('third', Buffer.alloc(4 * megabyte, 'c'))).status, 200)
+    t.ok((await ask('GET', `${objects}/third`)).bytes.equals(Buffer.alloc(4 * megabyte, 'c')))
+    t.same(await inspect(scene, ask, load), sound)
+  })
+})

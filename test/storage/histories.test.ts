@@ -1,0 +1,133 @@
+// Random histories of users who do several things at once in two buckets, against a small model: for every answer and for all
+// that is there afterwards there must be an order, one after the other, in which they fit.
+import fc from 'fast-check'
+import t from 'tap'
+import { chanceOf } from '../simulation/chance.ts'
+import { effort, seed } from '../support/effort.ts'
+import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { describe, explain, type Operation, type Outcome, type Policy, type State } from './support/model.ts'
+
+const buckets = ['left', 'right'] as const
+const paths = ['x', 'f/y'] as const
+const objects = '/storage/v1/object'
+
+const bucket = fc.constantFrom(...buckets)
+const place = fc.record({ bucket, path: fc.constantFrom(...paths) })
+const who = fc.oneof({ weight: 5, arbitrary: fc.constantFrom('ada' as const, 'bob' as const) }, { weight: 2, arbitrary: fc.constant('service' as const) }, { weight: 1, arbitrary: fc.constant(undefined) })
+const policy = fc.constantFrom<Policy>('authenticated', 'public', 'private')
+const operation: fc.Arbitrary<Operation> = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ who, kind: fc.constant('create' as const), bucket, policy }) },
+  { weight: 1, arbitrary: fc.record({ who, kind: fc.constant('policy' as const), bucket, policy }) },
+  { weight: 2, arbitrary: fc.record({ who, kind: fc.constantFrom('drop' as const, 'empty' as const, 'list' as const), bucket }) },
+  { weight: 5, arbitrary: fc.record({ who, kind: fc.constant('upload' as const), at: place, content: fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom('a', 'b', 'c', 'd') }), upsert: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ who, kind: fc.constantFrom('read' as const, 'remove' as const), at: place }) },
+  { weight: 1, arbitrary: fc.record({ who, kind: fc.constant('remove many' as const), bucket, paths: fc.uniqueArray(fc.constantFrom(...paths), { minLength: 1 }) }) },
+  { weight: 4, arbitrary: fc.record({ who, kind: fc.constantFrom('move' as const, 'copy' as const), at: place, to: place }) },
+)
+/** Both buckets are there at first; then up to three at once, several times. */
+const history = fc.record({
+  policies: fc.tuple(policy, policy),
+  rounds: fc.array(fc.array(operation, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 6 }),
+})
+
+async function perform(tenant: TestTenant, suffix: string, operation: Operation): Promise<Outcome> {
+  const named = (name: string) => `${name}-${suffix}`
+  const ask = (method: string, path: string, body?: object | string, headers = {}) =>
+    tenant.ask(method, path, { as: operation.who, ...(body === undefined ? {} : { body }), headers })
+  const plain = ({ status }: Answer): Outcome => ({ status })
+  const shown = (answer: Answer, of: () => string): Outcome => (answer.status === 200 ? { status: 200, shown: of() } : plain(answer))
+  switch (operation.kind) {
+    case 'create':
+      return plain(await ask('POST', '/storage/v1/bucket', { name: named(operation.bucket), policy: operation.policy }))
+    case 'policy':
+      return plain(await ask('PATCH', `/storage/v1/bucket/${named(operation.bucket)}`, { policy: operation.policy }))
+    case 'drop':
+      return plain(await ask('DELETE', `/storage/v1/bucket/${named(operation.bucket)}`))
+    case 'empty':
+      return plain(await ask('POST', `/storage/v1/bucket/${named(operation.bucket)}/empty`))
+    case 'list': {
+      const answer = await ask('POST', `${objects}/list-v2/${named(operation.bucket)}`, {})
+      return shown(answer, () => (answer.json()['objects'] as { key: string }[]).map(({ key }) => key).sort().join())
+    }
+    case 'remove many': {
+      const answer = await ask('DELETE', `${objects}/${named(operation.bucket)}`, { prefixes: operation.paths })
+      return shown(answer, () => answer.list().map(({ name }) => String(name)).sort().join())
+    }
+    case 'upload': {
+      const headers = { 'content-type': 'text/plain', 'x-upsert': String(operation.upsert) }
+      return plain(await ask('POST', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`, operation.content, headers))
+    }
+    case 'read': {
+      const answer = await ask('GET', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`)
+      return shown(answer, () => answer.text)
+    }
+    case 'remove':
+      return plain(await ask('DELETE', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`))
+    case 'move':
+    case 'copy': {
+      const { at, to } = operation
+      const body = { bucketId: named(at.bucket), sourceKey: at.path, destinationBucket: named(to.bucket), destinationKey: to.path }
+      return plain(await ask('POST', `${objects}/${operation.kind}`, body))
+    }
+  }
+}
+
+/** All that there is, as the model puts it; the bytes read by the service role. */
+async function observe(tenant: TestTenant, suffix: string): Promise<string> {
+  const rows = await tenant.rows(
+    `select b.name, b.policy, b.owner_id as bucket_owner, o.path, o.owner_id as file_owner
+     from storage_buckets b left join storage_objects o on o.bucket_id = b.id where b.name = any ($1)`,
+    [buckets.map((name) => `${name}-${suffix}`)],
+  )
+  const state = new Map<string, { owner: string | null; policy: Policy; files: Map<string, { content: string; owner: string | null }> }>()
+  await Promise.all(rows.map(async (row) => {
+    const name = String(row['name']).slice(0, -suffix.length - 1)
+    const bucket = state.get(name) ?? { owner: row['bucket_owner'] as string | null, policy: row['policy'] as Policy, files: new Map() }
+    state.set(name, bucket)
+    const path = row['path'] as string | null
+    if (path === null) return
+    const { text } = await tenant.ask('GET', `${objects}/${String(row['name'])}/${path}`, { as: 'service' })
+    bucket.files.set(path, { content: text, owner: row['file_owner'] as string | null })
+  }))
+  return describe(state)
+}
+
+t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
+  const chance = chanceOf(seed)
+  const runtime = await startRuntime(t, {
+    abandonedMilliseconds: 0,
+    // Whoever is between two steps of a change waits a moment there, and so is overtaken by others.
+    failpoint: () => (chance.happens(0.5) ? new Promise((resolve) => setTimeout(resolve, chance.below(12))) : undefined),
+  })
+  const tenant = await runtime.addTenant()
+  let [ran, operations, together] = [0, 0, 0]
+
+  const run = async ({ policies, rounds }: { policies: Policy[]; rounds: Operation[][] }) => {
+    const suffix = `h${ran++}`
+    const made = buckets.map((bucket, at): Operation[] => [{ who: 'ada', kind: 'create', bucket, policy: policies[at] ?? 'private' }])
+    let states: State[] = [new Map()]
+    for (const round of [...made, ...rounds]) {
+      const done = await Promise.all(round.map(async (operation) => ({ operation, outcome: await perform(tenant, suffix, operation) })))
+      operations += round.length
+      if (round.length > 1) together++
+      const seen = await observe(tenant, suffix)
+      const possible = explain(states, done)
+      const before = states
+      states = possible.filter((state) => describe(state) === seen)
+      if (states.length > 0) continue
+      const told = done.map(({ operation, outcome }) => `${JSON.stringify(operation)} → ${JSON.stringify(outcome)}`)
+      throw new Error(['there was:', ...before.map(describe), 'then, at once:', ...told, 'there is:', seen, `orders in which the answers fit: ${possible.length}`].join('\n'))
+    }
+  }
+  await fc.assert(fc.asyncProperty(history, run), { seed, numRuns: effort({ small: 40, full: 2_000 }) })
+
+  await runtime.storage.collector.idle()
+  for (let times = 0; times < 2; times++) t.match((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).json(), { orphans: 0, phantoms: 0, refused: null })
+  const [books] = await tenant.rows(
+    `select reserved_bytes::int as reserved, (select count(*) from blob_gc)::int as collectable, file_count::int - (select count(*) from storage_objects)::int as count_off,
+       file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off from storage_usage`,
+  )
+  t.same(books, { reserved: 0, collectable: 0, count_off: 0, bytes_off: 0 })
+  t.same(runtime.problems, [])
+  t.comment(`${ran} histories, ${operations} operations, ${together} times several at once, seed ${seed}`)
+})

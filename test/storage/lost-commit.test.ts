@@ -1,0 +1,79 @@
+// The connection to Postgres lost at a commit, before it or after: nobody knows then whether it happened. The caller is told
+// so, no file is taken away, and what is found afterwards is one of the two, whole.
+import t from 'tap'
+import { chanceOf } from '../simulation/chance.ts'
+import { effort, seed } from '../support/effort.ts'
+import { openPostgresProxy, type Loss } from '../support/postgres-proxy.ts'
+import type { StorageFailpoint } from '../../tenant-runtime/src/storage/failpoints.ts'
+import { inspect, sound } from './support/inspect.ts'
+import { openScene } from './support/scene.ts'
+import { serve } from './support/served-storage.ts'
+import { Load, databaseIsAway } from './support/writers.ts'
+
+const objects = '/storage/v1/object'
+const text = { 'content-type': 'text/plain' }
+const move = { bucketId: 'docs', sourceKey: 'kept', destinationKey: 'elsewhere' }
+
+t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t) => {
+  const scene = await openScene(t)
+  const proxy = await openPostgresProxy(t, scene.postgres.port)
+  const armed: { loss: Loss | undefined } = { loss: undefined }
+  // The next exchange behind the point is the commit.
+  const failpoint: StorageFailpoint = (name) => {
+    const { loss } = armed
+    if (loss === undefined || !name.endsWith('.before-commit')) return
+    armed.loss = undefined
+    proxy.lose = () => {
+      proxy.lose = undefined
+      return loss
+    }
+  }
+  const { ask, idle } = await serve(t, scene, { databasePort: proxy.port, failpoint })
+  const load = new Load(seed, { unsure: databaseIsAway })
+  await load.begin(ask)
+  const read = async (path: string) => {
+    const { status, text } = await ask('GET', `${objects}/docs/${path}`)
+    return status === 200 ? text : status
+  }
+
+  const changes = {
+    'of an upload': { ask: () => ask('POST', `${objects}/docs/fresh`, 'new', text), before: { fresh: 404 }, after: { fresh: 'new' } },
+    'of an overwrite': { ask: () => ask('POST', `${objects}/docs/kept`, 'new', text), before: { kept: 'old' }, after: { kept: 'new' } },
+    'of a delete': { ask: () => ask('DELETE', `${objects}/docs/kept`), before: { kept: 'old' }, after: { kept: 404 } },
+    'of a delete of many': { ask: () => ask('DELETE', `${objects}/docs`, { prefixes: ['kept'] }), before: { kept: 'old' }, after: { kept: 404 } },
+    'of a move': { ask: () => ask('POST', `${objects}/move`, move), before: { kept: 'old', elsewhere: 404 }, after: { kept: 404, elsewhere: 'old' } },
+    'of a copy': { ask: () => ask('POST', `${objects}/copy`, move), before: { kept: 'old', elsewhere: 404 }, after: { kept: 'old', elsewhere: 'old' } },
+    'of an emptying': { ask: () => ask('POST', '/storage/v1/bucket/docs/empty'), before: { kept: 'old' }, after: { kept: 404 } },
+  }
+  for (const loss of ['question', 'answer'] as const) {
+    for (const [name, { ask: change, before, after }] of Object.entries(changes)) {
+      t.test(`${name}, ${loss === 'question' ? 'before it was asked for' : 'after it was done'}`, async (t) => {
+        await ask('POST', '/storage/v1/bucket/docs/empty')
+        await ask('POST', `${objects}/docs/kept`, 'old', text)
+        await idle()
+        const lost = proxy.lost
+        armed.loss = loss
+        const { status, text: body } = await change()
+        t.equal(status, 503)
+        t.match(JSON.parse(body), { code: 'DATABASE_UNAVAILABLE' })
+        t.equal(proxy.lost, lost + 1, 'the exchange was lost')
+        const wanted = loss === 'question' ? before : after
+        for (const [path, content] of Object.entries(wanted)) t.equal(await read(path), content, path)
+        t.same(await inspect(scene, ask, load), sound)
+        for (const [path, content] of Object.entries(wanted)) t.equal(await read(path), content, `${path} after the sweep`)
+      })
+    }
+  }
+
+  t.test('any connection at any time, under sixteen writers', async (t) => {
+    const wanted = effort({ small: 300, full: 20_000 })
+    const chance = chanceOf(seed)
+    proxy.lose = () => (chance.happens(0.02) ? chance.pick(['question', 'answer']) : undefined)
+    await load.run(ask, () => load.acknowledged >= wanted)
+    proxy.lose = undefined
+    t.same(load.wrong, [], 'every other answer was right')
+    t.same(await inspect(scene, ask, load), sound)
+    t.comment(`${proxy.lost} exchanges lost, answers ${JSON.stringify([...load.answers])}, seed ${seed}`)
+    t.ok((load.answers.get(503) ?? 0) > 0, 'some were told that the connection broke')
+  })
+})

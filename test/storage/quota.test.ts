@@ -1,0 +1,32 @@
+// The plan's quota of files under two hundred uploads at once: never over by a byte, and the books end exact.
+import t from 'tap'
+import { openScene } from './support/scene.ts'
+import { serve } from './support/served-storage.ts'
+
+const quota = 1_000_000
+const size = 9_973
+const uploads = 200
+const binary = { 'content-type': 'application/octet-stream' }
+
+t.test('two hundred uploads at the limit', async (t) => {
+  const scene = await openScene(t, { limits: { file_bytes: quota } })
+  const { ask, idle } = await serve(t, scene)
+  await ask('POST', '/storage/v1/bucket', { name: 'docs' })
+  // Whatever is written between two looks is seen by the check, which Postgres makes at every change.
+  await scene.rows(`alter table storage_usage add constraint never_over check (file_bytes + reserved_bytes <= ${quota})`)
+
+  const answers = await Promise.all(Array.from({ length: uploads }, (_, n) => ask('POST', `/storage/v1/object/docs/${n}`, Buffer.alloc(size), binary)))
+  const taken = answers.filter(({ status }) => status === 200).length
+  const refused = answers.filter(({ status }) => status === 413)
+  t.equal(taken, Math.floor(quota / size), 'as many as there is room for')
+  t.equal(refused.length, uploads - taken)
+  for (const { text } of refused) t.match(JSON.parse(text), { code: 'QUOTA_EXCEEDED' })
+
+  const rest = quota - taken * size
+  const last = await Promise.all(Array.from({ length: uploads }, (_, n) => ask('POST', `/storage/v1/object/docs/last-${n}`, Buffer.alloc(rest), binary)))
+  t.equal(last.filter(({ status }) => status === 200).length, 1, 'one has room for the last bytes')
+  t.equal(last.filter(({ status }) => status === 413).length, uploads - 1)
+  await idle()
+  const [books] = await scene.rows('select file_bytes::int, reserved_bytes::int as reserved, file_count::int, (select sum(size) from storage_objects)::int as bytes from storage_usage')
+  t.same(books, { file_bytes: quota, reserved: 0, file_count: taken + 1, bytes: quota })
+})
