@@ -63,7 +63,7 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
     async health(tenant) {
       const observed_at = new Date(now()).toISOString()
       try {
-        const problem = await storeProblem(backend, tenant)
+        const problem = (await backend.problem()) ?? (await storeProblem(backend, tenant))
         return problem === undefined ? { status: 'healthy', observed_at } : { status: 'unhealthy', observed_at, message: problem }
       } catch {
         return { status: 'unhealthy', observed_at, message: 'the storage does not answer' }

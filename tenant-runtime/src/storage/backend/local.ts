@@ -11,6 +11,7 @@ import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
 import type { StorageFailpoint } from '../failpoints.ts'
 import { blobName, type BlobBackend, type OpenBlob, type StoredBlob } from './backend.ts'
+import { DiskTrust } from './disk-trust.ts'
 import { GroupSync } from './group-sync.ts'
 
 const readChunkBytes = 512 * 1024
@@ -28,6 +29,7 @@ export class LocalBackend implements BlobBackend {
   readonly #tmp: string
   readonly #failpoint: StorageFailpoint
   readonly #sync = new GroupSync()
+  readonly #trust = new DiskTrust(() => this.#probe())
   /** Tenants that are gone; their ids are never used again. */
   readonly #removed = new Set<string>()
   /** Shards that were there, fsynced into their parents. */
@@ -56,20 +58,32 @@ export class LocalBackend implements BlobBackend {
   async #probe(): Promise<void> {
     const file = join(this.#tmp, `probe-${randomUUID()}`)
     const text = randomUUID()
-    await writeDurably(file, text)
-    const read = await readFile(file, 'utf8')
-    await unlink(file)
-    if (read !== text) throw new Error(`${this.#root} gave back other bytes than were written`)
+    try {
+      await writeDurably(file, text)
+      if ((await readFile(file, 'utf8')) !== text) throw new Error(`${this.#root} gave back other bytes than were written`)
+    } finally {
+      await unlink(file).catch(() => undefined)
+    }
+  }
+
+  async problem(): Promise<string | undefined> {
+    try {
+      await this.#trust.assure()
+      return undefined
+    } catch {
+      return 'the disk does not keep what is written'
+    }
   }
 
   async put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob> {
     const file = this.#draft(tenantId, blobId)
     try {
+      await this.#trust.assure()
       const handle = await this.#openNew(file)
       let stored: StoredBlob
       try {
         stored = await writeAll(handle, source, limit)
-        await handle.sync()
+        await this.#trust.watch(() => handle.sync())
       } finally {
         await handle.close()
       }
@@ -106,7 +120,8 @@ export class LocalBackend implements BlobBackend {
       await rename(file, join(shard, blobId))
     }
     await this.#failpoint('write.after-rename')
-    await this.#sync.sync(shard)
+    const place = shard
+    await this.#trust.watch(() => this.#sync.sync(place))
   }
 
   async open(tenantId: string, blobId: string): Promise<OpenBlob | undefined> {

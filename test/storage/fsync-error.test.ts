@@ -1,0 +1,93 @@
+// An fsync that fails, of a file or of its directory: that file is never tried again, nothing of it stays, the tenant's health
+// says so, and uploads are taken again once the disk keeps what is written. The failures are put into the file handles of
+// this process, the runtime's own among them.
+import { open, readlink, type FileHandle } from 'node:fs/promises'
+import t, { type Test } from 'tap'
+import { seed } from '../support/effort.ts'
+import { internalPaths } from '@tenantry/contract'
+import { inspect, sound } from './support/inspect.ts'
+import { openScene } from './support/scene.ts'
+import { serve } from './support/served-storage.ts'
+import { Load } from './support/writers.ts'
+
+interface Syncs {
+  /** Which fsyncs fail, by the file's path. */
+  fails: (path: string) => boolean
+  /** Paths of those that failed. */
+  failed: string[]
+  /** Paths of all. */
+  all: string[]
+}
+
+async function watchSyncs(t: Test): Promise<Syncs> {
+  const handle = await open('/')
+  const prototype = Object.getPrototypeOf(handle) as Pick<FileHandle, 'sync' | 'datasync'>
+  await handle.close()
+  const syncs: Syncs = { fails: () => false, failed: [], all: [] }
+  for (const name of ['sync', 'datasync'] as const) {
+    const real = prototype[name]
+    prototype[name] = async function (this: FileHandle) {
+      const path = await readlink(`/proc/self/fd/${this.fd}`)
+      syncs.all.push(path)
+      if (!syncs.fails(path)) return real.call(this)
+      syncs.failed.push(path)
+      throw Object.assign(new Error('EIO: i/o error, fsync'), { code: 'EIO', errno: -5, syscall: 'fsync' })
+    }
+    t.teardown(() => {
+      prototype[name] = real
+    })
+  }
+  return syncs
+}
+
+t.test('an fsync that fails', async (t) => {
+  const syncs = await watchSyncs(t)
+  const scene = await openScene(t)
+  const { ask, idle } = await serve(t, scene)
+  const load = new Load(seed)
+  await load.begin(ask)
+  const put = (path: string, body: string) => ask('POST', `/storage/v1/object/docs/${path}`, body, { 'content-type': 'text/plain' })
+  const health = async () => (await ask('GET', internalPaths.tenantHealth(scene.home.tenantId))).json()
+  t.equal((await put('kept', 'old')).status, 200)
+
+  for (const [of, fails] of [
+    ['a file', (path: string) => /[0-9a-f-]{36}$/.test(path)],
+    ['its directory', (path: string) => /\/[0-9a-f]{2}$/.test(path)],
+  ] as const) {
+    t.test(`of ${of}: refused, nothing of it stays, and it is not tried again`, async (t) => {
+      const [before, failed] = [syncs.all.length, syncs.failed.length]
+      syncs.fails = fails
+      for (const path of ['kept', 'fresh']) {
+        const { status, text } = await put(path, 'new')
+        t.equal(status, 503)
+        t.match(JSON.parse(text), { code: 'STORAGE_UNAVAILABLE' })
+      }
+      const files = syncs.all.slice(before).filter((path) => /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(path) && !path.includes('probe'))
+      t.equal(new Set(files).size, files.length, 'no file twice')
+      t.ok(syncs.failed.length > failed)
+      syncs.fails = () => false
+      await idle()
+      t.equal((await ask('GET', '/storage/v1/object/docs/kept')).text, 'old')
+      t.equal((await ask('GET', '/storage/v1/object/docs/fresh')).status, 404)
+      t.same(await inspect(scene, ask, load), sound)
+    })
+
+    t.test(`of ${of}: the tenant is unhealthy and nothing is written, until the disk keeps what is written`, async (t) => {
+      syncs.fails = fails
+      t.equal((await put('fresh', 'new')).status, 503)
+      syncs.fails = () => true
+      t.match(await health(), { status: 'unhealthy', components: { storage: { status: 'unhealthy', message: 'the disk does not keep what is written' } } })
+      const tried = syncs.all.length
+      t.equal((await put('fresh', 'new')).status, 503)
+      t.same(syncs.all.slice(tried).filter((path) => !path.includes('probe')), [], 'only the disk itself was tried')
+      t.equal((await ask('GET', '/storage/v1/object/docs/kept')).text, 'old', 'reads go on')
+      syncs.fails = () => false
+      t.match(await health(), { status: 'healthy' })
+      t.equal((await put('fresh', 'new')).status, 200)
+      t.equal((await ask('GET', '/storage/v1/object/docs/fresh')).text, 'new')
+      await ask('DELETE', '/storage/v1/object/docs/fresh')
+      await idle()
+      t.same(await inspect(scene, ask, load), sound)
+    })
+  }
+})
