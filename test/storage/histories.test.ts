@@ -24,10 +24,19 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ who, kind: fc.constant('remove many' as const), bucket, paths: fc.uniqueArray(fc.constantFrom(...paths), { minLength: 1 }) }) },
   { weight: 4, arbitrary: fc.record({ who, kind: fc.constantFrom('move' as const, 'copy' as const), at: place, to: place }) },
 )
-/** Both buckets are there at first; then up to three at once, several times. */
+/** Two or three who may do all that they try, at the same place. */
+const duel: fc.Arbitrary<Operation[]> = place.chain((at) => {
+  const who = fc.constantFrom('ada' as const, 'service' as const)
+  const move = fc.record({ who, kind: fc.constantFrom('move' as const, 'copy' as const), at: fc.constant(at), to: place })
+  const remove = fc.record({ who, kind: fc.constant('remove' as const), at: fc.constant(at) })
+  const upload = fc.record({ who, kind: fc.constant('upload' as const), at: fc.constant(at), content: fc.constantFrom('e', 'f'), upsert: fc.boolean() })
+  const ofAll = fc.record({ who, kind: fc.constantFrom('drop' as const, 'empty' as const), bucket: fc.constant(at.bucket) })
+  return fc.array(fc.oneof({ weight: 3, arbitrary: move }, { weight: 2, arbitrary: remove }, upload, ofAll), { minLength: 2, maxLength: 3 })
+})
+/** Both buckets are there at first, with a file; then up to three at once, several times. */
 const history = fc.record({
   policies: fc.tuple(policy, policy),
-  rounds: fc.array(fc.array(operation, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 6 }),
+  rounds: fc.array(fc.oneof(fc.array(operation, { minLength: 1, maxLength: 3 }), duel), { minLength: 1, maxLength: 6 }),
 })
 
 async function perform(tenant: TestTenant, suffix: string, operation: Operation): Promise<Outcome> {
@@ -104,7 +113,10 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
 
   const run = async ({ policies, rounds }: { policies: Policy[]; rounds: Operation[][] }) => {
     const suffix = `h${ran++}`
-    const made = buckets.map((bucket, at): Operation[] => [{ who: 'ada', kind: 'create', bucket, policy: policies[at] ?? 'private' }])
+    const made = buckets.flatMap((bucket, at): Operation[][] => [
+      [{ who: 'ada', kind: 'create', bucket, policy: policies[at] ?? 'private' }],
+      [{ who: 'ada', kind: 'upload', at: { bucket, path: 'x' }, content: bucket, upsert: true }],
+    ])
     let states: State[] = [new Map()]
     for (const round of [...made, ...rounds]) {
       const done = await Promise.all(round.map(async (operation) => ({ operation, outcome: await perform(tenant, suffix, operation) })))
