@@ -79,6 +79,7 @@ t.test('an fsync that fails', async (t) => {
       t.match(await health(), { status: 'unhealthy', components: { storage: { status: 'unhealthy', message: 'the disk does not keep what is written' } } })
       const tried = syncs.all.length
       t.equal((await put('fresh', 'new')).status, 503)
+      t.equal((await ask('POST', '/storage/v1/object/copy', { bucketId: 'docs', sourceKey: 'kept', destinationKey: 'fresh' })).status, 503)
       t.same(syncs.all.slice(tried).filter((path) => !path.includes('probe')), [], 'only the disk itself was tried')
       t.equal((await ask('GET', '/storage/v1/object/docs/kept')).text, 'old', 'reads go on')
       syncs.fails = () => false

@@ -24,6 +24,10 @@ export class PairedBackend implements BlobBackend {
     await Promise.all([this.primary.start(), this.fallback.start()])
   }
 
+  async problem(): Promise<string | undefined> {
+    return (await this.primary.problem()) ?? this.fallback.problem()
+  }
+
   async put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob> {
     const [primary, fallback] = await this.#marks(tenantId)
     const isOnlyInFallback = primary === undefined && fallback !== undefined

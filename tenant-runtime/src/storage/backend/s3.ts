@@ -65,6 +65,11 @@ export class S3Backend implements BlobBackend {
     if (seen[0] !== text || seen[1] !== 'listed' || seen[2] !== undefined) throw new Error(`${this.#where} does not show at once what was written`)
   }
 
+  /** Whether the server answers is seen by whoever looks for the mark. */
+  async problem(): Promise<undefined> {
+    return undefined
+  }
+
   async put(tenantId: string, blobId: string, source: Readable, limit: number): Promise<StoredBlob> {
     const stored = await uploadBlob(this.#connection, this.#key(tenantId, blobId), source, limit)
     if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)

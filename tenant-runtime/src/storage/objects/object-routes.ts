@@ -193,17 +193,25 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
     const path = checkNewPath(body.destinationKey, deps.limits.pathBytes)
     const { object, blob: source } = await openObject(deps, tenant, from, found.object)
-    const { contentType, cacheControl, metadata } = copied(object, body)
     // Through the same protocol as an upload: quota, rules and durability are the same.
-    const upload = new Upload(deps, { tenant, context: rls, bucket, path, contentType, overwrite: false, declaredSize: object.size, atMost: undefined })
-    try {
+    const begin = async () => {
+      const { contentType, ...rest } = copied(object, body)
+      const upload = new Upload(deps, { tenant, context: rls, bucket, path, contentType, overwrite: false, declaredSize: object.size, atMost: undefined })
       await deps.failpoint('copy.before-upload')
       await upload.begin()
-    } catch (error) {
+      return { upload, ...rest }
+    }
+    const { upload, cacheControl, metadata } = await begin().catch(async (error: unknown) => {
       await source.close()
       throw error
+    })
+    const bytes = source.stream(0, Math.max(0, object.size - 1))
+    try {
+      await upload.write(bytes)
+    } finally {
+      // What was refused before its first byte has not ended the blob's use.
+      bytes.destroy()
     }
-    await upload.write(source.stream(0, Math.max(0, object.size - 1)))
     const { id } = await upload.commit({ cacheControl, metadata })
     return { Key: `${bucket.name}/${path}`, Id: id, id }
   })
