@@ -131,8 +131,14 @@ export function explain(states: readonly State[], operations: readonly { operati
   const follow = (state: State, left: typeof operations): void => {
     if (left.length === 0) found.set(describe(state), state)
     for (const next of left) {
-      const { state: after, outcome } = apply(state, next.operation)
-      if (fits(next.outcome, outcome)) follow(after, left.filter((other) => other !== next))
+      const rest = left.filter((other) => other !== next)
+      const { operation } = next
+      // A copy reads first and uploads later: of what happens in between it sees nothing.
+      const first: Operation = !exact && operation.kind === 'copy' ? { kind: 'read', who: operation.who, at: operation.at } : operation
+      const { state: after, outcome } = apply(state, first)
+      if (first !== operation && operation.kind === 'copy' && outcome.shown !== undefined) {
+        follow(after, [...rest, { operation: { kind: 'upload', who: operation.who, at: operation.to, content: outcome.shown, upsert: false }, outcome: next.outcome }])
+      } else if (fits(next.outcome, outcome)) follow(after, rest)
     }
   }
   for (const state of states) follow(state, operations)
