@@ -7,6 +7,8 @@ export interface Figure {
   floor?: number
   /** value / floor. */
   ratio?: number
+  /** The best that another service of this kind did, measured at another time on a machine of the same size. */
+  peer?: number
   /** What was aimed at, in words; for the table. */
   target?: string
 }
@@ -31,14 +33,16 @@ export function noise(values: readonly number[]): number {
 }
 
 export function table(figures: Figures): string {
+  const peers = Object.values(figures).some(({ peer }) => peer !== undefined)
   const rows = Object.entries(figures).map(([name, figure]) => [
     `\`${name}\``,
     `${round(figure.value)} ${figure.unit}`,
     figure.floor === undefined ? '' : `${round(figure.floor)} ${figure.unit}`,
     figure.ratio === undefined ? '' : figure.ratio.toFixed(2),
+    ...(peers ? [figure.peer === undefined ? '' : `${round(figure.peer)} ${figure.unit}`] : []),
     figure.target ?? '',
   ])
-  const head = ['figure', 'value', 'floor', 'ratio', 'target']
+  const head = ['figure', 'value', 'floor', 'ratio', ...(peers ? ['peer'] : []), 'target']
   return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 

@@ -1,7 +1,5 @@
 // What the gateway costs: requests per second beside a bare forwarder in alternating rounds, and memory under large bodies.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Route } from '@tenantry/contract'
@@ -10,6 +8,8 @@ import { WatchSource } from '../test/support/watch-source.ts'
 import { median, noise, type Figures, type Report } from './figures.ts'
 import { startChild, type Child } from './support/child.ts'
 import { load } from './support/load.ts'
+import { watchMemory } from './support/memory.ts'
+import { download, upload } from './support/transfer.ts'
 
 const token = 'the-internal-token-of-the-benchmark'
 const rounds = 7
@@ -77,22 +77,16 @@ async function measureMemory(scratch: string, control: WatchSource<Route>, repor
   const { gateway, port } = await startGateway(scratch, control)
   try {
     await load({ port, request: requestFor('/t/acme/rest/v1/rows'), connections: 4, milliseconds: 500 })
-    const before = await gateway.residentBytes()
-    let most = before
-    let done = false
-    const watching = (async () => {
-      while (!done) {
-        most = Math.max(most, await gateway.residentBytes())
-        await new Promise((resolve) => setTimeout(resolve, 5))
+    const { before, most } = await watchMemory(gateway.pid, async () => {
+      for (let round = 0; round < bodyRepeats; round++) {
+        const up = await timed(async () => {
+          const arrived = await upload('POST', { port, path: '/t/acme/storage/v1/object/b/o', headers: {} }, bodyBytes)
+          if (arrived !== String(bodyBytes)) throw new Error(`the upload arrived as ${arrived} bytes`)
+        })
+        const down = await timed(() => download({ port, path: `/t/acme/storage/v1/bytes/${bodyBytes}`, headers: {} }, bodyBytes))
+        report(`100 MB up in ${up.toFixed(0)} ms, down in ${down.toFixed(0)} ms`)
       }
-    })()
-    for (let round = 0; round < bodyRepeats; round++) {
-      const up = await timed(() => upload(port))
-      const down = await timed(() => download(port))
-      report(`100 MB up in ${up.toFixed(0)} ms, down in ${down.toFixed(0)} ms`)
-    }
-    done = true
-    await watching
+    })
     const megabytes = (bytes: number) => bytes / 1024 / 1024
     report(`gateway RSS ${megabytes(before).toFixed(1)} MB before, ${megabytes(most).toFixed(1)} MB at most`)
     return megabytes(most - before)
@@ -132,27 +126,6 @@ function requestFor(path: string): string {
     'User-Agent: bench',
   ]
   return `GET ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`
-}
-
-async function upload(port: number): Promise<void> {
-  const request = httpRequest({ port, host: '127.0.0.1', path: '/t/acme/storage/v1/object/b/o', method: 'POST', agent: false, headers: { 'content-length': bodyBytes } })
-  const piece = Buffer.alloc(256 * 1024, 'x')
-  const answered = once(request, 'response')
-  for (let sent = 0; sent < bodyBytes; sent += piece.length) if (!request.write(piece)) await once(request, 'drain')
-  request.end()
-  const [response] = (await answered) as [IncomingMessage]
-  let text = ''
-  for await (const chunk of response) text += String(chunk)
-  if (text !== String(bodyBytes)) throw new Error(`the upload arrived as ${text} bytes`)
-}
-
-async function download(port: number): Promise<void> {
-  const request = httpRequest({ port, host: '127.0.0.1', path: `/t/acme/storage/v1/bytes/${bodyBytes}`, agent: false })
-  request.end()
-  const [response] = (await once(request, 'response')) as [IncomingMessage]
-  let received = 0
-  for await (const chunk of response) received += (chunk as Buffer).length
-  if (received !== bodyBytes) throw new Error(`the download gave ${received} bytes`)
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {

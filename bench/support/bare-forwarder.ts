@@ -11,7 +11,7 @@ const pool = new Pool(`http://127.0.0.1:${process.argv[2] ?? ''}`)
 const server = createServer((request, response) => {
   const { host: _host, connection: _connection, 'transfer-encoding': _coding, ...headers } = request.headers
   const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined
-  pool.request({ path: request.url ?? '/', method: request.method === 'POST' ? 'POST' : 'GET', headers, body: hasBody ? request : null }).then(
+  pool.request({ path: request.url ?? '/', method: request.method as 'GET', headers, body: hasBody ? request : null }).then(
     ({ statusCode, headers: answered, body }) => {
       delete answered.connection
       delete answered['keep-alive']

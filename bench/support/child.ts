@@ -1,14 +1,12 @@
-// A benchmark's child process: started, waited for, its memory watched, ended.
+// A benchmark's child process: started, waited for, ended.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 
 export interface Child {
-  process: ChildProcess
+  pid: number
   /** The JSON that it printed first. */
   said: Record<string, unknown>
   stop(): Promise<void>
-  residentBytes(): Promise<number>
 }
 
 /** Starts `node file …` and waits for its first line of output, which is JSON. */
@@ -19,17 +17,13 @@ export async function startChild(file: string, args: string[] = [], environment:
   })
   const said = await firstLine(child)
   return {
-    process: child,
+    pid: child.pid ?? 0,
     said,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return
       const gone = once(child, 'exit')
       child.kill('SIGTERM')
       await gone
-    },
-    async residentBytes() {
-      const status = await readFile(`/proc/${child.pid ?? 0}/status`, 'utf8')
-      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024
     },
   }
 }

@@ -5,8 +5,8 @@ import { quantile } from '../figures.ts'
 export interface LoadOptions {
   host?: string
   port: number
-  /** The whole request head, and body if any, as it goes over the wire. */
-  request: string | Buffer
+  /** The whole request head, and body if any, as it goes over the wire; or what makes the next one. */
+  request: string | Buffer | (() => Buffer)
   connections: number
   /** Requests under way on one connection. */
   pipeline?: number
@@ -41,13 +41,15 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
 
 function run(options: LoadOptions, end: number, latencies: number[]): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = Buffer.from(options.request)
+    const { request: given } = options
+    const once = typeof given === 'function' ? undefined : Buffer.from(given)
+    const next = typeof given === 'function' ? given : () => once ?? Buffer.alloc(0)
     const socket = connect({ host: options.host ?? '127.0.0.1', port: options.port, noDelay: true })
     const sent: number[] = []
     const reader = new AnswerReader(options.status ?? 200)
     const send = () => {
       sent.push(performance.now())
-      socket.write(request)
+      socket.write(next())
     }
     socket.on('connect', () => {
       for (let n = 0; n < (options.pipeline ?? 1); n++) send()

@@ -1,4 +1,4 @@
-// Objects' rows in the tenant's database: found, listed, moved, removed. Row-level security decides what is seen.
+// Objects' rows in the tenant's database: found, moved, removed. Row-level security decides what is seen.
 import { sql, type Statement } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import { eventTime } from '../../events/event-log.ts'
@@ -107,44 +107,4 @@ export async function moveObject(tenant: Tenant, context: RlsContext, from: Loca
      select 'storage.object.moved', owner_id, $5::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from moved`,
     object.bucketId, object.path, to.bucket.id, to.path, JSON.stringify({ type: 'storage.object.moved', ...payload }),
   ))
-}
-
-export interface FolderQuery {
-  /** With a slash at its end, or empty. */
-  folder: string
-  search: string
-  column: 'name' | 'created_at' | 'updated_at'
-  order: 'asc' | 'desc'
-  limit: number
-  offset: number
-}
-
-export type FolderEntry = { kind: 'folder'; name: string } | { kind: 'object'; name: string; object: StoredObject }
-
-/** What lies directly in a folder: its objects, and the first segments of what lies deeper. */
-export async function listFolder(tenant: Tenant, context: RlsContext, bucket: Bucket, query: FolderQuery): Promise<FolderEntry[]> {
-  const sorts = { name: 'name', created_at: 'object_created_at', updated_at: 'object_updated_at' } as const
-  const [result] = await run(tenant, context, [
-    sql(
-      `with below as (
-         select ${objectColumns}, substr(o.path, length($2) + 1) as rest from storage_objects o
-         where o.bucket_id = $1 and starts_with(o.path, $2)
-       ), entries as (
-         select split_part(rest, '/', 1) as name, true as folder, null::uuid as object_id, null::uuid as bucket_id, null as path, null::uuid as blob_id,
-           null::bigint as size, null as content_type, null as etag, null as cache_control, null::jsonb as metadata, null as object_owner_id,
-           null::timestamptz as object_created_at, null::timestamptz as object_updated_at
-         from below where strpos(rest, '/') > 0 group by 1
-         union all
-         select rest, false, object_id, bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, object_owner_id, object_created_at, object_updated_at
-         from below where strpos(rest, '/') = 0
-       )
-       select * from entries where $3 = '' or strpos(lower(name collate "default"), lower($3)) > 0
-       order by folder desc, ${sorts[query.column]} ${query.order}, name limit $4 offset $5`,
-      bucket.id, query.folder, query.search, query.limit, query.offset,
-    ),
-  ])
-  return (result?.rows ?? []).map((row) => {
-    const name = String(row['name'])
-    return row['folder'] === true ? { kind: 'folder', name } : { kind: 'object', name, object: toObject(row) }
-  })
 }

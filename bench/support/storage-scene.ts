@@ -1,0 +1,154 @@
+// What storage's benchmark measures on: an installation with one tenant, and beside it the bare server on the same disk
+// and the same Postgres, with a bare forwarder in front of it.
+import { createHmac } from 'node:crypto'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
+import pg from 'pg'
+import { startInstallation, type Installation } from '../../test/support/installation.ts'
+import { startChild } from './child.ts'
+import type { Place } from './transfer.ts'
+
+export interface StorageScene {
+  installation: Installation
+  /** Of the tenant's storage, as the user who owns its buckets: at the runtime, and through the gateway. */
+  atRuntime(path: string): Place
+  throughGateway(path: string): Place
+  /** Of the bare server: by itself, and behind the bare forwarder. */
+  atBare(path: string): Place
+  throughForwarder(path: string): Place
+  /** Rows of the tenant's home, as the superuser. */
+  rows(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  /** A session with the home's superuser. */
+  session(): Promise<pg.Client>
+  tenantId: string
+  userId: string
+  /** A new runtime process, whose memory knows nothing yet. @returns its pid */
+  restart(): Promise<number>
+  stop(): Promise<void>
+}
+
+const userId = '11111111-1111-4111-8111-111111111111'
+
+export async function openScene(directory: string): Promise<StorageScene> {
+  const data = join(directory, 'data')
+  let installation = await startInstallation({ dataDirectory: data })
+  let region = await readRegion(data)
+  const tenant = await createTenant(installation)
+  const token = signToken(tenant.jwtSecret)
+  const internal = (await readFile(join(data, 'secrets', 'internal-token'), 'utf8')).trim()
+  const bareFiles = join(directory, 'bare')
+  await mkdir(bareFiles)
+  const startBare = async () => {
+    const store = await startChild(support('bare-store.ts'), [bareFiles, region.postgres])
+    const forwarder = await startChild(support('bare-forwarder.ts'), [String(store.said['port'])])
+    return { store, forwarder }
+  }
+  let bare = await startBare()
+  const stopBare = async () => {
+    await bare.forwarder.stop()
+    await bare.store.stop()
+  }
+  const session = async () => {
+    const client = new pg.Client({ connectionString: region.homes(tenant.database) })
+    await client.connect()
+    await client.query(`set search_path = ${tenant.id}`)
+    return client
+  }
+  const scene: StorageScene = {
+    get installation() {
+      return installation
+    },
+    atRuntime: (path) => ({
+      port: region.runtimePort,
+      path: `/storage/v1${path}`,
+      headers: { authorization: `Bearer ${token}`, [internalTokenHeader]: internal, [tenantHeader]: tenant.id },
+    }),
+    throughGateway: (path) => ({
+      port: Number(new URL(installation.gatewayUrl).port),
+      path: `/t/${tenant.name}/storage/v1${path}`,
+      headers: { authorization: `Bearer ${token}` },
+    }),
+    atBare: (path) => ({ port: Number(bare.store.said['port']), path, headers: { authorization: `Bearer ${token}` } }),
+    throughForwarder: (path) => ({ port: Number(bare.forwarder.said['port']), path, headers: { authorization: `Bearer ${token}` } }),
+    async rows(text, values = []) {
+      const client = await session()
+      try {
+        return (await client.query<Record<string, unknown>>(text, values)).rows
+      } finally {
+        await client.end()
+      }
+    },
+    session,
+    tenantId: tenant.id,
+    userId,
+    async restart() {
+      await stopBare()
+      await installation.stop()
+      installation = await startInstallation({ dataDirectory: data })
+      region = await readRegion(data)
+      bare = await startBare()
+      await untilServed(scene)
+      return installation.pid('runtime')
+    },
+    async stop() {
+      await stopBare()
+      await installation.stop()
+    },
+  }
+  await untilServed(scene)
+  for (const name of ['large', 'small', 'many']) {
+    const { port, path, headers } = scene.atRuntime('/bucket')
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify({ name }),
+    })
+    if (response.status !== 201) throw new Error(`bucket ${name}: ${response.status} ${await response.text()}`)
+  }
+  return scene
+}
+
+async function readRegion(data: string) {
+  const [region] = JSON.parse(await readFile(join(data, 'regions.json'), 'utf8')) as { postgres_url: string; runtime_urls: string[] }[]
+  if (region === undefined) throw new Error('the installation has no region')
+  return {
+    postgres: region.postgres_url,
+    runtimePort: Number(new URL(region.runtime_urls[0] ?? '').port),
+    homes: (database: string) => Object.assign(new URL(region.postgres_url), { pathname: database }).href,
+  }
+}
+
+async function createTenant(installation: Installation) {
+  const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${installation.platformKey}`, 'content-type': 'application/json', prefer: 'wait=30' },
+    body: JSON.stringify({ name: 'acme', plan: 'Enterprise', region: 'local' }),
+  })
+  const body = (await response.json()) as { tenant_id: string; name: string; database_url: string; keys: { jwt_secret: string } }
+  if (response.status !== 201) throw new Error(`the tenant: ${response.status} ${JSON.stringify(body)}`)
+  return { id: body.tenant_id, name: body.name, database: new URL(body.database_url).pathname, jwtSecret: body.keys.jwt_secret }
+}
+
+function signToken(secret: string): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: userId, role: 'authenticated', exp: 4_102_444_800 })}`
+  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+}
+
+/** Also the database, behind both doors. */
+async function untilServed(scene: StorageScene): Promise<void> {
+  const deadline = performance.now() + 20_000
+  for (const { port, path, headers } of [scene.atRuntime('/bucket'), scene.throughGateway('/bucket')]) {
+    for (;;) {
+      // Connections to a runtime that was stopped may still be held open here.
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers }).catch(() => undefined)
+      await response?.body?.cancel()
+      if (response?.status === 200) break
+      if (performance.now() > deadline) throw new Error(`the tenant is not served: ${response?.status}`)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+}
+
+function support(file: string): string {
+  return new URL(`./${file}`, import.meta.url).pathname
+}
