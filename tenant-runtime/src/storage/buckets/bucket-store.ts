@@ -29,13 +29,14 @@ export function bucketKey(key: string): [name: string, id: string | null] {
 
 /** @throws RuntimeError NoSuchBucket, also for one that the caller may not see */
 export async function findBucket(tenant: Tenant, context: RlsContext, key: string): Promise<Bucket> {
-  const { rows } = await tenant.database.query(
-    context,
-    `select ${bucketColumns} from ${bucketSource} where ${whereBucket(1)} order by b.name = $1 desc limit 1`,
-    ...bucketKey(key),
-  )
+  const { text, values } = bucketStatement(key)
+  const { rows } = await tenant.database.query(context, text, ...values)
   if (rows[0] === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
   return toBucket(rows[0])
+}
+
+export function bucketStatement(key: string): Statement {
+  return sql(`select ${bucketColumns} from ${bucketSource} where ${whereBucket(1)} order by b.name = $1 desc limit 1`, ...bucketKey(key))
 }
 
 /** Own and public buckets; all of them for the service (specification, section 4.1). */

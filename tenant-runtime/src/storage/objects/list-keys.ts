@@ -1,6 +1,6 @@
 // A bucket's keys in order, page by page from a cursor: what is deeper than a folder is walked past, not read, so that a
 // page costs what it shows, however much lies below.
-import { sql } from '../../database/statement.ts'
+import { sql, type Statement } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
@@ -36,7 +36,18 @@ const bounds = {
   desc: { compare: '<', behind: "case when e.folder then e.key || '/' else e.key end" },
 } as const
 
-export async function listKeys(tenant: Tenant, context: RlsContext, bucket: Bucket, { prefix, after, order, asFolders, limit }: KeysQuery): Promise<KeysPage> {
+export async function listKeys(tenant: Tenant, context: RlsContext, bucket: Bucket, query: KeysQuery): Promise<KeysPage> {
+  const [result] = await run(tenant, context, [keysStatement(bucket.id, query)])
+  const rows = result?.rows ?? []
+  const keys = rows.slice(0, query.limit).map((row): Key => {
+    const key = String(row['key'])
+    return row['folder'] === true ? { kind: 'folder', key } : { kind: 'object', key, object: toObject(row) }
+  })
+  const last = rows.length > query.limit ? keys.at(-1) : undefined
+  return { keys, next: last === undefined ? undefined : writeCursor(last) }
+}
+
+export function keysStatement(bucketId: string, { prefix, after, order, asFolders, limit }: KeysQuery): Statement {
   const { compare, behind } = bounds[order]
   const cursor = after === undefined ? undefined : readCursor(after, prefix)
   const begin = cursor ?? { key: prefix, folder: false }
@@ -48,24 +59,15 @@ export async function listKeys(tenant: Tenant, context: RlsContext, bucket: Buck
       from (select o.path, ${asFolders ? "strpos(substr(o.path, length($2) + 1), '/')" : '0'} as slash from storage_objects o
         where o.bucket_id = $1 and o.path >= $2 and o.path < ${end} and o.path ${compare} ${bound}
         order by o.path ${order} limit 1) first)`
-  const [result] = await run(tenant, context, [
-    sql(
-      `with recursive e (key, folder, n) as (
-         select s.key, s.folder, 1 from (select $3::text collate "C" as key, $4::boolean as folder) e, lateral ${step(cursor === undefined ? edge : behind)} s
-         union all
-         select s.key, s.folder, e.n + 1 from e, lateral ${step(behind)} s where e.n < $5
-       )
-       select e.key, e.folder, e.n, ${objectColumns} from e left join storage_objects o on not e.folder and o.bucket_id = $1 and o.path = e.key order by e.n`,
-      bucket.id, prefix, begin.key, begin.folder, limit + 1,
-    ),
-  ])
-  const rows = result?.rows ?? []
-  const keys = rows.slice(0, limit).map((row): Key => {
-    const key = String(row['key'])
-    return row['folder'] === true ? { kind: 'folder', key } : { kind: 'object', key, object: toObject(row) }
-  })
-  const last = rows.length > limit ? keys.at(-1) : undefined
-  return { keys, next: last === undefined ? undefined : writeCursor(last) }
+  return sql(
+    `with recursive e (key, folder, n) as (
+       select s.key, s.folder, 1 from (select $3::text collate "C" as key, $4::boolean as folder) e, lateral ${step(cursor === undefined ? edge : behind)} s
+       union all
+       select s.key, s.folder, e.n + 1 from e, lateral ${step(behind)} s where e.n < $5
+     )
+     select e.key, e.folder, e.n, ${objectColumns} from e left join storage_objects o on not e.folder and o.bucket_id = $1 and o.path = e.key order by e.n`,
+    bucketId, prefix, begin.key, begin.folder, limit + 1,
+  )
 }
 
 function writeCursor({ kind, key }: Key): string {

@@ -16,17 +16,19 @@ export interface Located {
 
 /** @throws RuntimeError NoSuchBucket, NoSuchKey; also for what the caller may not see */
 export async function findObject(tenant: Tenant, context: RlsContext, bucketKeyText: string, path: string): Promise<Located> {
-  const [result] = await run(tenant, context, [
-    sql(
-      `select b.name as bucket_name, ${objectColumns} from storage_buckets b left join storage_objects o on o.bucket_id = b.id and o.path = $3
-       where ${whereBucket(1)} order by b.name = $1 desc limit 1`,
-      ...bucketKey(bucketKeyText), path,
-    ),
-  ])
+  const [result] = await run(tenant, context, [objectStatement(bucketKeyText, path)])
   const row = result?.rows[0]
   if (row === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
   if (row['object_id'] === null) throw new RuntimeError('NoSuchKey', 'Object not found')
   return { bucketName: String(row['bucket_name']), object: toObject(row) }
+}
+
+export function objectStatement(bucketKeyText: string, path: string): Statement {
+  return sql(
+    `select b.name as bucket_name, ${objectColumns} from storage_buckets b left join storage_objects o on o.bucket_id = b.id and o.path = $3
+     where ${whereBucket(1)} order by b.name = $1 desc limit 1`,
+    ...bucketKey(bucketKeyText), path,
+  )
 }
 
 /** Row and event in one transaction; the blob goes to the collector by the table's trigger. @throws RuntimeError NoSuchKey, ACCESS_DENIED */

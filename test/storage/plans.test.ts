@@ -1,0 +1,115 @@
+// What Postgres reads for a page of a large bucket, as a user under the policies: by an index, and no more than is shown.
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { toWire, type Statement } from '../../tenant-runtime/src/database/statement.ts'
+import { bucketStatement } from '../../tenant-runtime/src/storage/buckets/bucket-store.ts'
+import { folderStatement, type FolderQuery } from '../../tenant-runtime/src/storage/objects/list-folder.ts'
+import { keysStatement } from '../../tenant-runtime/src/storage/objects/list-keys.ts'
+import { objectStatement } from '../../tenant-runtime/src/storage/objects/object-store.ts'
+import { effort } from '../support/effort.ts'
+import { startRuntime } from '../tenancy/support/runtime.ts'
+
+interface Node {
+  'Node Type': string
+  'Relation Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  'Rows Removed by Filter'?: number
+  'Heap Fetches'?: number
+  Plans?: Node[]
+}
+
+interface Plan {
+  /** Kinds of scans of the objects' table. */
+  scans: string[]
+  /** Entries of its indexes that were looked at. */
+  entries: number
+  /** Of its rows themselves. */
+  rows: number
+  shown: number
+  milliseconds: number
+}
+
+const objects = effort({ small: 100_000, full: 1_000_000 })
+const flat = objects / 2
+
+t.test('in a bucket of many objects', async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'many', policy: 'public' } })
+  const [bucket] = await tenant.rows("select id::text from storage_buckets where name = 'many'")
+  const bucketId = String(bucket?.['id'])
+  // Triggers aside, which would count each row by itself.
+  await tenant.rows(
+    `do $$ begin
+       set local session_replication_role = replica;
+       insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
+         select '${bucketId}', case when n <= ${flat} then 'photos/' || n || '.jpg' else 'years/' || (n % 1000) || '/' || n || '.txt' end,
+           gen_random_uuid(), 1, 'text/plain', 'x'
+         from generate_series(1, ${objects}) n;
+     end $$`,
+  )
+  await tenant.rows('vacuum analyze storage_objects')
+  const client = new pg.Client({ connectionString: tenant.home.url })
+  await client.connect()
+  t.teardown(() => client.end())
+
+  const explain = async (userId: string, { text, values }: Statement): Promise<Plan> => {
+    await client.query('begin')
+    try {
+      await client.query("select set_config('app.tenant_id', $1, true), set_config('app.role', 'authenticated', true), set_config('app.user_id', $2, true)", [tenant.id, userId])
+      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node; 'Execution Time': number }[] }>(`explain (analyze, format json) ${text}`, values.map(toWire))
+      const [top] = rows[0]?.['QUERY PLAN'] ?? []
+      if (top === undefined) throw new Error('no plan')
+      const nodes = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(nodes)]
+      const scans = nodes(top.Plan).filter((node) => node['Relation Name'] === 'storage_objects')
+      const looked = (node: Node) => (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
+      const sum = (part: (node: Node) => number) => scans.reduce((all, node) => all + part(node), 0)
+      return {
+        scans: [...new Set(scans.map((node) => node['Node Type']))].sort(),
+        entries: sum(looked),
+        rows: sum((node) => (node['Node Type'] === 'Index Only Scan' ? (node['Heap Fetches'] ?? 0) : looked(node))),
+        shown: top.Plan['Actual Rows'],
+        milliseconds: top['Execution Time'],
+      }
+    } finally {
+      await client.query('rollback')
+    }
+  }
+  const byIndex = ['Index Only Scan', 'Index Scan']
+  const page: FolderQuery = { folder: 'photos/', search: '', column: 'name', order: 'asc', limit: 100, offset: 0 }
+
+  for (const [who, userId] of [['its owner', 'ada'], ['another user', 'ben']] as const) {
+    const check = async (t: Test, what: string, statement: Statement, most: { shown: number; rows: number; entries: number }) => {
+      const plan = await explain(userId, statement)
+      t.comment(`${what}: ${JSON.stringify(plan)}`)
+      t.equal(plan.shown, most.shown, `${what}: shows what there is`)
+      t.ok(plan.scans.every((scan) => byIndex.includes(scan)), `${what}: by indexes alone, ${plan.scans.join(', ')}`)
+      t.ok(plan.rows <= most.rows, `${what}: ${plan.rows} rows are read, at most ${most.rows}`)
+      t.ok(plan.entries <= most.entries, `${what}: ${plan.entries} entries are looked at, at most ${most.entries}`)
+    }
+
+    t.test(`${who} reads of one object or bucket a row`, async (t) => {
+      await check(t, 'an object', objectStatement('many', 'photos/777.jpg'), { shown: 1, rows: 1, entries: 1 })
+      await check(t, 'a bucket', bucketStatement('many'), { shown: 1, rows: 0, entries: 0 })
+    })
+
+    t.test(`${who} reads of a listing by offset the page's rows, and by the index what is passed over`, async (t) => {
+      await check(t, 'first page', folderStatement(bucketId, page), { shown: 100, rows: 100, entries: 200 })
+      await check(t, 'from behind', folderStatement(bucketId, { ...page, order: 'desc' }), { shown: 100, rows: 100, entries: 200 })
+      await check(t, 'a later page', folderStatement(bucketId, { ...page, offset: 5_000 }), { shown: 100, rows: 100, entries: 5_200 })
+      await check(t, 'by date', folderStatement(bucketId, { ...page, column: 'created_at', order: 'desc' }), { shown: 100, rows: 100, entries: flat + 100 })
+      await check(t, 'a search', folderStatement(bucketId, { ...page, search: '77.JPG' }), { shown: 100, rows: 100, entries: flat + 100 })
+      await check(t, 'folders', folderStatement(bucketId, { ...page, folder: 'years/' }), { shown: 100, rows: 0, entries: 101 })
+      await check(t, 'the root', folderStatement(bucketId, { ...page, folder: '' }), { shown: 2, rows: 0, entries: 2 })
+    })
+
+    t.test(`${who} reads of a listing by cursor the page's rows, at most twice`, async (t) => {
+      const keys = { prefix: 'photos/', after: undefined, order: 'asc', asFolders: true, limit: 100 } as const
+      const after = (key: string) => Buffer.from(`o${key}`).toString('base64url')
+      await check(t, 'first page', keysStatement(bucketId, keys), { shown: 101, rows: 202, entries: 202 })
+      await check(t, 'a later page', keysStatement(bucketId, { ...keys, after: after('photos/5.jpg') }), { shown: 101, rows: 202, entries: 202 })
+      await check(t, 'folders', keysStatement(bucketId, { ...keys, prefix: 'years/' }), { shown: 101, rows: 101, entries: 101 })
+    })
+  }
+})
