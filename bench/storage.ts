@@ -41,7 +41,7 @@ export async function figures(report: Report): Promise<Figures> {
 
 type Ways = Record<string, (n: number) => Promise<void>>
 
-export async function largeBodies(scene: StorageScene, report: Report): Promise<Figures> {
+async function largeBodies(scene: StorageScene, report: Report): Promise<Figures> {
   const up: Ways = {
     runtime: async (n) => void (await upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes)),
     bare: async (n) => void (await upload('PUT', scene.atBare(`/large/${n}`), largeBytes)),
@@ -74,7 +74,7 @@ export async function largeBodies(scene: StorageScene, report: Report): Promise<
   return figures
 }
 
-export async function smallBodies(scene: StorageScene, report: Report): Promise<Figures> {
+async function smallBodies(scene: StorageScene, report: Report): Promise<Figures> {
   let count = 0
   const body = Buffer.alloc(smallBytes, 'x')
   const put = (method: string, place: (name: string) => Place) => () => {
@@ -115,7 +115,7 @@ export async function smallBodies(scene: StorageScene, report: Report): Promise<
   return figures
 }
 
-export async function memory(scene: StorageScene, report: Report): Promise<Figures> {
+async function memory(scene: StorageScene, report: Report): Promise<Figures> {
   const figures: Figures = {}
   for (const [name, transfer] of [
     ['upload', async (n: number) => void (await upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes))],
@@ -154,7 +154,7 @@ async function fill(scene: StorageScene): Promise<void> {
   }
 }
 
-export async function metadata(scene: StorageScene, report: Report): Promise<Figures> {
+async function metadata(scene: StorageScene, report: Report): Promise<Figures> {
   await fill(scene)
   const random = (below: number) => Math.floor(Math.random() * below)
   const post = (path: string, make: () => object) => () => {
