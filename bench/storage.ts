@@ -39,14 +39,14 @@ export async function figures(report: Report): Promise<Figures> {
   }
 }
 
-type Ways = Record<string, (n: number) => Promise<void>>
+type Ways = Record<string, (n: number) => Promise<unknown>>
 
 async function largeBodies(scene: StorageScene, report: Report): Promise<Figures> {
   const up: Ways = {
-    runtime: async (n) => void (await upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes)),
-    bare: async (n) => void (await upload('PUT', scene.atBare(`/large/${n}`), largeBytes)),
-    gateway: async (n) => void (await upload('POST', scene.throughGateway(`/object/large/${n}`), largeBytes)),
-    forwarder: async (n) => void (await upload('PUT', scene.throughForwarder(`/large/${n}`), largeBytes)),
+    runtime: (n) => upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes),
+    bare: (n) => upload('PUT', scene.atBare(`/large/${n}`), largeBytes),
+    gateway: (n) => upload('POST', scene.throughGateway(`/object/large/${n}`), largeBytes),
+    forwarder: (n) => upload('PUT', scene.throughForwarder(`/large/${n}`), largeBytes),
   }
   const down: Ways = {
     runtime: (n) => download(scene.atRuntime(`/object/large/${n}`), largeBytes),
@@ -118,7 +118,7 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
 async function memory(scene: StorageScene, report: Report): Promise<Figures> {
   const figures: Figures = {}
   for (const [name, transfer] of [
-    ['upload', async (n: number) => void (await upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes))],
+    ['upload', (n: number) => upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes)],
     ['download', async (n: number) => download(scene.atRuntime(`/object/large/${n}`), largeBytes)],
   ] as const) {
     const pid = await scene.restart()
@@ -160,7 +160,7 @@ async function metadata(scene: StorageScene, report: Report): Promise<Figures> {
   const post = (path: string, make: () => object) => () => {
     const text = JSON.stringify(make())
     const { path: at, headers } = scene.atRuntime(path)
-    return Buffer.from(wire('POST', at, { ...headers, 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }) + text)
+    return Buffer.concat([wire('POST', at, { ...headers, 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }), Buffer.from(text)])
   }
   const get = (path: () => string) => () => {
     const { path: at, headers } = scene.atRuntime(path())
