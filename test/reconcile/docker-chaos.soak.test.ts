@@ -133,7 +133,8 @@ t.test(`${planeKills} kills of the control plane and ${engineKills} of the engin
   t.same(await ids('select stack_id as id from subnets'), tenants, 'a subnet of each')
   t.same(await ids('select distinct tenant_id as id from tenant_secrets'), tenants, 'secrets of each')
   for (const { id, name } of await platform.sql("select id, name from tenants where status = 'ready'")) {
-    const response = await platform.tenantCall(String(name), 'GET', '/health')
+    // A connection that was kept open to a gateway that is gone fails once.
+    const response = await platform.tenantCall(String(name), 'GET', '/health').catch(() => platform.tenantCall(String(name), 'GET', '/health'))
     t.equal(response.status, 200, `${String(id)} answers`)
     await response.body?.cancel()
   }

@@ -15,7 +15,7 @@ t.test('settings have the defaults of the specification, and are refused by name
   const token = join(directory, 'token')
   await writeFile(token, 'x'.repeat(40))
   const read = (settings: Record<string, string>) =>
-    readConfig({ TENANTRY_CONTROL_URL: 'http://c', TENANTRY_DATA: directory, TENANTRY_INTERNAL_TOKEN_FILE: token, ...settings }).storage
+    readConfig({ TENANTRY_CONTROL_URL: 'http://c', TENANTRY_DATA: directory, TENANTRY_INTERNAL_TOKEN_FILE: token, ...settings }).limits
   t.same(read({}), { pathBytes: 1_024, signedSeconds: 3_600, longestSignedSeconds: 31_536_000 })
   t.same(
     read({ TENANTRY_MAX_PATH_BYTES: '100', TENANTRY_SIGNED_URL_SECONDS: '60', TENANTRY_MAX_SIGNED_URL_SECONDS: '120' }),

@@ -65,7 +65,7 @@ export async function removeObjects(tenant: Tenant, context: RlsContext, bucket:
        told as (insert into event_log (type, owner_id, payload)
          select 'storage.object.deleted', o.object_owner_id,
            jsonb_build_object('type', 'storage.object.deleted', 'bucket', $3::text, 'path', o.path, 'owner_id', o.object_owner_id, 'timestamp', ${eventTime}) from o)
-       select * from o`,
+       select * from o order by path`,
       bucket.id, JSON.stringify(paths), bucket.name,
     ),
   ])
