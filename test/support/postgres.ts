@@ -111,10 +111,13 @@ export async function query(url: string, sql: string, values: unknown[] = []): P
   }
 }
 
-/** Below those that outgoing connections take: a service that is restarted finds its port free again. */
+/**
+ * Below those that outgoing connections take, and those that installations look for theirs in: a service that is
+ * restarted finds its port free again.
+ */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(10_000, 30_000)
+    const port = randomInt(10_000, 20_000)
     if (await isFree(port)) return port
   }
 }
