@@ -102,22 +102,16 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
   const anyones = { ...reading, config: { access: 'anyone' } } as const
   app.route<Query>({ ...reading, config: { access: 'signed' }, url: `${prefix}sign/:bucket/*`, handler: (request, reply) => signed(request, reply, `${prefix}sign/`) })
   app.route<Query>({ ...anyones, url: `${prefix}:bucket/*`, handler: plain })
-  app.route<Query>({
-    ...anyones,
-    url: `${prefix}public/:bucket/*`,
-    handler: async (request, reply) => {
-      refuseVersion(request.query.versionId)
-      return orOfBucket(() => send(request, reply, `${prefix}public/`, { role: 'anon' }, false), () => plain(request, reply))
-    },
-  })
-  app.route<Query>({
-    ...anyones,
-    url: `${prefix}authenticated/:bucket/*`,
-    handler: async (request, reply) => {
-      refuseVersion(request.query.versionId)
-      return orOfBucket(() => send(request, reply, `${prefix}authenticated/`, request.rls, true), () => plain(request, reply))
-    },
-  })
+  for (const [at, byCaller] of [[`${prefix}public/`, false], [`${prefix}authenticated/`, true]] as const) {
+    app.route<Query>({
+      ...anyones,
+      url: `${at}:bucket/*`,
+      handler: async (request, reply) => {
+        refuseVersion(request.query.versionId)
+        return orOfBucket(() => send(request, reply, at, byCaller ? request.rls : { role: 'anon' }, byCaller), () => plain(request, reply))
+      },
+    })
+  }
 
   for (const at of [`${prefix}info/`, `${prefix}info/public/`, `${prefix}info/authenticated/`]) {
     app.get<Query>(`${at}:bucket/*`, readable, async (request, reply) => {

@@ -7,7 +7,7 @@ import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
 import { bucketKey, run, whereBucket } from '../buckets/bucket-store.ts'
 import { bucketDenied, objectDenied } from '../storage-errors.ts'
-import { objectColumns, toObject, type StoredObject } from './object.ts'
+import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
 
 export interface Located {
   bucketName: string
@@ -34,10 +34,9 @@ export function objectStatement(bucketKeyText: string, path: string): Statement 
 /** Row and event in one transaction; the blob goes to the collector by the table's trigger. @throws RuntimeError NoSuchKey, ACCESS_DENIED */
 export async function removeObject(tenant: Tenant, context: RlsContext, from: Located): Promise<void> {
   await changeInPlace(tenant, context, from, 'delete', sql(
-    `with gone as (delete from storage_objects where bucket_id = $1 and path = $2 returning owner_id)
-     insert into event_log (type, owner_id, payload)
-     select 'storage.object.deleted', gone.owner_id, $3::jsonb || jsonb_build_object('owner_id', gone.owner_id, 'timestamp', ${eventTime}) from gone`,
-    from.object.bucketId, from.object.path, JSON.stringify({ type: 'storage.object.deleted', bucket: from.bucketName, path: from.object.path }),
+    `with gone as (delete from storage_objects where bucket_id = $1 and path = $2 returning path, owner_id as object_owner_id)
+     ${objectEvents('storage.object.deleted', 'gone', '$3::text')}`,
+    from.object.bucketId, from.object.path, from.bucketName,
   ))
 }
 
@@ -62,9 +61,7 @@ export async function removeObjects(tenant: Tenant, context: RlsContext, bucket:
       // Locked in order, so that two who remove the same do not wait for each other.
       `with locked as materialized (select id from storage_objects where bucket_id = $1 and path in (select jsonb_array_elements_text($2::jsonb)) order by path for update),
        o as (delete from storage_objects o where o.id in (select id from locked) returning ${objectColumns}),
-       told as (insert into event_log (type, owner_id, payload)
-         select 'storage.object.deleted', o.object_owner_id,
-           jsonb_build_object('type', 'storage.object.deleted', 'bucket', $3::text, 'path', o.path, 'owner_id', o.object_owner_id, 'timestamp', ${eventTime}) from o)
+       told as (${objectEvents('storage.object.deleted', 'o', '$3::text')})
        select * from o order by path`,
       bucket.id, JSON.stringify(paths), bucket.name,
     ),

@@ -1,5 +1,6 @@
 // A stored object (specification, section 2.2), and the forms in which it is shown. Pure.
 import type { Row } from '../../database/statement.ts'
+import { eventTime } from '../../events/event-log.ts'
 
 export interface StoredObject {
   id: string
@@ -19,6 +20,13 @@ export interface StoredObject {
 export const objectColumns =
   'o.id as object_id, o.bucket_id, o.path, o.blob_id, o.size, o.content_type, o.etag, o.cache_control, o.metadata, o.owner_id as object_owner_id,' +
   ' o.created_at as object_created_at, o.updated_at as object_updated_at'
+
+/** What tells in the event log of the objects of `rows`, in a statement of theirs: they have `objectColumns`' path and owner. */
+export function objectEvents(type: 'storage.object.created' | 'storage.object.deleted', rows: string, bucketName: string): string {
+  return `insert into event_log (type, owner_id, payload)
+    select '${type}', object_owner_id,
+      jsonb_build_object('type', '${type}', 'bucket', ${bucketName}, 'path', path, 'owner_id', object_owner_id, 'timestamp', ${eventTime}) from ${rows}`
+}
 
 export function toObject(row: Row): StoredObject {
   // Columns and checks of the table hold these to their types.

@@ -1,12 +1,12 @@
 // Deleting a folder with all that lies in it, in steps, so that no transaction grows with it.
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
-import { eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
 import { run } from '../buckets/bucket-store.ts'
 import { objectDenied } from '../storage-errors.ts'
+import { objectEvents } from './object.ts'
 
 const step = 1_000
 
@@ -30,12 +30,8 @@ export async function removeFolder(tenant: Tenant, context: RlsContext, bucket: 
         `with batch as materialized (
            select id, path from storage_objects where bucket_id = $1 and path > $2 and path < $3 order by path limit $4
          ), gone as (
-           delete from storage_objects o using batch where o.id = batch.id returning o.path, o.owner_id
-         ), told as (
-           insert into event_log (type, owner_id, payload)
-           select 'storage.object.deleted', gone.owner_id,
-             jsonb_build_object('type', 'storage.object.deleted', 'bucket', $5::text, 'path', gone.path, 'owner_id', gone.owner_id, 'timestamp', ${eventTime}) from gone
-         )
+           delete from storage_objects o using batch where o.id = batch.id returning o.path, o.owner_id as object_owner_id
+         ), told as (${objectEvents('storage.object.deleted', 'gone', '$5::text')})
          select (select count(*)::int from batch) as seen, (select count(*)::int from gone) as removed, (select max(path) from batch) as last`,
         bucket.id, after, `${folder.slice(0, -1)}0`, step, bucket.name,
       ),

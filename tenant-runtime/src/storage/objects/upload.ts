@@ -12,7 +12,6 @@ import type { Readable } from 'node:stream'
 import { TripError } from '../../database/one-trip.ts'
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
-import { eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { BlobBackend } from '../backend/backend.ts'
@@ -23,7 +22,7 @@ import type { StorageFailpoint } from '../failpoints.ts'
 import type { StorageLimits } from '../storage-limits.ts'
 import { objectDenied, uploadDenied } from '../storage-errors.ts'
 import { storeProblem } from '../store-mark.ts'
-import { objectColumns, toObject, type StoredObject } from './object.ts'
+import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
 
 export interface UploadDeps {
   backend: BlobBackend
@@ -173,9 +172,7 @@ export class Upload {
            o as (insert into storage_objects as o (bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, owner_id)
              select $2, $3, intent.blob_id, $4, $5, $6, $7, $8::jsonb, $9 from intent
              ${overwrite ? replace : ''} returning ${objectColumns}),
-           told as (insert into event_log (type, owner_id, payload)
-             select 'storage.object.created', o.object_owner_id, jsonb_build_object('type', 'storage.object.created', 'bucket', $10::text, 'path', o.path,
-               'owner_id', o.object_owner_id, 'timestamp', ${eventTime}) from o)
+           told as (${objectEvents('storage.object.created', 'o', '$10::text')})
            select * from o`,
           this.#blobId, bucket.id, path, stored.size, contentType, stored.sha256, cacheControl, JSON.stringify(metadata), ownerId, bucket.name,
         ),
