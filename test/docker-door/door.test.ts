@@ -78,7 +78,7 @@ t.test('what is missing is told in the Engine\'s own codes', async (t) => {
   await t.rejects(door.writeFiles(name('gone'), image, '1:1', { a: 'b' }, labels, signal), { code: 'VOLUME_MISSING' })
   const taken = network('one')
   await door.createNetwork(taken, signal)
-  await t.rejects(door.createNetwork({ ...network('two'), subnet: taken.subnet }, signal), { code: 'ADDRESS_TAKEN' })
+  await t.rejects(door.createNetwork({ ...network('two'), subnet: taken.subnet }, signal), { code: 'SUBNET_TAKEN' })
 })
 
 t.test('commands pass both ways at the pace of the slower side', async (t) => {

@@ -50,7 +50,7 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
     const network = scene.network('net')
     await host.createNetwork(network, signal)
     const other = scene.network('other', { subnet: network.subnet })
-    await t.rejects(host.createNetwork(other, signal), { code: 'ADDRESS_TAKEN', message: cannot(`create network ${other.name}`, 'its subnet overlaps one that exists') })
+    await t.rejects(host.createNetwork(other, signal), { code: 'SUBNET_TAKEN', message: cannot(`create network ${other.name}`, 'its subnet overlaps one that exists') })
     const place = { networks: [{ network: network.name, aliases: [], address: network.subnet.replace('.0/24', '.9') }] }
     await scene.run('first', place)
     await t.rejects(scene.run('second', place), { code: 'ADDRESS_TAKEN', message: cannot(`start container ${scene.name('second')}`, 'its address is taken') })
@@ -99,8 +99,8 @@ t.test('the Engine\'s own words stay in the cause', async (t) => {
     [500, `Error response: write ${secret}: disk quota exceeded`, 'DISK_FULL'],
     [500, `driver failed programming external connectivity on endpoint: Bind for 10.1.2.3:80 failed: port is already allocated`, 'PORT_TAKEN'],
     [500, `listen tcp4 10.1.2.3:80: bind: address already in use`, 'PORT_TAKEN'],
-    [403, 'invalid pool request: Pool overlaps with other one on this address space', 'ADDRESS_TAKEN'],
-    [403, 'cannot create network abc (br-abc): conflicts with network def (br-def): networks have overlapping IPv4', 'ADDRESS_TAKEN'],
+    [403, 'invalid pool request: Pool overlaps with other one on this address space', 'SUBNET_TAKEN'],
+    [403, 'cannot create network abc (br-abc): conflicts with network def (br-def): networks have overlapping IPv4', 'SUBNET_TAKEN'],
     [500, 'could not find an available, non-overlapping IPv4 address pool among the defaults', 'SUBNETS_EXHAUSTED'],
     [500, 'all predefined address pools have been fully subnetted', 'SUBNETS_EXHAUSTED'],
     [403, 'failed to set up container networking: Address already in use', 'ADDRESS_TAKEN'],

@@ -100,6 +100,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
   const change = (tenant: Tenant, body: object, wait = 30) => platform.call('PATCH', `/v1/tenants/${tenant.id}`, body, { prefer: `wait=${wait}` })
   const containerOf = ({ id }: Tenant, service: string) =>
     docker('ps', '-a', '--filter', `label=tenantry.stack=${id}`, '--filter', `label=tenantry.service=${service}`, '--format', '{{.Names}}')
+  const gateway = () => docker('ps', '-q', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway')
   /** Everything of the installation, by kind and name. */
   const everything = async (): Promise<string[]> => {
     const { containers, networks, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(30_000))
@@ -143,9 +144,12 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
 
     await docker('network', 'rm', foreignNetwork)
     await docker('volume', 'rm', foreignVolume)
-    const standing = lines(await docker('ps', '-aq', '--filter', `volume=${volumeName(full.id, 'data')}`))
-    if (standing.length > 0) await docker('rm', '-f', ...standing)
-    await docker('volume', 'rm', volumeName(full.id, 'data'))
+    // A container that stands on the volume is made again while it is taken away.
+    await until('the small disk is gone', async () => {
+      const standing = lines(await docker('ps', '-aq', '--filter', `volume=${volumeName(full.id, 'data')}`))
+      if (standing.length > 0) await docker('rm', '-f', ...standing).catch(() => undefined)
+      return docker('volume', 'rm', volumeName(full.id, 'data')).then(() => true, () => false)
+    })
     for (const tenant of rest) await isWell(t, tenant)
   })
 
@@ -217,6 +221,27 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     await isWell(t, late)
   })
 
+  await t.test("a stranger's network where a tenant's was", async (t) => {
+    const subnetOf = (network: string) => docker('network', 'inspect', network, '--format', '{{(index .IPAM.Config 0).Subnet}}')
+    const network = networkName(victim.id, 'net')
+    const before = await subnetOf(network)
+    t.match(await platform.call('POST', `/v1/tenants/${victim.id}/pause`, undefined, { prefer: 'wait=30' }), { body: { status: 'paused' } })
+    await proxy.close()
+    const stranger = `stranger-${tag}`
+    await docker('rm', await containerOf(victim, 'runtime'), await containerOf(victim, 'postgres'))
+    await docker('network', 'disconnect', '--force', network, await gateway())
+    await docker('network', 'rm', network)
+    await docker('network', 'create', '--internal', '--subnet', before, stranger)
+    t.teardown(() => docker('network', 'rm', stranger).catch(() => undefined))
+    await proxy.open()
+    t.equal((await platform.call('POST', `/v1/tenants/${victim.id}/wake`)).status, 202)
+    await isWell(t, victim)
+    t.not(await subnetOf(network), before, 'it moved')
+    t.equal(await subnetOf(stranger), before, "the stranger's is left as it was")
+    t.match(await platform.sql('select count(*)::int as count from subnets where stack_id = $1', [victim.id]), [{ count: 1 }])
+    await docker('network', 'rm', stranger)
+  })
+
   await t.test('limits beyond the host are refused, and change nothing', async (t) => {
     const before = (await platform.call('GET', `/v1/tenants/${victim.id}`)).body
     const [memory, cpus] = (await docker('info', '--format', '{{.MemTotal}} {{.NCPU}}')).split(' ').map(Number)
@@ -248,9 +273,8 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
   await t.test("the gateway's port on the host is taken", async (t) => {
     const port = Number(new URL(platform.gatewayUrl).port)
     await platform.stopControlPlanes()
-    const gateway = await docker('ps', '-q', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway')
-    await docker('rm', '-f', gateway)
-    const squatter = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1')
+    await docker('rm', '-f', await gateway())
+    const squatter = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1').unref()
     await once(squatter, 'listening')
     await platform.startControlPlane()
     await until('it is told', async () => (await regionCondition())?.reason === 'PortTaken')

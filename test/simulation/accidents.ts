@@ -133,6 +133,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       plant('network with a name of ours', () =>
         docker.createNetwork({ name: networkName(chance.pick(ids), 'net'), labels: chance.pick(strangers), subnet: `192.168.${chance.below(250)}.0/24`, internal: false, hostAddress: true }, hand),
       ),
+    () => plant('network that the Engine does not show', () => docker.hiddenSubnets.add(tenantSubnet(parseRange(range), chance.below(6)))),
     () =>
       plant('network with a subnet of ours', () =>
         docker.createNetwork({ name: `foreign-${chance.hex(6)}`, labels: undefined, subnet: tenantSubnet(parseRange(range), chance.below(6)), internal: false, hostAddress: true }, hand),

@@ -31,6 +31,8 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
   const streams = new Set<(reason: Error) => void>()
   const starts = new Set<(container: Container) => void>()
   const missingImages = new Set<string>()
+  /** Of networks that the Engine's driver has and the Engine does not show, as after a kill. */
+  const hiddenSubnets = new Set<string>()
   const state = { isDown: false, isFull: false, changes: 0 }
   let ids = 0
   const newId = () => `${(++ids).toString(16).padStart(6, '0')}${chance.hex(6)}`
@@ -84,7 +86,7 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
   }
 
   return {
-    containers, networks, volumes, state, missingImages, answers, isRunning, crash,
+    containers, networks, volumes, state, missingImages, hiddenSubnets, answers, isRunning, crash,
     /** Told when a program begins to answer. */
     starts,
 
@@ -106,7 +108,7 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
     createNetwork({ name, labels, subnet, internal }: Omit<NetworkSpec, 'labels'> & { labels: Network['labels'] }, actor: Actor): void {
       const what = `create network ${name}`
       if (networks.has(name)) throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
-      if ([...networks.values()].some((other) => overlap(other.subnet, subnet))) throw refused(what, 'ADDRESS_TAKEN', 'its subnet overlaps one that exists')
+      if ([...hiddenSubnets, ...[...networks.values()].map((other) => other.subnet)].some((taken) => overlap(taken, subnet))) throw refused(what, 'SUBNET_TAKEN', 'its subnet overlaps one that exists')
       const made: Network = { id: newId(), name, labels, subnet, internal, madeLate: actor.isLate() }
       networks.set(name, made)
       changed({ kind: 'network', what: 'created', object: made }, actor)

@@ -125,8 +125,8 @@ function causesOf(world: World, row: TenantRow): RegExp[] {
     if (volume === undefined || isForeign(volume)) causes.push(/volume .* is gone/)
   }
   if (isForeign(docker.networks.get(networkName(row.id, 'net')))) causes.push(/exists that is not Tenantry's/)
-  if ([...docker.networks.values()].some((network) => isForeign(network) && network.name.startsWith('foreign-'))) causes.push(/its subnet overlaps/)
-  if (database.subnets.size + unknown.size >= subnets) causes.push(/subnets of the region are taken/)
+  const inTheWay = docker.hiddenSubnets.size + [...docker.networks.values()].filter((network) => isForeign(network) && network.name.startsWith('foreign-')).length
+  if (database.subnets.size + unknown.size + inTheWay >= subnets) causes.push(/its subnet overlaps/, /subnets of the region are taken/)
   return causes
 }
 

@@ -31,6 +31,11 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
       return effect(actor)
     })
 
+  const freeNumbers = (regionId: string, count: number, except: readonly number[]): number[] => {
+    const taken = new Set([...except, ...[...subnets.values()].filter((subnet) => subnet.regionId === regionId).map(({ number }) => number)])
+    return Array.from({ length: count }, (_, candidate) => candidate).filter((candidate) => !taken.has(candidate))
+  }
+
   return {
     snapshot: (tenantId) =>
       ask(`snapshot ${tenantId}`, () => {
@@ -96,12 +101,22 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
         const kept = subnets.get(tenantId)
         if (kept !== undefined) return kept.number
         if (!tenants.has(tenantId)) return undefined
-        const taken = new Set([...except, ...[...subnets.values()].filter((subnet) => subnet.regionId === regionId).map(({ number }) => number)])
-        const number = Array.from({ length: count }, (_, candidate) => candidate).find((candidate) => !taken.has(candidate))
+        const [number] = freeNumbers(regionId, count, except)
         if (number === undefined) return undefined
         subnets.set(tenantId, { regionId, number })
         invariants.allocated()
         return number
+      }),
+    moveSubnet: (tenantId, regionId, count, epoch, except) =>
+      lead(`move subnet of ${tenantId}`, epoch, () => {
+        const kept = subnets.get(tenantId)
+        if (kept === undefined) return
+        const free = freeNumbers(regionId, count, except)
+        const number = free.find((candidate) => candidate > kept.number) ?? free[0]
+        if (number === undefined) return
+        invariants.freed(tenantId)
+        subnets.set(tenantId, { regionId, number })
+        invariants.allocated()
       }),
     freeSubnet: (stackId, epoch) =>
       lead(`free subnet of ${stackId}`, epoch, () => {

@@ -8,6 +8,7 @@ export type EngineErrorCode =
   | 'DISK_FULL'
   | 'PORT_TAKEN'
   | 'ADDRESS_TAKEN'
+  | 'SUBNET_TAKEN'
   | 'SUBNETS_EXHAUSTED'
   | 'LIMITS_BEYOND_HOST'
   | 'FOREIGN_OBJECT'

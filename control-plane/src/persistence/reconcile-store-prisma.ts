@@ -153,6 +153,17 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       }
     },
 
+    moveSubnet: (tenantId, regionId, count, epoch, except) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        kept as (select number from subnets where stack_id = ${tenantId}),
+        free as (
+          select candidate as number from generate_series(0, ${count}::int - 1) as candidate
+          where candidate <> all (${[...except]}::int[]) and not exists (select from subnets where region_id = ${regionId} and number = candidate)
+          order by candidate < (select number from kept), candidate limit 1),
+        moved as (update subnets set number = free.number from free where stack_id = ${tenantId} and exists (select from leader))
+        select count(*)::int as leads from leader`),
+
     async deletedTenants(tenantIds) {
       const [deleted, verified] = await Promise.all([
         database.operation.findMany({ where: { tenantId: { in: [...tenantIds] }, kind: 'delete', state: 'succeeded' }, select: { tenantId: true } }),

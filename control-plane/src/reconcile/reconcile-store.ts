@@ -62,6 +62,12 @@ export interface ReconcileStore {
    * @returns undefined when all `count` are taken
    */
   allocateSubnet(tenantId: string, regionId: string, count: number, epoch: bigint, except?: readonly number[]): Promise<number | undefined>
+  /**
+   * The tenant's network can't be made where it is to be: from now on the tenant has the next free number, if one is free.
+   * @param except numbers that somebody has on the engine
+   * @throws Error when another tenant took that number at the same time
+   */
+  moveSubnet(tenantId: string, regionId: string, count: number, epoch: bigint, except: readonly number[]): Promise<void>
   /** Those of the tenants that were deleted to the end, and scratch homes that are done with: what is left of them may go. */
   deletedTenants(tenantIds: readonly string[]): Promise<Set<string>>
   /** A stack of a tenant that is long gone has been removed. */

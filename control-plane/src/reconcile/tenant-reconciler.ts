@@ -189,11 +189,21 @@ async function converge(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: 
   const stack: Stack = await region.stack(snapshot, signal)
   await step(snapshot, 'services', deps)
   await failpoint('converge.before')
-  await region.engine.converge(stack, signal, async (edge) => {
-    if (edge === 'before') await store.confirmLead(epoch)
-    await failpoint(edge === 'before' ? 'converge.step-before' : 'converge.step-after')
-  })
+  try {
+    await region.engine.converge(stack, signal, async (edge) => {
+      if (edge === 'before') await store.confirmLead(epoch)
+      await failpoint(edge === 'before' ? 'converge.step-before' : 'converge.step-after')
+    })
+  } catch (error) {
+    if (error instanceof EngineError && error.code === 'SUBNET_TAKEN') await moveSubnet(snapshot, deps, signal)
+    throw error
+  }
   await failpoint('converge.after')
+}
+
+/** Its network isn't there, and can't be made: a stranger's has come between, or one that the Engine keeps but does not show. */
+async function moveSubnet({ id, regionId }: Snapshot, { store, region, epoch }: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+  await store.moveSubnet(id, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
 }
 
 async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {

@@ -12,7 +12,7 @@ interface Refusal {
 const refusals: readonly { text: RegExp; code: EngineErrorCode; message: string }[] = [
   { text: /no space left on device|disk quota exceeded/i, code: 'DISK_FULL', message: 'its disk is full' },
   { text: /port is already allocated|bind: address already in use|ports are not available/i, code: 'PORT_TAKEN', message: 'a port that it publishes is taken' },
-  { text: /pool overlaps with other one|cannot create network .* conflicts with network/i, code: 'ADDRESS_TAKEN', message: 'its subnet overlaps one that exists' },
+  { text: /pool overlaps with other one|cannot create network .* conflicts with network/i, code: 'SUBNET_TAKEN', message: 'its subnet overlaps one that exists' },
   { text: /non-overlapping IPv4 address pool|no available (IPv4 )?addresses|all predefined address pools/i, code: 'SUBNETS_EXHAUSTED', message: 'no address is left' },
   { text: /address already in use|requested address is not available/i, code: 'ADDRESS_TAKEN', message: 'its address is taken' },
   { text: /minimum memory limit|range of CPUs is from|unable to set memory limit|memory\S* .*device or resource busy/i, code: 'LIMITS_BEYOND_HOST', message: 'its limits are not possible here' },

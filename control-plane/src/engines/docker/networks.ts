@@ -26,7 +26,7 @@ export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: A
 
 /** Somebody of ours may have been faster: then the name or the subnet is taken by what was wanted. */
 async function appears(api: EngineApi, { name, labels }: NetworkSpec, refusal: unknown, signal: AbortSignal): Promise<boolean> {
-  const isTaken = statusOf(refusal) === 409 || (refusal instanceof EngineError && refusal.code === 'ADDRESS_TAKEN')
+  const isTaken = statusOf(refusal) === 409 || (refusal instanceof EngineError && refusal.code === 'SUBNET_TAKEN')
   if (!isTaken) return false
   const found = await soon(async () => (await oursNamed(api, name, labels, signal))[0], signal)
   return found !== undefined
