@@ -43,10 +43,10 @@ type Ways = Record<string, (n: number) => Promise<unknown>>
 
 async function largeBodies(scene: StorageScene, report: Report): Promise<Figures> {
   const up: Ways = {
-    runtime: (n) => upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes),
-    bare: (n) => upload('PUT', scene.atBare(`/large/${n}`), largeBytes),
-    gateway: (n) => upload('POST', scene.throughGateway(`/object/large/${n}`), largeBytes),
-    forwarder: (n) => upload('PUT', scene.throughForwarder(`/large/${n}`), largeBytes),
+    runtime: async (n) => { await upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes) },
+    bare: async (n) => { await upload('PUT', scene.atBare(`/large/${n}`), largeBytes) },
+    gateway: async (n) => { await upload('POST', scene.throughGateway(`/object/large/${n}`), largeBytes) },
+    forwarder: async (n) => { await upload('PUT', scene.throughForwarder(`/large/${n}`), largeBytes) },
   }
   const down: Ways = {
     runtime: (n) => download(scene.atRuntime(`/object/large/${n}`), largeBytes),
@@ -118,7 +118,7 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
 async function memory(scene: StorageScene, report: Report): Promise<Figures> {
   const figures: Figures = {}
   for (const [name, transfer] of [
-    ['upload', (n: number) => upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes)],
+    ['upload', async (n: number) => { await upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes) }],
     ['download', async (n: number) => download(scene.atRuntime(`/object/large/${n}`), largeBytes)],
   ] as const) {
     const pid = await scene.restart()

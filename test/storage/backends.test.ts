@@ -56,7 +56,9 @@ const cases: Record<string, (t: Test, open: Subject['open']) => Promise<void>> =
       t.same(stored, { size, sha256: sha256(body) }, `${size} bytes: counted and hashed`)
       // Another one, so that nothing is answered from memory.
       const reader = await open()
-      t.ok(body.equals((await (await reader.open(tenantId, blobId))?.whole()) ?? Buffer.from('absent')), `${size} bytes: all at once`)
+      t.ok(body.equals((await (await reader.open(tenantId, blobId))?.whole(size)) ?? Buffer.from('absent')), `${size} bytes: all at once`)
+      const longer = await reader.open(tenantId, blobId)
+      await t.rejects(async () => { await longer?.whole(size + 1) }, { code: 'FILE_MISSING' }, `${size} bytes: no more are made up`)
       if (size < 100) continue
       const streamed = (await reader.open(tenantId, blobId))?.stream(0, size - 1)
       t.ok(body.equals(await buffer(streamed ?? Readable.from([]))), `${size} bytes: as a stream`)
@@ -101,7 +103,7 @@ const cases: Record<string, (t: Test, open: Subject['open']) => Promise<void>> =
     const blobs = Array.from({ length: 16 }, (_, n) => ({ blobId: randomUUID(), body: Buffer.alloc(n % 4 === 0 ? 6 * megabyte : 10_000 + n, `blob ${n} `) }))
     const stored = await Promise.all(blobs.map(({ blobId, body }) => backend.put(tenantId, blobId, chunked(body, 65_536), 100 * megabyte)))
     t.same(stored.map((blob) => blob.sha256), blobs.map(({ body }) => sha256(body)))
-    const read = await Promise.all(blobs.map(async ({ blobId }) => sha256((await (await backend.open(tenantId, blobId))?.whole()) ?? Buffer.alloc(0))))
+    const read = await Promise.all(blobs.map(async ({ blobId, body }) => sha256((await (await backend.open(tenantId, blobId))?.whole(body.length)) ?? Buffer.alloc(0))))
     t.same(read, stored.map((blob) => blob.sha256))
   },
 
@@ -128,7 +130,7 @@ const cases: Record<string, (t: Test, open: Subject['open']) => Promise<void>> =
         break
       }
     }
-    t.equal((await (await backend.open(tenantId, blobId))?.whole())?.length, 6 * megabyte)
+    t.equal((await (await backend.open(tenantId, blobId))?.whole(6 * megabyte))?.length, 6 * megabyte)
   },
 
   'what is absent is undefined, and what is no name of a blob is no way to anything': async (t, open) => {
@@ -289,7 +291,7 @@ t.test('two stores as one', async (t) => {
   const fresh = await put(pair)
   t.same([await listed(primary, tenantId), await listed(fallback, tenantId)], [[fresh], [old]], 'from then on to the primary')
   t.same(await listed(pair, tenantId), [old, fresh].sort())
-  t.equal(String(await (await pair.open(tenantId, old))?.whole()), old)
+  t.equal(String(await (await pair.open(tenantId, old))?.whole(old.length)), old)
 
   for (const [index, root] of roots.entries()) {
     await rm(join(root, tenantId, 'store'))

@@ -30,7 +30,7 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     t.teardown(() => rm(secret, { force: true }))
     const up = '../'.repeat(12)
     await owner(
-      'drop trigger counters on storage_objects', 'drop trigger rules on storage_objects',
+      'drop trigger counted_update on storage_objects', 'drop trigger rules on storage_objects',
       'alter table storage_objects alter column blob_id type text using blob_id::text', `update storage_objects set blob_id = '${up}${secret.slice(1)}', size = 10`,
       'alter table blob_gc alter column blob_id type text using blob_id::text', `insert into blob_gc (blob_id) values ('${up}${secret.slice(1)}')`,
     )

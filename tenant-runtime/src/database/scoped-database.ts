@@ -1,4 +1,4 @@
-// The only way to a tenant's data: statements in the caller's context, one transaction, one round trip.
+// The only way to a tenant's data: statements in a caller's context, one transaction, one round trip.
 import pg from 'pg'
 import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
 import { RuntimeError } from '../errors.ts'
@@ -16,6 +16,12 @@ export interface HomeLogins {
   url: string
   /** URL of the ddl login. */
   ddlUrl: string
+}
+
+/** What one caller asks for. */
+export interface ScopedStatements {
+  context: RlsContext
+  statements: readonly Statement[]
 }
 
 export class ScopedDatabase {
@@ -36,14 +42,21 @@ export class ScopedDatabase {
    * @throws TripError with Postgres' SQLSTATE (map it with `databaseError`), RuntimeError when there is no connection
    */
   async run(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
-    const scoped = [sql(setContext, ...contextSettings(this.#home.tenantId, context)), ...statements]
+    return this.runTogether([{ context, statements }])
+  }
+
+  /** The same for several callers at once: one transaction, in which the statements of each part run in its own context. */
+  async runTogether(parts: readonly ScopedStatements[]): Promise<Result[]> {
+    const scoped = parts.flatMap(({ context, statements }) => [sql(setContext, ...contextSettings(this.#home.tenantId, context)), ...statements])
+    let results: Result[]
     try {
-      return (await this.#trip(scoped)).slice(1)
+      results = await this.#trip(scoped)
     } catch (error) {
       // Nothing of the transaction happened, so once more is safe.
-      if (error instanceof TripError && isStalePlan(error.cause)) return (await this.#trip(scoped)).slice(1)
-      throw error
+      if (!(error instanceof TripError && isStalePlan(error.cause))) throw error
+      results = await this.#trip(scoped)
     }
+    return results.filter((_, n) => scoped[n]?.text !== setContext)
   }
 
   /** `run` for a single statement. */

@@ -1,14 +1,17 @@
 // File storage (specification, section 1.1) as an area of the runtime.
+import { randomUUID } from 'node:crypto'
 import type { Area } from '../tenancy/area.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { addAbsentFeatureRoutes } from './absent-features.ts'
 import type { BlobBackend } from './backend/backend.ts'
+import { blobIds } from './backend/blob-ids.ts'
 import { addBucketRoutes } from './buckets/bucket-routes.ts'
 import { Collector } from './collector.ts'
 import type { StorageFailpoint } from './failpoints.ts'
 import { addHoldRoutes } from './hold-routes.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
 import { addRemoveRoutes } from './objects/remove-routes.ts'
+import { uploadBooks } from './objects/upload-books.ts'
 import { addUploadRoutes } from './objects/upload-routes.ts'
 import { addSignRoutes } from './signing/sign-routes.ts'
 import { addStateRoutes } from './state-routes.ts'
@@ -46,7 +49,7 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
     collector,
     phantoms: () => [...phantoms.values()].reduce((sum, n) => sum + n, 0),
     async routes(app) {
-      const deps = { backend, collector, failpoint, limits, onPhantom, now }
+      const deps = { backend, collector, failpoint, limits, onPhantom, now, books: uploadBooks(), freshBlobId: blobIds(randomUUID) }
       addBucketRoutes(app, collector, failpoint)
       addObjectRoutes(app, deps)
       addRemoveRoutes(app, deps)

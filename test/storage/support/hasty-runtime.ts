@@ -5,7 +5,7 @@ import pino from 'pino'
 import { buildApp } from '../../../tenant-runtime/src/app.ts'
 import { readConfig } from '../../../tenant-runtime/src/config.ts'
 import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
-import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
+import { ScopedDatabase, type ScopedStatements } from '../../../tenant-runtime/src/database/scoped-database.ts'
 import type { Result, Statement } from '../../../tenant-runtime/src/database/statement.ts'
 import type { BlobBackend } from '../../../tenant-runtime/src/storage/backend/backend.ts'
 import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
@@ -22,17 +22,20 @@ class HastyDatabase extends ScopedDatabase {
     this.#backend = backend
   }
 
-  override async run(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
+  override async runTogether(parts: readonly ScopedStatements[]): Promise<Result[]> {
+    for (const { context, statements } of parts) await this.#unlinkBefore(context, statements)
+    return super.runTogether(parts)
+  }
+
+  async #unlinkBefore(context: RlsContext, statements: readonly Statement[]): Promise<void> {
     const removal = statements.find(({ text }) => text.includes('delete from storage_objects where bucket_id = $1 and path = $2'))
-    if (removal !== undefined) {
-      const [bucketId = null, path = null] = removal.values
-      const { rows } = await this.query(context, 'select blob_id from storage_objects where bucket_id = $1 and path = $2', bucketId, path)
-      for (const row of rows) {
-        await this.#backend.remove(this.tenantId, String(row['blob_id']))
-        process.kill(process.pid, 'SIGKILL')
-      }
+    if (removal === undefined) return
+    const [bucketId = null, path = null] = removal.values
+    const { rows } = await this.query(context, 'select blob_id from storage_objects where bucket_id = $1 and path = $2', bucketId, path)
+    for (const row of rows) {
+      await this.#backend.remove(this.tenantId, String(row['blob_id']))
+      process.kill(process.pid, 'SIGKILL')
     }
-    return super.run(context, ...statements)
   }
 }
 

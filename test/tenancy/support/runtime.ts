@@ -14,8 +14,8 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import { buildApp } from '../../../tenant-runtime/src/app.ts'
 import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
-import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
-import type { Result, Statement } from '../../../tenant-runtime/src/database/statement.ts'
+import { ScopedDatabase, type ScopedStatements } from '../../../tenant-runtime/src/database/scoped-database.ts'
+import type { Result } from '../../../tenant-runtime/src/database/statement.ts'
 import type { PoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
 import { createEventsArea } from '../../../tenant-runtime/src/events/events-area.ts'
 import type { Pace } from '../../../tenant-runtime/src/events/follow-events.ts'
@@ -27,7 +27,6 @@ import type { StorageFailpoint } from '../../../tenant-runtime/src/storage/failp
 import { createStorageArea, type StorageArea } from '../../../tenant-runtime/src/storage/storage-area.ts'
 import { defaultStorageLimits, type StorageLimits } from '../../../tenant-runtime/src/storage/storage-limits.ts'
 import { Authenticator } from '../../../tenant-runtime/src/tenancy/authenticate.ts'
-import type { RlsContext } from '../../../tenant-runtime/src/tenancy/rls-context.ts'
 import type { Tenant } from '../../../tenant-runtime/src/tenancy/tenant.ts'
 import { createHome, type TestHome } from '../../support/home.ts'
 import { query, startPostgres, type TestPostgres } from '../../support/postgres.ts'
@@ -41,9 +40,9 @@ export const roomy: Limits = { file_bytes: null, document_bytes: null, max_uploa
 class CountingDatabase extends ScopedDatabase {
   statements = 0
 
-  override run(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
-    this.statements += statements.length
-    return super.run(context, ...statements)
+  override runTogether(parts: readonly ScopedStatements[]): Promise<Result[]> {
+    this.statements += parts.reduce((sum, { statements }) => sum + statements.length, 0)
+    return super.runTogether(parts)
   }
 
   override withOwner: ScopedDatabase['withOwner'] = (work) => {

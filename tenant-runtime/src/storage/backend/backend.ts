@@ -12,8 +12,8 @@ export interface OpenBlob {
   stream(start: number, end: number): Readable
   /** The same, as often as wanted, until `close`. */
   read(start: number, end: number): AsyncIterable<Buffer>
-  /** All of them at once; for small ones. Ends the blob's use. */
-  whole(): Promise<Buffer>
+  /** All of the blob's `size` bytes at once; for small ones. Ends its use. @throws RuntimeError FILE_MISSING when there are fewer */
+  whole(size: number): Promise<Buffer>
   close(): Promise<void>
 }
 

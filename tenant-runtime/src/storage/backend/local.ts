@@ -1,4 +1,5 @@
-// Blobs in the local filesystem: written aside, fsynced, renamed into place, and the place fsynced too.
+// Blobs in the local filesystem: written aside, renamed into place whole, then file and place fsynced at the same time, so
+// that a journal takes both at once. Until then no row speaks of them.
 //
 //   tmp/<tenant>.<blob>            being written
 //   <tenant>/store                 mark of the store: there from its first moment on as a whole
@@ -11,15 +12,25 @@ import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
 import type { StorageFailpoint } from '../failpoints.ts'
 import { blobName, type BlobBackend, type OpenBlob, type StoredBlob } from './backend.ts'
+import { BytesInFlight } from './bytes-in-flight.ts'
 import { DiskTrust } from './disk-trust.ts'
-import { GroupSync } from './group-sync.ts'
+import { SharedRun } from './shared-run.ts'
 
 const readChunkBytes = 512 * 1024
-/** Written to disk at once; what a sender gives in small pieces is gathered. */
-const writeChunkBytes = 1024 * 1024
+/** So much of one upload may wait for the disk; then nothing more is taken from its sender. */
+const writeAheadBytes = 1024 * 1024
+/** And of all together. */
+const allWriteAheadBytes = 64 * 1024 * 1024
+/** Longer than a disk that works takes to make room. */
+const roomMilliseconds = 10_000
 
 /** Longer than any upload may take. */
 const abandonedMilliseconds = 3_600_000
+
+export interface LocalBackendOptions {
+  failpoint?: StorageFailpoint | undefined
+  inFlight?: BytesInFlight
+}
 
 export class LocalBackend implements BlobBackend {
   readonly name = 'local'
@@ -28,22 +39,26 @@ export class LocalBackend implements BlobBackend {
   readonly #root: string
   readonly #tmp: string
   readonly #failpoint: StorageFailpoint
-  readonly #sync = new GroupSync()
+  readonly #inFlight: BytesInFlight
+  /** fsync of directories. */
+  readonly #sync = new SharedRun(syncDirectory)
+  readonly #marks = new SharedRun(readMark)
   readonly #trust = new DiskTrust(() => this.#probe())
   /** Tenants that are gone; their ids are never used again. */
   readonly #removed = new Set<string>()
   /** Shards that were there, fsynced into their parents. */
   readonly #shards = new Map<string, Promise<string>>()
 
-  constructor(root: string, failpoint: StorageFailpoint = () => undefined) {
+  constructor(root: string, { failpoint = () => undefined, inFlight = new BytesInFlight(allWriteAheadBytes, roomMilliseconds) }: LocalBackendOptions = {}) {
     this.#root = root
     this.#failpoint = failpoint
+    this.#inFlight = inFlight
     this.#tmp = join(root, 'tmp')
   }
 
   async start(): Promise<void> {
     await mkdir(this.#tmp, { recursive: true, mode: 0o700 })
-    await this.#sync.sync(this.#root)
+    await this.#sync.run(this.#root)
     if ((await stat(this.#tmp)).dev !== (await stat(this.#root)).dev) throw new Error(`${this.#tmp} lies on another filesystem than ${this.#root}`)
     // What is younger may be another runtime's that shares the directory; the sweeper takes it in time.
     for (const name of await readdir(this.#tmp)) {
@@ -82,17 +97,20 @@ export class LocalBackend implements BlobBackend {
       const handle = await this.#openNew(file)
       let stored: StoredBlob
       try {
-        stored = await writeAll(handle, source, limit)
-        await this.#trust.watch(() => handle.sync())
+        stored = await writeAll(handle, source, limit, this.#inFlight)
+        await this.#failpoint('write.before-rename')
+        const shard = await this.#place(file, tenantId, blobId)
+        await this.#failpoint('write.after-rename')
+        await this.#trust.watch(async () => {
+          await Promise.all([handle.sync(), this.#sync.run(shard)])
+        })
       } finally {
         await handle.close()
       }
-      await this.#failpoint('write.before-rename')
-      await this.#place(file, tenantId, blobId)
       if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
       return stored
     } catch (cause) {
-      await unlink(file).catch(() => undefined)
+      await this.remove(tenantId, blobId).catch(() => undefined)
       throw storageError(cause)
     }
   }
@@ -108,7 +126,7 @@ export class LocalBackend implements BlobBackend {
     }
   }
 
-  async #place(file: string, tenantId: string, blobId: string): Promise<void> {
+  async #place(file: string, tenantId: string, blobId: string): Promise<string> {
     let shard = await this.#shard(tenantId, blobId)
     try {
       await rename(file, join(shard, blobId))
@@ -119,9 +137,7 @@ export class LocalBackend implements BlobBackend {
       shard = await this.#shard(tenantId, blobId)
       await rename(file, join(shard, blobId))
     }
-    await this.#failpoint('write.after-rename')
-    const place = shard
-    await this.#trust.watch(() => this.#sync.sync(place))
+    return shard
   }
 
   async open(tenantId: string, blobId: string): Promise<OpenBlob | undefined> {
@@ -135,9 +151,9 @@ export class LocalBackend implements BlobBackend {
     return {
       stream: (start, end) => handle.createReadStream({ start, end, highWaterMark: readChunkBytes, autoClose: true }),
       read: (start, end) => handle.createReadStream({ start, end, highWaterMark: readChunkBytes, autoClose: false }),
-      async whole() {
+      async whole(size) {
         try {
-          return await handle.readFile()
+          return await readFully(handle, size)
         } finally {
           await handle.close()
         }
@@ -184,12 +200,7 @@ export class LocalBackend implements BlobBackend {
   }
 
   async storeId(tenantId: string): Promise<string | undefined> {
-    try {
-      return (await readFile(this.#mark(tenantId), 'utf8')).trim()
-    } catch (cause) {
-      if (isMissing(cause)) return undefined
-      throw storageError(cause)
-    }
+    return this.#marks.run(this.#mark(tenantId))
   }
 
   async claimStore(tenantId: string, storeId: string): Promise<string> {
@@ -208,8 +219,8 @@ export class LocalBackend implements BlobBackend {
     } finally {
       await unlink(draft).catch(() => undefined)
     }
-    await this.#sync.sync(directory)
-    await this.#sync.sync(this.#root)
+    await this.#sync.run(directory)
+    await this.#sync.run(this.#root)
     if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
     const found = await this.storeId(tenantId)
     if (found === undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage can not be written now')
@@ -231,7 +242,7 @@ export class LocalBackend implements BlobBackend {
     try {
       if (paired) await (await open(join(directory, 'paired'), 'w', 0o600)).close()
       else await removeFile(join(directory, 'paired'))
-      await this.#sync.sync(directory)
+      await this.#sync.run(directory)
     } catch (cause) {
       throw storageError(cause)
     }
@@ -274,14 +285,32 @@ export class LocalBackend implements BlobBackend {
         await mkdir(shard, { mode: 0o700 }).catch((cause: unknown) => {
           if (!hasCode(cause, 'EEXIST')) throw cause
         })
-        await this.#sync.sync(tenant)
-        await this.#sync.sync(this.#root)
+        await this.#sync.run(tenant)
+        await this.#sync.run(this.#root)
         return shard
       })()
       this.#shards.set(shard, making)
       making.catch(() => this.#shards.delete(shard))
     }
     return making
+  }
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function readMark(file: string): Promise<string | undefined> {
+  try {
+    return (await readFile(file, 'utf8')).trim()
+  } catch (cause) {
+    if (isMissing(cause)) return undefined
+    throw storageError(cause)
   }
 }
 
@@ -309,32 +338,63 @@ async function writeDurably(file: string, text: string): Promise<void> {
   }
 }
 
-async function writeAll(handle: FileHandle, source: Readable, limit: number): Promise<StoredBlob> {
+/** One chunk is written while the next ones come; what comes meanwhile is written at once. */
+async function writeAll(handle: FileHandle, source: Readable, limit: number, inFlight: BytesInFlight): Promise<StoredBlob> {
   const hash = createHash('sha256')
   let size = 0
   let gathered: Buffer[] = []
-  let gatheredBytes = 0
-  const flush = async () => {
-    const buffers = gathered
-    gathered = []
-    gatheredBytes = 0
-    if (buffers.length > 0) await writeFully(handle, buffers)
+  let held = 0
+  let writing: Promise<void> | undefined
+  const write = async () => {
+    while (gathered.length > 0) {
+      const buffers = gathered
+      gathered = []
+      await writeFully(handle, buffers)
+      const bytes = bytesOf(buffers)
+      held -= bytes
+      inFlight.give(bytes)
+    }
+    writing = undefined
   }
-  for await (const chunk of source as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > limit) throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
-    hash.update(chunk)
-    gathered.push(chunk)
-    gatheredBytes += chunk.length
-    if (gatheredBytes >= writeChunkBytes) await flush()
+  try {
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > limit) throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
+      await inFlight.take(chunk.length)
+      held += chunk.length
+      hash.update(chunk)
+      gathered.push(chunk)
+      writing ??= write()
+      // Its failure is met below, or by the next chunk.
+      writing.catch(() => undefined)
+      if (held >= writeAheadBytes) await writing
+    }
+    await writing
+    return { size, sha256: hash.digest('hex') }
+  } finally {
+    // The file must not be closed under it.
+    await writing?.catch(() => undefined)
+    inFlight.give(held)
   }
-  await flush()
-  return { size, sha256: hash.digest('hex') }
+}
+
+function bytesOf(buffers: Buffer[]): number {
+  return buffers.reduce((sum, buffer) => sum + buffer.length, 0)
+}
+
+async function readFully(handle: FileHandle, size: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(size)
+  for (let at = 0; at < size; ) {
+    const { bytesRead } = await handle.read(bytes, at, size - at, at)
+    if (bytesRead === 0) throw new RuntimeError('FILE_MISSING', 'Object not found: its file was cut short')
+    at += bytesRead
+  }
+  return bytes
 }
 
 /** The kernel may take less than it was given. */
 async function writeFully(handle: FileHandle, buffers: Buffer[]): Promise<void> {
-  const wanted = buffers.reduce((sum, buffer) => sum + buffer.length, 0)
+  const wanted = bytesOf(buffers)
   const { bytesWritten } = await handle.writev(buffers)
   if (bytesWritten === wanted) return
   const rest = Buffer.concat(buffers).subarray(bytesWritten)

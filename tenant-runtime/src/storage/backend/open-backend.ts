@@ -31,7 +31,7 @@ export async function openBackend(settings: StorageSettings, data: string, failp
 }
 
 async function open(name: BackendName, { s3 }: StorageSettings, data: string, failpoint: StorageFailpoint | undefined): Promise<BlobBackend> {
-  if (name === 'local') return new LocalBackend(join(data, 'blobs'), failpoint)
+  if (name === 'local') return new LocalBackend(join(data, 'blobs'), { failpoint })
   if (s3 === undefined) throw new Error('the storage backend s3 has no settings')
   // Its SDK takes as long to load as the rest of the runtime: only those wait who use it.
   const { S3Backend } = await import('./s3.ts')

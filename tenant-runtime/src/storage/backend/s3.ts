@@ -94,12 +94,14 @@ export class S3Backend implements BlobBackend {
     return {
       read,
       stream: (start, end) => Readable.from(read(start, end), { objectMode: false }),
-      async whole() {
+      async whole(size) {
         const body = unread
         unread = undefined
         if (body === undefined) throw new Error('read already')
         try {
-          return await buffer(untilSilent(body))
+          const bytes = await buffer(untilSilent(body))
+          if (bytes.length < size) throw new RuntimeError('FILE_MISSING', 'Object not found: its file was cut short')
+          return bytes
         } catch (cause) {
           throw storageError(cause)
         } finally {

@@ -1,5 +1,6 @@
 // Buckets in the tenant's database. Row-level security decides what is seen and changed.
 import { databaseError } from '../../database/database-error.ts'
+import type { ScopedStatements } from '../../database/scoped-database.ts'
 import { sql, type Statement, type Value } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import { eventStatement, eventTime } from '../../events/event-log.ts'
@@ -109,7 +110,9 @@ async function changeBucket(tenant: Tenant, context: RlsContext, key: string, ev
 export async function deleteBucket(tenant: Tenant, context: RlsContext, key: string): Promise<void> {
   const bucket = await findBucket(tenant, context, key)
   // Locked before it is counted: an upload that commits first is seen, one that comes later finds no bucket.
-  const results = await run(tenant, context, [
+  const [, ...results] = await run(tenant, context, [
+    // As whoever changes objects does it, first of all (migrations/007_counters_by_statement.sql).
+    sql('select 1 from storage_usage for update'),
     sql('select 1 from storage_buckets where id = $1 for update', bucket.id),
     sql('delete from storage_buckets b where b.id = $1 and not exists (select from storage_objects where bucket_id = b.id)', bucket.id),
     sql('select file_count from storage_bucket_counters where bucket_id = $1', bucket.id),
@@ -136,8 +139,13 @@ async function whyNot(tenant: Tenant, context: RlsContext, { id, name }: Bucket,
 }
 
 export async function run(tenant: Tenant, context: RlsContext, statements: Statement[]) {
+  return runTogether(tenant, [{ context, statements }])
+}
+
+/** Several callers' statements in one transaction. */
+export async function runTogether(tenant: Tenant, parts: readonly ScopedStatements[]) {
   try {
-    return await tenant.database.run(context, ...statements)
+    return await tenant.database.runTogether(parts)
   } catch (error) {
     throw databaseError(error, storageErrors)
   }

@@ -65,7 +65,7 @@ export async function sendObject(deps: DownloadDeps, target: DownloadTarget, req
     return begin().send('')
   }
   if (range.kind === 'whole' && object.size <= smallBytes) {
-    const bytes = await blob.whole()
+    const bytes = await blob.whole(object.size)
     return begin().send(bytes)
   }
   return begin().send(body.stream(blob))

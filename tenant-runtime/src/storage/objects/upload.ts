@@ -1,15 +1,15 @@
 // The protocol of a write: a file exists if and only if its metadata exists (specification, FS-I1).
 //
 //   1  authorise; check size, type and the store's mark before any disk byte; Tx A: intent with reserved bytes
-//   2  stream to disk, durably, under a fresh name
+//   2  stream to disk, durably, under a fresh name; a small body goes to disk while Tx A is under way
 //   3  Tx B: row, event, end of the intent; COMMIT; answer
 //   4  what the row pointed to before is collected afterwards
 //
+// Both transactions are shared with other uploads of the tenant that wait for one (upload-books.ts).
+//
 // After a failed Tx B whose outcome is known, the blob is taken back; when the connection broke at COMMIT the outcome is
 // not known, and only the sweeper, which looks at the database, may decide.
-import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
-import { TripError } from '../../database/one-trip.ts'
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -22,14 +22,22 @@ import type { StorageFailpoint } from '../failpoints.ts'
 import type { StorageLimits } from '../storage-limits.ts'
 import { objectDenied, uploadDenied } from '../storage-errors.ts'
 import { storeProblem } from '../store-mark.ts'
-import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
+import { isDecided } from './group-commit.ts'
+import type { StoredObject } from './object.ts'
+import { bookkeeping, type UploadBooks } from './upload-books.ts'
 
 export interface UploadDeps {
   backend: BlobBackend
   collector: Collector
   failpoint: StorageFailpoint
   limits: StorageLimits
+  books: UploadBooks
+  /** A name that no blob has had; names that are given out together share a directory. */
+  freshBlobId: () => string
 }
+
+/** Up to this a body may be on disk before its bytes are reserved. */
+const smallBytes = 64 * 1024
 
 export interface UploadTarget {
   tenant: Tenant
@@ -49,14 +57,13 @@ export interface UploadMetadata {
   metadata: Record<string, unknown>
 }
 
-/** Bookkeeping is the runtime's own: it is allowed to no caller by name, and to each through these statements. */
-const bookkeeping: RlsContext = { role: 'service', reason: 'storage bookkeeping' }
-
 export class Upload {
   readonly #deps: UploadDeps
   readonly #target: UploadTarget
-  readonly #blobId = randomUUID()
+  readonly #blobId: string
   #limit = 0
+  /** Tx A of a small body, under way. */
+  #reserving: Promise<void> | undefined
   /** Mark of the store that the blob goes to. */
   #storeId: string | undefined
   /** There may be an intent. */
@@ -66,22 +73,43 @@ export class Upload {
   constructor(deps: UploadDeps, target: UploadTarget) {
     this.#deps = deps
     this.#target = target
+    this.#blobId = deps.freshBlobId()
   }
 
   /** @throws RuntimeError ACCESS_DENIED, FILE_TOO_LARGE, MIME_NOT_ALLOWED, KeyAlreadyExists, QUOTA_EXCEEDED, STORAGE_UNAVAILABLE before any byte is taken */
   async begin(): Promise<void> {
     this.#deps.collector.expect(this.#target.tenant)
-    const { tenant, bucket, contentType, declaredSize } = this.#target
+    const { bucket, contentType, declaredSize } = this.#target
     const limit = this.#sizeLimit()
     if (declaredSize !== undefined && declaredSize > limit) throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
     if (!allowsType(bucket.config, contentType)) throw new RuntimeError('MIME_NOT_ALLOWED', `mime type ${contentType} is not supported`)
     await this.#checkRight()
     await this.#deps.failpoint('upload.before-intent')
-    let reserved = await this.#reserve(limit)
+    this.#limit = limit
+    this.#storeId = await this.#deps.backend.storeId(this.#target.tenant.id)
+    this.#reserving = this.#reserve(limit)
+    this.#reserving.catch(() => undefined)
+    // In a store without a mark there may be no place for it yet.
+    const mayGoAhead = declaredSize !== undefined && declaredSize <= smallBytes && this.#storeId !== undefined
+    if (!mayGoAhead) await this.#reserving
+  }
+
+  /** Tx A. @throws RuntimeError QUOTA_EXCEEDED, STORAGE_UNAVAILABLE */
+  async #reserve(limit: number): Promise<void> {
+    const { backend, books } = this.#deps
+    const { tenant, declaredSize, atMost } = this.#target
+    const reserve = async () => {
+      this.#intended = true
+      const reserved = await books.reserve(tenant, { blobId: this.#blobId, declared: declaredSize, most: Math.min(limit, atMost ?? limit), storeId: this.#storeId })
+      this.#intended = typeof reserved === 'number'
+      return reserved
+    }
+    let reserved = await reserve()
     if (reserved === 'not in this store') {
-      const problem = await storeProblem(this.#deps.backend, tenant)
+      const problem = await storeProblem(backend, tenant)
       if (problem !== undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', `nothing can be uploaded: ${problem}`)
-      reserved = await this.#reserve(limit)
+      this.#storeId = await backend.storeId(tenant.id)
+      reserved = await reserve()
     }
     await this.#deps.failpoint('upload.after-intent')
     switch (reserved) {
@@ -92,27 +120,6 @@ export class Upload {
       default:
         this.#limit = Math.min(limit, reserved)
     }
-  }
-
-  /** Tx A: the intent, if the store is the database's own. @returns the reserved bytes */
-  async #reserve(limit: number): Promise<number | 'no room' | 'not in this store'> {
-    const { tenant, declaredSize, atMost } = this.#target
-    this.#storeId = await this.#deps.backend.storeId(tenant.id)
-    this.#intended = true
-    const [result] = await run(tenant, bookkeeping, [
-      sql(
-        `with room as (select $2::bigint - file_bytes - reserved_bytes as bytes, store_id::text = $5::text as own from storage_usage for update),
-         made as (insert into blob_intents (blob_id, reserved) select $1, coalesce($3::bigint, least($4::bigint, bytes)) from room
-           where own and bytes >= coalesce($3::bigint, 1) returning reserved)
-         select own, (select reserved from made) as reserved from room`,
-        this.#blobId, tenant.limits.file_bytes ?? Number.MAX_SAFE_INTEGER, declaredSize ?? null, Math.min(limit, atMost ?? limit), this.#storeId ?? null,
-      ),
-    ])
-    const row = result?.rows[0]
-    const reserved = row?.['reserved']
-    this.#intended = typeof reserved === 'number'
-    if (row?.['own'] !== true) return 'not in this store'
-    return typeof reserved === 'number' ? reserved : 'no room'
   }
 
   #sizeLimit(): number {
@@ -141,7 +148,14 @@ export class Upload {
   async write(source: Readable): Promise<void> {
     const { tenant, declaredSize } = this.#target
     try {
-      this.#stored = await this.#deps.backend.put(tenant.id, this.#blobId, source, this.#limit)
+      // Neither goes on behind the other's error: what is taken back is then whole.
+      const [put, reserved] = await Promise.allSettled([this.#deps.backend.put(tenant.id, this.#blobId, source, this.#limit), this.#reserving])
+      if (reserved.status === 'rejected') {
+        if (!this.#intended) await this.#deps.backend.remove(tenant.id, this.#blobId)
+        throw reserved.reason
+      }
+      if (put.status === 'rejected') throw put.reason
+      this.#stored = put.value
       await this.#deps.failpoint('upload.after-write')
       if ((await this.#deps.backend.storeId(tenant.id)) !== this.#storeId) {
         throw new RuntimeError('STORAGE_UNAVAILABLE', 'the store was taken away during the upload; send it again')
@@ -160,28 +174,16 @@ export class Upload {
     const { tenant, context, bucket, path, contentType, overwrite } = this.#target
     const stored = this.#stored
     if (stored === undefined) throw new Error('commit before write')
-    const ownerId = context.role === 'authenticated' ? context.userId : null
-    const replace = `on conflict (bucket_id, path) do update set blob_id = excluded.blob_id, size = excluded.size, content_type = excluded.content_type,
-      etag = excluded.etag, cache_control = excluded.cache_control, metadata = excluded.metadata, updated_at = now()`
     await this.#deps.failpoint('upload.before-commit')
     try {
-      const [result] = await run(tenant, context, [
-        sql(
-          // The intent must still be there: once the sweeper took it, the blob may be gone as well.
-          `with intent as (delete from blob_intents where blob_id = $1 returning blob_id),
-           o as (insert into storage_objects as o (bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, owner_id)
-             select $2, $3, intent.blob_id, $4, $5, $6, $7, $8::jsonb, $9 from intent
-             ${overwrite ? replace : ''} returning ${objectColumns}),
-           told as (${objectEvents('storage.object.created', 'o', '$10::text')})
-           select * from o`,
-          this.#blobId, bucket.id, path, stored.size, contentType, stored.sha256, cacheControl, JSON.stringify(metadata), ownerId, bucket.name,
-        ),
-      ])
+      const object = await this.#deps.books.record(tenant, {
+        context, overwrite, blobId: this.#blobId, bucketId: bucket.id, bucketName: bucket.name, path,
+        size: stored.size, contentType, etag: stored.sha256, cacheControl, metadata,
+      })
       await this.#deps.failpoint('upload.after-commit')
-      const row = result?.rows[0]
-      if (row === undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', 'the upload took so long that it was given up; send it again')
+      if (object === 'given up') throw new RuntimeError('STORAGE_UNAVAILABLE', 'the upload took so long that it was given up; send it again')
       this.#deps.collector.wake(tenant)
-      return toObject(row)
+      return object
     } catch (error) {
       if (isDecided(error)) await this.abandon()
       throw error
@@ -192,6 +194,7 @@ export class Upload {
   async abandon(): Promise<void> {
     if (!this.#intended) return
     const { tenant } = this.#target
+    await Promise.allSettled([this.#reserving])
     try {
       await run(tenant, bookkeeping, [
         sql('delete from blob_intents where blob_id = $1', this.#blobId),
@@ -202,10 +205,4 @@ export class Upload {
       // Left to the sweeper.
     }
   }
-}
-
-/** True when Postgres itself refused, so that nothing of the transaction happened. */
-function isDecided(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined
-  return cause instanceof TripError && cause.reusable
 }

@@ -1,0 +1,71 @@
+// Uploads that share a transaction: each has its own caller, rules and outcome; what waits for the disk is bounded.
+import t from 'tap'
+import { BytesInFlight } from '../../tenant-runtime/src/storage/backend/bytes-in-flight.ts'
+import { startRuntime } from '../tenancy/support/runtime.ts'
+
+t.test('uploads at once', async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  const text = { 'content-type': 'text/plain' }
+  await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'shared', policy: 'authenticated' } })
+  const put = (who: string, path: string, body: string, headers = {}) =>
+    tenant.ask('POST', `/storage/v1/object/shared/${path}`, { as: who, body, headers: { ...text, ...headers } })
+  await put('ada', 'first', 'x')
+
+  t.test('go with one that is refused at the commit, and are stored', async (t) => {
+    // Postgres alone knows of this rule, so that it is the transaction that fails.
+    await tenant.rows("alter table storage_objects add constraint not_this check (path <> 'refused')")
+    const paths = Array.from({ length: 30 }, (_, n) => (n === 17 ? 'refused' : `many-${n}`))
+    const answers = await Promise.all(paths.map((path, n) => put(n % 2 === 0 ? 'ada' : 'ben', path, path)))
+    t.same(answers.map(({ status }, n) => (status === 200 ? undefined : paths[n])).filter((path) => path !== undefined), ['refused'])
+    for (const [n, path] of paths.entries()) {
+      const { status, text } = await tenant.ask('GET', `/storage/v1/object/shared/${path}`, { as: 'ada' })
+      t.same([status, text === path], path === 'refused' ? [404, false] : [200, true], path)
+      if (path !== 'refused') t.equal(answers[n]?.json()['owner_id'], n % 2 === 0 ? 'ada' : 'ben', 'each is the own caller\'s')
+    }
+    await runtime.storage.collector.idle()
+    const [books] = await tenant.rows(
+      `select (select count(*) from storage_objects)::int - file_count::int as files_off, (select sum(size) from storage_objects)::int - file_bytes::int as bytes_off,
+         reserved_bytes::int as reserved, (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as waiting,
+         (select count(*) from event_log where type = 'storage.object.created')::int - file_count::int as events_off,
+         (select sum(file_count) from storage_bucket_counters)::int - file_count::int as counters_off from storage_usage`,
+    )
+    t.same(books, { files_off: 0, bytes_off: 0, reserved: 0, intents: 0, waiting: 0, events_off: 0, counters_off: 0 })
+    t.equal((await tenant.files()).length, 30)
+  })
+
+  t.test('of one path end as one of them, each with its event', async (t) => {
+    const bodies = Array.from({ length: 20 }, (_, n) => `body ${n}`)
+    const answers = await Promise.all(bodies.map((body) => put('ada', 'same', body)))
+    t.ok(answers.every(({ status }) => status === 200))
+    t.ok(bodies.includes((await tenant.ask('GET', '/storage/v1/object/shared/same', { as: 'ada' })).text))
+    t.equal((await tenant.rows("select count(*)::int as n from event_log where payload ->> 'path' = 'same'"))[0]?.['n'], 20)
+    const only = await Promise.all(bodies.map((body) => put('ada', 'only-one', body, { 'x-upsert': 'false' })))
+    t.same(only.map(({ status }) => status).sort(), [200, ...Array.from({ length: 19 }, () => 409)])
+    await runtime.storage.collector.idle()
+    t.equal((await tenant.files()).length, Number((await tenant.rows('select count(*)::int as n from storage_objects'))[0]?.['n']))
+  })
+})
+
+t.test('bytes in flight', async (t) => {
+  t.test('are taken in turn, and given back', async (t) => {
+    const room = new BytesInFlight(100, 60_000)
+    const order: string[] = []
+    await room.take(80)
+    const waiting = [['large', 60], ['small', 10]].map(([name, bytes]) => room.take(Number(bytes)).then(() => order.push(String(name))))
+    t.equal(room.free, 20)
+    room.give(80)
+    await Promise.all(waiting)
+    t.same(order, ['large', 'small'], 'none is passed by one that needs less')
+    t.equal(room.free, 30)
+  })
+
+  t.test('are refused when there is no room for long', async (t) => {
+    const room = new BytesInFlight(10, 5)
+    await room.take(10)
+    await t.rejects(room.take(1), { code: 'STORAGE_UNAVAILABLE' })
+    room.give(10)
+    await room.take(10)
+    t.equal(room.free, 0)
+  })
+})
