@@ -287,7 +287,13 @@ t.test('two stores as one', async (t) => {
   t.same([await listed(primary, tenantId), await listed(fallback, tenantId)], [[], [old]], 'until a tenant is paired all goes to where its mark is')
   t.equal(await pair.storeId(tenantId), mark)
   await t.rejects(pair.pair(tenantId, randomUUID()), /not the one/)
-  await pair.pair(tenantId, mark)
+  const isPaired = fallback.isPaired.bind(fallback)
+  fallback.isPaired = async (id) => {
+    fallback.isPaired = isPaired
+    await pair.pair(tenantId, mark)
+    return isPaired(id)
+  }
+  t.equal(await pair.storeId(tenantId), mark, 'who looks while the two are paired sees no store lost')
   const fresh = await put(pair)
   t.same([await listed(primary, tenantId), await listed(fallback, tenantId)], [[fresh], [old]], 'from then on to the primary')
   t.same(await listed(pair, tenantId), [old, fresh].sort())

@@ -57,6 +57,11 @@ export class PairedBackend implements BlobBackend {
   }
 
   async storeId(tenantId: string): Promise<string | undefined> {
+    // Between two looks the stores may have been paired: nothing is called lost that was not missing twice.
+    return (await this.#storeNow(tenantId)) ?? this.#storeNow(tenantId)
+  }
+
+  async #storeNow(tenantId: string): Promise<string | undefined> {
     const [primary, fallback] = await this.#marks(tenantId)
     // Nobody's mark, so that neither is taken for the database's own.
     if (primary !== undefined && fallback !== undefined) return primary === fallback ? primary : `${primary} and ${fallback}`
