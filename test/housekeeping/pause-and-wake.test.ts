@@ -61,7 +61,7 @@ const probe: RegionProbe = {
 const reconcile = async (id: string, failpoint: Failpoint = () => undefined) => {
   const snapshot = await store.snapshot(id)
   if (snapshot === undefined) throw new Error(`there is no ${id}`)
-  await reconcileTenant(snapshot, { store, region, homeVersion: 'home', probe, failpoint, clock: plane.clock, epoch: plane.epoch }, signal)
+  await reconcileTenant(snapshot, { store, region, homeVersion: 'home', probe, failpoint, clock: plane.clock, epoch: plane.epoch, refusedSubnets: new Map() }, signal)
 }
 
 const runningTenant = async () => {

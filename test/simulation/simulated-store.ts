@@ -107,16 +107,17 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
         invariants.allocated()
         return number
       }),
-    moveSubnet: (tenantId, regionId, count, epoch, except) =>
+    moveSubnet: (tenantId, from, regionId, count, epoch, except) =>
       lead(`move subnet of ${tenantId}`, epoch, () => {
         const kept = subnets.get(tenantId)
-        if (kept === undefined) return
+        if (kept?.number !== from) return kept?.number
         const free = freeNumbers(regionId, count, except)
-        const number = free.find((candidate) => candidate > kept.number) ?? free[0]
-        if (number === undefined) return
+        const number = free.find((candidate) => candidate > from) ?? free[0]
+        if (number === undefined) return undefined
         invariants.freed(tenantId)
         subnets.set(tenantId, { regionId, number })
         invariants.allocated()
+        return number
       }),
     freeSubnet: (stackId, epoch) =>
       lead(`free subnet of ${stackId}`, epoch, () => {

@@ -153,16 +153,21 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       }
     },
 
-    moveSubnet: (tenantId, regionId, count, epoch, except) =>
-      lead(database.$queryRaw`
+    async moveSubnet(tenantId, from, regionId, count, epoch, except) {
+      const [row] = await database.$queryRaw<{ leads: number; number: number | null }[]>`
         with leader as (select 1 from installation where epoch = ${epoch} for share),
-        kept as (select number from subnets where stack_id = ${tenantId}),
+        other as (select number from subnets where stack_id = ${tenantId} and number <> ${from}),
         free as (
           select candidate as number from generate_series(0, ${count}::int - 1) as candidate
           where candidate <> all (${[...except]}::int[]) and not exists (select from subnets where region_id = ${regionId} and number = candidate)
-          order by candidate < (select number from kept), candidate limit 1),
-        moved as (update subnets set number = free.number from free where stack_id = ${tenantId} and exists (select from leader))
-        select count(*)::int as leads from leader`),
+          order by candidate < ${from}, candidate limit 1),
+        moved as (
+          update subnets set number = free.number from free
+          where stack_id = ${tenantId} and subnets.number = ${from} and exists (select from leader) returning subnets.number)
+        select (select count(*)::int from leader) as leads, coalesce((select number from other), (select number from moved)) as number`
+      if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+      return row.number ?? undefined
+    },
 
     async deletedTenants(tenantIds) {
       const [deleted, verified] = await Promise.all([

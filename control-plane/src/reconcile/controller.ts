@@ -58,6 +58,7 @@ function isOutage(error: unknown): boolean {
 export async function control(deps: ControllerDeps, { epoch, lost }: Leadership): Promise<void> {
   const failures = new Map<string, FailureSeries>()
   const underWay = new Map<string, Run>()
+  const refusedSubnets = new Map<string, number>()
   const { clock } = deps
   const stopped = () => lost.aborted
   const seconds = (begin: number) => (clock.now().getTime() - begin) / 1000
@@ -94,9 +95,12 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
 
   const reconcile = async (tenantId: string, run: Run): Promise<Outcome | undefined> => {
     const snapshot = await deps.store.snapshot(tenantId)
-    if (snapshot === undefined) return undefined
+    if (snapshot === undefined) {
+      refusedSubnets.delete(tenantId)
+      return undefined
+    }
     run.snapshot = snapshot
-    return reconcileTenant(snapshot, { ...deps, region: regionOf(snapshot), epoch }, AbortSignal.any([lost, run.superseded.signal]))
+    return reconcileTenant(snapshot, { ...deps, region: regionOf(snapshot), epoch, refusedSubnets }, AbortSignal.any([lost, run.superseded.signal]))
   }
 
   /** What is said of the tenant. A look that failed says nothing of it. */

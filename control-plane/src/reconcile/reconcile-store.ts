@@ -63,11 +63,12 @@ export interface ReconcileStore {
    */
   allocateSubnet(tenantId: string, regionId: string, count: number, epoch: bigint, except?: readonly number[]): Promise<number | undefined>
   /**
-   * The tenant's network can't be made where it is to be: from now on the tenant has the next free number, if one is free.
+   * Takes the tenant from a number to the next free one; one that has another by now keeps that.
    * @param except numbers that somebody has on the engine
+   * @returns its number, or undefined when none is free
    * @throws Error when another tenant took that number at the same time
    */
-  moveSubnet(tenantId: string, regionId: string, count: number, epoch: bigint, except: readonly number[]): Promise<void>
+  moveSubnet(tenantId: string, from: number, regionId: string, count: number, epoch: bigint, except: readonly number[]): Promise<number | undefined>
   /** Those of the tenants that were deleted to the end, and scratch homes that are done with: what is left of them may go. */
   deletedTenants(tenantIds: readonly string[]): Promise<Set<string>>
   /** A stack of a tenant that is long gone has been removed. */

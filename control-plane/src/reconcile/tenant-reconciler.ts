@@ -31,6 +31,11 @@ export interface TenantReconcilerDeps {
   failpoint: Failpoint
   clock: Clock
   epoch: bigint
+  /**
+   * Of tenants whose network could not be made there. None is tried there again before its move was heard of: a move that was
+   * given up may come later, and must find no network.
+   */
+  refusedSubnets: Map<string, number>
 }
 
 /** `again`: not before that time is there anything to do. `repaired`: something had changed that nobody had asked for. */
@@ -101,8 +106,9 @@ function lookFailed(cause: unknown): never {
 
 /** Where its services will stand and what they run: recorded before anything is made. */
 async function place(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<Snapshot> {
-  const { store, region, failpoint, epoch } = deps
+  const { store, region, failpoint, epoch, refusedSubnets } = deps
   if (!isDedicated(snapshot)) return snapshot
+  const { id, regionId } = snapshot
   let { images, subnet } = snapshot
   if (images === undefined) {
     await failpoint('place.before')
@@ -111,11 +117,19 @@ async function place(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Abo
     await failpoint('place.pinned')
   }
   if (subnet === undefined) {
-    subnet = await store.allocateSubnet(snapshot.id, snapshot.regionId, region.subnets, epoch, await region.subnetsInUse(signal))
-    if (subnet === undefined) throw new EngineError('SUBNETS_EXHAUSTED', `all ${region.subnets} subnets of the region are taken`)
+    subnet = await store.allocateSubnet(id, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
+    if (subnet === undefined) throw exhausted(region)
     await failpoint('place.subnet')
+  } else if (refusedSubnets.get(id) === subnet) {
+    subnet = await store.moveSubnet(id, subnet, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
+    refusedSubnets.delete(id)
+    if (subnet === undefined) throw exhausted(region)
   }
   return { ...snapshot, images, subnet }
+}
+
+function exhausted({ subnets }: Region): EngineError {
+  return new EngineError('SUBNETS_EXHAUSTED', `all ${subnets} subnets of the region are taken`)
 }
 
 async function serve(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
@@ -195,15 +209,11 @@ async function converge(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: 
       await failpoint(edge === 'before' ? 'converge.step-before' : 'converge.step-after')
     })
   } catch (error) {
-    if (error instanceof EngineError && error.code === 'SUBNET_TAKEN') await moveSubnet(snapshot, deps, signal)
+    // A stranger's network is there, or one that the Engine keeps but does not show. The next run moves the tenant.
+    if (error instanceof EngineError && error.code === 'SUBNET_TAKEN' && snapshot.subnet !== undefined) deps.refusedSubnets.set(snapshot.id, snapshot.subnet)
     throw error
   }
   await failpoint('converge.after')
-}
-
-/** Its network isn't there, and can't be made: a stranger's has come between, or one that the Engine keeps but does not show. */
-async function moveSubnet({ id, regionId }: Snapshot, { store, region, epoch }: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
-  await store.moveSubnet(id, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
 }
 
 async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
