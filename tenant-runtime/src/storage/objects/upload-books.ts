@@ -56,9 +56,7 @@ export function uploadBooks(): UploadBooks {
 async function reserve(tenant: Tenant, jobs: Reservation[]): Promise<Reserved[]> {
   const storeId = jobs[0]?.storeId
   if (jobs.some((job) => job.storeId !== storeId)) return oneByOne(tenant, jobs)
-  const [, result] = await run(tenant, bookkeeping, [
-    // An intent that a power cut takes away takes its upload along: Tx B finds it gone. The commit of a Tx B makes it durable.
-    sql("select set_config('synchronous_commit', 'off', true)"),
+  const [result] = await run(tenant, bookkeeping, [
     sql(
       // All of them, or of several none. One alone may have less than it could need.
       `with room as (select $2::bigint - file_bytes - reserved_bytes as bytes, store_id::text = $3::text as own from storage_usage for update),
