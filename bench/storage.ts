@@ -43,10 +43,10 @@ type Ways = Record<string, (n: number) => Promise<unknown>>
 
 async function largeBodies(scene: StorageScene, report: Report): Promise<Figures> {
   const up: Ways = {
-    runtime: async (n) => { await upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes) },
-    bare: async (n) => { await upload('PUT', scene.atBare(`/large/${n}`), largeBytes) },
-    gateway: async (n) => { await upload('POST', scene.throughGateway(`/object/large/${n}`), largeBytes) },
-    forwarder: async (n) => { await upload('PUT', scene.throughForwarder(`/large/${n}`), largeBytes) },
+    runtime: (n) => upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes),
+    bare: (n) => upload('PUT', scene.atBare(`/large/${n}`), largeBytes),
+    gateway: (n) => upload('POST', scene.throughGateway(`/object/large/${n}`), largeBytes),
+    forwarder: (n) => upload('PUT', scene.throughForwarder(`/large/${n}`), largeBytes),
   }
   const down: Ways = {
     runtime: (n) => download(scene.atRuntime(`/object/large/${n}`), largeBytes),
