@@ -235,7 +235,7 @@ t.test('buckets', async (t) => {
       t.equal((await tenant.ask('GET', `/storage/v1/object/${name}/a`, { as: 'u1' })).status, uploaded === 200 ? 200 : 404)
     }
     t.ok([...outcomes].every((outcome) => !outcome.includes('5')), [...outcomes].join(', '))
-    await runtime.storage.collector.idle()
+    await runtime.storage.idle()
     const [row] = await tenant.rows('select (select count(*) from storage_objects)::int as n, (select count(*) from blob_intents)::int as intents')
     t.equal(row?.['intents'], 0)
     t.equal((await tenant.files()).length, row?.['n'], 'as many files as rows')

@@ -109,7 +109,7 @@ t.test('complaints', async (t) => {
     t.match(await sweep({ dry_run: true }), { files: 3, waiting: 2, orphans: 0, removed: 0 }, 'the files of both wait, and it is said')
     t.same((await tenant.files()).sort(), hold.sort(), 'looking changes nothing')
     await sweep({})
-    await runtime.storage.collector.idle()
+    await runtime.storage.idle()
     t.match(await sweep({ dry_run: true }), { files: 1, waiting: 0, orphans: 0 })
     t.equal((await tenant.files()).length, 1)
     t.equal((await tenant.ask('GET', `${objects}/docs/c`, { as: 'olga' })).text, 'x')

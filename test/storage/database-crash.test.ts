@@ -9,7 +9,7 @@ import { Load, databaseIsAway } from './support/writers.ts'
 
 t.test('Postgres crashes under load', { timeout: 3_600_000 }, async (t) => {
   const scene = await openScene(t)
-  const { ask } = await serve(t, scene)
+  const { ask, idle } = await serve(t, scene)
   const load = new Load(seed, { unsure: databaseIsAway })
   await load.begin(ask)
   const crashes = effort({ small: 2, full: 50 })
@@ -24,6 +24,7 @@ t.test('Postgres crashes under load', { timeout: 3_600_000 }, async (t) => {
       return back.is && (load.answers.get(503) ?? 0) >= hit && load.acknowledged >= wanted + 100
     })
     await crashed
+    await idle()
     t.same(await inspect(scene, ask, load), sound, `after crash ${crash}`)
   }
   t.same(load.wrong, [], 'every answer was right, or a 503')

@@ -133,7 +133,7 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
   }
   await fc.assert(fc.asyncProperty(history, run), { seed, numRuns: effort({ small: 40, full: 2_000 }) })
 
-  await runtime.storage.collector.idle()
+  await runtime.storage.idle()
   for (let times = 0; times < 2; times++) t.match((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).json(), { orphans: 0, phantoms: 0, refused: null })
   const [books] = await tenant.rows(
     `select reserved_bytes::int as reserved, (select count(*) from blob_gc)::int as collectable, file_count::int - (select count(*) from storage_objects)::int as count_off,

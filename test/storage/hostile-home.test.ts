@@ -38,7 +38,7 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     t.equal(read.status, 404)
     t.notMatch(read.text, /top secret/)
     await tenant.ask('DELETE', '/storage/v1/object/system/a.txt', { as: 'service' })
-    await runtime.storage.collector.idle()
+    await runtime.storage.idle()
     t.equal(await readFile(secret, 'utf8'), 'top secret', 'the file is where it was')
   })
 

@@ -74,7 +74,7 @@ t.test('limits hold', { timeout: 90_000 }, async (t) => {
     const most = Buffer.alloc(100_000_000)
     t.equal((await tenant.ask('POST', `${objects}/docs/b`, { as: 'u1', body: [most], headers: text })).json()['size'], 100_000_000, 'just so many')
     t.equal((await tenant.ask('POST', `${objects}/docs/c`, { as: 'u1', body: [most, Buffer.alloc(1)], headers: text })).status, 413, 'one more')
-    await runtime.storage.collector.idle()
+    await runtime.storage.idle()
     t.equal((await tenant.files()).length, 3, 'of what was refused nothing is kept')
   })
 

@@ -67,6 +67,18 @@ t.test('list-v2', async (t) => {
     t.pass()
   })
 
+  t.test('shows keys of the greatest characters, however many', async (t) => {
+    const last = '\u{10FFFF}'
+    const paths = [`a/${last.repeat(250)}/b`, last.repeat(3), last.repeat(256)]
+    await fill(paths)
+    for (const order of ['asc', 'desc'] as const) {
+      for (const prefix of ['', last, last.repeat(3)]) {
+        const { objects } = (await list('files', { prefix, sortBy: { column: 'name', order } })).json() as unknown as Page
+        t.same(objects.map(({ key }) => `o${key}`), expected(paths, prefix, false, order))
+      }
+    }
+  })
+
   t.test('has the form that clients read', async (t) => {
     await fill(['a/b/c.txt', 'a/d.txt', 'e.txt'])
     const { data, error } = await tenant.client('ada').storage.from('files').listV2({ prefix: 'a/', with_delimiter: true })

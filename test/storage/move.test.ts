@@ -182,7 +182,7 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
   await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
   await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
   await tenant.rows("update blob_gc set created_at = created_at - interval '1 hour'")
-  await storage.collector.idle()
+  await storage.idle()
   t.same(await inStore(stores.local()), (await rows()).map(({ id }) => id), 'a file for every row, a row for every file')
 })
 

@@ -38,7 +38,7 @@ const nothing = { objects: 0, bytes: 0, intents: 0, file_bytes: 0, file_count: 0
 
 t.test('objects', async (t) => {
   const runtime = await startRuntime(t)
-  const settled = () => runtime.storage.collector.idle()
+  const settled = () => runtime.storage.idle()
 
   t.test('are stored, read back, overwritten and deleted, file and metadata together', async (t) => {
     const tenant = await runtime.addTenant()

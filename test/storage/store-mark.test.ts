@@ -74,7 +74,7 @@ async function openRuntime(t: Test, volume: string, { tenant, token }: Scene, fa
   })
   t.teardown(async () => {
     await app.close()
-    await storage.collector.idle()
+    await storage.idle()
   })
   const ask = async (method: 'GET' | 'POST' | 'DELETE', url: string, body?: Buffer | string, type = 'text/plain') => {
     const answer = await app.inject({
@@ -281,7 +281,7 @@ t.test('the mark of a store', { timeout: 120_000 }, async (t) => {
     await runtime.collector.sweep(scene.tenant)
     t.match(await runtime.health(), well)
     t.match(await runtime.put('a'), { status: 200 })
-    await runtime.collector.idle()
+    await runtime.collector.sweep(scene.tenant)
     t.same(await scene.books(), { objects: 1, intents: 0, collectable: 0, reserved: 0 })
   })
 

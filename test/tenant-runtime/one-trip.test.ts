@@ -3,7 +3,7 @@ import t from 'tap'
 import { Connections, defaultConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
 import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
 import { sql } from '../../tenant-runtime/src/database/statement.ts'
-import { TripError } from '../../tenant-runtime/src/database/one-trip.ts'
+import { TripError, isoTime } from '../../tenant-runtime/src/database/one-trip.ts'
 import type { RlsContext } from '../../tenant-runtime/src/tenancy/rls-context.ts'
 import { createHome } from '../support/home.ts'
 import { query, startPostgres } from '../support/postgres.ts'
@@ -128,4 +128,14 @@ t.test('statements of a tenant', async (t) => {
     while (connections.load.open > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 50))
     t.equal(connections.load.open, 0)
   })
+})
+
+t.test("Postgres' times are told in ISO 8601, as Date tells them", async (t) => {
+  for (const text of [
+    '2026-11-22 04:47:52+00', '2026-11-22 04:47:52.1+00', '2026-11-22 04:47:52.12+00', '2026-11-22 04:47:52.123+00', '2026-11-22 04:47:52.123456+00',
+    '0999-01-01 00:00:00+00', '2026-11-22 04:47:52+05:30',
+  ]) {
+    t.equal(isoTime(text), new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00')).toISOString(), text)
+  }
+  for (const text of ['infinity', '-infinity', '0044-03-15 00:00:00+00 BC']) t.equal(isoTime(text), null, text)
 })

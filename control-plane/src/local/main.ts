@@ -9,6 +9,7 @@ import { initialiseDataDirectory, postgresBinaries } from '../engines/process/po
 import { Supervisor } from '../engines/process/supervisor.ts'
 import { serviceIdentity } from '../engines/process/unprivileged.ts'
 import { prepareDataDirectory, readText, writeWhole } from './data-directory.ts'
+import { untilRoutesAreKnown } from './gateway-routes.ts'
 import { parseOptions, usage, UsageError, type LocalOptions } from './options.ts'
 import { choosePorts, PortTaken } from './ports.ts'
 import { controlPlaneService, gatewayService, postgresService, postgresUrl, runtimeService, type ServiceOptions } from './services.ts'
@@ -88,6 +89,7 @@ async function start({ data: root, port, domain, json, logLevel }: LocalOptions)
   const firstRun = (await readText(data.secrets.platformKey)) === ''
   await running.start(controlPlaneService(services))
   await others
+  await untilRoutesAreKnown(urls.gateway, stopping.signal)
 
   const platformKey = await readText(data.secrets.platformKey)
   await writeWhole(join(root, 'installation.json'), JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway }), 0o644, undefined)

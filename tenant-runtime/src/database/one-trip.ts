@@ -22,10 +22,15 @@ interface FieldDescription {
   dataTypeID: number
 }
 
+interface Field {
+  name: string
+  parse: (text: string) => unknown
+}
+
 /** A prepared statement as one connection knows it. */
 interface Prepared {
   name: string
-  fields: FieldDescription[] | undefined
+  fields: Field[] | undefined
 }
 
 const maxPrepared = 256
@@ -139,15 +144,16 @@ export class OneTrip {
 
   handleRowDescription(message: { fields: FieldDescription[] }): void {
     const prepared = this.#plan[this.#results.length]
-    if (prepared !== undefined) prepared.fields = message.fields
+    if (prepared !== undefined) prepared.fields = message.fields.map(({ name, dataTypeID }) => ({ name, parse: parserOf(dataTypeID) }))
   }
 
   handleDataRow(message: { fields: (string | null)[] }): void {
     const fields = this.#plan[this.#results.length]?.fields ?? []
     const row: Row = {}
-    for (const [index, field] of fields.entries()) {
-      const text = message.fields[index]
-      row[field.name] = text === null || text === undefined ? null : parserOf(field.dataTypeID)(text)
+    for (let n = 0; n < fields.length; n++) {
+      const field = fields[n]
+      const text = message.fields[n]
+      if (field !== undefined) row[field.name] = text === null || text === undefined ? null : field.parse(text)
     }
     this.#rows.push(row)
   }
@@ -211,8 +217,17 @@ const timestamptz = 1184
 function parserOf(type: number): (text: string) => unknown {
   // Counts and sizes: all of ours lie far below 2^53.
   if (type === int8) return Number
-  // Sessions run in UTC with ISO dates, so this is ISO 8601 but for the blank and the short offset.
-  if (type === timestamptz) return (text) => new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z'))
+  if (type === timestamptz) return isoTime
   // Its declared types know only the built-in ids, and call what a parser makes `any`.
   return (pg.types.getTypeParser as (id: number) => (text: string) => unknown)(type)
+}
+
+/**
+ * Postgres' text of a time in ISO 8601 with milliseconds; null for what has no such form. Sessions run in UTC with ISO dates,
+ * so that mostly only the blank, the milliseconds and the short offset differ: a listing has hundreds of them.
+ */
+export function isoTime(text: string): string | null {
+  if (text.length <= 26 && text[4] === '-' && text.endsWith('+00')) return `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20, -3).padEnd(3, '0')}Z`
+  const time = new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z'))
+  return Number.isNaN(time.getTime()) ? null : time.toISOString()
 }

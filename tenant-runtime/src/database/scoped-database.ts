@@ -3,8 +3,10 @@ import pg from 'pg'
 import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
 import { RuntimeError } from '../errors.ts'
 import type { Connections } from './connections.ts'
+import { shareLookups, type Lookup } from './lookups.ts'
 import { OneTrip, TripError, isStalePlan } from './one-trip.ts'
-import { sql, type Result, type Statement } from './statement.ts'
+import { SharedTrips } from './shared-trips.ts'
+import { sql, type Result, type ScopedStatements, type Statement } from './statement.ts'
 
 const setContext =
   "select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)," +
@@ -18,15 +20,13 @@ export interface HomeLogins {
   ddlUrl: string
 }
 
-/** What one caller asks for. */
-export interface ScopedStatements {
-  context: RlsContext
-  statements: readonly Statement[]
-}
-
 export class ScopedDatabase {
   readonly #connections: Connections
   readonly #home: HomeLogins
+  readonly #lookups = new SharedTrips<Lookup, Result>(async (lookups) => {
+    const { parts, deal } = shareLookups(lookups)
+    return deal(await this.runTogether(parts))
+  })
 
   constructor(connections: Connections, home: HomeLogins) {
     this.#connections = connections
@@ -63,6 +63,11 @@ export class ScopedDatabase {
   async query(context: RlsContext, text: string, ...values: Statement['values'][number][]): Promise<Result> {
     const [result] = await this.run(context, sql(text, ...values))
     return result ?? { rows: [], count: 0 }
+  }
+
+  /** `run` for one quick reading statement, which shares its trip with others that wait for one. */
+  lookUp(context: RlsContext, statement: Statement): Promise<Result> {
+    return this.#lookups.run({ context, statement })
   }
 
   async #trip(statements: Statement[]): Promise<Result[]> {

@@ -1,4 +1,5 @@
 // A statement and its result: all that the rest of the runtime knows of Postgres' protocol.
+import type { RlsContext } from '../tenancy/rls-context.ts'
 
 export type Value = string | number | bigint | boolean | null | Buffer
 
@@ -7,6 +8,12 @@ export interface Statement {
   values: readonly Value[]
   /** `once` for texts that will hardly come again: they are not kept as prepared statements. */
   prepare?: 'once'
+}
+
+/** What one caller asks for. */
+export interface ScopedStatements {
+  context: RlsContext
+  statements: readonly Statement[]
 }
 
 export type Row = Record<string, unknown>

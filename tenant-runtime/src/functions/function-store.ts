@@ -24,8 +24,8 @@ export function toFunction(row: Row): FunctionRecord {
     wasmHash: String(row['wasm_hash']),
     config: withinLimits(row['config'] as FunctionConfig),
     enabled: row['enabled'] === true,
-    createdAt: (row['created_at'] as Date).toISOString(),
-    updatedAt: (row['updated_at'] as Date).toISOString(),
+    createdAt: String(row['created_at']),
+    updatedAt: String(row['updated_at']),
   }
 }
 
@@ -72,7 +72,7 @@ export async function findFunction(tenant: Tenant, context: RlsContext, name: st
     name,
   )
   const last = rows[0]?.['last']
-  return { ...one(rows[0]), invocationCount: Number(rows[0]?.['count']), lastInvocation: last instanceof Date ? last.toISOString() : null }
+  return { ...one(rows[0]), invocationCount: Number(rows[0]?.['count']), lastInvocation: typeof last === 'string' ? last : null }
 }
 
 export async function listFunctions(tenant: Tenant, context: RlsContext): Promise<FunctionRecord[]> {

@@ -1,13 +1,12 @@
 // Removes blobs that nothing refers to any more, after the commit that let go of them; and sweeps up what a crash left.
 import { sql } from '../database/statement.ts'
-import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import type { BlobBackend } from './backend/backend.ts'
+import { bookkeeping } from './bookkeeping.ts'
 import { CollectionHold } from './collection-hold.ts'
 import type { StorageFailpoint } from './failpoints.ts'
 import { storeProblem } from './store-mark.ts'
 
-const bookkeeping: RlsContext = { role: 'service', reason: 'storage bookkeeping' }
 const batch = 200
 /**
  * Longer than any upload may take: an intent or a file of this age belongs to no living one. With two sightings by the

@@ -4,6 +4,9 @@ import { RuntimeError } from '../errors.ts'
 /** Bytes of UTF-8: what the table takes. */
 export const longestPath = 1_024
 
+/** With any beginning of a path before it, greater than every path that begins so. */
+export const behindAll = '\u{10FFFF}'.repeat(longestPath / 4 + 1)
+
 /** The raw rest of the URL's path behind `prefix`, which has `depth` segments: `["bucket", "a/b%20c"]`. */
 export function rawRest(url: string, prefix: string): string {
   const end = url.search(/[?#]/)

@@ -9,6 +9,7 @@ import { addBucketRoutes } from './buckets/bucket-routes.ts'
 import { Collector } from './collector.ts'
 import type { StorageFailpoint } from './failpoints.ts'
 import { addHoldRoutes } from './hold-routes.ts'
+import { BlobMemory } from './objects/blob-memory.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
 import { addRemoveRoutes } from './objects/remove-routes.ts'
 import { uploadBooks } from './objects/upload-books.ts'
@@ -34,11 +35,20 @@ export interface StorageArea extends Area {
   readonly collector: Collector
   /** Objects found without their file since the start. */
   readonly phantoms: () => number
+  /** Resolves when nothing is being collected, and no intent stands that no upload has. */
+  idle(): Promise<void>
 }
 
 export function createStorageArea(options: StorageAreaOptions): StorageArea {
   const { backend, failpoint, limits = defaultStorageLimits, now, onProblem } = options
   const collector = new Collector(options)
+  const memory = new BlobMemory()
+  const freshBlobId = blobIds(randomUUID)
+  const books = uploadBooks(freshBlobId)
+  const idle = async () => {
+    await books.giveBack()
+    await collector.idle()
+  }
   const phantoms = new Map<string, number>()
   const onPhantom = (tenantId: string, objectId: string) => {
     phantoms.set(tenantId, (phantoms.get(tenantId) ?? 0) + 1)
@@ -47,9 +57,10 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
   return {
     name: 'storage',
     collector,
+    idle,
     phantoms: () => [...phantoms.values()].reduce((sum, n) => sum + n, 0),
     async routes(app) {
-      const deps = { backend, collector, failpoint, limits, onPhantom, now, books: uploadBooks(), freshBlobId: blobIds(randomUUID) }
+      const deps = { backend, memory, collector, failpoint, limits, onPhantom, now, freshBlobId, books }
       addBucketRoutes(app, collector, failpoint)
       addObjectRoutes(app, deps)
       addRemoveRoutes(app, deps)
@@ -62,7 +73,7 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
     },
     start: () => backend.start(),
     run: (signal) => collector.run(signal),
-    close: async () => undefined,
+    close: idle,
     async health(tenant) {
       const observed_at = new Date(now()).toISOString()
       try {
@@ -76,9 +87,13 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
       const { rows } = await tenant.database.query({ role: 'service', reason: 'usage' }, 'select file_bytes, file_count from storage_usage')
       return { file_bytes: Number(rows[0]?.['file_bytes'] ?? 0), file_count: Number(rows[0]?.['file_count'] ?? 0) }
     },
-    forget: (tenantId) => collector.forget(tenantId),
+    forget(tenantId) {
+      collector.forget(tenantId)
+      void books.giveBack(tenantId)
+    },
     async removeData(tenantId) {
       phantoms.delete(tenantId)
+      memory.forget(tenantId)
       await backend.removeTenant(tenantId)
     },
   }

@@ -8,6 +8,12 @@ export type RlsContext =
 
 export const anonymous: RlsContext = { role: 'anon' }
 
+/** True for two whose settings are the same. */
+export function isSameCaller(one: RlsContext, other: RlsContext): boolean {
+  if (one.role !== 'authenticated' || other.role !== 'authenticated') return one.role === other.role
+  return one.userId === other.userId && one.claims === other.claims
+}
+
 /** The settings that the policies in the home read, as `set_config` values. */
 export function contextSettings(tenantId: string, context: RlsContext): [tenant: string, role: string, user: string, claims: string] {
   switch (context.role) {

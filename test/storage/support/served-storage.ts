@@ -48,9 +48,9 @@ export async function serve(t: Test, scene: Scene, { backend = new LocalBackend(
   const close = () => (closing ??= (async () => {
     app.server.closeAllConnections()
     await app.close()
-    await storage.collector.idle()
+    await storage.idle()
     await connections.close()
   })())
   t.teardown(close)
-  return { ask: scene.asker(address.port), problems, close, idle: () => storage.collector.idle() }
+  return { ask: scene.asker(address.port), problems, close, idle: () => storage.idle() }
 }

@@ -14,8 +14,8 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import { buildApp } from '../../../tenant-runtime/src/app.ts'
 import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
-import { ScopedDatabase, type ScopedStatements } from '../../../tenant-runtime/src/database/scoped-database.ts'
-import type { Result } from '../../../tenant-runtime/src/database/statement.ts'
+import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
+import type { Result, ScopedStatements } from '../../../tenant-runtime/src/database/statement.ts'
 import type { PoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
 import { createEventsArea } from '../../../tenant-runtime/src/events/events-area.ts'
 import type { Pace } from '../../../tenant-runtime/src/events/follow-events.ts'
@@ -181,7 +181,7 @@ export async function startRuntime(
     for (const stop of stops) await stop()
     app.server.closeAllConnections()
     await app.close()
-    await storage.collector.idle()
+    await storage.idle()
     await functions.close()
     await connections.close()
     await postgres.stop()

@@ -7,6 +7,7 @@
 //   <tenant>/<xx>/<blob>           one of 256 shards, by the blob's first byte
 import { createHash, randomUUID } from 'node:crypto'
 import { link, mkdir, open, opendir, readdir, readFile, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises'
+import { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
@@ -14,6 +15,7 @@ import type { StorageFailpoint } from '../failpoints.ts'
 import { blobName, type BlobBackend, type OpenBlob, type StoredBlob } from './backend.ts'
 import { BytesInFlight } from './bytes-in-flight.ts'
 import { DiskTrust } from './disk-trust.ts'
+import { BufferRoom, FileStream } from './file-stream.ts'
 import { SharedRun } from './shared-run.ts'
 
 const readChunkBytes = 512 * 1024
@@ -21,6 +23,8 @@ const readChunkBytes = 512 * 1024
 const writeAheadBytes = 1024 * 1024
 /** And of all together. */
 const allWriteAheadBytes = 64 * 1024 * 1024
+/** Of all downloads together, in large pieces. */
+const allSendingBytes = 64 * 1024 * 1024
 /** Longer than a disk that works takes to make room. */
 const roomMilliseconds = 10_000
 
@@ -40,6 +44,7 @@ export class LocalBackend implements BlobBackend {
   readonly #tmp: string
   readonly #failpoint: StorageFailpoint
   readonly #inFlight: BytesInFlight
+  readonly #sending = new BufferRoom(allSendingBytes)
   /** fsync of directories. */
   readonly #sync = new SharedRun(syncDirectory)
   readonly #marks = new SharedRun(readMark)
@@ -149,7 +154,7 @@ export class LocalBackend implements BlobBackend {
       throw storageError(cause)
     }
     return {
-      stream: (start, end) => handle.createReadStream({ start, end, highWaterMark: readChunkBytes, autoClose: true }),
+      stream: (start, end) => new FileStream(handle, start, end, this.#sending),
       read: (start, end) => handle.createReadStream({ start, end, highWaterMark: readChunkBytes, autoClose: false }),
       async whole(size) {
         try {
@@ -351,6 +356,7 @@ async function writeAll(handle: FileHandle, source: Readable, limit: number, inF
       gathered = []
       await writeFully(handle, buffers)
       const bytes = bytesOf(buffers)
+      if (source instanceof IncomingMessage) for (const buffer of buffers) release(buffer)
       held -= bytes
       inFlight.give(bytes)
     }
@@ -376,6 +382,11 @@ async function writeAll(handle: FileHandle, source: Readable, limit: number, inF
     await writing?.catch(() => undefined)
     inFlight.give(held)
   }
+}
+
+/** Frees the memory of a request's piece, which nobody else has, at once; the garbage collector would let 64 MB of them come together. */
+function release({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
 }
 
 function bytesOf(buffers: Buffer[]): number {

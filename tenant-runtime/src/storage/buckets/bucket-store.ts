@@ -1,7 +1,6 @@
 // Buckets in the tenant's database. Row-level security decides what is seen and changed.
 import { databaseError } from '../../database/database-error.ts'
-import type { ScopedStatements } from '../../database/scoped-database.ts'
-import { sql, type Statement, type Value } from '../../database/statement.ts'
+import { sql, type ScopedStatements, type Statement, type Value } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import { eventStatement, eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -30,8 +29,7 @@ export function bucketKey(key: string): [name: string, id: string | null] {
 
 /** @throws RuntimeError NoSuchBucket, also for one that the caller may not see */
 export async function findBucket(tenant: Tenant, context: RlsContext, key: string): Promise<Bucket> {
-  const { text, values } = bucketStatement(key)
-  const { rows } = await tenant.database.query(context, text, ...values)
+  const { rows } = await lookUp(tenant, context, bucketStatement(key))
   if (rows[0] === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
   return toBucket(rows[0])
 }
@@ -142,10 +140,19 @@ export async function run(tenant: Tenant, context: RlsContext, statements: State
   return runTogether(tenant, [{ context, statements }])
 }
 
+/** One quick reading statement, which may share its trip with other callers'. */
+export async function lookUp(tenant: Tenant, context: RlsContext, statement: Statement) {
+  return mapped(tenant.database.lookUp(context, statement))
+}
+
 /** Several callers' statements in one transaction. */
 export async function runTogether(tenant: Tenant, parts: readonly ScopedStatements[]) {
+  return mapped(tenant.database.runTogether(parts))
+}
+
+async function mapped<T>(results: Promise<T>): Promise<T> {
   try {
-    return await tenant.database.runTogether(parts)
+    return await results
   } catch (error) {
     throw databaseError(error, storageErrors)
   }

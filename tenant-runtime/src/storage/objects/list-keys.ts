@@ -6,7 +6,8 @@ import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
 import { run } from '../buckets/bucket-store.ts'
-import { objectColumns, toObject, type StoredObject } from './object.ts'
+import { behindAll } from '../object-path.ts'
+import { objectColumns, objectColumnsOf, toObject, type StoredObject } from './object.ts'
 
 export interface KeysQuery {
   /** Bytes that keys begin with: no folder, unless it ends with a slash. */
@@ -32,9 +33,12 @@ export interface KeysPage {
  * and nothing lies between a path and the path with the byte 1 behind it, which no path holds.
  */
 const bounds = {
-  asc: { compare: '>=', behind: "case when e.folder then e.key || '0' else e.key || chr(1) end" },
-  desc: { compare: '<', behind: "case when e.folder then e.key || '/' else e.key end" },
+  asc: { compare: '>=', behind: (row: string) => `case when ${row}.folder then ${row}.key || '0' else ${row}.key || chr(1) end` },
+  desc: { compare: '<', behind: (row: string) => `case when ${row}.folder then ${row}.key || '/' else ${row}.key end` },
 } as const
+
+/** Rows that are read together before anything is known of what follows. */
+const firstRun = 8
 
 export async function listKeys(tenant: Tenant, context: RlsContext, bucket: Bucket, query: KeysQuery): Promise<KeysPage> {
   const [result] = await run(tenant, context, [keysStatement(bucket.id, query)])
@@ -47,26 +51,33 @@ export async function listKeys(tenant: Tenant, context: RlsContext, bucket: Buck
   return { keys, next: last === undefined ? undefined : writeCursor(last) }
 }
 
+/**
+ * In runs of rows up to the first that stands for a folder, behind which the next run begins. Each run may be twice as
+ * long as the one before, and after a folder a single row, so that not many more rows are read than are shown.
+ */
 export function keysStatement(bucketId: string, { prefix, after, order, asFolders, limit }: KeysQuery): Statement {
   const { compare, behind } = bounds[order]
-  const cursor = after === undefined ? undefined : readCursor(after, prefix)
-  const begin = cursor ?? { key: prefix, folder: false }
-  // Behind all that begin with the prefix.
-  const end = '$2 || chr(1114111) || chr(1114111)'
-  const edge = order === 'asc' ? '$2' : end
-  const step = (bound: string) =>
-    `(select case when slash > 0 then left(path, length($2) + slash - 1) else path end as key, slash > 0 as folder
-      from (select o.path, ${asFolders ? "strpos(substr(o.path, length($2) + 1), '/')" : '0'} as slash from storage_objects o
-        where o.bucket_id = $1 and o.path >= $2 and o.path < ${end} and o.path ${compare} ${bound}
-        order by o.path ${order} limit 1) first)`
+  const begin = after === undefined ? undefined : readCursor(after, prefix)
+  const end = prefix + behindAll
+  const edge = order === 'asc' ? prefix : end
   return sql(
-    `with recursive e (key, folder, n) as (
-       select s.key, s.folder, 1 from (select $3::text collate "C" as key, $4::boolean as folder) e, lateral ${step(cursor === undefined ? edge : behind)} s
+    `with recursive e as (
+       select c.key, c.folder, ${begin === undefined ? 'c.key' : behind('c')} as bound, 0::bigint as n, ${asFolders ? firstRun : '$6'}::bigint as run, true as last, ${objectColumns}
+       from (select $4::text collate "C" as key, $5::boolean as folder) c left join storage_objects o on false
        union all
-       select s.key, s.folder, e.n + 1 from e, lateral ${step(behind)} s where e.n < $5
+       select r.key, r.folder, ${behind('r')}, e.n + r.n, case when r.folder then 1 else 2 * e.run end, r.folder or r.next is null, ${objectColumnsOf('r')}
+       from e, lateral (
+         select case when slash > 0 then left(path, (select length($2::text)) + slash - 1) else path end as key, slash > 0 as folder, row_number() over rows as n,
+           lead(path) over rows as next, count(*) filter (where slash > 0) over rows - (slash > 0)::int as folders, ${objectColumnsOf('run')}
+         from (
+           select ${objectColumns}, ${asFolders ? "strpos(substr(o.path, (select length($2::text)) + 1), '/')" : '0'} as slash from storage_objects o
+           where o.bucket_id = (select $1::uuid) and o.path >= (select $2::text) and o.path < (select $3::text) and o.path ${compare} e.bound
+           order by o.path ${order} limit least(e.run, $6 - e.n)
+         ) run window rows as (order by path ${order})
+       ) r where e.last and r.folders = 0
      )
-     select e.key, e.folder, e.n, ${objectColumns} from e left join storage_objects o on not e.folder and o.bucket_id = $1 and o.path = e.key order by e.n`,
-    bucketId, prefix, begin.key, begin.folder, limit + 1,
+     select key, folder, ${objectColumnsOf('e')} from e where n > 0 order by n`,
+    bucketId, prefix, end, begin?.key ?? edge, begin?.folder ?? false, limit + 1,
   )
 }
 

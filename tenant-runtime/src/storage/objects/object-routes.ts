@@ -9,6 +9,7 @@ import { atCommit } from '../failpoints.ts'
 import { checkNewPath, rawRest, splitTarget } from '../object-path.ts'
 import { readToken, requireBucket } from '../signing/token.ts'
 import { openObject, sendObject, type DownloadDeps } from './download.ts'
+import { FolderPositions } from './folder-positions.ts'
 import { listFolder } from './list-folder.ts'
 import { listKeys } from './list-keys.ts'
 import { presentInfo, presentListed, type StoredObject } from './object.ts'
@@ -72,6 +73,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
   const anyone = { config: { access: 'anyone' } } as const
   const readable = { ...anyone, schema: { querystring: ReadQuery } } as const
   const signedIn = { config: { access: 'authenticated' } } as const
+  const positions = new FolderPositions()
   const signedUrl: RlsContext = { role: 'service', reason: 'signed URL' }
 
   const signed = async (request: FastifyRequest<Query>, reply: FastifyReply, at: string) => {
@@ -140,7 +142,7 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
         order: body.sortBy?.order ?? 'asc',
         limit: body.limit ?? 100,
         offset: body.offset ?? 0,
-      })
+      }, positions)
       return entries.map((entry) =>
         entry.kind === 'object'
           ? presentListed(entry.object, entry.name)
@@ -191,9 +193,8 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     // Through the same protocol as an upload: quota, rules and durability are the same.
     const begin = async () => {
       const { contentType, ...rest } = copied(object, body)
-      const upload = new Upload(deps, { tenant, context: rls, bucket, path, contentType, overwrite: false, declaredSize: object.size, atMost: undefined })
       await deps.failpoint('copy.before-upload')
-      await upload.begin()
+      const upload = await Upload.begin(deps, { tenant, context: rls, bucket, path, contentType, overwrite: false, declaredSize: object.size, atMost: undefined })
       return { upload, ...rest }
     }
     const { upload, cacheControl, metadata } = await begin().catch(async (error: unknown) => {

@@ -5,7 +5,7 @@ import { eventTime } from '../../events/event-log.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Bucket } from '../buckets/bucket.ts'
-import { bucketKey, run, whereBucket } from '../buckets/bucket-store.ts'
+import { bucketKey, lookUp, run, whereBucket } from '../buckets/bucket-store.ts'
 import { bucketDenied, objectDenied } from '../storage-errors.ts'
 import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
 
@@ -16,8 +16,8 @@ export interface Located {
 
 /** @throws RuntimeError NoSuchBucket, NoSuchKey; also for what the caller may not see */
 export async function findObject(tenant: Tenant, context: RlsContext, bucketKeyText: string, path: string): Promise<Located> {
-  const [result] = await run(tenant, context, [objectStatement(bucketKeyText, path)])
-  const row = result?.rows[0]
+  const { rows } = await lookUp(tenant, context, objectStatement(bucketKeyText, path))
+  const [row] = rows
   if (row === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
   if (row['object_id'] === null) throw new RuntimeError('NoSuchKey', 'Object not found')
   return { bucketName: String(row['bucket_name']), object: toObject(row) }

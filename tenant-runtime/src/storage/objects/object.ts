@@ -13,13 +13,19 @@ export interface StoredObject {
   cacheControl: string
   metadata: Record<string, unknown>
   ownerId: string | null
-  createdAt: Date
-  updatedAt: Date
+  /** ISO 8601, like `updatedAt`. */
+  createdAt: string
+  updatedAt: string
 }
 
 export const objectColumns =
   'o.id as object_id, o.bucket_id, o.path, o.blob_id, o.size, o.content_type, o.etag, o.cache_control, o.metadata, o.owner_id as object_owner_id,' +
   ' o.created_at as object_created_at, o.updated_at as object_updated_at'
+
+/** The same again, of what a part of the statement has read. */
+export function objectColumnsOf(part: string): string {
+  return objectColumns.split(', ').map((column) => `${part}.${column.replace(/^o\.(\w+ as )?/, '')}`).join(', ')
+}
 
 /** What tells in the event log of the objects of `rows`, in a statement of theirs: they have `objectColumns`' path and owner. */
 export function objectEvents(type: 'storage.object.created' | 'storage.object.deleted', rows: string, bucketName: string): string {
@@ -41,8 +47,8 @@ export function toObject(row: Row): StoredObject {
     cacheControl: String(row['cache_control']),
     metadata: row['metadata'] as Record<string, unknown>,
     ownerId: row['object_owner_id'] as string | null,
-    createdAt: row['object_created_at'] as Date,
-    updatedAt: row['object_updated_at'] as Date,
+    createdAt: row['object_created_at'] as string,
+    updatedAt: row['object_updated_at'] as string,
   }
 }
 
@@ -55,7 +61,7 @@ export function presentUploaded(object: StoredObject, bucketName: string) {
     size: object.size,
     content_type: object.contentType,
     owner_id: object.ownerId,
-    created_at: object.createdAt.toISOString(),
+    created_at: object.createdAt,
     Id: object.id,
     Key: `${bucketName}/${object.path}`,
   }
@@ -73,8 +79,8 @@ export function presentInfo(object: StoredObject, bucketName: string) {
     etag: `"${object.etag}"`,
     metadata: object.metadata,
     owner_id: object.ownerId,
-    last_modified: object.updatedAt.toISOString(),
-    created_at: object.createdAt.toISOString(),
+    last_modified: object.updatedAt,
+    created_at: object.createdAt,
   }
 }
 
@@ -83,15 +89,15 @@ export function presentListed(object: StoredObject, name: string) {
   return {
     name,
     id: object.id,
-    updated_at: object.updatedAt.toISOString(),
-    created_at: object.createdAt.toISOString(),
-    last_accessed_at: object.updatedAt.toISOString(),
+    updated_at: object.updatedAt,
+    created_at: object.createdAt,
+    last_accessed_at: object.updatedAt,
     metadata: {
       eTag: `"${object.etag}"`,
       size: object.size,
       mimetype: object.contentType,
       cacheControl: object.cacheControl,
-      lastModified: object.updatedAt.toISOString(),
+      lastModified: object.updatedAt,
       contentLength: object.size,
       httpStatusCode: 200,
     },

@@ -1,11 +1,13 @@
-// The two transactions of an upload (objects/upload.ts), each for many uploads of a tenant at once: the intents with their
-// reserved bytes, and the rows with their events.
-import { sql, type Row, type Statement } from '../../database/statement.ts'
-import type { RlsContext } from '../../tenancy/rls-context.ts'
+// The two transactions of an upload (objects/upload.ts): the intent, alone or one of many; and row and event, for many uploads
+// of a tenant at once.
+import { SharedTrips } from '../../database/shared-trips.ts'
+import { sql, type Statement } from '../../database/statement.ts'
+import { isSameCaller, type RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
+import { bookkeeping } from '../bookkeeping.ts'
 import { run, runTogether } from '../buckets/bucket-store.ts'
-import { GroupCommit } from './group-commit.ts'
 import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
+import { SpareIntents } from './spare-intents.ts'
 
 export interface Reservation {
   blobId: string
@@ -24,6 +26,8 @@ export interface NewRow {
   context: RlsContext
   overwrite: boolean
   blobId: string
+  /** The mark of the store that the blob is in. */
+  storeId: string
   bucketId: string
   bucketName: string
   path: string
@@ -34,70 +38,126 @@ export interface NewRow {
   metadata: Record<string, unknown>
 }
 
-export interface UploadBooks {
-  /** Tx A: the intent, if the store is the database's own. */
-  reserve(tenant: Tenant, reservation: Reservation): Promise<Reserved>
-  /** Tx B, as the caller: row, event, end of the intent. `given up` when the sweeper has ended the intent before. */
-  record(tenant: Tenant, row: NewRow): Promise<StoredObject | 'given up'>
+/** There is a row now; `replaced`: and another blob has none any more. */
+export interface Written {
+  object: StoredObject
+  replaced: boolean
 }
 
-/** Bookkeeping is the runtime's own: it is allowed to no caller by name, and to each through these statements. */
-export const bookkeeping: RlsContext = { role: 'service', reason: 'storage bookkeeping' }
+/** Nothing has happened. `given up`: the sweeper has ended the intent before. */
+export type NotWritten = 'no room' | 'not in this store' | 'given up'
 
-export function uploadBooks(): UploadBooks {
-  const reservations = new GroupCommit<Reservation, Reserved>(reserve)
-  const records = new GroupCommit<NewRow, StoredObject | 'given up'>(record)
+export interface UploadBooks {
+  /** Tx A of a body whose room is looked at in Tx B alone: a name with an intent. */
+  intend(tenant: Tenant): Promise<string>
+  /** Tx A: the intent with its bytes, if the store is the database's own. */
+  reserve(tenant: Tenant, reservation: Reservation): Promise<Reserved>
+  /** Tx B, as the caller: row, event, end of the intent. */
+  record(tenant: Tenant, row: NewRow): Promise<Written | NotWritten>
+  /** Instead of Tx B: ends the intent once the blob is removed. */
+  abandon(tenant: Tenant, blobId: string, remove: () => Promise<void>): Promise<void>
+  /** Ends the intents that were made in advance: of the tenant, else of all. */
+  giveBack(tenantId?: string): Promise<void>
+}
+
+interface TenantBooks {
+  tenant: Tenant
+  intents: SpareIntents
+  /** Small bodies, which are there soon. */
+  onTheirWay: Set<string>
+  records: SharedTrips<NewRow, Written | NotWritten>
+}
+
+export function uploadBooks(freshBlobId: () => string): UploadBooks {
+  const known = new Map<string, TenantBooks>()
+  const booksOf = (tenant: Tenant) => {
+    let books = known.get(tenant.id)
+    if (books?.tenant !== tenant) {
+      void books?.intents.giveBack()
+      const onTheirWay = new Set<string>()
+      const underWay = () => onTheirWay.size
+      books = { tenant, onTheirWay, intents: new SpareIntents(tenant, freshBlobId, underWay), records: new SharedTrips((rows) => record(tenant, rows), underWay) }
+      known.set(tenant.id, books)
+    }
+    return books
+  }
   return {
-    reserve: (tenant, reservation) => reservations.run(tenant, reservation),
-    record: (tenant, row) => records.run(tenant, row),
+    async intend(tenant) {
+      const { intents, onTheirWay } = booksOf(tenant)
+      const blobId = await intents.take()
+      onTheirWay.add(blobId)
+      return blobId
+    },
+    reserve,
+    async record(tenant, row) {
+      const { records, onTheirWay } = booksOf(tenant)
+      try {
+        return await records.run(row)
+      } finally {
+        onTheirWay.delete(row.blobId)
+      }
+    },
+    async giveBack(tenantId) {
+      const given = [...known.values()].filter(({ tenant }) => tenantId === undefined || tenant.id === tenantId)
+      await Promise.all(given.map(({ intents }) => intents.giveBack()))
+      if (tenantId !== undefined) known.delete(tenantId)
+    },
+    async abandon(tenant, blobId, remove) {
+      booksOf(tenant).onTheirWay.delete(blobId)
+      await remove()
+      await run(tenant, bookkeeping, [sql('delete from blob_intents where blob_id = $1', blobId)])
+    },
   }
 }
 
-async function reserve(tenant: Tenant, jobs: Reservation[]): Promise<Reserved[]> {
-  const storeId = jobs[0]?.storeId
-  if (jobs.some((job) => job.storeId !== storeId)) return oneByOne(tenant, jobs)
+async function reserve(tenant: Tenant, { blobId, declared, most, storeId }: Reservation): Promise<Reserved> {
   const [result] = await run(tenant, bookkeeping, [
     sql(
-      // All of them, or of several none. One alone may have less than it could need.
+      // Of a size that nobody knows, as much as there is.
       `with room as (select $2::bigint - file_bytes - reserved_bytes as bytes, store_id::text = $3::text as own from storage_usage for update),
-       jobs as (select blob_id, declared, most, count(*) over () as n from jsonb_to_recordset($1::jsonb) as j (blob_id uuid, declared bigint, most bigint)),
-       wanted as (select sum(coalesce(declared, most)) as bytes from jobs),
        made as (insert into blob_intents (blob_id, reserved)
-         select blob_id, case when wanted.bytes <= room.bytes then coalesce(declared, most) else room.bytes end from jobs, room, wanted
-         where own and (wanted.bytes <= room.bytes or (n = 1 and declared is null and room.bytes >= 1)) returning blob_id, reserved)
-       select own, (select jsonb_object_agg(blob_id, reserved) from made) as reserved from room`,
-      JSON.stringify(jobs.map(({ blobId, declared, most }) => ({ blob_id: blobId, declared: declared ?? null, most }))),
-      tenant.limits.file_bytes ?? Number.MAX_SAFE_INTEGER, storeId ?? null,
+         select $1::uuid, least(coalesce($4, $5::bigint), bytes) from room
+         where own and (coalesce($4::bigint, $5) <= bytes or ($4 is null and bytes >= 1)) returning reserved)
+       select own, (select reserved from made) as reserved from room`,
+      blobId, fileBytes(tenant), storeId ?? null, declared ?? null, most,
     ),
   ])
   const row = result?.rows[0]
-  if (row?.['own'] !== true) return jobs.map(() => 'not in this store')
-  const made = row['reserved'] as Record<string, number> | null
-  if (made === null && jobs.length > 1) return oneByOne(tenant, jobs)
-  return jobs.map(({ blobId }) => made?.[blobId] ?? 'no room')
+  if (row?.['own'] !== true) return 'not in this store'
+  return row['reserved'] === null ? 'no room' : Number(row['reserved'])
 }
 
-/** Where the room ends each has what is left of it, in the order they came. */
-async function oneByOne(tenant: Tenant, jobs: Reservation[]): Promise<Reserved[]> {
-  const each: Reserved[] = []
-  for (const job of jobs) each.push(...(await reserve(tenant, [job])))
-  return each
+function fileBytes(tenant: Tenant): number {
+  return tenant.limits.file_bytes ?? Number.MAX_SAFE_INTEGER
 }
 
-async function record(tenant: Tenant, rows: NewRow[]): Promise<(StoredObject | 'given up')[]> {
+async function record(tenant: Tenant, rows: NewRow[]): Promise<(Written | NotWritten)[]> {
   const parts = partsOf(rows)
-  const results = await runTogether(tenant, parts.map((part) => ({ context: part.context, statements: [statement(part)] })))
-  const made = new Map<string, Row>()
-  for (const row of results.flatMap((result) => result.rows)) made.set(String(row['blob_id']), row)
-  return rows.map(({ blobId }) => {
-    const row = made.get(blobId)
-    return row === undefined ? 'given up' : toObject(row)
-  })
+  const results = await runTogether(tenant, parts.map((part) => ({ context: part.context, statements: [statement(part, fileBytes(tenant))] })))
+  const outcomes = new Map<string, Written | NotWritten>()
+  for (const [n, part] of parts.entries()) {
+    const written = results[n]?.rows ?? []
+    const [first] = written
+    if (first?.['fits'] !== true && first?.['own'] === true && part.rows.length > 1) {
+      // Where the room ends each has what is left of it, in the order they came.
+      for (const row of part.rows) outcomes.set(row.blobId, (await record(tenant, [row]))[0] ?? 'given up')
+      continue
+    }
+    const refused = first?.['own'] !== true ? 'not in this store' : first['fits'] !== true ? 'no room' : 'given up'
+    for (const { blobId } of part.rows) outcomes.set(blobId, refused)
+    for (const row of written) {
+      if (row['blob_id'] === null) continue
+      const object = toObject(row)
+      outcomes.set(object.blobId, { object, replaced: row['replaced'] === true })
+    }
+  }
+  return rows.map(({ blobId }) => outcomes.get(blobId) ?? 'given up')
 }
 
 interface Part {
   context: RlsContext
   overwrite: boolean
+  storeId: string
   rows: NewRow[]
   paths: Set<string>
 }
@@ -107,38 +167,38 @@ function partsOf(rows: NewRow[]): Part[] {
   const parts: Part[] = []
   for (const row of rows) {
     const path = `${row.bucketId}/${row.path}`
-    const part = parts.findLast(({ context, overwrite }) => overwrite === row.overwrite && isSameCaller(context, row.context))
+    const part = parts.findLast((part) => part.overwrite === row.overwrite && part.storeId === row.storeId && isSameCaller(part.context, row.context))
     if (part !== undefined && !part.paths.has(path)) {
       part.rows.push(row)
       part.paths.add(path)
-    } else parts.push({ context: row.context, overwrite: row.overwrite, rows: [row], paths: new Set([path]) })
+    } else parts.push({ context: row.context, overwrite: row.overwrite, storeId: row.storeId, rows: [row], paths: new Set([path]) })
   }
   return parts
 }
 
-function isSameCaller(one: RlsContext, other: RlsContext): boolean {
-  if (one.role !== 'authenticated' || other.role !== 'authenticated') return one.role === other.role
-  return one.userId === other.userId && one.claims === other.claims
-}
-
-function statement({ context, overwrite, rows }: Part): Statement {
+function statement({ context, overwrite, storeId, rows }: Part, most: number): Statement {
   const ownerId = context.role === 'authenticated' ? context.userId : null
   const replace = `on conflict (bucket_id, path) do update set blob_id = excluded.blob_id, size = excluded.size, content_type = excluded.content_type,
     etag = excluded.etag, cache_control = excluded.cache_control, metadata = excluded.metadata, updated_at = now()`
   return sql(
-    // The intent must still be there: once the sweeper took it, the blob may be gone as well.
+    // What their intents reserve is theirs already. The intent must still be there: once the sweeper took it, the blob may be
+    // gone as well. Of the rows that are written, only one that was there before has an `xmax`.
     `with jobs as (select * from jsonb_to_recordset($1::jsonb)
          as j (blob_id uuid, bucket_id uuid, bucket text, path text, size bigint, content_type text, etag text, cache_control text, metadata jsonb)),
-     intents as (delete from blob_intents where blob_id in (select blob_id from jobs) returning blob_id),
+     verdict as (select store_id::text = $3::text as own,
+         file_bytes + reserved_bytes + (select sum(size) from jobs)
+           - (select coalesce(sum(reserved), 0) from blob_intents where blob_id in (select blob_id from jobs)) <= $4::bigint as fits
+       from storage_usage for update),
+     intents as (delete from blob_intents where blob_id in (select blob_id from jobs, verdict where own and fits) returning blob_id),
      o as (insert into storage_objects as o (bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, owner_id)
        select bucket_id, path, blob_id, size, content_type, etag, cache_control, metadata, $2 from jobs join intents using (blob_id)
-       ${overwrite ? replace : ''} returning ${objectColumns}),
+       ${overwrite ? replace : ''} returning ${objectColumns}, o.xmax <> 0 as replaced),
      told as (${objectEvents('storage.object.created', '(select o.*, jobs.bucket from o join jobs using (blob_id)) as written', 'bucket')})
-     select * from o`,
+     select verdict.*, o.* from verdict left join o on true`,
     JSON.stringify(rows.map((row) => ({
       blob_id: row.blobId, bucket_id: row.bucketId, bucket: row.bucketName, path: row.path, size: row.size, content_type: row.contentType,
       etag: row.etag, cache_control: row.cacheControl, metadata: row.metadata,
     }))),
-    ownerId,
+    ownerId, storeId, most,
   )
 }

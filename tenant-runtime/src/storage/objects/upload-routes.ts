@@ -25,11 +25,10 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
     const bucket = await findBucket(tenant, target.context, target.bucket)
     let upload: Upload | undefined
     const form = await readUploadBody(request.raw, async ({ source, contentType, declaredSize, atMost }) => {
-      upload = new Upload(deps, {
+      upload = await Upload.begin(deps, {
         tenant, context: target.context, bucket, path: checkNewPath(target.path, deps.limits.pathBytes), contentType, overwrite: target.overwrite,
         declaredSize, atMost,
       })
-      await upload.begin()
       await upload.write(source)
     }).catch(async (error: unknown) => {
       await upload?.abandon()

@@ -1,30 +1,29 @@
 // The protocol of a write: a file exists if and only if its metadata exists (specification, FS-I1).
 //
-//   1  authorise; check size, type and the store's mark before any disk byte; Tx A: intent with reserved bytes
-//   2  stream to disk, durably, under a fresh name; a small body goes to disk while Tx A is under way
-//   3  Tx B: row, event, end of the intent; COMMIT; answer
+//   1  authorise; check size, type and the store's mark before any disk byte; Tx A: intent, with reserved bytes for a body
+//      that is large. A small one's intent may have been made in advance (spare-intents.ts): its room is seen to in Tx B
+//   2  stream to disk, durably, under a fresh name
+//   3  Tx B, shared with other uploads of the tenant: rules, room and store again; row, event, end of the intent; COMMIT; answer
 //   4  what the row pointed to before is collected afterwards
-//
-// Both transactions are shared with other uploads of the tenant that wait for one (upload-books.ts).
 //
 // After a failed Tx B whose outcome is known, the blob is taken back; when the connection broke at COMMIT the outcome is
 // not known, and only the sweeper, which looks at the database, may decide.
 import type { Readable } from 'node:stream'
+import { isDecided } from '../../database/shared-trips.ts'
 import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { BlobBackend } from '../backend/backend.ts'
 import { allowsType, type Bucket } from '../buckets/bucket.ts'
-import { run } from '../buckets/bucket-store.ts'
+import { lookUp } from '../buckets/bucket-store.ts'
 import type { Collector } from '../collector.ts'
 import type { StorageFailpoint } from '../failpoints.ts'
 import type { StorageLimits } from '../storage-limits.ts'
 import { objectDenied, uploadDenied } from '../storage-errors.ts'
 import { storeProblem } from '../store-mark.ts'
-import { isDecided } from './group-commit.ts'
 import type { StoredObject } from './object.ts'
-import { bookkeeping, type UploadBooks } from './upload-books.ts'
+import type { NotWritten, UploadBooks } from './upload-books.ts'
 
 export interface UploadDeps {
   backend: BlobBackend
@@ -36,7 +35,7 @@ export interface UploadDeps {
   freshBlobId: () => string
 }
 
-/** Up to this a body may be on disk before its bytes are reserved. */
+/** Up to this a body may be on disk before there is known to be room for it. */
 const smallBytes = 64 * 1024
 
 export interface UploadTarget {
@@ -57,109 +56,50 @@ export interface UploadMetadata {
   metadata: Record<string, unknown>
 }
 
+/** What Tx A gave. */
+interface Intent {
+  blobId: string
+  /** Mark of the store that the blob goes to. */
+  storeId: string
+  /** Bytes that may come. */
+  limit: number
+}
+
+/** An upload that has begun: nobody but it may use its blob's name, and the sweeper knows of it. */
 export class Upload {
   readonly #deps: UploadDeps
   readonly #target: UploadTarget
-  readonly #blobId: string
-  #limit = 0
-  /** Tx A of a small body, under way. */
-  #reserving: Promise<void> | undefined
-  /** Mark of the store that the blob goes to. */
-  #storeId: string | undefined
-  /** There may be an intent. */
-  #intended = false
+  readonly #intent: Intent
   #stored: { size: number; sha256: string } | undefined
 
-  constructor(deps: UploadDeps, target: UploadTarget) {
+  private constructor(deps: UploadDeps, target: UploadTarget, intent: Intent) {
     this.#deps = deps
     this.#target = target
-    this.#blobId = deps.freshBlobId()
+    this.#intent = intent
   }
 
   /** @throws RuntimeError ACCESS_DENIED, FILE_TOO_LARGE, MIME_NOT_ALLOWED, KeyAlreadyExists, QUOTA_EXCEEDED, STORAGE_UNAVAILABLE before any byte is taken */
-  async begin(): Promise<void> {
-    this.#deps.collector.expect(this.#target.tenant)
-    const { bucket, contentType, declaredSize } = this.#target
-    const limit = this.#sizeLimit()
+  static async begin(deps: UploadDeps, target: UploadTarget): Promise<Upload> {
+    deps.collector.expect(target.tenant)
+    const { bucket, contentType, declaredSize } = target
+    const limit = sizeLimit(target)
     if (declaredSize !== undefined && declaredSize > limit) throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
     if (!allowsType(bucket.config, contentType)) throw new RuntimeError('MIME_NOT_ALLOWED', `mime type ${contentType} is not supported`)
-    await this.#checkRight()
-    await this.#deps.failpoint('upload.before-intent')
-    this.#limit = limit
-    this.#storeId = await this.#deps.backend.storeId(this.#target.tenant.id)
-    this.#reserving = this.#reserve(limit)
-    this.#reserving.catch(() => undefined)
-    // In a store without a mark there may be no place for it yet.
-    const mayGoAhead = declaredSize !== undefined && declaredSize <= smallBytes && this.#storeId !== undefined
-    if (!mayGoAhead) await this.#reserving
-  }
-
-  /** Tx A. @throws RuntimeError QUOTA_EXCEEDED, STORAGE_UNAVAILABLE */
-  async #reserve(limit: number): Promise<void> {
-    const { backend, books } = this.#deps
-    const { tenant, declaredSize, atMost } = this.#target
-    const reserve = async () => {
-      this.#intended = true
-      const reserved = await books.reserve(tenant, { blobId: this.#blobId, declared: declaredSize, most: Math.min(limit, atMost ?? limit), storeId: this.#storeId })
-      this.#intended = typeof reserved === 'number'
-      return reserved
-    }
-    let reserved = await reserve()
-    if (reserved === 'not in this store') {
-      const problem = await storeProblem(backend, tenant)
-      if (problem !== undefined) throw new RuntimeError('STORAGE_UNAVAILABLE', `nothing can be uploaded: ${problem}`)
-      this.#storeId = await backend.storeId(tenant.id)
-      reserved = await reserve()
-    }
-    await this.#deps.failpoint('upload.after-intent')
-    switch (reserved) {
-      case 'not in this store':
-        throw new RuntimeError('STORAGE_UNAVAILABLE', 'the files were replaced just now; send it again')
-      case 'no room':
-        throw new RuntimeError('QUOTA_EXCEEDED', `the tenant's file storage of ${tenant.limits.file_bytes ?? 0} bytes has no room for this`)
-      default:
-        this.#limit = Math.min(limit, reserved)
-    }
-  }
-
-  #sizeLimit(): number {
-    const { tenant, bucket } = this.#target
-    const { max_file_size: ofBucket } = bucket.config
-    return ofBucket === 0 ? tenant.limits.max_upload_bytes : Math.min(ofBucket, tenant.limits.max_upload_bytes)
-  }
-
-  /** Before the bytes, as far as it can be known; the policies have the last word when the row is written. */
-  async #checkRight(): Promise<void> {
-    const { tenant, context, bucket, path, overwrite } = this.#target
-    if (context.role === 'anon') throw new RuntimeError('UNAUTHORIZED', 'uploading needs a signed-in user')
-    const owns = context.role === 'service' || bucket.ownerId === context.userId
-    if (!owns && bucket.policy !== 'authenticated') throw uploadDenied(bucket.policy)
-    if (owns && overwrite) return
-    const [existing] = await run(tenant, context, [sql('select owner_id from storage_objects where bucket_id = $1 and path = $2', bucket.id, path)])
-    const row = existing?.rows[0]
-    if (row === undefined) return
-    if (!overwrite) throw new RuntimeError('KeyAlreadyExists', 'The resource already exists')
-    if (context.role === 'authenticated' && row['owner_id'] !== context.userId) {
-      throw objectDenied('overwrite')
-    }
+    await checkRight(target)
+    await deps.failpoint('upload.before-intent')
+    const intent = await intend(deps, target, limit)
+    await deps.failpoint('upload.after-intent')
+    return new Upload(deps, target, intent)
   }
 
   /** Takes the bytes. @throws RuntimeError FILE_TOO_LARGE, STORAGE_FULL, STORAGE_UNAVAILABLE; nothing is left behind then */
   async write(source: Readable): Promise<void> {
     const { tenant, declaredSize } = this.#target
+    const { blobId, storeId, limit } = this.#intent
     try {
-      // Neither goes on behind the other's error: what is taken back is then whole.
-      const [put, reserved] = await Promise.allSettled([this.#deps.backend.put(tenant.id, this.#blobId, source, this.#limit), this.#reserving])
-      if (reserved.status === 'rejected') {
-        if (!this.#intended) await this.#deps.backend.remove(tenant.id, this.#blobId)
-        throw reserved.reason
-      }
-      if (put.status === 'rejected') throw put.reason
-      this.#stored = put.value
+      this.#stored = await this.#deps.backend.put(tenant.id, blobId, source, limit)
       await this.#deps.failpoint('upload.after-write')
-      if ((await this.#deps.backend.storeId(tenant.id)) !== this.#storeId) {
-        throw new RuntimeError('STORAGE_UNAVAILABLE', 'the store was taken away during the upload; send it again')
-      }
+      if ((await this.#deps.backend.storeId(tenant.id)) !== storeId) throw takenAway()
       if (declaredSize !== undefined && this.#stored.size !== declaredSize) {
         throw new RuntimeError('BAD_REQUEST', `the body has ${this.#stored.size} bytes, but ${declaredSize} were declared`)
       }
@@ -176,33 +116,93 @@ export class Upload {
     if (stored === undefined) throw new Error('commit before write')
     await this.#deps.failpoint('upload.before-commit')
     try {
-      const object = await this.#deps.books.record(tenant, {
-        context, overwrite, blobId: this.#blobId, bucketId: bucket.id, bucketName: bucket.name, path,
+      const { blobId, storeId } = this.#intent
+      const recorded = await this.#deps.books.record(tenant, {
+        context, overwrite, blobId, storeId, bucketId: bucket.id, bucketName: bucket.name, path,
         size: stored.size, contentType, etag: stored.sha256, cacheControl, metadata,
       })
       await this.#deps.failpoint('upload.after-commit')
-      if (object === 'given up') throw new RuntimeError('STORAGE_UNAVAILABLE', 'the upload took so long that it was given up; send it again')
-      this.#deps.collector.wake(tenant)
-      return object
+      if (typeof recorded !== 'object') throw await this.#notRecorded(recorded)
+      if (recorded.replaced) this.#deps.collector.wake(tenant)
+      return recorded.object
     } catch (error) {
       if (isDecided(error)) await this.abandon()
       throw error
     }
   }
 
-  /** Gives the reserved bytes back and removes the blob. Failing at it is no harm: the sweeper does the same. */
-  async abandon(): Promise<void> {
-    if (!this.#intended) return
+  async #notRecorded(why: NotWritten): Promise<RuntimeError> {
     const { tenant } = this.#target
-    await Promise.allSettled([this.#reserving])
-    try {
-      await run(tenant, bookkeeping, [
-        sql('delete from blob_intents where blob_id = $1', this.#blobId),
-        sql('insert into blob_gc (blob_id) select $1 where not exists (select from storage_objects where blob_id = $1) on conflict do nothing', this.#blobId),
-      ])
-      this.#deps.collector.wake(tenant)
-    } catch {
-      // Left to the sweeper.
-    }
+    if (why === 'given up') return new RuntimeError('STORAGE_UNAVAILABLE', 'the upload took so long that it was given up; send it again')
+    await this.abandon()
+    if (why === 'no room') return noRoom(tenant)
+    const problem = await storeProblem(this.#deps.backend, tenant)
+    return problem === undefined ? takenAway() : unusable(problem)
+  }
+
+  /** Removes the blob, of which no row tells, and gives the reserved bytes back. Failing at it is no harm: the sweeper does the same. */
+  async abandon(): Promise<void> {
+    await abandon(this.#deps, this.#target, this.#intent.blobId)
+  }
+}
+
+async function abandon({ backend, books }: UploadDeps, { tenant }: UploadTarget, blobId: string): Promise<void> {
+  // What fails is left to the sweeper.
+  await books.abandon(tenant, blobId, () => backend.remove(tenant.id, blobId)).catch(() => undefined)
+}
+
+/** Tx A. @throws RuntimeError QUOTA_EXCEEDED, STORAGE_UNAVAILABLE */
+async function intend(deps: UploadDeps, target: UploadTarget, limit: number): Promise<Intent> {
+  const { backend, books, freshBlobId } = deps
+  const { tenant, declaredSize, atMost } = target
+  const most = declaredSize ?? atMost ?? limit
+  let storeId = await backend.storeId(tenant.id)
+  // In a store without a mark there may be no place for it yet.
+  if (most <= smallBytes && storeId !== undefined) return { blobId: await books.intend(tenant), storeId, limit }
+  const blobId = freshBlobId()
+  for (let again = false; ; again = true) {
+    const reserved = await books.reserve(tenant, { blobId, declared: declaredSize, most: Math.min(limit, most), storeId })
+      .catch(async (error: unknown) => {
+        if (!isDecided(error)) await abandon(deps, target, blobId)
+        throw error
+      })
+    if (reserved === 'no room') throw noRoom(tenant)
+    if (reserved !== 'not in this store' && storeId !== undefined) return { blobId, storeId, limit: Math.min(limit, reserved) }
+    if (again) throw takenAway()
+    const problem = await storeProblem(backend, tenant)
+    if (problem !== undefined) throw unusable(problem)
+    storeId = await backend.storeId(tenant.id)
+  }
+}
+
+function noRoom({ limits }: Tenant): RuntimeError {
+  return new RuntimeError('QUOTA_EXCEEDED', `the tenant's file storage of ${limits.file_bytes ?? 0} bytes has no room for this`)
+}
+
+function takenAway(): RuntimeError {
+  return new RuntimeError('STORAGE_UNAVAILABLE', 'the files were replaced just now; send it again')
+}
+
+function unusable(problem: string): RuntimeError {
+  return new RuntimeError('STORAGE_UNAVAILABLE', `nothing can be uploaded: ${problem}`)
+}
+
+function sizeLimit({ tenant, bucket }: UploadTarget): number {
+  const { max_file_size: ofBucket } = bucket.config
+  return ofBucket === 0 ? tenant.limits.max_upload_bytes : Math.min(ofBucket, tenant.limits.max_upload_bytes)
+}
+
+/** Before the bytes, as far as it can be known; the policies have the last word when the row is written. */
+async function checkRight({ tenant, context, bucket, path, overwrite }: UploadTarget): Promise<void> {
+  if (context.role === 'anon') throw new RuntimeError('UNAUTHORIZED', 'uploading needs a signed-in user')
+  const owns = context.role === 'service' || bucket.ownerId === context.userId
+  if (!owns && bucket.policy !== 'authenticated') throw uploadDenied(bucket.policy)
+  if (owns && overwrite) return
+  const { rows } = await lookUp(tenant, context, sql('select owner_id from storage_objects where bucket_id = $1 and path = $2', bucket.id, path))
+  const [row] = rows
+  if (row === undefined) return
+  if (!overwrite) throw new RuntimeError('KeyAlreadyExists', 'The resource already exists')
+  if (context.role === 'authenticated' && row['owner_id'] !== context.userId) {
+    throw objectDenied('overwrite')
   }
 }

@@ -23,7 +23,7 @@ t.test('uploads at once', async (t) => {
       t.same([status, text === path], path === 'refused' ? [404, false] : [200, true], path)
       if (path !== 'refused') t.equal(answers[n]?.json()['owner_id'], n % 2 === 0 ? 'ada' : 'ben', 'each is the own caller\'s')
     }
-    await runtime.storage.collector.idle()
+    await runtime.storage.idle()
     const [books] = await tenant.rows(
       `select (select count(*) from storage_objects)::int - file_count::int as files_off, (select sum(size) from storage_objects)::int - file_bytes::int as bytes_off,
          reserved_bytes::int as reserved, (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as waiting,
@@ -42,7 +42,7 @@ t.test('uploads at once', async (t) => {
     t.equal((await tenant.rows("select count(*)::int as n from event_log where payload ->> 'path' = 'same'"))[0]?.['n'], 20)
     const only = await Promise.all(bodies.map((body) => put('ada', 'only-one', body, { 'x-upsert': 'false' })))
     t.same(only.map(({ status }) => status).sort(), [200, ...Array.from({ length: 19 }, () => 409)])
-    await runtime.storage.collector.idle()
+    await runtime.storage.idle()
     t.equal((await tenant.files()).length, Number((await tenant.rows('select count(*)::int as n from storage_objects'))[0]?.['n']))
   })
 })

@@ -1,0 +1,99 @@
+// The statement of a folder's page (list-folder.ts). Row-level security decides what is seen. A page costs what it shows and
+// what it passes over, by an index alone, whatever lies deeper.
+import { sql, type Statement, type Value } from '../../database/statement.ts'
+import { behindAll } from '../object-path.ts'
+import type { KnownPosition } from './folder-positions.ts'
+import { objectColumns } from './object.ts'
+
+export interface FolderQuery {
+  /** With a slash at its end, or empty. */
+  folder: string
+  search: string
+  column: 'name' | 'created_at' | 'updated_at'
+  order: 'asc' | 'desc'
+  limit: number
+  offset: number
+}
+
+/** As `folder` has it in the table (migrations/005_folders.sql). */
+const slash = '\u0001'
+
+/** Of the entries that a page passes over it tells so many apart where it stood. */
+const spacing = 1_000
+
+/** What a row of the answer is, in this order. */
+export const kinds = { contents: 0, passedFolder: 1, passedObject: 2, folder: 3, object: 4 } as const
+
+/**
+ * Folders by their keys, which end with the byte 1, then objects by their paths. All of it sees one snapshot: whether the
+ * bucket holds what it held when the known position was told is found there too, and if not, everything is passed over
+ * from the start. A caller who does not see the bucket is told nothing.
+ */
+export function folderStatement(bucketId: string, { folder, search, column, order, limit, offset }: FolderQuery, known?: KnownPosition): Statement {
+  const values: Value[] = []
+  // A plan for these very values would cost no less to run, and be made each time: the planner is not shown them.
+  const value = (of: Value, type: string) => `(select $${values.push(of)}::${type})`
+  const byName = column === 'name'
+  // Folders have no dates: by those they stand in the order of their names.
+  const down = byName && order === 'desc'
+  const key = folder.replaceAll('/', slash)
+  const behindKey = (of: string) => `${of.slice(0, -1)}\u0002`
+  const behindFolder = folder === '' ? behindAll : behindKey(key)
+  const [bucket, own, behind] = [value(bucketId, 'uuid'), value(key, 'text'), value(behindFolder, 'text')]
+  const [limited, skipped] = [value(limit, 'bigint'), value(offset, 'bigint')]
+  const searched = search === '' ? undefined : value(search, 'text')
+  const found = (path: string) => (searched === undefined ? 'true' : `strpos(lower(substr(${path}, length(${own}) + 1) collate "default"), lower(${searched})) > 0`)
+
+  const position = known?.position ?? { passed: 0, key: '', isFolder: true }
+  const isKnown = known === undefined ? 'false' : `c.contents = ${value(known.contents, 'uuid')}`
+  const [at, passed] = [value(position.isFolder && !down && known !== undefined ? behindKey(position.key) : position.key, 'text'), value(position.passed, 'bigint')]
+
+  // The first folder at or behind a bound, and of that the segment below ours.
+  const nextFolder =
+    `(select left(o.folder, length(${own}) + strpos(substr(o.folder, length(${own}) + 1), chr(1))) as key from storage_objects o
+      where o.bucket_id = ${bucket} and o.folder > ${own} and o.folder < ${behind} and o.folder ${down ? '<' : '>='} e.bound
+      order by o.folder ${down ? 'desc' : 'asc'} limit 1)`
+  const objects = `storage_objects o where o.bucket_id = ${bucket} and o.folder = ${own} and ${found('o.path')}`
+  const onward = (from: string) => `${objects} and o.path ${down ? '<' : '>'} ${from} order by o.path ${order}`
+  const step = `least(${spacing}, ${skipped} - e.passed)`
+  const walked = byName && offset > 0
+  const most = `${limited} - (select count(*) from folders)`
+  // Of what is searched or sorted, the rows themselves are read for what is shown alone.
+  const from = walked ? 'walk' : 'begin'
+  const chosen = byName
+    ? `select o.path from ${onward('e.key')} limit ${most}`
+    : `select o.path from ${objects} order by o.${column} ${order}, o.path limit ${most} offset greatest(0, ${skipped} - e.passed)`
+  const page = byName && searched === undefined
+    ? `lateral (select ${objectColumns} from ${onward('e.key')} limit ${most}) o`
+    : `lateral (${chosen}) chosen, lateral (select ${objectColumns} from storage_objects o where o.bucket_id = ${bucket} and o.path = chosen.path limit 1) o`
+  const nothing = 'null, '.repeat(objectColumns.split(',').length).slice(0, -2)
+  return sql(
+    `with recursive start as materialized (
+       select c.contents, ${isKnown} as known from storage_buckets b join storage_bucket_counters c on c.bucket_id = b.id where b.id = ${bucket}
+     ), steps (key, bound, passed) as (
+       select null collate "C", (case when known then ${at} else ${down ? behind : own} end) collate "C", case when known then ${passed} else 0 end
+       from start ${position.isFolder ? '' : 'where not known'}
+       union all
+       select s.key, ${down ? 's.key' : "left(s.key, -1) || chr(2)"}, e.passed + (${found('left(s.key, -1)')})::int
+       from steps e, lateral ${nextFolder} s where e.passed < ${limited} + ${skipped}
+     ), every as (
+       select key, passed from steps where key is not null and ${found('left(key, -1)')}
+     ), folders as (
+       select key from every where passed > ${skipped}
+     ), begin (key, passed) as (
+       ${position.isFolder ? '' : `select ${at} collate "C", ${passed} from start where known union all`}
+       select ${value(down ? behindAll : '', 'text')} collate "C", passed from (select max(passed) as passed from steps) last where passed < ${limited} + ${skipped}
+     )${walked ? `, walk (key, passed) as (
+       select key, passed from begin
+       union all
+       select s.key, e.passed + ${step} from walk e, lateral (select o.path as key from ${onward('e.key')} limit 1 offset ${step} - 1) s where e.passed < ${skipped}
+     )` : ''}
+     select ${kinds.object} as kind, o.path as key, null::bigint as passed, null::uuid as contents, o.* from ${from} e, ${page}${byName ? ` where e.passed >= ${skipped}` : ''}
+     union all select ${kinds.folder}, key, null, null, ${nothing} from folders
+     union all select ${kinds.passedFolder}, key, passed, null, ${nothing} from every where passed % ${spacing} = 0
+     union all select ${kinds.passedObject}, key, passed, null, ${nothing} from ${from}
+     union all select ${kinds.contents}, null, null, contents, ${nothing} from start
+     order by kind, ${byName ? `key ${order}` : `${column === 'created_at' ? 'object_created_at' : 'object_updated_at'} ${order}, key`}`,
+    ...values,
+  )
+}
