@@ -70,7 +70,9 @@ def serve(socket, app):
 
 servers = {'account': AccountController, 'container': ContainerController, 'object': ObjectController}
 os.makedirs(at('devices/disk'), exist_ok=True)
-settings = {'devices': at('devices'), 'swift_dir': directory, 'mount_check': 'false', 'fallocate_reserve': '0', 'disable_fallocate': 'true'}
+# A listing that is not told of a change within a second would wait for a daemon that is not here.
+patience = {'container_update_timeout': '60', 'node_timeout': '60', 'conn_timeout': '30'}
+settings = {'devices': at('devices'), 'swift_dir': directory, 'mount_check': 'false', 'fallocate_reserve': '0', 'disable_fallocate': 'true', **patience}
 listeners = {kind: listen(('127.0.0.1', 0)) for kind in servers}
 for kind, listener in listeners.items():
     ring = RingBuilder(1, 1, 0)
@@ -97,7 +99,9 @@ use = egg:swift#slo
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true
-''' % (directory, user, secret))
+node_timeout = %s
+conn_timeout = %s
+''' % (directory, user, secret, patience['node_timeout'], patience['conn_timeout']))
 proxy = loadapp(at('proxy.conf'), global_conf={'log_name': 'proxy'})
 cache = Cache()
 
