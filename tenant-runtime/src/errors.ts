@@ -61,6 +61,8 @@ export const errorKinds = {
   MISSING_FIELD: { status: 400, tag: 'bad_request' },
   INVALID_SCHEMA: { status: 400, tag: 'bad_request' },
   ROW_DENIED: { status: 403, tag: 'forbidden' },
+  AMBIGUOUS: { status: 300, tag: 'ambiguous' },
+  RAISED: { status: 400, tag: 'raised' },
   NOT_ACCEPTABLE: { status: 406, tag: 'not_acceptable' },
   NO_SUCH_COLLECTION: { status: 404, tag: 'not_found' },
   NO_SUCH_RECORD: { status: 404, tag: 'not_found' },
@@ -81,6 +83,15 @@ export const errorKinds = {
 
 export type ErrorCode = keyof typeof errorKinds
 
+export interface RuntimeErrorOptions {
+  cause?: unknown
+  retryAfter?: number
+  tag?: string
+  /** Where a tenant's own code says another one. */
+  status?: number
+  extra?: Record<string, unknown>
+}
+
 export class RuntimeError extends Error {
   readonly code: ErrorCode
   readonly status: number
@@ -91,12 +102,12 @@ export class RuntimeError extends Error {
   readonly extra: Record<string, unknown>
 
   /** `message` is shown to the caller: say what was wrong and where, never what is inside. `cause` goes to the log. */
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfter?: number; tag?: string; extra?: Record<string, unknown> } = {}) {
+  constructor(code: ErrorCode, message: string, options: RuntimeErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     const kind: ErrorKind = errorKinds[code]
     this.name = 'RuntimeError'
     this.code = code
-    this.status = kind.status
+    this.status = options.status ?? kind.status
     this.tag = options.tag ?? kind.tag
     this.extra = options.extra ?? {}
     this.retryAfter = options.retryAfter ?? (kind.status === 503 ? 1 : undefined)

@@ -59,6 +59,12 @@ export class ScopedDatabase {
     return results.filter((_, n) => scoped[n]?.text !== setContext)
   }
 
+  /** The same, of which nothing stays: the results are what would have been. */
+  async rehearse(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
+    const parts = [{ context, statements: [sql('begin'), ...statements, sql('rollback')] }]
+    return (await this.runTogether(parts)).slice(1, -1)
+  }
+
   /** `run` for a single statement. */
   async query(context: RlsContext, text: string, ...values: Statement['values'][number][]): Promise<Result> {
     const [result] = await this.run(context, sql(text, ...values))

@@ -5,13 +5,16 @@ export interface RestErrorParts {
   /** PostgREST's code or an SQLSTATE: the one clients compare. */
   code: string
   message: string
-  details?: string
+  /** In words; of something ambiguous, what there is to choose from. */
+  details?: string | readonly Record<string, string>[]
   hint?: string
   cause?: unknown
+  /** Where a tenant's own code says which. */
+  status?: number
 }
 
-export function restError(kind: ErrorCode, { code, message, details, hint, cause }: RestErrorParts): RuntimeError {
-  return new RuntimeError(kind, message, { cause, extra: { code, details: details ?? null, hint: hint ?? null } })
+export function restError(kind: ErrorCode, { code, message, details, hint, cause, status }: RestErrorParts): RuntimeError {
+  return new RuntimeError(kind, message, { cause, ...(status === undefined ? {} : { status }), extra: { code, details: details ?? null, hint: hint ?? null } })
 }
 
 /** The name among the known ones that is nearest to what was written, for "did you mean". */

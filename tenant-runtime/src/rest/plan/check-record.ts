@@ -1,7 +1,8 @@
 // A record that a caller sends, against its collection (specification, section 2.3). Pure.
 import { restError } from '../rest-error.ts'
 import { nearest } from '../rest-error.ts'
-import type { Collection, Field } from '../registry/collection.ts'
+import type { Relation } from '../registry/catalog.ts'
+import type { Field } from '../registry/collection.ts'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const isoDateTime = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?$/
@@ -9,14 +10,14 @@ const isoDateTime = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?
 export const longestString = 1_000_000
 
 /** @throws RuntimeError naming the field: unknown, missing, or of the wrong type */
-export function checkRecord(collection: Collection, record: unknown, kind: 'insert' | 'update', place = ''): Record<string, unknown> {
+export function checkRecord(collection: Relation, record: unknown, kind: 'insert' | 'update', place = ''): Record<string, unknown> {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) {
     throw restError('BAD_REQUEST', { code: 'PGRST102', message: `${place === '' ? 'the body' : place} must be an object` })
   }
   const values = record as Record<string, unknown>
   for (const [name, value] of Object.entries(values)) {
-    const field = collection.columns.get(name)?.field
-    if (field === undefined) {
+    const column = collection.columns.get(name)
+    if (column === undefined) {
       const meant = nearest(name, collection.columns.keys())
       throw restError('UNKNOWN_FIELD', {
         code: 'PGRST204',
@@ -24,7 +25,8 @@ export function checkRecord(collection: Collection, record: unknown, kind: 'inse
         ...(meant === undefined ? {} : { hint: `did you mean "${meant}"?` }),
       })
     }
-    checkValue(field, value, place)
+    // What no schema describes Postgres alone checks.
+    if (column.field !== undefined) checkValue(column.field, value, place)
   }
   if (kind === 'insert') {
     for (const { field } of collection.columns.values()) {
@@ -37,7 +39,7 @@ export function checkRecord(collection: Collection, record: unknown, kind: 'inse
 }
 
 /** The owner is the caller, and a uuid key is made up, when they are left out. */
-function hasDefault({ ownerField }: Collection, field: Field): boolean {
+function hasDefault({ ownerField }: Relation, field: Field): boolean {
   return field.name === ownerField || (field.primary && field.type === 'uuid')
 }
 

@@ -1,59 +1,78 @@
-// A query against its collection: every name in it resolved, or the error that names what is unknown. Pure.
-import type { Collection, Column } from '../registry/collection.ts'
-import type { Operator, Query } from '../request/read-query.ts'
-import { nearest, restError } from '../rest-error.ts'
+// What a request asks for, with every name in it resolved: what `sql/` makes statements of.
+import type { Column, Relation, Relationship, Routine } from '../registry/catalog.ts'
+import type { JsonStep } from '../request/json-path.ts'
+import type { Test } from '../request/read-conditions.ts'
+import type { Aggregate } from '../request/read-select.ts'
 
-export interface PlannedFilter {
+export interface PlannedPath {
   column: Column
-  operator: Operator
-  negated: boolean
-  values: string[]
+  steps: readonly JsonStep[]
 }
 
-export interface Plan {
-  collection: Collection
-  columns: Column[]
-  filters: PlannedFilter[]
-  order: { column: Column; direction: 'asc' | 'desc'; nulls: 'first' | 'last' | undefined }[]
-  limit: number
+export interface PlannedValue {
+  kind: 'value'
+  /** In the answer. */
+  name: string
+  /** Undefined: whole rows, counted. */
+  path: PlannedPath | undefined
+  cast: string | undefined
+  aggregate: Aggregate | undefined
+  aggregateCast: string | undefined
+}
+
+/** Another relation's rows that belong to each row. */
+export interface Embedding {
+  /** How the rest of the request may name it. */
+  names: readonly string[]
+  relationship: Relationship
+  /** The table in between, where there is one. */
+  junction: Relation | undefined
+  isInner: boolean
+  isSpread: boolean
+  plan: ReadPlan
+}
+
+export type PlannedField = PlannedValue | { kind: 'embedded'; name: string; embedding: Embedding } | { kind: 'spread'; embedding: Embedding }
+
+export type PlannedCondition =
+  | { kind: 'test'; negated: boolean; path: PlannedPath; test: Test }
+  /** There is a row of it. */
+  | { kind: 'has'; negated: boolean; embedding: Embedding }
+  | { kind: 'and' | 'or'; negated: boolean; members: readonly PlannedCondition[] }
+
+export interface PlannedOrder {
+  path: PlannedPath
+  direction: 'asc' | 'desc'
+  nulls: 'first' | 'last' | undefined
+  /** By a column of the one row of another relation. */
+  by: { relationship: Relationship; relation: Relation } | undefined
+}
+
+export interface ReadPlan {
+  relation: Relation
+  fields: readonly PlannedField[]
+  embeddings: readonly Embedding[]
+  where: readonly PlannedCondition[]
+  order: readonly PlannedOrder[]
+  /** Undefined: all, in an embedding. */
+  limit: number | undefined
   offset: number
 }
 
-/** Rows of a list without `limit`, and at most. */
-export const maxRows = 1_000
-
-export function planQuery(collection: Collection, query: Query): Plan {
-  const column = (name: string): Column => {
-    const found = collection.columns.get(name)
-    if (found !== undefined) return found
-    const meant = nearest(name, collection.columns.keys())
-    throw restError('INVALID_QUERY', {
-      code: '42703',
-      message: `collection "${collection.name}" has no field "${name}"`,
-      ...(meant === undefined ? {} : { hint: `did you mean "${meant}"?` }),
-    })
-  }
-  const selected = query.select?.flatMap((name) => (name === '*' ? [...collection.columns.values()] : [column(name)]))
-  return {
-    collection,
-    columns: [...new Set(selected ?? collection.columns.values())],
-    filters: query.filters.map((filter) => ({ ...filter, column: column(filter.column) })),
-    order: query.order.map((order) => ({ ...order, column: column(order.column) })),
-    limit: Math.min(query.limit ?? maxRows, maxRows),
-    offset: query.offset,
-  }
+export interface WritePlan {
+  relation: Relation
+  /** Of what is sent back. */
+  read: ReadPlan
 }
 
-/** A plan for the one record with this key. */
-export function planOne(collection: Collection, key: string): Plan {
-  const primary = collection.columns.get(collection.primary)
-  if (primary === undefined) throw new Error(`collection ${collection.name} has no column ${collection.primary}`)
-  return {
-    collection,
-    columns: [...collection.columns.values()],
-    filters: [{ column: primary, operator: 'eq', negated: false, values: [key] }],
-    order: [],
-    limit: 1,
-    offset: 0,
-  }
+export interface CallPlan {
+  routine: Routine
+  /** Arguments that are given. */
+  given: readonly string[]
+  /** Undefined when the answer is a value, or nothing. */
+  read: ReadPlan | undefined
+}
+
+export function isAggregated({ fields }: ReadPlan): boolean {
+  return fields.some((field) => field.kind === 'value' && field.aggregate !== undefined)
 }

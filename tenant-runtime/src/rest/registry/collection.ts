@@ -1,4 +1,4 @@
-// A collection: what a schema (specification, section 2.3) means to the REST interface. Pure.
+// A schema of a collection (specification, section 2.3), and the table that it asks for. Pure.
 
 export const fieldTypes = ['uuid', 'string', 'number', 'boolean', 'datetime', 'json'] as const
 export type FieldType = (typeof fieldTypes)[number]
@@ -20,23 +20,6 @@ export interface SchemaDefinition {
   readonly policy: { readonly type: PolicyType; readonly ownerField: string | undefined }
 }
 
-export interface Collection {
-  readonly name: string
-  /** Every column that is shown, in order; others of the table stay hidden. */
-  readonly columns: ReadonlyMap<string, Column>
-  readonly primary: string
-  readonly ownerField: string | undefined
-  readonly writable: 'by policy' | 'no' | 'schemas'
-}
-
-export interface Column {
-  readonly name: string
-  /** Postgres' type, for casts of parameters. */
-  readonly sqlType: string
-  /** Undefined for system columns: their values never come from callers. */
-  readonly field: Field | undefined
-}
-
 export const sqlTypes: Record<FieldType, string> = {
   uuid: 'uuid',
   string: 'text',
@@ -56,15 +39,4 @@ export function tableFields({ fields, policy }: SchemaDefinition): Field[] {
     all.push({ name: policy.ownerField, type: 'string', primary: false, required: false })
   }
   return all
-}
-
-export function toCollection(definition: SchemaDefinition): Collection {
-  const fields = tableFields(definition)
-  return {
-    name: definition.name,
-    columns: new Map(fields.map((field) => [field.name, { name: field.name, sqlType: sqlTypes[field.type], field }])),
-    primary: fields.find((field) => field.primary)?.name ?? 'id',
-    ownerField: definition.policy.ownerField,
-    writable: 'by policy',
-  }
 }

@@ -1,9 +1,15 @@
-// The collections of each tenant as its last reload left them, and the reload itself.
+// What is served of each tenant's home, as its last reload left it, and the reload itself.
+import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
+import { sql } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
+import type { Catalog } from './catalog.ts'
 import { checkSchema } from './check-schema.ts'
-import { toCollection, type Collection, type SchemaDefinition } from './collection.ts'
+import type { SchemaDefinition } from './collection.ts'
+import { introspection, type HomeDescription } from './introspect.ts'
+import { publish, type Published } from './publish.ts'
 import { planReload, type Applied } from './reload-plan.ts'
 import { systemCollections } from './system-collections.ts'
 
@@ -20,7 +26,7 @@ export interface RegistryOptions {
 }
 
 interface Known {
-  collections: ReadonlyMap<string, Collection>
+  catalog: Catalog
   /** Changes with every reload, whoever made it. */
   version: string
   checkedAt: number
@@ -35,16 +41,16 @@ export class Registry {
   }
 
   /** Read from the home on first use; until the next reload nothing changes it. */
-  async collections(tenant: Tenant): Promise<ReadonlyMap<string, Collection>> {
+  async catalog(tenant: Tenant): Promise<Catalog> {
     const loading = this.#tenants.get(tenant.id)
-    if (loading === undefined) return (await this.#remember(tenant.id, this.#load(tenant))).collections
+    if (loading === undefined) return (await this.#remember(tenant.id, this.#load(tenant))).catalog
     const known = await loading
     const { recheckMilliseconds, now } = this.#options
-    if (recheckMilliseconds === undefined || now() - known.checkedAt < recheckMilliseconds) return known.collections
+    if (recheckMilliseconds === undefined || now() - known.checkedAt < recheckMilliseconds) return known.catalog
     // Whoever asks meanwhile goes on with what is known.
     known.checkedAt = now()
-    if ((await readVersion(tenant)) === known.version) return known.collections
-    return (await this.#remember(tenant.id, this.#load(tenant))).collections
+    if ((await readVersion(tenant)) === known.version) return known.catalog
+    return (await this.#remember(tenant.id, this.#load(tenant))).catalog
   }
 
   #remember(tenantId: string, loading: Promise<Known>): Promise<Known> {
@@ -59,7 +65,7 @@ export class Registry {
    * @throws RuntimeError INVALID_SCHEMA, DESTRUCTIVE_SCHEMA_CHANGE with the list; nothing is changed then
    */
   async reload(tenant: Tenant): Promise<ReloadResult> {
-    const { plan } = await tenant.database.withOwner(async (client) => {
+    const { plan, published, version } = await tenant.database.withOwner(async (client) => {
       // Reloads at the same time wait for each other here.
       await client.query('lock table applied_schemas in share row exclusive mode')
       const plan = planReload(tenant.id, await readSchemas(client), await readApplied(client))
@@ -74,11 +80,18 @@ export class Registry {
           [definition.name, JSON.stringify(definition), published],
         )
       }
-      return { plan }
+      const { rows } = await client.query<{ home: string }>(introspection.text)
+      const published = toPublish(JSON.parse(rows[0]?.home ?? '{}') as HomeDescription, plan.applied)
+      const version = randomUUID()
+      await client.query(
+        `insert into published_catalog (document, version) values ($1, $2)
+         on conflict (only_row) do update set document = excluded.document, version = excluded.version, published_at = now()`,
+        [JSON.stringify(published), version],
+      )
+      return { plan, published, version }
     })
-    const version = await readVersion(tenant)
-    this.#tenants.set(tenant.id, Promise.resolve({ collections: publish(plan.applied), version, checkedAt: this.#options.now() }))
-    return { collections: plan.applied.filter(({ published }) => published).map(({ definition }) => definition.name), actions: plan.actions }
+    this.#tenants.set(tenant.id, Promise.resolve({ catalog: publish(published), version, checkedAt: this.#options.now() }))
+    return { collections: published.schemas.map(({ name }) => name), actions: plan.actions }
   }
 
   forget(tenantId: string): void {
@@ -86,29 +99,33 @@ export class Registry {
   }
 
   async #load(tenant: Tenant): Promise<Known> {
-    // First: a reload that comes in between is seen at the next look.
-    const version = await readVersion(tenant)
-    const { rows } = await tenant.database.query(
-      { role: 'service', reason: 'registry' },
-      'select definition from applied_schemas where published order by name',
-    )
+    const { rows } = await tenant.database.query(look, 'select document, version::text from published_catalog')
+    const [row] = rows
     // What stands there was checked before it was written.
-    const applied = rows.map((row) => ({ definition: row['definition'] as SchemaDefinition, published: true }))
-    return { collections: publish(applied), version, checkedAt: this.#options.now() }
+    const published = row === undefined ? await beforeAnyReload(tenant) : (row['document'] as Published)
+    return { catalog: publish(published), version: String(row?.['version']), checkedAt: this.#options.now() }
   }
 }
 
+const look: RlsContext = { role: 'service', reason: 'registry' }
+
 async function readVersion(tenant: Tenant): Promise<string> {
-  const { rows } = await tenant.database.query(
-    { role: 'service', reason: 'registry' },
-    "select coalesce(max(applied_at)::text, '') || '/' || count(*) filter (where published) as version from applied_schemas",
-  )
+  const { rows } = await tenant.database.query(look, 'select version::text from published_catalog')
   return String(rows[0]?.['version'])
 }
 
-function publish(applied: readonly Applied[]): ReadonlyMap<string, Collection> {
-  const own = applied.filter(({ published }) => published).map(({ definition }) => toCollection(definition))
-  return new Map([...systemCollections, ...own.map((collection) => [collection.name, collection] as const)])
+function toPublish(home: HomeDescription, applied: readonly Applied[]): Published {
+  const named = (published: boolean) => applied.filter((one) => one.published === published).map(({ definition }) => definition)
+  return { home, schemas: named(true), withdrawn: named(false).map(({ name }) => name) }
+}
+
+/** The service's own collections, and those of reloads that did not leave a catalog behind. */
+async function beforeAnyReload({ database }: Tenant): Promise<Published> {
+  const [described, applied] = await database.run(look, introspection, sql('select definition, published from applied_schemas order by name'))
+  const home = JSON.parse(String(described?.rows[0]?.['home'])) as HomeDescription
+  const published = toPublish(home, (applied?.rows ?? []) as unknown as Applied[])
+  const names = new Set([...systemCollections.keys(), ...published.schemas.map(({ name }) => name)])
+  return { ...published, home: { ...home, relations: home.relations.filter(({ name }) => names.has(name)), routines: [] } }
 }
 
 async function readSchemas(client: pg.Client): Promise<SchemaDefinition[]> {

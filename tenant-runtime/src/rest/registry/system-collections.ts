@@ -1,42 +1,32 @@
 // The service's own collections, readable under row-level security (specification, section 1). What is not named here
 // is not shown.
-import type { Collection } from './collection.ts'
+import type { Relation } from './catalog.ts'
 
-const columns: Record<string, Record<string, string>> = {
-  schemas: { id: 'uuid', name: 'text', fields: 'jsonb', rls_policy: 'jsonb', created_at: 'timestamptz', updated_at: 'timestamptz' },
-  storage_buckets: {
-    id: 'uuid', name: 'text', owner_id: 'text', policy: 'text', config: 'jsonb',
-    created_at: 'timestamptz', updated_at: 'timestamptz',
-  },
-  storage_objects: {
-    id: 'uuid', bucket_id: 'uuid', path: 'text', size: 'bigint', content_type: 'text', owner_id: 'text', etag: 'text',
-    cache_control: 'text', metadata: 'jsonb', created_at: 'timestamptz', updated_at: 'timestamptz',
-  },
-  functions: {
-    id: 'uuid', name: 'text', description: 'text', trigger_type: 'text', wasm_hash: 'text', enabled: 'boolean',
-    created_at: 'timestamptz', updated_at: 'timestamptz',
-  },
-  function_invocations: {
-    id: 'text', function_id: 'uuid', trigger: 'text', status: 'text', duration_ms: 'integer', memory_peak: 'bigint',
-    error_message: 'text', user_id: 'text', timestamp: 'timestamptz',
-  },
-  event_log: { seq: 'bigint', type: 'text', owner_id: 'text', payload: 'jsonb', created_at: 'timestamptz' },
+interface SystemCollection {
+  readonly columns: readonly string[]
+  readonly writable: Relation['writable']
 }
 
-export const systemCollections: ReadonlyMap<string, Collection> = new Map(
-  Object.entries(columns).map(([name, types]) => [
-    name,
-    {
-      name,
-      columns: new Map(Object.entries(types).map(([column, sqlType]) => [column, { name: column, sqlType, field: undefined }])),
-      primary: name === 'event_log' ? 'seq' : 'id',
-      ownerField: undefined,
-      writable: name === 'schemas' ? 'schemas' : 'no',
-    },
-  ]),
-)
+export const systemCollections: ReadonlyMap<string, SystemCollection> = new Map(Object.entries({
+  schemas: { writable: 'schemas', columns: ['id', 'name', 'fields', 'rls_policy', 'created_at', 'updated_at'] },
+  storage_buckets: { writable: 'no', columns: ['id', 'name', 'owner_id', 'policy', 'config', 'created_at', 'updated_at'] },
+  storage_objects: {
+    writable: 'no',
+    columns: ['id', 'bucket_id', 'path', 'size', 'content_type', 'owner_id', 'etag', 'cache_control', 'metadata', 'created_at', 'updated_at'],
+  },
+  functions: { writable: 'no', columns: ['id', 'name', 'description', 'trigger_type', 'wasm_hash', 'enabled', 'created_at', 'updated_at'] },
+  function_invocations: {
+    writable: 'no',
+    columns: ['id', 'function_id', 'trigger', 'status', 'duration_ms', 'memory_peak', 'error_message', 'user_id', 'timestamp'],
+  },
+  event_log: { writable: 'no', columns: ['seq', 'type', 'owner_id', 'payload', 'created_at'] },
+} satisfies Record<string, SystemCollection>))
 
 /** Names that no schema may take: tables of the home, and paths of the interface. */
 export const reservedCollections: ReadonlySet<string> = new Set([
-  ...systemCollections.keys(), 'rpc', 'home_migrations', 'applied_schemas', 'blob_intents', 'blob_gc', 'storage_usage', 'storage_bucket_counters',
+  ...systemCollections.keys(), 'rpc', 'home_migrations', 'applied_schemas', 'published_catalog', 'blob_intents', 'blob_gc', 'storage_usage',
+  'storage_bucket_counters',
 ])
+
+/** Functions of the home that are for the service's own statements. */
+export const ownRoutines: ReadonlySet<string> = new Set(['refuse_change'])

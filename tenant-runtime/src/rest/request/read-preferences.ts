@@ -1,27 +1,75 @@
-// The headers by which a client says what it wants back. Pure.
+// `Prefer`: what a client wants done, and sent back. Pure.
+import { restError } from '../rest-error.ts'
+
+const known = {
+  return: ['minimal', 'representation', 'headers-only'],
+  count: ['exact', 'planned', 'estimated'],
+  resolution: ['merge-duplicates', 'ignore-duplicates'],
+  missing: ['default', 'null'],
+  handling: ['strict', 'lenient'],
+  tx: ['commit', 'rollback'],
+} as const
+
+type Known = typeof known
+type Choice<Name extends keyof Known> = Known[Name][number] | undefined
 
 export interface Preferences {
-  return: 'minimal' | 'representation' | 'headers-only' | undefined
-  count: 'exact' | 'planned' | 'estimated' | undefined
-  /** `application/vnd.pgrst.object+json`: exactly one record, as an object. */
-  singular: boolean
-  /** A profile header: a PostgREST client, which expects an empty answer where it asked for none. */
-  profiled: boolean
+  return: Choice<'return'>
+  count: Choice<'count'>
+  resolution: Choice<'resolution'>
+  missing: Choice<'missing'>
+  handling: Choice<'handling'>
+  tx: Choice<'tx'>
+  /** More rows are not to be changed; only with `handling=strict`. */
+  maxAffected: number | undefined
+  /** What was understood, as `Preference-Applied` says it. */
+  applied: string[]
 }
 
-export function readPreferences(headers: Record<string, string | string[] | undefined>): Preferences {
-  const preferences = new Map(
-    String(headers['prefer'] ?? '')
-      .split(',')
-      .map((part) => part.trim().split('='))
-      .map(([name = '', value = '']) => [name.toLowerCase(), value]),
-  )
-  const wanted = preferences.get('return')
-  const count = preferences.get('count')
-  return {
-    return: wanted === 'minimal' || wanted === 'representation' || wanted === 'headers-only' ? wanted : undefined,
-    count: count === 'exact' || count === 'planned' || count === 'estimated' ? count : undefined,
-    singular: String(headers['accept'] ?? '').includes('application/vnd.pgrst.object'),
-    profiled: headers['accept-profile'] !== undefined || headers['content-profile'] !== undefined,
+/** @throws RuntimeError INVALID_QUERY (PGRST122) when the client is strict and something is not understood */
+export function readPreferences(header: string | string[] | undefined): Preferences {
+  const preferences: Preferences = {
+    return: undefined, count: undefined, resolution: undefined, missing: undefined, handling: undefined, tx: undefined, maxAffected: undefined, applied: [],
+  }
+  if (header === undefined) return preferences
+  const unknown: string[] = []
+  for (const text of String(header).split(',').map((part) => part.trim())) {
+    if (text === '') continue
+    const [name = '', value = ''] = text.toLowerCase().split('=', 2)
+    if (name === 'max-affected' && /^\d{1,9}$/.test(value)) preferences.maxAffected ??= Number(value)
+    else if (!set(preferences, name, value)) {
+      unknown.push(text)
+      continue
+    }
+    if (!preferences.applied.some((applied) => applied.startsWith(`${name}=`))) preferences.applied.push(`${name}=${value}`)
+  }
+  if (preferences.handling === 'strict' && unknown.length > 0) {
+    throw restError('INVALID_QUERY', { code: 'PGRST122', message: 'Invalid preferences given with handling=strict', details: `Invalid preferences: ${unknown.join(', ')}` })
+  }
+  if (preferences.handling !== 'strict') {
+    preferences.maxAffected = undefined
+    preferences.applied = preferences.applied.filter((applied) => !applied.startsWith('max-affected='))
+  }
+  return preferences
+}
+
+/** The first of a name counts. @returns false for what is not known */
+function set(preferences: Preferences, name: string, value: string): boolean {
+  const chosen = <Choice extends string>(choices: readonly Choice[]) => choices.find((choice) => choice === value)
+  switch (name) {
+    case 'return':
+      return (preferences.return ??= chosen(known.return)) !== undefined
+    case 'count':
+      return (preferences.count ??= chosen(known.count)) !== undefined
+    case 'resolution':
+      return (preferences.resolution ??= chosen(known.resolution)) !== undefined
+    case 'missing':
+      return (preferences.missing ??= chosen(known.missing)) !== undefined
+    case 'handling':
+      return (preferences.handling ??= chosen(known.handling)) !== undefined
+    case 'tx':
+      return (preferences.tx ??= chosen(known.tx)) !== undefined
+    default:
+      return false
   }
 }

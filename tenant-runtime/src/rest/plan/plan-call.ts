@@ -1,0 +1,74 @@
+// A call of a function: which of those that share a name, and what is read of its answer. Pure.
+import type { Catalog, Relation, Routine } from '../registry/catalog.ts'
+import type { Query } from '../request/read-query.ts'
+import { nearest, restError } from '../rest-error.ts'
+import { planRead } from './plan-read.ts'
+import type { CallPlan } from './plan.ts'
+
+/** @throws RuntimeError NO_SUCH_COLLECTION (PGRST202) when the home has none of this name */
+export function routinesCalled(catalog: Catalog, name: string): readonly Routine[] {
+  const found = catalog.routines.get(name)
+  if (found !== undefined) return found
+  const meant = nearest(name, catalog.routines.keys())
+  throw noSuchRoutine(name, undefined, meant === undefined ? 'a new function is served after POST /admin/reload-schemas' : `Perhaps you meant to call the function ${meant}`)
+}
+
+/**
+ * The one that takes these arguments, and no others.
+ * @throws RuntimeError when none does (PGRST202), or several do (PGRST203)
+ */
+export function chooseRoutine(routines: readonly Routine[], given: readonly string[], takesWhole: boolean): Routine {
+  const fitting = routines.filter((routine) => fits(routine, given))
+  const [first, second] = fitting
+  if (second !== undefined) {
+    // The one that leaves least to defaults.
+    const least = Math.min(...fitting.map((routine) => routine.arguments.length))
+    const [best, other] = fitting.filter((routine) => routine.arguments.length === least)
+    if (best !== undefined && other === undefined) return best
+    throw restError('AMBIGUOUS', {
+      code: 'PGRST203', message: `Could not choose the best candidate function between: ${fitting.map(signature).join(', ')}`,
+      hint: 'Try renaming the parameters or the function itself in the database so function overloading can be resolved',
+    })
+  }
+  const whole = takesWhole ? routines.find((routine) => isWhole(routine)) : undefined
+  const chosen = first ?? whole
+  if (chosen !== undefined) return chosen
+  throw noSuchRoutine(routines[0]?.name ?? '', given, `Perhaps you meant to call the function ${routines.map(signature).join(' or ')}`)
+}
+
+export function isWhole({ arguments: [only, ...others] }: Routine): boolean {
+  return only?.name === '' && others.length === 0
+}
+
+function fits(routine: Routine, given: readonly string[]): boolean {
+  if (isWhole(routine)) return false
+  const names = new Set(routine.arguments.map(({ name }) => name))
+  return given.every((name) => names.has(name)) && routine.arguments.every(({ name, isOptional, isVariadic }) => isOptional || isVariadic || given.includes(name))
+}
+
+function signature({ name, arguments: list }: Routine): string {
+  return `${name}(${list.map(({ name, type }) => `${name === '' ? '' : `${name} => `}${type}`).join(', ')})`
+}
+
+function noSuchRoutine(name: string, given: readonly string[] | undefined, hint: string) {
+  return restError('NO_SUCH_COLLECTION', {
+    code: 'PGRST202',
+    message: `Could not find the function ${name}${given === undefined ? '' : given.length === 0 ? ' without parameters' : `(${given.join(', ')})`} in the schema cache`,
+    hint,
+  })
+}
+
+export function planCall(catalog: Catalog, routine: Routine, given: readonly string[], query: Query): CallPlan {
+  if (routine.returns.kind !== 'row') return { routine, given, read: undefined }
+  const read = planRead(catalog, rowsOf(catalog, routine), query)
+  return { routine, given, read }
+}
+
+/** What its rows look like. */
+function rowsOf({ relations }: Catalog, { name, returns }: Routine): Relation {
+  const relation = returns.relation === undefined ? undefined : relations.get(returns.relation)
+  if (relation !== undefined) return relation
+  if (returns.columns.length === 0) throw restError('INVALID_QUERY', { code: '42601', message: `function "${name}" does not say which columns its rows have` })
+  const columns = returns.columns.map(({ name, type }) => [name, { name, type, nullable: true, default: undefined, writable: false, field: undefined }] as const)
+  return { name, kind: 'view', columns: new Map(columns), key: [], unique: [], writable: 'no', ownerField: undefined, comment: undefined }
+}

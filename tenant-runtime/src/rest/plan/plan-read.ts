@@ -1,0 +1,176 @@
+// A query against the catalog: every column, type and relation in it resolved, or the error that names what is unknown. Pure.
+import type { Catalog, Column, Relation } from '../registry/catalog.ts'
+import type { Path } from '../request/json-path.ts'
+import type { Condition } from '../request/read-conditions.ts'
+import type { Order, Part, Query } from '../request/read-query.ts'
+import type { Selected, SelectedField, SelectedRelation } from '../request/read-select.ts'
+import { nearest, restError } from '../rest-error.ts'
+import { castType } from './cast-types.ts'
+import { findRelationship } from './find-relationship.ts'
+import type { Embedding, PlannedCondition, PlannedField, PlannedOrder, PlannedPath, ReadPlan } from './plan.ts'
+
+/** Rows of a list that says no limit. */
+export const defaultRows = 1_000
+/** And at most. */
+export const mostRows = 1_000_000
+const mostEmbeddings = 64
+const noPart: Part = { conditions: [], order: [], limit: undefined, offset: undefined }
+const everything: Selected[] = [{ kind: 'all' }]
+
+/** @throws RuntimeError for what the catalog does not know */
+export function planRead(catalog: Catalog, relation: Relation, query: Query): ReadPlan {
+  const planner = new Planner(catalog, query)
+  const plan = planner.plan(relation, query.select ?? everything, query.own, [])
+  planner.requireAllPlaced()
+  const limit = query.own.limit ?? defaultRows
+  return { ...plan, limit: Math.min(limit, mostRows) }
+}
+
+/** The one row with this key. @throws RuntimeError NO_SUCH_COLLECTION when the relation has no key of one column */
+export function planRecord(catalog: Catalog, relation: Relation, id: string, query: Query): ReadPlan {
+  const [key, ...others] = relation.key
+  const column = key === undefined ? undefined : relation.columns.get(key)
+  if (column === undefined || others.length > 0) {
+    throw restError('NOT_FOUND', { code: 'PGRST125', message: `"${relation.name}" has no key of one field: ask for its records with filters` })
+  }
+  const plan = planRead(catalog, relation, query)
+  const test: PlannedCondition = { kind: 'test', negated: false, path: { column, steps: [] }, test: { operator: 'eq', value: id, quantifier: undefined, language: undefined } }
+  return { ...plan, where: [test, ...plan.where], order: [], limit: 1, offset: 0 }
+}
+
+class Planner {
+  readonly #catalog: Catalog
+  readonly #query: Query
+  readonly #placed = new Set<Part>()
+  #embeddings = 0
+
+  constructor(catalog: Catalog, query: Query) {
+    this.#catalog = catalog
+    this.#query = query
+  }
+
+  plan(relation: Relation, select: readonly Selected[], part: Part, place: readonly string[]): ReadPlan {
+    const embeddings: Embedding[] = []
+    const fields: PlannedField[] = []
+    for (const item of select) {
+      switch (item.kind) {
+        case 'all':
+          for (const column of relation.columns.values()) fields.push(plainField(column))
+          break
+        case 'field':
+          fields.push(planField(relation, item))
+          break
+        case 'relation': {
+          const embedding = this.#embed(relation, item, place)
+          embeddings.push(embedding)
+          if (item.isSpread) fields.push({ kind: 'spread', embedding })
+          else if (item.select.length > 0) fields.push({ kind: 'embedded', name: outputName(item.alias ?? item.target), embedding })
+        }
+      }
+    }
+    return {
+      relation,
+      fields,
+      embeddings,
+      where: part.conditions.map((condition) => planCondition(relation, embeddings, condition)),
+      order: part.order.map((order) => this.#planOrder(relation, embeddings, order)),
+      limit: part.limit,
+      offset: part.offset ?? 0,
+    }
+  }
+
+  #embed(from: Relation, item: SelectedRelation, place: readonly string[]): Embedding {
+    if (++this.#embeddings > mostEmbeddings) throw restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "select": at most ${mostEmbeddings} relations are embedded` })
+    const relationship = findRelationship(this.#catalog, from, item.target, item.hint)
+    const { relations } = this.#catalog
+    const relation = known(relations.get(relationship.to))
+    const names = [...new Set([item.alias ?? item.target, item.target])]
+    const entries = this.#query.embedded.filter((entry) => entry.place.length === place.length + 1 && place.every((name, n) => name === entry.place[n]))
+    const entry = names.map((name) => entries.find((entry) => entry.place.at(-1) === name)).find((found) => found !== undefined)
+    if (entry !== undefined) this.#placed.add(entry.part)
+    return {
+      names,
+      relationship,
+      junction: relationship.through === undefined ? undefined : known(relations.get(relationship.through.relation)),
+      isInner: item.join === 'inner',
+      isSpread: item.isSpread,
+      plan: this.plan(relation, item.select, entry?.part ?? noPart, [...place, entry?.place.at(-1) ?? names[0] ?? item.target]),
+    }
+  }
+
+  #planOrder(relation: Relation, embeddings: readonly Embedding[], order: Order): PlannedOrder {
+    const { direction, nulls } = order
+    if (order.relation === undefined) return { path: planPath(relation, order.path, 'order'), direction, nulls, by: undefined }
+    const { relation: name } = order
+    const embedding = embeddings.find(({ names }) => names.includes(name))
+    if (embedding === undefined) throw notEmbedded(name)
+    const { relationship, plan } = embedding
+    if (relationship.isToMany) {
+      throw restError('INVALID_QUERY', { code: 'PGRST118', message: `A related order on '${name}' is not possible`, details: `'${relation.name}' and '${name}' do not form a many-to-one or one-to-one relationship` })
+    }
+    return { path: planPath(plan.relation, order.path, 'order'), direction, nulls, by: { relationship, relation: plan.relation } }
+  }
+
+  requireAllPlaced(): void {
+    const lost = this.#query.embedded.find(({ part }) => !this.#placed.has(part))
+    if (lost !== undefined) throw notEmbedded(lost.place.join('.'))
+  }
+}
+
+function notEmbedded(name: string) {
+  return restError('INVALID_QUERY', {
+    code: 'PGRST108', message: `'${name}' is not an embedded resource in this request`, hint: `Verify that '${name}' is included in the 'select' query parameter.`,
+  })
+}
+
+function known(relation: Relation | undefined): Relation {
+  if (relation === undefined) throw new Error('a relationship leads to a relation that is not in the catalog')
+  return relation
+}
+
+export function plainField(column: Column): PlannedField {
+  return { kind: 'value', name: column.name, path: { column, steps: [] }, cast: undefined, aggregate: undefined, aggregateCast: undefined }
+}
+
+function planField(relation: Relation, { alias, path, cast, aggregate, aggregateCast }: SelectedField): PlannedField {
+  const casts = { cast: castType(cast), aggregate, aggregateCast: castType(aggregateCast) }
+  if (path === undefined) return { kind: 'value', name: outputName(alias ?? 'count'), path, ...casts }
+  // As clients have long asked for the number of rows.
+  if (path.column === 'count' && path.steps.length === 0 && aggregate === undefined && !relation.columns.has('count')) {
+    return { kind: 'value', name: outputName(alias ?? 'count'), path: undefined, cast: undefined, aggregate: 'count', aggregateCast: casts.cast }
+  }
+  const planned = planPath(relation, path, 'select')
+  const leaf = path.steps.findLast(({ key }) => typeof key === 'string')?.key
+  return { kind: 'value', name: outputName(alias ?? aggregate ?? String(leaf ?? path.column)), path: planned, ...casts }
+}
+
+/** Postgres would cut longer ones. */
+function outputName(name: string): string {
+  if (name !== '' && Buffer.byteLength(name) <= 63) return name
+  throw restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "select": "${name}" must be 1 to 63 bytes` })
+}
+
+export function planPath(relation: Relation, { column, steps }: Path, parameter: string): PlannedPath {
+  const found = relation.columns.get(column)
+  if (found !== undefined) return { column: found, steps }
+  const meant = nearest(column, relation.columns.keys())
+  throw restError('INVALID_QUERY', {
+    code: '42703',
+    message: `${parameter === 'columns' ? '' : `query parameter "${parameter}": `}collection "${relation.name}" has no field "${column}"`,
+    ...(meant === undefined ? {} : { hint: `did you mean "${meant}"?` }),
+  })
+}
+
+function planCondition(relation: Relation, embeddings: readonly Embedding[], condition: Condition): PlannedCondition {
+  if (condition.kind !== 'filter') {
+    return { kind: condition.kind, negated: condition.negated, members: condition.members.map((member) => planCondition(relation, embeddings, member)) }
+  }
+  const { path, negated, test } = condition
+  if (path.steps.length === 0 && test.operator === 'is' && !relation.columns.has(path.column)) {
+    const embedding = embeddings.find(({ names }) => names.includes(path.column))
+    if (embedding !== undefined && (test.word === 'null' || test.word === 'not_null')) {
+      return { kind: 'has', negated: (test.word === 'null') !== negated, embedding }
+    }
+  }
+  return { kind: 'test', negated, path: planPath(relation, path, path.column), test }
+}

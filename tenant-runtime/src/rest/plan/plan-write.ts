@@ -1,0 +1,119 @@
+// What a request wants to write, against its relation: which columns, from which records, and what a conflict means. Pure.
+import type { Column, Relation } from '../registry/catalog.ts'
+import { checkSchema } from '../registry/check-schema.ts'
+import type { Preferences } from '../request/read-preferences.ts'
+import type { Query } from '../request/read-query.ts'
+import { nearest, restError } from '../rest-error.ts'
+import type { Insert } from '../sql/change-sql.ts'
+import { checkRecord } from './check-record.ts'
+
+/** A JSON body: as it came, and what it means. */
+export interface JsonBody {
+  text: string
+  value: unknown
+}
+
+const mostRecords = 10_000
+
+export function requireWritable({ name, writable }: Relation): void {
+  if (writable === 'no') {
+    throw restError('FORBIDDEN', { code: '42501', message: `collection "${name}" is read-only; use the interface it belongs to` })
+  }
+}
+
+/** @throws RuntimeError that names the record and the field which is wrong */
+export function planInsert(relation: Relation, body: JsonBody | undefined, query: Query, preferences: Preferences): Insert {
+  requireWritable(relation)
+  if (body === undefined) throw restError('INVALID_JSON', { code: 'PGRST102', message: 'the body is empty: a record is expected, or an array of records' })
+  const isMany = Array.isArray(body.value)
+  const records: unknown[] = isMany ? (body.value as unknown[]) : [body.value]
+  if (records.length > mostRecords) throw restError('BODY_TOO_LARGE', { code: 'PGRST102', message: `at most ${mostRecords} records at once` })
+  const named = namedColumns(relation, query)
+  const checked = records.map((record, n) => recordOf(relation, record, 'insert', isMany ? `[${n}]` : '', named))
+  const columns = columnsOf(relation, named ?? new Set(checked.flatMap((record) => Object.keys(record))))
+  const isAsSent = relation.writable === 'yes'
+  return {
+    relation,
+    columns,
+    records: isAsSent ? (isMany ? body.text : `[${body.text}]`) : JSON.stringify(checked),
+    count: records.length,
+    withDefaults: preferences.missing === 'default' && columns.some((column) => column.default !== undefined),
+    conflict: conflictOf(relation, query.onConflict, preferences),
+  }
+}
+
+/** Fields to change; none when the body is `{}`. */
+export function planUpdate(relation: Relation, body: JsonBody | undefined, query: Query): { columns: Column[]; record: string } {
+  requireWritable(relation)
+  if (body === undefined) throw restError('INVALID_JSON', { code: 'PGRST102', message: 'the body is empty: the fields to change are expected' })
+  const named = namedColumns(relation, query)
+  // As some clients send one.
+  const value: unknown = Array.isArray(body.value) && body.value.length === 1 ? body.value[0] : body.value
+  const record = recordOf(relation, value, 'update', '', named)
+  const isAsSent = relation.writable === 'yes' && value === body.value
+  return { columns: columnsOf(relation, named ?? new Set(Object.keys(record))), record: isAsSent ? body.text : JSON.stringify(record) }
+}
+
+function recordOf(relation: Relation, value: unknown, kind: 'insert' | 'update', place: string, named: ReadonlySet<string> | undefined): Record<string, unknown> {
+  if (relation.writable === 'schemas') return schemaRecord(value, kind)
+  if (named === undefined || typeof value !== 'object' || value === null || Array.isArray(value)) return checkRecord(relation, value, kind, place)
+  return checkRecord(relation, Object.fromEntries(Object.entries(value).filter(([name]) => named.has(name))), kind, place)
+}
+
+/** Of `columns=`. */
+function namedColumns(relation: Relation, { columns }: Query): ReadonlySet<string> | undefined {
+  if (columns === undefined) return undefined
+  columnsOf(relation, new Set(columns))
+  return new Set(columns)
+}
+
+function columnsOf(relation: Relation, names: ReadonlySet<string>): Column[] {
+  for (const name of names) {
+    if (relation.columns.has(name)) continue
+    const meant = nearest(name, relation.columns.keys())
+    throw restError('UNKNOWN_FIELD', {
+      code: 'PGRST204', message: `collection "${relation.name}" has no field "${name}"`, ...(meant === undefined ? {} : { hint: `did you mean "${meant}"?` }),
+    })
+  }
+  return [...relation.columns.values()].filter(({ name }) => names.has(name))
+}
+
+function conflictOf(relation: Relation, named: readonly string[] | undefined, { resolution }: Preferences): Insert['conflict'] {
+  if (resolution === undefined) return undefined
+  for (const name of named ?? []) columnsOf(relation, new Set([name]))
+  const wanted = named === undefined || named.length === 0 ? relation.key : named
+  const merges = resolution === 'merge-duplicates'
+  if (wanted.length === 0) {
+    if (!merges) return { columns: [], merges }
+    throw restError('INVALID_QUERY', { code: '42P10', message: `"${relation.name}" has no primary key: on_conflict must name the fields that are unique` })
+  }
+  return { columns: uniqueSet(relation, wanted), merges }
+}
+
+/** The set as Postgres knows it: with the columns that are hidden. */
+function uniqueSet({ unique, columns }: Relation, wanted: readonly string[]): readonly string[] {
+  const isMeant = (set: readonly string[]) => {
+    const shown = set.filter((name) => columns.has(name))
+    return shown.length === wanted.length && wanted.every((name) => shown.includes(name))
+  }
+  return unique.find(isMeant) ?? wanted
+}
+
+/** A row of `schemas`: checked as a whole when it is new, by its parts when it is changed; a reload checks it again. */
+function schemaRecord(value: unknown, kind: 'insert' | 'update'): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw restError('BAD_REQUEST', { code: 'PGRST102', message: 'the body must be an object' })
+  const { name, fields, rls_policy, ...others } = value as Record<string, unknown>
+  const [first] = Object.keys(others)
+  if (first !== undefined) throw restError('UNKNOWN_FIELD', { code: 'PGRST204', message: `collection "schemas" has no field "${first}" that can be written` })
+  const policy = rls_policy ?? { type: 'service' }
+  if (kind === 'insert') {
+    checkSchema({ name, fields, rls_policy: policy })
+    return { name, fields, rls_policy: policy }
+  }
+  checkSchema({ name: name ?? 'unchanged', fields: fields ?? [{ name: 'id', type: 'uuid', primary: true }], rls_policy: policy })
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(fields === undefined ? {} : { fields }),
+    ...(rls_policy === undefined ? {} : { rls_policy }),
+  }
+}

@@ -1,0 +1,32 @@
+// A column, or a place inside of one that holds JSON: `data->list->0->>name`. Pure.
+import type { Scanner } from './scanner.ts'
+
+export interface JsonStep {
+  arrow: '->' | '->>'
+  /** A number is the place in a list. */
+  key: string | number
+}
+
+export interface Path {
+  column: string
+  steps: JsonStep[]
+}
+
+const index = /-?\d+(?![^,.:()!"-])/y
+
+export function readPath(scanner: Scanner): Path {
+  return { column: scanner.name(), steps: readSteps(scanner) }
+}
+
+export function readSteps(scanner: Scanner): JsonStep[] {
+  const steps: JsonStep[] = []
+  for (;;) {
+    const arrow = scanner.skip('->>') ? '->>' : scanner.skip('->') ? '->' : undefined
+    if (arrow === undefined) return steps
+    if (steps.at(-1)?.arrow === '->>') scanner.fail('"->>" gives text, which has no parts')
+    const number = scanner.match(index)
+    const key = number === undefined ? scanner.name() : Number(number)
+    if (typeof key === 'number' && Math.abs(key) > 0x7fff_ffff) scanner.fail('no list is so long')
+    steps.push({ arrow, key })
+  }
+}

@@ -1,0 +1,166 @@
+// Filters, as a parameter each (`age=gt.18`) or as a tree (`or=(a.eq.1,and(b.gt.2,c.is.null))`). Pure.
+import { readSteps, type Path } from './json-path.ts'
+import { Scanner } from './scanner.ts'
+
+const comparing = ['eq', 'neq', 'gt', 'gte', 'lt', 'lte', 'like', 'ilike', 'match', 'imatch', 'isdistinct'] as const
+const searching = ['fts', 'plfts', 'phfts', 'wfts'] as const
+const containing = ['cs', 'cd', 'ov', 'sl', 'sr', 'nxl', 'nxr', 'adj'] as const
+export const operators = [...comparing, ...searching, ...containing, 'in', 'is'] as const
+export type Operator = (typeof operators)[number]
+
+/** Those that take `(any)` and `(all)`. */
+const quantifiable: readonly Operator[] = ['eq', 'gt', 'gte', 'lt', 'lte', 'like', 'ilike', 'match', 'imatch']
+const isWords = ['null', 'not_null', 'true', 'false', 'unknown'] as const
+export type IsWord = (typeof isWords)[number]
+
+export type Test =
+  | { operator: Exclude<Operator, 'in' | 'is'>; value: string; quantifier: 'any' | 'all' | undefined; /** Of a search. */ language: string | undefined }
+  | { operator: 'in'; values: string[] }
+  | { operator: 'is'; word: IsWord }
+
+export interface Filter {
+  kind: 'filter'
+  path: Path
+  negated: boolean
+  test: Test
+}
+
+export interface Group {
+  kind: 'and' | 'or'
+  negated: boolean
+  members: Condition[]
+}
+
+export type Condition = Filter | Group
+
+const deepest = 16
+const word = /[a-z]+/y
+
+/** `value` is all of a parameter's. @throws RuntimeError INVALID_QUERY (PGRST100) */
+export function readFilter(key: string, path: Path, value: string): Filter {
+  const scanner = new Scanner(key, value)
+  const negated = scanner.skip('not.')
+  return { kind: 'filter', path, negated, test: readTest(scanner, (scanner) => scanner.rest()) }
+}
+
+/** `(…)` of `or=`, `and=`. */
+export function readGroup(key: string, kind: Group['kind'], negated: boolean, value: string): Group {
+  const scanner = new Scanner(key, value)
+  const group = { kind, negated, members: readMembers(scanner, 0) }
+  if (!scanner.isAtEnd) scanner.fail('nothing is expected after the list')
+  return group
+}
+
+function readMembers(scanner: Scanner, depth: number): Condition[] {
+  if (depth > deepest) scanner.fail(`conditions are nested deeper than ${deepest}`)
+  scanner.expect('(')
+  const members: Condition[] = []
+  do {
+    while (scanner.skip(' '));
+    members.push(readMember(scanner, depth))
+    while (scanner.skip(' '));
+  } while (scanner.skip(','))
+  scanner.expect(')')
+  return members
+}
+
+function readMember(scanner: Scanner, depth: number): Condition {
+  const begin = scanner.at
+  const negated = scanner.skip('not.')
+  for (const kind of ['and', 'or'] as const) if (scanner.skip(`${kind}(`)) {
+    scanner.at--
+    return { kind, negated, members: readMembers(scanner, depth + 1) }
+  }
+  scanner.at = begin
+  const path = { column: scanner.name(), steps: readSteps(scanner) }
+  scanner.expect('.')
+  const isNegated = scanner.skip('not.')
+  return { kind: 'filter', path, negated: isNegated, test: readTest(scanner, readMemberValue) }
+}
+
+/** Up to the comma or the parenthesis that ends the condition; quotes and braces may hold such. */
+function readMemberValue(scanner: Scanner): string {
+  const begin = scanner.at
+  if (scanner.sees('"')) {
+    const text = scanner.quoted()
+    if (scanner.isAtEnd || scanner.sees(',') || scanner.sees(')')) return text
+    scanner.at = begin
+  }
+  if (scanner.sees('{') || scanner.sees('[') || scanner.sees('(')) {
+    const end = closing(scanner.text, begin)
+    if (end >= 0) {
+      scanner.at = end + 1
+      if (scanner.isAtEnd || scanner.sees(',') || scanner.sees(')')) return scanner.text.slice(begin, end + 1)
+      scanner.at = begin
+    }
+  }
+  while (!scanner.isAtEnd && !scanner.sees(',') && !scanner.sees(')')) scanner.at++
+  return scanner.text.slice(begin, scanner.at)
+}
+
+/** The bracket that closes the one at `begin`; ranges may end with another kind than they begin with. */
+function closing(text: string, begin: number): number {
+  let depth = 0
+  for (let at = begin; at < text.length; at++) {
+    const character = text.charAt(at)
+    if (character === '"') {
+      for (at++; at < text.length && text.charAt(at) !== '"'; at++) if (text.charAt(at) === '\\') at++
+    } else if (character === '{' || character === '[' || character === '(') depth++
+    else if ((character === '}' || character === ']' || character === ')') && --depth === 0) return at
+  }
+  return -1
+}
+
+function readTest(scanner: Scanner, readValue: (scanner: Scanner) => string): Test {
+  const begin = scanner.at
+  const name = scanner.match(word)
+  const operator = operators.find((candidate) => candidate === name)
+  if (operator === undefined) {
+    scanner.at = begin
+    return scanner.fail(`an operator is expected (${operators.join(', ')}), then a dot and a value:`)
+  }
+  let [quantifier, language]: ['any' | 'all' | undefined, string | undefined] = [undefined, undefined]
+  if (scanner.sees('(')) {
+    const inside = /\(([^()]*)\)/y
+    const found = scanner.match(inside)?.slice(1, -1) ?? scanner.fail('a parenthesis is not closed')
+    if ((searching as readonly string[]).includes(operator)) language = found
+    else if ((found === 'any' || found === 'all') && quantifiable.includes(operator)) quantifier = found
+    else scanner.fail(`${operator} takes no "(${found})"`)
+  }
+  scanner.expect('.')
+  if (operator === 'in') return { operator, values: readList(scanner) }
+  if (operator === 'is') {
+    const value = readValue(scanner).toLowerCase()
+    const known = isWords.find((candidate) => candidate === value)
+    return { operator, word: known ?? scanner.fail(`is takes one of ${isWords.join(', ')}`) }
+  }
+  return { operator, value: readValue(scanner), quantifier, language }
+}
+
+/** `(a,"b,c",d)`: an element is in quotes only if its closing one is followed by a comma or the end. */
+function readList(scanner: Scanner): string[] {
+  scanner.expect('(')
+  const values: string[] = []
+  if (scanner.skip(')')) return values
+  for (;;) {
+    values.push(readElement(scanner))
+    if (scanner.skip(')')) return values
+    scanner.expect(',')
+  }
+}
+
+function readElement(scanner: Scanner): string {
+  const { text, at: begin } = scanner
+  if (scanner.sees('"')) {
+    for (let at = begin + 1; at < text.length; at++) {
+      if (text.charAt(at) === '\\') at++
+      else if (text.charAt(at) === '"' && (text.charAt(at + 1) === ',' || text.charAt(at + 1) === ')')) {
+        scanner.at = at + 1
+        return text.slice(begin + 1, at).replaceAll(/\\(.)/gs, '$1')
+      }
+    }
+  }
+  while (!scanner.isAtEnd && !scanner.sees(',') && !scanner.sees(')')) scanner.at++
+  return text.slice(begin, scanner.at)
+}
+

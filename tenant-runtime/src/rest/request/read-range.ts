@@ -1,0 +1,17 @@
+// `Range: 0-24`: rows by their numbers, of a reading request. Pure.
+
+export interface RowRange {
+  offset: number
+  /** Undefined: all that follow. */
+  limit: number | undefined
+}
+
+/** Undefined without one, or when it is not of rows: ranges of bytes are none that could be had. */
+export function readRange(range: string | undefined, unit: string | undefined): RowRange | 'empty' | undefined {
+  if (range === undefined || (unit !== undefined && unit.toLowerCase() !== 'items')) return undefined
+  const match = /^(?:items=)?(\d{1,15})-(\d{0,15})$/.exec(range.trim())
+  if (match === null) return undefined
+  const [offset, last] = [Number(match[1]), match[2] === '' ? undefined : Number(match[2])]
+  if (last === undefined) return { offset, limit: undefined }
+  return last < offset ? 'empty' : { offset, limit: last - offset + 1 }
+}

@@ -1,0 +1,111 @@
+// `select=`: columns, places in JSON, casts, aggregates, and other relations with selections of their own. Pure.
+import { readPath, type Path } from './json-path.ts'
+import { Scanner } from './scanner.ts'
+
+export const aggregates = ['count', 'sum', 'avg', 'min', 'max'] as const
+export type Aggregate = (typeof aggregates)[number]
+
+export interface SelectedField {
+  kind: 'field'
+  alias: string | undefined
+  /** Undefined: whole rows, which only `count` takes. */
+  path: Path | undefined
+  cast: string | undefined
+  aggregate: Aggregate | undefined
+  aggregateCast: string | undefined
+}
+
+export interface SelectedRelation {
+  kind: 'relation'
+  alias: string | undefined
+  /** A relation, a foreign key, or a column that refers. */
+  target: string
+  /** Of several ways there: the foreign key, its column, or the table in between. */
+  hint: string | undefined
+  /** `inner`: only rows that have one. */
+  join: 'inner' | 'left' | undefined
+  /** Its columns become the parent's. */
+  isSpread: boolean
+  select: Selected[]
+}
+
+export type Selected = { kind: 'all' } | SelectedField | SelectedRelation
+
+/** Deeper trees are no honest query. */
+const deepest = 16
+const typeName = /[A-Za-z_][A-Za-z0-9_ ]*(?:\[\])?/y
+
+/** @throws RuntimeError INVALID_QUERY (PGRST100) */
+export function readSelect(text: string): Selected[] {
+  const scanner = new Scanner('select', text)
+  const items = readItems(scanner, 0)
+  if (!scanner.isAtEnd) scanner.fail('nothing of this kind is expected')
+  return items
+}
+
+/** A column, as it is. */
+export function fieldNamed(column: string): SelectedField {
+  return { kind: 'field', alias: undefined, path: { column, steps: [] }, cast: undefined, aggregate: undefined, aggregateCast: undefined }
+}
+
+function readItems(scanner: Scanner, depth: number): Selected[] {
+  if (depth > deepest) scanner.fail(`relations are nested deeper than ${deepest}`)
+  const items: Selected[] = []
+  skipBlanks(scanner)
+  if (scanner.isAtEnd || scanner.sees(')')) return items
+  do {
+    skipBlanks(scanner)
+    items.push(readItem(scanner, depth))
+    skipBlanks(scanner)
+  } while (scanner.skip(','))
+  return items
+}
+
+function skipBlanks(scanner: Scanner): void {
+  while (scanner.skip(' '));
+}
+
+function readItem(scanner: Scanner, depth: number): Selected {
+  if (scanner.skip('*')) return { kind: 'all' }
+  if (scanner.skip('...')) return readRelation(scanner, { alias: undefined, target: scanner.name(), isSpread: true }, depth)
+  let alias: string | undefined
+  let path = readPath(scanner)
+  if (scanner.sees(':') && !scanner.sees('::')) {
+    if (path.steps.length > 0) scanner.fail('a name stands before ":"')
+    scanner.at++
+    alias = path.column
+    path = readPath(scanner)
+  }
+  if (path.steps.length === 0) {
+    if (path.column === 'count' && scanner.skip('()')) return { kind: 'field', alias, path: undefined, cast: undefined, aggregate: 'count', aggregateCast: readCast(scanner) }
+    if (scanner.sees('(') || scanner.sees('!')) return readRelation(scanner, { alias, target: path.column, isSpread: false }, depth)
+  }
+  const cast = readCast(scanner)
+  const aggregate = readAggregate(scanner)
+  return { kind: 'field', alias, path, cast, aggregate, aggregateCast: aggregate === undefined ? undefined : readCast(scanner) }
+}
+
+function readRelation(scanner: Scanner, named: { alias: string | undefined; target: string; isSpread: boolean }, depth: number): SelectedRelation {
+  let [hint, join]: [string | undefined, SelectedRelation['join']] = [undefined, undefined]
+  while (scanner.skip('!')) {
+    const word = scanner.name()
+    if (word === 'inner' || word === 'left') join = word
+    else if (hint === undefined) hint = word
+    else scanner.fail('one hint is enough')
+  }
+  scanner.expect('(')
+  const select = readItems(scanner, depth + 1)
+  scanner.expect(')')
+  return { kind: 'relation', ...named, hint, join, select }
+}
+
+function readCast(scanner: Scanner): string | undefined {
+  if (!scanner.skip('::')) return undefined
+  return scanner.match(typeName)?.trim().toLowerCase() ?? scanner.fail('a type is expected')
+}
+
+function readAggregate(scanner: Scanner): Aggregate | undefined {
+  if (!scanner.skip('.')) return undefined
+  const aggregate = aggregates.find((name) => scanner.skip(`${name}()`))
+  return aggregate ?? scanner.fail(`one of ${aggregates.map((name) => `${name}()`).join(', ')} is expected`)
+}

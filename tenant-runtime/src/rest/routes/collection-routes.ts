@@ -1,0 +1,208 @@
+// A collection (specification, section 4.3): lists with PostgREST's grammar, inserts, and changes of all that a filter finds.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Statement } from '../../database/statement.ts'
+import { planRead } from '../plan/plan-read.ts'
+import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
+import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
+import type { Relation } from '../registry/catalog.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { Filter } from '../request/read-conditions.ts'
+import { readRange } from '../request/read-range.ts'
+import { emptyQuery, type Query } from '../request/read-query.ts'
+import { fieldNamed } from '../request/read-select.ts'
+import { restError } from '../rest-error.ts'
+import { explainStatement, isCounted, readStatement } from '../sql/answer-sql.ts'
+import { deleteStatement, insertStatement, updateStatement, type ChangeAnswer } from '../sql/change-sql.ts'
+import { plannedRows } from './planned-rows.ts'
+import { anyone, readRestRequest, relationOf, type RestRequest } from './rest-request.ts'
+import { isRehearsed, runAnswer, type Answer } from './run-answer.ts'
+import { contentRange, elementOf, sayApplied, sendRows } from './send.ts'
+
+export interface RestDeps {
+  registry: Registry
+  /** `Prefer: tx=rollback` is heard. */
+  allowsRollback: boolean
+}
+
+interface Named {
+  Params: { collection: string }
+  Body: JsonBody | undefined
+}
+
+interface Asked extends RestRequest {
+  relation: Relation
+}
+
+export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void {
+  const asked = async (request: FastifyRequest<Named>): Promise<Asked> => {
+    const rest = await readRestRequest(deps.registry, request)
+    return { ...rest, relation: relationOf(rest.catalog, request.params.collection) }
+  }
+
+  app.get<Named>('/rest/v1/:collection', anyone, async (request, reply) => sendList(request, reply, await asked(request)))
+
+  app.post<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
+    const { relation, ...rest } = await asked(request)
+    const { preferences, query } = rest
+    refuseOffset(query)
+    const insert = planInsert(relation, request.body, query, preferences)
+    const isMany = Array.isArray(request.body?.value)
+    const wants = answerOf(rest)
+    const plan = wants === 'location' ? keyPlan(rest, relation) : readBack(rest, relation)
+    const shape = changeAnswer(rest, wants === 'nothing' ? undefined : plan)
+    const { answer } = insert.count === 0 ? { answer: nothing } : await runAnswer(request, insertStatement(insert, shape), { rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    sayApplied(reply, preferences)
+    void reply.header('content-range', `*/${preferences.count === undefined ? '*' : answer.changed}`)
+    const status = answer.made === 0 && answer.changed > 0 ? 200 : 201
+    if (wants === 'location') return sendLocation(reply, status, answer, relation, request)
+    if (wants === 'nothing') return reply.status(status).send()
+    // A caller of the specification sends one record and gets one.
+    if (wants === 'record' && !isMany) return reply.status(status).type('application/json; charset=utf-8').send(elementOf(answer.body))
+    return sendRows(reply, status, answer, plan, rest.format)
+  })
+
+  app.patch<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
+    const rest = await asked(request)
+    const { relation, query, preferences } = rest
+    const change = planUpdate(relation, request.body, query)
+    const where = filtersOf(rest, 'UPDATE')
+    const plan = readBack(rest, relation)
+    const shape = changeAnswer(rest, preferences.return === 'representation' ? plan : undefined)
+    const statement = change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change.columns, change.record, where, shape)
+    const { answer } = await runAnswer(request, statement, { rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    return sendChanged(reply, rest, answer, plan, contentRange(0, change.columns.length === 0 ? answer.n : answer.changed, undefined))
+  })
+
+  app.put<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
+    const rest = await asked(request)
+    const { relation, query, preferences } = rest
+    requireKey(rest)
+    const insert = planInsert(relation, request.body, { ...query, onConflict: undefined }, { ...preferences, resolution: 'merge-duplicates' })
+    requireSameKey(rest, request.body)
+    const plan = readBack(rest, relation)
+    const wantsRecord = preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
+    const { answer } = await runAnswer(request, insertStatement(insert, changeAnswer(rest, wantsRecord ? plan : undefined)), { rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    sayApplied(reply, preferences)
+    const isNew = (answer.made ?? 0) > 0
+    if (!wantsRecord) return reply.status(isNew ? 201 : 204).send()
+    return sendRows(reply, isNew ? 201 : 200, answer, plan, rest.format)
+  })
+
+  app.delete<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
+    const rest = await asked(request)
+    const { relation, preferences } = rest
+    requireWritable(relation)
+    const where = filtersOf(rest, 'DELETE')
+    const plan = readBack(rest, relation)
+    const statement = deleteStatement(relation, where, changeAnswer(rest, preferences.return === 'representation' ? plan : undefined))
+    const { answer } = await runAnswer(request, statement, { rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    return sendChanged(reply, rest, answer, plan, `*/${preferences.count === undefined ? '*' : answer.changed}`)
+  })
+}
+
+async function sendList(request: FastifyRequest, reply: FastifyReply, { catalog, relation, query, preferences, format }: Asked): Promise<FastifyReply> {
+  const range = readRange(request.headers.range, request.headers['range-unit'] === undefined ? undefined : String(request.headers['range-unit']))
+  if (range === 'empty') throw restError('RANGE_NOT_SATISFIABLE', { code: 'PGRST103', message: 'Requested range not satisfiable', details: 'The lower boundary must be lower than or equal to the upper boundary in the Range header.' })
+  const ranged = range === undefined ? query : { ...query, own: { ...query.own, limit: query.own.limit ?? range.limit, offset: query.own.offset ?? range.offset } }
+  const plan = planRead(catalog, relation, ranged)
+  const { count } = preferences
+  const { answer, also } = await runAnswer(request, readStatement(plan, format, count), count === 'planned' || count === 'estimated' ? { also: explainStatement(plan) } : {})
+  const total = count === 'planned' || (count === 'estimated' && !isCounted(answer.total ?? 0)) ? Math.max(plannedRows(also), plan.offset + answer.n) : answer.total
+  if (total !== undefined && plan.offset > total) {
+    throw restError('RANGE_NOT_SATISFIABLE', { code: 'PGRST103', message: 'Requested range not satisfiable', details: `An offset of ${plan.offset} was requested, but there are only ${total} rows.` })
+  }
+  sayApplied(reply, preferences)
+  void reply.header('content-range', contentRange(plan.offset, answer.n, total))
+  return sendRows(reply, total !== undefined && answer.n < total ? 206 : 200, answer, plan, format)
+}
+
+/** What an insert sends back. `record`: as the specification has it. */
+function answerOf({ preferences, isProfiled }: RestRequest): 'nothing' | 'location' | 'rows' | 'record' {
+  if (preferences.return === 'minimal') return 'nothing'
+  if (preferences.return === 'headers-only') return 'location'
+  if (preferences.return === 'representation') return 'rows'
+  return isProfiled ? 'nothing' : 'record'
+}
+
+const nothing: Answer = { body: '[]', n: 0, total: undefined, changed: 0, made: undefined }
+
+/** Of what was changed, all: the filters have been heard. */
+function readBack({ catalog, query }: RestRequest, relation: Relation): ReadPlan {
+  const plan = planRead(catalog, relation, { ...query, own: { ...query.own, conditions: [], limit: undefined, offset: undefined } })
+  return { ...plan, limit: undefined }
+}
+
+function keyPlan({ catalog }: RestRequest, relation: Relation): ReadPlan {
+  const key = relation.key.map((column) => fieldNamed(column))
+  return { ...planRead(catalog, relation, { ...emptyQuery(), select: key }), limit: undefined }
+}
+
+function changeAnswer({ preferences, format }: RestRequest, read: ReadPlan | undefined): ChangeAnswer {
+  const isSingular = format.kind === 'json' && format.singular
+  return { read, format, exactly: isSingular && read !== undefined ? 1 : undefined, atMost: preferences.maxAffected }
+}
+
+/** The filters of a change. @throws RuntimeError INVALID_QUERY without any: what means every record must say so */
+function filtersOf({ catalog, relation, query }: Asked, what: string): readonly PlannedCondition[] {
+  if (query.own.limit !== undefined || query.own.offset !== undefined) {
+    throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} takes no limit and no offset: it is for all that match` })
+  }
+  const { where } = planRead(catalog, relation, query)
+  if (where.length === 0) {
+    throw restError('INVALID_QUERY', { code: '21000', message: `${what} needs a filter; to mean every record, say so, for example with ?${relation.key[0] ?? 'id'}=not.is.null` })
+  }
+  if (where.some(asksForOthers)) throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} can't ask for rows of other collections` })
+  return where
+}
+
+function asksForOthers(condition: PlannedCondition): boolean {
+  return condition.kind === 'has' || (condition.kind !== 'test' && condition.members.some(asksForOthers))
+}
+
+function refuseOffset({ own: { offset } }: Query): void {
+  if (offset !== undefined && offset > 0) throw restError('INVALID_QUERY', { code: 'PGRST100', message: 'a write takes no offset' })
+}
+
+/** What a change of nothing would have changed. */
+function unchanged(plan: ReadPlan, where: readonly PlannedCondition[], { format }: Asked): Statement {
+  return readStatement({ ...plan, where }, format, undefined)
+}
+
+function sendChanged(reply: FastifyReply, { preferences, format }: Asked, answer: Answer, plan: ReadPlan, range: string): FastifyReply {
+  sayApplied(reply, preferences)
+  void reply.header('content-range', range)
+  if (preferences.return !== 'representation') return reply.status(204).send()
+  return sendRows(reply, 200, answer, plan, format)
+}
+
+/** Where the new record is to be had. */
+function sendLocation(reply: FastifyReply, status: number, { body, n }: Answer, { name, key }: Relation, { basePath }: FastifyRequest): FastifyReply {
+  const [row] = n === 1 && key.length > 0 ? (JSON.parse(body) as Record<string, unknown>[]) : []
+  if (row !== undefined) {
+    const filters = key.map((column) => `${encodeURIComponent(column)}=${encodeURIComponent(`eq.${String(row[column])}`)}`)
+    void reply.header('location', `${basePath}/rest/v1/${name}?${filters.join('&')}`)
+  }
+  return reply.status(status).send()
+}
+
+/** PUT names one record, by its whole key. */
+function requireKey({ relation: { key }, query: { own } }: Asked): void {
+  if (own.limit !== undefined || own.offset !== undefined) throw restError('INVALID_QUERY', { code: 'PGRST114', message: 'limit/offset querystring parameters are not allowed for PUT' })
+  const named = own.conditions.map((condition) => (condition.kind === 'filter' && isPlainEq(condition) ? condition.path.column : ''))
+  if (key.length > 0 && named.length === key.length && key.every((column) => named.includes(column))) return
+  throw restError('METHOD_NOT_ALLOWED', { code: 'PGRST105', message: "Filters must include all and only primary key columns with 'eq' operators" })
+}
+
+function isPlainEq({ negated, path, test }: Filter): boolean {
+  return !negated && path.steps.length === 0 && test.operator === 'eq' && test.quantifier === undefined
+}
+
+function requireSameKey({ query: { own } }: Asked, body: JsonBody | undefined): void {
+  const value: unknown = Array.isArray(body?.value) && body.value.length === 1 ? body.value[0] : body?.value
+  const record = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  for (const condition of own.conditions) {
+    if (condition.kind !== 'filter' || condition.test.operator !== 'eq') continue
+    if (String(record[condition.path.column]) === condition.test.value) continue
+    throw restError('INVALID_QUERY', { code: 'PGRST115', message: 'Payload values do not match URL in primary key column(s)' })
+  }
+}

@@ -1,0 +1,66 @@
+// One record by its key (specification, section 4.3): what is not there, and what may not be seen, is a 404.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { planRecord } from '../plan/plan-read.ts'
+import { planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
+import type { ReadPlan } from '../plan/plan.ts'
+import type { Relation } from '../registry/catalog.ts'
+import { restError } from '../rest-error.ts'
+import { readStatement } from '../sql/answer-sql.ts'
+import { deleteStatement, updateStatement, type ChangeAnswer } from '../sql/change-sql.ts'
+import type { RestDeps } from './collection-routes.ts'
+import { anyone, readRestRequest, relationOf, type RestRequest } from './rest-request.ts'
+import { isRehearsed, runAnswer, type Answer } from './run-answer.ts'
+import { elementOf } from './send.ts'
+
+interface Named {
+  Params: { collection: string; id: string }
+  Body: JsonBody | undefined
+}
+
+interface Asked extends RestRequest {
+  relation: Relation
+  plan: ReadPlan
+}
+
+export function addRecordRoutes(app: FastifyInstance, { registry, allowsRollback }: RestDeps): void {
+  const asked = async (request: FastifyRequest<Named>): Promise<Asked> => {
+    const rest = await readRestRequest(registry, request)
+    const relation = relationOf(rest.catalog, request.params.collection)
+    return { ...rest, relation, plan: planRecord(rest.catalog, relation, request.params.id, rest.query) }
+  }
+  const rehearsed = ({ preferences }: Asked) => ({ rehearsed: isRehearsed(preferences, allowsRollback) })
+
+  app.get<Named>('/rest/v1/:collection/:id', anyone, async (request, reply) => {
+    const { relation, plan } = await asked(request)
+    const { answer } = await runAnswer(request, readStatement(plan, json, undefined))
+    return sendRecord(reply, relation, answer)
+  })
+
+  app.patch<Named>('/rest/v1/:collection/:id', anyone, async (request, reply) => {
+    const rest = await asked(request)
+    const { relation, plan, query } = rest
+    const { columns, record } = planUpdate(relation, request.body, query)
+    const statement = columns.length === 0 ? readStatement(plan, json, undefined) : updateStatement(relation, columns, record, plan.where, asRecord(plan))
+    const { answer } = await runAnswer(request, statement, rehearsed(rest))
+    return sendRecord(reply, relation, answer)
+  })
+
+  app.delete<Named>('/rest/v1/:collection/:id', anyone, async (request, reply) => {
+    const rest = await asked(request)
+    const { relation, plan } = rest
+    requireWritable(relation)
+    const { answer } = await runAnswer(request, deleteStatement(relation, plan.where, asRecord(plan)), rehearsed(rest))
+    return sendRecord(reply, relation, answer)
+  })
+}
+
+const json = { kind: 'json', singular: false, stripped: false } as const
+
+function asRecord(plan: ReadPlan): ChangeAnswer {
+  return { read: { ...plan, where: [], limit: undefined }, format: json, exactly: undefined, atMost: undefined }
+}
+
+function sendRecord(reply: FastifyReply, { name }: Relation, { body, n }: Answer): FastifyReply {
+  if (n === 0) throw restError('NO_SUCH_RECORD', { code: 'PGRST116', message: `there is no such record in "${name}"` })
+  return reply.status(200).type('application/json; charset=utf-8').send(elementOf(body))
+}

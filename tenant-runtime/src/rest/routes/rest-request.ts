@@ -1,0 +1,73 @@
+// What every route of the interface reads of a request before it plans.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { parseJson } from '../../http/parse-json.ts'
+import type { JsonBody } from '../plan/plan-write.ts'
+import type { Catalog, Relation } from '../registry/catalog.ts'
+import type { Registry } from '../registry/registry.ts'
+import { readAccept, type Format } from '../request/read-accept.ts'
+import { readPreferences, type Preferences } from '../request/read-preferences.ts'
+import { readQuery, type Query } from '../request/read-query.ts'
+import { nearest, restError } from '../rest-error.ts'
+
+export interface RestRequest {
+  catalog: Catalog
+  query: Query
+  preferences: Preferences
+  format: Format
+  /** A PostgREST client, which expects an empty answer where it asked for none. */
+  isProfiled: boolean
+}
+
+/** Everyone may ask: the policies of the relation decide. */
+export const anyone = { config: { access: 'anyone' }, bodyLimit: 20 * 1024 * 1024 } as const
+
+/** Bodies stay text beside what they mean: Postgres reads numbers that JavaScript would round. */
+export function keepBodiesAsText(app: FastifyInstance): void {
+  app.removeContentTypeParser('application/json')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    const text = String(body)
+    if (text.trim() === '') {
+      done(null, undefined)
+      return
+    }
+    try {
+      done(null, { text, value: parseJson(text) } satisfies JsonBody)
+    } catch (error) {
+      done(error instanceof Error ? error : new SyntaxError('unreadable JSON'))
+    }
+  })
+}
+
+/** @throws RuntimeError for a header or a parameter that can't be read */
+export async function readRestRequest(registry: Registry, request: FastifyRequest, argumentNames?: (catalog: Catalog) => ReadonlySet<string>): Promise<RestRequest> {
+  const { headers, tenant } = request
+  const profile = headers['content-profile'] ?? headers['accept-profile']
+  if (profile !== undefined && profile !== 'public') {
+    throw restError('NOT_ACCEPTABLE', { code: 'PGRST106', message: `Invalid schema: ${String(profile)}`, hint: 'Only the following schemas are exposed: public' })
+  }
+  const catalog = await registry.catalog(tenant)
+  return {
+    catalog,
+    query: readQuery(searchOf(request), argumentNames?.(catalog)),
+    preferences: readPreferences(headers['prefer']),
+    format: readAccept(headers.accept),
+    isProfiled: profile !== undefined,
+  }
+}
+
+function searchOf({ url }: FastifyRequest): string {
+  const mark = url.indexOf('?')
+  return mark < 0 ? '' : url.slice(mark + 1)
+}
+
+/** @throws RuntimeError NO_SUCH_COLLECTION (PGRST205) */
+export function relationOf({ relations }: Catalog, name: string): Relation {
+  const relation = relations.get(name)
+  if (relation !== undefined) return relation
+  const meant = nearest(name, relations.keys())
+  throw restError('NO_SUCH_COLLECTION', {
+    code: 'PGRST205',
+    message: `there is no collection "${name}"`,
+    hint: meant === undefined ? 'a new schema takes effect with POST /admin/reload-schemas' : `did you mean "${meant}"?`,
+  })
+}

@@ -1,0 +1,66 @@
+// Functions of the home, called by POST, and by GET where they change nothing.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { chooseRoutine, isWhole, planCall, routinesCalled } from '../plan/plan-call.ts'
+import type { JsonBody } from '../plan/plan-write.ts'
+import type { Routine } from '../registry/catalog.ts'
+import { contentType } from '../request/read-accept.ts'
+import { restError } from '../rest-error.ts'
+import { callStatement, type Given } from '../sql/call-sql.ts'
+import type { RestDeps } from './collection-routes.ts'
+import { anyone, readRestRequest, type RestRequest } from './rest-request.ts'
+import { isRehearsed, runAnswer } from './run-answer.ts'
+import { contentRange, notOne, sayApplied, sendRows } from './send.ts'
+
+interface Named {
+  Params: { name: string }
+  Body: JsonBody | undefined
+}
+
+export function addRoutineRoutes(app: FastifyInstance, { registry, allowsRollback }: RestDeps): void {
+  const call = async (request: FastifyRequest<Named>, reply: FastifyReply, rest: RestRequest, routine: Routine, given: readonly string[], values: Given) => {
+    const { catalog, query, preferences, format } = rest
+    const reading = request.method === 'GET'
+    const plan = planCall(catalog, routine, given, query)
+    const { answer } = await runAnswer(request, callStatement(plan, values, format, preferences.count), { reading, rehearsed: isRehearsed(preferences, allowsRollback) })
+    sayApplied(reply, preferences)
+    const { kind, isSet } = routine.returns
+    if (kind === 'nothing' || (preferences.return === 'minimal' && !reading)) {
+      void reply.header('content-range', contentRange(0, answer.n, answer.total))
+      return reply.status(kind === 'nothing' ? 204 : 200).send()
+    }
+    void reply.header('content-range', contentRange(plan.read?.offset ?? 0, answer.n, answer.total))
+    const status = answer.total !== undefined && answer.n < answer.total ? 206 : 200
+    if (plan.read !== undefined && (isSet || format.kind !== 'json' || format.singular)) return sendRows(reply, status, answer, plan.read, format)
+    if (format.kind === 'json' && format.singular && isSet) {
+      if (answer.n !== 1) throw notOne(answer.n)
+      return reply.type(contentType(format)).send(answer.body.slice(1, -1))
+    }
+    return reply.status(status).type(contentType(format)).send(answer.body)
+  }
+
+  app.post<Named>('/rest/v1/rpc/:name', anyone, async (request, reply) => {
+    const rest = await readRestRequest(registry, request)
+    const routines = routinesCalled(rest.catalog, request.params.name)
+    const { text, value } = request.body ?? { text: '{}', value: {} }
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    const given = isObject ? Object.keys(value) : []
+    if (!isObject && !routines.some(isWhole)) throw restError('BAD_REQUEST', { code: 'PGRST102', message: 'the body must be an object with the arguments by their names' })
+    const routine = chooseRoutine(isObject ? routines : routines.filter(isWhole), given, true)
+    return call(request, reply, rest, routine, given, { kind: isWhole(routine) ? 'whole' : 'json', body: text })
+  })
+
+  app.get<Named>('/rest/v1/rpc/:name', anyone, async (request, reply) => {
+    const { name } = request.params
+    const rest = await readRestRequest(registry, request, (catalog) => new Set(routinesCalled(catalog, name).flatMap((routine) => routine.arguments.map((argument) => argument.name))))
+    const given = new Map<string, string[]>()
+    for (const [key, value] of rest.query.arguments) given.set(key, [...(given.get(key) ?? []), value])
+    const routine = chooseRoutine(routinesCalled(rest.catalog, name), [...given.keys()], false)
+    const texts = new Map<string, string>()
+    for (const { name, isVariadic } of routine.arguments) {
+      const values = given.get(name)
+      // Of one that is named twice the last counts; a variadic one takes them all.
+      if (values !== undefined) texts.set(name, isVariadic && !(values[0] ?? '').startsWith('{') ? `{${values.map((value) => JSON.stringify(value)).join(',')}}` : (values.at(-1) ?? ''))
+    }
+    return call(request, reply, rest, routine, [...given.keys()], { kind: 'texts', values: texts })
+  })
+}

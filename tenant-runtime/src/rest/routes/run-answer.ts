@@ -1,0 +1,51 @@
+// Runs a statement whose row is an answer, as the caller; what Postgres refuses is said in the interface's words.
+import type { FastifyRequest } from 'fastify'
+import { databaseError } from '../../database/database-error.ts'
+import { TripError } from '../../database/one-trip.ts'
+import { sql, type Result, type Row, type Statement } from '../../database/statement.ts'
+import type { Preferences } from '../request/read-preferences.ts'
+import { raised, restErrors } from '../rest-database-errors.ts'
+
+export interface Answer {
+  body: string
+  /** Rows in it. */
+  n: number
+  /** All that match, where they were counted. */
+  total: number | undefined
+  /** Of a change: rows that were written, and those of them that are new. */
+  changed: number
+  made: number | undefined
+}
+
+const readOnly = sql("select set_config('transaction_read_only', 'on', true)")
+
+export interface RunOptions {
+  /** Postgres refuses every change. */
+  reading?: boolean
+  /** All of it is undone after the answer. */
+  rehearsed?: boolean
+  /** Runs behind the statement, in the same transaction. */
+  also?: Statement
+}
+
+/** @throws RuntimeError */
+export async function runAnswer(request: FastifyRequest, statement: Statement, { reading = false, rehearsed = false, also }: RunOptions = {}): Promise<{ answer: Answer; also: Row | undefined }> {
+  const { database } = request.tenant
+  const statements = [...(reading ? [readOnly] : []), statement, ...(also === undefined ? [] : [also])]
+  let results: Result[]
+  try {
+    results = rehearsed ? await database.rehearse(request.rls, ...statements) : await database.run(request.rls, ...statements)
+  } catch (error) {
+    throw (error instanceof TripError ? raised(error) : undefined) ?? databaseError(error, restErrors(request.rls))
+  }
+  const row = results[reading ? 1 : 0]?.rows[0]
+  const count = (name: string) => (typeof row?.[name] === 'number' ? row[name] : undefined)
+  const body = row?.['body']
+  const answer = { body: typeof body === 'string' ? body : '', n: count('n') ?? 0, total: count('total'), changed: count('changed') ?? 0, made: count('made') }
+  return { answer, also: also === undefined ? undefined : results.at(-1)?.rows[0] }
+}
+
+/** `Prefer: tx=rollback`, where the installation allows it. */
+export function isRehearsed({ tx }: Preferences, allowed: boolean): boolean {
+  return allowed && tx === 'rollback'
+}

@@ -1,0 +1,37 @@
+// Answers on their way out: what Postgres made is sent as it is.
+import type { FastifyReply } from 'fastify'
+import { contentType, type Format } from '../request/read-accept.ts'
+import type { Preferences } from '../request/read-preferences.ts'
+import type { ReadPlan } from '../plan/plan.ts'
+import { restError } from '../rest-error.ts'
+import { csvHeader } from '../sql/answer-sql.ts'
+import type { Answer } from './run-answer.ts'
+
+/** In the form that was asked for. @throws RuntimeError NOT_ACCEPTABLE (PGRST116) when one row was asked for and there are others */
+export function sendRows(reply: FastifyReply, status: number, { body, n }: Answer, plan: ReadPlan, format: Format): FastifyReply {
+  void reply.status(status).type(contentType(format))
+  if (format.kind === 'csv') return reply.send(`${csvHeader(plan)}\n${body}`)
+  if (format.kind === 'json' && format.singular) {
+    if (n !== 1) throw notOne(n)
+    return reply.send(elementOf(body))
+  }
+  return reply.send(body)
+}
+
+/** The one object of an array. */
+export function elementOf(body: string): string {
+  return body.slice(1, -1)
+}
+
+export function notOne(n: number, cause?: unknown) {
+  return restError('NOT_ACCEPTABLE', { code: 'PGRST116', message: 'Cannot coerce the result to a single JSON object', details: `The result contains ${n} rows`, cause })
+}
+
+/** `0-24/3573458`, `*` for what is not known. */
+export function contentRange(offset: number, n: number, total: number | undefined): string {
+  return `${n === 0 ? '*' : `${offset}-${offset + n - 1}`}/${total ?? '*'}`
+}
+
+export function sayApplied(reply: FastifyReply, { applied }: Preferences): void {
+  if (applied.length > 0) void reply.header('preference-applied', applied.join(', '))
+}

@@ -1,0 +1,56 @@
+// Statements whose one row is an answer: `body` is its text, made by Postgres; `n` the number of its rows. Pure.
+import type { Statement } from '../../database/statement.ts'
+import type { ReadPlan } from '../plan/plan.ts'
+import type { Format } from '../request/read-accept.ts'
+import { identifier } from './names.ts'
+import { Parameters } from './parameters.ts'
+import { matchingSql, selectSql, sourceOf, spreadNames, type Source } from './select-sql.ts'
+
+export type Count = 'exact' | 'planned' | 'estimated' | undefined
+
+/** A list is counted to its end up to here; beyond, its length is what the planner thinks. */
+const countedRows = 1_000
+
+/** Columns: `body`, `n`, and with an exact count `total`: all rows that match. */
+export function readStatement(plan: ReadPlan, format: Format, count: Count): Statement {
+  const parameters = new Parameters()
+  const source = sourceOf(plan.relation)
+  const rows = selectSql(plan, source, parameters)
+  const total = totalSql(plan, source, count, parameters)
+  return { text: `select ${bodySql(plan, format)} as body, count(*) as n${total} from (${rows}) r`, values: parameters.values }
+}
+
+function totalSql(plan: ReadPlan, source: Source, count: Count, parameters: Parameters): string {
+  if (count === undefined || count === 'planned') return ''
+  const most = count === 'estimated' ? ` limit ${countedRows + 1}` : ''
+  return `, (select count(*) from (${matchingSql(plan, source, parameters)}${most}) m) as total`
+}
+
+/** What `total` of an estimated count says is exact. */
+export function isCounted(total: number): boolean {
+  return total <= countedRows
+}
+
+/** Its answer is the planner's, as JSON. */
+export function explainStatement(plan: ReadPlan): Statement {
+  const parameters = new Parameters()
+  return { text: `explain (format json) ${matchingSql(plan, sourceOf(plan.relation), parameters)}`, values: parameters.values }
+}
+
+/** Of the rows of a table `r`. */
+export function bodySql(plan: ReadPlan, format: Format): string {
+  if (format.kind === 'csv') return `coalesce(string_agg(concat_ws(',', ${spreadNames(plan).map(csvSql).join(', ')}), E'\\n'), '')`
+  const array = "coalesce(json_agg(r.*), '[]')"
+  return format.kind === 'json' && format.stripped ? `json_strip_nulls(${array})::text` : `${array}::text`
+}
+
+/** A field of RFC 4180: in quotes where it must be, and where it would look like none. */
+function csvSql(name: string): string {
+  const text = `r.${identifier(name)}::text`
+  return `case when ${text} is null then '' when ${text} = '' or ${text} ~ '[",\\r\\n]' then '"' || replace(${text}, '"', '""') || '"' else ${text} end`
+}
+
+/** The first line of CSV. */
+export function csvHeader(plan: ReadPlan): string {
+  return spreadNames(plan).map((name) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(',')
+}

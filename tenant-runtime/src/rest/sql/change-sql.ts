@@ -1,0 +1,122 @@
+// Changes as SQL: one statement that writes, and answers with what it wrote. Pure.
+import type { Statement } from '../../database/statement.ts'
+import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
+import type { Column, Relation } from '../registry/catalog.ts'
+import type { Format } from '../request/read-accept.ts'
+import { bodySql } from './answer-sql.ts'
+import { conditionSql, whereSql } from './condition-sql.ts'
+import { identifier } from './names.ts'
+import { Parameters } from './parameters.ts'
+import { selectSql } from './select-sql.ts'
+
+/** How a change answers, and what it must not be. */
+export interface ChangeAnswer {
+  /** Of what is sent back; undefined: nothing is, and nothing of it must be readable. */
+  read: ReadPlan | undefined
+  format: Format
+  /** Other numbers of rows undo it. */
+  exactly: number | undefined
+  atMost: number | undefined
+}
+
+export interface Insert {
+  relation: Relation
+  columns: readonly Column[]
+  /** JSON of an array of objects; at least one. */
+  records: string
+  count: number
+  /** Fields that a record leaves out take their default; else null. */
+  withDefaults: boolean
+  conflict: { columns: readonly string[]; merges: boolean } | undefined
+}
+
+/** The reason with which a change is undone (`refuse_change`). */
+export const refusals = { exactly: 'not exactly', atMost: 'more than' } as const
+
+export function insertStatement({ relation, columns, records, count, withDefaults, conflict }: Insert, answer: ChangeAnswer): Statement {
+  const parameters = new Parameters()
+  const list = columns.map(({ name }) => identifier(name)).join(', ')
+  const table = identifier(relation.name)
+  const source =
+    columns.length === 0 ? `insert into ${table} ${defaultRows(relation, count)}`
+    : `insert into ${table} (${list}) select ${columns.map(({ name }) => `x.${identifier(name)}`).join(', ')} from ${rowsOf(columns, parameters.add(records), withDefaults)}`
+  return changeStatement(relation, `${source}${conflictSql(columns, conflict)}`, answer, parameters, conflict?.merges === true)
+}
+
+/** As many rows of nothing but defaults as there are records. */
+function defaultRows({ columns }: Relation, count: number): string {
+  const [first] = columns.keys()
+  if (first === undefined) return 'default values'
+  return `(${identifier(first)}) values ${Array.from({ length: count }, () => '(default)').join(', ')}`
+}
+
+function rowsOf(columns: readonly Column[], body: string, withDefaults: boolean): string {
+  return withDefaults ? filledRows(columns, body) : `json_to_recordset(${body}::json) as x(${typedList(columns)})`
+}
+
+/** Each record with the defaults under it. */
+function filledRows(columns: readonly Column[], body: string): string {
+  const defaults = columns.filter((column) => column.default !== undefined)
+  const base = defaults.length === 0 ? "'{}'::jsonb" : defaults.map((column) => `jsonb_build_object(${quoted(column.name)}, ${column.default ?? 'null'})`).join(' || ')
+  return `(select ${base} || e as filled from jsonb_array_elements(${body}::jsonb) e) f, jsonb_to_record(f.filled) as x(${typedList(columns)})`
+}
+
+function quoted(name: string): string {
+  return `'${name.replaceAll("'", "''")}'`
+}
+
+function typedList(columns: readonly Column[]): string {
+  return columns.map(({ name, type }) => `${identifier(name)} ${type}`).join(', ')
+}
+
+function conflictSql(columns: readonly Column[], conflict: Insert['conflict']): string {
+  if (conflict === undefined) return ''
+  const target = conflict.columns.length === 0 ? '' : ` (${conflict.columns.map(identifier).join(', ')})`
+  if (!conflict.merges) return ` on conflict${target} do nothing`
+  const changed = columns.filter(({ name }) => !conflict.columns.includes(name))
+  // With nothing to change, the row that is there is what was asked for.
+  const set = (changed.length === 0 ? columns : changed).map(({ name }) => `${identifier(name)} = excluded.${identifier(name)}`)
+  return ` on conflict${target} do update set ${set.join(', ')}`
+}
+
+/** `record` is JSON of an object whose keys are the columns. */
+export function updateStatement(relation: Relation, columns: readonly Column[], record: string, where: readonly PlannedCondition[], answer: ChangeAnswer): Statement {
+  const parameters = new Parameters()
+  const body = parameters.add(record)
+  const set = columns.map(({ name }) => `${identifier(name)} = x.${identifier(name)}`).join(', ')
+  const change = `update ${identifier(relation.name)} as c set ${set} from json_to_record(${body}::json) as x(${typedList(columns)})${conditionsOf(where, parameters)}`
+  return changeStatement(relation, change, answer, parameters)
+}
+
+export function deleteStatement(relation: Relation, where: readonly PlannedCondition[], answer: ChangeAnswer): Statement {
+  const parameters = new Parameters()
+  return changeStatement(relation, `delete from ${identifier(relation.name)} as c${conditionsOf(where, parameters)}`, answer, parameters)
+}
+
+function conditionsOf(where: readonly PlannedCondition[], parameters: Parameters): string {
+  const has = () => {
+    throw new Error('a change has no embeddings to ask for')
+  }
+  return whereSql(where.map((condition) => conditionSql(condition, { table: 'c', parameters, has })))
+}
+
+/**
+ * Columns: `body`; `n`, rows in it; `changed`, rows that were changed; and `made`, how many of them are new, where an insert
+ * may change others.
+ */
+function changeStatement(relation: Relation, change: string, { read, format, exactly, atMost }: ChangeAnswer, parameters: Parameters, tellsNew = false): Statement {
+  // What is sent back must be readable to the caller; where nothing is, it need not be.
+  const table = change.startsWith('insert') ? identifier(relation.name) : 'c'
+  const returned = read === undefined ? '1 as one' : [...relation.columns.keys()].map((name) => `${table}.${identifier(name)}`).join(', ')
+  const changed = `with changed as (${change} returning ${returned}${tellsNew ? `, ${table}.xmax = 0 as is_new` : ''})`
+  const counts = `(select count(*) from changed) as changed${tellsNew ? ', (select count(*) filter (where is_new) from changed) as made' : ''}`
+  const answer =
+    read === undefined ? `select '' as body, 0 as n, ${counts}`
+    : `select ${bodySql(read, format)} as body, count(*) as n, ${counts} from (${selectSql(read, { from: 'changed' }, parameters)}) r`
+  const guards = [
+    ...(exactly === undefined ? [] : [`case when a.changed <> ${parameters.add(exactly)} then refuse_change('${refusals.exactly}', a.changed) end`]),
+    ...(atMost === undefined ? [] : [`case when a.changed > ${parameters.add(atMost)} then refuse_change('${refusals.atMost}', a.changed) end`]),
+  ]
+  const guarded = guards.length === 0 ? answer : `select a.*, ${guards.map((guard, n) => `${guard} as guard${n}`).join(', ')} from (${answer}) a`
+  return { text: `${changed} ${guarded}`, values: parameters.values }
+}

@@ -1,0 +1,89 @@
+// Paths and conditions as SQL. An operand is a parameter without a type: Postgres gives it that of the other side. Pure.
+import type { Embedding, PlannedCondition, PlannedPath } from '../plan/plan.ts'
+import type { IsWord, Operator, Test } from '../request/read-conditions.ts'
+import { identifier } from './names.ts'
+import type { Parameters } from './parameters.ts'
+
+/** `t0."data"->$1::text` */
+export function pathSql(table: string, { column, steps }: PlannedPath, parameters: Parameters): string {
+  const parts = steps.map(({ arrow, key }) => `${arrow}${parameters.add(String(key))}::${typeof key === 'number' ? 'integer' : 'text'}`)
+  return parts.length === 0 ? `${table}.${identifier(column.name)}` : `(${table}.${identifier(column.name)}${parts.join('')})`
+}
+
+export interface ConditionScope {
+  table: string
+  parameters: Parameters
+  /** SQL that is true where an embedding has a row. */
+  has(embedding: Embedding): string
+}
+
+/** ` where …`, or nothing. */
+export function whereSql(conditions: readonly string[]): string {
+  return conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`
+}
+
+export function conditionSql(condition: PlannedCondition, scope: ConditionScope): string {
+  const text = () => {
+    switch (condition.kind) {
+      case 'and':
+      case 'or':
+        return condition.members.map((member) => conditionSql(member, scope)).join(` ${condition.kind} `)
+      case 'has':
+        return scope.has(condition.embedding)
+      case 'test':
+        return testSql(condition.path, condition.test, scope)
+    }
+  }
+  if (condition.negated) return `not (${text()})`
+  return condition.kind === 'and' || condition.kind === 'or' ? `(${text()})` : text()
+}
+
+const infix: Record<Exclude<Operator, 'in' | 'is' | 'fts' | 'plfts' | 'phfts' | 'wfts'>, string> = {
+  eq: '=', neq: '<>', gt: '>', gte: '>=', lt: '<', lte: '<=', like: 'like', ilike: 'ilike', match: '~', imatch: '~*', isdistinct: 'is distinct from',
+  cs: '@>', cd: '<@', ov: '&&', sl: '<<', sr: '>>', nxr: '&<', nxl: '&>', adj: '-|-',
+}
+const searches = { fts: 'to_tsquery', plfts: 'plainto_tsquery', phfts: 'phraseto_tsquery', wfts: 'websearch_to_tsquery' } as const
+const isSql: Record<IsWord, string> = { null: 'null', not_null: 'not null', true: 'true', false: 'false', unknown: 'unknown' }
+const textual: readonly Operator[] = ['like', 'ilike', 'match', 'imatch']
+
+function testSql(path: PlannedPath, test: Test, { table, parameters }: ConditionScope): string {
+  const left = pathSql(table, path, parameters)
+  const type = typeOf(path)
+  switch (test.operator) {
+    case 'is':
+      return `${left} is ${isSql[test.word]}`
+    case 'in':
+      if (test.values.length === 0) return 'false'
+      // One parameter, whatever their number; of lists there are no lists.
+      if (type.endsWith('[]')) return `${left} in (${test.values.map((value) => parameters.add(value)).join(', ')})`
+      return `${left} = any(${parameters.add(arrayLiteral(test.values))})`
+    case 'fts':
+    case 'plfts':
+    case 'phfts':
+    case 'wfts': {
+      const language = test.language === undefined ? '' : `${parameters.add(test.language)}::text::regconfig, `
+      const document = type === 'tsvector' ? left : `to_tsvector(${language}${left})`
+      return `${document} @@ ${searches[test.operator]}(${language}${parameters.add(test.value)})`
+    }
+  }
+  const { operator } = test
+  const isTextual = textual.includes(operator)
+  const value = operator === 'like' || operator === 'ilike' ? test.value.replaceAll('*', '%') : test.value
+  const side = isTextual && !isText(type) ? `${left}::text` : left
+  const operand = parameters.add(value)
+  return `${side} ${infix[operator]} ${test.quantifier === undefined ? operand : `${test.quantifier}(${operand})`}`
+}
+
+function typeOf({ column, steps }: PlannedPath): string {
+  const last = steps.at(-1)
+  return last === undefined ? column.type : last.arrow === '->>' ? 'text' : 'jsonb'
+}
+
+function isText(type: string): boolean {
+  return type === 'text' || type === 'character varying' || type === 'character'
+}
+
+/** `{"a","b"}`: elements as Postgres reads them back, whatever is in them. */
+function arrayLiteral(values: readonly string[]): string {
+  return `{${values.map((value) => `"${value.replaceAll(/["\\]/g, '\\$&')}"`).join(',')}}`
+}
