@@ -3,6 +3,7 @@ import { sql } from '../database/statement.ts'
 import type { Area } from '../tenancy/area.ts'
 import { Registry } from './registry/registry.ts'
 import { addCollectionRoutes, type RestDeps } from './routes/collection-routes.ts'
+import { addOpenApiRoute } from './routes/openapi-route.ts'
 import { addRecordRoutes } from './routes/record-routes.ts'
 import { keepBodiesAsText } from './routes/rest-request.ts'
 import { addRoutineRoutes } from './routes/routine-routes.ts'
@@ -29,6 +30,7 @@ export function createRestArea({ now, hasSiblings = false, allowsRollback = fals
         const { collections, actions } = await registry.reload(request.tenant)
         return { success: true, collections, actions }
       })
+      addOpenApiRoute(app, deps)
       addRoutineRoutes(app, deps)
       addCollectionRoutes(app, deps)
       addRecordRoutes(app, deps)

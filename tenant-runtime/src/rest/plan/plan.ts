@@ -38,6 +38,8 @@ export type PlannedCondition =
   | { kind: 'test'; negated: boolean; path: PlannedPath; test: Test }
   /** There is a row of it. */
   | { kind: 'has'; negated: boolean; embedding: Embedding }
+  /** Behind a row that has these values in the order. */
+  | { kind: 'after'; negated: false; terms: readonly PlannedOrder[]; values: readonly (string | null)[] }
   | { kind: 'and' | 'or'; negated: boolean; members: readonly PlannedCondition[] }
 
 export interface PlannedOrder {

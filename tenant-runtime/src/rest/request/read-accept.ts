@@ -31,7 +31,11 @@ export function readAccept(header: string | undefined): Format {
         return { kind: 'openapi' }
     }
   }
-  throw restError('NOT_ACCEPTABLE', { code: 'PGRST107', message: `None of these media types are available: ${header}` })
+  throw notAcceptable(header)
+}
+
+export function notAcceptable(header = '') {
+  return restError('NOT_ACCEPTABLE', { code: 'PGRST107', message: `None of these media types are available: ${header}` })
 }
 
 /** As `Content-Type`. */

@@ -1,6 +1,7 @@
 // A collection (specification, section 4.3): lists with PostgREST's grammar, inserts, and changes of all that a filter finds.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Statement } from '../../database/statement.ts'
+import { nextCursor, planKeyset } from '../plan/plan-keyset.ts'
 import { planRead } from '../plan/plan-read.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
@@ -13,10 +14,11 @@ import { fieldNamed } from '../request/read-select.ts'
 import { restError } from '../rest-error.ts'
 import { explainStatement, isCounted, readStatement } from '../sql/answer-sql.ts'
 import { deleteStatement, insertStatement, updateStatement, type ChangeAnswer } from '../sql/change-sql.ts'
+import { keysetStatement } from '../sql/keyset-sql.ts'
 import { plannedRows } from './planned-rows.ts'
 import { anyone, readRestRequest, relationOf, type RestRequest } from './rest-request.ts'
 import { isRehearsed, runAnswer, type Answer } from './run-answer.ts'
-import { contentRange, elementOf, sayApplied, sendRows } from './send.ts'
+import { contentRange, elementOf, sayApplied, sayNext, sendRows } from './send.ts'
 
 export interface RestDeps {
   registry: Registry
@@ -104,15 +106,20 @@ async function sendList(request: FastifyRequest, reply: FastifyReply, { catalog,
   const range = readRange(request.headers.range, request.headers['range-unit'] === undefined ? undefined : String(request.headers['range-unit']))
   if (range === 'empty') throw restError('RANGE_NOT_SATISFIABLE', { code: 'PGRST103', message: 'Requested range not satisfiable', details: 'The lower boundary must be lower than or equal to the upper boundary in the Range header.' })
   const ranged = range === undefined ? query : { ...query, own: { ...query.own, limit: query.own.limit ?? range.limit, offset: query.own.offset ?? range.offset } }
-  const plan = planRead(catalog, relation, ranged)
+  const wanted = planRead(catalog, relation, ranged)
+  const page = query.cursor === undefined ? undefined : planKeyset(wanted, query.cursor)
+  const plan = page?.plan ?? wanted
   const { count } = preferences
-  const { answer, also } = await runAnswer(request, readStatement(plan, format, count), count === 'planned' || count === 'estimated' ? { also: explainStatement(plan) } : {})
+  const statement = page === undefined ? readStatement(plan, format, count) : keysetStatement(page, format, count)
+  const { answer, also } = await runAnswer(request, statement, count === 'planned' || count === 'estimated' ? { also: explainStatement(plan) } : {})
   const total = count === 'planned' || (count === 'estimated' && !isCounted(answer.total ?? 0)) ? Math.max(plannedRows(also), plan.offset + answer.n) : answer.total
   if (total !== undefined && plan.offset > total) {
     throw restError('RANGE_NOT_SATISFIABLE', { code: 'PGRST103', message: 'Requested range not satisfiable', details: `An offset of ${plan.offset} was requested, but there are only ${total} rows.` })
   }
   sayApplied(reply, preferences)
   void reply.header('content-range', contentRange(plan.offset, answer.n, total))
+  // A page that is not full is the last one.
+  if (page !== undefined && answer.last !== undefined && answer.n === plan.limit) sayNext(reply, request, nextCursor(page.terms, answer.last))
   return sendRows(reply, total !== undefined && answer.n < total ? 206 : 200, answer, plan, format)
 }
 
@@ -124,7 +131,7 @@ function answerOf({ preferences, isProfiled }: RestRequest): 'nothing' | 'locati
   return isProfiled ? 'nothing' : 'record'
 }
 
-const nothing: Answer = { body: '[]', n: 0, total: undefined, changed: 0, made: undefined }
+const nothing: Answer = { body: '[]', n: 0, total: undefined, changed: 0, made: undefined, last: undefined }
 
 /** Of what was changed, all: the filters have been heard. */
 function readBack({ catalog, query }: RestRequest, relation: Relation): ReadPlan {
@@ -156,7 +163,7 @@ function filtersOf({ catalog, relation, query }: Asked, what: string): readonly 
 }
 
 function asksForOthers(condition: PlannedCondition): boolean {
-  return condition.kind === 'has' || (condition.kind !== 'test' && condition.members.some(asksForOthers))
+  return condition.kind === 'has' || ('members' in condition && condition.members.some(asksForOthers))
 }
 
 function refuseOffset({ own: { offset } }: Query): void {

@@ -4,7 +4,7 @@ import { parseJson } from '../../http/parse-json.ts'
 import type { JsonBody } from '../plan/plan-write.ts'
 import type { Catalog, Relation } from '../registry/catalog.ts'
 import type { Registry } from '../registry/registry.ts'
-import { readAccept, type Format } from '../request/read-accept.ts'
+import { notAcceptable, readAccept, type Format } from '../request/read-accept.ts'
 import { readPreferences, type Preferences } from '../request/read-preferences.ts'
 import { readQuery, type Query } from '../request/read-query.ts'
 import { nearest, restError } from '../rest-error.ts'
@@ -38,19 +38,28 @@ export function keepBodiesAsText(app: FastifyInstance): void {
   })
 }
 
+export interface Reading {
+  /** Parameters that are a function's arguments, and no filters. */
+  argumentNames?: (catalog: Catalog) => ReadonlySet<string>
+  /** The answer is the interface's description. */
+  describes?: true
+}
+
 /** @throws RuntimeError for a header or a parameter that can't be read */
-export async function readRestRequest(registry: Registry, request: FastifyRequest, argumentNames?: (catalog: Catalog) => ReadonlySet<string>): Promise<RestRequest> {
+export async function readRestRequest(registry: Registry, request: FastifyRequest, { argumentNames, describes }: Reading = {}): Promise<RestRequest> {
   const { headers, tenant } = request
   const profile = headers['content-profile'] ?? headers['accept-profile']
   if (profile !== undefined && profile !== 'public') {
     throw restError('NOT_ACCEPTABLE', { code: 'PGRST106', message: `Invalid schema: ${String(profile)}`, hint: 'Only the following schemas are exposed: public' })
   }
+  const format = readAccept(headers.accept)
+  if (format.kind === 'openapi' && describes === undefined) throw notAcceptable(headers.accept)
   const catalog = await registry.catalog(tenant)
   return {
     catalog,
     query: readQuery(searchOf(request), argumentNames?.(catalog)),
     preferences: readPreferences(headers['prefer']),
-    format: readAccept(headers.accept),
+    format,
     isProfiled: profile !== undefined,
   }
 }

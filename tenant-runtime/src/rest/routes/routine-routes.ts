@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { chooseRoutine, isWhole, planCall, routinesCalled } from '../plan/plan-call.ts'
 import type { JsonBody } from '../plan/plan-write.ts'
-import type { Routine } from '../registry/catalog.ts'
+import type { Catalog, Routine } from '../registry/catalog.ts'
 import { contentType } from '../request/read-accept.ts'
 import { restError } from '../rest-error.ts'
 import { callStatement, type Given } from '../sql/call-sql.ts'
@@ -51,7 +51,8 @@ export function addRoutineRoutes(app: FastifyInstance, { registry, allowsRollbac
 
   app.get<Named>('/rest/v1/rpc/:name', anyone, async (request, reply) => {
     const { name } = request.params
-    const rest = await readRestRequest(registry, request, (catalog) => new Set(routinesCalled(catalog, name).flatMap((routine) => routine.arguments.map((argument) => argument.name))))
+    const argumentNames = (catalog: Catalog) => new Set(routinesCalled(catalog, name).flatMap((routine) => routine.arguments.map((argument) => argument.name)))
+    const rest = await readRestRequest(registry, request, { argumentNames })
     const given = new Map<string, string[]>()
     for (const [key, value] of rest.query.arguments) given.set(key, [...(given.get(key) ?? []), value])
     const routine = chooseRoutine(routinesCalled(rest.catalog, name), [...given.keys()], false)

@@ -15,6 +15,8 @@ export interface Answer {
   /** Of a change: rows that were written, and those of them that are new. */
   changed: number
   made: number | undefined
+  /** Of a page by keys: those of its last row. */
+  last: string | undefined
 }
 
 const readOnly = sql("select set_config('transaction_read_only', 'on', true)")
@@ -40,8 +42,8 @@ export async function runAnswer(request: FastifyRequest, statement: Statement, {
   }
   const row = results[reading ? 1 : 0]?.rows[0]
   const count = (name: string) => (typeof row?.[name] === 'number' ? row[name] : undefined)
-  const body = row?.['body']
-  const answer = { body: typeof body === 'string' ? body : '', n: count('n') ?? 0, total: count('total'), changed: count('changed') ?? 0, made: count('made') }
+  const { body, last } = row ?? {}
+  const answer = { body: typeof body === 'string' ? body : '', n: count('n') ?? 0, total: count('total'), changed: count('changed') ?? 0, made: count('made'), last: typeof last === 'string' ? last : undefined }
   return { answer, also: also === undefined ? undefined : results.at(-1)?.rows[0] }
 }
 

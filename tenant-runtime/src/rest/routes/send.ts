@@ -1,5 +1,5 @@
 // Answers on their way out: what Postgres made is sent as it is.
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { contentType, type Format } from '../request/read-accept.ts'
 import type { Preferences } from '../request/read-preferences.ts'
 import type { ReadPlan } from '../plan/plan.ts'
@@ -34,4 +34,12 @@ export function contentRange(offset: number, n: number, total: number | undefine
 
 export function sayApplied(reply: FastifyReply, { applied }: Preferences): void {
   if (applied.length > 0) void reply.header('preference-applied', applied.join(', '))
+}
+
+/** Where the next page is. */
+export function sayNext(reply: FastifyReply, { url, basePath }: FastifyRequest, cursor: string): void {
+  const [path = '', search = ''] = url.split('?', 2)
+  const parameters = new URLSearchParams(search)
+  parameters.set('cursor', cursor)
+  void reply.header('next-cursor', cursor).header('link', `<${basePath}${path}?${parameters.toString()}>; rel="next"`)
 }

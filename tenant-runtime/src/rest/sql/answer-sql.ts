@@ -20,7 +20,8 @@ export function readStatement(plan: ReadPlan, format: Format, count: Count): Sta
   return { text: `select ${bodySql(plan, format)} as body, count(*) as n${total} from (${rows}) r`, values: parameters.values }
 }
 
-function totalSql(plan: ReadPlan, source: Source, count: Count, parameters: Parameters): string {
+/** `, (…) as total`, or nothing. */
+export function totalSql(plan: ReadPlan, source: Source, count: Count, parameters: Parameters): string {
   if (count === undefined || count === 'planned') return ''
   const most = count === 'estimated' ? ` limit ${countedRows + 1}` : ''
   return `, (select count(*) from (${matchingSql(plan, source, parameters)}${most}) m) as total`
@@ -37,10 +38,10 @@ export function explainStatement(plan: ReadPlan): Statement {
   return { text: `explain (format json) ${matchingSql(plan, sourceOf(plan.relation), parameters)}`, values: parameters.values }
 }
 
-/** Of the rows of a table `r`. */
-export function bodySql(plan: ReadPlan, format: Format): string {
+/** Of the rows of a table `r`; `row`: SQL of what is shown of one. */
+export function bodySql(plan: ReadPlan, format: Format, row = 'r.*'): string {
   if (format.kind === 'csv') return `coalesce(string_agg(concat_ws(',', ${spreadNames(plan).map(csvSql).join(', ')}), E'\\n'), '')`
-  const array = "coalesce(json_agg(r.*), '[]')"
+  const array = `coalesce(json_agg(${row}), '[]')`
   return format.kind === 'json' && format.stripped ? `json_strip_nulls(${array})::text` : `${array}::text`
 }
 

@@ -1,14 +1,9 @@
-// Paths and conditions as SQL. An operand is a parameter without a type: Postgres gives it that of the other side. Pure.
+// Conditions as SQL. An operand is a parameter without a type: Postgres gives it that of the other side. Pure.
 import type { Embedding, PlannedCondition, PlannedPath } from '../plan/plan.ts'
 import type { IsWord, Operator, Test } from '../request/read-conditions.ts'
-import { identifier } from './names.ts'
+import { afterSql } from './after-sql.ts'
 import type { Parameters } from './parameters.ts'
-
-/** `t0."data"->$1::text` */
-export function pathSql(table: string, { column, steps }: PlannedPath, parameters: Parameters): string {
-  const parts = steps.map(({ arrow, key }) => `${arrow}${parameters.add(String(key))}::${typeof key === 'number' ? 'integer' : 'text'}`)
-  return parts.length === 0 ? `${table}.${identifier(column.name)}` : `(${table}.${identifier(column.name)}${parts.join('')})`
-}
+import { pathSql } from './path-sql.ts'
 
 export interface ConditionScope {
   table: string
@@ -30,6 +25,8 @@ export function conditionSql(condition: PlannedCondition, scope: ConditionScope)
         return condition.members.map((member) => conditionSql(member, scope)).join(` ${condition.kind} `)
       case 'has':
         return scope.has(condition.embedding)
+      case 'after':
+        return afterSql(condition.terms, condition.values, scope.table, scope.parameters)
       case 'test':
         return testSql(condition.path, condition.test, scope)
     }

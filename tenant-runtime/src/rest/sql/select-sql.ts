@@ -1,9 +1,10 @@
 // A reading plan as one SELECT: embedded relations are lateral joins that make their JSON. Pure.
 import type { Relation } from '../registry/catalog.ts'
 import { isAggregated, type Embedding, type PlannedField, type PlannedOrder, type PlannedValue, type ReadPlan } from '../plan/plan.ts'
-import { conditionSql, pathSql, whereSql } from './condition-sql.ts'
+import { conditionSql, whereSql } from './condition-sql.ts'
 import { identifier } from './names.ts'
 import type { Parameters } from './parameters.ts'
+import { pathSql } from './path-sql.ts'
 
 /** Where the rows of a plan come from: its relation, or what a change or a function gave. */
 export interface Source {
@@ -25,15 +26,15 @@ interface Joined {
   table: string
 }
 
-/** `select … from … where … order by … limit …` */
-export function selectSql(plan: ReadPlan, source: Source, parameters: Parameters): string {
+/** `select … from … where … order by … limit …`; `more`: columns beside those of the plan. */
+export function selectSql(plan: ReadPlan, source: Source, parameters: Parameters, more: (table: string) => string[] = () => []): string {
   const table = parameters.table()
   const { text, joined } = bodySql(plan, plan.embeddings, table, source, parameters)
   const isGrouped = isAggregated(plan)
   const outputs = plan.fields.flatMap((field) => outputsOf(field, table, joined, isGrouped, parameters))
   const groups = isGrouped ? outputs.flatMap(({ isAggregate }, n) => (isAggregate ? [] : [String(n + 1)])) : []
   return [
-    `select ${outputs.map(({ sql, name }) => `${sql} as ${identifier(name)}`).join(', ')} ${text}`,
+    `select ${[...outputs.map(({ sql, name }) => `${sql} as ${identifier(name)}`), ...more(table)].join(', ')} ${text}`,
     groups.length === 0 ? '' : ` group by ${groups.join(', ')}`,
     orderSql(plan.order, table, parameters),
     plan.limit === undefined ? '' : ` limit ${parameters.add(plan.limit)}`,
@@ -51,7 +52,7 @@ export function matchingSql(plan: ReadPlan, source: Source, parameters: Paramete
 
 function isAbout(condition: ReadPlan['where'][number], embedding: Embedding): boolean {
   if (condition.kind === 'has') return condition.embedding === embedding
-  return condition.kind !== 'test' && condition.members.some((member) => isAbout(member, embedding))
+  return 'members' in condition && condition.members.some((member) => isAbout(member, embedding))
 }
 
 /** `from … where …` */

@@ -1,0 +1,104 @@
+// Paging by keys: page after page gives every record once, in order, whatever the order is by and whatever comes and goes.
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { effort, seed } from '../support/effort.ts'
+import { query } from '../support/postgres.ts'
+import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+
+const list = '/rest/v1/items'
+
+async function openScene(t: Test): Promise<TestTenant> {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  await query(tenant.home.adminUrl, `
+    create table items (a int, b int, label text, score double precision, at timestamptz, data jsonb, k0 int default 7, primary key (a, b));
+    create table marks (item int);
+    alter table items enable row level security; create policy everyone on items using (true) with check (true);
+    alter table marks enable row level security; create policy everyone on marks using (true) with check (true);
+    insert into items (a, b, label, score, at, data)
+      select n / 7, n, case when n % 5 > 0 then 'l' || n % 4 end, case when n % 3 > 0 then n % 6 * 0.1 end, '2026-01-01'::timestamptz + n % 9 * interval '1.000001 s', jsonb_build_object('x', n % 3)
+      from generate_series(1, 60) n`)
+  await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+  return tenant
+}
+
+async function pages(tenant: TestTenant, parameters: string, limit: number): Promise<{ rows: Record<string, unknown>[]; counts: number[] }> {
+  const rows: Record<string, unknown>[] = []
+  const counts: number[] = []
+  for (let cursor: string | undefined = ''; cursor !== undefined;) {
+    const answer = await tenant.ask('GET', `${list}?${parameters}&limit=${limit}&cursor=${cursor}`)
+    if (answer.status !== 200) throw new Error(answer.text)
+    rows.push(...answer.list())
+    counts.push(answer.list().length)
+    const next = answer.headers['next-cursor']
+    cursor = next === undefined ? undefined : String(next)
+  }
+  return { rows, counts }
+}
+
+t.test('paging by keys', async (t) => {
+  const tenant = await openScene(t)
+
+  t.test('gives every record once, in the order of the whole list', async (t) => {
+    const column = fc.constantFrom('a', 'b', 'label', 'score', 'at', 'data->x', 'data->>x')
+    const term = fc.tuple(column, fc.constantFrom('', '.asc', '.desc'), fc.constantFrom('', '.nullsfirst', '.nullslast')).map((parts) => parts.join(''))
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(term, { maxLength: 3, selector: (text) => text.split('.')[0] }), fc.integer({ min: 1, max: 25 }), async (order, limit) => {
+        const direction = order.at(-1)?.includes('.desc') === true ? 'desc' : 'asc'
+        const whole = [...order, ...['a', 'b'].filter((key) => !order.some((term) => term.split('.')[0] === key)).map((key) => `${key}.${direction}`)]
+        const wanted = (await tenant.ask('GET', `${list}?select=a,b,k0&order=${whole.join(',')}`)).list()
+        const { rows } = await pages(tenant, `select=a,b,k0${order.length === 0 ? '' : `&order=${order.join(',')}`}`, limit)
+        t.same(rows, wanted, `${order.join(',')} by ${limit}`)
+      }),
+      { numRuns: effort({ small: 25, full: 1_000 }), seed },
+    )
+  })
+
+  t.test('neither passes by nor repeats what stays, while others come and go', async (t) => {
+    const seen: unknown[] = []
+    let cursor = ''
+    for (let page = 0; ; page++) {
+      const answer = await tenant.ask('GET', `${list}?order=label.desc.nullslast&limit=7&cursor=${cursor}`)
+      seen.push(...answer.list().map(({ b }) => b))
+      await query(tenant.home.adminUrl, `insert into items (a, b, label) values (100, ${1000 + page}, 'zz'); delete from items where b = ${1000 + page - 1}`)
+      if (answer.headers['next-cursor'] === undefined) break
+      cursor = String(answer.headers['next-cursor'])
+    }
+    await query(tenant.home.adminUrl, 'delete from items where b >= 1000')
+    const stayed = seen.filter((b) => Number(b) < 1000)
+    t.same(stayed.toSorted((one, other) => Number(one) - Number(other)), Array.from({ length: 60 }, (_, n) => n + 1))
+  })
+
+  t.test('says where the next page is, counts all that match, and shows nothing but what was asked for', async (t) => {
+    const first = await tenant.ask('GET', `${list}?select=b&a=gte.2&order=b&limit=10&cursor=`, { headers: { prefer: 'count=exact' } })
+    t.equal(first.headers['content-range'], '0-9/47')
+    t.same(first.list()[0], { b: 14 })
+    const link = /^<([^>]+)>; rel="next"$/.exec(String(first.headers.link))?.[1] ?? ''
+    const second = await tenant.ask('GET', link)
+    t.same(second.list()[0], { b: 24 })
+    const csv = await tenant.ask('GET', `${list}?select=b&order=b&limit=2&cursor=`, { headers: { accept: 'text/csv' } })
+    t.equal(csv.text, 'b\n1\n2')
+    t.ok(csv.headers['next-cursor'])
+    const empty = await tenant.ask('GET', `${list}?a=eq.-1&cursor=`)
+    t.same([empty.text, empty.headers['next-cursor']], ['[]', undefined])
+  })
+
+  t.test('refuses what can not be paged so, and cursors of other lists', async (t) => {
+    const given = String((await tenant.ask('GET', `${list}?order=b&limit=1&cursor=`)).headers['next-cursor'])
+    const made = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    for (const [search, message] of [
+      [`order=b.desc&cursor=${given}`, /another order/],
+      ['cursor=x', /none that a page gave/],
+      [`cursor=${made({})}`, /another order/],
+      [`order=b&cursor=${made(['b.asc,a.asc', '1', 2])}`, /none that a page gave/],
+      ['cursor=&offset=1', /exclude each other/],
+      ['cursor=&select=count()', /aggregates/],
+    ] as const) {
+      const answer = await tenant.ask('GET', `${list}?${search}`)
+      t.match({ status: answer.status, ...answer.json() }, { status: 400, code: 'PGRST100', message }, search)
+    }
+    t.match((await tenant.ask('GET', '/rest/v1/marks?cursor=')).json(), { code: 'PGRST100', message: /no primary key/ })
+    const odd = await tenant.ask('GET', `${list}?order=b&cursor=${made(['b.asc,a.asc', 'x', '1'])}`)
+    t.match({ status: odd.status, ...odd.json() }, { status: 400, code: '22P02' })
+  })
+})
