@@ -18,6 +18,8 @@ export interface Config {
   /** Other runtimes that serve the same tenants. */
   siblings: number
   limits: StorageLimits
+  /** `Prefer: tx=rollback` of the REST interface is heard. */
+  allowsRollback: boolean
   logLevel: string
   /** Failpoints of tests: `name=kill:1,…`. */
   failpoints: string
@@ -36,6 +38,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     maxConnections: environment.integer('TENANTRY_MAX_CONNECTIONS', 100, 1, 10_000),
     siblings: environment.integer('TENANTRY_SIBLINGS', 0, 0, 1_000),
     limits: readStorageLimits(environment),
+    allowsRollback: environment.integer('TENANTRY_REST_ROLLBACK', 0, 0, 1) === 1,
     logLevel: environment.logLevel(),
     failpoints: environment.optional('TENANTRY_FAILPOINTS') ?? '',
   })
