@@ -7,12 +7,13 @@ import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
 import type { Relation } from '../registry/catalog.ts'
 import type { Registry } from '../registry/registry.ts'
+import type { Format } from '../request/read-accept.ts'
 import type { Filter } from '../request/read-conditions.ts'
 import { readRange } from '../request/read-range.ts'
 import { emptyQuery, type Query } from '../request/read-query.ts'
 import { fieldNamed } from '../request/read-select.ts'
 import { restError } from '../rest-error.ts'
-import { explainStatement, isCounted, readStatement } from '../sql/answer-sql.ts'
+import { explainStatement, headStatement, isCounted, readStatement } from '../sql/answer-sql.ts'
 import { deleteStatement, insertStatement, updateStatement, type ChangeAnswer } from '../sql/change-sql.ts'
 import { keysetStatement } from '../sql/keyset-sql.ts'
 import { plannedRows } from './planned-rows.ts'
@@ -110,7 +111,10 @@ async function sendList(request: FastifyRequest, reply: FastifyReply, { catalog,
   const page = query.cursor === undefined ? undefined : planKeyset(wanted, query.cursor)
   const plan = page?.plan ?? wanted
   const { count } = preferences
-  const statement = page === undefined ? readStatement(plan, format, count) : keysetStatement(page, format, count)
+  const statement =
+    page !== undefined ? keysetStatement(page, format, count)
+    : request.method === 'HEAD' && !isSingular(format) ? headStatement(plan, count)
+    : readStatement(plan, format, count)
   const { answer, also } = await runAnswer(request, statement, count === 'planned' || count === 'estimated' ? { also: explainStatement(plan) } : {})
   const total = count === 'planned' || (count === 'estimated' && !isCounted(answer.total ?? 0)) ? Math.max(plannedRows(also), plan.offset + answer.n) : answer.total
   if (total !== undefined && plan.offset > total) {
@@ -144,9 +148,12 @@ function keyPlan({ catalog }: RestRequest, relation: Relation): ReadPlan {
   return { ...planRead(catalog, relation, { ...emptyQuery(), select: key }), limit: undefined }
 }
 
+function isSingular(format: Format): boolean {
+  return format.kind === 'json' && format.singular
+}
+
 function changeAnswer({ preferences, format }: RestRequest, read: ReadPlan | undefined): ChangeAnswer {
-  const isSingular = format.kind === 'json' && format.singular
-  return { read, format, exactly: isSingular && read !== undefined ? 1 : undefined, atMost: preferences.maxAffected }
+  return { read, format, exactly: isSingular(format) && read !== undefined ? 1 : undefined, atMost: preferences.maxAffected }
 }
 
 /** The filters of a change. @throws RuntimeError INVALID_QUERY without any: what means every record must say so */

@@ -1,6 +1,6 @@
 // Statements whose one row is an answer: `body` is its text, made by Postgres; `n` the number of its rows. Pure.
 import type { Statement } from '../../database/statement.ts'
-import type { ReadPlan } from '../plan/plan.ts'
+import { isAggregated, type ReadPlan } from '../plan/plan.ts'
 import type { Format } from '../request/read-accept.ts'
 import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
@@ -10,6 +10,14 @@ export type Count = 'exact' | 'planned' | 'estimated' | undefined
 
 /** A list is counted to its end up to here; beyond, its length is what the planner thinks. */
 const countedRows = 1_000
+
+/** Of an answer without a body: `n` and `total` as in `readStatement`. */
+export function headStatement(plan: ReadPlan, count: Count): Statement {
+  const parameters = new Parameters()
+  const source = sourceOf(plan.relation)
+  const rows = selectSql(isAggregated(plan) ? plan : { ...plan, fields: [] }, source, parameters)
+  return { text: `select '' as body, count(*) as n${totalSql(plan, source, count, parameters)} from (${rows}) r`, values: parameters.values }
+}
 
 /** Columns: `body`, `n`, and with an exact count `total`: all rows that match. */
 export function readStatement(plan: ReadPlan, format: Format, count: Count): Statement {

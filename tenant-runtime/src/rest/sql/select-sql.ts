@@ -37,7 +37,8 @@ export function selectSql(plan: ReadPlan, source: Source, parameters: Parameters
     `select ${[...outputs.map(({ sql, name }) => `${sql} as ${identifier(name)}`), ...more(table)].join(', ')} ${text}`,
     groups.length === 0 ? '' : ` group by ${groups.join(', ')}`,
     orderSql(plan.order, table, parameters),
-    plan.limit === undefined ? '' : ` limit ${parameters.add(plan.limit)}`,
+    // A whole number, which the planner must see: of a parameter it would think a tenth of all rows.
+    plan.limit === undefined ? '' : ` limit ${String(BigInt(plan.limit))}`,
     plan.offset === 0 ? '' : ` offset ${parameters.add(plan.offset)}`,
   ].join('')
 }
