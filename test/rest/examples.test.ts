@@ -1,0 +1,70 @@
+// Each complete example in the doc comments of the published PostgREST client gives the response that is documented for it,
+// with the client as it is. The block in docs/rest.md is written from here (TENANTRY_WRITE_DOCS=1).
+import { readFile, writeFile } from 'node:fs/promises'
+import { isDeepStrictEqual } from 'node:util'
+import t, { type Test } from 'tap'
+import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { exceptions } from './examples/exceptions.ts'
+import { nameOf, readExamples, type CompleteExample } from './examples/read-examples.ts'
+import { compared, runExample } from './examples/run-example.ts'
+
+t.test('the PostgREST client', async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  const { version, all, complete } = await readExamples()
+  let asDocumented = 0
+
+  for (const example of complete) {
+    const exception = exceptions.get(nameOf(example))
+    if (exception === undefined) {
+      t.test(nameOf(example), async (t) => {
+        if (await check(t, tenant, example)) asDocumented++
+      })
+      continue
+    }
+    t.test(`${nameOf(example)}, except that ${exception.reason}`, async (t) => {
+      t.notOk(await holds(tenant, example), 'it is an exception still')
+      await check(t, tenant, exception.instead(example))
+    })
+  }
+
+  t.test('has each example that is an exception here', async (t) => {
+    const names = new Set(complete.map(nameOf))
+    t.same([...exceptions.keys()].filter((name) => !names.has(name)), [])
+  })
+
+  t.test('finds the score in the documentation as it is', async (t) => {
+    const file = new URL('../../docs/rest.md', import.meta.url)
+    const [begin, end] = ['<!-- from test/rest/examples.test.ts -->\n', '<!-- to here -->']
+    const text = await readFile(file, 'utf8')
+    const [before = '', rest = ''] = text.split(begin)
+    const [shown = '', after = ''] = rest.split(end)
+    const wanted = [
+      `Of the ${all.length} examples in the doc comments of \`@supabase/postgrest-js\` ${version}, ${complete.length} are complete: SQL, a call, its response.\n`,
+      `${asDocumented} of the ${complete.length} give that response here, ${exceptions.size} do not:\n\n`,
+      '| example | why not |\n| --- | --- |\n',
+      ...[...exceptions].map(([name, { reason }]) => `| ${name} | ${reason} |\n`),
+    ].join('')
+    if (process.env['TENANTRY_WRITE_DOCS'] !== undefined) await writeFile(file, `${before}${begin}${wanted}${end}${after}`)
+    else t.equal(shown, wanted, 'TENANTRY_WRITE_DOCS=1 writes it anew')
+  })
+
+  t.same(runtime.problems, [], 'none of it was an error of ours')
+})
+
+/** Says what differs. */
+async function check(t: Test, tenant: TestTenant, example: CompleteExample): Promise<boolean> {
+  const checks = (await runExample(tenant, example)).map((response) => {
+    const { wanted, got } = compared(example.response, response)
+    return t.strictSame(got, wanted, 'the response is the documented one', { sql: example.sql, call: example.call })
+  })
+  return checks.every(Boolean)
+}
+
+async function holds(tenant: TestTenant, example: CompleteExample): Promise<boolean> {
+  const responses = await runExample(tenant, example).catch(() => [])
+  return responses.length > 0 && responses.every((response) => {
+    const { wanted, got } = compared(example.response, response)
+    return isDeepStrictEqual(got, wanted)
+  })
+}
