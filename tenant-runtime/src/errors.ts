@@ -69,6 +69,7 @@ export const errorKinds = {
   DUPLICATE: { status: 409, tag: 'conflict' },
   CONFLICT: { status: 409, tag: 'conflict' },
   DESTRUCTIVE_SCHEMA_CHANGE: { status: 409, tag: 'conflict' },
+  SCHEMA_NOT_MET: { status: 409, tag: 'conflict' },
 
   // functions
   INVALID_FUNCTION: { status: 400, tag: 'invalid_function' },

@@ -1,6 +1,8 @@
 // The generated REST interface (specification, section 4.3) as an area of the runtime.
 import { sql } from '../database/statement.ts'
 import type { Area } from '../tenancy/area.ts'
+import type { JsonBody } from './plan/plan-write.ts'
+import { readConfirmed } from './registry/read-confirmed.ts'
 import { Registry } from './registry/registry.ts'
 import { addCollectionRoutes, type RestDeps } from './routes/collection-routes.ts'
 import { addOpenApiRoute } from './routes/openapi-route.ts'
@@ -26,9 +28,8 @@ export function createRestArea({ now, hasSiblings = false, allowsRollback = fals
     name: 'rest',
     async routes(app) {
       keepBodiesAsText(app)
-      app.post('/admin/reload-schemas', { config: { access: 'service' } }, async (request) => {
-        const { collections, actions } = await registry.reload(request.tenant)
-        return { success: true, collections, actions }
+      app.post<{ Body: JsonBody | undefined }>('/admin/reload-schemas', { config: { access: 'service' } }, async (request) => {
+        return { success: true, ...(await registry.reload(request.tenant, readConfirmed(request.body?.value))) }
       })
       addOpenApiRoute(app, deps)
       addRoutineRoutes(app, deps)

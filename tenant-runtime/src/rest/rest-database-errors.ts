@@ -4,13 +4,32 @@ import type { ErrorMap } from '../database/database-error.ts'
 import type { TripError } from '../database/one-trip.ts'
 import type { ErrorCode, RuntimeError } from '../errors.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
+import type { Catalog } from './registry/catalog.ts'
+import { constraintOf } from './registry/table-parts.ts'
 import { restError } from './rest-error.ts'
 import { notOne } from './routes/send.ts'
 import { refusals } from './sql/change-sql.ts'
 
-export function restErrors(context: RlsContext): ErrorMap {
+/** @param relations what is served: a constraint of a field that a schema describes is told by the field's name */
+export function restErrors(context: RlsContext, relations: Catalog['relations']): ErrorMap {
+  const broken = ({ table = '', constraint = '' }: TripError) => {
+    const columns = [...(relations.get(table)?.columns.values() ?? [])]
+    return constraintOf(table, columns.flatMap(({ field }) => field ?? []), constraint)
+  }
+  const told = (kind: ErrorCode, code: string, unknown: string) => (error: TripError) => {
+    const found = broken(error)
+    return restError(kind, { code, message: found === undefined ? unknown : `field "${found.field.name}" ${found.rule}`, cause: error })
+  }
   return {
     ...fixed,
+    '23505': told('DUPLICATE', '23505', 'a record with this key exists already'),
+    '23514': told('INVALID_FIELD', '23514', 'a value is outside what its field allows'),
+    '23503': (error) => {
+      // Both ends of a reference speak of the table that refers.
+      const isReferredTo = error.message.startsWith('update or delete') && relations.has(error.table ?? '')
+      if (isReferredTo) return restError('CONFLICT', { code: '23503', message: `records of "${error.table ?? ''}" refer to this one`, cause: error })
+      return told('CONFLICT', '23503', 'the record refers to one that is not there')(error)
+    },
     '42501': (error) =>
       restError(context.role === 'anon' ? 'UNAUTHORIZED' : 'ROW_DENIED', {
         code: '42501', message: 'the row-level security policy of the collection does not allow this', cause: error,
@@ -31,8 +50,6 @@ function inItsWords(kind: ErrorCode, code: string): [string, (error: TripError) 
 const fixed: ErrorMap = {
   '23502': (error) => restError('MISSING_FIELD', { code: '23502', message: `field "${error.column ?? '?'}" is required`, cause: error }),
   ...Object.fromEntries([
-    says('DUPLICATE', '23505', 'a record with this key exists already'),
-    says('CONFLICT', '23503', 'the record refers to one that is not there'),
     says('CONFLICT', '23P01', 'the record conflicts with another one'),
     says('INVALID_FIELD', '22P02', 'a value does not fit the type of its field'),
     says('INVALID_FIELD', '22007', 'a value is no date and time'),

@@ -102,18 +102,19 @@ function uniqueSet({ unique, columns }: Relation, wanted: readonly string[]): re
 /** A row of `schemas`: checked as a whole when it is new, by its parts when it is changed; a reload checks it again. */
 function schemaRecord(value: unknown, kind: 'insert' | 'update'): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw restError('BAD_REQUEST', { code: 'PGRST102', message: 'the body must be an object' })
-  const { name, fields, rls_policy, ...others } = value as Record<string, unknown>
+  const { name, fields, rls_policy, events, ...others } = value as Record<string, unknown>
   const [first] = Object.keys(others)
   if (first !== undefined) throw restError('UNKNOWN_FIELD', { code: 'PGRST204', message: `collection "schemas" has no field "${first}" that can be written` })
   const policy = rls_policy ?? { type: 'service' }
   if (kind === 'insert') {
-    checkSchema({ name, fields, rls_policy: policy })
-    return { name, fields, rls_policy: policy }
+    checkSchema({ name, fields, rls_policy: policy, events })
+    return { name, fields, rls_policy: policy, events: events ?? false }
   }
-  checkSchema({ name: name ?? 'unchanged', fields: fields ?? [{ name: 'id', type: 'uuid', primary: true }], rls_policy: policy })
+  checkSchema({ name: name ?? 'unchanged', fields: fields ?? [{ name: 'id', type: 'uuid', primary: true }], rls_policy: policy, events })
   return {
     ...(name === undefined ? {} : { name }),
     ...(fields === undefined ? {} : { fields }),
     ...(rls_policy === undefined ? {} : { rls_policy }),
+    ...(events === undefined ? {} : { events }),
   }
 }

@@ -1,31 +1,67 @@
 // From what somebody wrote into `schemas` to a definition, or the error that says where it is wrong. Pure.
 import { RuntimeError } from '../../errors.ts'
-import { fieldTypes, policyTypes, tableFields, type Field, type SchemaDefinition } from './collection.ts'
+import { checkField, collectionName, invalid, isFieldName, membersOf, refuseOthers } from './check-field.ts'
+import { policyTypes, primaryOf, tableFields, type Field, type SchemaDefinition } from './collection.ts'
 import { reservedCollections } from './system-collections.ts'
 
-/** `pg_` is Postgres' own. */
-const collectionName = /^(?!pg_)[a-z][a-z0-9_]{0,62}$/
-/** Every table's own columns, and names that are none to a JavaScript object. */
-const reservedFields = new Set(['tenant_id', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax', 'tableoid', '__proto__'])
-const fieldName = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
 const maxFields = 200
 
+export interface WrittenSchema {
+  name: unknown
+  fields: unknown
+  rls_policy: unknown
+  events?: unknown
+}
+
 /** @throws RuntimeError INVALID_SCHEMA */
-export function checkSchema(value: { name: unknown; fields: unknown; rls_policy: unknown }): SchemaDefinition {
-  const { name } = value
+export function checkSchema({ name, fields, rls_policy: policy, events = false }: WrittenSchema): SchemaDefinition {
   if (typeof name !== 'string' || !collectionName.test(name)) {
     throw invalid('name', 'must be 1 to 63 lower-case letters, digits and underscores, beginning with a letter but not with pg_')
   }
   if (reservedCollections.has(name)) throw invalid('name', `"${name}" is reserved`)
-  const definition: SchemaDefinition = { name, fields: checkFields(value.fields), policy: checkPolicy(value.rls_policy) }
-  const owner = definition.fields.find((field) => field.name === definition.policy.ownerField)
+  if (typeof events !== 'boolean') throw invalid('events', 'must be true or false')
+  const definition: SchemaDefinition = { name, fields: checkFields(fields), policy: checkPolicy(policy), ...(events ? { events } : {}) }
+  const at = definition.fields.findIndex((field) => field.name === definition.policy.ownerField)
+  const owner = definition.fields[at]
   if (owner !== undefined && owner.type !== 'string' && owner.type !== 'uuid') {
     throw invalid('rls_policy.owner_field', `field "${owner.name}" must be of type uuid or string`)
   }
+  if (owner?.default !== undefined) throw invalid(`fields[${at}].default`, 'is not for the owner: it is whoever makes the record')
   if (tableFields(definition).filter((field) => field.name === 'id').length > 1) {
     throw invalid('fields', 'has a field "id" that is not primary, and no primary field beside it')
   }
   return definition
+}
+
+/**
+ * The schemas of a home together: every reference names a field that can be referred to.
+ * @returns them with the field of every reference filled in
+ * @throws RuntimeError INVALID_SCHEMA
+ */
+export function checkReferences(definitions: readonly SchemaDefinition[]): SchemaDefinition[] {
+  const known = new Map(definitions.map((definition) => [definition.name, definition]))
+  return definitions.map((definition) => ({
+    ...definition,
+    fields: definition.fields.map((field, n) => {
+      if (field.references === undefined) return field
+      try {
+        return { ...field, references: { ...field.references, field: referredField(known, field, field.references) } }
+      } catch (cause) {
+        if (cause instanceof RuntimeError) throw new RuntimeError('INVALID_SCHEMA', `schema "${definition.name}": fields[${n}].references ${cause.message}`, { cause })
+        throw cause
+      }
+    }),
+  }))
+}
+
+function referredField(known: ReadonlyMap<string, SchemaDefinition>, { type }: Field, { collection, field: name }: NonNullable<Field['references']>): string {
+  const other = known.get(collection)
+  if (other === undefined) throw new RuntimeError('INVALID_SCHEMA', `names "${collection}", for which there is no schema`)
+  const field = name === undefined ? primaryOf(other) : tableFields(other).find((candidate) => candidate.name === name)
+  if (field === undefined) throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${name ?? ''}", which is no field`)
+  if (!field.primary && field.unique !== true) throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${field.name}", which is neither primary nor unique`)
+  if (field.type !== type) throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${field.name}", which is of type ${field.type}, not ${type}`)
+  return field.name
 }
 
 function checkFields(value: unknown): Field[] {
@@ -42,19 +78,6 @@ function checkFields(value: unknown): Field[] {
   return fields
 }
 
-function checkField(value: unknown, place: string): Field {
-  const { name, type, primary = false, required = false, ...others } = membersOf(value, place)
-  refuseOthers(others, place)
-  if (typeof name !== 'string' || !fieldName.test(name)) throw invalid(`${place}.name`, 'must be 1 to 63 letters, digits and underscores')
-  if (reservedFields.has(name)) throw invalid(`${place}.name`, `"${name}" is reserved`)
-  const known = fieldTypes.find((candidate) => candidate === type)
-  if (known === undefined) throw invalid(`${place}.type`, `must be one of ${fieldTypes.join(', ')}`)
-  if (typeof primary !== 'boolean') throw invalid(`${place}.primary`, 'must be true or false')
-  if (typeof required !== 'boolean') throw invalid(`${place}.required`, 'must be true or false')
-  if (primary && (known === 'json' || known === 'boolean')) throw invalid(`${place}.primary`, `a ${known} field can't be primary`)
-  return { name, type: known, primary, required }
-}
-
 function checkPolicy(value: unknown): SchemaDefinition['policy'] {
   const { type, owner_field: ownerField, ...others } = membersOf(value, 'rls_policy')
   refuseOthers(others, 'rls_policy')
@@ -63,20 +86,6 @@ function checkPolicy(value: unknown): SchemaDefinition['policy'] {
   const owned = known === 'ownership' || known === 'public_read'
   if (!owned && ownerField !== undefined) throw invalid('rls_policy.owner_field', `has no meaning for type ${known}`)
   if (!owned) return { type: known, ownerField: undefined }
-  if (typeof ownerField !== 'string' || !fieldName.test(ownerField) || reservedFields.has(ownerField)) throw invalid('rls_policy.owner_field', 'must name a field')
+  if (!isFieldName(ownerField)) throw invalid('rls_policy.owner_field', 'must name a field')
   return { type: known, ownerField }
-}
-
-function membersOf(value: unknown, place: string): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(place, 'must be an object')
-  return value as Record<string, unknown>
-}
-
-function refuseOthers(others: object, place: string): void {
-  const [first] = Object.keys(others)
-  if (first !== undefined) throw invalid(`${place}.${first}`, 'is not known')
-}
-
-function invalid(place: string, problem: string): RuntimeError {
-  return new RuntimeError('INVALID_SCHEMA', `${place} ${problem}`)
 }

@@ -6,16 +6,21 @@ import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Catalog } from './catalog.ts'
-import { checkSchema } from './check-schema.ts'
+import { checkReferences, checkSchema, type WrittenSchema } from './check-schema.ts'
 import type { SchemaDefinition } from './collection.ts'
+import { readExistingTables } from './existing-tables.ts'
 import { introspection, type HomeDescription } from './introspect.ts'
 import { publish, type Published } from './publish.ts'
-import { planReload, type Applied } from './reload-plan.ts'
+import type { Applied, Step } from './reload-draft.ts'
+import { reloadError } from './reload-error.ts'
+import { planReload, type ReloadPlan } from './reload-plan.ts'
 import { systemCollections } from './system-collections.ts'
 
 export interface ReloadResult {
   collections: string[]
   actions: string[]
+  /** Lines that can be confirmed to drop tables that were kept. */
+  droppable: string[]
 }
 
 export interface RegistryOptions {
@@ -62,25 +67,20 @@ export class Registry {
 
   /**
    * Brings tables to their schemas, in one transaction, and publishes the result when all of it is done.
-   * @throws RuntimeError INVALID_SCHEMA, DESTRUCTIVE_SCHEMA_CHANGE with the list; nothing is changed then
+   * @param confirmed lines of an earlier answer, for changes that lose data
+   * @throws RuntimeError INVALID_SCHEMA, SCHEMA_NOT_MET, DESTRUCTIVE_SCHEMA_CHANGE with the list; nothing is changed then
    */
-  async reload(tenant: Tenant): Promise<ReloadResult> {
+  async reload(tenant: Tenant, confirmed: readonly string[] = []): Promise<ReloadResult> {
     const { plan, published, version } = await tenant.database.withOwner(async (client) => {
       // Reloads at the same time wait for each other here.
       await client.query('lock table applied_schemas in share row exclusive mode')
-      const plan = planReload(tenant.id, await readSchemas(client), await readApplied(client))
-      if (plan.destructive.length > 0) {
-        throw new RuntimeError('DESTRUCTIVE_SCHEMA_CHANGE', `this would lose data: ${plan.destructive.join('; ')}`, { extra: { changes: plan.destructive } })
-      }
-      for (const statement of plan.statements) await execute(client, statement)
-      for (const { definition, published } of plan.applied) {
-        await client.query(
-          `insert into applied_schemas (name, definition, published) values ($1, $2, $3)
-           on conflict (name) do update set definition = excluded.definition, published = excluded.published, applied_at = now()`,
-          [definition.name, JSON.stringify(definition), published],
-        )
-      }
-      const { rows } = await client.query<{ home: string }>(introspection.text)
+      const wanted = checkReferences(await readSchemas(client))
+      const input = { tenantId: tenant.id, wanted, before: await readApplied(client), tables: await readExistingTables(client) }
+      const plan = planReload({ ...input, confirmed: new Set(confirmed) })
+      refuseUnconfirmed(plan, confirmed)
+      for (const step of plan.steps) await execute(client, step, wanted)
+      await writeApplied(client, plan)
+      const { rows } = await execute<{ home: string }>(client, { sql: introspection.text }, wanted)
       const published = toPublish(JSON.parse(rows[0]?.home ?? '{}') as HomeDescription, plan.applied)
       const version = randomUUID()
       await client.query(
@@ -91,7 +91,7 @@ export class Registry {
       return { plan, published, version }
     })
     this.#tenants.set(tenant.id, Promise.resolve({ catalog: publish(published), version, checkedAt: this.#options.now() }))
-    return { collections: published.schemas.map(({ name }) => name), actions: plan.actions }
+    return { collections: published.schemas.map(({ name }) => name), actions: plan.actions, droppable: plan.droppable }
   }
 
   forget(tenantId: string): void {
@@ -129,7 +129,7 @@ async function beforeAnyReload({ database }: Tenant): Promise<Published> {
 }
 
 async function readSchemas(client: pg.Client): Promise<SchemaDefinition[]> {
-  const { rows } = await client.query<{ name: string; fields: unknown; rls_policy: unknown }>('select name, fields, rls_policy from schemas order by name')
+  const { rows } = await client.query<WrittenSchema & { name: string }>('select name, fields, rls_policy, events from schemas order by name')
   return rows.map((row) => {
     try {
       return checkSchema(row)
@@ -146,14 +146,30 @@ async function readApplied(client: pg.Client): Promise<Applied[]> {
   return rows
 }
 
-async function execute(client: pg.Client, statement: string): Promise<void> {
+async function writeApplied(client: pg.Client, { changed, dropped }: ReloadPlan): Promise<void> {
+  if (dropped.length > 0) await client.query('delete from applied_schemas where name = any($1)', [dropped])
+  if (changed.length === 0) return
+  await client.query(
+    `insert into applied_schemas (name, definition, published)
+     select definition ->> 'name', definition, published from json_to_recordset($1::json) as changed (definition jsonb, published boolean)
+     on conflict (name) do update set definition = excluded.definition, published = excluded.published, applied_at = now()`,
+    [JSON.stringify(changed)],
+  )
+}
+
+async function execute<T extends pg.QueryResultRow>(client: pg.Client, step: Step, wanted: readonly SchemaDefinition[]): Promise<pg.QueryResult<T>> {
   try {
-    await client.query(statement)
+    return await client.query<T>(step.sql)
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-    if (code === '55P03') throw new RuntimeError('DATABASE_BUSY', 'a table is in use; try the reload again', { cause })
-    if (code === '23502') throw new RuntimeError('DESTRUCTIVE_SCHEMA_CHANGE', 'a field can only become required, or be added as required, when every record has it', { cause })
-    if (code === '42P07') throw new RuntimeError('CONFLICT', 'the home has a table of that name already, which no schema made', { cause })
-    throw cause
+    throw reloadError(cause, step, wanted)
   }
+}
+
+function refuseUnconfirmed({ destructive, droppable, actions }: ReloadPlan, confirmed: readonly string[]): void {
+  const known = new Set([...destructive, ...droppable])
+  const refuse = (message: string) => new RuntimeError('DESTRUCTIVE_SCHEMA_CHANGE', message, { extra: { changes: destructive, droppable, actions } })
+  const other = confirmed.find((line) => !known.has(line))
+  if (other !== undefined) throw refuse(`what is confirmed is not what the reload would do: ${other}`)
+  const missing = destructive.filter((line) => !confirmed.includes(line))
+  if (missing.length > 0) throw refuse(`this would lose data, and is done when it is confirmed: ${missing.join('; ')}`)
 }

@@ -1,124 +1,109 @@
-// What a reload has to do: the difference between what stands in `schemas` and what was applied. Pure.
-import { identifier, literal } from '../sql/names.ts'
-import { sqlTypes, tableFields, type Field, type SchemaDefinition } from './collection.ts'
-
-export interface Applied {
-  definition: SchemaDefinition
-  published: boolean
-}
+// What a reload has to do: the difference between what stands in `schemas`, what was applied, and what is there. Pure.
+import { isDeepStrictEqual } from 'node:util'
+import type { SchemaDefinition } from './collection.ts'
+import type { ExistingTable } from './existing-tables.ts'
+import { changeTable } from './plan-change.ts'
+import { createTable, dropTable, hideTable } from './plan-table.ts'
+import { addConstraintSql, alterSql, dropConstraintSql, emptyDraft, phases, type Applied, type Draft, type Step } from './reload-draft.ts'
+import { constraintsOf, type Constraint } from './table-parts.ts'
 
 export interface ReloadPlan {
-  statements: string[]
-  /** What was done, in words; for the answer. */
+  steps: Step[]
+  /** What is done, in words; for the answer. */
   actions: string[]
-  /** Changes that would lose data: while there is one, nothing is done. */
+  /** Changes that lose data. While there is one that is not confirmed, nothing is done. */
   destructive: string[]
-  /** Rows of `applied_schemas` to write. */
+  /** Tables that were kept of schemas that are gone: dropped when that is confirmed. */
+  droppable: string[]
+  /** Rows of `applied_schemas` as they will stand. */
   applied: Applied[]
+  /** Those among them that are new or other than before, and names of those that go. */
+  changed: Applied[]
+  dropped: string[]
 }
 
-const tenant = "(select nullif(current_setting('app.tenant_id', true), ''))"
-const role = "(select nullif(current_setting('app.role', true), ''))"
-const userId = "(select nullif(current_setting('app.user_id', true), ''))"
+export interface ReloadInput {
+  tenantId: string
+  /** With the field of every reference filled in. */
+  wanted: readonly SchemaDefinition[]
+  before: readonly Applied[]
+  tables: ReadonlyMap<string, ExistingTable>
+  /** Lines of `destructive` and `droppable`. */
+  confirmed: ReadonlySet<string>
+}
 
-export function planReload(tenantId: string, wanted: readonly SchemaDefinition[], before: readonly Applied[]): ReloadPlan {
-  const plan: ReloadPlan = { statements: [], actions: [], destructive: [], applied: [] }
+export function planReload({ tenantId, wanted, before, tables, confirmed }: ReloadInput): ReloadPlan {
+  const draft = emptyDraft()
+  const plan = { droppable: [] as string[], applied: [] as Applied[], changed: [] as Applied[], dropped: [] as string[] }
   const known = new Map(before.map((applied) => [applied.definition.name, applied]))
+  const rekeyed = rekeyedFields(wanted, known)
   for (const definition of wanted) {
     const applied = known.get(definition.name)
     known.delete(definition.name)
-    if (applied === undefined) createTable(plan, tenantId, definition)
-    else changeTable(plan, definition, applied)
-    plan.applied.push({ definition, published: true })
+    const table = tables.get(definition.name)
+    if (applied === undefined || table === undefined) createTable(draft, tenantId, definition)
+    else changeTable(draft, definition, applied, table)
+    planReferences(draft, definition, applied, table, rekeyed)
+    const now = { definition, published: true }
+    plan.applied.push(now)
+    if (applied?.published !== true || !isSameDefinition(applied.definition, definition)) plan.changed.push(now)
   }
   for (const applied of known.values()) {
-    if (applied.published) plan.actions.push(`collection "${applied.definition.name}" is no longer published; its table is kept`)
-    plan.applied.push({ ...applied, published: false })
-  }
-  return plan
-}
-
-function createTable(plan: ReloadPlan, tenantId: string, definition: SchemaDefinition): void {
-  const table = identifier(definition.name)
-  const columns = tableFields(definition).map((field) => columnSql(field, definition))
-  const id = literal(tenantId)
-  plan.statements.push(
-    `create table ${table} (${[...columns, `tenant_id text not null default ${id} check (tenant_id = ${id})`].join(', ')})`,
-    `alter table ${table} enable row level security`,
-    `alter table ${table} force row level security`,
-    `create policy tenant on ${table} as restrictive using (tenant_id = ${tenant})`,
-    `create policy service on ${table} using (${role} = 'service_role')`,
-    ...policySql(definition),
-    ...ownerIndexSql(definition),
-  )
-  plan.actions.push(`collection "${definition.name}" was created`)
-}
-
-function changeTable(plan: ReloadPlan, definition: SchemaDefinition, { definition: old, published }: Applied): void {
-  const { name } = definition
-  const table = identifier(name)
-  const oldFields = new Map(tableFields(old).map((field) => [field.name, field]))
-  if (!published) plan.actions.push(`collection "${name}" is published again`)
-  for (const field of tableFields(definition)) {
-    const before = oldFields.get(field.name)
-    oldFields.delete(field.name)
-    if (before === undefined) {
-      plan.statements.push(`alter table ${table} add column ${columnSql(field, definition)}`)
-      plan.actions.push(`field "${name}.${field.name}" was added`)
+    const { definition, published } = applied
+    const line = `the table of "${definition.name}", which has no schema, is dropped with its records`
+    plan.droppable.push(line)
+    if (confirmed.has(line)) {
+      dropTable(draft, definition)
+      plan.dropped.push(definition.name)
       continue
     }
-    if (before.type !== field.type) plan.destructive.push(`field "${name}.${field.name}" changes its type from ${before.type} to ${field.type}`)
-    if (before.primary !== field.primary) plan.destructive.push(`field "${name}.${field.name}" ${field.primary ? 'becomes' : 'is no longer'} primary`)
-    if (before.required !== field.required && !field.primary) {
-      plan.statements.push(`alter table ${table} alter column ${identifier(field.name)} ${field.required ? 'set' : 'drop'} not null`)
-      plan.actions.push(`field "${name}.${field.name}" is ${field.required ? 'now' : 'no longer'} required`)
+    if (published) hideTable(draft, definition, tables.get(definition.name))
+    const now = { definition, published: false }
+    plan.applied.push(now)
+    if (published) plan.changed.push(now)
+  }
+  return { ...plan, steps: phases.flatMap((phase) => draft.phases[phase]), actions: draft.actions, destructive: draft.destructive }
+}
+
+/** A reference is taken down before anything of its two ends changes, and put back when all tables are as they should be. */
+function planReferences(draft: Draft, definition: SchemaDefinition, applied: Applied | undefined, table: ExistingTable | undefined, rekeyed: ReadonlySet<string>): void {
+  const { name } = definition
+  const wanted = referencesOf(definition)
+  const old = applied === undefined ? [] : referencesOf(applied.definition)
+  const stays = new Set(wanted.filter((reference) =>
+    table?.constraints.has(reference.name) === true
+    && old.some((one) => one.name === reference.name && one.sql === reference.sql)
+    && !endsOf(name, reference).some((end) => rekeyed.has(end))).map((reference) => reference.name))
+  const known = new Set([...old, ...wanted].map((reference) => reference.name))
+  const dropped = [...known].filter((reference) => table?.constraints.has(reference) === true && !stays.has(reference))
+  const added = wanted.filter((reference) => !stays.has(reference.name))
+  if (dropped.length > 0) draft.phases.unlink.push({ sql: alterSql(name, dropped.map(dropConstraintSql)) })
+  if (added.length > 0) draft.phases.refer.push({ sql: alterSql(name, added.map(addConstraintSql)) })
+}
+
+function referencesOf(definition: SchemaDefinition): Constraint[] {
+  return constraintsOf(definition).filter(({ kind }) => kind === 'reference')
+}
+
+function endsOf(collection: string, { field }: Constraint): string[] {
+  return [`${collection}.${field.name}`, `${field.references?.collection ?? ''}.${field.references?.field ?? ''}`]
+}
+
+/** Fields whose type or key changes, or which go: nothing may refer to them or from them meanwhile. */
+function rekeyedFields(wanted: readonly SchemaDefinition[], known: ReadonlyMap<string, Applied>): Set<string> {
+  const rekeyed = new Set<string>()
+  for (const definition of wanted) {
+    const fields = new Map(definition.fields.map((field) => [field.name, field]))
+    for (const before of known.get(definition.name)?.definition.fields ?? []) {
+      const now = fields.get(before.name)
+      const isSame = now !== undefined && now.type === before.type && now.primary === before.primary && now.unique === before.unique
+      if (!isSame) rekeyed.add(`${definition.name}.${before.name}`)
     }
   }
-  for (const field of oldFields.keys()) plan.destructive.push(`field "${name}.${field}" is removed`)
-  if (JSON.stringify(old.policy) !== JSON.stringify(definition.policy)) {
-    plan.statements.push(
-      ...policyNames.map((policy) => `drop policy if exists ${policy} on ${table}`),
-      ...policySql(definition),
-      ...ownerIndexSql(definition),
-    )
-    plan.actions.push(`collection "${name}" has the policy ${definition.policy.type} now`)
-  }
+  return rekeyed
 }
 
-function columnSql(field: Field, { policy }: SchemaDefinition): string {
-  const parts = [identifier(field.name), sqlTypes[field.type]]
-  if (field.name === policy.ownerField) {
-    // Who inserts owns, unless the service names another; a subquery can't stand in a default.
-    parts.push(`default nullif(current_setting('app.user_id', true), '')${field.type === 'uuid' ? '::uuid' : ''}`)
-  } else if (field.primary && field.type === 'uuid') {
-    parts.push('default gen_random_uuid()')
-  }
-  if (field.primary) parts.push('primary key')
-  else if (field.required) parts.push('not null')
-  return parts.join(' ')
-}
-
-const policyNames = ['owner', 'readers', 'signed_in']
-
-/** What users may do; the service's policy and the tenant's wall stand beside these. */
-function policySql({ name, policy }: SchemaDefinition): string[] {
-  const table = identifier(name)
-  const own = policy.ownerField === undefined ? 'false' : `${identifier(policy.ownerField)}::text = ${userId}`
-  const owner = `create policy owner on ${table} using (${own}) with check (${own})`
-  switch (policy.type) {
-    case 'ownership':
-      return [owner]
-    case 'public_read':
-      return [owner, `create policy readers on ${table} for select using (true)`]
-    case 'authenticated':
-      return [`create policy signed_in on ${table} using (${role} = 'authenticated') with check (${role} = 'authenticated')`]
-    case 'service':
-      return []
-  }
-}
-
-function ownerIndexSql({ name, policy }: SchemaDefinition): string[] {
-  if (policy.ownerField === undefined) return []
-  // The policies compare as text, whatever the type; an index on anything else would not be used.
-  return [`create index if not exists ${identifier(`${name.slice(0, 50)}_by_owner`)} on ${identifier(name)} ((${identifier(policy.ownerField)}::text))`]
+/** As JSON: what was stored has no members that are undefined. */
+function isSameDefinition(one: SchemaDefinition, other: SchemaDefinition): boolean {
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
 }

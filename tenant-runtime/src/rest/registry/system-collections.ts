@@ -8,7 +8,7 @@ interface SystemCollection {
 }
 
 export const systemCollections: ReadonlyMap<string, SystemCollection> = new Map(Object.entries({
-  schemas: { writable: 'schemas', columns: ['id', 'name', 'fields', 'rls_policy', 'created_at', 'updated_at'] },
+  schemas: { writable: 'schemas', columns: ['id', 'name', 'fields', 'rls_policy', 'events', 'created_at', 'updated_at'] },
   storage_buckets: { writable: 'no', columns: ['id', 'name', 'owner_id', 'policy', 'config', 'created_at', 'updated_at'] },
   storage_objects: {
     writable: 'no',

@@ -53,7 +53,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const wants = answerOf(rest)
     const plan = wants === 'location' ? keyPlan(rest, relation) : readBack(rest, relation)
     const shape = changeAnswer(rest, wants === 'nothing' ? undefined : plan)
-    const { answer } = insert.count === 0 ? { answer: nothing } : await runAnswer(request, insertStatement(insert, shape), { rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const { answer } = insert.count === 0 ? { answer: nothing } : await runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
     sayApplied(reply, preferences)
     void reply.header('content-range', `*/${preferences.count === undefined ? '*' : answer.changed}`)
     const status = answer.made === 0 && answer.changed > 0 ? 200 : 201
@@ -72,7 +72,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const plan = readBack(rest, relation)
     const shape = changeAnswer(rest, preferences.return === 'representation' ? plan : undefined)
     const statement = change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change.columns, change.record, where, shape)
-    const { answer } = await runAnswer(request, statement, { rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const { answer } = await runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
     return sendChanged(reply, rest, answer, plan, contentRange(0, change.columns.length === 0 ? answer.n : answer.changed, undefined))
   })
 
@@ -84,7 +84,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     requireSameKey(rest, request.body)
     const plan = readBack(rest, relation)
     const wantsRecord = preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
-    const { answer } = await runAnswer(request, insertStatement(insert, changeAnswer(rest, wantsRecord ? plan : undefined)), { rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const { answer } = await runAnswer(request, insertStatement(insert, changeAnswer(rest, wantsRecord ? plan : undefined)), { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
     sayApplied(reply, preferences)
     const isNew = (answer.made ?? 0) > 0
     if (!wantsRecord) return reply.status(isNew ? 201 : 204).send()
@@ -98,7 +98,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const where = filtersOf(rest, 'DELETE')
     const plan = readBack(rest, relation)
     const statement = deleteStatement(relation, where, changeAnswer(rest, preferences.return === 'representation' ? plan : undefined))
-    const { answer } = await runAnswer(request, statement, { rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const { answer } = await runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
     return sendChanged(reply, rest, answer, plan, `*/${preferences.count === undefined ? '*' : answer.changed}`)
   })
 }
@@ -115,7 +115,7 @@ async function sendList(request: FastifyRequest, reply: FastifyReply, { catalog,
     page !== undefined ? keysetStatement(page, format, count)
     : request.method === 'HEAD' && !isSingular(format) ? headStatement(plan, count)
     : readStatement(plan, format, count)
-  const { answer, also } = await runAnswer(request, statement, count === 'planned' || count === 'estimated' ? { also: explainStatement(plan) } : {})
+  const { answer, also } = await runAnswer(request, statement, { catalog, ...(count === 'planned' || count === 'estimated' ? { also: explainStatement(plan) } : {}) })
   const total = count === 'planned' || (count === 'estimated' && !isCounted(answer.total ?? 0)) ? Math.max(plannedRows(also), plan.offset + answer.n) : answer.total
   if (total !== undefined && plan.offset > total) {
     throw restError('RANGE_NOT_SATISFIABLE', { code: 'PGRST103', message: 'Requested range not satisfiable', details: `An offset of ${plan.offset} was requested, but there are only ${total} rows.` })

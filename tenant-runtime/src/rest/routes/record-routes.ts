@@ -28,11 +28,11 @@ export function addRecordRoutes(app: FastifyInstance, { registry, allowsRollback
     const relation = relationOf(rest.catalog, request.params.collection)
     return { ...rest, relation, plan: planRecord(rest.catalog, relation, request.params.id, rest.query) }
   }
-  const rehearsed = ({ preferences }: Asked) => ({ rehearsed: isRehearsed(preferences, allowsRollback) })
+  const rehearsed = ({ catalog, preferences }: Asked) => ({ catalog, rehearsed: isRehearsed(preferences, allowsRollback) })
 
   app.get<Named>('/rest/v1/:collection/:id', anyone, async (request, reply) => {
-    const { relation, plan } = await asked(request)
-    const { answer } = await runAnswer(request, readStatement(plan, json, undefined))
+    const { catalog, relation, plan } = await asked(request)
+    const { answer } = await runAnswer(request, readStatement(plan, json, undefined), { catalog })
     return sendRecord(reply, relation, answer)
   })
 

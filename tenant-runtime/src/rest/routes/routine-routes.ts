@@ -21,7 +21,7 @@ export function addRoutineRoutes(app: FastifyInstance, { registry, allowsRollbac
     const { catalog, query, preferences, format } = rest
     const reading = request.method === 'GET'
     const plan = planCall(catalog, routine, given, query)
-    const { answer } = await runAnswer(request, callStatement(plan, values, format, preferences.count), { reading, rehearsed: isRehearsed(preferences, allowsRollback) })
+    const { answer } = await runAnswer(request, callStatement(plan, values, format, preferences.count), { catalog, reading, rehearsed: isRehearsed(preferences, allowsRollback) })
     sayApplied(reply, preferences)
     const { kind, isSet } = routine.returns
     if (kind === 'nothing' || (preferences.return === 'minimal' && !reading)) {

@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { databaseError } from '../../database/database-error.ts'
 import { TripError } from '../../database/one-trip.ts'
 import { sql, type Result, type Row, type Statement } from '../../database/statement.ts'
+import type { Catalog } from '../registry/catalog.ts'
 import type { Preferences } from '../request/read-preferences.ts'
 import { raised, restErrors } from '../rest-database-errors.ts'
 
@@ -22,6 +23,8 @@ export interface Answer {
 const readOnly = sql("select set_config('transaction_read_only', 'on', true)")
 
 export interface RunOptions {
+  /** What is served, to tell in its words what Postgres refuses. */
+  catalog: Catalog
   /** Postgres refuses every change. */
   reading?: boolean
   /** All of it is undone after the answer. */
@@ -31,14 +34,14 @@ export interface RunOptions {
 }
 
 /** @throws RuntimeError */
-export async function runAnswer(request: FastifyRequest, statement: Statement, { reading = false, rehearsed = false, also }: RunOptions = {}): Promise<{ answer: Answer; also: Row | undefined }> {
+export async function runAnswer(request: FastifyRequest, statement: Statement, { catalog, reading = false, rehearsed = false, also }: RunOptions): Promise<{ answer: Answer; also: Row | undefined }> {
   const { database } = request.tenant
   const statements = [...(reading ? [readOnly] : []), statement, ...(also === undefined ? [] : [also])]
   let results: Result[]
   try {
     results = rehearsed ? await database.rehearse(request.rls, ...statements) : await database.run(request.rls, ...statements)
   } catch (error) {
-    throw (error instanceof TripError ? raised(error) : undefined) ?? databaseError(error, restErrors(request.rls))
+    throw (error instanceof TripError ? raised(error) : undefined) ?? databaseError(error, restErrors(request.rls, catalog.relations))
   }
   const row = results[reading ? 1 : 0]?.rows[0]
   const count = (name: string) => (typeof row?.[name] === 'number' ? row[name] : undefined)

@@ -1,0 +1,115 @@
+// What a collection's table is made of, beside its columns: named constraints and indexes. A name says which field it is
+// for, so that a refusal of Postgres can be told in the schema's words, whoever wrote the record. Pure.
+import { createHash } from 'node:crypto'
+import { identifier } from '../sql/names.ts'
+import { enumRule, lengthRule, longestString, rangeRule } from './check-value.ts'
+import { primaryOf, sqlTypes, tableFields, type Field, type SchemaDefinition } from './collection.ts'
+import { textLiteral } from './ddl-values.ts'
+
+export interface Constraint {
+  name: string
+  field: Field
+  kind: 'check' | 'unique' | 'reference'
+  /** As it stands behind `constraint name`. */
+  sql: string
+  /** What a value that breaks it is told, behind the field's name. */
+  rule: string
+}
+
+export interface Index {
+  name: string
+  sql: string
+}
+
+/** Every constraint but the primary key and `not null`. References have their field filled in. */
+export function constraintsOf(definition: SchemaDefinition): Constraint[] {
+  return tableFields(definition).flatMap((field) => constraintsOfField(definition.name, field))
+}
+
+/** The constraint of that name, when it is one of these fields'. */
+export function constraintOf(collection: string, fields: readonly Field[], name: string): Constraint | undefined {
+  return fields.flatMap((field) => constraintsOfField(collection, field)).find((constraint) => constraint.name === name)
+}
+
+function constraintsOfField(collection: string, field: Field): Constraint[] {
+  const column = identifier(field.name)
+  const check = (name: string, condition: string, rule: string): Constraint => ({
+    name: nameOf(`${collection}_${field.name}`, name), field, kind: 'check', sql: `check (${condition})`, rule,
+  })
+  const constraints: Constraint[] = []
+  if (field.type === 'string') {
+    const { maxLength = longestString } = field
+    // A character takes one to four bytes; bytes are known without counting.
+    constraints.push(check('length', `octet_length(${column}) <= ${maxLength} or char_length(${column}) <= ${maxLength}`, lengthRule(field)))
+  }
+  if (field.type === 'number') {
+    // To Postgres, NaN is larger than infinity.
+    const least = field.minimum === undefined ? `${column} > '-Infinity'` : `${column} >= ${field.minimum}`
+    const most = field.maximum === undefined ? `${column} < 'Infinity'` : `${column} <= ${field.maximum}`
+    constraints.push(check('range', `${least} and ${most}`, rangeRule(field)))
+  }
+  if (field.type === 'datetime') constraints.push(check('range', `isfinite(${column})`, rangeRule(field)))
+  if (field.type === 'json') constraints.push(check('shape', `jsonb_typeof(${column}) in ('object', 'array')`, 'must be an object or an array'))
+  if (field.enum !== undefined) {
+    const values = field.enum.map((value) => (typeof value === 'number' ? `${value}::double precision` : textLiteral(value)))
+    constraints.push(check('enum', `${column} in (${values.join(', ')})`, enumRule(field)))
+  }
+  if (field.unique === true) {
+    constraints.push({ name: nameOf(`${collection}.${field.name}`, 'key'), field, kind: 'unique', sql: `unique (${column})`, rule: 'has a value that another record has' })
+  }
+  if (field.references?.field !== undefined) {
+    const { collection: other, field: referred, onDelete } = field.references
+    const deletion = onDelete === 'restrict' ? '' : ` on delete ${onDelete}`
+    constraints.push({
+      name: nameOf(`${collection}_${field.name}`, 'fkey'), field, kind: 'reference', rule: `refers to a record of "${other}" that is not there`,
+      sql: `foreign key (${column}) references ${identifier(other)} (${identifier(referred)})${deletion}`,
+    })
+  }
+  return constraints
+}
+
+export function indexesOf(definition: SchemaDefinition): Index[] {
+  const { name, policy } = definition
+  const index = (field: Field, method: string): Index => {
+    const indexName = nameOf(`${name}.${field.name}`, 'idx')
+    return { name: indexName, sql: `create index ${identifier(indexName)} on ${identifier(name)} ${method}` }
+  }
+  const indexes = tableFields(definition).flatMap((field) => {
+    // A deletion looks for the records that refer to what is deleted.
+    const wanted = field.index === true || (field.references !== undefined && !field.primary && field.unique !== true)
+    if (!wanted) return []
+    return [index(field, field.type === 'json' ? `using gin (${identifier(field.name)} jsonb_path_ops)` : `(${identifier(field.name)})`)]
+  })
+  if (policy.ownerField !== undefined) {
+    // The policies compare as text, whatever the type; an index on anything else would not be used.
+    const ownerIndex = nameOf(name, 'by_owner', '.')
+    indexes.push({ name: ownerIndex, sql: `create index ${identifier(ownerIndex)} on ${identifier(name)} ((${identifier(policy.ownerField)}::text))` })
+  }
+  return indexes
+}
+
+export function primaryKeyName({ name }: SchemaDefinition): string {
+  return nameOf(name, 'primary', '.')
+}
+
+export function primaryKeySql(definition: SchemaDefinition): string {
+  return `constraint ${identifier(primaryKeyName(definition))} primary key (${identifier(primaryOf(definition).name)})`
+}
+
+/**
+ * Names of indexes are the schema's, as those of tables are: the dot, which no collection has in its name, keeps them
+ * apart from those. What is too long is cut and told apart by a hash.
+ */
+export function nameOf(what: string, kind: string, between = '_'): string {
+  const name = `${what}${between}${kind}`
+  return name.length <= 63 ? name : `${name.slice(0, 42)}~${createHash('sha256').update(name).digest('hex').slice(0, 20)}`
+}
+
+/** Tables of collections that earlier versions made have an index of this name on the owner. */
+export function earlierOwnerIndex(collection: string): string {
+  return `${collection.slice(0, 50)}_by_owner`
+}
+
+export function columnType(field: Field): string {
+  return `${identifier(field.name)} ${sqlTypes[field.type]}`
+}
