@@ -8,6 +8,7 @@ export interface EventFilter {
   /** Undefined: all. */
   types: readonly string[] | undefined
   buckets: readonly string[] | undefined
+  collections: readonly string[] | undefined
 }
 
 export interface StoredEvent {
@@ -40,8 +41,9 @@ export async function readEvents({ database }: Tenant, context: RlsContext, filt
     context,
     `select e.seq::text as seq, e.payload::text as payload from event_log e
      where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type) and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
+       and ($5::jsonb is null or $5::jsonb ? (payload->>'collection'))
      order by e.seq limit ${pageOfEvents}`,
-    after, upTo, listed(filter.types), listed(filter.buckets),
+    after, upTo, listed(filter.types), listed(filter.buckets), listed(filter.collections),
   )
   return rows.map((row) => ({ seq: BigInt(String(row['seq'])), payload: String(row['payload']) }))
 }

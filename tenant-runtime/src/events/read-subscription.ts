@@ -5,19 +5,25 @@ import type { EventFilter } from './event-reader.ts'
 const longestList = 100
 const largestSeq = 2n ** 63n - 1n
 
-/** `?type=a,b&bucket=c`: names, comma-separated or repeated. @throws RuntimeError UNKNOWN_PARAMETER, BAD_REQUEST */
+/** `?type=a,b&bucket=c&collection=d`: names, comma-separated or repeated. @throws RuntimeError UNKNOWN_PARAMETER, BAD_REQUEST */
 export function readFilter(query: unknown): EventFilter {
   const parameters = query as Record<string, string | string[]>
-  const unknown = Object.keys(parameters).find((name) => name !== 'type' && name !== 'bucket')
-  if (unknown !== undefined) throw new RuntimeError('UNKNOWN_PARAMETER', `there is no parameter "${unknown}"; there are type and bucket`)
-  return { types: readNames('type', parameters['type']), buckets: readNames('bucket', parameters['bucket']) }
+  const unknown = Object.keys(parameters).find((name) => !Object.hasOwn(examples, name))
+  if (unknown !== undefined) throw new RuntimeError('UNKNOWN_PARAMETER', `there is no parameter "${unknown}"; there are ${Object.keys(examples).join(', ')}`)
+  return {
+    types: readNames('type', parameters['type']),
+    buckets: readNames('bucket', parameters['bucket']),
+    collections: readNames('collection', parameters['collection']),
+  }
 }
 
-function readNames(parameter: string, given: string | string[] | undefined): string[] | undefined {
+const examples = { type: 'storage.object.created', bucket: 'avatars', collection: 'notes' } as const
+
+function readNames(parameter: keyof typeof examples, given: string | string[] | undefined): string[] | undefined {
   if (given === undefined) return undefined
   const names = [given].flat().flatMap((text) => text.split(','))
   if (names.length > longestList) throw new RuntimeError('BAD_REQUEST', `${parameter} takes at most ${longestList} names`)
-  if (names.some((name) => !/^[a-z0-9][a-z0-9._-]{0,127}$/.test(name))) throw new RuntimeError('BAD_REQUEST', `${parameter} takes names such as ${parameter === 'type' ? 'storage.object.created' : 'avatars'}, separated by commas`)
+  if (names.some((name) => !/^[a-z0-9][a-z0-9._-]{0,127}$/.test(name))) throw new RuntimeError('BAD_REQUEST', `${parameter} takes names such as ${examples[parameter]}, separated by commas`)
   return names
 }
 
