@@ -48,7 +48,7 @@ const areas: Area[] = [
     now: Date.now,
     onProblem: problem,
   }),
-  createRestArea({ now, hasSiblings: config.siblings > 0, allowsRollback: config.allowsRollback }),
+  createRestArea({ now, hasSiblings: config.siblings > 0, allowsRollback: config.allowsRollback, onProblem: problem }),
   createFunctionsArea({ now, onProblem: problem }),
   events,
 ]

@@ -16,13 +16,14 @@ export interface RestAreaOptions {
   hasSiblings?: boolean
   /** `Prefer: tx=rollback` is heard: for development. */
   allowsRollback?: boolean
+  onProblem?: (problem: Error) => void
 }
 
 /** A reload that another runtime has made takes effect here within so much time. */
 const siblingsReloadMilliseconds = 500
 
-export function createRestArea({ now, hasSiblings = false, allowsRollback = false }: RestAreaOptions): Area {
-  const registry = new Registry({ ...(hasSiblings ? { recheckMilliseconds: siblingsReloadMilliseconds } : {}), now: () => now().getTime() })
+export function createRestArea({ now, hasSiblings = false, allowsRollback = false, onProblem }: RestAreaOptions): Area {
+  const registry = new Registry({ ...(hasSiblings ? { recheckMilliseconds: siblingsReloadMilliseconds } : {}), now: () => now().getTime(), ...(onProblem === undefined ? {} : { onProblem }) })
   const deps: RestDeps = { registry, allowsRollback }
   return {
     name: 'rest',

@@ -155,7 +155,7 @@ export async function startRuntime(
     ...(abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds }),
   })
   await storage.start()
-  const rest = createRestArea({ now: () => new Date(clock.now()) })
+  const rest = createRestArea({ now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
   const functions = createFunctionsArea({ limits: poolLimits, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
   const authenticator = new Authenticator(clock.now)
   const events = createEventsArea({

@@ -10,6 +10,7 @@ import { checkReferences, checkSchema, type WrittenSchema } from './check-schema
 import type { SchemaDefinition } from './collection.ts'
 import { readExistingTables } from './existing-tables.ts'
 import { introspection, type HomeDescription } from './introspect.ts'
+import { isUnsafe, lint, lintStatement, type LintFacts, type LintProblem } from './lint.ts'
 import { publish, type Published } from './publish.ts'
 import type { Applied, Step } from './reload-draft.ts'
 import { reloadError } from './reload-error.ts'
@@ -21,6 +22,8 @@ export interface ReloadResult {
   actions: string[]
   /** Lines that can be confirmed to drop tables that were kept. */
   droppable: string[]
+  /** What of the home is not safe, and not served for that. */
+  warnings: string[]
 }
 
 export interface RegistryOptions {
@@ -28,6 +31,8 @@ export interface RegistryOptions {
   recheckMilliseconds?: number
   /** In milliseconds. */
   now: () => number
+  /** Somebody has taken down what keeps callers apart. */
+  onProblem?: (problem: Error) => void
 }
 
 interface Known {
@@ -71,7 +76,7 @@ export class Registry {
    * @throws RuntimeError INVALID_SCHEMA, SCHEMA_NOT_MET, DESTRUCTIVE_SCHEMA_CHANGE with the list; nothing is changed then
    */
   async reload(tenant: Tenant, confirmed: readonly string[] = []): Promise<ReloadResult> {
-    const { plan, published, version } = await tenant.database.withOwner(async (client) => {
+    const { plan, published, problems, version } = await tenant.database.withOwner(async (client) => {
       // Reloads at the same time wait for each other here.
       await client.query('lock table applied_schemas in share row exclusive mode')
       const wanted = checkReferences(await readSchemas(client))
@@ -81,6 +86,9 @@ export class Registry {
       for (const step of plan.steps) await execute(client, step, wanted)
       await writeApplied(client, plan)
       const { rows } = await execute<{ home: string }>(client, { sql: introspection.text }, wanted)
+      const { text, values } = lintStatement(tenant.id)
+      const facts = await client.query<{ facts: string }>(text, [...values])
+      const problems = lint(JSON.parse(facts.rows[0]?.facts ?? '{}') as LintFacts, namesOf(plan.applied))
       const published = toPublish(JSON.parse(rows[0]?.home ?? '{}') as HomeDescription, plan.applied)
       const version = randomUUID()
       await client.query(
@@ -88,10 +96,11 @@ export class Registry {
          on conflict (only_row) do update set document = excluded.document, version = excluded.version, published_at = now()`,
         [JSON.stringify(published), version],
       )
-      return { plan, published, version }
+      return { plan, published, problems, version }
     })
-    this.#tenants.set(tenant.id, Promise.resolve({ catalog: publish(published), version, checkedAt: this.#options.now() }))
-    return { collections: published.schemas.map(({ name }) => name), actions: plan.actions, droppable: plan.droppable }
+    this.#tenants.set(tenant.id, Promise.resolve({ catalog: publish(withoutUnsafe(published, problems)), version, checkedAt: this.#options.now() }))
+    this.#tell(tenant, problems)
+    return { collections: published.schemas.map(({ name }) => name), actions: plan.actions, droppable: plan.droppable, warnings: problems.map(({ message }) => message) }
   }
 
   forget(tenantId: string): void {
@@ -99,11 +108,17 @@ export class Registry {
   }
 
   async #load(tenant: Tenant): Promise<Known> {
-    const { rows } = await tenant.database.query(look, 'select document, version::text from published_catalog')
-    const [row] = rows
+    const [stored, found] = await tenant.database.run(look, sql('select document, version::text from published_catalog'), lintStatement(tenant.id))
+    const row = stored?.rows[0]
     // What stands there was checked before it was written.
     const published = row === undefined ? await beforeAnyReload(tenant) : (row['document'] as Published)
-    return { catalog: publish(published), version: String(row?.['version']), checkedAt: this.#options.now() }
+    const problems = lint(JSON.parse(String(found?.rows[0]?.['facts'])) as LintFacts, new Set([...published.schemas.map(({ name }) => name), ...published.withdrawn]))
+    this.#tell(tenant, problems)
+    return { catalog: publish(withoutUnsafe(published, problems)), version: String(row?.['version']), checkedAt: this.#options.now() }
+  }
+
+  #tell({ id }: Tenant, problems: readonly LintProblem[]): void {
+    for (const { message, isAlarming } of problems) if (isAlarming) this.#options.onProblem?.(new Error(`home ${id}: ${message}`))
   }
 }
 
@@ -117,6 +132,16 @@ async function readVersion(tenant: Tenant): Promise<string> {
 function toPublish(home: HomeDescription, applied: readonly Applied[]): Published {
   const named = (published: boolean) => applied.filter((one) => one.published === published).map(({ definition }) => definition)
   return { home, schemas: named(true), withdrawn: named(false).map(({ name }) => name) }
+}
+
+function namesOf(applied: readonly Applied[]): Set<string> {
+  return new Set(applied.map(({ definition }) => definition.name))
+}
+
+function withoutUnsafe(published: Published, problems: readonly LintProblem[]): Published {
+  const { home } = published
+  const routines = problems.some(({ unsafe }) => unsafe === 'everything') ? [] : home.routines
+  return { ...published, home: { ...home, relations: home.relations.filter(({ name }) => !isUnsafe(problems, name)), routines } }
 }
 
 /** The service's own collections, and those of reloads that did not leave a catalog behind. */
