@@ -104,7 +104,7 @@ t.test('policies', async (t) => {
       // The owner's own login and the runtime's: the one is held by the constraint, the other by the policy.
       await t.rejects(query(tenant.home.adminUrl, `update ${name} set tenant_id = 'other'`), { code: '42501' })
       await t.rejects(query(`${tenant.home.adminUrl}?options=${encodeURIComponent('-c app.tenant_id=other')}`, `insert into ${name} (id, tenant_id) values (9, 'other')`), { code: '23514' })
-      t.same(await query(`${tenant.home.url}`, `select * from ${name}`), [], 'without a context nothing is seen')
+      t.same(await query(tenant.home.url, `select * from ${name}`), [], 'without a context nothing is seen')
     }
     t.same(await tenant.rows('select distinct tenant_id from own'), [{ tenant_id: tenant.id }])
   })
