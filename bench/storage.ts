@@ -4,8 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { folderStatement } from '../tenant-runtime/src/storage/objects/folder-statement.ts'
 import { toWire } from '../tenant-runtime/src/database/statement.ts'
-import { median, noise, quantile, type Figure, type Figures, type Report } from './figures.ts'
-import { load } from './support/load.ts'
+import { median, quantile, type Figure, type Figures, type Report } from './figures.ts'
+import { beside, inTurn, tell } from './support/in-turn.ts'
+import { load, wire } from './support/load.ts'
 import { watchMemory } from './support/memory.ts'
 import { openScene, type StorageScene } from './support/storage-scene.ts'
 import { download, upload, type Place } from './support/transfer.ts'
@@ -258,32 +259,5 @@ async function listUnderPolicies(scene: StorageScene, report: Report): Promise<F
     return { value: value / floor, unit: '×', target: '≤ 1.2' }
   } finally {
     await client.end()
-  }
-}
-
-function wire(method: string, path: string, headers: Record<string, string>): Buffer {
-  return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`)
-}
-
-/** Once without counting, then the rounds, the ways in turn. */
-async function inTurn<Way>(ways: Record<string, Way>, rounds: number, measure: (way: Way) => Promise<number>): Promise<Record<string, number[]>> {
-  const measured: Record<string, number[]> = Object.fromEntries(Object.keys(ways).map((name) => [name, []]))
-  for (let round = 0; round <= rounds; round++) {
-    for (const [name, way] of Object.entries(ways)) {
-      const value = await measure(way)
-      if (round > 0) measured[name]?.push(value)
-    }
-  }
-  return measured
-}
-
-function beside(measured: Record<string, number[]>, ours: string, bare: string, rest: Pick<Figure, 'unit' | 'target' | 'peer'>): Figure {
-  const [value, floor] = [median(measured[ours] ?? []), median(measured[bare] ?? [])]
-  return { value, floor, ratio: value / floor, ...rest }
-}
-
-function tell(report: Report, what: string, measured: Record<string, number[]>): void {
-  for (const [name, values] of Object.entries(measured)) {
-    report(`${what}, ${name}: ${values.map((value) => value.toFixed(0)).join(', ')} (noise ${noise(values).toFixed(0)} %)`)
   }
 }

@@ -39,6 +39,11 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   }
 }
 
+/** A request's head as it goes over the wire. */
+export function wire(method: string, path: string, headers: Record<string, string>): Buffer {
+  return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`)
+}
+
 function run(options: LoadOptions, end: number, latencies: number[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const { request: given } = options

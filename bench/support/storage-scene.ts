@@ -1,12 +1,12 @@
 // What storage's benchmark measures on: an installation with one tenant, and beside it the bare server on the same disk
 // and the same Postgres, with a bare forwarder in front of it.
-import { createHmac } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
 import pg from 'pg'
 import { startInstallation, type Installation } from '../../test/support/installation.ts'
 import { startChild } from './child.ts'
+import { createTenant, readRegion, signToken } from './installed.ts'
 import type { Place } from './transfer.ts'
 
 export interface StorageScene {
@@ -34,8 +34,8 @@ export async function openScene(directory: string): Promise<StorageScene> {
   const data = join(directory, 'data')
   let installation = await startInstallation({ dataDirectory: data })
   let region = await readRegion(data)
-  const tenant = await createTenant(installation)
-  const token = signToken(tenant.jwtSecret)
+  const tenant = await createTenant(installation, 'acme', 'Enterprise')
+  const token = signToken(tenant.jwtSecret, userId)
   const internal = (await readFile(join(data, 'secrets', 'internal-token'), 'utf8')).trim()
   const bareFiles = join(directory, 'bare')
   await mkdir(bareFiles)
@@ -105,33 +105,6 @@ export async function openScene(directory: string): Promise<StorageScene> {
     if (response.status !== 201) throw new Error(`bucket ${name}: ${response.status} ${await response.text()}`)
   }
   return scene
-}
-
-async function readRegion(data: string) {
-  const [region] = JSON.parse(await readFile(join(data, 'regions.json'), 'utf8')) as { postgres_url: string; runtime_urls: string[] }[]
-  if (region === undefined) throw new Error('the installation has no region')
-  return {
-    postgres: region.postgres_url,
-    runtimePort: Number(new URL(region.runtime_urls[0] ?? '').port),
-    homes: (database: string) => Object.assign(new URL(region.postgres_url), { pathname: database }).href,
-  }
-}
-
-async function createTenant(installation: Installation) {
-  const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${installation.platformKey}`, 'content-type': 'application/json', prefer: 'wait=30' },
-    body: JSON.stringify({ name: 'acme', plan: 'Enterprise', region: 'local' }),
-  })
-  const body = (await response.json()) as { tenant_id: string; name: string; database_url: string; keys: { jwt_secret: string } }
-  if (response.status !== 201) throw new Error(`the tenant: ${response.status} ${JSON.stringify(body)}`)
-  return { id: body.tenant_id, name: body.name, database: new URL(body.database_url).pathname, jwtSecret: body.keys.jwt_secret }
-}
-
-function signToken(secret: string): string {
-  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: userId, role: 'authenticated', exp: 4_102_444_800 })}`
-  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
 }
 
 /** Also the database, behind both doors. */

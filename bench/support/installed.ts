@@ -1,0 +1,44 @@
+// What a benchmark needs of an installation: tenants, tokens of their users, and the ways past the gateway.
+import { createHmac } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Installation } from '../../test/support/installation.ts'
+
+export interface InstalledTenant {
+  id: string
+  name: string
+  /** Path of its home's database. */
+  database: string
+  jwtSecret: string
+  secretKey: string
+}
+
+export async function readRegion(data: string) {
+  const [region] = JSON.parse(await readFile(join(data, 'regions.json'), 'utf8')) as { postgres_url: string; runtime_urls: string[] }[]
+  if (region === undefined) throw new Error('the installation has no region')
+  return {
+    postgres: region.postgres_url,
+    runtimePort: Number(new URL(region.runtime_urls[0] ?? '').port),
+    homes: (database: string) => Object.assign(new URL(region.postgres_url), { pathname: database }).href,
+  }
+}
+
+export async function createTenant(installation: Installation, name: string, plan: string): Promise<InstalledTenant> {
+  const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${installation.platformKey}`, 'content-type': 'application/json', prefer: 'wait=30' },
+    body: JSON.stringify({ name, plan, region: 'local' }),
+  })
+  const body = (await response.json()) as { tenant_id: string; name: string; database_url: string; keys: { jwt_secret: string; secret_key: string } }
+  if (response.status !== 201) throw new Error(`the tenant: ${response.status} ${JSON.stringify(body)}`)
+  return {
+    id: body.tenant_id, name: body.name, database: new URL(body.database_url).pathname,
+    jwtSecret: body.keys.jwt_secret, secretKey: body.keys.secret_key,
+  }
+}
+
+export function signToken(secret: string, userId: string): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: userId, role: 'authenticated', exp: 4_102_444_800 })}`
+  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+}

@@ -1,0 +1,158 @@
+// What the REST interface's benchmark measures on: an installation with a tenant whose users own a hundred thousand rows,
+// and beside it the bare service on the same table.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
+import pg from 'pg'
+import { startInstallation, type Installation } from '../../test/support/installation.ts'
+import { startChild } from './child.ts'
+import { createTenant, readRegion, signToken, type InstalledTenant } from './installed.ts'
+import type { Place } from './transfer.ts'
+
+export const rowCount = 100_000
+export const ownerCount = 1_000
+/** Of the owners so many are signed in: what a token costs is paid once a second for each. */
+const signedIn = 100
+
+export interface User {
+  token: string
+  /** Ids of the own rows, as they were at the beginning. */
+  rows: string[]
+}
+
+export interface RestScene {
+  /** Owner of the rows. */
+  tenant: InstalledTenant
+  /** Those of the owners who are signed in. */
+  users: readonly User[]
+  installation: Installation
+  /** Of a tenant, at the runtime. */
+  atRuntime(tenant: InstalledTenant, token: string, path: string): Place
+  /** @throws Error for any other status than that */
+  ask(tenant: InstalledTenant, token: string, method: string, path: string, status: number, body?: unknown): Promise<unknown>
+  /** The bare service, until `stop`. */
+  startBare(connections: number): Promise<{ port: number; stop(): Promise<void> }>
+  /** As the superuser, in the tenant's schema. */
+  session(): Promise<pg.Client>
+  /** A new runtime process, whose memory knows nothing yet. @returns its pid */
+  restart(): Promise<number>
+  stop(): Promise<void>
+}
+
+export const todos = {
+  name: 'todos',
+  fields: [
+    { name: 'id', type: 'uuid', primary: true },
+    { name: 'owner_id', type: 'string' },
+    { name: 'title', type: 'string', required: true },
+    { name: 'done', type: 'boolean' },
+    { name: 'rank', type: 'number' },
+    { name: 'created_at', type: 'datetime' },
+  ],
+  rls_policy: { type: 'ownership', owner_field: 'owner_id' },
+}
+
+export async function openScene(directory: string): Promise<RestScene> {
+  const data = join(directory, 'data')
+  let installation = await startInstallation({ dataDirectory: data })
+  let region = await readRegion(data)
+  const internal = (await readFile(join(data, 'secrets', 'internal-token'), 'utf8')).trim()
+  const tenant = await createTenant(installation, 'acme', 'Enterprise')
+  const session = async () => {
+    const client = new pg.Client({ connectionString: region.homes(tenant.database) })
+    await client.connect()
+    await client.query(`set search_path = ${tenant.id}`)
+    return client
+  }
+  const scene: RestScene = {
+    tenant,
+    users: [],
+    get installation() {
+      return installation
+    },
+    atRuntime: ({ id }, token, path) => ({
+      port: region.runtimePort,
+      path,
+      headers: { authorization: `Bearer ${token}`, [internalTokenHeader]: internal, [tenantHeader]: id },
+    }),
+    async ask(tenant, token, method, path, status, body) {
+      const { port, headers } = scene.atRuntime(tenant, token, path)
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+        method,
+        headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      const text = await response.text()
+      if (response.status !== status) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`)
+      return text === '' ? undefined : (JSON.parse(text) as unknown)
+    },
+    async startBare(connections) {
+      const manifest = await manifestOf(data, tenant.id)
+      const bare = await startChild(new URL('./bare-rest.ts', import.meta.url).pathname, [String(connections)], {
+        RLS_URL: manifest.home.url, PLAIN_URL: region.homes(tenant.database), TENANT_ID: tenant.id, JWT_SECRET: tenant.jwtSecret,
+      })
+      return { port: Number(bare.said['port']), stop: () => bare.stop() }
+    },
+    session,
+    async restart() {
+      await installation.stop()
+      installation = await startInstallation({ dataDirectory: data })
+      region = await readRegion(data)
+      await untilServed(scene)
+      return installation.pid('runtime')
+    },
+    stop: async () => {
+      await installation.stop()
+    },
+  }
+  await untilServed(scene)
+  await scene.ask(tenant, tenant.secretKey, 'POST', '/rest/v1/schemas', 201, todos)
+  await scene.ask(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
+  scene.users = await fill(scene)
+  return scene
+}
+
+/** The runtime's own login is told to nobody but the runtime, which keeps it beside its data. */
+async function manifestOf(data: string, tenantId: string): Promise<{ home: { url: string } }> {
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    const text = await readFile(join(data, 'runtime', 'manifests.ndjson'), 'utf8').catch(() => '')
+    const line = text.split('\n').find((line) => line.includes(`"${tenantId}"`))
+    if (line !== undefined) return JSON.parse(line) as { home: { url: string } }
+    if (performance.now() > deadline) throw new Error('the runtime has not written down its manifests')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+async function fill(scene: RestScene): Promise<User[]> {
+  const client = await scene.session()
+  try {
+    await client.query(
+      `insert into todos (owner_id, title, done, rank, created_at)
+       select 'user-' || n % $1::int, 'todo number ' || n, n % 3 = 0, (n * 7919) % 10007, timestamptz '2026-01-01' + n * interval '1 minute'
+       from generate_series(1, $2::int) n`,
+      [ownerCount, rowCount],
+    )
+    await client.query('vacuum analyze todos')
+    await client.query('checkpoint')
+    const { rows } = await client.query<{ owner: string; ids: string[] }>(
+      'select owner_id as owner, array_agg(id::text) as ids from todos group by 1 order by 1 limit $1', [signedIn],
+    )
+    return rows.map(({ owner, ids }) => ({ token: signToken(scene.tenant.jwtSecret, owner), rows: ids }))
+  } finally {
+    await client.end()
+  }
+}
+
+async function untilServed(scene: RestScene): Promise<void> {
+  const deadline = performance.now() + 20_000
+  for (;;) {
+    try {
+      await scene.ask(scene.tenant, scene.tenant.secretKey, 'GET', '/storage/v1/bucket', 200)
+      return
+    } catch (cause) {
+      if (performance.now() > deadline) throw new Error('the tenant is not served', { cause })
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+}
