@@ -4,7 +4,9 @@
 import pg from 'pg'
 import { guardMessages } from './message-guard.ts'
 import { RuntimeError } from '../errors.ts'
-import { PreparedStatements } from './one-trip.ts'
+import { PreparedStatements } from './prepared-statements.ts'
+import type { ReadingTime } from './row-stream.ts'
+import { StreamPlaces } from './stream-places.ts'
 
 export interface ConnectionLimits {
   total: number
@@ -17,6 +19,8 @@ export interface ConnectionLimits {
   maxWaiting: number
   connectMilliseconds: number
   statementMilliseconds: number
+  /** A long answer whose reader takes nothing for so long is cut off; so is one that has taken so long in all. */
+  reading: ReadingTime
 }
 
 export const defaultConnectionLimits: ConnectionLimits = {
@@ -27,6 +31,7 @@ export const defaultConnectionLimits: ConnectionLimits = {
   maxWaiting: 512,
   connectMilliseconds: 2_000,
   statementMilliseconds: 30_000,
+  reading: { stallMilliseconds: 60_000, longestMilliseconds: 600_000 },
 }
 
 export interface Connection {
@@ -54,6 +59,8 @@ interface Pool {
 }
 
 export class Connections {
+  /** Taken by those that read a long answer: a part of the connections, so that the rest goes on. */
+  readonly streams: StreamPlaces
   readonly #limits: ConnectionLimits
   readonly #now: () => number
   readonly #pools = new Map<string, Pool>()
@@ -65,6 +72,7 @@ export class Connections {
   constructor(limits: ConnectionLimits, now: () => number = () => performance.now()) {
     this.#limits = limits
     this.#now = now
+    this.streams = new StreamPlaces({ total: Math.ceil(limits.total / 2), perTenant: Math.ceil(limits.perTenant / 4) })
     this.#sweep = setInterval(() => this.#closeIdle(), Math.max(1000, limits.idleMilliseconds / 4))
     this.#sweep.unref()
   }
@@ -78,6 +86,10 @@ export class Connections {
       waiting += pool.waiting.size
     }
     return { open: this.#total, idle, waiting }
+  }
+
+  get readingTime(): ReadingTime {
+    return this.#limits.reading
   }
 
   /** @throws RuntimeError DATABASE_BUSY when none gets free in time, DATABASE_UNAVAILABLE when Postgres can't be reached */

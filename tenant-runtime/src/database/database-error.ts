@@ -1,7 +1,7 @@
 // What Postgres said, as an error of ours: the one place that maps SQLSTATEs and constraint names.
 import { RuntimeError, type ErrorCode } from '../errors.ts'
 import { MessageTooLong } from './message-guard.ts'
-import { TripError } from './one-trip.ts'
+import { TripError } from './trip-error.ts'
 
 /** Constraint or SQLSTATE → the error to show. Areas add theirs on top of the general ones. */
 export type ErrorMap = Record<string, (error: TripError) => RuntimeError>

@@ -1,12 +1,17 @@
-// The only way to a tenant's data: statements in a caller's context, one transaction, one round trip.
+// The only way to a tenant's data: statements in a caller's context, one transaction, one round trip; an answer of any length
+// in as many as it takes.
+import type { Readable } from 'node:stream'
 import pg from 'pg'
 import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
 import { RuntimeError } from '../errors.ts'
 import type { Connections } from './connections.ts'
 import { shareLookups, type Lookup } from './lookups.ts'
-import { OneTrip, TripError, isStalePlan } from './one-trip.ts'
+import { OneTrip } from './one-trip.ts'
+import { RowStream, type Frame } from './row-stream.ts'
 import { SharedTrips } from './shared-trips.ts'
 import { sql, type Result, type ScopedStatements, type Statement } from './statement.ts'
+import { StreamedTrip } from './streamed-trip.ts'
+import { TripError, isStalePlan } from './trip-error.ts'
 
 const setContext =
   "select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)," +
@@ -18,6 +23,13 @@ export interface HomeLogins {
   url: string
   /** URL of the ddl login. */
   ddlUrl: string
+}
+
+export interface StreamedAnswer {
+  /** Results of the statements before the last. */
+  before: Result[]
+  /** The last one's rows in their frame. Destroy it to give up. */
+  body: Readable
 }
 
 export class ScopedDatabase {
@@ -47,7 +59,7 @@ export class ScopedDatabase {
 
   /** The same for several callers at once: one transaction, in which the statements of each part run in its own context. */
   async runTogether(parts: readonly ScopedStatements[]): Promise<Result[]> {
-    const scoped = parts.flatMap(({ context, statements }) => [sql(setContext, ...contextSettings(this.#home.tenantId, context)), ...statements])
+    const scoped = parts.flatMap(({ context, statements }) => [this.#settingOf(context), ...statements])
     let results: Result[]
     try {
       results = await this.#trip(scoped)
@@ -74,6 +86,57 @@ export class ScopedDatabase {
   /** `run` for one quick reading statement, which shares its trip with others that wait for one. */
   lookUp(context: RlsContext, statement: Statement): Promise<Result> {
     return this.#lookups.run({ context, statement })
+  }
+
+  /**
+   * `run` for an answer of any length: the rows of `last`, which has a single column of text, come as `body` is read. What is
+   * thrown is thrown before the first of them; an error behind them destroys `body`, and then it was not all of the answer.
+   * Only what is read to its end is committed. `signal` gives up, at any time.
+   * @throws what `run` throws; RuntimeError DATABASE_BUSY when too many are being read
+   */
+  async stream(context: RlsContext, before: readonly Statement[], last: Statement, frame: Frame, signal: AbortSignal): Promise<StreamedAnswer> {
+    const leave = this.#connections.streams.take(this.#home.tenantId)
+    const scoped = [this.#settingOf(context), ...before]
+    try {
+      const { trip, first, released } = await this.#beginStream(scoped, last, signal).catch((error: unknown) => {
+        if (!(error instanceof TripError && isStalePlan(error.cause))) throw error
+        return this.#beginStream(scoped, last, signal)
+      })
+      void released.then(leave)
+      return { before: trip.results.slice(1), body: new RowStream(trip, first, frame, this.#connections.readingTime) }
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  /** Until the first rows are there. `released` settles when the connection is given back. */
+  async #beginStream(before: readonly Statement[], last: Statement, signal: AbortSignal) {
+    signal.throwIfAborted()
+    const login = { tenantId: this.#home.tenantId, url: this.#home.url }
+    const connection = await this.#connections.acquire(login)
+    const trip = new StreamedTrip(before, last, connection.prepared)
+    const abort = () => trip.cancel(signal.reason)
+    signal.addEventListener('abort', abort)
+    const released = trip.done
+      .then(() => true, (error: unknown) => error instanceof TripError && error.reusable)
+      .then((reusable) => {
+        signal.removeEventListener('abort', abort)
+        this.#connections.release(login, connection, reusable)
+      })
+    try {
+      if (signal.aborted) abort()
+      else connection.client.query(trip as unknown as pg.Submittable)
+      return { trip, first: await trip.next(), released }
+    } catch (error) {
+      trip.cancel(error)
+      await released
+      throw error
+    }
+  }
+
+  #settingOf(context: RlsContext): Statement {
+    return sql(setContext, ...contextSettings(this.#home.tenantId, context))
   }
 
   async #trip(statements: Statement[]): Promise<Result[]> {

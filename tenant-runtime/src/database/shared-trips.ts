@@ -1,6 +1,6 @@
 // One trip for all who wait for one: what comes while a trip is under way goes into the next, as one transaction.
 import { RuntimeError } from '../errors.ts'
-import { TripError } from './one-trip.ts'
+import { TripError } from './trip-error.ts'
 
 /** In one transaction. */
 const mostTogether = 64

@@ -1,0 +1,357 @@
+// Answers of any length: rows that are fetched as they are read, and what becomes of the connection when they are not.
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Readable } from 'node:stream'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { Connections, defaultConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
+import { databaseError } from '../../tenant-runtime/src/database/database-error.ts'
+import { SlowReader } from '../../tenant-runtime/src/database/row-stream.ts'
+import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
+import { sql, type Statement } from '../../tenant-runtime/src/database/statement.ts'
+import { TripError } from '../../tenant-runtime/src/database/trip-error.ts'
+import { RuntimeError } from '../../tenant-runtime/src/errors.ts'
+import type { RlsContext } from '../../tenant-runtime/src/tenancy/rls-context.ts'
+import { createHome } from '../support/home.ts'
+import { query, startPostgres } from '../support/postgres.ts'
+
+const user: RlsContext = { role: 'authenticated', userId: 'u1', claims: '{"sub":"u1"}' }
+const service: RlsContext = { role: 'service', reason: 'test' }
+const array = { begin: '[', between: ',', end: ']' }
+const never = new AbortController().signal
+
+const settings = "select current_setting('app.tenant_id', true) as tenant, current_setting('app.role', true) as role," +
+  " current_setting('app.user_id', true) as user_id, current_setting('request.jwt.claims', true) as claims"
+
+t.test('an answer of any length', async (t) => {
+  const postgres = await startPostgres()
+  t.teardown(() => postgres.stop())
+  const home = await createHome(postgres)
+  const login = { tenantId: home.tenantId, url: home.url }
+  await query(home.adminUrl, `create sequence produced; grant usage on sequence produced to ${home.tenantId}`)
+
+  const open = (t: Test, limits: Partial<typeof defaultConnectionLimits> = {}) => {
+    const connections = new Connections({ ...defaultConnectionLimits, ...limits })
+    const database = new ScopedDatabase(connections, { tenantId: home.tenantId, url: home.url, ddlUrl: home.ddl_url })
+    t.teardown(() => connections.close())
+    const stream = (last: Statement, { before = [], context = service, signal = never }: { before?: Statement[]; context?: RlsContext; signal?: AbortSignal } = {}) =>
+      database.stream(context, before, last, array, signal)
+    return { connections, database, stream }
+  }
+  const one = { total: 1, perTenant: 1 }
+  const numbers = (count: number) => sql('select n::text from generate_series(1, $1::int) n', count)
+  /** Counted by a sequence, which no rollback sets back. */
+  const counted = (count: number, length: number) => sql("select to_json(nextval('produced') || repeat('x', $2::int))::text from generate_series(1, $1::int)", count, length)
+  const produced = async () => Number((await query(home.adminUrl, "select case when is_called then last_value else 0 end as n from produced"))[0]?.['n'])
+  const reset = () => query(home.adminUrl, "select setval('produced', 1, false)")
+  const sessions = () => query(postgres.url('postgres'), 'select pid, wait_event, state from pg_stat_activity where usename = $1', [home.tenantId])
+  const until = async (what: string, isSo: () => Promise<boolean>) => {
+    const deadline = Date.now() + 20_000
+    while (!(await isSo())) {
+      if (Date.now() > deadline) throw new Error(`not ${what} in 20 s`)
+      await wait(5)
+    }
+  }
+  const noSessions = () => until('without sessions', async () => (await sessions()).length === 0)
+  const read = async (body: Readable) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of body as AsyncIterable<Buffer>) chunks.push(chunk)
+    return Buffer.concat(chunks).toString()
+  }
+  /** Its beginning, as long as it is wanted at least; nothing more is read then. */
+  const readSome = async (body: Readable, length: number) => {
+    let text = ''
+    while (text.length < length) {
+      const chunk = body.read() as Buffer | null
+      if (chunk === null) await new Promise((resolve) => body.once('readable', resolve))
+      else text += chunk.toString()
+    }
+    return text
+  }
+  const failure = async (work: Promise<unknown>): Promise<unknown> => work.then(() => undefined, (error: unknown) => error)
+  const onSameConnection = async (connections: Connections) => {
+    const connection = await connections.acquire(login)
+    const { rows } = await connection.client.query(settings)
+    connections.release(login, connection, true)
+    return Object.values((rows as Record<string, string | null>[])[0] ?? {}).filter((value) => value !== null && value !== '')
+  }
+
+  t.test('has all rows in their order, whatever their number and size', async (t) => {
+    const { stream, connections } = open(t, one)
+    for (const count of [0, 1, 63, 64, 65, 576, 577, 100_000]) {
+      const { body } = await stream(numbers(count))
+      t.same(JSON.parse(await read(body)), Array.from({ length: count }, (_, n) => n + 1), `${count} rows`)
+    }
+    // From nothing to more than a piece, and back.
+    const uneven = sql("select to_json(n || repeat(chr(8364), case when n % 97 = 0 then 400000 else n % 5 end))::text from generate_series(1, 1000) n")
+    const wanted = Array.from({ length: 1_000 }, (_, n) => `${n + 1}${'€'.repeat((n + 1) % 97 === 0 ? 400_000 : (n + 1) % 5)}`)
+    t.ok(JSON.stringify(wanted) === (await read((await stream(uneven)).body)), 'uneven rows')
+    t.equal(connections.load.open, 1, 'all on one connection')
+  })
+
+  t.test('is read in the context of its caller, and tells what came before', async (t) => {
+    const { stream } = open(t)
+    const { before, body } = await stream(sql(`select row_to_json(s)::text from (${settings}) s`), {
+      context: user, before: [sql('select $1::int as a', 7), sql("select current_setting('app.user_id') as b")],
+    })
+    t.same(before.map(({ rows }) => rows), [[{ a: 7 }], [{ b: 'u1' }]])
+    t.same(JSON.parse(await read(body)), [{ tenant: home.tenantId, role: 'authenticated', user_id: 'u1', claims: '{"sub":"u1"}' }])
+  })
+
+  t.test('leaves nothing of its context on the connection, which is used again', async (t) => {
+    const { stream, connections } = open(t, one)
+    const pid = sql('select pg_backend_pid()::text')
+    const first = await read((await stream(pid, { context: user })).body)
+    t.same(await onSameConnection(connections), [])
+    await read((await stream(numbers(50_000), { context: user })).body)
+    t.same(await onSameConnection(connections), [])
+    t.equal(await read((await stream(pid)).body), first)
+  })
+
+  t.test('is committed when it was read to its end, and undone when it was not', async (t) => {
+    const { stream } = open(t)
+    const insert = (name: string) => sql("insert into schemas (name, fields, rls_policy) values ($1, '[]', '{}')", name)
+    await read((await stream(numbers(10_000), { before: [insert('read')] })).body)
+    const { body } = await stream(counted(100_000, 100), { before: [insert('left')] })
+    await readSome(body, 1)
+    body.destroy()
+    const { body: failing } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), { before: [insert('failed')] })
+    t.type(await failure(read(failing)), TripError)
+    await until('undone', async () => (await sessions()).every(({ state }) => state === 'idle'))
+    t.same(await query(postgres.url('homes'), `select name from ${home.tenantId}.schemas`), [{ name: 'read' }])
+  })
+
+  t.test('is fetched only as it is read', async (t) => {
+    await noSessions()
+    const { stream } = open(t, one)
+    for (const [rows, length] of [[1_000_000, 10], [5_000, 20_000]] as const) {
+      await reset()
+      const { body } = await stream(counted(rows, length))
+      let taken = 0
+      for (const wanted of [1, 1_000_000]) {
+        taken += (await readSome(body, wanted)).split(',').length
+        await until('waiting for its reader', async () => (await sessions())[0]?.['wait_event'] === 'ClientRead')
+        const ahead = (await produced()) - taken
+        t.ok(ahead >= 0 && ahead * (length + 10) < 3_000_000, `${ahead} rows of ${length} bytes ahead of ${taken}`)
+      }
+      body.destroy()
+      await noSessions()
+    }
+  })
+
+  t.test('stops in the middle of a fetch when its rows are larger than those before', async (t) => {
+    await noSessions()
+    await reset()
+    const { stream } = open(t, one)
+    // 2,000 small rows, so that the fetches grow, and then 200 MB.
+    const growing = sql("select to_json(nextval('produced') || repeat('x', case when n > 20000 then 100000 else 1 end))::text from generate_series(1, 22000) n")
+    const { body } = await stream(growing)
+    await readSome(body, 300_000)
+    await until('waiting', async () => ['ClientRead', 'ClientWrite'].includes(String((await sessions())[0]?.['wait_event'])))
+    const before = await produced()
+    t.ok(before < 20_200, `${before} rows were made`)
+    const text = await read(body)
+    t.ok(text.length > 199_000_000, 'all of it comes when it is read')
+    t.equal(await produced(), 22_000)
+  })
+
+  t.test('gives its connection free at once when nobody wants it any more', async (t) => {
+    const { stream, connections, database } = open(t, one)
+    const { body } = await stream(numbers(1_000_000), { context: user })
+    await readSome(body, 1_000)
+    body.destroy()
+    await noSessions()
+    t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
+    t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }])
+
+    const controller = new AbortController()
+    const { body: second } = await stream(numbers(1_000_000), { signal: controller.signal })
+    controller.abort()
+    t.type(await failure(read(second)), TripError)
+    await noSessions()
+  })
+
+  t.test('is given up while its first row is still being looked for', async (t) => {
+    const { stream, connections } = open(t, one)
+    const controller = new AbortController()
+    const answer = failure(stream(sql('select pg_sleep(60)::text'), { signal: controller.signal }))
+    await until('sleeping', async () => (await sessions())[0]?.['wait_event'] === 'PgSleep')
+    controller.abort()
+    t.type(await answer, TripError)
+    t.equal(connections.load.open, 0)
+    await noSessions()
+    t.ok(await failure(stream(numbers(1), { signal: controller.signal })), 'it is not begun for one who is gone')
+    t.equal(connections.load.open, 0)
+  })
+
+  t.test('ends with an error when its connection is killed, whether or not it is being read', async (t) => {
+    const { stream, connections, database } = open(t, one)
+    for (const reads of [true, false]) {
+      const { body } = await stream(counted(1_000_000, 10), { context: user })
+      await readSome(body, 1_000)
+      const failed = new Promise((resolve) => body.once('error', resolve))
+      await until('waiting', async () => (await sessions())[0]?.['wait_event'] === 'ClientRead')
+      await query(postgres.url('postgres'), 'select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [home.tenantId])
+      const error = reads ? await failure(read(body)) : await failed
+      t.type(error, TripError)
+      t.equal((databaseError(error) as RuntimeError).code, 'DATABASE_UNAVAILABLE')
+      t.equal(connections.load.open, 0)
+      t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }])
+      t.same(await onSameConnection(connections), [])
+    }
+  })
+
+  t.test('that fails before its first rows is an error like any other, and the connection is kept', async (t) => {
+    const { stream, connections } = open(t, one)
+    for (const text of ['select (1 / (10 - n))::text from generate_series(1, 1000) n', 'select nonsense', 'selec', "select 'x'::int::text"]) {
+      const error = await failure(stream(sql(text), { context: user }))
+      t.type(error, TripError, text)
+      t.equal((error as TripError).reusable, true, text)
+      t.same(connections.load, { open: 1, idle: 1, waiting: 0 })
+      t.same(await onSameConnection(connections), [], text)
+    }
+    const error = await failure(stream(numbers(1), { before: [sql('select 1 / $1::int', 0)] }))
+    t.equal((error as TripError).sqlstate, '22012')
+    t.equal(await read((await stream(numbers(2))).body), '[1,2]')
+    t.equal(connections.load.open, 1)
+  })
+
+  t.test('that fails in the middle is not ended like a whole one, and its connection is not used again', async (t) => {
+    const { stream, connections, database } = open(t, one)
+    const { body } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), { context: user })
+    let text = ''
+    body.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    const error = await new Promise((resolve) => body.once('error', resolve))
+    t.equal((error as TripError).sqlstate, '22012')
+    t.ok(text.startsWith('[0,0,'), 'some of it had come')
+    t.notMatch(text, /\]/)
+    await noSessions()
+    t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
+    t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }])
+    t.same(await onSameConnection(connections), [])
+  })
+
+  t.test('whose commit fails is none', async (t) => {
+    const { stream, connections } = open(t, one)
+    await query(home.adminUrl, `create table late (a int unique deferrable initially deferred); grant select, insert on late to ${home.tenantId}`)
+    const twice = sql('insert into late values (1), (1)')
+    const { body } = await stream(numbers(10), { before: [twice], context: user })
+    const error = await failure(read(body))
+    t.equal((error as TripError).sqlstate, '23505')
+    t.same(await query(home.adminUrl, 'select * from late'), [])
+    t.same(await onSameConnection(connections), [])
+  })
+
+  t.test('takes the time that its reader takes, while no fetch takes longer than a statement may', async (t) => {
+    const { stream } = open(t, { ...one, statementMilliseconds: 200 })
+    const { body } = await stream(counted(30_000, 10))
+    let chunks = 0
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      t.ok(chunk.length > 0)
+      // The limit passes while the portal is suspended.
+      if (chunks++ === 1) await query(postgres.url('postgres'), 'select pg_sleep(0.5)')
+    }
+    t.ok(chunks > 2, `${chunks} pieces`)
+
+    const { body: slow } = await stream(sql('select (case when n = 5000 then pg_sleep(60)::text end) || n from generate_series(1, 6000) n'))
+    const error = await failure(read(slow))
+    t.equal((databaseError(error) as RuntimeError).code, 'STATEMENT_TIMEOUT')
+    const first = await failure(stream(sql('select pg_sleep(60)::text')))
+    t.equal((databaseError(first) as RuntimeError).code, 'STATEMENT_TIMEOUT')
+  })
+
+  t.test('is cut off when nothing of it is read for too long, or when it takes too long in all', async (t) => {
+    const stalled = open(t, { ...one, reading: { stallMilliseconds: 50, longestMilliseconds: 60_000 } })
+    for (const length of [0, 200_000]) {
+      const { body } = await stalled.stream(counted(100_000, 100), { context: user })
+      const failed = new Promise((resolve) => body.once('error', resolve))
+      if (length > 0) await readSome(body, length)
+      t.type(await failed, SlowReader)
+      await noSessions()
+      t.same(stalled.connections.load, { open: 0, idle: 0, waiting: 0 })
+    }
+    const long = open(t, { ...one, reading: { stallMilliseconds: 60_000, longestMilliseconds: 100 } })
+    const { body } = await long.stream(sql('select pg_sleep(0.01)::text from generate_series(1, 100000)'))
+    t.type(await failure(read(body)), SlowReader)
+    await noSessions()
+  })
+
+  t.test('is one of few at a time, of a tenant and in all', async (t) => {
+    const { stream, database, connections } = open(t, { total: 20, perTenant: 8 })
+    const two = [await stream(numbers(1_000_000)), await stream(numbers(1_000_000))]
+    const refused = await failure(stream(numbers(1)))
+    t.equal((refused as RuntimeError).code, 'DATABASE_BUSY')
+    t.same((await database.query(service, 'select 1 as one')).rows, [{ one: 1 }], 'other work goes on')
+    for (const { body } of two) body.destroy()
+    await until('given back', async () => connections.load.open === connections.load.idle)
+    t.equal(await read((await stream(numbers(2))).body), '[1,2]')
+    for (let n = 0; n < 5; n++) await failure(stream(sql('select nonsense')))
+    t.equal(await read((await stream(numbers(2))).body), '[1,2]', 'failed ones give their places back')
+
+    const other = await createHome(postgres)
+    const few = new Connections({ ...defaultConnectionLimits, total: 2, perTenant: 2 })
+    t.teardown(() => few.close())
+    const [mine, theirs] = [home, other].map(({ tenantId, url, ddl_url }) => new ScopedDatabase(few, { tenantId, url, ddlUrl: ddl_url }))
+    const held = await mine?.stream(service, [], numbers(1_000_000), array, never)
+    const busy = theirs === undefined ? undefined : await failure(theirs.stream(service, [], numbers(1), array, never))
+    t.equal((busy as RuntimeError).code, 'DATABASE_BUSY')
+    held?.body.destroy()
+  })
+
+  t.test('is prepared anew when a table changed under it', async (t) => {
+    const { stream, connections } = open(t, one)
+    await query(home.adminUrl, `create table widening (a int); insert into widening values (1); grant select on widening to ${home.tenantId}`)
+    const last = sql('select w.a::text from widening w')
+    t.equal(await read((await stream(last)).body), '[1]')
+    await query(home.adminUrl, 'alter table widening alter column a type bigint')
+    t.equal(await read((await stream(last)).body), '[1]')
+    const whole = sql('select * from (select a from widening) w')
+    t.equal(await read((await stream(whole)).body), '[1]')
+    await query(home.adminUrl, 'alter table widening alter column a type text')
+    t.equal(await read((await stream(whole)).body), '[1]')
+    t.equal(connections.load.open, 1)
+  })
+
+  t.test('takes no more memory than a short one', async (t) => {
+    const { stream } = open(t, one)
+    const pass = async (rows: number) => {
+      const { body } = await stream(sql("select to_json(repeat('x', 1000) || n)::text from generate_series(1, $1::int) n", rows))
+      let [bytes, most] = [0, 0]
+      for await (const chunk of body as AsyncIterable<Buffer>) {
+        bytes += chunk.length
+        most = Math.max(most, process.memoryUsage.rss())
+      }
+      return { bytes, most }
+    }
+    const { most: before } = await pass(50_000)
+    const { bytes, most } = await pass(400_000)
+    t.ok(bytes > 400_000_000, `${bytes} bytes`)
+    t.ok(most - before < 64_000_000, `${((most - before) / 1e6).toFixed(0)} MB more`)
+  })
+
+  t.test('shares its connections with ordinary trips', async (t) => {
+    const { stream, database, connections } = open(t, { total: 6, perTenant: 6 })
+    const odd = Array.from({ length: 60 }, async (_, n) => {
+      const asked = `select $1::int as n`
+      if (n % 3 > 0) {
+        t.same((await database.query(user, asked, n)).rows, [{ n }])
+        return
+      }
+      const answer = await stream(numbers(2_000), { context: user }).catch((error: unknown) => {
+        if (error instanceof RuntimeError && error.code === 'DATABASE_BUSY') return undefined
+        throw error
+      })
+      if (answer === undefined) return
+      if (n % 2 === 0) answer.body.destroy()
+      else t.match(await read(answer.body), /^\[1,.*,2000\]$/)
+    })
+    await Promise.all(odd)
+    await until('at rest', async () => connections.load.open === connections.load.idle)
+    while (connections.load.idle > 0) {
+      const connection = await connections.acquire(login)
+      const { rows } = await connection.client.query<{ state: string }>('select count(*)::int as open from pg_locks where pid = pg_backend_pid() and locktype = $1', ['transactionid'])
+      t.same(rows, [{ open: 0 }])
+      t.ok(connection.client instanceof pg.Client)
+      connections.release(login, connection, false)
+    }
+  })
+})
