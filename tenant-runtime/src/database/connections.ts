@@ -37,7 +37,12 @@ export const defaultConnectionLimits: ConnectionLimits = {
 export interface Connection {
   readonly client: pg.Client
   readonly prepared: PreparedStatements
+  /** On the clock of `Connections`: its tenant's turn with it began then. */
+  readonly openedAt: number
 }
+
+/** So long a tenant may go on with a connection while another has none. */
+const turnMilliseconds = 100
 
 interface Login {
   tenantId: string
@@ -110,6 +115,11 @@ export class Connections {
       return
     }
     const [waiter] = pool.waiting
+    if (waiter !== undefined && this.#isTurnOver(pool, connection)) {
+      this.#lastInLine(login.tenantId, pool)
+      void this.#discard(login.tenantId, connection)
+      return
+    }
     if (waiter !== undefined) {
       this.#serve(pool, waiter, connection)
       return
@@ -168,6 +178,21 @@ export class Connections {
     return true
   }
 
+  /** True when somebody waits who has fewer connections even after getting this one, or none at all. */
+  #isTurnOver(pool: Pool, connection: Connection): boolean {
+    if (this.#total < this.#limits.total || this.#now() - connection.openedAt < turnMilliseconds) return false
+    for (const other of this.#pools.values()) {
+      if (other !== pool && other.waiting.size > 0 && (other.count === 0 || other.count + 1 < pool.count)) return true
+    }
+    return false
+  }
+
+  /** So that no tenant is served twice while another waits. */
+  #lastInLine(tenantId: string, pool: Pool): void {
+    this.#pools.delete(tenantId)
+    this.#pools.set(tenantId, pool)
+  }
+
   async #open(pool: Pool): Promise<Connection> {
     const { login } = pool
     pool.count++
@@ -185,7 +210,7 @@ export class Connections {
         '-c timezone=UTC', '-c datestyle=ISO', '-c intervalstyle=iso_8601', '-c jit=off',
       ].join(' '),
     })
-    const connection: Connection = { client, prepared: new PreparedStatements() }
+    const connection: Connection = { client, prepared: new PreparedStatements(), openedAt: this.#now() }
     // An idle connection that Postgres ends (restart, terminate) must neither crash us nor be handed out.
     client.on('error', () => this.#lost(login.tenantId, connection))
     client.on('end', () => this.#lost(login.tenantId, connection))
@@ -196,6 +221,7 @@ export class Connections {
     } catch (cause) {
       this.#forgetOne(login.tenantId)
       client.end().catch(() => undefined)
+      this.#openForWaiting()
       throw new RuntimeError('DATABASE_UNAVAILABLE', 'the database does not answer', { cause })
     }
   }
@@ -235,9 +261,7 @@ export class Connections {
       if (waiter === undefined || this.#closed || !this.#mayOpen(pool)) continue
       clearTimeout(waiter.timer)
       pool.waiting.delete(waiter)
-      // Last in line from now on, so that no tenant is served twice while another waits.
-      this.#pools.delete(tenantId)
-      this.#pools.set(tenantId, pool)
+      this.#lastInLine(tenantId, pool)
       this.#open(pool).then(
         (connection) => waiter.resolve(connection),
         (error: unknown) => waiter.reject(error instanceof Error ? error : new Error('no connection', { cause: error })),
