@@ -71,14 +71,16 @@ export class OneTrip {
   handleError(error: unknown, wire: Wire): void {
     this.#sent.failed(error)
     if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') {
-      this.#settle.reject(new TripError(error, false))
+      // Postgres commits at the Sync, which it reads after the last statement: a session that it ends before never gets there.
+      const undone = error instanceof pg.DatabaseError && this.#sent.results.length < this.#statements.length
+      this.#settle.reject(new TripError(error, { reusable: false, undone }))
       return
     }
-    const ended = () => this.#settle.reject(new TripError(error, false))
+    const ended = () => this.#settle.reject(new TripError(error, { reusable: false, undone: true }))
     wire.once('end', ended)
     wire.once('readyForQuery', (message) => {
       wire.off('end', ended)
-      this.#settle.reject(new TripError(error, message?.status === 'I'))
+      this.#settle.reject(new TripError(error, { reusable: message?.status === 'I', undone: true }))
     })
   }
 }

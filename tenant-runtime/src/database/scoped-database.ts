@@ -6,6 +6,7 @@ import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
 import { RuntimeError } from '../errors.ts'
 import type { Connections } from './connections.ts'
 import { shareLookups, type Lookup } from './lookups.ts'
+import { MessageTooLong } from './message-guard.ts'
 import { OneTrip } from './one-trip.ts'
 import { RowStream, type Frame } from './row-stream.ts'
 import { SharedTrips } from './shared-trips.ts'
@@ -37,7 +38,7 @@ export class ScopedDatabase {
   readonly #home: HomeLogins
   readonly #lookups = new SharedTrips<Lookup, Result>(async (lookups) => {
     const { parts, deal } = shareLookups(lookups)
-    return deal(await this.runTogether(parts))
+    return deal(await this.runTogether(parts, { onlyReads: true }))
   })
 
   constructor(connections: Connections, home: HomeLogins) {
@@ -57,17 +58,15 @@ export class ScopedDatabase {
     return this.runTogether([{ context, statements }])
   }
 
+  /** `run` for statements that change nothing: a connection that breaks is made up for with another, once. */
+  read(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
+    return this.runTogether([{ context, statements }], { onlyReads: true })
+  }
+
   /** The same for several callers at once: one transaction, in which the statements of each part run in its own context. */
-  async runTogether(parts: readonly ScopedStatements[]): Promise<Result[]> {
+  async runTogether(parts: readonly ScopedStatements[], { onlyReads = false } = {}): Promise<Result[]> {
     const scoped = parts.flatMap(({ context, statements }) => [this.#settingOf(context), ...statements])
-    let results: Result[]
-    try {
-      results = await this.#trip(scoped)
-    } catch (error) {
-      // Nothing of the transaction happened, so once more is safe.
-      if (!(error instanceof TripError && isStalePlan(error.cause))) throw error
-      results = await this.#trip(scoped)
-    }
+    const results = await this.#trip(scoped, (error, milliseconds) => isWorthRepeating(error, milliseconds, onlyReads))
     return results.filter((_, n) => scoped[n]?.text !== setContext)
   }
 
@@ -139,9 +138,11 @@ export class ScopedDatabase {
     return sql(setContext, ...contextSettings(this.#home.tenantId, context))
   }
 
-  async #trip(statements: Statement[]): Promise<Result[]> {
+  /** @param mayRepeat asked once, with what went wrong and how long it had taken on its connection */
+  async #trip(statements: Statement[], mayRepeat: (error: TripError, milliseconds: number) => boolean): Promise<Result[]> {
     const login = { tenantId: this.#home.tenantId, url: this.#home.url }
     const connection = await this.#connections.acquire(login)
+    const begun = performance.now()
     let reusable = false
     try {
       const trip = new OneTrip(statements, connection.prepared)
@@ -152,10 +153,11 @@ export class ScopedDatabase {
       return results
     } catch (error) {
       reusable = error instanceof TripError && error.reusable
-      throw error
+      if (!(error instanceof TripError) || !mayRepeat(error, performance.now() - begun)) throw error
     } finally {
       this.#connections.release(login, connection, reusable)
     }
+    return this.#trip(statements, () => false)
   }
 
   /**
@@ -187,4 +189,17 @@ export class ScopedDatabase {
       await client.end()
     }
   }
+}
+
+/** What a session is told that ends, or whose statement is cancelled. */
+const endings = new Set(['57P01', '57P02', '57P05', '57014'])
+/** What has run longer may be what it was ended for. */
+const briefMilliseconds = 1_000
+
+/** True when nothing of it has happened, or it changes nothing, and it was right but came at a bad moment. */
+function isWorthRepeating({ undone, sqlstate, cause }: TripError, milliseconds: number, onlyReads: boolean): boolean {
+  if (isStalePlan(cause)) return true
+  if (milliseconds > briefMilliseconds) return false
+  if (sqlstate === undefined) return onlyReads && !(cause instanceof MessageTooLong)
+  return (undone || onlyReads) && endings.has(sqlstate)
 }

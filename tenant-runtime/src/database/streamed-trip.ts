@@ -70,7 +70,7 @@ export class StreamedTrip {
 
   /** Gives up: the connection is closed, which undoes everything. */
   cancel(reason: unknown): void {
-    this.#fail(new TripError(reason, false))
+    this.#fail(new TripError(reason, { reusable: false, undone: false }))
   }
 
   submit(wire: Wire): Error | null {
@@ -201,17 +201,17 @@ export class StreamedTrip {
     this.#sent.failed(error, this.#isBefore ? undefined : this.#last)
     // Once Postgres has waited for us, it may have more to say than the answer to what was sent last.
     if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR' || this.#hasBeenSuspended) {
-      this.#fail(new TripError(error, false))
+      this.#fail(new TripError(error, { reusable: false, undone: false }))
       return
     }
     if (this.#state !== 'ending') wire.sync()
     this.#state = 'ending'
     this.#resume()
-    const ended = () => this.#fail(new TripError(error, false))
+    const ended = () => this.#fail(new TripError(error, { reusable: false, undone: false }))
     wire.once('end', ended)
     wire.once('readyForQuery', (message) => {
       wire.off('end', ended)
-      this.#fail(new TripError(error, message?.status === 'I'))
+      this.#fail(new TripError(error, { reusable: message?.status === 'I', undone: true }))
     })
   }
 

@@ -1,19 +1,27 @@
 // What went wrong on a trip to Postgres.
 import pg from 'pg'
 
-/** Thrown for whatever Postgres or the connection said; `reusable` tells whether the connection is clean. */
+/** What is certain after a failure: the connection is clean; nothing of the transaction has happened, and nothing will. */
+export interface Certain {
+  reusable: boolean
+  undone: boolean
+}
+
+/** Thrown for whatever Postgres or the connection said. */
 export class TripError extends Error {
   readonly reusable: boolean
+  readonly undone: boolean
   readonly sqlstate: string | undefined
   readonly constraint: string | undefined
   readonly detail: string | undefined
   readonly column: string | undefined
   readonly table: string | undefined
 
-  constructor(cause: unknown, reusable: boolean) {
+  constructor(cause: unknown, { reusable, undone }: Certain) {
     super(cause instanceof Error ? cause.message : String(cause), { cause })
     this.name = 'TripError'
     this.reusable = reusable
+    this.undone = undone
     const error = cause instanceof pg.DatabaseError ? cause : undefined
     this.sqlstate = error?.code
     this.constraint = error?.constraint

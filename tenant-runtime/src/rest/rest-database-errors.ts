@@ -1,7 +1,7 @@
 // What Postgres says of a REST statement, in the interface's own words.
 import pg from 'pg'
 import type { ErrorMap } from '../database/database-error.ts'
-import type { TripError } from '../database/one-trip.ts'
+import type { TripError } from '../database/trip-error.ts'
 import type { ErrorCode, RuntimeError } from '../errors.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Catalog } from './registry/catalog.ts'

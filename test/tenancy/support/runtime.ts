@@ -13,7 +13,7 @@ import {
 import pino from 'pino'
 import type { Test } from 'tap'
 import { buildApp } from '../../../tenant-runtime/src/app.ts'
-import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
+import { Connections, defaultConnectionLimits, type ConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
 import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
 import type { Result, ScopedStatements } from '../../../tenant-runtime/src/database/statement.ts'
 import type { PoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
@@ -40,9 +40,9 @@ export const roomy: Limits = { file_bytes: null, document_bytes: null, max_uploa
 class CountingDatabase extends ScopedDatabase {
   statements = 0
 
-  override runTogether(parts: readonly ScopedStatements[]): Promise<Result[]> {
+  override runTogether(parts: readonly ScopedStatements[], options?: { onlyReads?: boolean }): Promise<Result[]> {
     this.statements += parts.reduce((sum, { statements }) => sum + statements.length, 0)
-    return super.runTogether(parts)
+    return super.runTogether(parts, options)
   }
 
   override withOwner: ScopedDatabase['withOwner'] = (work) => {
@@ -120,6 +120,7 @@ export interface TestRuntime {
 }
 
 export interface RuntimeOptions {
+  connections?: Partial<ConnectionLimits>
   /** `local`, in a directory of its own, without one. */
   backend?: BlobBackend
   failpoint?: StorageFailpoint
@@ -136,12 +137,12 @@ export interface RuntimeOptions {
 /** Everything ends with the test. */
 export async function startRuntime(
   t: Test,
-  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, ...subscriptions }: RuntimeOptions = {},
+  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, connections: connectionLimits, ...subscriptions }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
   const root = join(directory, 'blobs')
-  const connections = new Connections({ ...defaultConnectionLimits, total: 40, perTenant: 10 })
+  const connections = new Connections({ ...defaultConnectionLimits, total: 40, perTenant: 10, ...connectionLimits })
   const tenants = new Map<string, Tenant>()
   const problems: string[] = []
   const clock: TestRuntime['clock'] = { ahead: 0, stopped: undefined, now: () => clock.stopped ?? Date.now() + clock.ahead }

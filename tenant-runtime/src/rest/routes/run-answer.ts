@@ -1,7 +1,7 @@
 // Runs a statement whose row is an answer, as the caller; what Postgres refuses is said in the interface's words.
 import type { FastifyRequest } from 'fastify'
 import { databaseError } from '../../database/database-error.ts'
-import { TripError } from '../../database/one-trip.ts'
+import { TripError } from '../../database/trip-error.ts'
 import { sql, type Result, type Row, type Statement } from '../../database/statement.ts'
 import type { Catalog } from '../registry/catalog.ts'
 import type { Preferences } from '../request/read-preferences.ts'
