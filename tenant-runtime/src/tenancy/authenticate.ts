@@ -5,6 +5,7 @@ import { errors as joseErrors, jwtVerify } from 'jose'
 import { RuntimeError } from '../errors.ts'
 import { anonymous, type RlsContext } from './rls-context.ts'
 import type { Tenant } from './tenant.ts'
+import { claimsText, malformed } from './token-form.ts'
 
 export interface Credentials {
   authorization: string | undefined
@@ -100,6 +101,8 @@ function service(reason: string): RlsContext {
 }
 
 async function verified(tenant: Tenant, token: string, now: number): Promise<Record<string, unknown>> {
+  const wrong = malformed(token)
+  if (wrong !== undefined) throw new RuntimeError('INVALID_TOKEN', wrong)
   let problem: unknown
   for (const secret of tenant.manifest.jwt_secrets) {
     try {
@@ -136,13 +139,13 @@ function hasClaim(token: string, claim: string): boolean {
 }
 
 function toContext(payload: Record<string, unknown>): RlsContext {
-  const role = payload['role'] ?? 'authenticated'
+  const { role = 'authenticated' } = payload
   if (role === 'service_role') return service('service token')
   if (role === 'anon') return anonymous
   if (role !== 'authenticated') throw new RuntimeError('INVALID_TOKEN', 'the token names an unknown role')
   const subject = payload['sub']
-  if (typeof subject !== 'string' || subject === '' || subject.length > 255 || subject.includes('\0')) {
+  if (typeof subject !== 'string' || subject === '' || subject.length > 255 || subject.includes('\0') || !subject.isWellFormed()) {
     throw new RuntimeError('INVALID_TOKEN', 'the token has no subject ("sub")')
   }
-  return { role: 'authenticated', userId: subject, claims: JSON.stringify(payload).replaceAll('\\u0000', '') }
+  return { role: 'authenticated', userId: subject, claims: claimsText(payload) }
 }
