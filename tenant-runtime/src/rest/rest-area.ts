@@ -1,6 +1,6 @@
 // The generated REST interface (specification, section 4.3) as an area of the runtime.
-import { sql } from '../database/statement.ts'
 import type { Area } from '../tenancy/area.ts'
+import { DocumentQuota } from './document-quota.ts'
 import type { JsonBody } from './plan/plan-write.ts'
 import { readConfirmed } from './registry/read-confirmed.ts'
 import { Registry } from './registry/registry.ts'
@@ -24,7 +24,8 @@ const siblingsReloadMilliseconds = 500
 
 export function createRestArea({ now, hasSiblings = false, allowsRollback = false, onProblem }: RestAreaOptions): Area {
   const registry = new Registry({ ...(hasSiblings ? { recheckMilliseconds: siblingsReloadMilliseconds } : {}), now: () => now().getTime(), ...(onProblem === undefined ? {} : { onProblem }) })
-  const deps: RestDeps = { registry, allowsRollback }
+  const quota = new DocumentQuota(() => now().getTime())
+  const deps: RestDeps = { registry, quota, allowsRollback }
   return {
     name: 'rest',
     async routes(app) {
@@ -41,15 +42,14 @@ export function createRestArea({ now, hasSiblings = false, allowsRollback = fals
     run: async () => undefined,
     close: async () => undefined,
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
-    async usage({ id, database }) {
-      const [result] = await database.run({ role: 'service', reason: 'usage' }, sql(
-        'select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint as bytes from pg_class c' +
-          ' join applied_schemas a on a.name = c.relname where c.relnamespace = $1::regnamespace and c.relkind = $2',
-        id, 'r',
-      ))
-      return { document_bytes: Number(result?.rows[0]?.['bytes'] ?? 0) }
+    usage: async (tenant) => ({ document_bytes: await quota.used(tenant) }),
+    forget(tenantId) {
+      registry.forget(tenantId)
+      quota.forget(tenantId)
     },
-    forget: (tenantId) => registry.forget(tenantId),
-    removeData: async (tenantId) => registry.forget(tenantId),
+    async removeData(tenantId) {
+      registry.forget(tenantId)
+      quota.forget(tenantId)
+    },
   }
 }

@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Statement } from '../../database/statement.ts'
 import { nextCursor, planKeyset } from '../plan/plan-keyset.ts'
+import type { DocumentQuota } from '../document-quota.ts'
 import { planRead } from '../plan/plan-read.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
@@ -20,9 +21,11 @@ import { plannedRows } from './planned-rows.ts'
 import { anyone, readRestRequest, relationOf, type RestRequest } from './rest-request.ts'
 import { isRehearsed, runAnswer, type Answer } from './run-answer.ts'
 import { contentRange, elementOf, sayApplied, sayNext, sendRows } from './send.ts'
+import { insertDocuments, updateDocuments } from './write-documents.ts'
 
 export interface RestDeps {
   registry: Registry
+  quota: DocumentQuota
   /** `Prefer: tx=rollback` is heard. */
   allowsRollback: boolean
 }
@@ -53,7 +56,8 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const wants = answerOf(rest)
     const plan = wants === 'location' ? keyPlan(rest, relation) : readBack(rest, relation)
     const shape = changeAnswer(rest, wants === 'nothing' ? undefined : plan)
-    const { answer } = insert.count === 0 ? { answer: nothing } : await runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const run = () => runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const { answer } = insert.count === 0 ? { answer: nothing } : await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
     sayApplied(reply, preferences)
     void reply.header('content-range', `*/${preferences.count === undefined ? '*' : answer.changed}`)
     const status = answer.made === 0 && answer.changed > 0 ? 200 : 201
@@ -72,7 +76,8 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const plan = readBack(rest, relation)
     const shape = changeAnswer(rest, preferences.return === 'representation' ? plan : undefined)
     const statement = change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change.columns, change.record, where, shape)
-    const { answer } = await runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const run = () => runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const { answer } = await updateDocuments(deps.quota, request, relation, request.body, run)
     return sendChanged(reply, rest, answer, plan, contentRange(0, change.columns.length === 0 ? answer.n : answer.changed, undefined))
   })
 
@@ -84,7 +89,8 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     requireSameKey(rest, request.body)
     const plan = readBack(rest, relation)
     const wantsRecord = preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
-    const { answer } = await runAnswer(request, insertStatement(insert, changeAnswer(rest, wantsRecord ? plan : undefined)), { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const run = () => runAnswer(request, insertStatement(insert, changeAnswer(rest, wantsRecord ? plan : undefined)), { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const { answer } = await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
     sayApplied(reply, preferences)
     const isNew = (answer.made ?? 0) > 0
     if (!wantsRecord) return reply.status(isNew ? 201 : 204).send()
@@ -99,6 +105,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const plan = readBack(rest, relation)
     const statement = deleteStatement(relation, where, changeAnswer(rest, preferences.return === 'representation' ? plan : undefined))
     const { answer } = await runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    deps.quota.freed(request.tenant.id)
     return sendChanged(reply, rest, answer, plan, `*/${preferences.count === undefined ? '*' : answer.changed}`)
   })
 }

@@ -11,6 +11,7 @@ import type { RestDeps } from './collection-routes.ts'
 import { anyone, readRestRequest, relationOf, type RestRequest } from './rest-request.ts'
 import { isRehearsed, runAnswer, type Answer } from './run-answer.ts'
 import { elementOf } from './send.ts'
+import { updateDocuments } from './write-documents.ts'
 
 interface Named {
   Params: { collection: string; id: string }
@@ -22,7 +23,7 @@ interface Asked extends RestRequest {
   plan: ReadPlan
 }
 
-export function addRecordRoutes(app: FastifyInstance, { registry, allowsRollback }: RestDeps): void {
+export function addRecordRoutes(app: FastifyInstance, { registry, quota, allowsRollback }: RestDeps): void {
   const asked = async (request: FastifyRequest<Named>): Promise<Asked> => {
     const rest = await readRestRequest(registry, request)
     const relation = relationOf(rest.catalog, request.params.collection)
@@ -41,7 +42,7 @@ export function addRecordRoutes(app: FastifyInstance, { registry, allowsRollback
     const { relation, plan, query } = rest
     const { columns, record } = planUpdate(relation, request.body, query)
     const statement = columns.length === 0 ? readStatement(plan, json, undefined) : updateStatement(relation, columns, record, plan.where, asRecord(plan))
-    const { answer } = await runAnswer(request, statement, rehearsed(rest))
+    const { answer } = await updateDocuments(quota, request, relation, request.body, () => runAnswer(request, statement, rehearsed(rest)))
     return sendRecord(reply, relation, answer)
   })
 
@@ -50,6 +51,7 @@ export function addRecordRoutes(app: FastifyInstance, { registry, allowsRollback
     const { relation, plan } = rest
     requireWritable(relation)
     const { answer } = await runAnswer(request, deleteStatement(relation, plan.where, asRecord(plan)), rehearsed(rest))
+    quota.freed(request.tenant.id)
     return sendRecord(reply, relation, answer)
   })
 }
