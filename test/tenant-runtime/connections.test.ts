@@ -1,10 +1,38 @@
-// Who gets a connection when there are fewer than tenants that want one.
-import t from 'tap'
+// Who gets a connection when there are fewer than tenants that want one, and what becomes of those that end.
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import t, { type Test } from 'tap'
 import { Connections, defaultConnectionLimits, type ConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
 import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
 import type { RlsContext } from '../../tenant-runtime/src/tenancy/rls-context.ts'
 import { createHome } from '../support/home.ts'
 import { startPostgres } from '../support/postgres.ts'
+
+/** ErrorResponse: FATAL 57P01, as Postgres says it to a session that it ends. */
+const fields = Buffer.from('SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
+const ending = Buffer.concat([Buffer.from('E'), Buffer.alloc(4), fields])
+ending.writeUInt32BE(4 + fields.length, 1)
+
+/** Before Postgres: puts the end of a session right behind the answer that says it is ready, at the `nth` of them. */
+async function openHastyProxy(t: Test, port: number, nth: number): Promise<number> {
+  let answers = 0
+  const server = createServer((client) => {
+    const postgres = connect({ host: '127.0.0.1', port })
+    client.on('error', () => postgres.destroy()).on('close', () => postgres.destroy()).pipe(postgres)
+    postgres.on('error', () => client.destroy()).on('close', () => client.destroy())
+    postgres.on('data', (chunk: Buffer) => {
+      const isReady = chunk.length >= 6 && chunk.readUInt8(chunk.length - 6) === 0x5a
+      if (isReady && ++answers === nth) client.end(Buffer.concat([chunk, ending]))
+      else client.write(chunk)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  return address.port
+}
 
 const service: RlsContext = { role: 'service', reason: 'test' }
 
@@ -40,4 +68,17 @@ t.test('connections', async (t) => {
     t.same(outcomes.map((outcome) => outcome.status === 'rejected' && (outcome.reason as { code: string }).code), Array(5).fill('DATABASE_UNAVAILABLE'))
     t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
   })
+
+  for (const [when, nth] of [['with its login', 1], ['with an answer', 2]] as const) {
+    t.test(`that end ${when} are given to nobody`, async (t) => {
+      const port = await openHastyProxy(t, postgres.port, nth)
+      const { connections, databases: [database] } = open({ total: 1, perTenant: 1 }, (url) => url.replace(/:\d+\//, `:${port}/`))
+      const first = await database?.query(service, 'select 1 as one').catch((error: unknown) => error)
+      if (nth === 1) t.match(first, { code: 'DATABASE_UNAVAILABLE' })
+      else t.match(first, { rows: [{ one: 1 }] }, 'what was answered was answered')
+      t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
+      t.match(await database?.query(service, 'select 2 as two'), { rows: [{ two: 2 }] })
+      await connections.close()
+    })
+  }
 })

@@ -70,6 +70,8 @@ export class Connections {
   readonly #now: () => number
   readonly #pools = new Map<string, Pool>()
   readonly #sweep: NodeJS.Timeout
+  /** Ended by Postgres or the network, and perhaps not yet given back. */
+  readonly #broken = new WeakSet<Connection>()
   #total = 0
   #closed = false
 
@@ -110,7 +112,7 @@ export class Connections {
   /** Gives a connection back; `reusable: false` closes it. */
   release(login: Login, connection: Connection, reusable: boolean): void {
     const pool = this.#pools.get(login.tenantId)
-    if (!reusable || this.#closed || pool?.login.url !== login.url) {
+    if (!reusable || this.#broken.has(connection) || this.#closed || pool?.login.url !== login.url) {
       void this.#discard(login.tenantId, connection)
       return
     }
@@ -216,6 +218,8 @@ export class Connections {
     client.on('end', () => this.#lost(login.tenantId, connection))
     try {
       await client.connect()
+      // Its end may have come with the last words of the login.
+      if (this.#broken.has(connection)) throw new Error('the connection was ended as soon as it was there')
       guardMessages(client)
       return connection
     } catch (cause) {
@@ -285,6 +289,7 @@ export class Connections {
   }
 
   #lost(tenantId: string, connection: Connection): void {
+    this.#broken.add(connection)
     const pool = this.#pools.get(tenantId)
     const at = pool?.idle.findIndex((idle) => idle.connection === connection) ?? -1
     if (pool === undefined || at < 0) return

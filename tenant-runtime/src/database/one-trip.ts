@@ -12,6 +12,7 @@ export class OneTrip {
   readonly done: Promise<Result[]>
   readonly #statements: readonly Statement[]
   readonly #sent: SentStatements
+  #isSubmitted = false
   #settle: { resolve: (results: Result[]) => void; reject: (error: TripError) => void }
 
   constructor(statements: readonly Statement[], prepared: PreparedStatements) {
@@ -23,6 +24,7 @@ export class OneTrip {
   }
 
   submit(wire: Wire): Error | null {
+    this.#isSubmitted = true
     wire.stream.cork()
     try {
       this.#sent.begin(wire)
@@ -71,8 +73,9 @@ export class OneTrip {
   handleError(error: unknown, wire: Wire): void {
     this.#sent.failed(error)
     if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') {
-      // Postgres commits at the Sync, which it reads after the last statement: a session that it ends before never gets there.
-      const undone = error instanceof pg.DatabaseError && this.#sent.results.length < this.#statements.length
+      // On a connection that was known to be broken nothing was sent. Postgres commits at the Sync, which it reads after the
+      // last statement: a session that it ends before never gets there.
+      const undone = !this.#isSubmitted || (error instanceof pg.DatabaseError && this.#sent.results.length < this.#statements.length)
       this.#settle.reject(new TripError(error, { reusable: false, undone }))
       return
     }

@@ -97,8 +97,9 @@ export class ScopedDatabase {
     const leave = this.#connections.streams.take(this.#home.tenantId)
     const scoped = [this.#settingOf(context), ...before]
     try {
+      const begun = performance.now()
       const { trip, first, released } = await this.#beginStream(scoped, last, signal).catch((error: unknown) => {
-        if (!(error instanceof TripError && isStalePlan(error.cause))) throw error
+        if (signal.aborted || !(error instanceof TripError) || !isWorthRepeating(error, performance.now() - begun, false)) throw error
         return this.#beginStream(scoped, last, signal)
       })
       void released.then(leave)
@@ -200,6 +201,6 @@ const briefMilliseconds = 1_000
 function isWorthRepeating({ undone, sqlstate, cause }: TripError, milliseconds: number, onlyReads: boolean): boolean {
   if (isStalePlan(cause)) return true
   if (milliseconds > briefMilliseconds) return false
-  if (sqlstate === undefined) return onlyReads && !(cause instanceof MessageTooLong)
-  return (undone || onlyReads) && endings.has(sqlstate)
+  if (cause instanceof MessageTooLong) return false
+  return (undone || onlyReads) && (sqlstate === undefined || endings.has(sqlstate))
 }

@@ -201,13 +201,14 @@ export class StreamedTrip {
     this.#sent.failed(error, this.#isBefore ? undefined : this.#last)
     // Once Postgres has waited for us, it may have more to say than the answer to what was sent last.
     if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR' || this.#hasBeenSuspended) {
-      this.#fail(new TripError(error, { reusable: false, undone: false }))
+      // Without the Sync nothing is committed, however the connection ends.
+      this.#fail(new TripError(error, { reusable: false, undone: this.#state !== 'ending' }))
       return
     }
     if (this.#state !== 'ending') wire.sync()
     this.#state = 'ending'
     this.#resume()
-    const ended = () => this.#fail(new TripError(error, { reusable: false, undone: false }))
+    const ended = () => this.#fail(new TripError(error, { reusable: false, undone: true }))
     wire.once('end', ended)
     wire.once('readyForQuery', (message) => {
       wire.off('end', ended)
