@@ -7,13 +7,15 @@ import type { Selected, SelectedField, SelectedRelation } from '../request/read-
 import { nearest, restError } from '../rest-error.ts'
 import { castType } from './cast-types.ts'
 import { findRelationship } from './find-relationship.ts'
-import type { Embedding, PlannedCondition, PlannedField, PlannedOrder, PlannedPath, ReadPlan } from './plan.ts'
+import { columnsOf, isAggregated, isSamePath, ungrouped, type Embedding, type PlannedCondition, type PlannedField, type PlannedOrder, type PlannedPath, type ReadPlan } from './plan.ts'
 
 /** Rows of a list that says no limit. */
 export const defaultRows = 1_000
 /** And at most. */
 export const mostRows = 1_000_000
 const mostEmbeddings = 64
+/** A row of Postgres has no more. */
+const mostColumns = 1_600
 const noPart: Part = { conditions: [], order: [], limit: undefined, offset: undefined }
 const everything: Selected[] = [{ kind: 'all' }]
 
@@ -63,17 +65,20 @@ class Planner {
         case 'relation': {
           const embedding = this.#embed(relation, item, place)
           embeddings.push(embedding)
-          if (item.isSpread) fields.push({ kind: 'spread', embedding })
+          if (item.isSpread) fields.push(spread(embedding))
           else if (item.select.length > 0) fields.push({ kind: 'embedded', name: outputName(item.alias ?? item.target), embedding })
         }
       }
     }
+    if (columnsOf(fields).length > mostColumns) throw restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "select": at most ${mostColumns} columns are selected` })
+    const order = part.order.map((order) => this.#planOrder(relation, embeddings, order))
+    if (isAggregated({ fields })) for (const one of order) requireGrouped(fields, one)
     return {
       relation,
       fields,
       embeddings,
       where: part.conditions.map((condition) => planCondition(relation, embeddings, condition)),
-      order: part.order.map((order) => this.#planOrder(relation, embeddings, order)),
+      order,
       limit: part.limit,
       offset: part.offset ?? 0,
     }
@@ -126,6 +131,22 @@ function notEmbedded(name: string) {
 function known(relation: Relation | undefined): Relation {
   if (relation === undefined) throw new Error('a relationship leads to a relation that is not in the catalog')
   return relation
+}
+
+/** What is aggregated of a single row is aggregated by the parent. */
+function spread(embedding: Embedding): PlannedField {
+  const { relationship, plan } = embedding
+  const columns = columnsOf(plan.fields)
+  const none = { aggregate: undefined, aggregateCast: undefined }
+  if (relationship.isToMany) return { kind: 'spread', embedding, columns: columns.map(({ name }) => ({ name, ...none })) }
+  embedding.plan = { ...plan, fields: ungrouped(plan.fields) }
+  return { kind: 'spread', embedding, columns }
+}
+
+/** Groups have only the columns by which they are made. */
+function requireGrouped(fields: readonly PlannedField[], { path, by }: PlannedOrder): void {
+  if (by === undefined && fields.some((field) => field.kind === 'value' && field.aggregate === undefined && isSamePath(field.path, path))) return
+  throw restError('INVALID_QUERY', { code: '42803', message: `query parameter "order": what is aggregated can only be ordered by what it is grouped by, and "select" has no "${path.column.name}" as it stands there` })
 }
 
 export function plainField(column: Column): PlannedField {

@@ -9,15 +9,13 @@ export interface PlannedPath {
   steps: readonly JsonStep[]
 }
 
-export interface PlannedValue {
+export interface PlannedValue extends Aggregation {
   kind: 'value'
   /** In the answer. */
   name: string
   /** Undefined: whole rows, counted. */
   path: PlannedPath | undefined
   cast: string | undefined
-  aggregate: Aggregate | undefined
-  aggregateCast: string | undefined
 }
 
 /** Another relation's rows that belong to each row. */
@@ -32,7 +30,21 @@ export interface Embedding {
   plan: ReadPlan
 }
 
-export type PlannedField = PlannedValue | { kind: 'embedded'; name: string; embedding: Embedding } | { kind: 'spread'; embedding: Embedding }
+export type PlannedField =
+  | PlannedValue
+  | { kind: 'embedded'; name: string; embedding: Embedding }
+  | { kind: 'spread'; embedding: Embedding; columns: readonly SpreadColumn[] }
+
+/** A column of a spread relation, as its parent has it. */
+export interface SpreadColumn extends Aggregation {
+  name: string
+}
+
+export interface Aggregation {
+  aggregate: Aggregate | undefined
+  aggregateCast: string | undefined
+}
+
 
 export type PlannedCondition =
   | { kind: 'test'; negated: boolean; path: PlannedPath; test: Test }
@@ -75,6 +87,28 @@ export interface CallPlan {
   read: ReadPlan | undefined
 }
 
-export function isAggregated({ fields }: ReadPlan): boolean {
-  return fields.some((field) => field.kind === 'value' && field.aggregate !== undefined)
+/** Its rows are groups of the relation's. */
+export function isAggregated({ fields }: Pick<ReadPlan, 'fields'>): boolean {
+  return columnsOf(fields).some(({ aggregate }) => aggregate !== undefined)
+}
+
+/** All columns that rows with these fields have. */
+export function columnsOf(fields: readonly PlannedField[]): SpreadColumn[] {
+  return fields.flatMap((field) => {
+    if (field.kind === 'embedded') return [{ name: field.name, aggregate: undefined, aggregateCast: undefined }]
+    return field.kind === 'spread' ? field.columns : [field]
+  })
+}
+
+/** The same fields before they are aggregated. */
+export function ungrouped(fields: readonly PlannedField[]): PlannedField[] {
+  const none = { aggregate: undefined, aggregateCast: undefined }
+  return fields.map((field) => {
+    if (field.kind === 'embedded') return field
+    return field.kind === 'spread' ? { ...field, columns: field.columns.map((column) => ({ ...column, ...none })) } : { ...field, ...none }
+  })
+}
+
+export function isSamePath(one: PlannedPath | undefined, other: PlannedPath): boolean {
+  return one !== undefined && one.column === other.column && JSON.stringify(one.steps) === JSON.stringify(other.steps)
 }

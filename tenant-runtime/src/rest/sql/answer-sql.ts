@@ -1,10 +1,9 @@
 // Statements whose one row is an answer: `body` is its text, made by Postgres; `n` the number of its rows. Pure.
 import type { Statement } from '../../database/statement.ts'
-import { isAggregated, type ReadPlan } from '../plan/plan.ts'
+import { columnsOf, isAggregated, type ReadPlan } from '../plan/plan.ts'
 import type { Format } from '../request/read-accept.ts'
-import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
-import { matchingSql, selectSql, sourceOf, spreadNames, type Source } from './select-sql.ts'
+import { matchingSql, selectSql, sourceOf, type Naming, type Source } from './select-sql.ts'
 
 export type Count = 'exact' | 'planned' | 'estimated' | undefined
 
@@ -23,7 +22,7 @@ export function headStatement(plan: ReadPlan, count: Count): Statement {
 export function readStatement(plan: ReadPlan, format: Format, count: Count): Statement {
   const parameters = new Parameters()
   const source = sourceOf(plan.relation)
-  const rows = selectSql(plan, source, parameters)
+  const rows = selectSql(plan, source, parameters, namingFor(format))
   const total = totalSql(plan, source, count, parameters)
   return { text: `select ${bodySql(plan, format)} as body, count(*) as n${total} from (${rows}) r`, values: parameters.values }
 }
@@ -46,20 +45,28 @@ export function explainStatement(plan: ReadPlan): Statement {
   return { text: `explain (format json) ${matchingSql(plan, sourceOf(plan.relation), parameters)}`, values: parameters.values }
 }
 
-/** Of the rows of a table `r`; `row`: SQL of what is shown of one. */
+/** JSON objects may name a key twice, as was asked for; lines have places. */
+export function namingFor({ kind }: Format): Naming {
+  return kind === 'csv' ? 'places' : 'names'
+}
+
+/** Of the rows of a table `r`, whose columns are named as `namingFor` says; `row`: SQL of what is shown of one as JSON. */
 export function bodySql(plan: ReadPlan, format: Format, row = 'r.*'): string {
-  if (format.kind === 'csv') return `coalesce(string_agg(concat_ws(',', ${spreadNames(plan).map(csvSql).join(', ')}), E'\\n'), '')`
+  if (format.kind === 'csv') {
+    const fields = columnsOf(plan.fields).map((_, n) => csvSql(`r.c${n}`))
+    return `coalesce(string_agg(${fields.length === 0 ? "''" : fields.join(" || ',' || ")}, E'\\n'), '')`
+  }
   const array = `coalesce(json_agg(${row}), '[]')`
   return format.kind === 'json' && format.stripped ? `json_strip_nulls(${array})::text` : `${array}::text`
 }
 
 /** A field of RFC 4180: in quotes where it must be, and where it would look like none. */
-function csvSql(name: string): string {
-  const text = `r.${identifier(name)}::text`
+function csvSql(column: string): string {
+  const text = `${column}::text`
   return `case when ${text} is null then '' when ${text} = '' or ${text} ~ '[",\\r\\n]' then '"' || replace(${text}, '"', '""') || '"' else ${text} end`
 }
 
 /** The first line of CSV. */
 export function csvHeader(plan: ReadPlan): string {
-  return spreadNames(plan).map((name) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(',')
+  return columnsOf(plan.fields).map(({ name }) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(',')
 }

@@ -1,23 +1,21 @@
 // Pages by keys as SQL: a list, with the keys of its last row. Pure.
 import type { Statement } from '../../database/statement.ts'
 import type { KeysetPage } from '../plan/plan-keyset.ts'
+import { columnsOf } from '../plan/plan.ts'
 import type { Format } from '../request/read-accept.ts'
 import { bodySql, totalSql, type Count } from './answer-sql.ts'
 import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
 import { pathSql } from './path-sql.ts'
-import { selectSql, sourceOf, spreadNames } from './select-sql.ts'
+import { selectSql, sourceOf } from './select-sql.ts'
 
 /** Columns: those of a list, and `last`: the keys of the last row, as a JSON array of texts; null of an empty page. */
 export function keysetStatement({ plan, terms }: KeysetPage, format: Format, count: Count): Statement {
   const parameters = new Parameters()
   const source = sourceOf(plan.relation)
-  const names = spreadNames(plan)
-  let prefix = 'k'
-  while (names.some((name) => name.startsWith(prefix))) prefix += 'k'
-  const rows = selectSql(plan, source, parameters, (table) => terms.map(({ path }, n) => `${pathSql(table, path, parameters)}::text as ${identifier(`${prefix}${n}`)}`))
-  const keys = terms.map((_, n) => `r.${identifier(`${prefix}${n}`)}`).join(', ')
-  const shown = `(select ${names.map((name) => `r.${identifier(name)}`).join(', ')}) v`
+  const rows = selectSql(plan, source, parameters, 'places', (table) => terms.map(({ path }, n) => `${pathSql(table, path, parameters)}::text as k${n}`))
+  const keys = terms.map((_, n) => `r.k${n}`).join(', ')
+  const shown = `(select ${columnsOf(plan.fields).map(({ name }, n) => `r.c${n} as ${identifier(name)}`).join(', ')}) v`
   const total = totalSql({ ...plan, where: plan.where.filter(({ kind }) => kind !== 'after') }, source, count, parameters)
   // The keys come along with each row, and are no part of what is shown of it.
   const body = bodySql(plan, format, `(select row_to_json(v.*) from ${shown})`)

@@ -1,6 +1,6 @@
 // A reading plan as one SELECT: embedded relations are lateral joins that make their JSON. Pure.
 import type { Relation } from '../registry/catalog.ts'
-import { isAggregated, type Embedding, type PlannedField, type PlannedOrder, type PlannedValue, type ReadPlan } from '../plan/plan.ts'
+import { columnsOf, isAggregated, isSamePath, type Aggregation, type Embedding, type PlannedField, type PlannedOrder, type PlannedPath, type PlannedValue, type ReadPlan } from '../plan/plan.ts'
 import { conditionSql, whereSql } from './condition-sql.ts'
 import { identifier } from './names.ts'
 import type { Parameters } from './parameters.ts'
@@ -20,23 +20,43 @@ export function sourceOf({ name }: Relation): Source {
   return { from: identifier(name) }
 }
 
+/** A name for the rows of a WITH that is none of a relation which the plan reads. */
+export function freeName(wanted: string, plan: ReadPlan | undefined): string {
+  const taken = new Set<string>()
+  const add = ({ relation, embeddings, order }: ReadPlan) => {
+    taken.add(relation.name)
+    for (const { by } of order) taken.add(by?.relation.name ?? '')
+    for (const { junction, plan } of embeddings) {
+      taken.add(junction?.name ?? '')
+      add(plan)
+    }
+  }
+  if (plan !== undefined) add(plan)
+  let name = wanted
+  while (taken.has(name)) name += '_'
+  return identifier(name)
+}
+
 interface Joined {
   embedding: Embedding
   /** Of the lateral join. */
   table: string
 }
 
+/** How columns are called: as in the answer, or `c0`, `c1`, … where two may have the same name. */
+export type Naming = 'names' | 'places'
+
 /** `select … from … where … order by … limit …`; `more`: columns beside those of the plan. */
-export function selectSql(plan: ReadPlan, source: Source, parameters: Parameters, more: (table: string) => string[] = () => []): string {
+export function selectSql(plan: ReadPlan, source: Source, parameters: Parameters, naming: Naming = 'names', more: (table: string) => string[] = () => []): string {
   const table = parameters.table()
   const { text, joined } = bodySql(plan, plan.embeddings, table, source, parameters)
   const isGrouped = isAggregated(plan)
   const outputs = plan.fields.flatMap((field) => outputsOf(field, table, joined, isGrouped, parameters))
   const groups = isGrouped ? outputs.flatMap(({ isAggregate }, n) => (isAggregate ? [] : [String(n + 1)])) : []
   return [
-    `select ${[...outputs.map(({ sql, name }) => `${sql} as ${identifier(name)}`), ...more(table)].join(', ')} ${text}`,
+    `select ${[...outputs.map(({ sql, name }, n) => `${sql} as ${naming === 'names' ? identifier(name) : `c${n}`}`), ...more(table)].join(', ')} ${text}`,
     groups.length === 0 ? '' : ` group by ${groups.join(', ')}`,
-    orderSql(plan.order, table, parameters),
+    orderSql(plan.order, table, parameters, isGrouped ? outputs : []),
     // A whole number, which the planner must see: of a parameter it would think a tenth of all rows.
     plan.limit === undefined ? '' : ` limit ${String(BigInt(plan.limit))}`,
     plan.offset === 0 ? '' : ` offset ${parameters.add(plan.offset)}`,
@@ -90,10 +110,9 @@ function lateralSql({ relationship, junction, isSpread, plan }: Embedding, paren
   }
   // Nothing is asked of it but whether it is there.
   if (plan.fields.length === 0) return `select true as found from (${matchingSql(plan, source, parameters)} limit 1) r`
-  const rows = selectSql(isToMany ? plan : { ...plan, order: [], limit: 1 }, source, parameters)
+  const rows = selectSql(isToMany ? plan : { ...plan, order: [], limit: 1 }, source, parameters, isSpread ? 'places' : 'names')
   if (isSpread) {
-    // Named by their places: a name of theirs may be anything.
-    const columns = spreadNames(plan).map((name, n) => `${isToMany ? `coalesce(json_agg(r.${identifier(name)}), '[]')` : `r.${identifier(name)}`} as c${n}, `)
+    const columns = columnsOf(plan.fields).map((_, n) => `${isToMany ? `coalesce(json_agg(r.c${n}), '[]')` : `r.c${n}`} as c${n}, `)
     return `select ${columns.join('')}${isToMany ? 'count(*) > 0' : 'true'} as found from (${rows}) r`
   }
   if (!isToMany) return `select row_to_json(r.*) as value, true as found from (${rows}) r`
@@ -104,43 +123,50 @@ interface Output {
   name: string
   sql: string
   isAggregate: boolean
+  /** Of a value that is not aggregated. */
+  path: PlannedPath | undefined
 }
 
 function outputsOf(field: PlannedField, table: string, joined: readonly Joined[], isGrouped: boolean, parameters: Parameters): Output[] {
   switch (field.kind) {
     case 'value':
-      return [{ name: field.name, sql: valueSql(field, table, parameters), isAggregate: field.aggregate !== undefined }]
+      return [{ name: field.name, sql: valueSql(field, table, parameters), isAggregate: field.aggregate !== undefined, path: field.aggregate === undefined ? field.path : undefined }]
     case 'embedded': {
       const { relationship } = field.embedding
       const value = `${joinOf(joined, field.embedding).table}.value`
       // JSON of type `json` can't be compared, and so not grouped.
       const sql = isGrouped ? `${value}::jsonb` : value
-      return [{ name: field.name, sql: relationship.isToMany ? `coalesce(${sql}, '[]')` : sql, isAggregate: false }]
+      return [{ name: field.name, sql: relationship.isToMany ? `coalesce(${sql}, '[]')` : sql, isAggregate: false, path: undefined }]
     }
     case 'spread': {
       const { table: join, embedding } = joinOf(joined, field.embedding)
       const isJson = isGrouped && embedding.relationship.isToMany
-      return spreadNames(embedding.plan).map((name, n) => ({ name, sql: `${join}.c${n}${isJson ? '::jsonb' : ''}`, isAggregate: false }))
+      return field.columns.map((column, n) => {
+        const sql = aggregateSql(`${join}.c${n}${isJson ? '::jsonb' : ''}`, column)
+        return { name: column.name, sql, isAggregate: column.aggregate !== undefined, path: undefined }
+      })
     }
   }
 }
 
-/** Names of all columns that a plan's rows have. */
-export function spreadNames({ fields }: ReadPlan): string[] {
-  return fields.flatMap((field) => (field.kind === 'spread' ? spreadNames(field.embedding.plan) : [field.name]))
+function valueSql({ path, cast, ...aggregation }: PlannedValue, table: string, parameters: Parameters): string {
+  // A whole row that its parent counts.
+  if (path === undefined) return aggregateSql(aggregation.aggregate === undefined ? '1' : '*', aggregation)
+  const plain = pathSql(table, path, parameters)
+  return aggregateSql(cast === undefined ? plain : `${plain}::${cast}`, aggregation)
 }
 
-function valueSql({ path, cast, aggregate, aggregateCast }: PlannedValue, table: string, parameters: Parameters): string {
-  const plain = path === undefined ? '*' : pathSql(table, path, parameters)
-  const value = cast === undefined ? plain : `${plain}::${cast}`
+function aggregateSql(value: string, { aggregate, aggregateCast }: Aggregation): string {
   const made = aggregate === undefined ? value : `${aggregate}(${value})`
   return aggregateCast === undefined ? made : `${made}::${aggregateCast}`
 }
 
-function orderSql(order: readonly PlannedOrder[], table: string, parameters: Parameters): string {
+/** @param groups outputs of rows that are grouped: such are ordered by their places, which Postgres knows to be the same. */
+function orderSql(order: readonly PlannedOrder[], table: string, parameters: Parameters, groups: readonly Output[]): string {
   if (order.length === 0) return ''
   const terms = order.map(({ path, direction, nulls, by }) => {
-    let value = pathSql(table, path, parameters)
+    const place = groups.findIndex((output) => isSamePath(output.path, path)) + 1
+    let value = place > 0 ? String(place) : pathSql(table, path, parameters)
     if (by !== undefined) {
       const other = parameters.table()
       const equal = by.relationship.pairs.map(([near, far]) => `${other}.${identifier(far)} = ${table}.${identifier(near)}`).join(' and ')
