@@ -1,8 +1,8 @@
 // What Postgres says of a REST statement, in the interface's own words.
 import pg from 'pg'
-import type { ErrorMap } from '../database/database-error.ts'
-import type { TripError } from '../database/trip-error.ts'
-import type { ErrorCode, RuntimeError } from '../errors.ts'
+import { databaseError, type ErrorMap } from '../database/database-error.ts'
+import { TripError } from '../database/trip-error.ts'
+import { RuntimeError, type ErrorCode } from '../errors.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Catalog } from './registry/catalog.ts'
 import { constraintOf } from './registry/table-parts.ts'
@@ -10,15 +10,49 @@ import { restError } from './rest-error.ts'
 import { notOne } from './routes/send.ts'
 import { refusals } from './sql/change-sql.ts'
 
-/** @param relations what is served: a constraint of a field that a schema describes is told by the field's name */
-export function restErrors(context: RlsContext, relations: Catalog['relations']): ErrorMap {
-  const broken = ({ table = '', constraint = '' }: TripError) => {
-    const columns = [...(relations.get(table)?.columns.values() ?? [])]
-    return constraintOf(table, columns.flatMap(({ field }) => field ?? []), constraint)
-  }
+/**
+ * What a statement failed with, as it is told: whatever a tenant's own code says of itself in its own words.
+ * @param relations what is served: a constraint of a field that a schema describes is told by the field's name
+ */
+export function restDatabaseError(error: unknown, context: RlsContext, relations: Catalog['relations']): unknown {
+  if (!(error instanceof TripError) || error.sqlstate === undefined) return databaseError(error)
+  const { sqlstate } = error
+  const status = /^PT([45]\d\d)$/.exec(sqlstate)?.[1]
+  if (status !== undefined) return inOwnWords(error, Number(status))
+  if (sqlstate !== refusedChange && !postgresClasses.has(sqlstate.slice(0, 2))) return inOwnWords(error, 400)
+  const mapped = databaseError(error, restErrors(context, relations))
+  if (!(mapped instanceof RuntimeError) || sqlstate === refusedChange) return mapped
+  const isRaised = / at RAISE$/m.test(contextOf(error).split('\n', 1)[0] ?? '')
+  if (isRaised) return inOwnWords(error, mapped.status < 500 ? mapped.status : 400)
+  const isInside = /^(?:PL\/pgSQL|SQL) function /m.test(contextOf(error))
+  if (isInside && mapped.status !== 503 && !/^(?:58|XX)/.test(sqlstate)) return inOwnWords(error, mapped.status < 500 ? mapped.status : 400)
+  if (mapped.status < 500 && mapped.extra['code'] === undefined) return restError(mapped.code, { code: sqlstate, message: mapped.message, details: error.message, cause: error })
+  return mapped
+}
+
+/** Those whose SQLSTATEs mean something to Postgres; others are somebody's own. */
+const postgresClasses: ReadonlySet<string> = new Set(
+  '00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 44 53 54 55 57 58 72 F0 HV P0 XX'.split(' '),
+)
+const refusedChange = 'TNREF'
+
+function inOwnWords(error: TripError, status: number): RuntimeError {
+  return restError('RAISED', { code: error.sqlstate ?? '', message: error.message, cause: error, status, ...(error.detail === undefined ? {} : { details: error.detail }), ...hintOf(error) })
+}
+
+/** Where in the tenant's code it happened, innermost first. */
+function contextOf({ cause }: TripError): string {
+  return cause instanceof pg.DatabaseError ? (cause.where ?? '') : ''
+}
+
+function restErrors(context: RlsContext, relations: Catalog['relations']): ErrorMap {
   const told = (kind: ErrorCode, code: string, unknown: string) => (error: TripError) => {
-    const found = broken(error)
-    return restError(kind, { code, message: found === undefined ? unknown : `field "${found.field.name}" ${found.rule}`, cause: error })
+    const { table = '', constraint = '' } = error
+    const fields = [...(relations.get(table)?.columns.values() ?? [])].flatMap(({ field }) => field ?? [])
+    const found = constraintOf(table, fields, constraint)
+    // Constraints of a table made with SQL have names of its maker's.
+    const otherwise = fields.length === 0 ? error.message : unknown
+    return restError(kind, { code, message: found === undefined ? otherwise : `field "${found.field.name}" ${found.rule}`, cause: error })
   }
   return {
     ...fixed,
@@ -37,9 +71,9 @@ export function restErrors(context: RlsContext, relations: Catalog['relations'])
   }
 }
 
-/** An error that always means the same. */
+/** An error that always means the same; what Postgres says of it are the details. */
 function says(kind: ErrorCode, code: string, message: string): [string, (error: TripError) => RuntimeError] {
-  return [code, (error) => restError(kind, { code, message, cause: error })]
+  return [code, (error) => restError(kind, { code, message, details: error.message, cause: error })]
 }
 
 /** Its own words, which speak of the request alone. */
@@ -65,34 +99,30 @@ const fixed: ErrorMap = {
     says('INVALID_QUERY', '42P18', 'the type of a value can not be told'),
     says('INVALID_QUERY', '42P10', 'on_conflict names no fields that are unique together'),
     says('INVALID_QUERY', '42809', 'this can not be done with what the name stands for'),
+    says('INVALID_FIELD', '44000', 'the record lies outside of what the view shows'),
+    says('INVALID_QUERY', '42803', 'what is selected and what is aggregated do not go together'),
+    says('INVALID_QUERY', '42P17', 'a policy of the collection asks for itself without an end'),
     says('INVALID_QUERY', '0A000', 'this is not possible with the collection'),
     says('INVALID_QUERY', '55000', 'this view takes no such change'),
     says('METHOD_NOT_ALLOWED', '25006', 'GET changes nothing: call the function with POST'),
     says('NO_SUCH_COLLECTION', '42P01', 'a table is gone; reload the schemas'),
     says('INVALID_QUERY', '42703', 'a column is gone; reload the schemas'),
     inItsWords('INVALID_QUERY', '42704'),
+    inItsWords('INVALID_QUERY', '3F000'),
+    inItsWords('INVALID_QUERY', '42602'),
+    inItsWords('INVALID_FIELD', '2201B'),
+    inItsWords('INVALID_FIELD', '22025'),
     inItsWords('INVALID_QUERY', '22P01'),
   ]),
   // Of ours there are none: what is left is a search that is written wrongly.
   '42601': (error) =>
-    /tsquery/.test(error.message) ? restError('INVALID_QUERY', { code: '42601', message: 'the text of a search is malformed', cause: error })
+    /tsquery|improper/.test(error.message) ? restError('INVALID_QUERY', { code: '42601', message: 'the text or the language of a search is malformed', details: error.message, cause: error })
     : restError('INTERNAL', { code: '42601', message: 'the database refused the statement', cause: error }),
   TNREF: (error) => {
     const n = Number(error.detail ?? 0)
     if (error.message === refusals.exactly) return notOne(n, error)
     return restError('INVALID_QUERY', { code: 'PGRST124', message: 'Query result exceeds max-affected preference constraint', details: `The query affects ${n} rows`, cause: error })
   },
-}
-
-/** What a tenant's own code raises: with its own message, and status when it names one (`PT402`). */
-export function raised(error: TripError): RuntimeError | undefined {
-  const { sqlstate = '' } = error
-  const status = /^PT([45]\d\d)$/.exec(sqlstate)?.[1]
-  if (!sqlstate.startsWith('P0') && status === undefined) return undefined
-  return restError('RAISED', {
-    code: sqlstate, message: error.message, cause: error, ...(error.detail === undefined ? {} : { details: error.detail }), ...hintOf(error),
-    ...(status === undefined ? {} : { status: Number(status) }),
-  })
 }
 
 function hintOf({ cause }: TripError): { hint?: string } {

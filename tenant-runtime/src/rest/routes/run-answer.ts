@@ -1,11 +1,9 @@
 // Runs a statement whose row is an answer, as the caller; what Postgres refuses is said in the interface's words.
 import type { FastifyRequest } from 'fastify'
-import { databaseError } from '../../database/database-error.ts'
-import { TripError } from '../../database/trip-error.ts'
 import { sql, type Result, type Row, type Statement } from '../../database/statement.ts'
 import type { Catalog } from '../registry/catalog.ts'
 import type { Preferences } from '../request/read-preferences.ts'
-import { raised, restErrors } from '../rest-database-errors.ts'
+import { restDatabaseError } from '../rest-database-errors.ts'
 
 export interface Answer {
   body: string
@@ -41,7 +39,7 @@ export async function runAnswer(request: FastifyRequest, statement: Statement, {
   try {
     results = rehearsed ? await database.rehearse(request.rls, ...statements) : await database.run(request.rls, ...statements)
   } catch (error) {
-    throw (error instanceof TripError ? raised(error) : undefined) ?? databaseError(error, restErrors(request.rls, catalog.relations))
+    throw restDatabaseError(error, request.rls, catalog.relations)
   }
   const row = results[reading ? 1 : 0]?.rows[0]
   const count = (name: string) => (typeof row?.[name] === 'number' ? row[name] : undefined)
