@@ -4,10 +4,10 @@ import { DocumentQuota } from './document-quota.ts'
 import type { JsonBody } from './plan/plan-write.ts'
 import { readConfirmed } from './registry/read-confirmed.ts'
 import { Registry } from './registry/registry.ts'
-import { addCollectionRoutes, type RestDeps } from './routes/collection-routes.ts'
+import { addCollectionRoutes } from './routes/collection-routes.ts'
 import { addOpenApiRoute } from './routes/openapi-route.ts'
 import { addRecordRoutes } from './routes/record-routes.ts'
-import { keepBodiesAsText } from './routes/rest-request.ts'
+import { keepBodiesAsText, type RestDeps } from './routes/rest-request.ts'
 import { addRoutineRoutes } from './routes/routine-routes.ts'
 
 export interface RestAreaOptions {

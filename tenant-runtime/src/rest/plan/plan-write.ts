@@ -39,6 +39,7 @@ export function planInsert(relation: Relation, body: JsonBody | undefined, query
     count: records.length,
     withDefaults: preferences.missing === 'default' && columns.some((column) => column.default !== undefined),
     conflict: conflictOf(relation, query.onConflict, preferences),
+    where: [],
   }
 }
 

@@ -26,8 +26,11 @@ export interface Preferences {
   applied: string[]
 }
 
-/** @throws RuntimeError INVALID_QUERY (PGRST122) when the client is strict and something is not understood */
-export function readPreferences(header: string | string[] | undefined): Preferences {
+/**
+ * @param allowsRollback else `tx` has no meaning
+ * @throws RuntimeError INVALID_QUERY (PGRST122) when the client is strict and something is not understood
+ */
+export function readPreferences(header: string | string[] | undefined, allowsRollback: boolean): Preferences {
   const preferences: Preferences = {
     return: undefined, count: undefined, resolution: undefined, missing: undefined, handling: undefined, tx: undefined, maxAffected: undefined, applied: [],
   }
@@ -46,9 +49,16 @@ export function readPreferences(header: string | string[] | undefined): Preferen
   if (preferences.handling === 'strict' && unknown.length > 0) {
     throw restError('INVALID_QUERY', { code: 'PGRST122', message: 'Invalid preferences given with handling=strict', details: `Invalid preferences: ${unknown.join(', ')}` })
   }
+  const forget = (name: string) => {
+    preferences.applied = preferences.applied.filter((applied) => !applied.startsWith(`${name}=`))
+  }
   if (preferences.handling !== 'strict') {
     preferences.maxAffected = undefined
-    preferences.applied = preferences.applied.filter((applied) => !applied.startsWith('max-affected='))
+    forget('max-affected')
+  }
+  if (!allowsRollback) {
+    preferences.tx = undefined
+    forget('tx')
   }
   return preferences
 }

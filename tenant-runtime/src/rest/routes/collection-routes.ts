@@ -2,15 +2,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Statement } from '../../database/statement.ts'
 import { nextCursor, planKeyset } from '../plan/plan-keyset.ts'
-import type { DocumentQuota } from '../document-quota.ts'
 import { planRead } from '../plan/plan-read.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
 import type { Relation } from '../registry/catalog.ts'
-import type { Registry } from '../registry/registry.ts'
 import type { Format } from '../request/read-accept.ts'
 import type { Filter } from '../request/read-conditions.ts'
-import { readRange } from '../request/read-range.ts'
 import { emptyQuery, type Query } from '../request/read-query.ts'
 import { fieldNamed } from '../request/read-select.ts'
 import { restError } from '../rest-error.ts'
@@ -18,17 +15,11 @@ import { explainStatement, headStatement, isCounted, readStatement } from '../sq
 import { deleteStatement, insertStatement, updateStatement, type ChangeAnswer } from '../sql/change-sql.ts'
 import { keysetStatement } from '../sql/keyset-sql.ts'
 import { plannedRows } from './planned-rows.ts'
-import { anyone, readRestRequest, relationOf, type RestRequest } from './rest-request.ts'
+import { notSatisfiable, ranged } from './ranged.ts'
+import { anyone, readRestRequest, relationOf, type RestDeps, type RestRequest } from './rest-request.ts'
 import { isRehearsed, runAnswer, type Answer } from './run-answer.ts'
 import { contentRange, elementOf, sayApplied, sayNext, sendRows } from './send.ts'
 import { insertDocuments, updateDocuments } from './write-documents.ts'
-
-export interface RestDeps {
-  registry: Registry
-  quota: DocumentQuota
-  /** `Prefer: tx=rollback` is heard. */
-  allowsRollback: boolean
-}
 
 interface Named {
   Params: { collection: string }
@@ -41,7 +32,7 @@ interface Asked extends RestRequest {
 
 export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void {
   const asked = async (request: FastifyRequest<Named>): Promise<Asked> => {
-    const rest = await readRestRequest(deps.registry, request)
+    const rest = await readRestRequest(deps, request)
     return { ...rest, relation: relationOf(rest.catalog, request.params.collection) }
   }
 
@@ -56,7 +47,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const wants = answerOf(rest)
     const plan = wants === 'location' ? keyPlan(rest, relation) : readBack(rest, relation)
     const shape = changeAnswer(rest, wants === 'nothing' ? undefined : plan)
-    const run = () => runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const run = () => runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     const { answer } = insert.count === 0 ? { answer: nothing } : await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
     sayApplied(reply, preferences)
     void reply.header('content-range', `*/${preferences.count === undefined ? '*' : answer.changed}`)
@@ -64,7 +55,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     if (wants === 'location') return sendLocation(reply, status, answer, relation, request)
     if (wants === 'nothing') return reply.status(status).send()
     // A caller of the specification sends one record and gets one.
-    if (wants === 'record' && !isMany) return reply.status(status).type('application/json; charset=utf-8').send(elementOf(answer.body))
+    if (wants === 'record' && !isMany && rest.format.kind === 'json') return reply.status(status).type('application/json; charset=utf-8').send(elementOf(answer.body))
     return sendRows(reply, status, answer, plan, rest.format)
   })
 
@@ -76,9 +67,10 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const plan = readBack(rest, relation)
     const shape = changeAnswer(rest, preferences.return === 'representation' ? plan : undefined)
     const statement = change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change.columns, change.record, where, shape)
-    const run = () => runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const run = () => runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     const { answer } = await updateDocuments(deps.quota, request, relation, request.body, run)
-    return sendChanged(reply, rest, answer, plan, contentRange(0, change.columns.length === 0 ? answer.n : answer.changed, undefined))
+    const changed = change.columns.length === 0 ? answer.n : answer.changed
+    return sendChanged(reply, rest, answer, plan, contentRange(0, changed, preferences.count === undefined ? undefined : changed))
   })
 
   app.put<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
@@ -86,11 +78,13 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const { relation, query, preferences } = rest
     requireKey(rest)
     const insert = planInsert(relation, request.body, { ...query, onConflict: undefined }, { ...preferences, resolution: 'merge-duplicates' })
-    requireSameKey(rest, request.body)
+    if (insert.count !== 1 || relation.key.some((name) => !insert.columns.some((column) => column.name === name))) throw otherKey()
     const plan = readBack(rest, relation)
     const wantsRecord = preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
-    const run = () => runAnswer(request, insertStatement(insert, changeAnswer(rest, wantsRecord ? plan : undefined)), { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const where = filtersOf(rest, 'PUT')
+    const run = () => runAnswer(request, insertStatement({ ...insert, where }, changeAnswer(rest, wantsRecord ? plan : undefined)), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     const { answer } = await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
+    if (answer.changed === 0) throw otherKey()
     sayApplied(reply, preferences)
     const isNew = (answer.made ?? 0) > 0
     if (!wantsRecord) return reply.status(isNew ? 201 : 204).send()
@@ -104,17 +98,14 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const where = filtersOf(rest, 'DELETE')
     const plan = readBack(rest, relation)
     const statement = deleteStatement(relation, where, changeAnswer(rest, preferences.return === 'representation' ? plan : undefined))
-    const { answer } = await runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences, deps.allowsRollback) })
+    const { answer } = await runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     deps.quota.freed(request.tenant.id)
     return sendChanged(reply, rest, answer, plan, `*/${preferences.count === undefined ? '*' : answer.changed}`)
   })
 }
 
 async function sendList(request: FastifyRequest, reply: FastifyReply, { catalog, relation, query, preferences, format }: Asked): Promise<FastifyReply> {
-  const range = readRange(request.headers.range, request.headers['range-unit'] === undefined ? undefined : String(request.headers['range-unit']))
-  if (range === 'empty') throw restError('RANGE_NOT_SATISFIABLE', { code: 'PGRST103', message: 'Requested range not satisfiable', details: 'The lower boundary must be lower than or equal to the upper boundary in the Range header.' })
-  const ranged = range === undefined ? query : { ...query, own: { ...query.own, limit: query.own.limit ?? range.limit, offset: query.own.offset ?? range.offset } }
-  const wanted = planRead(catalog, relation, ranged)
+  const wanted = planRead(catalog, relation, ranged(request, query))
   const page = query.cursor === undefined ? undefined : planKeyset(wanted, query.cursor)
   const plan = page?.plan ?? wanted
   const { count } = preferences
@@ -125,7 +116,7 @@ async function sendList(request: FastifyRequest, reply: FastifyReply, { catalog,
   const { answer, also } = await runAnswer(request, statement, { catalog, ...(count === 'planned' || count === 'estimated' ? { also: explainStatement(plan) } : {}) })
   const total = count === 'planned' || (count === 'estimated' && !isCounted(answer.total ?? 0)) ? Math.max(plannedRows(also), plan.offset + answer.n) : answer.total
   if (total !== undefined && plan.offset > total) {
-    throw restError('RANGE_NOT_SATISFIABLE', { code: 'PGRST103', message: 'Requested range not satisfiable', details: `An offset of ${plan.offset} was requested, but there are only ${total} rows.` })
+    throw notSatisfiable(`An offset of ${plan.offset} was requested, but there are only ${total} rows.`)
   }
   sayApplied(reply, preferences)
   void reply.header('content-range', contentRange(plan.offset, answer.n, total))
@@ -151,7 +142,8 @@ function readBack({ catalog, query }: RestRequest, relation: Relation): ReadPlan
 }
 
 function keyPlan({ catalog }: RestRequest, relation: Relation): ReadPlan {
-  const key = relation.key.map((column) => fieldNamed(column))
+  // As text: numbers of any size stay what they are.
+  const key = relation.key.map((column) => ({ ...fieldNamed(column), cast: 'text' }))
   return { ...planRead(catalog, relation, { ...emptyQuery(), select: key }), limit: undefined }
 }
 
@@ -218,12 +210,6 @@ function isPlainEq({ negated, path, test }: Filter): boolean {
   return !negated && path.steps.length === 0 && test.operator === 'eq' && test.quantifier === undefined
 }
 
-function requireSameKey({ query: { own } }: Asked, body: JsonBody | undefined): void {
-  const value: unknown = Array.isArray(body?.value) && body.value.length === 1 ? body.value[0] : body?.value
-  const record = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-  for (const condition of own.conditions) {
-    if (condition.kind !== 'filter' || condition.test.operator !== 'eq') continue
-    if (String(record[condition.path.column]) === condition.test.value) continue
-    throw restError('INVALID_QUERY', { code: 'PGRST115', message: 'Payload values do not match URL in primary key column(s)' })
-  }
+function otherKey() {
+  return restError('INVALID_QUERY', { code: 'PGRST115', message: 'Payload values do not match URL in primary key column(s)' })
 }

@@ -7,8 +7,7 @@ import type { Relation } from '../registry/catalog.ts'
 import { restError } from '../rest-error.ts'
 import { readStatement } from '../sql/answer-sql.ts'
 import { deleteStatement, updateStatement, type ChangeAnswer } from '../sql/change-sql.ts'
-import type { RestDeps } from './collection-routes.ts'
-import { anyone, readRestRequest, relationOf, type RestRequest } from './rest-request.ts'
+import { anyone, readRestRequest, relationOf, type RestDeps, type RestRequest } from './rest-request.ts'
 import { isRehearsed, runAnswer, type Answer } from './run-answer.ts'
 import { elementOf } from './send.ts'
 import { updateDocuments } from './write-documents.ts'
@@ -23,13 +22,13 @@ interface Asked extends RestRequest {
   plan: ReadPlan
 }
 
-export function addRecordRoutes(app: FastifyInstance, { registry, quota, allowsRollback }: RestDeps): void {
+export function addRecordRoutes(app: FastifyInstance, deps: RestDeps): void {
   const asked = async (request: FastifyRequest<Named>): Promise<Asked> => {
-    const rest = await readRestRequest(registry, request)
+    const rest = await readRestRequest(deps, request)
     const relation = relationOf(rest.catalog, request.params.collection)
     return { ...rest, relation, plan: planRecord(rest.catalog, relation, request.params.id, rest.query) }
   }
-  const rehearsed = ({ catalog, preferences }: Asked) => ({ catalog, rehearsed: isRehearsed(preferences, allowsRollback) })
+  const rehearsed = ({ catalog, preferences }: Asked) => ({ catalog, rehearsed: isRehearsed(preferences) })
 
   app.get<Named>('/rest/v1/:collection/:id', anyone, async (request, reply) => {
     const { catalog, relation, plan } = await asked(request)
@@ -42,7 +41,7 @@ export function addRecordRoutes(app: FastifyInstance, { registry, quota, allowsR
     const { relation, plan, query } = rest
     const { columns, record } = planUpdate(relation, request.body, query)
     const statement = columns.length === 0 ? readStatement(plan, json, undefined) : updateStatement(relation, columns, record, plan.where, asRecord(plan))
-    const { answer } = await updateDocuments(quota, request, relation, request.body, () => runAnswer(request, statement, rehearsed(rest)))
+    const { answer } = await updateDocuments(deps.quota, request, relation, request.body, () => runAnswer(request, statement, rehearsed(rest)))
     return sendRecord(reply, relation, answer)
   })
 
@@ -51,7 +50,7 @@ export function addRecordRoutes(app: FastifyInstance, { registry, quota, allowsR
     const { relation, plan } = rest
     requireWritable(relation)
     const { answer } = await runAnswer(request, deleteStatement(relation, plan.where, asRecord(plan)), rehearsed(rest))
-    quota.freed(request.tenant.id)
+    deps.quota.freed(request.tenant.id)
     return sendRecord(reply, relation, answer)
   })
 }

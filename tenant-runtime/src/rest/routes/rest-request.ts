@@ -3,11 +3,19 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { parseJson } from '../../http/parse-json.ts'
 import type { JsonBody } from '../plan/plan-write.ts'
 import type { Catalog, Relation } from '../registry/catalog.ts'
+import type { DocumentQuota } from '../document-quota.ts'
 import type { Registry } from '../registry/registry.ts'
 import { notAcceptable, readAccept, type Format } from '../request/read-accept.ts'
 import { readPreferences, type Preferences } from '../request/read-preferences.ts'
 import { readQuery, type Query } from '../request/read-query.ts'
 import { nearest, restError } from '../rest-error.ts'
+
+export interface RestDeps {
+  registry: Registry
+  quota: DocumentQuota
+  /** `Prefer: tx=rollback` is heard. */
+  allowsRollback: boolean
+}
 
 export interface RestRequest {
   catalog: Catalog
@@ -46,7 +54,7 @@ export interface Reading {
 }
 
 /** @throws RuntimeError for a header or a parameter that can't be read */
-export async function readRestRequest(registry: Registry, request: FastifyRequest, { argumentNames, describes }: Reading = {}): Promise<RestRequest> {
+export async function readRestRequest({ registry, allowsRollback }: RestDeps, request: FastifyRequest, { argumentNames, describes }: Reading = {}): Promise<RestRequest> {
   const { headers, tenant } = request
   const profile = headers['content-profile'] ?? headers['accept-profile']
   if (profile !== undefined && profile !== 'public') {
@@ -58,7 +66,7 @@ export async function readRestRequest(registry: Registry, request: FastifyReques
   return {
     catalog,
     query: readQuery(searchOf(request), argumentNames?.(catalog)),
-    preferences: readPreferences(headers['prefer']),
+    preferences: readPreferences(headers['prefer'], allowsRollback),
     format,
     isProfiled: profile !== undefined,
   }

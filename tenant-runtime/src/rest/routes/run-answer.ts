@@ -49,6 +49,6 @@ export async function runAnswer(request: FastifyRequest, statement: Statement, {
 }
 
 /** `Prefer: tx=rollback`, where the installation allows it. */
-export function isRehearsed({ tx }: Preferences, allowed: boolean): boolean {
-  return allowed && tx === 'rollback'
+export function isRehearsed({ tx }: Preferences): boolean {
+  return tx === 'rollback'
 }

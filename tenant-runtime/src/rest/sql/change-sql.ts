@@ -3,11 +3,11 @@ import type { Statement } from '../../database/statement.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import type { Column, Relation } from '../registry/catalog.ts'
 import type { Format } from '../request/read-accept.ts'
-import { bodySql } from './answer-sql.ts'
+import { bodySql, namingFor } from './answer-sql.ts'
 import { conditionSql, whereSql } from './condition-sql.ts'
 import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
-import { selectSql } from './select-sql.ts'
+import { freeName, selectSql } from './select-sql.ts'
 
 /** How a change answers, and what it must not be. */
 export interface ChangeAnswer {
@@ -28,18 +28,20 @@ export interface Insert {
   /** Fields that a record leaves out take their default; else null. */
   withDefaults: boolean
   conflict: { columns: readonly string[]; merges: boolean } | undefined
+  /** Records that are otherwise are left out. */
+  where: readonly PlannedCondition[]
 }
 
 /** The reason with which a change is undone (`refuse_change`). */
 export const refusals = { exactly: 'not exactly', atMost: 'more than' } as const
 
-export function insertStatement({ relation, columns, records, count, withDefaults, conflict }: Insert, answer: ChangeAnswer): Statement {
+export function insertStatement({ relation, columns, records, count, withDefaults, conflict, where }: Insert, answer: ChangeAnswer): Statement {
   const parameters = new Parameters()
   const list = columns.map(({ name }) => identifier(name)).join(', ')
   const table = identifier(relation.name)
   const source =
-    columns.length === 0 ? `insert into ${table} ${defaultRows(relation, count)}`
-    : `insert into ${table} (${list}) select ${columns.map(({ name }) => `x.${identifier(name)}`).join(', ')} from ${rowsOf(columns, parameters.add(records), withDefaults)}`
+    columns.length === 0 ? `insert into ${table} as c ${defaultRows(relation, count)}`
+    : `insert into ${table} as c (${list}) select ${columns.map(({ name }) => `x.${identifier(name)}`).join(', ')} from ${rowsOf(columns, parameters.add(records), withDefaults)}${conditionsOf(where, 'x', parameters)}`
   return changeStatement(relation, `${source}${conflictSql(columns, conflict)}`, answer, parameters, conflict?.merges === true)
 }
 
@@ -76,28 +78,32 @@ function conflictSql(columns: readonly Column[], conflict: Insert['conflict']): 
   const changed = columns.filter(({ name }) => !conflict.columns.includes(name))
   // With nothing to change, the row that is there is what was asked for.
   const set = (changed.length === 0 ? columns : changed).map(({ name }) => `${identifier(name)} = excluded.${identifier(name)}`)
-  return ` on conflict${target} do update set ${set.join(', ')}`
+  return ` on conflict${target} do update set ${set.join(', ')} where set_config('${merged}', (${mergedSql} + 1)::text, true) is not null`
 }
+
+/** Counts the rows of the transaction that were there: the only way to tell them from new ones in views and partitioned tables. */
+const merged = 'rest.merged'
+const mergedSql = `coalesce(nullif(current_setting('${merged}', true), ''), '0')::integer`
 
 /** `record` is JSON of an object whose keys are the columns. */
 export function updateStatement(relation: Relation, columns: readonly Column[], record: string, where: readonly PlannedCondition[], answer: ChangeAnswer): Statement {
   const parameters = new Parameters()
   const body = parameters.add(record)
   const set = columns.map(({ name }) => `${identifier(name)} = x.${identifier(name)}`).join(', ')
-  const change = `update ${identifier(relation.name)} as c set ${set} from json_to_record(${body}::json) as x(${typedList(columns)})${conditionsOf(where, parameters)}`
+  const change = `update ${identifier(relation.name)} as c set ${set} from json_to_record(${body}::json) as x(${typedList(columns)})${conditionsOf(where, 'c', parameters)}`
   return changeStatement(relation, change, answer, parameters)
 }
 
 export function deleteStatement(relation: Relation, where: readonly PlannedCondition[], answer: ChangeAnswer): Statement {
   const parameters = new Parameters()
-  return changeStatement(relation, `delete from ${identifier(relation.name)} as c${conditionsOf(where, parameters)}`, answer, parameters)
+  return changeStatement(relation, `delete from ${identifier(relation.name)} as c${conditionsOf(where, 'c', parameters)}`, answer, parameters)
 }
 
-function conditionsOf(where: readonly PlannedCondition[], parameters: Parameters): string {
+function conditionsOf(where: readonly PlannedCondition[], table: string, parameters: Parameters): string {
   const has = () => {
     throw new Error('a change has no embeddings to ask for')
   }
-  return whereSql(where.map((condition) => conditionSql(condition, { table: 'c', parameters, has })))
+  return whereSql(where.map((condition) => conditionSql(condition, { table, parameters, has })))
 }
 
 /**
@@ -106,17 +112,18 @@ function conditionsOf(where: readonly PlannedCondition[], parameters: Parameters
  */
 function changeStatement(relation: Relation, change: string, { read, format, exactly, atMost }: ChangeAnswer, parameters: Parameters, tellsNew = false): Statement {
   // What is sent back must be readable to the caller; where nothing is, it need not be.
-  const table = change.startsWith('insert') ? identifier(relation.name) : 'c'
-  const returned = read === undefined ? '1 as one' : [...relation.columns.keys()].map((name) => `${table}.${identifier(name)}`).join(', ')
-  const changed = `with changed as (${change} returning ${returned}${tellsNew ? `, ${table}.xmax = 0 as is_new` : ''})`
-  const counts = `(select count(*) from changed) as changed${tellsNew ? ', (select count(*) filter (where is_new) from changed) as made' : ''}`
+  const returned = read === undefined ? '1 as one' : [...relation.columns.keys()].map((name) => `c.${identifier(name)}`).join(', ')
+  const changed = freeName('changed', read)
+  const counted = `(select count(*) from ${changed})`
+  // The case has the change done first.
+  const counts = `${counted} as changed${tellsNew ? `, case when ${counted} > 0 then ${counted} - ${mergedSql} else 0 end as made` : ''}`
   const answer =
     read === undefined ? `select '' as body, 0 as n, ${counts}`
-    : `select ${bodySql(read, format)} as body, count(*) as n, ${counts} from (${selectSql(read, { from: 'changed' }, parameters)}) r`
+    : `select ${bodySql(read, format)} as body, count(*) as n, ${counts} from (${selectSql(read, { from: changed }, parameters, namingFor(format))}) r`
   const guards = [
     ...(exactly === undefined ? [] : [`case when a.changed <> ${parameters.add(exactly)} then refuse_change('${refusals.exactly}', a.changed) end`]),
     ...(atMost === undefined ? [] : [`case when a.changed > ${parameters.add(atMost)} then refuse_change('${refusals.atMost}', a.changed) end`]),
   ]
   const guarded = guards.length === 0 ? answer : `select a.*, ${guards.map((guard, n) => `${guard} as guard${n}`).join(', ')} from (${answer}) a`
-  return { text: `${changed} ${guarded}`, values: parameters.values }
+  return { text: `with ${changed} as (${change} returning ${returned}) ${guarded}`, values: parameters.values }
 }

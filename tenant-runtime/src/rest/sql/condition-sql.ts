@@ -81,6 +81,6 @@ function isText(type: string): boolean {
 }
 
 /** `{"a","b"}`: elements as Postgres reads them back, whatever is in them. */
-function arrayLiteral(values: readonly string[]): string {
+export function arrayLiteral(values: readonly string[]): string {
   return `{${values.map((value) => `"${value.replaceAll(/["\\]/g, '\\$&')}"`).join(',')}}`
 }
