@@ -2,7 +2,7 @@
 import type { Catalog, Relation, Routine } from '../registry/catalog.ts'
 import type { Query } from '../request/read-query.ts'
 import { nearest, restError } from '../rest-error.ts'
-import { planRead } from './plan-read.ts'
+import { defaultRows, mostRows, planRead } from './plan-read.ts'
 import type { CallPlan } from './plan.ts'
 
 /** @throws RuntimeError NO_SUCH_COLLECTION (PGRST202) when the home has none of this name */
@@ -59,16 +59,25 @@ function noSuchRoutine(name: string, given: readonly string[] | undefined, hint:
 }
 
 export function planCall(catalog: Catalog, routine: Routine, given: readonly string[], query: Query): CallPlan {
-  if (routine.returns.kind !== 'row') return { routine, given, read: undefined }
-  const read = planRead(catalog, rowsOf(catalog, routine), query)
-  return { routine, given, read }
+  const { limit, offset } = query.own
+  const page = { limit: Math.min(limit ?? defaultRows, mostRows), offset: offset ?? 0 }
+  const rows = rowsOf(catalog, routine)
+  if (rows === undefined) refuseColumns(routine, query)
+  return { routine, given, page, read: rows === undefined ? undefined : planRead(catalog, rows, query) }
 }
 
-/** What its rows look like. */
-function rowsOf({ relations }: Catalog, { name, returns }: Routine): Relation {
+/** Of what there are no columns known nothing can be asked. */
+function refuseColumns({ name }: Routine, { select, own, embedded }: Query): void {
+  const selects = select?.some(({ kind }) => kind !== 'all') === true
+  const [what] = [...(selects ? ['select'] : []), ...(own.conditions.length > 0 ? ['filters'] : []), ...(own.order.length > 0 ? ['order'] : []), ...embedded.map(({ place }) => place.join('.'))]
+  if (what !== undefined) throw restError('INVALID_QUERY', { code: '42703', message: `function "${name}" gives values, or rows whose columns are not known: there is nothing for ${what}` })
+}
+
+/** What its rows look like, where that is known. */
+function rowsOf({ relations }: Catalog, { name, returns }: Routine): Relation | undefined {
   const relation = returns.relation === undefined ? undefined : relations.get(returns.relation)
   if (relation !== undefined) return relation
-  if (returns.columns.length === 0) throw restError('INVALID_QUERY', { code: '42601', message: `function "${name}" does not say which columns its rows have` })
+  if (returns.columns.length === 0) return undefined
   const columns = returns.columns.map(({ name, type }) => [name, { name, type, nullable: true, default: undefined, writable: false, field: undefined }] as const)
   return { name, kind: 'view', columns: new Map(columns), key: [], unique: [], writable: 'no', ownerField: undefined, comment: undefined }
 }

@@ -83,8 +83,10 @@ export interface CallPlan {
   routine: Routine
   /** Arguments that are given. */
   given: readonly string[]
-  /** Undefined when the answer is a value, or nothing. */
+  /** Undefined when the answer has no columns: it is a value, values, or nothing. */
   read: ReadPlan | undefined
+  /** Which of the values. */
+  page: { limit: number; offset: number }
 }
 
 /** Its rows are groups of the relation's. */

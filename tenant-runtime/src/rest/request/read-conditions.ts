@@ -36,11 +36,19 @@ export type Condition = Filter | Group
 const deepest = 16
 const word = /[a-z]+/y
 
+/** It begins as a filter does. */
+export function looksLikeFilter(value: string): boolean {
+  const name = /^(?:not\.)?([a-z]+)[.(]/.exec(value)?.[1]
+  return operators.some((operator) => operator === name)
+}
+
 /** `value` is all of a parameter's. @throws RuntimeError INVALID_QUERY (PGRST100) */
 export function readFilter(key: string, path: Path, value: string): Filter {
   const scanner = new Scanner(key, value)
   const negated = scanner.skip('not.')
-  return { kind: 'filter', path, negated, test: readTest(scanner, (scanner) => scanner.rest()) }
+  const test = readTest(scanner, (scanner) => scanner.rest())
+  if (!scanner.isAtEnd) scanner.fail('nothing is expected after the list')
+  return { kind: 'filter', path, negated, test }
 }
 
 /** `(…)` of `or=`, `and=`. */

@@ -1,6 +1,6 @@
 // The query string, as PostgREST's clients write it: what is asked of the relation itself and of those embedded in it. Pure.
 import { readSteps, type Path } from './json-path.ts'
-import { readFilter, readGroup, type Condition } from './read-conditions.ts'
+import { looksLikeFilter, readFilter, readGroup, type Condition } from './read-conditions.ts'
 import { readSelect, type Selected } from './read-select.ts'
 import { badQuery, Scanner } from './scanner.ts'
 
@@ -35,22 +35,21 @@ export interface Query {
   arguments: [name: string, value: string][]
 }
 
-const noArguments: ReadonlySet<string> = new Set()
 const mostParameters = 1_000
 
 /**
- * @param argumentNames parameters that are a function's arguments, and no filters
+ * @param argumentNames of a function that is called: such parameters, and others that look like no filter, are its arguments
  * @throws RuntimeError INVALID_QUERY (PGRST100) that says which parameter is wrong, and where
  */
-export function readQuery(search: string, argumentNames: ReadonlySet<string> = noArguments): Query {
+export function readQuery(search: string, argumentNames?: ReadonlySet<string>): Query {
   const query = emptyQuery()
   if (search === '') return query
   let count = 0
   for (const [key, value] of new URLSearchParams(search)) {
     if (++count > mostParameters) throw badQuery(key, `at most ${mostParameters} parameters are taken`)
     if (value.includes('\0') || key.includes('\0')) throw badQuery(key.replaceAll('\0', '?'), 'holds a NUL character')
-    if (argumentNames.has(key)) query.arguments.push([key, value])
-    else readParameter(query, key, value)
+    if (argumentNames?.has(key) === true) query.arguments.push([key, value])
+    else readParameter(query, key, value, argumentNames !== undefined)
   }
   return query
 }
@@ -64,7 +63,7 @@ function emptyPart(): Part {
   return { conditions: [], order: [], limit: undefined, offset: undefined }
 }
 
-function readParameter(query: Query, key: string, value: string): void {
+function readParameter(query: Query, key: string, value: string, isCall: boolean): void {
   switch (key) {
     case 'select':
       query.select = readSelect(value)
@@ -97,6 +96,7 @@ function readParameter(query: Query, key: string, value: string): void {
   else if (isPlain && last === 'order') part.order = readOrders(key, value)
   else if (isPlain && last === 'limit') part.limit = readCount(key, value)
   else if (isPlain && last === 'offset') part.offset = readCount(key, value)
+  else if (isCall && isPlain && names.length === 0 && !looksLikeFilter(value)) query.arguments.push([last, value])
   else part.conditions.push(readFilter(key, { column: last, steps }, value))
 }
 

@@ -3,11 +3,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { chooseRoutine, isWhole, planCall, routinesCalled } from '../plan/plan-call.ts'
 import type { JsonBody } from '../plan/plan-write.ts'
 import type { Catalog, Routine } from '../registry/catalog.ts'
-import { contentType } from '../request/read-accept.ts'
+import { contentType, notAcceptable } from '../request/read-accept.ts'
 import { restError } from '../rest-error.ts'
 import { callStatement, type Given } from '../sql/call-sql.ts'
-import type { RestDeps } from './collection-routes.ts'
-import { anyone, readRestRequest, type RestRequest } from './rest-request.ts'
+import { arrayLiteral } from '../sql/condition-sql.ts'
+import { notSatisfiable, ranged } from './ranged.ts'
+import { anyone, readRestRequest, type RestDeps, type RestRequest } from './rest-request.ts'
 import { isRehearsed, runAnswer } from './run-answer.ts'
 import { contentRange, notOne, sayApplied, sendRows } from './send.ts'
 
@@ -16,19 +17,22 @@ interface Named {
   Body: JsonBody | undefined
 }
 
-export function addRoutineRoutes(app: FastifyInstance, { registry, allowsRollback }: RestDeps): void {
+export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
   const call = async (request: FastifyRequest<Named>, reply: FastifyReply, rest: RestRequest, routine: Routine, given: readonly string[], values: Given) => {
     const { catalog, query, preferences, format } = rest
-    const reading = request.method === 'GET'
-    const plan = planCall(catalog, routine, given, query)
-    const { answer } = await runAnswer(request, callStatement(plan, values, format, preferences.count), { catalog, reading, rehearsed: isRehearsed(preferences, allowsRollback) })
+    const reading = request.method !== 'POST'
+    const plan = planCall(catalog, routine, given, reading ? ranged(request, query) : query)
+    if (plan.read === undefined && format.kind !== 'json') throw notAcceptable(`${String(request.headers.accept)} for a function that gives values`)
+    const { answer } = await runAnswer(request, callStatement(plan, values, format, preferences.count), { catalog, reading, rehearsed: isRehearsed(preferences) })
     sayApplied(reply, preferences)
     const { kind, isSet } = routine.returns
+    const { offset } = plan.read ?? plan.page
+    if (answer.total !== undefined && offset > answer.total) throw notSatisfiable(`An offset of ${offset} was requested, but there are only ${answer.total} rows.`)
     if (kind === 'nothing' || (preferences.return === 'minimal' && !reading)) {
       void reply.header('content-range', contentRange(0, answer.n, answer.total))
       return reply.status(kind === 'nothing' ? 204 : 200).send()
     }
-    void reply.header('content-range', contentRange(plan.read?.offset ?? 0, answer.n, answer.total))
+    void reply.header('content-range', contentRange(isSet ? offset : 0, answer.n, answer.total))
     const status = answer.total !== undefined && answer.n < answer.total ? 206 : 200
     if (plan.read !== undefined && (isSet || format.kind !== 'json' || format.singular)) return sendRows(reply, status, answer, plan.read, format)
     if (format.kind === 'json' && format.singular && isSet) {
@@ -39,7 +43,7 @@ export function addRoutineRoutes(app: FastifyInstance, { registry, allowsRollbac
   }
 
   app.post<Named>('/rest/v1/rpc/:name', anyone, async (request, reply) => {
-    const rest = await readRestRequest(registry, request)
+    const rest = await readRestRequest(deps, request)
     const routines = routinesCalled(rest.catalog, request.params.name)
     const { text, value } = request.body ?? { text: '{}', value: {} }
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -52,7 +56,7 @@ export function addRoutineRoutes(app: FastifyInstance, { registry, allowsRollbac
   app.get<Named>('/rest/v1/rpc/:name', anyone, async (request, reply) => {
     const { name } = request.params
     const argumentNames = (catalog: Catalog) => new Set(routinesCalled(catalog, name).flatMap((routine) => routine.arguments.map((argument) => argument.name)))
-    const rest = await readRestRequest(registry, request, { argumentNames })
+    const rest = await readRestRequest(deps, request, { argumentNames })
     const given = new Map<string, string[]>()
     for (const [key, value] of rest.query.arguments) given.set(key, [...(given.get(key) ?? []), value])
     const routine = chooseRoutine(routinesCalled(rest.catalog, name), [...given.keys()], false)
@@ -60,7 +64,7 @@ export function addRoutineRoutes(app: FastifyInstance, { registry, allowsRollbac
     for (const { name, isVariadic } of routine.arguments) {
       const values = given.get(name)
       // Of one that is named twice the last counts; a variadic one takes them all.
-      if (values !== undefined) texts.set(name, isVariadic && !(values[0] ?? '').startsWith('{') ? `{${values.map((value) => JSON.stringify(value)).join(',')}}` : (values.at(-1) ?? ''))
+      if (values !== undefined) texts.set(name, isVariadic && !(values[0] ?? '').startsWith('{') ? arrayLiteral(values) : (values.at(-1) ?? ''))
     }
     return call(request, reply, rest, routine, [...given.keys()], { kind: 'texts', values: texts })
   })
