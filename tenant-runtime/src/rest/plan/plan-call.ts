@@ -3,7 +3,7 @@ import type { Catalog, Relation, Routine } from '../registry/catalog.ts'
 import type { Query } from '../request/read-query.ts'
 import { nearest, restError } from '../rest-error.ts'
 import { defaultRows, mostRows, planRead } from './plan-read.ts'
-import type { CallPlan } from './plan.ts'
+import type { CallPlan, PlanScope } from './plan.ts'
 
 /** @throws RuntimeError NO_SUCH_COLLECTION (PGRST202) when the home has none of this name */
 export function routinesCalled(catalog: Catalog, name: string): readonly Routine[] {
@@ -58,12 +58,12 @@ function noSuchRoutine(name: string, given: readonly string[] | undefined, hint:
   })
 }
 
-export function planCall(catalog: Catalog, routine: Routine, given: readonly string[], query: Query): CallPlan {
+export function planCall(scope: PlanScope, routine: Routine, given: readonly string[], query: Query): CallPlan {
   const { limit, offset } = query.own
   const page = { limit: Math.min(limit ?? defaultRows, mostRows), offset: offset ?? 0 }
-  const rows = rowsOf(catalog, routine)
+  const rows = rowsOf(scope.catalog, routine)
   if (rows === undefined) refuseColumns(routine, query)
-  return { routine, given, page, read: rows === undefined ? undefined : planRead(catalog, rows, query) }
+  return { routine, given, page, read: rows === undefined ? undefined : planRead(scope, rows, query) }
 }
 
 /** Of what there are no columns known nothing can be asked. */
@@ -79,5 +79,5 @@ function rowsOf({ relations }: Catalog, { name, returns }: Routine): Relation | 
   if (relation !== undefined) return relation
   if (returns.columns.length === 0) return undefined
   const columns = returns.columns.map(({ name, type }) => [name, { name, type, nullable: true, default: undefined, writable: false, field: undefined }] as const)
-  return { name, kind: 'view', columns: new Map(columns), key: [], unique: [], writable: 'no', ownerField: undefined, comment: undefined }
+  return { name, kind: 'view', columns: new Map(columns), key: [], unique: [], writable: 'no', ownerField: undefined, isOwnersOnly: false, comment: undefined }
 }

@@ -1,5 +1,5 @@
 // A query against the catalog: every column, type and relation in it resolved, or the error that names what is unknown. Pure.
-import type { Catalog, Column, Relation } from '../registry/catalog.ts'
+import type { Column, Relation } from '../registry/catalog.ts'
 import type { Path } from '../request/json-path.ts'
 import type { Condition } from '../request/read-conditions.ts'
 import type { Order, Part, Query } from '../request/read-query.ts'
@@ -7,7 +7,7 @@ import type { Selected, SelectedField, SelectedRelation } from '../request/read-
 import { nearest, restError } from '../rest-error.ts'
 import { castType } from './cast-types.ts'
 import { findRelationship } from './find-relationship.ts'
-import { columnsOf, isAggregated, isSamePath, ungrouped, type Embedding, type PlannedCondition, type PlannedField, type PlannedOrder, type PlannedPath, type ReadPlan } from './plan.ts'
+import { columnsOf, isAggregated, isSamePath, ungrouped, type Embedding, type PlannedCondition, type PlannedField, type PlannedOrder, type PlannedPath, type PlanScope, type ReadPlan } from './plan.ts'
 
 /** Rows of a list that says no limit. */
 export const defaultRows = 1_000
@@ -20,8 +20,8 @@ const noPart: Part = { conditions: [], order: [], limit: undefined, offset: unde
 const everything: Selected[] = [{ kind: 'all' }]
 
 /** @throws RuntimeError for what the catalog does not know */
-export function planRead(catalog: Catalog, relation: Relation, query: Query): ReadPlan {
-  const planner = new Planner(catalog, query)
+export function planRead(scope: PlanScope, relation: Relation, query: Query): ReadPlan {
+  const planner = new Planner(scope, query)
   const plan = planner.plan(relation, query.select ?? everything, query.own, [])
   planner.requireAllPlaced()
   const limit = query.own.limit ?? defaultRows
@@ -29,25 +29,25 @@ export function planRead(catalog: Catalog, relation: Relation, query: Query): Re
 }
 
 /** The one row with this key. @throws RuntimeError NO_SUCH_COLLECTION when the relation has no key of one column */
-export function planRecord(catalog: Catalog, relation: Relation, id: string, query: Query): ReadPlan {
+export function planRecord(scope: PlanScope, relation: Relation, id: string, query: Query): ReadPlan {
   const [key, ...others] = relation.key
   const column = key === undefined ? undefined : relation.columns.get(key)
   if (column === undefined || others.length > 0) {
     throw restError('NOT_FOUND', { code: 'PGRST125', message: `"${relation.name}" has no key of one field: ask for its records with filters` })
   }
-  const plan = planRead(catalog, relation, query)
+  const plan = planRead(scope, relation, query)
   const test: PlannedCondition = { kind: 'test', negated: false, path: { column, steps: [] }, test: { operator: 'eq', value: id, quantifier: undefined, language: undefined } }
-  return { ...plan, where: [test, ...plan.where], order: [], limit: 1, offset: 0 }
+  return { ...plan, where: [test, ...plan.where.filter(({ kind }) => kind !== 'own')], order: [], limit: 1, offset: 0 }
 }
 
 class Planner {
-  readonly #catalog: Catalog
+  readonly #scope: PlanScope
   readonly #query: Query
   readonly #placed = new Set<Part>()
   #embeddings = 0
 
-  constructor(catalog: Catalog, query: Query) {
-    this.#catalog = catalog
+  constructor(scope: PlanScope, query: Query) {
+    this.#scope = scope
     this.#query = query
   }
 
@@ -77,7 +77,7 @@ class Planner {
       relation,
       fields,
       embeddings,
-      where: part.conditions.map((condition) => planCondition(relation, embeddings, condition)),
+      where: [...this.#own(relation), ...part.conditions.map((condition) => planCondition(relation, embeddings, condition))],
       order,
       limit: part.limit,
       offset: part.offset ?? 0,
@@ -86,8 +86,8 @@ class Planner {
 
   #embed(from: Relation, item: SelectedRelation, place: readonly string[]): Embedding {
     if (++this.#embeddings > mostEmbeddings) throw restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "select": at most ${mostEmbeddings} relations are embedded` })
-    const relationship = findRelationship(this.#catalog, from, item.target, item.hint)
-    const { relations } = this.#catalog
+    const relationship = findRelationship(this.#scope.catalog, from, item.target, item.hint)
+    const { relations } = this.#scope.catalog
     const relation = known(relations.get(relationship.to))
     const names = [...new Set([item.alias ?? item.target, item.target])]
     const entries = this.#query.embedded.filter((entry) => entry.place.length === place.length + 1 && place.every((name, n) => name === entry.place[n]))
@@ -114,6 +114,11 @@ class Planner {
       throw restError('INVALID_QUERY', { code: 'PGRST118', message: `A related order on '${name}' is not possible`, details: `'${relation.name}' and '${name}' do not form a many-to-one or one-to-one relationship` })
     }
     return { path: planPath(plan.relation, order.path, 'order'), direction, nulls, by: { relationship, relation: plan.relation } }
+  }
+
+  #own({ ownerField, isOwnersOnly, columns }: Relation): PlannedCondition[] {
+    const column = ownerField === undefined ? undefined : columns.get(ownerField)
+    return column === undefined || !isOwnersOnly || this.#scope.seesAll ? [] : [{ kind: 'own', negated: false, column }]
   }
 
   requireAllPlaced(): void {

@@ -1,5 +1,5 @@
 // What a request asks for, with every name in it resolved: what `sql/` makes statements of.
-import type { Column, Relation, Relationship, Routine } from '../registry/catalog.ts'
+import type { Catalog, Column, Relation, Relationship, Routine } from '../registry/catalog.ts'
 import type { JsonStep } from '../request/json-path.ts'
 import type { Test } from '../request/read-conditions.ts'
 import type { Aggregate } from '../request/read-select.ts'
@@ -50,6 +50,8 @@ export type PlannedCondition =
   | { kind: 'test'; negated: boolean; path: PlannedPath; test: Test }
   /** There is a row of it. */
   | { kind: 'has'; negated: boolean; embedding: Embedding }
+  /** The caller owns it. Row-level security says the same, and decides; here the planner sees it, and finds an index. */
+  | { kind: 'own'; negated: false; column: Column }
   /** Behind a row that has these values in the order. */
   | { kind: 'after'; negated: false; terms: readonly PlannedOrder[]; values: readonly (string | null)[] }
   | { kind: 'and' | 'or'; negated: boolean; members: readonly PlannedCondition[] }
@@ -60,6 +62,13 @@ export interface PlannedOrder {
   nulls: 'first' | 'last' | undefined
   /** By a column of the one row of another relation. */
   by: { relationship: Relationship; relation: Relation } | undefined
+}
+
+/** What is planned against, and for whom. */
+export interface PlanScope {
+  catalog: Catalog
+  /** The service: owners' rows are all the caller's to see. */
+  seesAll: boolean
 }
 
 export interface ReadPlan {

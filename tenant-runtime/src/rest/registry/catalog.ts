@@ -27,6 +27,8 @@ export interface Relation {
   readonly writable: 'yes' | 'no' | 'schemas'
   /** Whose the rows are: Postgres sets it from the caller. */
   readonly ownerField: string | undefined
+  /** Nobody but them and the service sees them, and an index finds them by their owner. */
+  readonly isOwnersOnly: boolean
   readonly comment: string | undefined
 }
 

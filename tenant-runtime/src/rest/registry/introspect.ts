@@ -19,6 +19,8 @@ export interface HomeRelation {
   columns: HomeColumn[]
   key: string[]
   unique: string[][]
+  /** Names of its row-level security policies; unknown of what was published before they were asked for. */
+  policies?: string[]
 }
 
 export interface HomeReference {
@@ -85,7 +87,8 @@ routines as (
 select json_build_object(
   'relations', (select coalesce(json_agg(json_build_object('name', r.name, 'kind', r.kind, 'guarded', r.guarded, 'comment', r.comment,
       'columns', coalesce(c.list, '[]'), 'key', coalesce((select names from keys where indrelid = r.oid and is_primary limit 1), '[]'),
-      'unique', (select coalesce(json_agg(names), '[]') from keys where indrelid = r.oid)) order by r.name), '[]')
+      'unique', (select coalesce(json_agg(names), '[]') from keys where indrelid = r.oid),
+      'policies', (select coalesce(json_agg(polname order by polname), '[]') from pg_policy where polrelid = r.oid)) order by r.name), '[]')
     from relations r left join columns c on c.attrelid = r.oid),
   'references', (select coalesce(json_agg(refs order by refs.name), '[]') from refs),
   'routines', (select coalesce(json_agg(routines order by routines.name), '[]') from routines))::text as home`,

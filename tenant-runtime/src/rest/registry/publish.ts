@@ -9,6 +9,8 @@ import { tableFields, type SchemaDefinition } from './collection.ts'
 import type { HomeDescription, HomeReference, HomeRelation, HomeRoutine } from './introspect.ts'
 import { ownRoutines, reservedCollections, systemCollections } from './system-collections.ts'
 
+const ownershipPolicies: ReadonlySet<string> = new Set(['tenant', 'service', 'owner'])
+
 export interface Published {
   home: HomeDescription
   schemas: readonly SchemaDefinition[]
@@ -38,9 +40,14 @@ export function publish({ home, schemas, withdrawn }: Published): Catalog {
 
 function describedBy(found: HomeRelation, schema: SchemaDefinition): Relation {
   const fields = new Map(tableFields(schema).map((field) => [field.name, field]))
-  const shown = relationOf(found, { columns: [...fields.keys()], writable: 'yes', ownerField: schema.policy.ownerField })
+  const shown = relationOf(found, { columns: [...fields.keys()], writable: 'yes', ownerField: schema.policy.ownerField, isOwnersOnly: isOwnersOnly(found, schema) })
   const columns = [...shown.columns].map(([name, column]) => [name, { ...column, field: fields.get(name) }] as const)
   return { ...shown, columns: new Map(columns) }
+}
+
+/** Policies that somebody added with SQL may show more. */
+function isOwnersOnly({ policies = [] }: HomeRelation, { policy }: SchemaDefinition): boolean {
+  return policy.type === 'ownership' && policies.length > 0 && policies.every((name) => ownershipPolicies.has(name))
 }
 
 interface Showing {
@@ -48,9 +55,10 @@ interface Showing {
   columns?: readonly string[]
   writable: Relation['writable']
   ownerField?: string | undefined
+  isOwnersOnly?: boolean
 }
 
-function relationOf({ name, kind, comment, columns, key, unique }: HomeRelation, { columns: shown, writable, ownerField }: Showing): Relation {
+function relationOf({ name, kind, comment, columns, key, unique }: HomeRelation, { columns: shown, writable, ownerField, isOwnersOnly = false }: Showing): Relation {
   const known = new Map(columns.map((column) => [column.name, column]))
   const names = shown ?? [...known.keys()]
   return {
@@ -64,6 +72,7 @@ function relationOf({ name, kind, comment, columns, key, unique }: HomeRelation,
     unique,
     writable,
     ownerField,
+    isOwnersOnly,
     comment: comment ?? undefined,
   }
 }

@@ -38,6 +38,11 @@ export function notAcceptable(header = '') {
   return restError('NOT_ACCEPTABLE', { code: 'PGRST107', message: `None of these media types are available: ${header}` })
 }
 
+/** Exactly one row is wanted. */
+export function isSingular(format: Format): boolean {
+  return format.kind === 'json' && format.singular
+}
+
 /** As `Content-Type`. */
 export function contentType(format: Format): string {
   if (format.kind === 'csv') return 'text/csv; charset=utf-8'

@@ -1,24 +1,21 @@
 // A collection (specification, section 4.3): lists with PostgREST's grammar, inserts, and changes of all that a filter finds.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Statement } from '../../database/statement.ts'
-import { nextCursor, planKeyset } from '../plan/plan-keyset.ts'
 import { planRead } from '../plan/plan-read.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
 import type { Relation } from '../registry/catalog.ts'
-import type { Format } from '../request/read-accept.ts'
+import { isSingular } from '../request/read-accept.ts'
 import type { Filter } from '../request/read-conditions.ts'
 import { emptyQuery, type Query } from '../request/read-query.ts'
 import { fieldNamed } from '../request/read-select.ts'
 import { restError } from '../rest-error.ts'
-import { explainStatement, headStatement, isCounted, readStatement } from '../sql/answer-sql.ts'
+import { readStatement } from '../sql/answer-sql.ts'
 import { deleteStatement, insertStatement, updateStatement, type ChangeAnswer } from '../sql/change-sql.ts'
-import { keysetStatement } from '../sql/keyset-sql.ts'
-import { plannedRows } from './planned-rows.ts'
-import { notSatisfiable, ranged } from './ranged.ts'
 import { anyone, readRestRequest, relationOf, type RestDeps, type RestRequest } from './rest-request.ts'
 import { isRehearsed, runAnswer, type Answer } from './run-answer.ts'
-import { contentRange, elementOf, sayApplied, sayNext, sendRows } from './send.ts'
+import { sendList } from './send-list.ts'
+import { contentRange, elementOf, sayApplied, sendRows } from './send.ts'
 import { insertDocuments, updateDocuments } from './write-documents.ts'
 
 interface Named {
@@ -81,7 +78,8 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     if (insert.count !== 1 || relation.key.some((name) => !insert.columns.some((column) => column.name === name))) throw otherKey()
     const plan = readBack(rest, relation)
     const wantsRecord = preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
-    const where = filtersOf(rest, 'PUT')
+    // Of the record that is sent: whose it is to be, the policies decide.
+    const where = filtersOf(rest, 'PUT').filter(({ kind }) => kind !== 'own')
     const run = () => runAnswer(request, insertStatement({ ...insert, where }, changeAnswer(rest, wantsRecord ? plan : undefined)), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     const { answer } = await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
     if (answer.changed === 0) throw otherKey()
@@ -104,27 +102,6 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
   })
 }
 
-async function sendList(request: FastifyRequest, reply: FastifyReply, { catalog, relation, query, preferences, format }: Asked): Promise<FastifyReply> {
-  const wanted = planRead(catalog, relation, ranged(request, query))
-  const page = query.cursor === undefined ? undefined : planKeyset(wanted, query.cursor)
-  const plan = page?.plan ?? wanted
-  const { count } = preferences
-  const statement =
-    page !== undefined ? keysetStatement(page, format, count)
-    : request.method === 'HEAD' && !isSingular(format) ? headStatement(plan, count)
-    : readStatement(plan, format, count)
-  const { answer, also } = await runAnswer(request, statement, { catalog, ...(count === 'planned' || count === 'estimated' ? { also: explainStatement(plan) } : {}) })
-  const total = count === 'planned' || (count === 'estimated' && !isCounted(answer.total ?? 0)) ? Math.max(plannedRows(also), plan.offset + answer.n) : answer.total
-  if (total !== undefined && plan.offset > total) {
-    throw notSatisfiable(`An offset of ${plan.offset} was requested, but there are only ${total} rows.`)
-  }
-  sayApplied(reply, preferences)
-  void reply.header('content-range', contentRange(plan.offset, answer.n, total))
-  // A page that is not full is the last one.
-  if (page !== undefined && answer.last !== undefined && answer.n === plan.limit) sayNext(reply, request, nextCursor(page.terms, answer.last))
-  return sendRows(reply, total !== undefined && answer.n < total ? 206 : 200, answer, plan, format)
-}
-
 /** What an insert sends back. `record`: as the specification has it. */
 function answerOf({ preferences, isProfiled }: RestRequest): 'nothing' | 'location' | 'rows' | 'record' {
   if (preferences.return === 'minimal') return 'nothing'
@@ -136,19 +113,16 @@ function answerOf({ preferences, isProfiled }: RestRequest): 'nothing' | 'locati
 const nothing: Answer = { body: '[]', n: 0, total: undefined, changed: 0, made: undefined, last: undefined }
 
 /** Of what was changed, all: the filters have been heard. */
-function readBack({ catalog, query }: RestRequest, relation: Relation): ReadPlan {
-  const plan = planRead(catalog, relation, { ...query, own: { ...query.own, conditions: [], limit: undefined, offset: undefined } })
-  return { ...plan, limit: undefined }
+function readBack(rest: RestRequest, relation: Relation): ReadPlan {
+  const { query } = rest
+  const plan = planRead(rest, relation, { ...query, own: { ...query.own, limit: undefined, offset: undefined } })
+  return { ...plan, where: [], limit: undefined }
 }
 
-function keyPlan({ catalog }: RestRequest, relation: Relation): ReadPlan {
+function keyPlan(rest: RestRequest, relation: Relation): ReadPlan {
   // As text: numbers of any size stay what they are.
   const key = relation.key.map((column) => ({ ...fieldNamed(column), cast: 'text' }))
-  return { ...planRead(catalog, relation, { ...emptyQuery(), select: key }), limit: undefined }
-}
-
-function isSingular(format: Format): boolean {
-  return format.kind === 'json' && format.singular
+  return { ...planRead(rest, relation, { ...emptyQuery(), select: key }), where: [], limit: undefined }
 }
 
 function changeAnswer({ preferences, format }: RestRequest, read: ReadPlan | undefined): ChangeAnswer {
@@ -156,12 +130,13 @@ function changeAnswer({ preferences, format }: RestRequest, read: ReadPlan | und
 }
 
 /** The filters of a change. @throws RuntimeError INVALID_QUERY without any: what means every record must say so */
-function filtersOf({ catalog, relation, query }: Asked, what: string): readonly PlannedCondition[] {
+function filtersOf(rest: Asked, what: string): readonly PlannedCondition[] {
+  const { relation, query } = rest
   if (query.own.limit !== undefined || query.own.offset !== undefined) {
     throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} takes no limit and no offset: it is for all that match` })
   }
-  const { where } = planRead(catalog, relation, query)
-  if (where.length === 0) {
+  const { where } = planRead(rest, relation, query)
+  if (query.own.conditions.length === 0) {
     throw restError('INVALID_QUERY', { code: '21000', message: `${what} needs a filter; to mean every record, say so, for example with ?${relation.key[0] ?? 'id'}=not.is.null` })
   }
   if (where.some(asksForOthers)) throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} can't ask for rows of other collections` })

@@ -26,13 +26,13 @@ export function addRecordRoutes(app: FastifyInstance, deps: RestDeps): void {
   const asked = async (request: FastifyRequest<Named>): Promise<Asked> => {
     const rest = await readRestRequest(deps, request)
     const relation = relationOf(rest.catalog, request.params.collection)
-    return { ...rest, relation, plan: planRecord(rest.catalog, relation, request.params.id, rest.query) }
+    return { ...rest, relation, plan: planRecord(rest, relation, request.params.id, rest.query) }
   }
   const rehearsed = ({ catalog, preferences }: Asked) => ({ catalog, rehearsed: isRehearsed(preferences) })
 
   app.get<Named>('/rest/v1/:collection/:id', anyone, async (request, reply) => {
     const { catalog, relation, plan } = await asked(request)
-    const { answer } = await runAnswer(request, readStatement(plan, json, undefined), { catalog })
+    const { answer } = await runAnswer(request, readStatement(plan, json, undefined), { catalog, onlyReads: true })
     return sendRecord(reply, relation, answer)
   })
 

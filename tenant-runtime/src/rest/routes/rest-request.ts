@@ -1,6 +1,7 @@
 // What every route of the interface reads of a request before it plans.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { parseJson } from '../../http/parse-json.ts'
+import type { PlanScope } from '../plan/plan.ts'
 import type { JsonBody } from '../plan/plan-write.ts'
 import type { Catalog, Relation } from '../registry/catalog.ts'
 import type { DocumentQuota } from '../document-quota.ts'
@@ -17,8 +18,7 @@ export interface RestDeps {
   allowsRollback: boolean
 }
 
-export interface RestRequest {
-  catalog: Catalog
+export interface RestRequest extends PlanScope {
   query: Query
   preferences: Preferences
   format: Format
@@ -55,7 +55,7 @@ export interface Reading {
 
 /** @throws RuntimeError for a header or a parameter that can't be read */
 export async function readRestRequest({ registry, allowsRollback }: RestDeps, request: FastifyRequest, { argumentNames, describes }: Reading = {}): Promise<RestRequest> {
-  const { headers, tenant } = request
+  const { headers, tenant, rls } = request
   const profile = headers['content-profile'] ?? headers['accept-profile']
   if (profile !== undefined && profile !== 'public') {
     throw restError('NOT_ACCEPTABLE', { code: 'PGRST106', message: `Invalid schema: ${String(profile)}`, hint: 'Only the following schemas are exposed: public' })
@@ -65,6 +65,7 @@ export async function readRestRequest({ registry, allowsRollback }: RestDeps, re
   const catalog = await registry.catalog(tenant)
   return {
     catalog,
+    seesAll: rls.role === 'service',
     query: readQuery(searchOf(request), argumentNames?.(catalog)),
     preferences: readPreferences(headers['prefer'], allowsRollback),
     format,

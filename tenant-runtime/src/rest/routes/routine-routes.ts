@@ -21,7 +21,7 @@ export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
   const call = async (request: FastifyRequest<Named>, reply: FastifyReply, rest: RestRequest, routine: Routine, given: readonly string[], values: Given) => {
     const { catalog, query, preferences, format } = rest
     const reading = request.method !== 'POST'
-    const plan = planCall(catalog, routine, given, reading ? ranged(request, query) : query)
+    const plan = planCall(rest, routine, given, reading ? ranged(request, query) : query)
     if (plan.read === undefined && format.kind !== 'json') throw notAcceptable(`${String(request.headers.accept)} for a function that gives values`)
     const { answer } = await runAnswer(request, callStatement(plan, values, format, preferences.count), { catalog, reading, rehearsed: isRehearsed(preferences) })
     sayApplied(reply, preferences)

@@ -25,6 +25,8 @@ export interface RunOptions {
   catalog: Catalog
   /** Postgres refuses every change. */
   reading?: boolean
+  /** Once more does no harm, should the connection break. */
+  onlyReads?: boolean
   /** All of it is undone after the answer. */
   rehearsed?: boolean
   /** Runs behind the statement, in the same transaction. */
@@ -32,20 +34,23 @@ export interface RunOptions {
 }
 
 /** @throws RuntimeError */
-export async function runAnswer(request: FastifyRequest, statement: Statement, { catalog, reading = false, rehearsed = false, also }: RunOptions): Promise<{ answer: Answer; also: Row | undefined }> {
-  const { database } = request.tenant
+export async function runAnswer(request: FastifyRequest, statement: Statement, { catalog, reading = false, onlyReads = reading, rehearsed = false, also }: RunOptions): Promise<{ answer: Answer; also: Row | undefined }> {
+  const { tenant: { database }, rls } = request
   const statements = [...(reading ? [readOnly] : []), statement, ...(also === undefined ? [] : [also])]
   let results: Result[]
   try {
-    results = rehearsed ? await database.rehearse(request.rls, ...statements) : await database.run(request.rls, ...statements)
+    results = await (rehearsed ? database.rehearse(rls, ...statements) : onlyReads ? database.read(rls, ...statements) : database.run(rls, ...statements))
   } catch (error) {
-    throw restDatabaseError(error, request.rls, catalog.relations)
+    throw restDatabaseError(error, rls, catalog.relations)
   }
-  const row = results[reading ? 1 : 0]?.rows[0]
+  return { answer: answerIn(results[reading ? 1 : 0]), also: also === undefined ? undefined : results.at(-1)?.rows[0] }
+}
+
+export function answerIn(result: Result | undefined): Answer {
+  const row = result?.rows[0]
   const count = (name: string) => (typeof row?.[name] === 'number' ? row[name] : undefined)
   const { body, last } = row ?? {}
-  const answer = { body: typeof body === 'string' ? body : '', n: count('n') ?? 0, total: count('total'), changed: count('changed') ?? 0, made: count('made'), last: typeof last === 'string' ? last : undefined }
-  return { answer, also: also === undefined ? undefined : results.at(-1)?.rows[0] }
+  return { body: typeof body === 'string' ? body : '', n: count('n') ?? 0, total: count('total'), changed: count('changed') ?? 0, made: count('made'), last: typeof last === 'string' ? last : undefined }
 }
 
 /** `Prefer: tx=rollback`, where the installation allows it. */

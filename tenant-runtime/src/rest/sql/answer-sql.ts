@@ -50,14 +50,24 @@ export function namingFor({ kind }: Format): Naming {
   return kind === 'csv' ? 'places' : 'names'
 }
 
+/** A row for each of the list's, with one column of text. */
+export function rowStatement(plan: ReadPlan, format: Format): Statement {
+  const parameters = new Parameters()
+  const rows = selectSql(plan, sourceOf(plan.relation), parameters, namingFor(format))
+  const json = format.kind === 'json' && format.stripped ? 'json_strip_nulls(row_to_json(r.*))' : 'row_to_json(r.*)'
+  return { text: `select ${format.kind === 'csv' ? csvRowSql(plan) : `${json}::text`} as row from (${rows}) r`, values: parameters.values }
+}
+
 /** Of the rows of a table `r`, whose columns are named as `namingFor` says; `row`: SQL of what is shown of one as JSON. */
 export function bodySql(plan: ReadPlan, format: Format, row = 'r.*'): string {
-  if (format.kind === 'csv') {
-    const fields = columnsOf(plan.fields).map((_, n) => csvSql(`r.c${n}`))
-    return `coalesce(string_agg(${fields.length === 0 ? "''" : fields.join(" || ',' || ")}, E'\\n'), '')`
-  }
+  if (format.kind === 'csv') return `coalesce(string_agg(${csvRowSql(plan)}, E'\\n'), '')`
   const array = `coalesce(json_agg(${row}), '[]')`
   return format.kind === 'json' && format.stripped ? `json_strip_nulls(${array})::text` : `${array}::text`
+}
+
+function csvRowSql({ fields }: ReadPlan): string {
+  const texts = columnsOf(fields).map((_, n) => csvSql(`r.c${n}`))
+  return texts.length === 0 ? "''" : texts.join(" || ',' || ")
 }
 
 /** A field of RFC 4180: in quotes where it must be, and where it would look like none. */

@@ -2,6 +2,7 @@
 import type { Embedding, PlannedCondition, PlannedPath } from '../plan/plan.ts'
 import type { IsWord, Operator, Test } from '../request/read-conditions.ts'
 import { afterSql } from './after-sql.ts'
+import { identifier } from './names.ts'
 import type { Parameters } from './parameters.ts'
 import { pathSql } from './path-sql.ts'
 
@@ -25,6 +26,8 @@ export function conditionSql(condition: PlannedCondition, scope: ConditionScope)
         return condition.members.map((member) => conditionSql(member, scope)).join(` ${condition.kind} `)
       case 'has':
         return scope.has(condition.embedding)
+      case 'own':
+        return `${scope.table}.${identifier(condition.column.name)}::text = (select nullif(current_setting('app.user_id', true), ''))`
       case 'after':
         return afterSql(condition.terms, condition.values, scope.table, scope.parameters)
       case 'test':
