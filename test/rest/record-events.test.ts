@@ -141,6 +141,25 @@ t.test('changes of records', async (t) => {
     t.match((await tenant.ask('GET', '/events/v1?collection=No-Collection', { as: 'u1' })).json(), { code: 'BAD_REQUEST', message: /such as notes/ })
   })
 
+  t.test('of large records tell that they have changed, and many of them reach whoever follows', async (t) => {
+    const tenant = await runtime.addTenant()
+    await publish(tenant, notes)
+    const large = 'x'.repeat(1_000_000)
+    t.equal((await tenant.ask('POST', `${rest}/notes`, { as: 'u1', body: Array.from({ length: 15 }, (_, id) => ({ id, text: large })) })).status, 201)
+    t.equal((await tenant.ask('PATCH', `${rest}/notes?id=eq.0`, { as: 'u1', body: { text: `${large.slice(1)}y` } })).status, 204)
+    t.match((await stored(tenant)).at(-1)?.['payload'], { type: 'record.updated', id: 0, record: null, old_record: null, too_large: true })
+    const answer = await fetch(`${tenant.url}/events/v1`, { headers: { ...tenant.as('u1'), 'last-event-id': '0' } })
+    const told: unknown[] = []
+    let unread = ''
+    for await (const chunk of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      const lines = (unread + chunk).split('\n')
+      unread = lines.pop() ?? ''
+      for (const line of lines) if (line.startsWith('data: ')) told.push((JSON.parse(line.slice(6)) as { id: unknown }).id)
+      if (told.length === 16) break
+    }
+    t.same(told, [...Array.from({ length: 15 }, (_, id) => id), 0])
+  })
+
   t.test('begin and end with a reload, and cost nothing where no schema asks for them', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, { ...notes, events: false })

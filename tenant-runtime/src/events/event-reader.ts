@@ -17,7 +17,15 @@ export interface StoredEvent {
   payload: string
 }
 
-export const pageOfEvents = 200
+export interface EventPage {
+  events: StoredEvent[]
+  /** There are no more of them. */
+  isLast: boolean
+}
+
+const mostEvents = 200
+/** Of text, but for the last event: a page is held in memory for each subscriber. */
+const pageBytes = 2 * 1024 * 1024
 
 /** Undefined when there is nothing that the watermark does not say. A look at a log that grows takes a transaction's id. */
 export async function lookAtLog({ database }: Tenant, mark: Watermark): Promise<Look | undefined> {
@@ -35,17 +43,22 @@ export async function lookAtLog({ database }: Tenant, mark: Watermark): Promise<
   return { last, later: BigInt(String(id?.rows[0]?.['later'])), ended: BigInt(String(snapshot?.rows[0]?.['ended'])) }
 }
 
-/** The next entries after `after`, `upTo` included, that the caller may see; fewer than a page are all of them. */
-export async function readEvents({ database }: Tenant, context: RlsContext, filter: EventFilter, after: bigint, upTo: bigint): Promise<StoredEvent[]> {
+/** The next entries after `after`, `upTo` included, that the caller may see. */
+export async function readEvents({ database }: Tenant, context: RlsContext, filter: EventFilter, after: bigint, upTo: bigint): Promise<EventPage> {
   const { rows } = await database.query(
     context,
-    `select e.seq::text as seq, e.payload::text as payload from event_log e
-     where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type) and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
-       and ($5::jsonb is null or $5::jsonb ? (payload->>'collection'))
-     order by e.seq limit ${pageOfEvents}`,
+    `with page as (
+       select e.seq, e.payload::text as payload from event_log e
+       where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type) and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
+         and ($5::jsonb is null or $5::jsonb ? (payload->>'collection'))
+       order by e.seq limit ${mostEvents})
+     select seq::text as seq, payload, (select count(*) from page)::int as found
+     from (select seq, payload, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as before from page) p
+     where before < ${pageBytes} order by p.seq`,
     after, upTo, listed(filter.types), listed(filter.buckets), listed(filter.collections),
   )
-  return rows.map((row) => ({ seq: BigInt(String(row['seq'])), payload: String(row['payload']) }))
+  const events = rows.map((row) => ({ seq: BigInt(String(row['seq'])), payload: String(row['payload']) }))
+  return { events, isLast: events.length === Number(rows[0]?.['found'] ?? 0) && events.length < mostEvents }
 }
 
 function listed(names: readonly string[] | undefined): string | null {

@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pageOfEvents, type StoredEvent } from './event-reader.ts'
+import type { EventPage } from './event-reader.ts'
 
 export interface Subscription {
   /** Of the answer, beside its own. */
@@ -13,7 +13,7 @@ export interface Subscription {
   /** Up to where the log is final, as soon as that is beyond `after`. */
   beyond(after: bigint, signal: AbortSignal): Promise<bigint>
   /** At most a page of what the subscriber may see. */
-  read(after: bigint, upTo: bigint): Promise<StoredEvent[]>
+  read(after: bigint, upTo: bigint): Promise<EventPage>
   /** Asked with each heartbeat. Undefined: they may go on. */
   objection(): Promise<End | undefined>
 }
@@ -74,12 +74,12 @@ export async function followEvents(raw: ServerResponse, subscription: Subscripti
           await sleep(pace.again, undefined, { signal: over }).catch(() => over.throwIfAborted())
           continue
         }
-        for (const { seq, payload } of page) {
+        for (const { seq, payload } of page.events) {
           if (!raw.write(`id: ${seq}\ndata: ${payload}\n\n`)) await drained(raw, over, pace.patience)
           after = seq
           place = `id: ${seq}`
         }
-        if (page.length < pageOfEvents) after = upTo
+        if (page.isLast) after = upTo
         place = `id: ${after}`
       }
     }

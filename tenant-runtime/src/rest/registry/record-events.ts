@@ -6,6 +6,9 @@ import { primaryOf, tableFields, type PolicyType, type SchemaDefinition } from '
 import { textLiteral } from './ddl-values.ts'
 import { nameOf } from './table-parts.ts'
 
+/** Bytes of both records; of larger ones the event tells that they have changed, and whoever wants them reads them. */
+const longestEvent = 1024 * 1024
+
 export const eventTriggers = ['events_insert', 'events_update', 'events_delete'] as const
 
 /** Who may read the events of others' records: whoever may read the records. */
@@ -23,11 +26,13 @@ export function eventsSql(definition: SchemaDefinition): { function: string; tri
   const columns = tableFields(definition).map((field) => identifier(field.name)).join(', ')
   const key = identifier(primaryOf(definition).name)
   const owner = policy.ownerField === undefined ? 'null::text' : `r.${identifier(policy.ownerField)}::text`
-  const records = (rows: string) => `(select r.${key} as key, ${owner} as owner, to_jsonb(r) as record from (select ${columns} from ${rows}) r)`
+  // `offset 0` keeps the planner from making the same JSON anew wherever it is named.
+  const records = (rows: string) => `(select r.${key} as key, ${owner} as owner, to_jsonb(r) as record from (select ${columns} from ${rows}) r offset 0)`
   const log = (type: string, { key, owner, record, old }: { key: string; owner: string; record: string; old: string }, source: string) =>
     `insert into event_log (type, owner_id, readers, payload) select ${type}, ${owner}, ${textLiteral(readers[policy.type])},` +
-    ` jsonb_build_object('type', ${type}, 'collection', ${textLiteral(name)}, 'id', ${key}, 'record', ${record}, 'old_record', ${old},` +
-    ` 'owner_id', ${owner}, 'timestamp', ${eventTime}) from ${source}`
+    ` jsonb_build_object('type', ${type}, 'collection', ${textLiteral(name)}, 'id', ${key}, 'owner_id', ${owner}, 'timestamp', ${eventTime}) ||` +
+    ` case when coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${longestEvent}` +
+    ` then jsonb_build_object('record', ${record}, 'old_record', ${old}) else '{"record": null, "old_record": null, "too_large": true}' end from ${source}`
   const inserted = log(`'record.inserted'::text`, { key: 'n.key', owner: 'n.owner', record: 'n.record', old: 'null::jsonb' }, `${records('new_rows')} n`)
   const deleted = log(`'record.deleted'::text`, { key: 'o.key', owner: 'o.owner', record: 'null::jsonb', old: 'o.record' }, `${records('old_rows')} o`)
   // Told by key and owner: to the one who loses a record it is deleted, to the one who gets it, it is inserted.
