@@ -83,7 +83,9 @@ export function indexesOf(definition: SchemaDefinition): Index[] {
   if (policy.ownerField !== undefined) {
     // The policies compare as text, whatever the type; an index on anything else would not be used.
     const ownerIndex = nameOf(name, 'by_owner', '.')
-    indexes.push({ name: ownerIndex, sql: `create index ${identifier(ownerIndex)} on ${identifier(name)} ((${identifier(policy.ownerField)}::text))` })
+    const owner = identifier(policy.ownerField)
+    const isText = tableFields(definition).some((field) => field.name === policy.ownerField && field.type === 'string')
+    indexes.push({ name: ownerIndex, sql: `create index ${identifier(ownerIndex)} on ${identifier(name)} (${isText ? owner : `(${owner}::text)`})` })
   }
   return indexes
 }
