@@ -1,6 +1,8 @@
 // Answers of any length: rows that are fetched as they are read, and what becomes of the connection when they are not.
-import { setTimeout as wait } from 'node:timers/promises'
+import { get, type IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
+import Fastify from 'fastify'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { Connections, defaultConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
@@ -53,17 +55,17 @@ t.test('an answer of any length', async (t) => {
   }
   const noSessions = () => until('without sessions', async () => (await sessions()).length === 0)
   const read = async (body: Readable) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of body as AsyncIterable<Buffer>) chunks.push(chunk)
-    return Buffer.concat(chunks).toString()
+    let text = ''
+    for await (const chunk of body as AsyncIterable<string>) text += chunk
+    return text
   }
   /** Its beginning, as long as it is wanted at least; nothing more is read then. */
   const readSome = async (body: Readable, length: number) => {
     let text = ''
     while (text.length < length) {
-      const chunk = body.read() as Buffer | null
+      const chunk = body.read() as string | null
       if (chunk === null) await new Promise((resolve) => body.once('readable', resolve))
-      else text += chunk.toString()
+      else text += chunk
     }
     return text
   }
@@ -74,6 +76,23 @@ t.test('an answer of any length', async (t) => {
     connections.release(login, connection, true)
     return Object.values((rows as Record<string, string | null>[])[0] ?? {}).filter((value) => value !== null && value !== '')
   }
+
+  t.test('takes no more memory than a short one', async (t) => {
+    const { stream } = open(t, one)
+    const pass = async (rows: number) => {
+      const { body } = await stream(sql("select to_json(repeat('x', 1000) || n)::text from generate_series(1, $1::int) n", rows))
+      let [length, most] = [0, 0]
+      for await (const chunk of body as AsyncIterable<string>) {
+        length += chunk.length
+        most = Math.max(most, process.memoryUsage.rss())
+      }
+      return { length, most }
+    }
+    const { most: before } = await pass(50_000)
+    const { length, most } = await pass(400_000)
+    t.ok(length > 400_000_000, `${length} characters`)
+    t.ok(most - before < 150_000_000, `${((most - before) / 1e6).toFixed(0)} MB more`)
+  })
 
   t.test('has all rows in their order, whatever their number and size', async (t) => {
     const { stream, connections } = open(t, one)
@@ -219,7 +238,7 @@ t.test('an answer of any length', async (t) => {
     const { stream, connections, database } = open(t, one)
     const { body } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), { context: user })
     let text = ''
-    body.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    body.on('data', (chunk: string) => (text += chunk))
     const error = await new Promise((resolve) => body.once('error', resolve))
     t.equal((error as TripError).sqlstate, '22012')
     t.ok(text.startsWith('[0,0,'), 'some of it had come')
@@ -245,7 +264,7 @@ t.test('an answer of any length', async (t) => {
     const { stream } = open(t, { ...one, statementMilliseconds: 200 })
     const { body } = await stream(counted(30_000, 10))
     let chunks = 0
-    for await (const chunk of body as AsyncIterable<Buffer>) {
+    for await (const chunk of body as AsyncIterable<string>) {
       t.ok(chunk.length > 0)
       // The limit passes while the portal is suspended.
       if (chunks++ === 1) await query(postgres.url('postgres'), 'select pg_sleep(0.5)')
@@ -311,21 +330,38 @@ t.test('an answer of any length', async (t) => {
     t.equal(connections.load.open, 1)
   })
 
-  t.test('takes no more memory than a short one', async (t) => {
-    const { stream } = open(t, one)
-    const pass = async (rows: number) => {
-      const { body } = await stream(sql("select to_json(repeat('x', 1000) || n)::text from generate_series(1, $1::int) n", rows))
-      let [bytes, most] = [0, 0]
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        bytes += chunk.length
-        most = Math.max(most, process.memoryUsage.rss())
-      }
-      return { bytes, most }
-    }
-    const { most: before } = await pass(50_000)
-    const { bytes, most } = await pass(400_000)
-    t.ok(bytes > 400_000_000, `${bytes} bytes`)
-    t.ok(most - before < 64_000_000, `${((most - before) / 1e6).toFixed(0)} MB more`)
+  t.test('is read by clients of HTTP as fast as they like, and ends when they leave', async (t) => {
+    await noSessions()
+    const { stream, connections } = open(t, one)
+    const statements = { '/long': counted(5_000, 20_000), '/broken': sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n') }
+    const app = Fastify()
+    app.get<{ Params: { '*': string } }>('/*', async (request, reply) => {
+      const { body } = await stream(request.url === '/long' ? statements['/long'] : statements['/broken'])
+      return reply.type('application/json').send(body)
+    })
+    t.teardown(() => app.close())
+    const url = await app.listen({ host: '127.0.0.1', port: 0 })
+    const answer = (path: string) => new Promise<IncomingMessage>((resolve, reject) => {
+      get(`${url}${path}`, { agent: false }, resolve).once('error', reject)
+    })
+
+    await reset()
+    const stopped = await answer('/long')
+    await readSome(stopped.setEncoding('latin1'), 1)
+    await until('waiting for its reader', async () => (await sessions())[0]?.['wait_event'] === 'ClientRead')
+    const made = await produced()
+    t.ok(made < 2_500, `${made} of 5000 rows were made`)
+    stopped.destroy()
+    await noSessions()
+    t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
+
+    const whole = await answer('/long')
+    t.equal((await read(whole.setEncoding('latin1'))).split(',').length, 5_000)
+    t.equal(whole.complete, true)
+    const broken = await answer('/broken')
+    t.equal(broken.statusCode, 200)
+    t.ok(await failure(read(broken.setEncoding('latin1'))))
+    t.equal(broken.complete, false, 'it is no whole answer')
   })
 
   t.test('shares its connections with ordinary trips', async (t) => {

@@ -1,5 +1,5 @@
-// The rows of a streamed trip as one text for an HTTP answer: fetched when the client has taken what was there before, and
-// given up when it takes nothing for too long.
+// The rows of a streamed trip as one text for an HTTP answer, in pieces: each is fetched when the client has taken the one
+// before, and all is given up when it takes nothing for too long.
 import { Readable } from 'node:stream'
 import type { StreamedTrip } from './streamed-trip.ts'
 
@@ -32,7 +32,8 @@ export class RowStream extends Readable {
 
   /** `first` is what the trip's first `next` has given. */
   constructor(trip: StreamedTrip, first: string[] | undefined, frame: Frame, { stallMilliseconds, longestMilliseconds }: ReadingTime) {
-    super()
+    // Texts as they are: of buffers made of them, megabytes would wait for the garbage collector.
+    super({ encoding: 'utf8' })
     this.#trip = trip
     this.#frame = frame
     this.#ahead = { rows: first }
