@@ -217,6 +217,7 @@ async function registry(scene: RestScene, report: Report): Promise<Figures> {
     made.push(tenant)
     if (made.length % 100 === 0) report(`${made.length} tenants with ${schemasOfTenant} schemas each`)
   })
+  await scene.settle()
   const pid = await scene.restart()
   const touch = async (path: string) => {
     const before = await residentBytes(pid)

@@ -34,6 +34,8 @@ export interface RestScene {
   startBare(connections: number): Promise<{ port: number; stop(): Promise<void> }>
   /** As the superuser, in the tenant's schema. */
   session(): Promise<pg.Client>
+  /** Until Postgres has written down what was done, which a restart would wait for. */
+  settle(): Promise<void>
   /** A new runtime process, whose memory knows nothing yet. @returns its pid */
   restart(): Promise<number>
   stop(): Promise<void>
@@ -94,6 +96,14 @@ export async function openScene(directory: string): Promise<RestScene> {
       return { port: Number(bare.said['port']), stop: () => bare.stop() }
     },
     session,
+    async settle() {
+      const client = await session()
+      try {
+        await client.query('checkpoint')
+      } finally {
+        await client.end()
+      }
+    },
     async restart() {
       await installation.stop()
       installation = await startInstallation({ dataDirectory: data })
