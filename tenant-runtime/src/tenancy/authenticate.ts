@@ -1,6 +1,7 @@
 // From a request's credentials to the caller's context (specification, section 5). No SQL before a token is good.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import type { TenantManifest } from '@tenantry/contract'
 import { errors as joseErrors, jwtVerify } from 'jose'
 import { RuntimeError } from '../errors.ts'
 import { anonymous, type RlsContext } from './rls-context.ts'
@@ -47,6 +48,8 @@ export class Authenticator {
       // Only an API key: the secret one is the service, any other text is nobody.
       return apikey !== undefined && apiKeyKind(tenant, apikey) === 'secret' ? service('secret key') : anonymous
     }
+    const known = this.#known(tenant, bearer)
+    if (known !== undefined) return known
     const kind = apiKeyKind(tenant, bearer)
     if (kind === 'secret') return service('secret key')
     if (kind === 'publishable') return anonymous
@@ -54,16 +57,19 @@ export class Authenticator {
     return this.#verify(tenant, bearer)
   }
 
+  /** Whoever was verified by this token a moment ago. */
+  #known(tenant: Tenant, token: string): RlsContext | undefined {
+    const key = keyOf(tenant, token)
+    const known = this.#remembered.get(key) ?? this.#older.get(key)
+    return known !== undefined && known.until > this.#now() ? known.context : undefined
+  }
+
   async #verify(tenant: Tenant, token: string): Promise<RlsContext> {
     if (token.length > longestToken) throw new RuntimeError('INVALID_TOKEN', 'the token is too long')
-    // The generation changes with every rotation, and with it what was verified before.
-    const key = `${tenant.id}:${tenant.generation}:${tenant.manifest.jwt_secrets.length}:${token}`
-    const known = this.#remembered.get(key) ?? this.#older.get(key)
-    if (known !== undefined && known.until > this.#now()) return known.context
     const payload = await verified(tenant, token, this.#now())
     const context = toContext(payload)
     const expires = Number(payload['exp']) * 1000
-    this.#remember(key, { context, until: Math.min(expires, this.#now() + rememberMilliseconds) })
+    this.#remember(keyOf(tenant, token), { context, until: Math.min(expires, this.#now() + rememberMilliseconds) })
     return context
   }
 
@@ -75,6 +81,11 @@ export class Authenticator {
     }
     this.#remembered.set(key, entry)
   }
+}
+
+/** The generation changes with every rotation, and with it what was verified before. */
+function keyOf(tenant: Tenant, token: string): string {
+  return `${tenant.id}:${tenant.generation}:${tenant.manifest.jwt_secrets.length}:${token}`
 }
 
 function readBearer(header: string | undefined): string | undefined {
@@ -100,13 +111,26 @@ function service(reason: string): RlsContext {
   return { role: 'service', reason }
 }
 
+const importedKeys = new WeakMap<TenantManifest, Promise<CryptoKey[]>>()
+
+/** The manifest's secrets, newest first; to make a key of one takes as long as to verify a token with it. */
+function keysOf({ manifest }: Tenant): Promise<CryptoKey[]> {
+  const imported = importedKeys.get(manifest)
+  if (imported !== undefined) return imported
+  const importing = Promise.all(
+    manifest.jwt_secrets.map((secret) => crypto.subtle.importKey('raw', Buffer.from(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify'])),
+  )
+  importedKeys.set(manifest, importing)
+  return importing
+}
+
 async function verified(tenant: Tenant, token: string, now: number): Promise<Record<string, unknown>> {
   const wrong = malformed(token)
   if (wrong !== undefined) throw new RuntimeError('INVALID_TOKEN', wrong)
   let problem: unknown
-  for (const secret of tenant.manifest.jwt_secrets) {
+  for (const key of await keysOf(tenant)) {
     try {
-      const { payload, protectedHeader } = await jwtVerify(token, Buffer.from(secret), {
+      const { payload, protectedHeader } = await jwtVerify(token, key, {
         algorithms: ['HS256'],
         requiredClaims: ['exp'],
         currentDate: new Date(now),
