@@ -164,6 +164,7 @@ export class ScopedDatabase {
   /**
    * One transaction with the owner's rights, for `POST /admin/reload-schemas` alone: a connection of its own that
    * is closed afterwards. The service context holds in it, so that system collections can be read.
+   * @throws TripError for what Postgres or the connection says and `work` lets pass
    */
   async withOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = new pg.Client({
@@ -173,7 +174,8 @@ export class ScopedDatabase {
       query_timeout: 60_000,
       options: '-c statement_timeout=60000 -c lock_timeout=3000 -c timezone=UTC -c datestyle=ISO',
     })
-    client.on('error', () => undefined)
+    const broken: Error[] = []
+    client.on('error', (error) => broken.push(error))
     try {
       await client.connect()
     } catch (cause) {
@@ -185,6 +187,8 @@ export class ScopedDatabase {
       const result = await work(client)
       await client.query('commit')
       return result
+    } catch (error) {
+      throw broken.length > 0 || error instanceof pg.DatabaseError ? new TripError(error, { reusable: false, undone: false }) : error
     } finally {
       // Without a COMMIT, closing is the rollback.
       await client.end()
