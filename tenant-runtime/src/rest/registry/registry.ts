@@ -1,8 +1,11 @@
 // What is served of each tenant's home, as its last reload left it, and the reload itself.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import { sql } from '../../database/statement.ts'
+import { TripError } from '../../database/trip-error.ts'
 import { RuntimeError } from '../../errors.ts'
+import { SharedRun } from '../../shared-run.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Catalog } from './catalog.ts'
@@ -42,9 +45,22 @@ interface Known {
   checkedAt: number
 }
 
+interface ReloadRequest {
+  tenant: Tenant
+  confirmed: readonly string[]
+}
+
+/**
+ * How long a reload waits for a lock, try after try: whoever uses the table meanwhile waits behind it, and goes on in the
+ * pauses between. Each is shorter than Postgres takes for a deadlock (1 s), so that no request ever pays for one.
+ */
+const lockMilliseconds = [100, 200, 400, 800, 800, 800]
+
 export class Registry {
   readonly #options: RegistryOptions
   readonly #tenants = new Map<string, Promise<Known>>()
+  readonly #reloads = new SharedRun((request: ReloadRequest) => this.#inTurn(request), ({ tenant, confirmed }) => JSON.stringify([tenant.id, ...confirmed]))
+  readonly #turns = new Map<string, Promise<ReloadResult>>()
 
   constructor(options: RegistryOptions) {
     this.#options = options
@@ -71,13 +87,43 @@ export class Registry {
   }
 
   /**
-   * Brings tables to their schemas, in one transaction, and publishes the result when all of it is done.
+   * Brings tables to their schemas, in one transaction, and publishes the result when all of it is done. Who asks while one
+   * is under way shares the next with all who confirm the same.
    * @param confirmed lines of an earlier answer, for changes that lose data
-   * @throws RuntimeError INVALID_SCHEMA, SCHEMA_NOT_MET, DESTRUCTIVE_SCHEMA_CHANGE with the list; nothing is changed then
+   * @throws RuntimeError INVALID_SCHEMA, SCHEMA_NOT_MET, DESTRUCTIVE_SCHEMA_CHANGE with the list, DATABASE_BUSY; nothing is
+   * changed then
    */
-  async reload(tenant: Tenant, confirmed: readonly string[] = []): Promise<ReloadResult> {
+  reload(tenant: Tenant, confirmed: readonly string[] = []): Promise<ReloadResult> {
+    return this.#reloads.run({ tenant, confirmed })
+  }
+
+  /** One at a time: what is published last must be what was done last. */
+  #inTurn({ tenant, confirmed }: ReloadRequest): Promise<ReloadResult> {
+    const reload = () => this.#reload(tenant, confirmed)
+    const turn = (this.#turns.get(tenant.id) ?? Promise.resolve()).then(reload, reload)
+    const over = () => {
+      if (this.#turns.get(tenant.id) === turn) this.#turns.delete(tenant.id)
+    }
+    this.#turns.set(tenant.id, turn)
+    turn.then(over, over)
+    return turn
+  }
+
+  async #reload(tenant: Tenant, confirmed: readonly string[], [milliseconds = 0, ...further]: readonly number[] = lockMilliseconds): Promise<ReloadResult> {
+    try {
+      return await this.#tryReload(tenant, confirmed, milliseconds)
+    } catch (error) {
+      if (!isBusy(error)) throw error
+      if (further.length === 0) throw new RuntimeError('DATABASE_BUSY', 'a table is in use; try the reload again', { cause: error })
+    }
+    await pause(milliseconds)
+    return this.#reload(tenant, confirmed, further)
+  }
+
+  async #tryReload(tenant: Tenant, confirmed: readonly string[], lockMilliseconds: number): Promise<ReloadResult> {
     const { plan, published, problems, version } = await tenant.database.withOwner(async (client) => {
-      // Reloads at the same time wait for each other here.
+      await client.query("select set_config('lock_timeout', $1, true)", [`${lockMilliseconds}ms`])
+      // Reloads of several runtimes wait for each other here.
       await client.query('lock table applied_schemas in share row exclusive mode')
       const wanted = checkReferences(await readSchemas(client))
       const input = { tenantId: tenant.id, wanted, before: await readApplied(client), tables: await readExistingTables(client) }
@@ -120,6 +166,12 @@ export class Registry {
   #tell({ id }: Tenant, problems: readonly LintProblem[]): void {
     for (const { message, isAlarming } of problems) if (isAlarming) this.#options.onProblem?.(new Error(`home ${id}: ${message}`))
   }
+}
+
+/** Somebody else has a lock that it needs. */
+function isBusy(error: unknown): boolean {
+  if (error instanceof TripError) return error.sqlstate === '55P03' || error.sqlstate === '40P01'
+  return error instanceof RuntimeError && error.code === 'DATABASE_BUSY'
 }
 
 const look: RlsContext = { role: 'service', reason: 'registry' }

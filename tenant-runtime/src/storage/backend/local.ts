@@ -16,7 +16,7 @@ import { blobName, type BlobBackend, type OpenBlob, type StoredBlob } from './ba
 import { BytesInFlight } from './bytes-in-flight.ts'
 import { DiskTrust } from './disk-trust.ts'
 import { BufferRoom, FileStream } from './file-stream.ts'
-import { SharedRun } from './shared-run.ts'
+import { SharedRun } from '../../shared-run.ts'
 
 const readChunkBytes = 512 * 1024
 /** So much of one upload may wait for the disk; then nothing more is taken from its sender. */
