@@ -166,13 +166,15 @@ function orderSql(order: readonly PlannedOrder[], table: string, parameters: Par
   if (order.length === 0) return ''
   const terms = order.map(({ path, direction, nulls, by }) => {
     const place = groups.findIndex((output) => isSamePath(output.path, path)) + 1
-    let value = place > 0 ? String(place) : pathSql(table, path, parameters)
-    if (by !== undefined) {
-      const other = parameters.table()
-      const equal = by.relationship.pairs.map(([near, far]) => `${other}.${identifier(far)} = ${table}.${identifier(near)}`).join(' and ')
-      value = `(select ${pathSql(other, path, parameters)} from ${identifier(by.relation.name)} ${other} where ${equal} limit 1)`
-    }
+    const value = by !== undefined ? relatedSql(by, path, table, parameters) : place > 0 ? String(place) : pathSql(table, path, parameters)
     return `${value} ${direction}${nulls === undefined ? '' : ` nulls ${nulls}`}`
   })
   return ` order by ${terms.join(', ')}`
+}
+
+/** A value of the one row that belongs to each. */
+function relatedSql({ relationship, relation }: NonNullable<PlannedOrder['by']>, path: PlannedPath, table: string, parameters: Parameters): string {
+  const other = parameters.table()
+  const equal = relationship.pairs.map(([near, far]) => `${other}.${identifier(far)} = ${table}.${identifier(near)}`).join(' and ')
+  return `(select ${pathSql(other, path, parameters)} from ${identifier(relation.name)} ${other} where ${equal} limit 1)`
 }
