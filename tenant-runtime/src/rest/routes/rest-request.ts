@@ -31,7 +31,7 @@ export const anyone = { config: { access: 'anyone' }, bodyLimit: 20 * 1024 * 102
 
 /** Bodies stay text beside what they mean: Postgres reads numbers that JavaScript would round. */
 export function keepBodiesAsText(app: FastifyInstance): void {
-  app.removeContentTypeParser('application/json')
+  app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
     const text = String(body)
     if (text.trim() === '') {
@@ -41,8 +41,13 @@ export function keepBodiesAsText(app: FastifyInstance): void {
     try {
       done(null, { text, value: parseJson(text) } satisfies JsonBody)
     } catch (error) {
-      done(error instanceof Error ? error : new SyntaxError('unreadable JSON'))
+      const details = error instanceof Error ? { details: error.message } : {}
+      done(restError('INVALID_JSON', { code: 'PGRST102', message: 'the body is no well-formed JSON', cause: error, ...details }))
     }
+  })
+  app.addContentTypeParser('*', { parseAs: 'string' }, ({ headers }, body, done) => {
+    if (String(body) === '') done(null, undefined)
+    else done(restError('BAD_REQUEST', { code: 'PGRST102', message: `Content-Type not acceptable: ${String(headers['content-type'])}`, hint: 'send application/json' }))
   })
 }
 

@@ -12,7 +12,11 @@ export function sendRows(reply: FastifyReply, status: number, { body, n }: Answe
   void reply.status(status).type(contentType(format))
   if (format.kind === 'csv') return reply.send(`${csvHeader(plan)}\n${body}`)
   if (format.kind === 'json' && format.singular) {
-    if (n !== 1) throw notOne(n)
+    if (n !== 1) {
+      // They are of an answer that is not sent.
+      for (const name of ['content-range', 'preference-applied', 'link', 'next-cursor']) void reply.removeHeader(name)
+      throw notOne(n)
+    }
     return reply.send(elementOf(body))
   }
   return reply.send(body)
