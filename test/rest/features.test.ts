@@ -1,0 +1,59 @@
+// Each feature of PostgREST's documentation is tried, and is as the table in docs/rest.md says. The table is written from
+// here (TENANTRY_WRITE_DOCS=1).
+import { readFile, writeFile } from 'node:fs/promises'
+import t from 'tap'
+import { startRuntime } from '../tenancy/support/runtime.ts'
+import { aggregates } from './features/aggregates.ts'
+import { embedding } from './features/embedding.ts'
+import { filters } from './features/filters.ts'
+import { ordering } from './features/ordering.ts'
+import { reading } from './features/reading.ts'
+import { makeScene, type Feature } from './features/scene.ts'
+
+const groups: Record<string, Feature[]> = {
+  Reading: reading,
+  Filters: filters,
+  'Order and pages': ordering,
+  Embedding: embedding,
+  Aggregates: aggregates,
+}
+
+t.test('features', async (t) => {
+  const runtime = await startRuntime(t)
+  for (const [group, features] of Object.entries(groups)) {
+    t.test(group, async (t) => {
+      const scene = await makeScene(runtime)
+      for (const { feature, here, check } of features) {
+        await t.test(`${here}: ${feature}`, async (t) => {
+          await check(scene(t))
+        })
+      }
+    })
+  }
+
+  t.test('are in the documentation as they are here', async (t) => {
+    const names = Object.entries(groups).flatMap(([group, features]) => features.map(({ feature }) => `${group}: ${feature}`))
+    t.equal(new Set(names).size, names.length, 'each once')
+    const file = new URL('../../docs/rest.md', import.meta.url)
+    const [begin, end] = ['<!-- from test/rest/features.test.ts -->\n', '<!-- to here -->']
+    const text = await readFile(file, 'utf8')
+    const [before = '', rest = ''] = text.split(begin)
+    const [shown = '', after = ''] = rest.split(end)
+    const wanted = table()
+    if (process.env['TENANTRY_WRITE_DOCS'] !== undefined) await writeFile(file, `${before}${begin}${wanted}${end}${after}`)
+    else t.equal(shown, wanted, 'TENANTRY_WRITE_DOCS=1 writes it anew')
+  })
+
+  t.same(runtime.problems, [], 'none of it was an error of ours')
+})
+
+function table(): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`
+  const all = Object.values(groups).flat()
+  const count = (here: Feature['here']) => all.filter((feature) => feature.here === here).length
+  const sections = Object.entries(groups).map(([group, features]) => {
+    const rows = features.map(({ feature, here, note }) => [feature, here === 'same' ? '' : here, note ?? ''])
+    return `\n**${group}**\n\n${[['feature', 'here', ''], ['---', '---', '---'], ...rows].map(line).join('')}`
+  })
+  return `${all.length} features: ${count('same')} are the same, ${count('differs')} differ, ${count('absent')} are absent.\n${sections.join('')}`
+}
