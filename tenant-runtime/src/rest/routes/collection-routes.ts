@@ -168,7 +168,7 @@ function sendLocation(reply: FastifyReply, status: number, { body, n }: Answer, 
   const [row] = n === 1 && key.length > 0 ? (JSON.parse(body) as Record<string, unknown>[]) : []
   if (row !== undefined) {
     const filters = key.map((column) => `${encodeURIComponent(column)}=${encodeURIComponent(`eq.${String(row[column])}`)}`)
-    void reply.header('location', `${basePath}/rest/v1/${name}?${filters.join('&')}`)
+    void reply.header('location', `${basePath}/rest/v1/${encodeURIComponent(name)}?${filters.join('&')}`)
   }
   return reply.status(status).send()
 }
