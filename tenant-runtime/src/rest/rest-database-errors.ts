@@ -25,7 +25,7 @@ export function restDatabaseError(error: unknown, context: RlsContext, relations
   const isRaised = / at RAISE$/m.test(contextOf(error).split('\n', 1)[0] ?? '')
   if (isRaised) return inOwnWords(error, mapped.status < 500 ? mapped.status : 400)
   const isInside = /^(?:PL\/pgSQL|SQL) function /m.test(contextOf(error))
-  if (isInside && mapped.status !== 503 && !/^(?:58|XX)/.test(sqlstate)) return inOwnWords(error, mapped.status < 500 ? mapped.status : 400)
+  if (isInside && sqlstate !== '25006' && mapped.status !== 503 && !/^(?:58|XX)/.test(sqlstate)) return inOwnWords(error, mapped.status < 500 ? mapped.status : 400)
   if (mapped.status < 500 && mapped.extra['code'] === undefined) return restError(mapped.code, { code: sqlstate, message: mapped.message, details: error.message, cause: error })
   return mapped
 }

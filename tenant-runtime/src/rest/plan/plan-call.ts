@@ -18,15 +18,14 @@ export function routinesCalled(catalog: Catalog, name: string): readonly Routine
  * @throws RuntimeError when none does (PGRST202), or several do (PGRST203)
  */
 export function chooseRoutine(routines: readonly Routine[], given: readonly string[], takesWhole: boolean): Routine {
-  const fitting = routines.filter((routine) => fits(routine, given))
+  const all = routines.filter((routine) => fits(routine, given))
+  // One that takes none or more of something is meant only when no other fits.
+  const exact = all.filter((routine) => routine.arguments.every(({ name, isVariadic, isOptional }) => !isVariadic || isOptional || given.includes(name)))
+  const fitting = exact.length > 0 ? exact : all
   const [first, second] = fitting
   if (second !== undefined) {
-    // The one that leaves least to defaults.
-    const least = Math.min(...fitting.map((routine) => routine.arguments.length))
-    const [best, other] = fitting.filter((routine) => routine.arguments.length === least)
-    if (best !== undefined && other === undefined) return best
     throw restError('AMBIGUOUS', {
-      code: 'PGRST203', message: `Could not choose the best candidate function between: ${fitting.map(signature).join(', ')}`,
+      code: 'PGRST203', message: `Could not choose the best candidate function between: ${fitting.map(signature).sort().join(', ')}`,
       hint: 'Try renaming the parameters or the function itself in the database so function overloading can be resolved',
     })
   }
