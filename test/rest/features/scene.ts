@@ -106,7 +106,7 @@ export async function makeScene(runtime: TestRuntime): Promise<(t: Test) => Scen
   })
 }
 
-const guarded = ['authors', 'profiles', 'books', 'shelves', 'book_shelves', 'editions', 'sales', 'lines', '"odd names"', 'events', 'drafts', 'addresses']
+const guarded = ['authors', 'profiles', 'books', 'shelves', 'book_shelves', 'editions', 'sales', 'lines', '"odd names"', 'events', 'drafts', 'addresses', 'changed']
 
 const tables = `
 create type genre as enum ('novel', 'poetry', 'science');
@@ -132,12 +132,13 @@ create table events_a partition of events for values in ('a');
 create table events_b partition of events for values in ('b');
 create domain mail as text check (value like '%@%');
 create table addresses (id integer primary key, mail mail);
+create table changed (id integer primary key, of integer references changed);
 create table drafts (id integer primary key, owner text default nullif(current_setting('app.user_id', true), ''), text text);
 ${guarded.map((table) => `alter table ${table} enable row level security;`).join('\n')}
 ${guarded.filter((table) => table !== 'drafts').map((table) => `create policy everyone on ${table} using (true) with check (true);`).join('\n')}
 create policy own on drafts using (owner = nullif(current_setting('app.user_id', true), '') or current_setting('app.role', true) = 'service_role');
 create table unguarded (id integer primary key);
-create view cheap_books with (security_invoker) as select id, title, price, author_id from books where price < 10;
+create view cheap_books with (security_invoker) as select id, title, price, author_id from books where price < 10 with check option;
 `
 
 const routines = `
@@ -163,7 +164,15 @@ create function echo_bigint(v bigint) returns bigint immutable language sql as '
 create function echo_json(v jsonb) returns jsonb immutable language sql as 'select v';
 create function echo_texts(v text[]) returns text[] immutable language sql as 'select v';
 create function echo_size(v size) returns size immutable language sql as 'select v';
-create function untyped() returns record stable language sql as 'select 1, 2';
+create function untyped() returns record stable language sql as 'select 1 as one, 2 as two';
+create function untyped_set() returns setof record stable language sql as 'select n as one from generate_series(1, 2) n';
+create function near(a integer) returns text immutable language sql as $$ select 'one' $$;
+create function near(a integer, b integer default 2) returns text immutable language sql as $$ select 'two' $$;
+create function far(a integer) returns text immutable language sql as $$ select 'one' $$;
+create function far(a integer, variadic b integer[]) returns text immutable language sql as $$ select 'many' $$;
+create function says_status() returns text volatile language plpgsql as $$ begin perform set_config('response.status', '418', true); return 'said'; end $$;
+create function refuse_line() returns trigger language plpgsql as $$ begin raise exception 'not this one'; end $$;
+create trigger refuse before insert on lines for each row when (new.entry = 'forbidden') execute function refuse_line();
 create function fail(code text, what text) returns void volatile language plpgsql as $$
 begin raise exception using errcode = code, message = what, detail = 'a detail', hint = 'a hint'; end $$;
 create function broken() returns integer stable language plpgsql as $$ begin return (select nothing from nowhere); end $$;
@@ -191,6 +200,7 @@ insert into sales (book_id, number, amount, sold_on) values
   (1, 1, 10, '2026-01-01'), (1, 1, 5.5, '2026-01-02'), (1, 2, 7, '2026-01-02'), (2, 1, 20, '2026-01-03');
 insert into "odd names" values (1, 'dot', 'quote', 'space', 'paren', 'colon', 'new', 'sel');
 insert into events values (1, 'a', '2026-01-01'), (2, 'b', '2026-01-02');
+insert into changed values (1, null);
 insert into addresses values (1, 'a@b');
 insert into drafts values (1, 'ada', 'mine'), (2, 'ben', 'his');
 `

@@ -132,12 +132,14 @@ export interface RuntimeOptions {
   /** Of subscriptions to events. */
   pace?: Pace
   mostSubscribers?: number
+  /** `Prefer: tx=rollback` is heard. */
+  allowsRollback?: boolean
 }
 
 /** Everything ends with the test. */
 export async function startRuntime(
   t: Test,
-  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, connections: connectionLimits, ...subscriptions }: RuntimeOptions = {},
+  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, connections: connectionLimits, allowsRollback = false, ...subscriptions }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
@@ -156,7 +158,7 @@ export async function startRuntime(
     ...(abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds }),
   })
   await storage.start()
-  const rest = createRestArea({ now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
+  const rest = createRestArea({ allowsRollback, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
   const functions = createFunctionsArea({ limits: poolLimits, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
   const authenticator = new Authenticator(clock.now)
   const events = createEventsArea({
