@@ -77,15 +77,26 @@ t.test('the one round trip', async (t) => {
 
   /** The trip with a blow at one place of it; undefined when it has no such place. */
   let runs = 0
-  const struck = async (t: Test, kind: string, isPrepared: boolean, position: number, blow: Blow) => {
+  const struck = async (t: Test, kind: string, isPrepared: boolean, position: number, blow: Blow, isStreamed = false) => {
     const opened = await open()
     const mark = `run-${++runs}`
-    const trip = () => opened.database.run(user, insert(mark), sql(settings), sql('select count(*) as n from event_log where type = $1', mark))
+    const trip = async (): Promise<Result[]> => {
+      const [first, second] = [insert(mark), sql(settings)]
+      if (!isStreamed) return opened.database.run(user, first, second, sql('select count(*) as n from event_log where type = $1', mark))
+      const { before, body } = await opened.database.stream(user, [first, second], sql('select n::text from generate_series(1, 3) n'), { begin: '', between: ',', end: '' }, AbortSignal.any([]))
+      t.equal(String(Buffer.concat((await body.toArray()) as Buffer[])), '1,2,3')
+      return before
+    }
     if (isPrepared) await trip()
     const before = await stored(mark)
     let type: string | undefined
+    let executed = 0
     proxy.decide = async (message) => {
-      if (type !== undefined || message.position !== position) return 'pass'
+      if (type !== undefined) return 'pass'
+      if (message.position !== position) {
+        if (message.type === 'E') executed++
+        return 'pass'
+      }
       type = message.type
       await message.settled()
       return blow(message, opened.pid)
@@ -102,7 +113,7 @@ t.test('the one round trip', async (t) => {
     if (!(outcome instanceof TripError)) {
       t.same(outcome[1]?.rows, [{ tenant: home.tenantId, role: 'authenticated', user_id: 'ada', claims: '{"sub":"ada","secret":"of ada"}' }], label)
     }
-    return { outcome, fate, label, type }
+    return { outcome, fate, label, type, executed }
   }
 
   for (const isPrepared of [false, true]) {
@@ -122,6 +133,25 @@ t.test('the one round trip', async (t) => {
       }
       const messages = isPrepared ? 4 * 2 + 1 : 4 * 4 + 1
       t.same(seen, { cancel: messages, kill: messages, cut: messages }, 'each message was one of the places')
+    })
+  }
+
+  for (const isPrepared of [false, true]) {
+    t.test(`of a long answer, struck before each of its messages${isPrepared ? ', its statements known to the session' : ''}`, async (t) => {
+      for (const kind of ['cancel', 'kill', 'cut'] as const) {
+        let hasEnded = false
+        for (let position = 0; ; position++) {
+          const struckThere = await struck(t, kind, isPrepared, position, blows[kind], true)
+          if (struckThere === undefined) break
+          const { outcome, fate, label, type, executed } = struckThere
+          if (type === 'S') hasEnded = true
+          t.equal(fate, kind === 'cancel' ? 'reused' : 'closed', label)
+          // The Sync is sent as soon as the last of its four statements has come to its end: before that, a connection that
+          // breaks has done nothing.
+          t.equal(outcome instanceof TripError, kind !== 'cancel' && executed >= 4, label)
+        }
+        t.ok(hasEnded, `${kind}: also before its Sync`)
+      }
     })
   }
 

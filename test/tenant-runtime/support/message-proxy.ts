@@ -75,7 +75,7 @@ export async function openMessageProxy(t: Test, port: number): Promise<MessagePr
       const fate = (await proxy.decide?.({ type, bytes, position, settled })) ?? 'pass'
       position = type === 'S' || type === 'Q' ? 0 : position + 1
       if (fate === 'pass') {
-        if (type !== 'S') sent++
+        if (type !== 'S' && type !== 'H') sent++
         postgres.write(bytes)
         return
       }
