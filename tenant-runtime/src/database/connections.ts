@@ -209,7 +209,9 @@ export class Connections {
         '-c idle_in_transaction_session_timeout=10000',
         // A query whose caller is gone is not worth finishing.
         '-c client_connection_check_interval=2000',
-        '-c timezone=UTC', '-c datestyle=ISO', '-c intervalstyle=iso_8601', '-c jit=off',
+        // Nor one of a host that is gone: its transaction would hold its locks for hours.
+        '-c tcp_keepalives_idle=30', '-c tcp_keepalives_interval=10', '-c tcp_keepalives_count=3',
+        '-c timezone=UTC', '-c datestyle=ISO', '-c jit=off',
       ].join(' '),
     })
     const connection: Connection = { client, prepared: new PreparedStatements(), openedAt: this.#now() }
