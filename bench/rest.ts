@@ -96,7 +96,7 @@ async function plans(scene: RestScene, report: Report): Promise<Figures> {
   const client = await scene.session()
   try {
     const figures: Figures = {}
-    for (const [name, rows, index] of [['get', 1, 'todos_pkey'], ['list', rowCount / ownerCount, 'todos_by_owner']] as const) {
+    for (const [name, rows, index] of [['get', 1, 'the primary key'], ['list', rowCount / ownerCount, "the owner's index"]] as const) {
       await endSessions(scene, client)
       const before = await readCounters(client)
       for (let n = 0; n < observedRequests; n++) {
