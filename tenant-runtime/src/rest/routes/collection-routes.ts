@@ -43,7 +43,8 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const isMany = Array.isArray(request.body?.value)
     const wants = answerOf(rest)
     const plan = wants === 'location' ? keyPlan(rest, relation) : readBack(rest, relation)
-    const shape = changeAnswer(rest, wants === 'nothing' ? undefined : plan)
+    const isRecord = wants === 'record' && !isMany && rest.format.kind === 'json' && !rest.format.stripped
+    const shape = { ...changeAnswer(rest, wants === 'nothing' ? undefined : plan), isOne: isRecord && preferences.maxAffected === undefined && insert.conflict === undefined }
     const run = () => runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     const { answer } = insert.count === 0 ? { answer: nothing } : await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
     sayApplied(reply, preferences)

@@ -5,7 +5,7 @@ import { planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.t
 import type { ReadPlan } from '../plan/plan.ts'
 import type { Relation } from '../registry/catalog.ts'
 import { restError } from '../rest-error.ts'
-import { readStatement } from '../sql/answer-sql.ts'
+import { recordStatement } from '../sql/answer-sql.ts'
 import { deleteStatement, updateStatement, type ChangeAnswer } from '../sql/change-sql.ts'
 import { anyone, readRestRequest, relationOf, type RestDeps, type RestRequest } from './rest-request.ts'
 import { isRehearsed, runAnswer, type Answer } from './run-answer.ts'
@@ -32,7 +32,7 @@ export function addRecordRoutes(app: FastifyInstance, deps: RestDeps): void {
 
   app.get<Named>('/rest/v1/:collection/:id', anyone, async (request, reply) => {
     const { catalog, relation, plan } = await asked(request)
-    const { answer } = await runAnswer(request, readStatement(plan, json, undefined), { catalog, onlyReads: true })
+    const { answer } = await runAnswer(request, recordStatement(plan), { catalog, onlyReads: true })
     return sendRecord(reply, relation, answer)
   })
 
@@ -40,7 +40,7 @@ export function addRecordRoutes(app: FastifyInstance, deps: RestDeps): void {
     const rest = await asked(request)
     const { relation, plan, query } = rest
     const { columns, record } = planUpdate(relation, request.body, query)
-    const statement = columns.length === 0 ? readStatement(plan, json, undefined) : updateStatement(relation, columns, record, plan.where, asRecord(plan))
+    const statement = columns.length === 0 ? recordStatement(plan) : updateStatement(relation, columns, record, plan.where, asRecord(plan))
     const { answer } = await updateDocuments(deps.quota, request, relation, request.body, () => runAnswer(request, statement, rehearsed(rest)))
     return sendRecord(reply, relation, answer)
   })
@@ -58,7 +58,7 @@ export function addRecordRoutes(app: FastifyInstance, deps: RestDeps): void {
 const json = { kind: 'json', singular: false, stripped: false } as const
 
 function asRecord(plan: ReadPlan): ChangeAnswer {
-  return { read: { ...plan, where: [], limit: undefined }, format: json, exactly: undefined, atMost: undefined }
+  return { read: { ...plan, where: [], limit: undefined }, format: json, exactly: undefined, atMost: undefined, isOne: true }
 }
 
 function sendRecord(reply: FastifyReply, { name }: Relation, { body, n }: Answer): FastifyReply {

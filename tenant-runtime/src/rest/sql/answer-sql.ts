@@ -27,6 +27,18 @@ export function readStatement(plan: ReadPlan, format: Format, count: Count): Sta
   return { text: `select ${bodySql(plan, format)} as body, count(*) as n${total} from (${rows}) r`, values: parameters.values }
 }
 
+/** The same of a plan that finds one row at most; no answer at all when it finds none. */
+export function recordStatement(plan: ReadPlan): Statement {
+  const parameters = new Parameters()
+  const rows = selectSql(plan, sourceOf(plan.relation), parameters)
+  return { text: `select ${oneRowSql('r')} as body, 1::bigint as n from (${rows}) r`, values: parameters.values }
+}
+
+/** A list of the one row that stands under this name. */
+export function oneRowSql(table: string): string {
+  return `'[' || row_to_json(${table}.*)::text || ']'`
+}
+
 /** `, (…) as total`, or nothing. */
 export function totalSql(plan: ReadPlan, source: Source, count: Count, parameters: Parameters): string {
   if (count === undefined || count === 'planned') return ''

@@ -3,11 +3,11 @@ import type { Statement } from '../../database/statement.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import type { Column, Relation } from '../registry/catalog.ts'
 import type { Format } from '../request/read-accept.ts'
-import { bodySql, namingFor } from './answer-sql.ts'
+import { bodySql, namingFor, oneRowSql } from './answer-sql.ts'
 import { conditionSql, whereSql } from './condition-sql.ts'
 import { identifier } from './names.ts'
 import { Parameters } from './parameters.ts'
-import { freeName, selectSql } from './select-sql.ts'
+import { freeName, outputsSql, selectSql } from './select-sql.ts'
 
 /** How a change answers, and what it must not be. */
 export interface ChangeAnswer {
@@ -17,6 +17,8 @@ export interface ChangeAnswer {
   /** Other numbers of rows undo it. */
   exactly: number | undefined
   atMost: number | undefined
+  /** It changes one row at most; where it changes none there is no answer at all. */
+  isOne?: boolean
 }
 
 export interface Insert {
@@ -110,7 +112,11 @@ function conditionsOf(where: readonly PlannedCondition[], table: string, paramet
  * Columns: `body`; `n`, rows in it; `changed`, rows that were changed; and `made`, how many of them are new, where an insert
  * may change others.
  */
-function changeStatement(relation: Relation, change: string, { read, format, exactly, atMost }: ChangeAnswer, parameters: Parameters, tellsNew = false): Statement {
+function changeStatement(relation: Relation, change: string, { read, format, exactly, atMost, isOne = false }: ChangeAnswer, parameters: Parameters, tellsNew = false): Statement {
+  const outputs = isOne && read !== undefined && !tellsNew ? outputsSql(read, 'c', parameters) : undefined
+  if (outputs !== undefined) {
+    return { text: `${change} returning (select ${oneRowSql('r')} from (select ${outputs}) r) as body, 1::bigint as n, 1::bigint as changed`, values: parameters.values }
+  }
   // What is sent back must be readable to the caller; where nothing is, it need not be.
   const returned = read === undefined ? '1 as one' : [...relation.columns.keys()].map((name) => `c.${identifier(name)}`).join(', ')
   const changed = freeName('changed', read)

@@ -63,6 +63,12 @@ export function selectSql(plan: ReadPlan, source: Source, parameters: Parameters
   ].join('')
 }
 
+/** The outputs of a row that stands under this name; undefined when they need more than that row. */
+export function outputsSql(plan: ReadPlan, table: string, parameters: Parameters): string | undefined {
+  if (plan.embeddings.length > 0 || isAggregated(plan)) return undefined
+  return plan.fields.flatMap((field) => outputsOf(field, table, [], false, parameters)).map(({ sql, name }) => `${sql} as ${identifier(name)}`).join(', ')
+}
+
 /** The rows alone that match, for counting. */
 export function matchingSql(plan: ReadPlan, source: Source, parameters: Parameters): string {
   if (isAggregated(plan)) return selectSql({ ...plan, order: [], limit: undefined, offset: 0 }, source, parameters)
