@@ -47,13 +47,14 @@ const isSql: Record<IsWord, string> = { null: 'null', not_null: 'not null', true
 const textual: readonly Operator[] = ['like', 'ilike', 'match', 'imatch']
 
 function testSql(path: PlannedPath, test: Test, { table, parameters }: ConditionScope): string {
+  // Before the path: nothing may be a parameter that stands nowhere.
+  if (test.operator === 'in' && test.values.length === 0) return 'false'
   const left = pathSql(table, path, parameters)
   const type = typeOf(path)
   switch (test.operator) {
     case 'is':
       return `${left} is ${isSql[test.word]}`
     case 'in':
-      if (test.values.length === 0) return 'false'
       // One parameter, whatever their number; of lists there are no lists.
       if (type.endsWith('[]')) return `${left} in (${test.values.map((value) => parameters.add(value)).join(', ')})`
       return `${left} = any(${parameters.add(arrayLiteral(test.values))})`
