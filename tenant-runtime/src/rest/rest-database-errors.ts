@@ -116,7 +116,7 @@ const fixed: ErrorMap = {
   ]),
   // Of ours there are none: what is left is a search that is written wrongly.
   '42601': (error) =>
-    /tsquery|improper/.test(error.message) ? restError('INVALID_QUERY', { code: '42601', message: 'the text or the language of a search is malformed', details: error.message, cause: error })
+    /tsquery|improper|escaped character/.test(error.message) ? restError('INVALID_QUERY', { code: '42601', message: 'the text or the language of a search is malformed', details: error.message, cause: error })
     : restError('INTERNAL', { code: '42601', message: 'the database refused the statement', cause: error }),
   TNREF: (error) => {
     const n = Number(error.detail ?? 0)
