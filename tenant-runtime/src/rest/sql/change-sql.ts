@@ -79,7 +79,7 @@ function conflictSql(columns: readonly Column[], conflict: Insert['conflict']): 
   if (!conflict.merges) return ` on conflict${target} do nothing`
   const changed = columns.filter(({ name }) => !conflict.columns.includes(name))
   // With nothing to change, the row that is there is what was asked for.
-  const set = (changed.length === 0 ? columns : changed).map(({ name }) => `${identifier(name)} = excluded.${identifier(name)}`)
+  const set = (changed.length === 0 ? conflict.columns : changed.map(({ name }) => name)).map((name) => `${identifier(name)} = excluded.${identifier(name)}`)
   return ` on conflict${target} do update set ${set.join(', ')} where set_config('${merged}', (${mergedSql} + 1)::text, true) is not null`
 }
 
