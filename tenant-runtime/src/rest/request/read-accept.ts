@@ -6,7 +6,7 @@ export type Format =
   | { kind: 'csv' }
   | { kind: 'openapi' }
 
-const plainJson: Format = { kind: 'json', singular: false, stripped: false }
+export const plainJson: Format = { kind: 'json', singular: false, stripped: false }
 
 /** The first that is known, in the order they came. @throws RuntimeError NOT_ACCEPTABLE (PGRST107) when none is */
 export function readAccept(header: string | undefined): Format {

@@ -5,7 +5,7 @@ import { planRead } from '../plan/plan-read.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
 import type { Relation } from '../registry/catalog.ts'
-import { isSingular } from '../request/read-accept.ts'
+import { isSingular, plainJson } from '../request/read-accept.ts'
 import type { Filter } from '../request/read-conditions.ts'
 import { emptyQuery, type Query } from '../request/read-query.ts'
 import { fieldNamed } from '../request/read-select.ts'
@@ -44,7 +44,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const wants = answerOf(rest)
     const plan = wants === 'location' ? keyPlan(rest, relation) : readBack(rest, relation)
     const isRecord = wants === 'record' && !isMany && rest.format.kind === 'json' && !rest.format.stripped
-    const shape = { ...changeAnswer(rest, wants === 'nothing' ? undefined : plan), isOne: isRecord && preferences.maxAffected === undefined && insert.conflict === undefined }
+    const shape = { ...changeAnswer(wants === 'location' ? { ...rest, format: plainJson } : rest, wants === 'nothing' ? undefined : plan), isOne: isRecord && preferences.maxAffected === undefined && insert.conflict === undefined }
     const run = () => runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     const { answer } = insert.count === 0 ? { answer: nothing } : await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
     sayApplied(reply, preferences)
