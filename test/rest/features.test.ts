@@ -64,8 +64,8 @@ function table(): string {
   const all = Object.values(groups).flat()
   const count = (here: Feature['here']) => all.filter((feature) => feature.here === here).length
   const sections = Object.entries(groups).map(([group, features]) => {
-    const rows = features.map(({ feature, here, note }) => [feature, here === 'same' ? '' : here, note ?? ''])
-    return `\n**${group}**\n\n${[['feature', 'here', ''], ['---', '---', '---'], ...rows].map(line).join('')}`
+    const rows = features.map(({ feature, here, note }) => [feature, [...(here === 'same' ? [] : [here]), ...(note === undefined ? [] : [note])].join(': ')])
+    return `\n**${group}**\n\n${[['feature', 'here'], ['---', '---'], ...rows].map(line).join('')}`
   })
   return `${all.length} features: ${count('same')} are the same, ${count('differs')} differ, ${count('absent')} are absent.\n${sections.join('')}`
 }

@@ -3,6 +3,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import { effort, seed } from '../support/effort.ts'
 import { ask, startRuntime } from '../tenancy/support/runtime.ts'
+import { makeScene } from './features/scene.ts'
+import { calls, canary, reads, writes, type RandomRequest } from './support/random-requests.ts'
 
 const columns = [
   'id', 'a_uuid', 'a_string', 'a_number', 'a_boolean', 'a_datetime', 'a_json', 'tenant_id', 'xmin', 'ctid', '"a_string"', 'a_string::text',
@@ -109,5 +111,37 @@ t.test('any query string', async (t) => {
   t.equal(keys.failed, false, fc.defaultReportMessage(keys) ?? 'and any key')
   t.comment(`seed ${seed}: ${[...answered].map(([what, count]) => `${what} ${count}`).join(', ')}`)
   t.ok((answered.get('GET 2xx') ?? 0) > 20 && (answered.get('GET 4xx') ?? 0) > 20, 'both were among them')
+  t.same(runtime.problems, [], 'none of it was an error of ours')
+})
+
+t.test('any request over tables of every kind', async (t) => {
+  const runtime = await startRuntime(t, { allowsRollback: true })
+  const { tenant } = (await makeScene(runtime))(t)
+  const answered = new Map<string, number>()
+  const check = async ({ method, path, headers, body }: RandomRequest) => {
+    const { status, text } = await ask(tenant.port, method, `/rest/v1${path}`, { ...tenant.as('service'), ...headers }, body)
+    const wrong = (problem: string) => new Error(`${method} ${path} ${JSON.stringify(headers)} ${body ?? ''}: ${status} ${problem}: ${text}`)
+    const kind = `${Math.floor(status / 100)}xx`
+    answered.set(kind, (answered.get(kind) ?? 0) + 1)
+    if (status < 200 || status >= 500 || (status > 300 && status < 400)) throw wrong('is no answer')
+    if (status >= 300 && method !== 'HEAD') {
+      const error = JSON.parse(text) as Record<string, unknown>
+      if (typeof error['message'] !== 'string' || typeof error['code'] !== 'string') throw wrong('no error of the known form')
+    }
+  }
+  for (const [what, requests, counts] of [['reads', reads, { small: 500, full: 25_000 }], ['calls', calls, { small: 200, full: 8_000 }], ['writes', writes, { small: 250, full: 12_000 }]] as const) {
+    answered.clear()
+    const outcome = await fc.check(fc.asyncProperty(requests, check), { seed, numRuns: effort(counts), endOnFailure: true })
+    t.equal(outcome.failed, false, fc.defaultReportMessage(outcome) ?? what)
+    const total = [...answered.values()].reduce((sum, n) => sum + n, 0)
+    t.ok((answered.get('2xx') ?? 0) > total / 12, `${what}, seed ${seed}: ${JSON.stringify(Object.fromEntries(answered))}`)
+  }
+  const texts = [...tenant.statementTexts()]
+  t.ok(texts.length > 100, `${texts.length} statements`)
+  // Columns of the answer may be named by keys and labels: identifiers, in quotes.
+  const outside = texts.map((text) => text.replaceAll(/"(?:[^"]|"")*"/g, '""')).filter((text) => text.includes(canary) || text.replaceAll('""', '').includes('"'))
+  t.same(outside, [], 'no value stood in the text of any')
+  t.ok(texts.some((text) => text.includes(canary)), 'and names are told from values')
+  t.same(await tenant.rows("select (select count(*)::int from books) as books, (select count(*)::int from shelves) as shelves, (select count(*)::int from lines) as lines"), [{ books: 4, shelves: 3, lines: 0 }], 'and nothing that was undone stayed')
   t.same(runtime.problems, [], 'none of it was an error of ours')
 })

@@ -56,6 +56,7 @@ export const filters: Feature[] = [
     ['words=wfts(english).fox -quick', '3', '124'], ['words=wfts(english).lazy or quick', '12', '34']) },
   { feature: 'full-text search of texts and JSON', here: 'same', check: finds(['title=fts(english).fox', '13', '24'], ['extra=plfts(simple).x', '1', '24'], ['title=fts(simple).foxes', '3', '124']) },
   bad('a search that is malformed', '/books?words=fts.a%20b', '42601', 'the text or the language of a search is malformed', 'syntax error in tsquery: "a b"'),
+  bad('a search that ends with an escape', '/books?words=fts.a%5C', '42601', 'the text or the language of a search is malformed', 'there is no escaped character: "a\\"'),
   bad('a search in a language that there is not', '/books?words=fts(klingon).a', '42704', 'text search configuration "klingon" does not exist'),
   { feature: '`cs`, `cd`, `ov` of arrays', here: 'same', check: finds(['tags=cs.{red}', '13', '2'], ['tags=cs.{"with, comma",red}', '1', '23'], ['tags=cd.{red,blue,green}', '23', '1'], ['tags=ov.{blue,green}', '3', '12'], ['tags=cs.{}', '123', '']) },
   { feature: '`cs`, `cd` of JSON', here: 'same', check: finds(['extra=cs.{"a":1}', '1', '24'], ['extra=cd.{"a":2,"b":[1,2],"c":3}', '2', '14'], [`extra=cs.{"big":${big}}`, '4', '12']) },
@@ -79,7 +80,7 @@ export const filters: Feature[] = [
   } },
   { feature: 'JSON columns in filters and in trees', here: 'same', check: async (scene) => {
     for (const [filter, found] of [
-      ['extra->>a=eq.1', '1'], ['extra->a=gt.1', '2'], ['extra->b->>c=eq.x', '1'], ['extra->b->1=eq.2', '2'], ['extra->>a=in.(1,2)', '12'], ['extra->b=cs.[2]', '2'], ['extra->a=is.null', '34'],
+      ['extra->>a=eq.1', '1'], ['extra->a=gt.1', '2'], ['extra->b->>c=eq.x', '1'], ['extra->b->1=eq.2', '2'], ['extra->>a=in.(1,2)', '12'], ['extra->>a=in.()', ''], ['extra->>a=not.in.()', '1234'], ['extra->b=cs.[2]', '2'], ['extra->a=is.null', '34'],
       [`extra->big=eq.${big}`, '4'], ['or=(extra->>a.eq.2,extra->b->>c.eq.x)', '12'], ['and=(extra->a.gte.1,extra->b->>c.is.null)', '2'], ['extra->>"a"=eq.1', '1'],
     ] as const) await findsIn(scene, filter, found)
   } },

@@ -20,6 +20,10 @@ export const upserts: Feature[] = [
     await expect({ method: 'POST', path: '/shelves', body: { id: 2, label: 'higher' }, headers: merge }, changed(200, '*/*', merged, [{ id: 2, label: 'higher', hall: 'west' }]))
     await expect({ method: 'POST', path: '/shelves', body: { id: 2 }, headers: merge }, refused(400, '23502', 'field "label" is required'))
   } },
+  { feature: 'a merge of nothing but defaults', here: 'same', check: async ({ expect }) => {
+    await expect({ method: 'POST', path: '/authors?select=id', body: {}, headers: merge }, refused(400, '23502', 'field "name" is required'))
+    await expect({ method: 'POST', path: '/drafts?on_conflict=id&select=id', body: [{ id: 1 }], headers: merge }, changed(200, '*/*', merged, [{ id: 1 }]))
+  } },
   { feature: '`resolution=ignore-duplicates`', here: 'same', check: async ({ expect }) => {
     await expect({ method: 'POST', path: '/shelves', body: [{ id: 2, label: 'x' }, { id: 11, label: 'eleven' }], headers: ignore }, changed(201, '*/*', ignored, [{ id: 11, label: 'eleven', hall: null }]))
     await expect({ method: 'POST', path: '/shelves', body: [{ id: 2, label: 'x' }], headers: ignore }, changed(201, '*/*', ignored, []))

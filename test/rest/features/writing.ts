@@ -36,6 +36,7 @@ export const writing: Feature[] = [
     await expect({ method: 'POST', path: '/book_shelves', body: '{"book_id":9007199254740993,"shelf_id":1}', headers: { ...headers, 'content-type': 'application/json' } }, at('/rest/v1/book_shelves?book_id=eq.9007199254740993&shelf_id=eq.1'))
     await expect({ method: 'POST', path: '/odd%20names', body: { 'a,b': 15 }, headers }, at('/rest/v1/odd%20names?a%2Cb=eq.15'))
     await expect({ method: 'POST', path: '/lines', body: [{ at: 1 }], headers }, changed(201, '*/*', 'return=headers-only'))
+    await expect({ method: 'POST', path: '/shelves', body: { id: 16, label: 'csv' }, headers: { ...headers, accept: 'text/csv' } }, at('/rest/v1/shelves?id=eq.16'))
     t.same((await ask('GET', '/book_shelves?book_id=eq.9007199254740993&shelf_id=eq.1&select=shelf_id')).list(), [{ shelf_id: 1 }], 'which is where it is')
   } },
   { feature: 'bulk insert: an array, all or nothing', here: 'same', check: async (scene) => {

@@ -36,13 +36,21 @@ const internalToken = randomBytes(24).toString('hex')
 /** Plenty of everything, so that a test sets only the limit that it is about. */
 export const roomy: Limits = { file_bytes: null, document_bytes: null, max_upload_bytes: 100_000_000, requests_per_month: null, connections: null }
 
-/** Counts what reaches the database, the context's own statement not included. */
+/** Counts what reaches the database, the context's own statement not included, and remembers the texts. */
 class CountingDatabase extends ScopedDatabase {
   statements = 0
+  readonly texts = new Set<string>()
 
   override runTogether(parts: readonly ScopedStatements[], options?: { onlyReads?: boolean }): Promise<Result[]> {
     this.statements += parts.reduce((sum, { statements }) => sum + statements.length, 0)
+    for (const { statements } of parts) for (const { text } of statements) this.texts.add(text)
     return super.runTogether(parts, options)
+  }
+
+  override stream: ScopedDatabase['stream'] = (context, before, last, frame, signal) => {
+    this.statements += before.length + 1
+    for (const { text } of [...before, last]) this.texts.add(text)
+    return super.stream(context, before, last, frame, signal)
   }
 
   override withOwner: ScopedDatabase['withOwner'] = (work) => {
@@ -73,6 +81,8 @@ export interface TestTenant {
   readonly manifest: TenantManifest
   /** Statements that reached the database so far. */
   statements(): number
+  /** Their texts. */
+  statementTexts(): ReadonlySet<string>
   /** As a new generation from the control plane. */
   change(manifest: Partial<TenantManifest>): void
   /** Rows as the database's superuser sees them. */
@@ -239,6 +249,7 @@ export async function startRuntime(
           return manifest
         },
         statements: () => database.statements,
+        statementTexts: () => database.texts,
         change(changes) {
           manifest = { ...manifest, ...changes, generation: manifest.generation + 1 }
           publish()
