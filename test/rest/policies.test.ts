@@ -94,6 +94,20 @@ t.test('policies', async (t) => {
     })
   }
 
+  t.test('a policy that SQL adds shows what it allows, from the next reload on', async (t) => {
+    await fill(tenant)
+    const seen = async (who: string) => (await tenant.ask('GET', `${rest}/own`, { as: who })).list().map(({ owner }) => owner)
+    t.same([await seen('u1'), await seen('u2')], [['u1'], []])
+    await query(tenant.home.adminUrl, 'create policy shared on own for select using (true)')
+    await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+    t.same([await seen('u1'), await seen('u2')], [['u1'], ['u1']])
+    t.equal((await tenant.ask('PATCH', `${rest}/own?id=gte.0`, { as: 'u2', body: { text: 'taken' } })).status, 204)
+    t.same(await tenant.rows('select text from own'), [{ text: 'a' }], 'to see it is not to own it')
+    await query(tenant.home.adminUrl, 'drop policy shared on own')
+    await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+    t.same(await seen('u2'), [])
+  })
+
   t.test('the tenant of a record is nobody\'s to name, through the interface or with SQL', async (t) => {
     await fill(tenant)
     for (const { name } of schemas) {
