@@ -60,7 +60,8 @@ relations as (
 columns as (
   select a.attrelid, json_agg(json_build_object(
       'name', a.attname, 'type', format_type(a.atttypid, null), 'nullable', not a.attnotnull,
-      'default', case when a.attgenerated = '' then pg_get_expr(d.adbin, d.adrelid) end,
+      'default', case when a.attidentity = 'd' then format('nextval(%L)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
+        when a.attgenerated = '' then pg_get_expr(d.adbin, d.adrelid) end,
       'writable', a.attgenerated = '' and a.attidentity <> 'a') order by a.attnum) as list
   from pg_attribute a join relations r on r.oid = a.attrelid left join pg_attrdef d on (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
   where a.attnum > 0 and not a.attisdropped group by 1),
