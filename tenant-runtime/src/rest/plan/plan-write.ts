@@ -4,7 +4,7 @@ import { checkSchema } from '../registry/check-schema.ts'
 import type { Preferences } from '../request/read-preferences.ts'
 import type { Query } from '../request/read-query.ts'
 import { nearest, restError } from '../rest-error.ts'
-import type { Insert } from '../sql/change-sql.ts'
+import type { Insert, Update } from '../sql/change-sql.ts'
 import { checkRecord } from './check-record.ts'
 
 /** A JSON body: as it came, and what it means. */
@@ -35,6 +35,7 @@ export function planInsert(relation: Relation, body: JsonBody | undefined, query
   return {
     relation,
     columns,
+    values: isAsSent && records.length === 1 ? valuesOf(columns, checked[0]) : undefined,
     records: isAsSent ? (isMany ? body.text : `[${body.text}]`) : JSON.stringify(checked),
     count: records.length,
     withDefaults: preferences.missing === 'default' && columns.some((column) => column.default !== undefined),
@@ -44,7 +45,7 @@ export function planInsert(relation: Relation, body: JsonBody | undefined, query
 }
 
 /** Fields to change; none when the body is `{}`. */
-export function planUpdate(relation: Relation, body: JsonBody | undefined, query: Query): { columns: Column[]; record: string } {
+export function planUpdate(relation: Relation, body: JsonBody | undefined, query: Query): Update {
   requireWritable(relation)
   if (body === undefined) throw restError('INVALID_JSON', { code: 'PGRST102', message: 'the body is empty: the fields to change are expected' })
   const named = namedColumns(relation, query)
@@ -52,7 +53,19 @@ export function planUpdate(relation: Relation, body: JsonBody | undefined, query
   const value: unknown = Array.isArray(body.value) && body.value.length === 1 ? body.value[0] : body.value
   const record = recordOf(relation, value, 'update', '', named)
   const isAsSent = relation.writable === 'yes' && value === body.value
-  return { columns: columnsOf(relation, named ?? new Set(Object.keys(record))), record: isAsSent ? body.text : JSON.stringify(record) }
+  const columns = columnsOf(relation, named ?? new Set(Object.keys(record)))
+  return { columns, record: isAsSent ? body.text : JSON.stringify(record), values: isAsSent ? valuesOf(columns, record) : undefined }
+}
+
+/** A record's values one by one, where that is quicker and loses nothing: fields of schemas, whose types are known, but JSON. */
+function valuesOf(columns: readonly Column[], record: Record<string, unknown> = {}): (string | null)[] | undefined {
+  const values: (string | null)[] = []
+  for (const { name, field } of columns) {
+    const value = record[name] ?? null
+    if (field === undefined || (value !== null && typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean')) return undefined
+    values.push(value === null ? null : String(value))
+  }
+  return values
 }
 
 function recordOf(relation: Relation, value: unknown, kind: 'insert' | 'update', place: string, named: ReadonlySet<string> | undefined): Record<string, unknown> {

@@ -64,7 +64,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const where = filtersOf(rest, 'UPDATE')
     const plan = readBack(rest, relation)
     const shape = changeAnswer(rest, preferences.return === 'representation' ? plan : undefined)
-    const statement = change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change.columns, change.record, where, shape)
+    const statement = change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change, where, shape)
     const run = () => runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     const { answer } = await updateDocuments(deps.quota, request, relation, request.body, run)
     const changed = change.columns.length === 0 ? answer.n : answer.changed

@@ -39,8 +39,8 @@ export function addRecordRoutes(app: FastifyInstance, deps: RestDeps): void {
   app.patch<Named>('/rest/v1/:collection/:id', anyone, async (request, reply) => {
     const rest = await asked(request)
     const { relation, plan, query } = rest
-    const { columns, record } = planUpdate(relation, request.body, query)
-    const statement = columns.length === 0 ? recordStatement(plan) : updateStatement(relation, columns, record, plan.where, asRecord(plan))
+    const change = planUpdate(relation, request.body, query)
+    const statement = change.columns.length === 0 ? recordStatement(plan) : updateStatement(relation, change, plan.where, asRecord(plan))
     const { answer } = await updateDocuments(deps.quota, request, relation, request.body, () => runAnswer(request, statement, rehearsed(rest)))
     return sendRecord(reply, relation, answer)
   })

@@ -24,6 +24,8 @@ export interface ChangeAnswer {
 export interface Insert {
   relation: Relation
   columns: readonly Column[]
+  /** Of the only record: what is written to each column. */
+  values: readonly (string | null)[] | undefined
   /** JSON of an array of objects; at least one. */
   records: string
   count: number
@@ -34,15 +36,24 @@ export interface Insert {
   where: readonly PlannedCondition[]
 }
 
+export interface Update {
+  columns: readonly Column[]
+  /** JSON of an object whose keys are the columns. */
+  record: string
+  /** What is written to each column. */
+  values: readonly (string | null)[] | undefined
+}
+
 /** The reason with which a change is undone (`refuse_change`). */
 export const refusals = { exactly: 'not exactly', atMost: 'more than' } as const
 
-export function insertStatement({ relation, columns, records, count, withDefaults, conflict, where }: Insert, answer: ChangeAnswer): Statement {
+export function insertStatement({ relation, columns, values, records, count, withDefaults, conflict, where }: Insert, answer: ChangeAnswer): Statement {
   const parameters = new Parameters()
   const list = columns.map(({ name }) => identifier(name)).join(', ')
   const table = identifier(relation.name)
   const source =
     columns.length === 0 ? `insert into ${table} as c ${defaultRows(relation, count)}`
+    : values !== undefined && !withDefaults && where.length === 0 ? `insert into ${table} as c (${list}) values (${values.map((value) => parameters.add(value)).join(', ')})`
     : `insert into ${table} as c (${list}) select ${columns.map(({ name }) => `x.${identifier(name)}`).join(', ')} from ${rowsOf(columns, parameters.add(records), withDefaults)}${conditionsOf(where, 'x', parameters)}`
   return changeStatement(relation, `${source}${conflictSql(columns, conflict)}`, answer, parameters, conflict?.merges === true)
 }
@@ -87,9 +98,12 @@ function conflictSql(columns: readonly Column[], conflict: Insert['conflict']): 
 const merged = 'rest.merged'
 const mergedSql = `coalesce(nullif(current_setting('${merged}', true), ''), '0')::integer`
 
-/** `record` is JSON of an object whose keys are the columns. */
-export function updateStatement(relation: Relation, columns: readonly Column[], record: string, where: readonly PlannedCondition[], answer: ChangeAnswer): Statement {
+export function updateStatement(relation: Relation, { columns, record, values }: Update, where: readonly PlannedCondition[], answer: ChangeAnswer): Statement {
   const parameters = new Parameters()
+  if (values !== undefined) {
+    const set = columns.map(({ name }, n) => `${identifier(name)} = ${parameters.add(values[n] ?? null)}`).join(', ')
+    return changeStatement(relation, `update ${identifier(relation.name)} as c set ${set}${conditionsOf(where, 'c', parameters)}`, answer, parameters)
+  }
   const body = parameters.add(record)
   const set = columns.map(({ name }) => `${identifier(name)} = x.${identifier(name)}`).join(', ')
   const change = `update ${identifier(relation.name)} as c set ${set} from json_to_record(${body}::json) as x(${typedList(columns)})${conditionsOf(where, 'c', parameters)}`
