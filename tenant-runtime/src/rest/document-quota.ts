@@ -67,9 +67,7 @@ export class DocumentQuota {
     if (limit === null) return work()
     const book = this.#bookOf(tenant.id)
     const wanted = bytes + records * recordOverhead
-    await this.#check(tenant, book, limit, wanted)
-    book.since += wanted
-    book.writing += wanted
+    await this.#admit(tenant, book, limit, wanted)
     try {
       const done = await work()
       book.since += wanted * Math.max(0, times(done) - 1)
@@ -95,7 +93,8 @@ export class DocumentQuota {
     this.#books.delete(tenantId)
   }
 
-  async #check(tenant: Tenant, book: Book, limit: number, wanted: number): Promise<void> {
+  /** Checked and booked in one go: many may wait for the same look. */
+  async #admit(tenant: Tenant, book: Book, limit: number, wanted: number): Promise<void> {
     if (book.used === undefined) await this.#look(tenant, book)
     const left = () => limit - (book.used ?? 0)
     const accepted = () => book.since + wanted
@@ -111,6 +110,8 @@ export class DocumentQuota {
       // Nobody waits for it; what went wrong is seen by whoever needs to know.
       this.#look(tenant, book).catch(() => undefined)
     }
+    book.since += wanted
+    book.writing += wanted
   }
 
   #bookOf(tenantId: string): Book {
