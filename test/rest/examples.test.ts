@@ -1,8 +1,8 @@
 // Each complete example in the doc comments of the published PostgREST client gives the response that is documented for it,
 // with the client as it is. The block in docs/rest.md is written from here (TENANTRY_WRITE_DOCS=1).
-import { readFile, writeFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'
+import { checkDocumented } from '../support/documented.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { exceptions } from './examples/exceptions.ts'
 import { nameOf, readExamples, type CompleteExample } from './examples/read-examples.ts'
@@ -34,19 +34,13 @@ t.test('the PostgREST client', async (t) => {
   })
 
   t.test('finds the score in the documentation as it is', async (t) => {
-    const file = new URL('../../docs/rest.md', import.meta.url)
-    const [begin, end] = ['<!-- from test/rest/examples.test.ts -->\n', '<!-- to here -->']
-    const text = await readFile(file, 'utf8')
-    const [before = '', rest = ''] = text.split(begin)
-    const [shown = '', after = ''] = rest.split(end)
     const wanted = [
       `Of the ${all.length} examples in the doc comments of \`@supabase/postgrest-js\` ${version}, ${complete.length} are complete: SQL, a call, its response.\n`,
       `${asDocumented} of the ${complete.length} give that response here, ${exceptions.size} do not:\n\n`,
       '| example | why not |\n| --- | --- |\n',
       ...[...exceptions].map(([name, { reason }]) => `| ${name} | ${reason} |\n`),
     ].join('')
-    if (process.env['TENANTRY_WRITE_DOCS'] !== undefined) await writeFile(file, `${before}${begin}${wanted}${end}${after}`)
-    else t.equal(shown, wanted, 'TENANTRY_WRITE_DOCS=1 writes it anew')
+    await checkDocumented(t, 'rest.md', 'test/rest/examples.test.ts', wanted)
   })
 
   t.same(runtime.problems, [], 'none of it was an error of ours')

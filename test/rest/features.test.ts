@@ -1,7 +1,7 @@
 // Each feature of PostgREST's documentation is tried, and is as the table in docs/rest.md says. The table is written from
 // here (TENANTRY_WRITE_DOCS=1).
-import { readFile, writeFile } from 'node:fs/promises'
 import t from 'tap'
+import { checkDocumented } from '../support/documented.ts'
 import { startRuntime } from '../tenancy/support/runtime.ts'
 import { aggregates } from './features/aggregates.ts'
 import { embedding } from './features/embedding.ts'
@@ -46,14 +46,7 @@ t.test('features', async (t) => {
   t.test('are in the documentation as they are here', async (t) => {
     const names = Object.entries(groups).flatMap(([group, features]) => features.map(({ feature }) => `${group}: ${feature}`))
     t.equal(new Set(names).size, names.length, 'each once')
-    const file = new URL('../../docs/rest.md', import.meta.url)
-    const [begin, end] = ['<!-- from test/rest/features.test.ts -->\n', '<!-- to here -->']
-    const text = await readFile(file, 'utf8')
-    const [before = '', rest = ''] = text.split(begin)
-    const [shown = '', after = ''] = rest.split(end)
-    const wanted = table()
-    if (process.env['TENANTRY_WRITE_DOCS'] !== undefined) await writeFile(file, `${before}${begin}${wanted}${end}${after}`)
-    else t.equal(shown, wanted, 'TENANTRY_WRITE_DOCS=1 writes it anew')
+    await checkDocumented(t, 'rest.md', 'test/rest/features.test.ts', table())
   })
 
   t.same([...runtime.problems, ...allowing.problems], [], 'none of it was an error of ours')

@@ -1,7 +1,7 @@
 // Each method of the published storage clients, in both versions × who calls × the bucket's policy: what comes of it is
 // what the policies of the specification say. The table in docs/storage.md is written from here (TENANTRY_WRITE_DOCS=1).
-import { readFile, writeFile } from 'node:fs/promises'
 import t from 'tap'
+import { checkDocumented } from '../support/documented.ts'
 import { startRuntime } from '../tenancy/support/runtime.ts'
 import { actors, cases, content, path, policies, type Case, type Policy } from './support/client-cases.ts'
 import { checkCalls, expected, fixture } from './support/check-calls.ts'
@@ -51,14 +51,7 @@ t.test('storage clients', async (t) => {
   })
 
   t.test('find the table in the documentation as it is', async (t) => {
-    const file = new URL('../../docs/storage.md', import.meta.url)
-    const [begin, end] = ['<!-- from test/storage/client-matrix.test.ts -->\n', '<!-- to here -->']
-    const text = await readFile(file, 'utf8')
-    const [before = '', rest = ''] = text.split(begin)
-    const [shown = '', after = ''] = rest.split(end)
-    const wanted = table()
-    if (process.env['TENANTRY_WRITE_DOCS'] !== undefined) await writeFile(file, `${before}${begin}${wanted}${end}${after}`)
-    else t.equal(shown, wanted, 'TENANTRY_WRITE_DOCS=1 writes it anew')
+    await checkDocumented(t, 'storage.md', 'test/storage/client-matrix.test.ts', table())
   })
 
   t.same(runtime.problems, [], 'none of it was an error of ours')
