@@ -17,6 +17,12 @@ export function restError(kind: ErrorCode, { code, message, details, hint, cause
   return new RuntimeError(kind, message, { cause, ...(status === undefined ? {} : { status }), extra: { code, details: details ?? null, hint: hint ?? null } })
 }
 
+/** For an error's parts: the name that was meant, perhaps. */
+export function didYouMean(name: string, known: Iterable<string>): { hint?: string } {
+  const meant = nearest(name, known)
+  return meant === undefined ? {} : { hint: `did you mean "${meant}"?` }
+}
+
 /** The name among the known ones that is nearest to what was written, for "did you mean". */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   let best: { name: string; distance: number } | undefined

@@ -1,6 +1,5 @@
 // A record that a caller sends, against its collection (specification, section 2.3). Pure.
-import { restError } from '../rest-error.ts'
-import { nearest } from '../rest-error.ts'
+import { didYouMean, restError } from '../rest-error.ts'
 import { hasDefault, problemOf } from '../registry/check-value.ts'
 import type { Relation } from '../registry/catalog.ts'
 import type { Field } from '../registry/collection.ts'
@@ -13,14 +12,7 @@ export function checkRecord(collection: Relation, record: unknown, kind: 'insert
   const values = record as Record<string, unknown>
   for (const [name, value] of Object.entries(values)) {
     const column = collection.columns.get(name)
-    if (column === undefined) {
-      const meant = nearest(name, collection.columns.keys())
-      throw restError('UNKNOWN_FIELD', {
-        code: 'PGRST204',
-        message: `collection "${collection.name}" has no field "${name}"`,
-        ...(meant === undefined ? {} : { hint: `did you mean "${meant}"?` }),
-      })
-    }
+    if (column === undefined) throw unknownField(collection, name)
     // What no schema describes Postgres alone checks.
     if (column.field !== undefined) checkValue(column.field, value, place)
   }
@@ -48,4 +40,9 @@ function checkValue(field: Field, value: unknown, place: string): void {
 
 function at(place: string, name: string): string {
   return place === '' ? name : `${place}.${name}`
+}
+
+/** Of what is written. */
+export function unknownField({ name, columns }: Relation, field: string) {
+  return restError('UNKNOWN_FIELD', { code: 'PGRST204', message: `collection "${name}" has no field "${field}"`, ...didYouMean(field, columns.keys()) })
 }

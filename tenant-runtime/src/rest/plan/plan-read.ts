@@ -4,7 +4,7 @@ import type { Path } from '../request/json-path.ts'
 import type { Condition } from '../request/read-conditions.ts'
 import type { Order, Part, Query } from '../request/read-query.ts'
 import type { Selected, SelectedField, SelectedRelation } from '../request/read-select.ts'
-import { nearest, restError } from '../rest-error.ts'
+import { didYouMean, restError } from '../rest-error.ts'
 import { castType } from './cast-types.ts'
 import { findRelationship } from './find-relationship.ts'
 import { columnsOf, isAggregated, isSamePath, ungrouped, type Embedding, type PlannedCondition, type PlannedField, type PlannedOrder, type PlannedPath, type PlanScope, type ReadPlan } from './plan.ts'
@@ -38,6 +38,11 @@ export function planRecord(scope: PlanScope, relation: Relation, id: string, que
   const plan = planRead(scope, relation, query)
   const test: PlannedCondition = { kind: 'test', negated: false, path: { column, steps: [] }, test: { operator: 'eq', value: id, quantifier: undefined, language: undefined } }
   return { ...plan, where: [test, ...plan.where.filter(({ kind }) => kind !== 'own')], order: [], limit: 1, offset: 0 }
+}
+
+/** The same of what was changed, all: the filters have been heard. */
+export function ofChanged(plan: ReadPlan): ReadPlan {
+  return { ...plan, where: [], limit: undefined }
 }
 
 class Planner {
@@ -179,11 +184,10 @@ function outputName(name: string): string {
 export function planPath(relation: Relation, { column, steps }: Path, parameter: string): PlannedPath {
   const found = relation.columns.get(column)
   if (found !== undefined) return { column: found, steps }
-  const meant = nearest(column, relation.columns.keys())
   throw restError('INVALID_QUERY', {
     code: '42703',
     message: `${parameter === 'columns' ? '' : `query parameter "${parameter}": `}collection "${relation.name}" has no field "${column}"`,
-    ...(meant === undefined ? {} : { hint: `did you mean "${meant}"?` }),
+    ...didYouMean(column, relation.columns.keys()),
   })
 }
 

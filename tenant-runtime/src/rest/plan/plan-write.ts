@@ -3,9 +3,9 @@ import type { Column, Relation } from '../registry/catalog.ts'
 import { checkSchema } from '../registry/check-schema.ts'
 import type { Preferences } from '../request/read-preferences.ts'
 import type { Query } from '../request/read-query.ts'
-import { nearest, restError } from '../rest-error.ts'
+import { restError } from '../rest-error.ts'
 import type { Insert, Update } from '../sql/change-sql.ts'
-import { checkRecord } from './check-record.ts'
+import { checkRecord, unknownField } from './check-record.ts'
 
 /** A JSON body: as it came, and what it means. */
 export interface JsonBody {
@@ -83,11 +83,7 @@ function namedColumns(relation: Relation, { columns }: Query): ReadonlySet<strin
 
 function columnsOf(relation: Relation, names: ReadonlySet<string>): Column[] {
   for (const name of names) {
-    if (relation.columns.has(name)) continue
-    const meant = nearest(name, relation.columns.keys())
-    throw restError('UNKNOWN_FIELD', {
-      code: 'PGRST204', message: `collection "${relation.name}" has no field "${name}"`, ...(meant === undefined ? {} : { hint: `did you mean "${meant}"?` }),
-    })
+    if (!relation.columns.has(name)) throw unknownField(relation, name)
   }
   return [...relation.columns.values()].filter(({ name }) => names.has(name))
 }

@@ -1,7 +1,7 @@
 // A collection (specification, section 4.3): lists with PostgREST's grammar, inserts, and changes of all that a filter finds.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Statement } from '../../database/statement.ts'
-import { planRead } from '../plan/plan-read.ts'
+import { ofChanged, planRead } from '../plan/plan-read.ts'
 import type { PlannedCondition, ReadPlan } from '../plan/plan.ts'
 import { planInsert, planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
 import type { Relation } from '../registry/catalog.ts'
@@ -61,8 +61,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const rest = await asked(request)
     const { relation, query, preferences } = rest
     const change = planUpdate(relation, request.body, query)
-    const where = filtersOf(rest, 'UPDATE')
-    const plan = readBack(rest, relation)
+    const { where, plan } = planChange(rest, 'UPDATE')
     const shape = changeAnswer(rest, preferences.return === 'representation' ? plan : undefined)
     const statement = change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change, where, shape)
     const run = () => runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
@@ -77,10 +76,10 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     requireKey(rest)
     const insert = planInsert(relation, request.body, { ...query, onConflict: undefined }, { ...preferences, resolution: 'merge-duplicates' })
     if (insert.count !== 1 || relation.key.some((name) => !insert.columns.some((column) => column.name === name))) throw otherKey()
-    const plan = readBack(rest, relation)
+    const { where: filters, plan } = planChange(rest, 'PUT')
     const wantsRecord = preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
     // Of the record that is sent: whose it is to be, the policies decide.
-    const where = filtersOf(rest, 'PUT').filter(({ kind }) => kind !== 'own')
+    const where = filters.filter(({ kind }) => kind !== 'own')
     const run = () => runAnswer(request, insertStatement({ ...insert, where }, changeAnswer(rest, wantsRecord ? plan : undefined)), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     const { answer } = await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
     if (answer.changed === 0) throw otherKey()
@@ -94,8 +93,7 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const rest = await asked(request)
     const { relation, preferences } = rest
     requireWritable(relation)
-    const where = filtersOf(rest, 'DELETE')
-    const plan = readBack(rest, relation)
+    const { where, plan } = planChange(rest, 'DELETE')
     const statement = deleteStatement(relation, where, changeAnswer(rest, preferences.return === 'representation' ? plan : undefined))
     const { answer } = await runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     deps.quota.freed(request.tenant.id)
@@ -113,35 +111,40 @@ function answerOf({ preferences, isProfiled }: RestRequest): 'nothing' | 'locati
 
 const nothing: Answer = { body: '[]', n: 0, total: undefined, changed: 0, made: undefined, last: undefined }
 
-/** Of what was changed, all: the filters have been heard. */
 function readBack(rest: RestRequest, relation: Relation): ReadPlan {
   const { query } = rest
-  const plan = planRead(rest, relation, { ...query, own: { ...query.own, limit: undefined, offset: undefined } })
-  return { ...plan, where: [], limit: undefined }
+  return ofChanged(planRead(rest, relation, { ...query, own: { ...query.own, limit: undefined, offset: undefined } }))
 }
 
 function keyPlan(rest: RestRequest, relation: Relation): ReadPlan {
   // As text: numbers of any size stay what they are.
   const key = relation.key.map((column) => ({ ...fieldNamed(column), cast: 'text' }))
-  return { ...planRead(rest, relation, { ...emptyQuery(), select: key }), where: [], limit: undefined }
+  return ofChanged(planRead(rest, relation, { ...emptyQuery(), select: key }))
 }
 
 function changeAnswer({ preferences, format }: RestRequest, read: ReadPlan | undefined): ChangeAnswer {
   return { read, format, exactly: isSingular(format) && read !== undefined ? 1 : undefined, atMost: preferences.maxAffected }
 }
 
-/** The filters of a change. @throws RuntimeError INVALID_QUERY without any: what means every record must say so */
-function filtersOf(rest: Asked, what: string): readonly PlannedCondition[] {
+interface Change {
+  where: readonly PlannedCondition[]
+  /** Of what is sent back. */
+  plan: ReadPlan
+}
+
+/** What a change is of. @throws RuntimeError INVALID_QUERY without a filter: what means every record must say so */
+function planChange(rest: Asked, what: string): Change {
   const { relation, query } = rest
   if (query.own.limit !== undefined || query.own.offset !== undefined) {
     throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} takes no limit and no offset: it is for all that match` })
   }
-  const { where } = planRead(rest, relation, query)
+  const planned = planRead(rest, relation, query)
+  const { where } = planned
   if (query.own.conditions.length === 0) {
     throw restError('INVALID_QUERY', { code: '21000', message: `${what} needs a filter; to mean every record, say so, for example with ?${relation.key[0] ?? 'id'}=not.is.null` })
   }
   if (where.some(asksForOthers)) throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} can't ask for rows of other collections` })
-  return where
+  return { where, plan: ofChanged(planned) }
 }
 
 function asksForOthers(condition: PlannedCondition): boolean {

@@ -1,6 +1,6 @@
 // One record by its key (specification, section 4.3): what is not there, and what may not be seen, is a 404.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { planRecord } from '../plan/plan-read.ts'
+import { ofChanged, planRecord } from '../plan/plan-read.ts'
 import { planUpdate, requireWritable, type JsonBody } from '../plan/plan-write.ts'
 import type { ReadPlan } from '../plan/plan.ts'
 import type { Relation } from '../registry/catalog.ts'
@@ -58,7 +58,7 @@ export function addRecordRoutes(app: FastifyInstance, deps: RestDeps): void {
 const json = { kind: 'json', singular: false, stripped: false } as const
 
 function asRecord(plan: ReadPlan): ChangeAnswer {
-  return { read: { ...plan, where: [], limit: undefined }, format: json, exactly: undefined, atMost: undefined, isOne: true }
+  return { read: ofChanged(plan), format: json, exactly: undefined, atMost: undefined, isOne: true }
 }
 
 function sendRecord(reply: FastifyReply, { name }: Relation, { body, n }: Answer): FastifyReply {

@@ -9,7 +9,7 @@ import type { Registry } from '../registry/registry.ts'
 import { notAcceptable, readAccept, type Format } from '../request/read-accept.ts'
 import { readPreferences, type Preferences } from '../request/read-preferences.ts'
 import { readQuery, type Query } from '../request/read-query.ts'
-import { nearest, restError } from '../rest-error.ts'
+import { didYouMean, restError } from '../rest-error.ts'
 
 export interface RestDeps {
   registry: Registry
@@ -87,10 +87,10 @@ function searchOf({ url }: FastifyRequest): string {
 export function relationOf({ relations }: Catalog, name: string): Relation {
   const relation = relations.get(name)
   if (relation !== undefined) return relation
-  const meant = nearest(name, relations.keys())
   throw restError('NO_SUCH_COLLECTION', {
     code: 'PGRST205',
     message: `there is no collection "${name}"`,
-    hint: meant === undefined ? 'a new schema takes effect with POST /admin/reload-schemas' : `did you mean "${meant}"?`,
+    hint: 'a new schema takes effect with POST /admin/reload-schemas',
+    ...didYouMean(name, relations.keys()),
   })
 }
