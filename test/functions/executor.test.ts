@@ -13,6 +13,7 @@ function prepared(wasm: Uint8Array): Module {
   return prepareModule(wasm, hashOf(wasm))
 }
 
+/** What one run was given beyond its module. */
 interface RunOptions {
   input?: string
   environment?: string[]
@@ -26,8 +27,12 @@ async function startExecutor(t: Test) {
     executor.kill()
     await executor.exited
   })
-  const run = (module: Module, { input = '', environment = [], timeout = 5_000, megabytes = 64 }: RunOptions = {}): Promise<RunResult> =>
-    executor.run({ module, environment, name: 'test', input: Buffer.from(input), timeoutMilliseconds: timeout, memoryPages: megabytes * 16 })
+  const run = async (module: Module, { input = '', environment = [], timeout = 5_000, megabytes = 64 }: RunOptions = {}): Promise<RunResult & { log: string }> => {
+    const log: string[] = []
+    const onLog = (level: string, text: Buffer) => log.push(`${level}: ${text.toString()}`)
+    const result = await executor.run({ module, environment, name: 'test', input: Buffer.from(input), timeoutMilliseconds: timeout, memoryPages: megabytes * 16, onLog })
+    return { ...result, log: log.join('') }
+  }
   return { executor, run }
 }
 
@@ -59,7 +64,7 @@ t.test('what a command has', async (t) => {
   t.equal(await said('clock'), 'true true')
   t.not(await said('random'), await said('random'))
   t.match(await run(module, { input: 'exit' }), { outcome: { kind: 'exited', code: 7 } })
-  t.match(await run(module, { input: 'log' }), { outcome: { kind: 'exited', code: 0 }, log: 'a line of log' })
+  t.match(await run(module, { input: 'log' }), { outcome: { kind: 'exited', code: 0 }, log: 'error: a line of log' })
   t.match(await run(module, { input: 'trap' }), { outcome: { kind: 'trapped', message: /unreachable/ } })
   const little = await run(module, { input: 'grow a little' })
   t.ok(little.memoryPeak > 8 * megabyte && little.memoryPeak < 32 * megabyte, `peak ${little.memoryPeak}`)
@@ -99,7 +104,7 @@ t.test('what stops a command', async (t) => {
   t.teardown(() => executor.kill())
   const good = prepared(command({ code: [] }))
   for (const [what, wasm, expected, { timeout = 3_000 } = {}] of cases) {
-    const run = (module: Module) => executor.run({ module, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: timeout, memoryPages: 512 })
+    const run = (module: Module) => executor.run({ module, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: timeout, memoryPages: 512, onLog: () => undefined })
     const begin = performance.now()
     const { outcome, memoryPeak } = await run(prepared(wasm))
     t.match(outcome.kind, expected, `${what}: ${JSON.stringify(outcome)} after ${(performance.now() - begin).toFixed(0)} ms`)

@@ -18,7 +18,7 @@ export function createFunctionsArea({ limits, now, onProblem }: FunctionsAreaOpt
     name: 'functions',
     async routes(app) {
       await addFunctionRoutes(app, pool)
-      await app.register(async (calls) => addInvokeRoutes(calls, { pool, modules, onProblem }))
+      await app.register(async (calls) => addInvokeRoutes(calls, { pool, modules, now: () => now().getTime(), onProblem }))
     },
     start: async () => undefined,
     run: async () => undefined,

@@ -4,6 +4,7 @@ import { readSync, writeSync } from 'node:fs'
 import { memoryImport, pageBytes, wasiModule } from '../module/abi.ts'
 import { decodeFrame, encodeFrame, prefixBytes, type Outcome, type Reply, type Request } from './protocol.ts'
 import { Wasi } from './wasi.ts'
+import { RunLog } from './run-log.ts'
 
 /** Memories up to this size are cleared and used again; larger ones cost less to be made anew. */
 const reusableBytes = 4 * 1024 * 1024
@@ -12,7 +13,7 @@ const longestMessage = 4_096
 const modules = new Map<string, WebAssembly.Module>()
 let spare: { key: string; maximum: number; memory: WebAssembly.Memory } | undefined
 
-send({ kind: 'ready' })
+send({ kind: 'ready', cpu: cpu() })
 for (;;) {
   const frame = receive()
   if (frame === undefined) break
@@ -25,9 +26,9 @@ for (;;) {
 function compile(key: string, bytes: Uint8Array): void {
   try {
     modules.set(key, new WebAssembly.Module(new Uint8Array(bytes)))
-    send({ kind: 'compiled' })
+    send({ kind: 'compiled', cpu: cpu() })
   } catch (error) {
-    send({ kind: 'refused', message: messageOf(error) })
+    send({ kind: 'refused', message: messageOf(error), cpu: cpu() })
   }
 }
 
@@ -36,9 +37,10 @@ function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
   if (module === undefined) throw new Error('a run of a module that was not compiled')
   const memory = memoryFor(request)
   const none = new ArrayBuffer(0)
+  const log = new RunLog(request.logLimit, (level, text) => send({ kind: 'log', level }, text))
   const wasi = new Wasi({
     memory: () => memory?.buffer ?? none,
-    arguments: request.arguments, environment: request.environment, stdin, outputLimit: request.outputLimit, logLimit: request.logLimit,
+    arguments: request.arguments, environment: request.environment, stdin, outputLimit: request.outputLimit, log: (text) => log.write('error', text),
   })
   let trap: string | undefined
   try {
@@ -58,7 +60,7 @@ function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
         ? { kind: 'trapped', message: trap }
         : { kind: 'exited', code: 0 }
   const stdout = outcome.kind === 'exited' ? wasi.stdout : Buffer.alloc(0)
-  send({ kind: 'ran', outcome, memoryPeak: memory?.buffer.byteLength ?? 0, log: wasi.log }, stdout)
+  send({ kind: 'ran', outcome, memoryPeak: memory?.buffer.byteLength ?? 0, logCut: log.cut, cpu: cpu() }, stdout)
   if (memory !== undefined) keep(request, memory)
 }
 
@@ -76,6 +78,11 @@ function keep({ key, memory: wanted }: Request & { kind: 'run' }, memory: WebAss
   if (wanted === undefined || size > reusableBytes || size !== wanted.initial * pageBytes) return
   new Uint8Array(memory.buffer).fill(0)
   spare = { key, maximum: wanted.maximum, memory }
+}
+
+function cpu(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
 }
 
 function messageOf(error: unknown): string {

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { decodeFrame, encodeFrame, prefixBytes, type Frame, type Outcome, type Reply, type Request } from './protocol.ts'
+import { FrameReader, encodeFrame, type Frame, type LogLevel, type Outcome, type Reply, type Request } from './protocol.ts'
 
 /** A module as executors take it. */
 export interface Module {
@@ -22,6 +22,8 @@ export interface Run {
   name: string
   input: Uint8Array
   timeoutMilliseconds: number
+  /** Told of what the function says, while it runs; pieces are not whole lines. */
+  onLog: (level: LogLevel, text: Buffer) => void
 }
 
 /** After `timeout` and `died` the executor is gone. */
@@ -31,8 +33,11 @@ export type RunOutcome = Outcome | Failure
 export interface RunResult {
   outcome: RunOutcome
   output: Buffer
-  log: string
+  /** Bytes. */
   memoryPeak: number
+  cpuMicroseconds: number
+  /** Bytes of log beyond what is taken of one run. */
+  logCut: number
 }
 
 export const outputLimit = 6 * 1024 * 1024
@@ -41,6 +46,8 @@ const maxModules = 16
 /** More than an honest executor ever sends. */
 const maxReply = outputLimit + 1024 * 1024
 const startMilliseconds = 10_000
+/** Linux tells times of processes in hundredths of a second, on every machine that Node runs on. */
+const tickMicroseconds = 10_000
 /** Of Node's own last words; a guest cannot write there. */
 const longestComplaint = 2_000
 /** What an executor may allocate: the largest function's memory, a compiler's working space, and Node itself. */
@@ -58,14 +65,22 @@ const nodeArguments = [
   child,
 ]
 
+/** What a process has used so far. */
+interface Used {
+  memoryPeak: number
+  cpuMicroseconds: number
+}
+
+const nothing: Used = { memoryPeak: 0, cpuMicroseconds: 0 }
+
 class ExecutorEnded extends Error {
   readonly outcome: Failure
-  readonly memoryPeak: number
+  readonly used: Used
 
-  constructor(outcome: Failure, memoryPeak: number) {
+  constructor(outcome: Failure, used: Used) {
     super(`the executor ended: ${outcome.kind}`)
     this.outcome = outcome
-    this.memoryPeak = memoryPeak
+    this.used = used
   }
 }
 
@@ -78,8 +93,11 @@ export class Executor {
   readonly #child: ChildProcess
   /** Keys of the modules it holds compiled, the latest used last. */
   readonly #modules = new Set<string>()
-  #received: Buffer[] = []
-  #receivedBytes = 0
+  readonly #frames = new FrameReader<Reply>(maxReply)
+  #onLog: Run['onLog'] | undefined
+  /** What the process has told of its processor's time, and what it was before the work at hand; microseconds. */
+  #cpu = 0
+  #cpuBefore = 0
   #waiting: { resolve: (frame: Frame<Reply>) => void; reject: (error: Error) => void } | undefined
   #gone: Error | undefined
   readonly exited: Promise<void>
@@ -138,20 +156,24 @@ export class Executor {
   }
 
   /** Never throws for what the guest does. */
-  async run({ module, memoryPages, environment, name, input, timeoutMilliseconds }: Run): Promise<RunResult> {
-    const nothing = { output: Buffer.alloc(0), log: '', memoryPeak: 0 }
+  async run({ module, memoryPages, environment, name, input, timeoutMilliseconds, onLog }: Run): Promise<RunResult> {
+    const empty = { output: Buffer.alloc(0), logCut: 0 }
+    this.#onLog = onLog
     try {
       return await this.#within(timeoutMilliseconds, async () => {
         const refusal = await this.#load(module)
-        if (refusal !== undefined) return { ...nothing, outcome: refusal }
+        if (refusal !== undefined) return { ...empty, memoryPeak: 0, cpuMicroseconds: this.#cpu - this.#cpuBefore, outcome: refusal }
         const memory = module.memory && { initial: module.memory.initial, maximum: Math.min(module.memory.maximum ?? memoryPages, memoryPages) }
         const { head, bytes } = await this.#ask({ kind: 'run', key: module.key, memory, arguments: [name], environment: [...environment], outputLimit, logLimit }, input)
         if (head.kind !== 'ran') throw new Error(`the executor answered a run with "${head.kind}"`)
-        return { outcome: head.outcome, output: bytes, log: head.log, memoryPeak: head.memoryPeak }
+        const { outcome, memoryPeak, logCut } = head
+        return { outcome, output: bytes, memoryPeak, cpuMicroseconds: this.#cpu - this.#cpuBefore, logCut }
       })
     } catch (error) {
-      const { outcome, memoryPeak } = endOf(error)
-      return { ...nothing, outcome, memoryPeak }
+      const { outcome, used } = endOf(error)
+      return { ...empty, ...used, outcome }
+    } finally {
+      this.#onLog = undefined
     }
   }
 
@@ -170,13 +192,14 @@ export class Executor {
     return { kind: 'refused', message: head.kind === 'refused' ? head.message : 'the executor gave no proper answer' }
   }
 
-  /** Kills the process when the work takes too long; its peak is read first, because a dead process has none. */
+  /** Kills the process when the work takes too long; what it used is read first, because a dead process tells nothing. */
   async #within<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
     let timeout: ExecutorEnded | undefined
+    this.#cpuBefore = this.#cpu
     const timer = setTimeout(() => {
-      timeout = new ExecutorEnded({ kind: 'timeout' }, 0)
-      void this.#peak().then((bytes) => {
-        timeout = new ExecutorEnded({ kind: 'timeout' }, bytes)
+      timeout = new ExecutorEnded({ kind: 'timeout' }, nothing)
+      void this.#used().then((used) => {
+        timeout = new ExecutorEnded({ kind: 'timeout' }, used)
         this.kill()
       })
     }, milliseconds)
@@ -184,16 +207,22 @@ export class Executor {
       return await work()
     } catch (error) {
       this.kill()
-      throw timeout ?? new ExecutorEnded({ kind: 'died', message: error instanceof Error ? error.message : 'the executor failed' }, 0)
+      throw timeout ?? new ExecutorEnded({ kind: 'died', message: error instanceof Error ? error.message : 'the executor failed' }, nothing)
     } finally {
       clearTimeout(timer)
     }
   }
 
-  /** Greatest memory of the process so far, in bytes. */
-  async #peak(): Promise<number> {
-    const status = await readFile(`/proc/${this.pid ?? 0}/status`, 'utf8').catch(() => '')
-    return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024
+  /** Its greatest memory so far, and the processor's time of the work at hand. */
+  async #used(): Promise<Used> {
+    const read = (name: string) => readFile(`/proc/${this.pid ?? 0}/${name}`, 'utf8').catch(() => '')
+    const [status, stat] = await Promise.all([read('status'), read('stat')])
+    // The name of the process may hold anything; behind it come numbers, of which the 12th and 13th are clock ticks.
+    const [user = 0, system = 0] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 13).map(Number)
+    return {
+      memoryPeak: Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024,
+      cpuMicroseconds: Math.max(0, (user + system) * tickMicroseconds - this.#cpuBefore),
+    }
   }
 
   #ask(head: Request, bytes: Uint8Array): Promise<Frame<Reply>> {
@@ -210,27 +239,23 @@ export class Executor {
   }
 
   #receive(chunk: Buffer): void {
-    this.#received.push(chunk)
-    this.#receivedBytes += chunk.length
-    if (this.#receivedBytes < prefixBytes) return
-    if ((this.#received[0]?.length ?? 0) < prefixBytes) this.#received = [Buffer.concat(this.#received)]
-    const length = this.#received[0]?.readUInt32LE(0) ?? 0
-    if (length > maxReply) {
+    try {
+      for (const frame of this.#frames.push(chunk)) this.#take(frame)
+    } catch (cause) {
+      this.#fail(new Error('the executor answered something unreadable', { cause }))
       this.kill()
+    }
+  }
+
+  #take(frame: Frame<Reply>): void {
+    if (frame.head.kind === 'log') {
+      this.#onLog?.(frame.head.level, frame.bytes)
       return
     }
-    if (this.#receivedBytes < prefixBytes + length) return
-    const all = Buffer.concat(this.#received)
-    this.#received = []
-    this.#receivedBytes = 0
+    this.#cpu = frame.head.cpu
     const waiting = this.#waiting
     this.#waiting = undefined
-    try {
-      waiting?.resolve(decodeFrame<Reply>(all.readUInt32LE(4), all.subarray(prefixBytes, prefixBytes + length)))
-    } catch {
-      waiting?.reject(new Error('the executor answered something unreadable'))
-      this.kill()
-    }
+    waiting?.resolve(frame)
   }
 
   #fail(error: Error): void {

@@ -15,12 +15,19 @@ export type Outcome =
   /** Standard output beyond the limit. */
   | { kind: 'flooded' }
 
+/** What a line of a run's log was said as; standard error is `error`'s. */
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+/** `cpu`: microseconds of the processor that the process has taken since it began. */
 export type Reply =
-  | { kind: 'ready' }
-  | { kind: 'compiled' }
-  | { kind: 'refused'; message: string }
-  /** Raw bytes: standard output. `memoryPeak` in bytes; `log` is the beginning of standard error. */
-  | { kind: 'ran'; outcome: Outcome; memoryPeak: number; log: string }
+  | { kind: 'ready'; cpu: number }
+  | { kind: 'compiled'; cpu: number }
+  | { kind: 'refused'; message: string; cpu: number }
+  /** Sent while it runs, so that a run that is killed leaves its log. Raw bytes: text. Not answered. */
+  | { kind: 'log'; level: LogLevel }
+  /** Raw bytes: standard output. `memoryPeak` and `logCut` (what the log had no room for) in bytes. */
+  | { kind: 'ran'; outcome: Outcome; memoryPeak: number; logCut: number; cpu: number }
 
 export interface Frame<T> {
   head: T
@@ -40,4 +47,34 @@ export function encodeFrame(head: Request | Reply, bytes: Uint8Array = Buffer.al
 /** @throws SyntaxError when the JSON part is none */
 export function decodeFrame<T extends Request | Reply>(jsonLength: number, payload: Buffer): Frame<T> {
   return { head: JSON.parse(payload.toString('utf8', 0, jsonLength)) as T, bytes: payload.subarray(jsonLength) }
+}
+
+/** Frames out of the pieces that a pipe delivers. */
+export class FrameReader<T extends Request | Reply> {
+  readonly #longest: number
+  #received: Buffer[] = []
+  #bytes = 0
+
+  /** @param longest bytes of a frame that an honest sender may send */
+  constructor(longest: number) {
+    this.#longest = longest
+  }
+
+  /** @throws Error for a frame that is too long, SyntaxError for one that is unreadable */
+  *push(chunk: Buffer): Generator<Frame<T>> {
+    this.#received.push(chunk)
+    this.#bytes += chunk.length
+    for (;;) {
+      if (this.#bytes < prefixBytes) return
+      if ((this.#received[0]?.length ?? 0) < prefixBytes) this.#received = [Buffer.concat(this.#received)]
+      const length = this.#received[0]?.readUInt32LE(0) ?? 0
+      if (length > this.#longest) throw new Error(`a frame of ${length} bytes`)
+      const end = prefixBytes + length
+      if (this.#bytes < end) return
+      const all = Buffer.concat(this.#received)
+      this.#received = all.length > end ? [all.subarray(end)] : []
+      this.#bytes = all.length - end
+      yield decodeFrame<T>(all.readUInt32LE(4), all.subarray(prefixBytes, end))
+    }
+  }
 }

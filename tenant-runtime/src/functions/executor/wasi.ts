@@ -18,7 +18,8 @@ export interface WasiRun {
   environment: readonly string[]
   stdin: Uint8Array
   outputLimit: number
-  logLimit: number
+  /** Standard error, as it is written. */
+  log: (text: Uint8Array) => void
 }
 
 type Import = (...parameters: never[]) => number
@@ -26,9 +27,7 @@ type Import = (...parameters: never[]) => number
 export class Wasi {
   readonly #run: WasiRun
   readonly #output: Buffer[] = []
-  readonly #log: Buffer[] = []
   #outputBytes = 0
-  #logBytes = 0
   #read = 0
   /** Set once the guest has asked to end, or was made to. */
   exitCode: number | undefined
@@ -40,11 +39,6 @@ export class Wasi {
 
   get stdout(): Buffer {
     return Buffer.concat(this.#output)
-  }
-
-  get log(): string {
-    const text = Buffer.concat(this.#log).toString('utf8')
-    return this.#logBytes > this.#run.logLimit ? `${text}\n[cut: ${this.#logBytes} bytes were written]` : text
   }
 
   imports(): Record<string, Import> {
@@ -137,7 +131,7 @@ export class Wasi {
         for (const source of this.#vectors(vectors, count)) {
           total += source.length
           if (fd === 1) this.#writeOutput(source)
-          else this.#writeLog(source)
+          else run.log(source)
         }
         this.#view().setUint32(at >>> 0, total, true)
         return success
@@ -185,12 +179,6 @@ export class Wasi {
       throw new Leave()
     }
     this.#output.push(Buffer.from(source))
-  }
-
-  #writeLog(source: Uint8Array): void {
-    const room = this.#run.logLimit - this.#logBytes
-    this.#logBytes += source.length
-    if (room > 0) this.#log.push(Buffer.from(source.subarray(0, room)))
   }
 
   /** Clocks are slept for; the standard streams are always ready. */

@@ -4,6 +4,7 @@ import { databaseError } from '../../database/database-error.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { FunctionRecord } from '../function.ts'
 import { functionColumns, noSuchFunction, toFunction } from '../function-store.ts'
+import type { TriggerKind } from './invoke.ts'
 
 const context = { role: 'service', reason: 'record of an invocation' } as const
 
@@ -15,18 +16,29 @@ export interface InvocationEnd {
   errorMessage: string | null
 }
 
+export interface InvocationBegin {
+  /** The function's. */
+  name: string
+  invocationId: string
+  trigger: TriggerKind
+  userId: string | null
+}
+
+/** The specification has three kinds for records; a webhook comes over HTTP. */
+const recordedTrigger = { http: 'http', webhook: 'http', database: 'database', schedule: 'schedule' } as const
+
 /**
  * Finds the function and writes the record, in one statement.
  * @throws RuntimeError NO_SUCH_FUNCTION also for a disabled one
  */
-export async function beginInvocation(tenant: Tenant, name: string, invocationId: string, userId: string | null): Promise<FunctionRecord> {
+export async function beginInvocation(tenant: Tenant, { name, invocationId, trigger, userId }: InvocationBegin): Promise<FunctionRecord> {
   try {
     const { rows } = await tenant.database.query(
       context,
       `with f as (select * from functions where name = $1 and enabled),
-       i as (insert into function_invocations (id, function_id, trigger, user_id) select $2, f.id, 'http', $3 from f)
+       i as (insert into function_invocations (id, function_id, trigger, user_id) select $2, f.id, $3, $4 from f)
        select ${functionColumns} from f`,
-      name, invocationId, userId,
+      name, invocationId, recordedTrigger[trigger], userId,
     )
     if (rows[0] === undefined) throw noSuchFunction()
     return toFunction(rows[0])

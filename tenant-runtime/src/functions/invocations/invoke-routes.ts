@@ -18,10 +18,10 @@ export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
     if (request.params.name.length > 64) throw new RuntimeError('NO_SUCH_FUNCTION', 'there is no such function, or it is disabled')
     const { invocationId, status, headers, body } = await invoke(deps, request.tenant, {
       name: request.params.name,
-      method: request.method,
-      contentType: request.headers['content-type'],
-      body: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
+      trigger: 'http',
+      input: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
       context: request.rls,
+      variables: { TENANTRY_METHOD: request.method, TENANTRY_CONTENT_TYPE: request.headers['content-type'] },
       log: request.log,
     })
     return reply.status(status).headers(headers).header('x-invocation-id', invocationId).send(body)

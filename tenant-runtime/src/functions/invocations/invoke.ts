@@ -13,49 +13,64 @@ import type { ModuleCache } from '../module/module-cache.ts'
 import { readAnswer, type FunctionAnswer } from './function-answer.ts'
 import { beginInvocation, endInvocation } from './invocation-store.ts'
 import { redact } from './redact.ts'
+import { RunLines } from './run-lines.ts'
 
 export interface InvokeDeps {
   pool: ExecutorPool
   modules: ModuleCache
+  /** In milliseconds since 1970. */
+  now: () => number
   onProblem: (problem: Error) => void
 }
 
+/** What made a function run. */
+export type TriggerKind = 'http' | 'database' | 'schedule' | 'webhook'
+
 export interface Call {
+  /** The function's. */
   name: string
-  method: string
-  contentType: string | undefined
-  body: Buffer
+  trigger: TriggerKind
+  /** In whose name it runs. */
   context: RlsContext
+  /** Standard input. */
+  input: Buffer
+  /** What this kind of trigger tells the function in its environment, beside what every run is told. */
+  variables: Readonly<Record<string, string | undefined>>
   log: FastifyBaseLogger
 }
 
 const longestMessage = 2_048
 
 /** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
-export async function invoke({ pool, modules, onProblem }: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
+export async function invoke({ pool, modules, now, onProblem }: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
   return pool.enter(tenant.id, call.name, async (slot) => {
     const invocationId = randomUUID()
     const userId = call.context.role === 'authenticated' ? call.context.userId : null
-    const fn = await beginInvocation(tenant, call.name, invocationId, userId)
+    const fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId })
     const begin = performance.now()
-    let memoryPeak = 0
-    const end = (status: 'success' | 'error' | 'timeout', errorMessage: string | null) =>
-      endInvocation(tenant, invocationId, { status, durationMilliseconds: performance.now() - begin, memoryPeak, errorMessage }).catch((cause: unknown) => {
+    const lines = new RunLines(now)
+    let result: RunResult | undefined
+    const end = async (status: 'success' | 'error' | 'timeout', errorMessage: string | null) => {
+      const log = lines.end(result?.logCut ?? 0)
+      for (const { level, message } of log) call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, level, said: redact(message, fn.config.environment) }, 'a function wrote to its log')
+      try {
+        await endInvocation(tenant, invocationId, { status, durationMilliseconds: performance.now() - begin, memoryPeak: result?.memoryPeak ?? 0, errorMessage })
+      } catch (cause) {
         onProblem(new Error(`${tenant.id}: the end of the invocation ${invocationId} is not recorded`, { cause }))
-      })
+      }
+    }
     try {
       const module = await modules.get(fn.wasmHash, () => loadModule(tenant, fn))
-      const result = await slot.run({
+      result = await slot.run({
         module,
         memoryPages: Math.floor(fn.config.max_memory / pageBytes),
         environment: environmentOf(fn, call, invocationId, userId),
         name: fn.name,
-        input: call.body,
+        input: call.input,
         timeoutMilliseconds: fn.config.timeout * 1_000,
+        onLog: (level, text) => lines.add(level, text),
       })
-      memoryPeak = result.memoryPeak
-      if (result.log !== '') call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, stderr: redact(result.log, fn.config.environment) }, 'a function wrote to its log')
-      const answer = answerOf(fn, result, onProblem)
+      const answer = answerOf(fn, result, lines, onProblem)
       await end('success', null)
       return { ...answer, invocationId }
     } catch (error) {
@@ -67,22 +82,21 @@ export async function invoke({ pool, modules, onProblem }: InvokeDeps, tenant: T
 }
 
 /** The function's own variables, and what the host tells it of this invocation. */
-function environmentOf(fn: FunctionRecord, call: Call, invocationId: string, userId: string | null): string[] {
+function environmentOf(fn: FunctionRecord, { trigger, context, variables }: Call, invocationId: string, userId: string | null): string[] {
   const told: Record<string, string | null | undefined> = {
     TENANTRY_FUNCTION: fn.name,
     TENANTRY_INVOCATION_ID: invocationId,
-    TENANTRY_TRIGGER: 'http',
-    TENANTRY_ROLE: call.context.role === 'service' ? 'service_role' : call.context.role,
+    TENANTRY_TRIGGER: trigger,
+    TENANTRY_ROLE: context.role === 'service' ? 'service_role' : context.role,
     TENANTRY_USER_ID: userId,
-    TENANTRY_METHOD: call.method,
-    TENANTRY_CONTENT_TYPE: call.contentType,
+    ...variables,
   }
   const all = { ...fn.config.environment, ...told }
   return Object.entries(all).flatMap(([name, value]) => (value === null || value === undefined ? [] : [`${name}=${value}`]))
 }
 
 /** @throws RuntimeError HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
-function answerOf(fn: FunctionRecord, { outcome, output, log }: RunResult, onProblem: (problem: Error) => void): FunctionAnswer {
+function answerOf(fn: FunctionRecord, { outcome, output }: RunResult, log: RunLines, onProblem: (problem: Error) => void): FunctionAnswer {
   const failed = (what: string) => new RuntimeError('HOST_FUNCTION_ERROR', what)
   switch (outcome.kind) {
     case 'exited':
@@ -103,8 +117,8 @@ function answerOf(fn: FunctionRecord, { outcome, output, log }: RunResult, onPro
 }
 
 /** A failure with the last that the function had to say about it. */
-function withLog(message: string, log: string): string {
-  const said = log.trim().slice(-longestMessage)
+function withLog(message: string, log: RunLines): string {
+  const said = log.tail(longestMessage)
   return said === '' ? message : `${message}: ${said}`
 }
 
