@@ -12,7 +12,7 @@ import { openScene, ownerCount, rowCount, todos, type RestScene } from './suppor
 import type { Place } from './support/transfer.ts'
 
 const connections = 16
-const rounds = 5
+const rounds = 9
 const roundMilliseconds = 2_000
 const warmUpMilliseconds = 4_000
 const observedRequests = 100
