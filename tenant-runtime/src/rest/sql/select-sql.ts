@@ -155,11 +155,12 @@ function outputsOf(field: PlannedField, table: string, joined: readonly Joined[]
   }
 }
 
-function valueSql({ path, cast, ...aggregation }: PlannedValue, table: string, parameters: Parameters): string {
+function valueSql(value: PlannedValue, table: string, parameters: Parameters): string {
+  const { path, cast, aggregate } = value
   // A whole row that its parent counts.
-  if (path === undefined) return aggregateSql(aggregation.aggregate === undefined ? '1' : '*', aggregation)
+  if (path === undefined) return aggregateSql(aggregate === undefined ? '1' : '*', value)
   const plain = pathSql(table, path, parameters)
-  return aggregateSql(cast === undefined ? plain : `${plain}::${cast}`, aggregation)
+  return aggregateSql(cast === undefined ? plain : `${plain}::${cast}`, value)
 }
 
 function aggregateSql(value: string, { aggregate, aggregateCast }: Aggregation): string {
