@@ -111,14 +111,27 @@ export async function deleteFunction(tenant: Tenant, context: RlsContext, name: 
 }
 
 /**
+ * The function as it is now, with its module.
+ * @throws RuntimeError NO_SUCH_FUNCTION; HOST_FUNCTION_ERROR when the bytes are not those of the hash (FUNC-I2)
+ */
+export async function loadFunction(tenant: Tenant, id: string): Promise<{ fn: FunctionRecord; wasm: Buffer }> {
+  const { rows } = await tenant.database.query({ role: 'service', reason: 'module of an invocation' }, `select ${functionColumns}, f.wasm_data from functions f where f.id = $1`, id)
+  const fn = one(rows[0])
+  return { fn, wasm: checkedModule(rows[0]?.['wasm_data'], fn.wasmHash) }
+}
+
+/**
  * The module's bytes, which must be those of the hash (FUNC-I2).
  * @throws RuntimeError NO_SUCH_FUNCTION when another module took its place
  */
 export async function loadModule(tenant: Tenant, { id, wasmHash }: FunctionRecord): Promise<Buffer> {
   const { rows } = await tenant.database.query({ role: 'service', reason: 'module of an invocation' }, 'select wasm_data from functions where id = $1 and wasm_hash = $2', id, wasmHash)
-  const data = rows[0]?.['wasm_data']
-  if (!Buffer.isBuffer(data)) throw noSuchFunction()
-  if (!timingSafeEqual(Buffer.from(hashOf(data)), Buffer.from(wasmHash))) {
+  if (rows[0] === undefined) throw noSuchFunction()
+  return checkedModule(rows[0]['wasm_data'], wasmHash)
+}
+
+function checkedModule(data: unknown, wasmHash: string): Buffer {
+  if (!Buffer.isBuffer(data) || !timingSafeEqual(Buffer.from(hashOf(data)), Buffer.from(wasmHash))) {
     throw new RuntimeError('HOST_FUNCTION_ERROR', 'the stored module is not the one that was deployed; deploy it again')
   }
   return data

@@ -43,9 +43,14 @@ export interface FunctionRecord {
   updatedAt: string
 }
 
+/** What can be the name of a function. */
+export function isName(name: string): boolean {
+  return name.length <= 64 && /^[a-z][a-z0-9_-]*$/.test(name)
+}
+
 export function checkName(name: string): string {
   if (name.length < 1 || name.length > 64) throw invalid('field "name" must have 1 to 64 characters')
-  if (!/^[a-z][a-z0-9_-]*$/.test(name)) throw invalid('field "name" must start with a lowercase letter and hold only a-z, 0-9, _ and -')
+  if (!isName(name)) throw invalid('field "name" must start with a lowercase letter and hold only a-z, 0-9, _ and -')
   return name
 }
 

@@ -1,19 +1,35 @@
 // One record for each invocation (specification, section 2.5): there from the dispatch on as an interrupted one, so
-// that a kill at any moment leaves exactly it.
+// that a kill at any moment leaves exactly it. Those of a tenant that begin or end at the same time share a transaction.
 import { databaseError } from '../../database/database-error.ts'
+import { SharedTrips } from '../../database/shared-trips.ts'
+import { sql, type Statement, type Value } from '../../database/statement.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import type { FunctionRecord } from '../function.ts'
+import { isName, type FunctionRecord } from '../function.ts'
 import { functionColumns, noSuchFunction, toFunction } from '../function-store.ts'
 import type { TriggerKind } from './invoke.ts'
 
 const context = { role: 'service', reason: 'record of an invocation' } as const
 
-export interface InvocationEnd {
-  status: 'success' | 'error' | 'timeout'
-  durationMilliseconds: number
-  /** Bytes. */
-  memoryPeak: number
-  errorMessage: string | null
+/**
+ * What only one of several may run, such as a planned time. It is won in the same statement that writes the record: both
+ * happen, or neither.
+ */
+export interface Claim {
+  /**
+   * Of the statement's CTE `claim`: one that changes something and returns a row when it is won. It may read `f`, the function
+   * (its columns; `f.id`); its values are `$5`, `$6`, … For example `insert into runs (function_id, at) select f.id, $5 from f
+   * on conflict do nothing returning 1`.
+   */
+  text: string
+  values: readonly Value[]
+}
+
+/** Somebody else has what the claim is about. No record was written. */
+export class ClaimTaken extends Error {
+  constructor() {
+    super('the run was claimed before')
+    this.name = 'ClaimTaken'
+  }
 }
 
 export interface InvocationBegin {
@@ -22,41 +38,115 @@ export interface InvocationBegin {
   invocationId: string
   trigger: TriggerKind
   userId: string | null
+  claim?: Claim | undefined
+}
+
+export interface InvocationEnd {
+  invocationId: string
+  status: 'success' | 'error' | 'timeout'
+  durationMilliseconds: number
+  /** Bytes. */
+  memoryPeak: number
+  errorMessage: string | null
 }
 
 /** The specification has three kinds for records; a webhook comes over HTTP. */
 const recordedTrigger = { http: 'http', webhook: 'http', database: 'database', schedule: 'schedule' } as const
 
+interface Books {
+  begins: SharedTrips<InvocationBegin, FunctionRecord | 'none'>
+  ends: SharedTrips<InvocationEnd, 'written'>
+}
+
+const known = new WeakMap<Tenant['database'], Books>()
+
+function booksOf(tenant: Tenant): Books {
+  const { database } = tenant
+  let books = known.get(database)
+  if (books === undefined) {
+    books = { begins: new SharedTrips((begins) => begin(database, begins)), ends: new SharedTrips((ends) => end(database, ends)) }
+    known.set(database, books)
+  }
+  return books
+}
+
 /**
  * Finds the function and writes the record, in one statement.
- * @throws RuntimeError NO_SUCH_FUNCTION also for a disabled one
+ * @throws RuntimeError NO_SUCH_FUNCTION also for a disabled one; ClaimTaken
  */
-export async function beginInvocation(tenant: Tenant, { name, invocationId, trigger, userId }: InvocationBegin): Promise<FunctionRecord> {
+export async function beginInvocation(tenant: Tenant, job: InvocationBegin): Promise<FunctionRecord> {
+  if (!isName(job.name)) throw noSuchFunction()
   try {
-    const { rows } = await tenant.database.query(
-      context,
-      `with f as (select * from functions where name = $1 and enabled),
-       i as (insert into function_invocations (id, function_id, trigger, user_id) select $2, f.id, $3, $4 from f)
-       select ${functionColumns} from f`,
-      name, invocationId, recordedTrigger[trigger], userId,
-    )
-    if (rows[0] === undefined) throw noSuchFunction()
-    return toFunction(rows[0])
+    // A claim may wait for another transaction's: it keeps nobody else waiting.
+    const fn = job.claim === undefined ? await booksOf(tenant).begins.run(job) : await beginClaimed(tenant, job, job.claim)
+    if (fn === 'none') throw noSuchFunction()
+    return fn
   } catch (error) {
     // Deleted between the look and the record.
     throw databaseError(error, { function_is_there: noSuchFunction })
   }
 }
 
-/** @throws RuntimeError when the database does not take it: then the record stays an interrupted one */
-export async function endInvocation(tenant: Tenant, invocationId: string, { status, durationMilliseconds, memoryPeak, errorMessage }: InvocationEnd): Promise<void> {
+async function begin(database: Tenant['database'], begins: readonly InvocationBegin[]): Promise<(FunctionRecord | 'none')[]> {
+  const [result] = await database.run(context, beginStatement(begins))
+  const found = new Map(result?.rows.map((row) => [String(row['name']), toFunction(row)]))
+  return begins.map(({ name }) => found.get(name) ?? 'none')
+}
+
+function beginStatement(begins: readonly InvocationBegin[]): Statement {
+  // Names need no quotes in an array's text.
+  const names = `{${[...new Set(begins.map(({ name }) => name))].join(',')}}`
+  const records = begins.map(({ invocationId, name, trigger, userId }) => ({ id: invocationId, name, trigger: recordedTrigger[trigger], user_id: userId }))
+  return sql(
+    `with f as (select ${functionColumns} from functions f where f.name = any($1::text[]) and f.enabled),
+     i as (insert into function_invocations (id, function_id, trigger, user_id) select b.id, f.id, b.trigger, b.user_id
+       from jsonb_to_recordset($2::jsonb) as b (id text, name text, trigger text, user_id text) join f using (name))
+     select * from f`,
+    names, JSON.stringify(records),
+  )
+}
+
+async function beginClaimed({ database }: Tenant, { name, invocationId, trigger, userId }: InvocationBegin, { text, values }: Claim): Promise<FunctionRecord | 'none'> {
+  const { rows } = await database.query(
+    context,
+    `with f as (select ${functionColumns} from functions f where f.name = $1 and f.enabled),
+     claim as (${text}),
+     i as (insert into function_invocations (id, function_id, trigger, user_id) select $2, f.id, $3, $4 from f where exists (select from claim))
+     select f.*, exists (select from claim) as claimed from f`,
+    name, invocationId, recordedTrigger[trigger], userId, ...values,
+  )
+  const [row] = rows
+  if (row === undefined) return 'none'
+  if (row['claimed'] !== true) throw new ClaimTaken()
+  return toFunction(row)
+}
+
+/**
+ * Writes the end of the run. Nothing happens when its function was deleted, or its end is written already.
+ * @throws RuntimeError when the database does not take it: then the record stays an interrupted one
+ */
+export async function endInvocation(tenant: Tenant, job: InvocationEnd): Promise<void> {
   try {
-    await tenant.database.query(
-      context,
-      'update function_invocations set status = $1, duration_ms = $2, memory_peak = $3, error_message = $4 where id = $5',
-      status, Math.round(durationMilliseconds), memoryPeak, errorMessage, invocationId,
-    )
+    await booksOf(tenant).ends.run(job)
   } catch (error) {
     throw databaseError(error)
   }
+}
+
+async function end(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<'written'[]> {
+  await database.query(
+    context,
+    `update function_invocations i set status = e.status, duration_ms = e.duration_ms, memory_peak = e.memory_peak, error_message = e.error_message
+     from jsonb_to_recordset($1::jsonb) as e (id text, status text, duration_ms integer, memory_peak bigint, error_message text)
+     where i.id = e.id and i.error_message = 'interrupted'`,
+    JSON.stringify(ends.map(({ invocationId, status, durationMilliseconds, memoryPeak, errorMessage }) => ({
+      id: invocationId, status, duration_ms: Math.round(durationMilliseconds), memory_peak: memoryPeak, error_message: storable(errorMessage),
+    }))),
+  )
+  return ends.map(() => 'written')
+}
+
+/** Postgres' JSON takes neither NUL nor half a character. */
+function storable(text: string | null): string | null {
+  return text?.toWellFormed().replaceAll('\0', '\ufffd') ?? null
 }

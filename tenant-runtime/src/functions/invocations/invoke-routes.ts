@@ -1,6 +1,5 @@
 // Invocations over HTTP (specification, section 4.3), and the path that functions clients use.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { RuntimeError } from '../../errors.ts'
 import { invoke, type InvokeDeps } from './invoke.ts'
 
 export const maxEventBytes = 6 * 1024 * 1024
@@ -15,7 +14,6 @@ export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
   app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxEventBytes }, (_request, body, done) => done(null, body))
 
   const handler = async (request: FastifyRequest<Named>, reply: FastifyReply) => {
-    if (request.params.name.length > 64) throw new RuntimeError('NO_SUCH_FUNCTION', 'there is no such function, or it is disabled')
     const { invocationId, status, headers, body } = await invoke(deps, request.tenant, {
       name: request.params.name,
       trigger: 'http',

@@ -7,11 +7,11 @@ import type { Tenant } from '../../tenancy/tenant.ts'
 import { outputLimit, type RunResult } from '../executor/executor.ts'
 import type { ExecutorPool } from '../executor/pool.ts'
 import type { FunctionRecord } from '../function.ts'
-import { loadModule } from '../function-store.ts'
+import { loadFunction } from '../function-store.ts'
 import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
 import { readAnswer, type FunctionAnswer } from './function-answer.ts'
-import { beginInvocation, endInvocation } from './invocation-store.ts'
+import { beginInvocation, endInvocation, type Claim } from './invocation-store.ts'
 import { redact } from './redact.ts'
 import { RunLines } from './run-lines.ts'
 
@@ -36,17 +36,19 @@ export interface Call {
   input: Buffer
   /** What this kind of trigger tells the function in its environment, beside what every run is told. */
   variables: Readonly<Record<string, string | undefined>>
+  /** What must be won for it to run. */
+  claim?: Claim
   log: FastifyBaseLogger
 }
 
 const longestMessage = 2_048
 
-/** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
+/** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT; ClaimTaken */
 export async function invoke({ pool, modules, now, onProblem }: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
   return pool.enter(tenant.id, call.name, async (slot) => {
     const invocationId = randomUUID()
     const userId = call.context.role === 'authenticated' ? call.context.userId : null
-    const fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId })
+    let fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId, claim: call.claim })
     const begin = performance.now()
     const lines = new RunLines(now)
     let result: RunResult | undefined
@@ -54,13 +56,19 @@ export async function invoke({ pool, modules, now, onProblem }: InvokeDeps, tena
       const log = lines.end(result?.logCut ?? 0)
       for (const { level, message } of log) call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, level, said: redact(message, fn.config.environment) }, 'a function wrote to its log')
       try {
-        await endInvocation(tenant, invocationId, { status, durationMilliseconds: performance.now() - begin, memoryPeak: result?.memoryPeak ?? 0, errorMessage })
+        await endInvocation(tenant, { invocationId, status, durationMilliseconds: performance.now() - begin, memoryPeak: result?.memoryPeak ?? 0, errorMessage })
       } catch (cause) {
         onProblem(new Error(`${tenant.id}: the end of the invocation ${invocationId} is not recorded`, { cause }))
       }
     }
     try {
-      const module = await modules.get(fn.wasmHash, () => loadModule(tenant, fn))
+      let module = modules.get(fn.wasmHash)
+      if (module === undefined) {
+        // It may have been updated since: then it runs as it is now, all of it.
+        const loaded = await loadFunction(tenant, fn.id)
+        fn = loaded.fn
+        module = modules.add(loaded.wasm, fn.wasmHash)
+      }
       result = await slot.run({
         module,
         memoryPages: Math.floor(fn.config.max_memory / pageBytes),

@@ -16,18 +16,21 @@ export class ModuleCache {
   readonly #modules = new Map<string, Module>()
   #bytes = 0
 
-  async get(hash: string, load: () => Promise<Uint8Array>): Promise<Module> {
+  get(hash: string): Module | undefined {
     const known = this.#modules.get(hash)
-    if (known !== undefined) {
-      this.#modules.delete(hash)
-      this.#modules.set(hash, known)
-      return known
-    }
-    const module = prepareModule(await load(), hash)
-    if (!this.#modules.has(hash)) {
-      this.#modules.set(hash, module)
-      this.#bytes += module.bytes.length
-    }
+    if (known === undefined) return undefined
+    this.#modules.delete(hash)
+    this.#modules.set(hash, known)
+    return known
+  }
+
+  /** @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE */
+  add(wasm: Uint8Array, hash: string): Module {
+    const known = this.get(hash)
+    if (known !== undefined) return known
+    const module = prepareModule(wasm, hash)
+    this.#modules.set(hash, module)
+    this.#bytes += module.bytes.length
     for (const [key, { bytes }] of this.#modules) {
       if (this.#bytes <= maxBytes || key === hash) break
       this.#modules.delete(key)

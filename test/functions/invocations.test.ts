@@ -1,0 +1,102 @@
+// Records of invocations: one for each that was begun, none twice, whoever else begins or ends in the same transaction; and
+// what only one of several may run.
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { ClaimTaken, beginInvocation, endInvocation, type Claim } from '../../tenant-runtime/src/functions/invocations/invocation-store.ts'
+import { effort } from '../support/effort.ts'
+import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { deployFunction, invokeFunction, openTenant } from './support/deploy.ts'
+import { command } from './support/wasm.ts'
+
+const recordsOf = (tenant: TestTenant) => tenant.rows('select i.*, f.name from function_invocations i join functions f on f.id = i.function_id order by i.id')
+const ended = { status: 'success', durationMilliseconds: 1.6, memoryPeak: 65_536, errorMessage: null } as const
+
+t.test('records of invocations', { timeout: 120_000 }, async (t) => {
+  const runtime = await startRuntime(t)
+
+  t.test('that begin and end together are each there once, and the refused have none', async (t) => {
+    const tenant = await runtime.addTenant()
+    const { tenant: inside, close } = openTenant(tenant)
+    await deployFunction(tenant, { name: 'one', wasm: command() })
+    await deployFunction(tenant, { name: 'two', wasm: command() })
+    const names = ['one', 'two', 'missing', 'one', "o'ne", '{}', 'two', '\0']
+    const begun = await Promise.allSettled(names.map((name, n) => beginInvocation(inside, { name, invocationId: `i${n}`, trigger: n === 6 ? 'webhook' : 'database', userId: n === 3 ? 'a"\\{}' : null })))
+    t.same(begun.map(({ status }) => status), ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'rejected', 'rejected', 'fulfilled', 'rejected'])
+    for (const outcome of begun) if (outcome.status === 'rejected') t.match(outcome.reason, { code: 'NO_SUCH_FUNCTION' })
+    t.match((await recordsOf(tenant)).map(({ id, name, trigger, user_id, status, error_message }) => [id, name, trigger, user_id, status, error_message]), [
+      ['i0', 'one', 'database', null, 'error', 'interrupted'], ['i1', 'two', 'database', null, 'error', 'interrupted'],
+      ['i3', 'one', 'database', 'a"\\{}', 'error', 'interrupted'], ['i6', 'two', 'http', null, 'error', 'interrupted'],
+    ])
+    await Promise.all(['i0', 'i1', 'i3'].map((invocationId, n) => endInvocation(inside, { ...ended, invocationId, ...(n === 1 ? { status: 'error', errorMessage: 'half \ud800 and \0' } : {}) })))
+    await endInvocation(inside, { ...ended, invocationId: 'i0', status: 'error', errorMessage: 'a second end' })
+    t.match((await recordsOf(tenant)).map(({ id, status, duration_ms, memory_peak, error_message }) => [id, status, duration_ms, memory_peak, error_message]), [
+      ['i0', 'success', 2, '65536', null], ['i1', 'error', 2, '65536', 'half \ufffd and \ufffd'], ['i3', 'success', 2, '65536', null], ['i6', 'error', 0, '0', 'interrupted'],
+    ])
+    await close()
+  })
+
+  t.test('each answer has its record, with many at once', async (t) => {
+    const tenant = await runtime.addTenant()
+    await deployFunction(tenant, { name: 'quick', wasm: command() })
+    const ids: string[] = []
+    await Promise.all(Array.from({ length: 16 }, async () => {
+      for (let n = 0; n < effort({ small: 10, full: 500 }); n++) {
+        const { status, headers } = await invokeFunction(tenant, 'quick')
+        if (status !== 200) throw new Error(`answered ${status}`)
+        ids.push(String(headers['x-invocation-id']))
+      }
+    }))
+    const kept = await recordsOf(tenant)
+    t.same(kept.map(({ id }) => id), ids.sort())
+    t.ok(kept.every(({ status }) => status === 'success'))
+  })
+
+  t.test('a deletion under load: what was accepted ends, what comes later finds nothing, and nothing is left', async (t) => {
+    const tenant = await runtime.addTenant()
+    for (let round = 0; round < effort({ small: 3, full: 30 }); round++) {
+      await deployFunction(tenant, { name: 'brief', wasm: command() })
+      const statuses: number[] = []
+      let deleted = false
+      const late: number[] = []
+      const load = Promise.all(Array.from({ length: 8 }, async () => {
+        while (statuses.at(-1) !== 404) {
+          const isLate = deleted
+          const { status } = await invokeFunction(tenant, 'brief')
+          statuses.push(status)
+          if (isLate) late.push(status)
+        }
+      }))
+      while (statuses.length < 8) await new Promise(setImmediate)
+      t.equal((await tenant.ask('DELETE', '/functions/v1/brief', { as: 'service' })).status, 204)
+      deleted = true
+      await load
+      t.ok(late.every((status) => status === 404), late.join())
+      t.ok(statuses.every((status) => status === 200 || status === 404), statuses.join())
+      t.same(await tenant.rows('select * from function_invocations'), [])
+    }
+    t.same(runtime.problems, [])
+  })
+
+  t.test('of runs that are claimed: one wins, the others leave no record; a claim on nothing is none', async (t) => {
+    const tenant = await runtime.addTenant()
+    await tenant.rows(`create table claims (function_id uuid, at text, primary key (function_id, at)); grant select, insert on claims to "${tenant.id}"`)
+    await deployFunction(tenant, { name: 'planned', wasm: command() })
+    const insides = [openTenant(tenant), openTenant(tenant)]
+    const claim = (at: string): Claim => ({ text: 'insert into claims (function_id, at) select f.id, $5 from f on conflict do nothing returning 1', values: [at] })
+    for (const at of ['noon', 'midnight']) {
+      const tries = await Promise.allSettled(Array.from({ length: 8 }, (_, n) => {
+        const inside = insides[n % 2]?.tenant
+        if (inside === undefined) throw new Error('two were opened')
+        return beginInvocation(inside, { name: 'planned', invocationId: randomUUID(), trigger: 'schedule', userId: null, claim: claim(at) })
+      }))
+      t.equal(tries.filter(({ status }) => status === 'fulfilled').length, 1)
+      for (const outcome of tries) if (outcome.status === 'rejected') t.ok(outcome.reason instanceof ClaimTaken)
+    }
+    t.match(await recordsOf(tenant), [{ trigger: 'schedule' }, { trigger: 'schedule' }])
+    for (const { tenant: inside, close } of insides) {
+      await t.rejects(beginInvocation(inside, { name: 'missing', invocationId: 'x', trigger: 'schedule', userId: null, claim: claim('noon') }), { code: 'NO_SUCH_FUNCTION' })
+      await close()
+    }
+    t.equal((await tenant.rows('select * from claims')).length, 2)
+  })
+})
