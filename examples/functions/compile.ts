@@ -1,6 +1,6 @@
 // Compiles an AssemblyScript function to a WASI command, in a process of its own (the compiler wants global names).
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { promisify } from 'node:util'
@@ -16,12 +16,13 @@ export async function compileFunction(name: string): Promise<Uint8Array<ArrayBuf
   return compileFile(join(import.meta.dirname, `${name}.as.ts`))
 }
 
-/** Compiles a source text; for tests. */
+/** Compiles a source text, which may import "./tenantry.as"; for tests. */
 export async function compileSource(source: string): Promise<Uint8Array<ArrayBuffer>> {
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-asc-'))
   try {
     const file = join(scratch, 'function.as.ts')
     await writeFile(file, source)
+    await copyFile(join(import.meta.dirname, 'tenantry.as.ts'), join(scratch, 'tenantry.as.ts'))
     return await compileFile(file)
   } finally {
     await rm(scratch, { recursive: true, force: true })

@@ -26,8 +26,9 @@ export interface CommandOptions {
   code?: readonly number[]
   /** Groups of locals: how many, of which type. */
   locals?: readonly (readonly [count: number, type: number])[]
-  /** Functions of WASI it imports; each takes and gives what `importType` says. */
+  /** Functions it imports, of WASI or of `importModule`; each takes and gives what `importType` says. */
   imports?: readonly string[]
+  importModule?: string
   /** Parameters and results of the imports, as a function type. */
   importType?: readonly number[]
   /** Limits of the memory, as they stand in the file. */
@@ -40,13 +41,13 @@ export interface CommandOptions {
 }
 
 /** A command with one function of its own, `_start`. */
-export function command({ code = [], locals = [], imports = [], importType = [0x60, 0, 0], memory, tables = [], before = [], exportName = '_start' }: CommandOptions = {}): Uint8Array<ArrayBuffer> {
+export function command({ code = [], locals = [], imports = [], importModule = 'wasi_snapshot_preview1', importType = [0x60, 0, 0], memory, tables = [], before = [], exportName = '_start' }: CommandOptions = {}): Uint8Array<ArrayBuffer> {
   const body = [...vector(locals.map(([count, type]) => [...u32Bytes(count), type])), ...code, 0x0b]
   return bytes(
     magic,
     before,
     section(1, vector([[0x60, 0, 0], importType])),
-    imports.length === 0 ? [] : section(2, vector(imports.map((imported) => [...name('wasi_snapshot_preview1'), ...name(imported), 0, 1]))),
+    imports.length === 0 ? [] : section(2, vector(imports.map((imported) => [...name(importModule), ...name(imported), 0, 1]))),
     section(3, vector([[0]])),
     tables.length === 0 ? [] : section(4, vector(tables.map((limits) => [0x70, ...limits]))),
     memory === undefined ? [] : section(5, vector([memory])),

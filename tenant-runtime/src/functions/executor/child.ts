@@ -1,7 +1,8 @@
 // The executor's process: takes a module, runs it, says what came of it; one run at a time, a fresh instance for each.
 // It reads and writes its pipes blocking, holds no secret but what a run is given, and is killed at the deadline.
 import { readSync, writeSync } from 'node:fs'
-import { memoryImport, pageBytes, wasiModule } from '../module/abi.ts'
+import { hostModule, memoryImport, pageBytes, wasiModule } from '../module/abi.ts'
+import { HostFunctions } from './host-functions.ts'
 import { decodeFrame, encodeFrame, prefixBytes, type Outcome, type Reply, type Request } from './protocol.ts'
 import { Wasi } from './wasi.ts'
 import { RunLog } from './run-log.ts'
@@ -20,7 +21,8 @@ for (;;) {
   const { head, bytes } = frame
   if (head.kind === 'forget') modules.delete(head.key)
   else if (head.kind === 'compile') compile(head.key, bytes)
-  else run(head, bytes)
+  else if (head.kind === 'run') run(head, bytes)
+  else throw new Error('an answer to nothing')
 }
 
 function compile(key: string, bytes: Uint8Array): void {
@@ -42,11 +44,23 @@ function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
     memory: () => memory?.buffer ?? none,
     arguments: request.arguments, environment: request.environment, stdin, outputLimit: request.outputLimit, log: (text) => log.write('error', text),
   })
+  const host = new HostFunctions({
+    memory: () => memory?.buffer ?? none,
+    environment: request.environment, log: (level, text) => log.write(level, text), leaveIfOver: () => wasi.leaveIfOver(),
+    ask(name, parts) {
+      send({ kind: 'call', name, parts: parts.map(({ length }) => length) }, Buffer.concat(parts))
+      const answer = receive()
+      // The runtime is gone.
+      if (answer === undefined) process.exit()
+      if (answer.head.kind !== 'answer') throw new Error('a call was answered with something else')
+      return { ok: answer.head.ok, bytes: answer.bytes }
+    },
+  })
   let trap: string | undefined
   try {
     const instance = new WebAssembly.Instance(module, {
       [wasiModule]: wasi.imports(),
-      ...(memory === undefined ? {} : { [memoryImport.module]: { [memoryImport.name]: memory } }),
+      [hostModule]: { ...host.imports(), ...(memory === undefined ? {} : { [memoryImport.name]: memory }) },
     })
     ;(instance.exports['_start'] as () => void)()
   } catch (error) {

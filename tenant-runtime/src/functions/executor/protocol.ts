@@ -8,6 +8,15 @@ export type Request =
   | { kind: 'forget'; key: string }
   /** Raw bytes: standard input. Answered by `ran`. */
   | { kind: 'run'; key: string; memory: { initial: number; maximum: number } | undefined; arguments: string[]; environment: string[]; outputLimit: number; logLimit: number }
+  /** To a `call`. Raw bytes: the answer, or with `ok: false` an error as JSON. Not answered. */
+  | { kind: 'answer'; ok: boolean }
+
+/** What a guest can ask of the runtime; the rest of the host's functions are the executor's own. */
+export const hostCallNames = ['db_query', 'storage_get', 'storage_put', 'storage_delete', 'http_fetch'] as const
+export type HostCallName = (typeof hostCallNames)[number]
+
+/** Bytes that a call may carry, and its answer. */
+export const callLimit = 6 * 1024 * 1024
 
 export type Outcome =
   | { kind: 'exited'; code: number }
@@ -26,6 +35,8 @@ export type Reply =
   | { kind: 'refused'; message: string; cpu: number }
   /** Sent while it runs, so that a run that is killed leaves its log. Raw bytes: text. Not answered. */
   | { kind: 'log'; level: LogLevel }
+  /** Sent while it runs, which waits for the `answer`. Raw bytes: what the guest gave, in parts of these lengths. */
+  | { kind: 'call'; name: HostCallName; parts: number[] }
   /** Raw bytes: standard output. `memoryPeak` and `logCut` (what the log had no room for) in bytes. */
   | { kind: 'ran'; outcome: Outcome; memoryPeak: number; logCut: number; cpu: number }
 

@@ -41,6 +41,11 @@ export class Wasi {
     return Buffer.concat(this.#output)
   }
 
+  /** A guest that caught its own end gets no further than its next call. */
+  leaveIfOver(): void {
+    if (this.exitCode !== undefined || this.isFlooded) throw new Leave()
+  }
+
   imports(): Record<string, Import> {
     const offered = this.#offered()
     return Object.fromEntries(wasiNames.map((name) => [name, this.#guarded(offered[name] ?? (() => notImplemented))]))
@@ -49,7 +54,7 @@ export class Wasi {
   /** A bad address is the guest's mistake and an errno, never an exception of ours. */
   #guarded(call: Import): Import {
     return (...parameters) => {
-      if (this.exitCode !== undefined || this.isFlooded) throw new Leave()
+      this.leaveIfOver()
       try {
         return call(...parameters)
       } catch (error) {

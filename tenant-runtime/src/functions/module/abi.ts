@@ -2,8 +2,11 @@
 
 export const pageBytes = 65_536
 
+/** Where a function finds what the host does for it beyond WASI (docs/functions.md, "Host calls"). */
+export const hostModule = 'tenantry'
+
 /** Where a module finds its memory, once `importMemory` has been at it. */
-export const memoryImport = { module: 'tenantry', name: 'memory' } as const
+export const memoryImport = { module: hostModule, name: 'memory' } as const
 
 /**
  * What a function may import: WASI preview 1, whole, so that every toolchain's output loads. Most of it has nothing to
@@ -21,3 +24,15 @@ export const wasiNames = [
   'proc_exit', 'proc_raise', 'sched_yield', 'random_get', 'sock_accept', 'sock_recv', 'sock_send', 'sock_shutdown',
 ] as const
 export type WasiName = (typeof wasiNames)[number]
+
+/** The host's own functions, in `hostModule`: how many parameters and results each has, all of them i32. */
+export const hostFunctions: Readonly<Record<string, { parameters: number; results: number }>> = {
+  log: { parameters: 3, results: 0 },
+  env: { parameters: 2, results: 1 },
+  db_query: { parameters: 4, results: 1 },
+  storage_get: { parameters: 2, results: 1 },
+  storage_put: { parameters: 6, results: 1 },
+  storage_delete: { parameters: 2, results: 1 },
+  http_fetch: { parameters: 4, results: 1 },
+  take: { parameters: 2, results: 1 },
+}

@@ -1,7 +1,7 @@
 // Reads a module's sections at deploy: refuses by name what a host of strangers' code can't give, and finds the memory.
 // The rest of the format's rules are V8's to check, in a process that may die of it.
 import { RuntimeError } from '../../errors.ts'
-import { wasiModule, wasiNames } from './abi.ts'
+import { hostFunctions, hostModule, wasiModule, wasiNames } from './abi.ts'
 import { Reader } from './reader.ts'
 
 /** 10 MB (specification, section 8); functions' sizes are powers of two, as their defaults are. */
@@ -34,6 +34,7 @@ const sectionNames: Record<number, string> = {
 /** The order in which sections stand in a file. */
 const sectionOrder = [1, 2, 3, 4, 5, 13, 6, 7, 8, 9, 12, 10, 11]
 const functionForm = 0x60
+const i32 = 0x7f
 const valueTypes = new Set([0x7f, 0x7e, 0x7d, 0x7c, 0x7b, 0x70, 0x6f, 0x69])
 const referenceTypes = new Set([0x70, 0x6f])
 
@@ -49,6 +50,7 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
   }
   reader.at = 8
   const shape: ModuleShape = { sections: [], memory: undefined }
+  let types: FunctionType[] = []
   let runs = false
   let last = -1
   while (!reader.isAtEnd) {
@@ -63,8 +65,8 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
     if (place < 0) throw refused(`has a section of unknown kind ${id}`)
     if (place <= last) throw refused(`has its ${sectionNames[id] ?? ''} section twice or out of order`)
     last = place
-    if (id === 1) checkTypes(section)
-    else if (id === 2) checkImports(section)
+    if (id === 1) types = readTypes(section)
+    else if (id === 2) checkImports(section, types)
     else if (id === 4) checkTables(section)
     else if (id === 5) shape.memory = readMemory(section)
     else if (id === 7) runs = exportsStart(section)
@@ -78,34 +80,56 @@ function refused(what: string): RuntimeError {
   return new RuntimeError('INVALID_WASM', `part "wasm": the module ${what}`)
 }
 
-function checkTypes(section: Reader): void {
+/** Types of the parameters and of the results, as the file's bytes. */
+interface FunctionType {
+  parameters: number[]
+  results: number[]
+}
+
+function readTypes(section: Reader): FunctionType[] {
+  const types: FunctionType[] = []
   for (let left = section.u32(); left > 0; left--) {
     if (section.byte() !== functionForm) throw refused('uses types of the garbage collection proposal; only function types are taken')
-    checkValueTypes(section)
-    checkValueTypes(section)
+    types.push({ parameters: readValueTypes(section), results: readValueTypes(section) })
   }
+  return types
 }
 
 /** Of parameters, or of results. */
-function checkValueTypes(section: Reader): void {
+function readValueTypes(section: Reader): number[] {
+  const types: number[] = []
   for (let left = section.u32(); left > 0; left--) {
-    if (!valueTypes.has(section.byte())) throw refused('uses typed references; only numbers, vectors, funcref and externref are taken')
+    const type = section.byte()
+    if (!valueTypes.has(type)) throw refused('uses typed references; only numbers, vectors, funcref and externref are taken')
+    types.push(type)
   }
+  return types
 }
 
 const importKinds = ['function', 'table', 'memory', 'global', 'tag']
 
-function checkImports(section: Reader): void {
+function checkImports(section: Reader, types: readonly FunctionType[]): void {
   for (let left = section.u32(); left > 0; left--) {
     const from = section.name()
     const name = section.name()
     const kind = section.byte()
     const shown = JSON.stringify(`${from}.${name}`.slice(0, 200))
-    if (kind !== 0) throw refused(`imports the ${importKinds[kind] ?? 'unknown thing'} ${shown}; only functions of ${wasiModule} can be imported`)
-    section.u32()
-    if (from !== wasiModule || !wasiNames.some((known) => known === name)) {
-      throw refused(`imports the function ${shown}, which is not offered; only functions of ${wasiModule} are`)
+    if (kind !== 0) throw refused(`imports the ${importKinds[kind] ?? 'unknown thing'} ${shown}; only functions of ${wasiModule} and ${hostModule} can be imported`)
+    const type = types[section.u32()]
+    if (from === hostModule) checkHostImport(name, type)
+    else if (from !== wasiModule || !wasiNames.some((known) => known === name)) {
+      throw refused(`imports the function ${shown}, which is not offered; only functions of ${wasiModule} and ${hostModule} are`)
     }
+  }
+}
+
+function checkHostImport(name: string, type: FunctionType | undefined): void {
+  const shown = JSON.stringify(`${hostModule}.${name}`.slice(0, 200))
+  const offered = Object.hasOwn(hostFunctions, name) ? hostFunctions[name] : undefined
+  if (offered === undefined) throw refused(`imports the function ${shown}, which is not offered; ${hostModule} has ${Object.keys(hostFunctions).join(', ')}`)
+  const fits = (given: readonly number[] | undefined, count: number) => given?.length === count && given.every((one) => one === i32)
+  if (!fits(type?.parameters, offered.parameters) || !fits(type?.results, offered.results)) {
+    throw refused(`imports the function ${shown} with another signature: it takes ${offered.parameters} i32 and gives ${offered.results === 0 ? 'nothing' : 'one'}`)
   }
 }
 

@@ -1,0 +1,125 @@
+// What the host does for a function, for AssemblyScript: copy this file beside your own (docs/functions.md, "Host calls").
+// A call that fails traps with the host's error in the log; the `try…` ones give the answer instead.
+
+@external("tenantry", "log")
+declare function hostLog(level: i32, text: usize, length: i32): void;
+@external("tenantry", "env")
+declare function hostEnv(name: usize, length: i32): i32;
+@external("tenantry", "db_query")
+declare function hostQuery(sql: usize, sqlLength: i32, parameters: usize, parametersLength: i32): i32;
+@external("tenantry", "storage_get")
+declare function hostGet(path: usize, length: i32): i32;
+@external("tenantry", "storage_put")
+declare function hostPut(path: usize, pathLength: i32, type: usize, typeLength: i32, bytes: usize, length: i32): i32;
+@external("tenantry", "storage_delete")
+declare function hostDelete(path: usize, length: i32): i32;
+@external("tenantry", "http_fetch")
+declare function hostFetch(request: usize, requestLength: i32, body: usize, length: i32): i32;
+@external("tenantry", "take")
+declare function hostTake(at: usize, size: i32): i32;
+
+export enum Level { Debug, Info, Warn, Error }
+
+/** What a call gave: its bytes, or the error as `{"code":…,"message":…}`. */
+export class Answer {
+  constructor(public readonly ok: bool, public readonly bytes: ArrayBuffer) {}
+
+  get text(): string {
+    return String.UTF8.decode(this.bytes);
+  }
+}
+
+/** An HTTP answer: `{"status":…,"headers":{…}}` as JSON, and the body. */
+export class Fetched {
+  constructor(public readonly head: string, public readonly body: ArrayBuffer) {}
+}
+
+function bytesOf(text: string): ArrayBuffer {
+  return String.UTF8.encode(text);
+}
+
+function pointer(bytes: ArrayBuffer): usize {
+  return changetype<usize>(bytes);
+}
+
+function answer(result: i32): Answer {
+  const ok = result >= 0;
+  const bytes = new ArrayBuffer(ok ? result : -(result + 1));
+  hostTake(pointer(bytes), bytes.byteLength);
+  return new Answer(ok, bytes);
+}
+
+function needed(what: string, given: Answer): ArrayBuffer {
+  if (!given.ok) {
+    log(Level.Error, what + ": " + given.text);
+    unreachable();
+  }
+  return given.bytes;
+}
+
+/** A line of the function's log. */
+export function log(level: Level, line: string): void {
+  const bytes = bytesOf(line + "\n");
+  hostLog(level, pointer(bytes), bytes.byteLength);
+}
+
+/** A variable of the function's configuration; `otherwise` when there is none. */
+export function env(name: string, otherwise: string = ""): string {
+  const bytes = bytesOf(name);
+  const given = answer(hostEnv(pointer(bytes), bytes.byteLength));
+  return given.ok ? given.text : otherwise;
+}
+
+/** `parameters`: a JSON array for $1, $2 …, or nothing. */
+export function tryQuery(sql: string, parameters: string = ""): Answer {
+  const text = bytesOf(sql);
+  const values = bytesOf(parameters);
+  return answer(hostQuery(pointer(text), text.byteLength, pointer(values), values.byteLength));
+}
+
+/** @returns `{"rows":[…],"count":n}` as JSON */
+export function query(sql: string, parameters: string = ""): string {
+  return String.UTF8.decode(needed("db_query", tryQuery(sql, parameters)));
+}
+
+/** `path`: `bucket/path/in/it`. */
+export function tryGet(path: string): Answer {
+  const bytes = bytesOf(path);
+  return answer(hostGet(pointer(bytes), bytes.byteLength));
+}
+
+export function get(path: string): ArrayBuffer {
+  return needed("storage_get", tryGet(path));
+}
+
+export function tryPut(path: string, type: string, bytes: ArrayBuffer): Answer {
+  const at = bytesOf(path);
+  const kind = bytesOf(type);
+  return answer(hostPut(pointer(at), at.byteLength, pointer(kind), kind.byteLength, pointer(bytes), bytes.byteLength));
+}
+
+/** @returns the object as JSON: its `id`, `bucket`, `path`, `size` … */
+export function put(path: string, type: string, bytes: ArrayBuffer): string {
+  return String.UTF8.decode(needed("storage_put", tryPut(path, type, bytes)));
+}
+
+export function tryRemove(path: string): Answer {
+  const bytes = bytesOf(path);
+  return answer(hostDelete(pointer(bytes), bytes.byteLength));
+}
+
+export function remove(path: string): void {
+  needed("storage_delete", tryRemove(path));
+}
+
+/** `request`: `{"method":…,"url":…,"headers":{…}}` as JSON. */
+export function tryFetch(request: string, body: ArrayBuffer = new ArrayBuffer(0)): Answer {
+  const bytes = bytesOf(request);
+  return answer(hostFetch(pointer(bytes), bytes.byteLength, pointer(body), body.byteLength));
+}
+
+export function fetched(request: string, body: ArrayBuffer = new ArrayBuffer(0)): Fetched {
+  const given = needed("http_fetch", tryFetch(request, body));
+  const end = Uint8Array.wrap(given).indexOf(10);
+  return new Fetched(String.UTF8.decode(given.slice(0, end)), given.slice(end + 1));
+}
