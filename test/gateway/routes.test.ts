@@ -20,6 +20,7 @@ t.test('every phase has its answer, and a change of phase takes effect', async (
   t.equal(pending.status, 503)
   t.equal(pending.headers['retry-after'], '1')
   t.match(JSON.parse(pending.body), { statusCode: '503', code: 'TENANT_NOT_READY' })
+  t.match(pending.headers, { 'access-control-allow-origin': '*', 'access-control-expose-headers': /Retry-After/ }, 'a page can read it')
   await setting.put({ ...route, generation: 2, phase: 'ready' })
   t.same(await answerOf(setting, 'acme'), [200, undefined])
   await setting.put({ ...route, generation: 3, phase: 'suspended', reason: 'The invoice of May is unpaid.' })

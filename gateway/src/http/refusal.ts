@@ -31,6 +31,11 @@ function headers(refusal: Refusal, length: number, requestId: string, close: boo
     'no-store',
     requestIdHeader,
     requestId,
+    // A page must be able to read why it was refused; as with a runtime's answers, no cookies are involved.
+    'access-control-allow-origin',
+    '*',
+    'access-control-expose-headers',
+    `Retry-After, ${requestIdHeader}`,
   ]
   if (refusal.retryAfter !== undefined) list.push('retry-after', String(refusal.retryAfter))
   if (refusal.status === 405) list.push('allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
