@@ -74,7 +74,9 @@ export const errorKinds = {
   // functions
   INVALID_FUNCTION: { status: 400, tag: 'invalid_function' },
   INVALID_WASM: { status: 400, tag: 'invalid_wasm' },
+  INVALID_WEBHOOK: { status: 401, tag: 'Unauthorized' },
   NO_SUCH_FUNCTION: { status: 404, tag: 'not_found' },
+  NO_SUCH_DELIVERY: { status: 404, tag: 'not_found' },
   FUNCTION_EXISTS: { status: 409, tag: 'Duplicate' },
   WASM_TOO_LARGE: { status: 413, tag: 'Payload too large' },
   HOST_FUNCTION_ERROR: { status: 500, tag: 'function_error' },

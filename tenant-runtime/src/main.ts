@@ -7,6 +7,7 @@ import { readConfig } from './config.ts'
 import { Connections, defaultConnectionLimits } from './database/connections.ts'
 import { createEventsArea } from './events/events-area.ts'
 import { createFunctionsArea } from './functions/functions-area.ts'
+import { followTables } from './functions/triggers/table-triggers.ts'
 import { createRestArea } from './rest/rest-area.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
 import { parseStorageFailpoints } from './storage/failpoints.ts'
@@ -38,6 +39,7 @@ const registry: TenantRegistry = new TenantRegistry({
 const authenticator = new Authenticator()
 const tenantOf = (id: string) => registry.get(id)
 const events = createEventsArea({ now, authenticator, tenantOf })
+const functions = createFunctionsArea({ now, onProblem: problem, tenants: () => registry.all(), tenantOf, hasSiblings: config.siblings > 0 })
 const failpoint = parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL'))
 const areas: Area[] = [
   createStorageArea({
@@ -48,15 +50,19 @@ const areas: Area[] = [
     now: Date.now,
     onProblem: problem,
   }),
-  createRestArea({ now, hasSiblings: config.siblings > 0, allowsRollback: config.allowsRollback, onProblem: problem }),
-  createFunctionsArea({ now, onProblem: problem }),
+  createRestArea({ now, hasSiblings: config.siblings > 0, allowsRollback: config.allowsRollback, onTables: followTables, onProblem: problem }),
+  functions,
   events,
 ]
 
 await registry.load()
 for (const area of areas) await area.start()
 const app = await buildApp({
-  internalToken: config.internalToken, authenticator, areas, tenantOf, now, onWrite: (id) => events.poke(id), logger: log,
+  internalToken: config.internalToken, authenticator, areas, tenantOf, now, logger: log,
+  onWrite(id) {
+    events.poke(id)
+    functions.poke(id)
+  },
 })
 const stopping = new AbortController()
 const loops = Promise.all([registry.run(stopping.signal), ...areas.map((area) => area.run(stopping.signal))])

@@ -49,9 +49,9 @@ t.test('names and triggers', async (t) => {
   for (const name of ['a', 'a1', 'hello-world', 'hello_world', `a${'b'.repeat(63)}`]) t.equal(checkName(name), name)
   for (const name of ['', 'A', '1a', '-a', '_a', 'a b', 'ä', `a${'b'.repeat(64)}`, 'a/b', 'a\n']) t.throws(() => checkName(name), RuntimeError, JSON.stringify(name))
   const good = ['Http', { Database: { table: 'notes', operation: 'Insert' } }, { Schedule: { cron: '*/5 * * * *' } }, { Schedule: { cron: '0 */5 * * * *' } }, { Webhook: { secret: 's' } }]
-  for (const trigger of good) t.same(checkTrigger(trigger), trigger)
+  for (const trigger of good) t.same(checkTrigger(trigger, new Date()), trigger)
   const bad = ['http', null, {}, { Http: {} }, { Database: { table: 'x' } }, { Database: { table: 'x', operation: 'insert' } }, { Schedule: { cron: 'soon' } }, { Schedule: { cron: '61 * * * *' } }, { Webhook: {} }, { Webhook: { secret: 's', more: 1 } }, { Webhook: { secret: 's' }, Http: {} }]
-  for (const trigger of bad) t.throws(() => checkTrigger(trigger), RuntimeError, JSON.stringify(trigger))
+  for (const trigger of bad) t.throws(() => checkTrigger(trigger, new Date()), RuntimeError, JSON.stringify(trigger))
 })
 
 t.test('configuration', async (t) => {

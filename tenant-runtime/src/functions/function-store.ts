@@ -42,8 +42,8 @@ export interface NewFunction {
 }
 
 /** `change` returns the functions it touched; each is told of in the same statement. */
-function told(type: string, change: string): string {
-  return `with f as (${change}), told as (
+function told(type: string, change: string, others = ''): string {
+  return `with f as (${change}), ${others} told as (
     insert into event_log (type, payload) select '${type}', jsonb_build_object('type', '${type}', 'name', f.name,
       'wasm_hash', f.wasm_hash, 'enabled', f.enabled, 'timestamp', ${eventTime}) from f)
     select ${functionColumns} from f`
@@ -80,6 +80,13 @@ export async function listFunctions(tenant: Tenant, context: RlsContext): Promis
   return rows.map(toFunction)
 }
 
+/** @throws RuntimeError NO_SUCH_FUNCTION */
+export async function functionId(tenant: Tenant, context: RlsContext, name: string): Promise<string> {
+  const { rows } = await query(tenant, context, 'select id from functions where name = $1', name)
+  if (rows[0] === undefined) throw noSuchFunction()
+  return String(rows[0]['id'])
+}
+
 export interface FunctionChange {
   config: FunctionConfig
   description: string
@@ -95,6 +102,7 @@ export interface FunctionChange {
 export async function updateFunction(tenant: Tenant, context: RlsContext, before: FunctionRecord, change: FunctionChange): Promise<FunctionRecord> {
   const update =
     'update functions set config = $1, description = $2, trigger_type = $3, enabled = $4, wasm_hash = $5, wasm_data = coalesce($6, wasm_data),' +
+    ' trigger_since = case when trigger_type = $3 and enabled = $4 then trigger_since else now() end,' +
     " updated_at = greatest(now(), updated_at + interval '1 millisecond') where id = $7 and updated_at = $8::timestamptz returning *"
   const { rows } = await query(
     tenant, context, told('functions.updated', update), JSON.stringify(change.config), change.description, JSON.stringify(change.trigger), change.enabled,
@@ -105,9 +113,9 @@ export async function updateFunction(tenant: Tenant, context: RlsContext, before
 }
 
 /** @throws RuntimeError NO_SUCH_FUNCTION */
-export async function deleteFunction(tenant: Tenant, context: RlsContext, name: string): Promise<void> {
-  const { rows } = await query(tenant, context, told('functions.deleted', 'delete from functions where name = $1 returning *'), name)
-  one(rows[0])
+export async function deleteFunction(tenant: Tenant, context: RlsContext, name: string): Promise<FunctionRecord> {
+  const { rows } = await query(tenant, context, told('functions.deleted', 'delete from functions where name = $1 returning *', 'left_over as (delete from function_deliveries d using f where d.function_id = f.id),'), name)
+  return one(rows[0])
 }
 
 /**

@@ -1,18 +1,26 @@
 // A function's fields and their rules (specification, section 2.4). Pure.
-import { Cron } from 'croner'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { RuntimeError } from '../errors.ts'
+import { reservedCollections } from '../rest/registry/system-collections.ts'
 import { pageBytes } from './module/abi.ts'
+import { checkSchedule } from './triggers/schedule.ts'
+import { objectionToSecret } from './triggers/webhook-signature.ts'
 
 const Operation = Type.Enum(['Insert', 'Update', 'Delete'])
 const closed = { additionalProperties: false } as const
 
-/** Externally tagged. All kinds are stored; `"Http"` is the one that runs (docs/functions.md). */
+/** Externally tagged (docs/functions.md). */
 export const Trigger = Type.Union([
   Type.Literal('Http'),
   Type.Object({ Database: Type.Object({ table: Type.String({ minLength: 1, maxLength: 63 }), operation: Operation }, closed) }, closed),
-  Type.Object({ Schedule: Type.Object({ cron: Type.String({ minLength: 1, maxLength: 256 }) }, closed) }, closed),
+  Type.Object({
+    Schedule: Type.Object({
+      cron: Type.String({ minLength: 1, maxLength: 256 }),
+      timezone: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+      missed: Type.Optional(Type.Enum(['run', 'skip'])),
+    }, closed),
+  }, closed),
   Type.Object({ Webhook: Type.Object({ secret: Type.String({ minLength: 1, maxLength: 1024 }) }, closed) }, closed),
 ])
 export type Trigger = Static<typeof Trigger>
@@ -59,19 +67,17 @@ export function checkDescription(description: string): string {
   return description
 }
 
-export function checkTrigger(value: unknown): Trigger {
+export function checkTrigger(value: unknown, now: Date): Trigger {
   if (!Value.Check(Trigger, value)) {
     throw invalid(
-      'field "trigger" must be "Http", {"Database":{"table":…,"operation":"Insert"|"Update"|"Delete"}}, {"Schedule":{"cron":…}} or {"Webhook":{"secret":…}}',
+      'field "trigger" must be "Http", {"Database":{"table":…,"operation":"Insert"|"Update"|"Delete"}}, {"Schedule":{"cron":…,"timezone"?:…,"missed"?:"run"|"skip"}} or {"Webhook":{"secret":…}}',
     )
   }
-  if (typeof value === 'object' && 'Schedule' in value) {
-    try {
-      new Cron(value.Schedule.cron, { paused: true })
-    } catch (cause) {
-      throw new RuntimeError('INVALID_FUNCTION', 'field "trigger": "cron" is no cron expression', { cause })
-    }
-  }
+  if (value === 'Http') return value
+  if ('Schedule' in value) checkSchedule(value.Schedule, now)
+  if ('Database' in value && reservedCollections.has(value.Database.table)) throw invalid(`field "trigger": "${value.Database.table}" is the service's own; a collection or a table of yours is wanted`)
+  const objection = 'Webhook' in value ? objectionToSecret(value.Webhook.secret) : undefined
+  if (objection !== undefined) throw invalid(`field "trigger": ${objection}`)
   return value
 }
 

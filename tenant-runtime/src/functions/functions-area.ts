@@ -1,34 +1,87 @@
 // Functions (specification, section 1.3) as an area of the runtime.
+import type { FastifyBaseLogger } from 'fastify'
 import type { Area } from '../tenancy/area.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
 import { addFunctionRoutes } from './deployment/function-routes.ts'
 import { ExecutorPool, defaultPoolLimits, type PoolLimits } from './executor/pool.ts'
+import type { Trigger } from './function.ts'
 import { addInvokeRoutes } from './invocations/invoke-routes.ts'
+import { invoke } from './invocations/invoke.ts'
 import { ModuleCache } from './module/module-cache.ts'
+import { addDeliveryRoutes } from './triggers/delivery-routes.ts'
+import { defaultDispatchPace, type DispatchPace } from './triggers/dispatch.ts'
+import { Dispatcher } from './triggers/dispatcher.ts'
+import { installTriggers } from './triggers/table-triggers.ts'
+import { addWebhookRoute } from './triggers/webhook-routes.ts'
 
 export interface FunctionsAreaOptions {
   limits?: Partial<PoolLimits>
   now: () => Date
   onProblem: (problem: Error) => void
+  tenants: () => Iterable<Tenant>
+  tenantOf: (tenantId: string) => Tenant | undefined
+  /** Other runtimes serve the same tenants, and may change their functions. */
+  hasSiblings?: boolean
+  pace?: Partial<DispatchPace>
+  /** From 0 to 1. */
+  random?: () => number
 }
 
-export function createFunctionsArea({ limits, now, onProblem }: FunctionsAreaOptions): Area {
+export interface FunctionsArea extends Area {
+  /** Something of the tenant's may have been written. */
+  poke(tenantId: string): void
+}
+
+/** A function that another runtime has deployed is started by its trigger here, too, after so much time. */
+const siblingsMilliseconds = 60_000
+
+export function createFunctionsArea({ limits, now, onProblem, tenants, tenantOf, hasSiblings = false, pace, random = Math.random }: FunctionsAreaOptions): FunctionsArea {
   const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onProblem)
-  const modules = new ModuleCache()
+  const deps = { pool, modules: new ModuleCache(), now: () => now().getTime(), onProblem }
+  let log: FastifyBaseLogger | undefined
+  const dispatcher = new Dispatcher({
+    tenants, tenantOf, now, random, onProblem,
+    recheckMilliseconds: hasSiblings ? siblingsMilliseconds : undefined,
+    pace: { ...defaultDispatchPace, ...pace },
+    async invoke(tenant, call) {
+      if (log === undefined) throw new Error('nothing is dispatched before the routes are there')
+      return (await invoke(deps, tenant, { ...call, log })).status
+    },
+  })
+
+  const onTrigger = async (tenant: Tenant, triggers: readonly Trigger[]) => {
+    if (triggers.some((trigger) => typeof trigger === 'object' && 'Database' in trigger)) {
+      // The function is as it was asked for; its table follows, now or when the dispatcher comes to it.
+      await installTriggers(tenant).catch((cause: unknown) => onProblem(new Error(`${tenant.id}: a table's trigger waits`, { cause })))
+    }
+    dispatcher.changed(tenant.id)
+  }
+
   return {
     name: 'functions',
     async routes(app) {
-      await addFunctionRoutes(app, pool)
-      await app.register(async (calls) => addInvokeRoutes(calls, { pool, modules, now: () => now().getTime(), onProblem }))
+      log = app.log
+      await addFunctionRoutes(app, { pool, now, onTrigger })
+      await addDeliveryRoutes(app)
+      await app.register(async (calls) => addInvokeRoutes(calls, deps))
+      await app.register(async (calls) => addWebhookRoute(calls, deps))
     },
+    poke: (tenantId) => dispatcher.poke(tenantId),
     start: async () => undefined,
-    run: async () => undefined,
+    run: (signal) => dispatcher.run(signal),
     close: () => pool.close(),
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     async usage(tenant) {
       const { rows } = await tenant.database.query({ role: 'service', reason: 'usage' }, "select count(*) as count from function_invocations where timestamp >= date_trunc('month', now(), 'UTC')")
       return { function_invocations: Number(rows[0]?.['count'] ?? 0) }
     },
-    forget: (tenantId) => pool.forget(tenantId),
-    removeData: async (tenantId) => pool.end(tenantId),
+    forget(tenantId) {
+      pool.forget(tenantId)
+      dispatcher.forget(tenantId)
+    },
+    async removeData(tenantId) {
+      pool.end(tenantId)
+      dispatcher.forget(tenantId)
+    },
   }
 }

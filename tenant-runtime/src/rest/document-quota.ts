@@ -4,7 +4,7 @@ import { sql, type Row, type Statement } from '../database/statement.ts'
 import { RuntimeError } from '../errors.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
-import { reservedCollections } from './registry/system-collections.ts'
+import { countedAsDocuments, reservedCollections } from './registry/system-collections.ts'
 import { identifier } from './sql/names.ts'
 
 /** Bytes that a record takes beside its values: its header, and its entries in indexes. */
@@ -155,13 +155,14 @@ interface TableSize {
   isCollection: boolean
 }
 
-/** Every table of the home that is not the service's own, whoever made it. */
+/** Every table of the home that is not the service's own, whoever made it, and what waits to be told to functions. */
 const sizes = sql(
   `select c.relname as name, pg_relation_size(c.oid) / current_setting('block_size')::bigint as pages, pg_table_size(c.oid) as bytes, pg_indexes_size(c.oid) as index_bytes,
      (select json_agg(attname) from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped) as columns,
      exists (select from applied_schemas a where a.name = c.relname) as is_collection
-   from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'm') and not $1::jsonb ? c.relname::text`,
-  JSON.stringify([...reservedCollections]),
+   from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'm')
+     and (not $1::jsonb ? c.relname::text or $2::jsonb ? c.relname::text and pg_relation_size(c.oid) > 0)`,
+  JSON.stringify([...reservedCollections]), JSON.stringify([...countedAsDocuments]),
 )
 
 function tableSize(row: Row): TableSize {

@@ -1,4 +1,5 @@
 // The generated REST interface (specification, section 4.3) as an area of the runtime.
+import type pg from 'pg'
 import type { Area } from '../tenancy/area.ts'
 import { DocumentQuota } from './document-quota.ts'
 import type { JsonBody } from './plan/plan-write.ts'
@@ -16,14 +17,16 @@ export interface RestAreaOptions {
   hasSiblings?: boolean
   /** `Prefer: tx=rollback` is heard: for development. */
   allowsRollback?: boolean
+  /** Told within a reload, in its transaction, once the tables are as they will be. */
+  onTables?: (client: pg.Client) => Promise<void>
   onProblem?: (problem: Error) => void
 }
 
 /** A reload that another runtime has made takes effect here within so much time. */
 const siblingsReloadMilliseconds = 500
 
-export function createRestArea({ now, hasSiblings = false, allowsRollback = false, onProblem }: RestAreaOptions): Area {
-  const registry = new Registry({ ...(hasSiblings ? { recheckMilliseconds: siblingsReloadMilliseconds } : {}), now: () => now().getTime(), ...(onProblem === undefined ? {} : { onProblem }) })
+export function createRestArea({ now, hasSiblings = false, allowsRollback = false, onTables, onProblem }: RestAreaOptions): Area {
+  const registry = new Registry({ ...(hasSiblings ? { recheckMilliseconds: siblingsReloadMilliseconds } : {}), now: () => now().getTime(), ...(onTables === undefined ? {} : { onTables }), ...(onProblem === undefined ? {} : { onProblem }) })
   const quota = new DocumentQuota(() => now().getTime())
   const deps: RestDeps = { registry, quota, allowsRollback }
   return {

@@ -8,13 +8,16 @@ export interface Deployment {
   name: string
   wasm: Uint8Array<ArrayBuffer>
   config?: object
+  /** `"Http"` without. */
+  trigger?: object
 }
 
 /** @throws Error when it is not taken */
-export async function deployFunction(tenant: TestTenant, { name, wasm, config = {} }: Deployment): Promise<string> {
+export async function deployFunction(tenant: TestTenant, { name, wasm, config = {}, trigger }: Deployment): Promise<string> {
   const form = new FormData()
   form.set('name', name)
   form.set('config', JSON.stringify(config))
+  if (trigger !== undefined) form.set('trigger', JSON.stringify(trigger))
   form.set('wasm', new Blob([wasm]), 'module.wasm')
   const request = new Request(tenant.url, { method: 'POST', body: form })
   const answer = await tenant.ask('POST', '/functions/v1/deploy', {

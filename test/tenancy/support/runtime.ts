@@ -19,6 +19,8 @@ import type { Result, ScopedStatements } from '../../../tenant-runtime/src/datab
 import type { PoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
 import { createEventsArea } from '../../../tenant-runtime/src/events/events-area.ts'
 import type { Pace } from '../../../tenant-runtime/src/events/follow-events.ts'
+import { followTables } from '../../../tenant-runtime/src/functions/triggers/table-triggers.ts'
+import type { DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
 import { createFunctionsArea } from '../../../tenant-runtime/src/functions/functions-area.ts'
 import { createRestArea } from '../../../tenant-runtime/src/rest/rest-area.ts'
 import type { BlobBackend } from '../../../tenant-runtime/src/storage/backend/backend.ts'
@@ -126,6 +128,8 @@ export interface TestRuntime {
   clock: { ahead: number; stopped: number | undefined; now(): number }
   /** Lines of the log at level error and above, and problems that areas told of. */
   problems: string[]
+  /** Something may have been written, or a planned time have come. */
+  poke(tenantId: string): void
   addTenant(options?: { name?: string; limits?: Partial<Limits>; jwtSecrets?: string[] }): Promise<TestTenant>
 }
 
@@ -139,6 +143,8 @@ export interface RuntimeOptions {
   storageLimits?: Partial<StorageLimits>
   /** Limits of the executors' pool. */
   functions?: Partial<PoolLimits>
+  /** Something else than requests starts functions too, at this pace; without, nothing but requests is served. */
+  dispatch?: Partial<DispatchPace>
   /** Of subscriptions to events. */
   pace?: Pace
   mostSubscribers?: number
@@ -149,7 +155,7 @@ export interface RuntimeOptions {
 /** Everything ends with the test. */
 export async function startRuntime(
   t: Test,
-  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, connections: connectionLimits, allowsRollback = false, ...subscriptions }: RuntimeOptions = {},
+  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, ...subscriptions }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
@@ -168,8 +174,8 @@ export async function startRuntime(
     ...(abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds }),
   })
   await storage.start()
-  const rest = createRestArea({ allowsRollback, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
-  const functions = createFunctionsArea({ limits: poolLimits, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
+  const rest = createRestArea({ allowsRollback, onTables: followTables, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
+  const functions = createFunctionsArea({ limits: poolLimits, ...(dispatch === undefined ? {} : { pace: dispatch }), random: () => 0.5, tenants: () => tenants.values(), tenantOf: (id) => tenants.get(id), now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
   const authenticator = new Authenticator(clock.now)
   const events = createEventsArea({
     now: () => new Date(clock.now()),
@@ -177,10 +183,14 @@ export async function startRuntime(
     tenantOf: (id) => tenants.get(id),
     ...subscriptions,
   })
+  const poke = (id: string) => {
+    events.poke(id)
+    functions.poke(id)
+  }
   const app = await buildApp({
     internalToken,
     authenticator,
-    onWrite: (id) => events.poke(id),
+    onWrite: (id) => poke(id),
     areas: [storage, rest, functions, events],
     tenantOf: (id) => tenants.get(id),
     now: () => new Date(clock.now()),
@@ -190,12 +200,16 @@ export async function startRuntime(
   const address = app.server.address()
   if (address === null || typeof address === 'string') throw new Error('no port was given')
   const stops: (() => Promise<void>)[] = []
+  const over = new AbortController()
+  const loops = dispatch === undefined ? undefined : functions.run(over.signal)
   t.teardown(async () => {
+    over.abort()
     for (const stop of stops) await stop()
     app.server.closeAllConnections()
     await app.close()
     await storage.idle()
     await functions.close()
+    await loops
     await connections.close()
     await postgres.stop()
     await rm(directory, { recursive: true, force: true })
@@ -207,6 +221,7 @@ export async function startRuntime(
     directory,
     clock,
     problems,
+    poke,
     async addTenant({ name = 'acme', limits = {}, jwtSecrets = [randomBytes(32).toString('hex')] } = {}) {
       const home = await createHome(postgres)
       const secretKey = `sb_secret_${randomBytes(24).toString('base64url')}`

@@ -3,7 +3,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { ExecutorPool } from '../executor/pool.ts'
-import { checkDescription, checkFits, checkName, checkTrigger, defaultConfig, mergeConfig, type FunctionConfig, type FunctionRecord } from '../function.ts'
+import { nextRun } from '../triggers/schedule.ts'
+import { triggerStatus } from '../triggers/table-triggers.ts'
+import { checkDescription, checkFits, checkName, checkTrigger, defaultConfig, mergeConfig, type FunctionConfig, type FunctionRecord, type Trigger } from '../function.ts'
 import { deleteFunction, findFunction, hashOf, insertFunction, listFunctions, loadModule, updateFunction } from '../function-store.ts'
 import { checkModule } from '../module/check-module.ts'
 import { prepareModule } from '../module/module-cache.ts'
@@ -16,16 +18,29 @@ interface Named {
 const compileMilliseconds = 5_000
 const service = { config: { access: 'service' } } as const
 
-export async function addFunctionRoutes(app: FastifyInstance, pool: ExecutorPool): Promise<void> {
+export interface DeployDeps {
+  pool: ExecutorPool
+  now: () => Date
+  /** Whatever starts the function has changed, or has begun or ended to be. */
+  onTrigger: (tenant: Tenant, triggers: readonly Trigger[]) => Promise<void>
+}
+
+export async function addFunctionRoutes(app: FastifyInstance, deps: DeployDeps): Promise<void> {
+  const { pool, now, onTrigger } = deps
+
   app.get('/functions/v1', service, async ({ tenant, rls }) => (await listFunctions(tenant, rls)).map(presentItem))
 
   app.get<Named>('/functions/v1/:name', service, async ({ tenant, rls, params }) => {
     const found = await findFunction(tenant, rls, params.name)
-    return { ...presentItem(found), config: found.config, invocation_count: found.invocationCount, last_invocation: found.lastInvocation }
+    return {
+      ...presentItem(found), config: found.config, invocation_count: found.invocationCount, last_invocation: found.lastInvocation,
+      ...nextRunOf(found, now()), ...(await triggerStatus(tenant, found)),
+    }
   })
 
   app.delete<Named>('/functions/v1/:name', service, async ({ tenant, rls, params }, reply) => {
-    await deleteFunction(tenant, rls, params.name)
+    const { trigger } = await deleteFunction(tenant, rls, params.name)
+    await onTrigger(tenant, [trigger])
     return reply.status(204).send()
   })
 
@@ -40,17 +55,18 @@ export async function addFunctionRoutes(app: FastifyInstance, pool: ExecutorPool
       const deployed = {
         name, wasm, config,
         description: checkDescription(form.description ?? ''),
-        trigger: checkTrigger(parsed(form.trigger ?? '"Http"', 'trigger')),
+        trigger: checkTrigger(parsed(form.trigger ?? '"Http"', 'trigger'), now()),
       }
       await tryModule(pool, tenant, name, wasm, config)
       const made = await insertFunction(tenant, rls, deployed)
+      await onTrigger(tenant, [made.trigger])
       log.info({ tenant: tenant.id, function: name, hash: made.wasmHash }, 'a function was deployed')
       return reply.status(201).send({ id: made.id, name, wasm_hash: made.wasmHash, created_at: made.createdAt })
     })
 
     forms.patch<Named & { Body: unknown }>('/functions/v1/:name', { ...service, bodyLimit: 256 * 1024 }, async (request) => {
       const isForm = /^multipart\/form-data\b/i.test(request.headers['content-type'] ?? '')
-      return update(pool, request, isForm ? changeOf(await readDeployForm(request.raw)) : readChange(request.body))
+      return update(deps, request, isForm ? changeOf(await readDeployForm(request.raw)) : readChange(request.body))
     })
   })
 }
@@ -63,7 +79,7 @@ interface Change {
   wasm?: Buffer
 }
 
-async function update(pool: ExecutorPool, { tenant, rls, params }: FastifyRequest<Named>, change: Change) {
+async function update({ pool, now, onTrigger }: DeployDeps, { tenant, rls, params }: FastifyRequest<Named>, change: Change) {
   const before = await findFunction(tenant, rls, params.name)
   const config = change.config === undefined ? before.config : mergeConfig(before.config, change.config)
   if (change.wasm !== undefined) await tryModule(pool, tenant, before.name, change.wasm, config)
@@ -72,10 +88,11 @@ async function update(pool: ExecutorPool, { tenant, rls, params }: FastifyReques
   const after = await updateFunction(tenant, rls, before, {
     config,
     description: change.description === undefined ? before.description : checkDescription(change.description),
-    trigger: change.trigger === undefined ? before.trigger : checkTrigger(change.trigger),
+    trigger: change.trigger === undefined ? before.trigger : checkTrigger(change.trigger, now()),
     enabled: change.enabled ?? before.enabled,
     wasm: change.wasm,
   })
+  if (change.trigger !== undefined || change.enabled !== undefined) await onTrigger(tenant, [before.trigger, after.trigger])
   return { id: after.id, name: after.name, config: after.config, enabled: after.enabled, wasm_hash: after.wasmHash, updated_at: after.updatedAt }
 }
 
@@ -91,6 +108,12 @@ async function tryModule(pool: ExecutorPool, tenant: Tenant, name: string, wasm:
 
 function presentItem({ id, name, description, trigger, wasmHash, enabled, createdAt, updatedAt }: FunctionRecord) {
   return { id, name, description, trigger, wasm_hash: wasmHash, enabled, created_at: createdAt, updated_at: updatedAt }
+}
+
+/** Of a schedule: when it runs next. */
+function nextRunOf({ trigger, enabled }: FunctionRecord, now: Date): { next_run?: string | null } {
+  if (typeof trigger !== 'object' || !('Schedule' in trigger)) return {}
+  return { next_run: enabled ? (nextRun(trigger.Schedule, now)?.toISOString() ?? null) : null }
 }
 
 function readChange(body: unknown): Change {

@@ -8,10 +8,14 @@ interface Named {
   Params: { name: string }
 }
 
-export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
-  // The body goes to the function as it came.
+/** The body goes to the function as it came. */
+export function keepBodiesAsBytes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxEventBytes }, (_request, body, done) => done(null, body))
+}
+
+export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
+  keepBodiesAsBytes(app)
 
   const handler = async (request: FastifyRequest<Named>, reply: FastifyReply) => {
     const { invocationId, status, headers, body } = await invoke(deps, request.tenant, {

@@ -12,7 +12,7 @@ import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
 import { readAnswer, type FunctionAnswer } from './function-answer.ts'
 import { beginInvocation, endInvocation, type Claim } from './invocation-store.ts'
-import { redact } from './redact.ts'
+import { redact, secretsOf } from './redact.ts'
 import { RunLines } from './run-lines.ts'
 
 export interface InvokeDeps {
@@ -54,7 +54,7 @@ export async function invoke({ pool, modules, now, onProblem }: InvokeDeps, tena
     let result: RunResult | undefined
     const end = async (status: 'success' | 'error' | 'timeout', errorMessage: string | null) => {
       const log = lines.end(result?.logCut ?? 0)
-      for (const { level, message } of log) call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, level, said: redact(message, fn.config.environment) }, 'a function wrote to its log')
+      for (const { level, message } of log) call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, level, said: redact(message, secretsOf(fn)) }, 'a function wrote to its log')
       try {
         await endInvocation(tenant, { invocationId, status, durationMilliseconds: performance.now() - begin, memoryPeak: result?.memoryPeak ?? 0, errorMessage })
       } catch (cause) {
@@ -133,5 +133,5 @@ function withLog(message: string, log: RunLines): string {
 function shownError(error: unknown, fn: FunctionRecord): RuntimeError {
   if (error instanceof SyntaxError) return new RuntimeError('HOST_FUNCTION_ERROR', error.message, { cause: error })
   if (!(error instanceof RuntimeError)) return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
-  return new RuntimeError(error.code, redact(error.message, fn.config.environment).slice(0, 2 * longestMessage), { cause: error.cause })
+  return new RuntimeError(error.code, redact(error.message, secretsOf(fn)).slice(0, 2 * longestMessage), { cause: error.cause })
 }

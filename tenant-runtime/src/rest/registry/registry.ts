@@ -34,6 +34,8 @@ export interface RegistryOptions {
   recheckMilliseconds?: number
   /** In milliseconds. */
   now: () => number
+  /** Told within a reload, in its transaction, once the tables are as they will be. */
+  onTables?: (client: pg.Client) => Promise<void>
   /** Somebody has taken down what keeps callers apart. */
   onProblem?: (problem: Error) => void
 }
@@ -131,6 +133,7 @@ export class Registry {
       refuseUnconfirmed(plan, confirmed)
       for (const step of plan.steps) await execute(client, step, wanted)
       await writeApplied(client, plan)
+      await this.#options.onTables?.(client)
       const { rows } = await execute<{ home: string }>(client, { sql: introspection.text }, wanted)
       const { text, values } = lintStatement(tenant.id)
       const facts = await client.query<{ facts: string }>(text, [...values])

@@ -1,0 +1,99 @@
+// Takes planned times as they come. Every runtime that serves the tenant does so: who is first has it.
+import { anonymous } from '../../tenancy/rls-context.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import { ClaimTaken } from '../invocations/invocation-store.ts'
+import { isFailedRun, isGone, type DispatchDeps } from './dispatch.ts'
+import type { Jobs } from './jobs.ts'
+import { dueTime, missedMilliseconds, nextRun, type Schedule } from './schedule.ts'
+import { claimPlannedTime, forgetOldTimes, skipPlannedTime } from './schedule-runs.ts'
+import type { TriggeredFunction } from './triggered-function.ts'
+
+interface Planned {
+  fn: TriggeredFunction
+  schedule: Schedule
+  /** Planned times up to here are done with. */
+  since: Date
+  next: Date | undefined
+}
+
+export class PlannedTimes {
+  readonly #deps: DispatchDeps
+  readonly #jobs: Jobs
+  /** Another runtime knows more than this one. */
+  readonly #onStale: () => void
+  #planned: Planned[] = []
+
+  constructor(deps: DispatchDeps, jobs: Jobs, onStale: () => void) {
+    this.#deps = deps
+    this.#jobs = jobs
+    this.#onStale = onStale
+  }
+
+  watch(functions: readonly TriggeredFunction[]): void {
+    this.#planned = functions.flatMap((fn) => {
+      const { schedule, since } = fn
+      return schedule === undefined ? [] : [{ fn, schedule, since, next: nextRun(schedule, since) }]
+    })
+  }
+
+  /** @returns milliseconds until the next planned time; undefined when there is none */
+  look(tenant: Tenant): number | undefined {
+    const now = this.#deps.now()
+    let first: number | undefined
+    for (const planned of this.#planned) {
+      if (planned.next !== undefined && planned.next <= now) {
+        const due = dueTime(planned.schedule, planned.since, now)
+        planned.next = nextRun(planned.schedule, now)
+        if (due !== undefined) this.#take(tenant, planned, due, now)
+      }
+      if (planned.next !== undefined) first = Math.min(first ?? Infinity, planned.next.getTime() - now.getTime())
+    }
+    return first
+  }
+
+  #take(tenant: Tenant, planned: Planned, due: Date, now: Date): void {
+    const { fn, schedule, since } = planned
+    planned.since = due
+    const isMissed = schedule.missed === 'skip' && now.getTime() - due.getTime() > missedMilliseconds
+    const isRunning = this.#jobs.has(`run ${fn.id}`)
+    const key = `${isMissed || isRunning ? 'skip' : 'run'} ${fn.id}`
+    this.#jobs.begin(key, async () => {
+      try {
+        if (isMissed || isRunning) await skipPlannedTime(tenant, fn, due, isMissed ? 'missed' : 'overlap')
+        else await this.#run(tenant, fn, due)
+      } catch (error) {
+        // Nothing was taken, so it is still to be done.
+        planned.next = due
+        planned.since = since
+        throw error
+      }
+    })
+  }
+
+  async #run(tenant: Tenant, fn: TriggeredFunction, due: Date): Promise<void> {
+    const plannedAt = due.toISOString()
+    try {
+      await this.#deps.invoke(tenant, {
+        name: fn.name,
+        trigger: 'schedule',
+        context: anonymous,
+        input: Buffer.from(JSON.stringify({ type: 'schedule', planned_at: plannedAt })),
+        variables: { TENANTRY_PLANNED_AT: plannedAt, TENANTRY_CONTENT_TYPE: 'application/json' },
+        claim: claimPlannedTime(due, fn.triggerType),
+      })
+    } catch (error) {
+      if (error instanceof ClaimTaken) {
+        // By another runtime; or a run that it began goes on; or the trigger has changed.
+        await skipPlannedTime(tenant, fn, due, 'overlap')
+        this.#onStale()
+        return
+      }
+      if (isGone(error)) {
+        this.#onStale()
+        return
+      }
+      if (!isFailedRun(error)) throw error
+    }
+    await forgetOldTimes(tenant, fn.id, due)
+  }
+}

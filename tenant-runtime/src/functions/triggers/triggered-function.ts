@@ -1,0 +1,59 @@
+// The functions of a home that something else than a request starts: what a dispatcher knows of each.
+import { sql, type Row } from '../../database/statement.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import type { Trigger } from '../function.ts'
+import type { Schedule } from './schedule.ts'
+import { isSettled, missingStatements } from './table-triggers.ts'
+
+const context: RlsContext = { role: 'service', reason: 'triggers of functions' }
+
+export interface TriggeredFunction {
+  id: string
+  name: string
+  /** As it stands in the table: another text is another trigger. */
+  triggerType: string
+  schedule: Schedule | undefined
+  /** Planned times up to here are done with, or were never promised. */
+  since: Date
+}
+
+export interface Triggers {
+  scheduled: TriggeredFunction[]
+  /** Told of changes, or with some that they have still to be told of. */
+  told: TriggeredFunction[]
+  /** The tables tell whom they should. */
+  isSettled: boolean
+}
+
+export async function readTriggers({ database }: Tenant): Promise<Triggers> {
+  const [found, ...missing] = await database.read(
+    context,
+    sql(
+      `select f.id, f.name, f.trigger_type, greatest(f.trigger_since, (select max(planned_at) from function_schedule_runs r where r.function_id = f.id)) as since,
+         f.trigger_type like '{"Schedule"%' as is_scheduled,
+         f.trigger_type like '{"Database"%' or exists (select from function_deliveries d where d.function_id = f.id and d.state = 'waiting') as is_told
+       from functions f where f.enabled`,
+    ),
+    ...missingStatements,
+  )
+  const rows = found?.rows ?? []
+  return {
+    scheduled: rows.filter((row) => row['is_scheduled'] === true).map(toTriggered),
+    told: rows.filter((row) => row['is_told'] === true).map(toTriggered),
+    isSettled: isSettled(missing[0]?.rows ?? [], missing[1]?.rows[0]),
+  }
+}
+
+function toTriggered(row: Row): TriggeredFunction {
+  const triggerType = String(row['trigger_type'])
+  // Checked when it was deployed.
+  const trigger = JSON.parse(triggerType) as Trigger
+  return {
+    id: String(row['id']),
+    name: String(row['name']),
+    triggerType,
+    schedule: typeof trigger === 'object' && 'Schedule' in trigger ? trigger.Schedule : undefined,
+    since: new Date(String(row['since'])),
+  }
+}
