@@ -39,7 +39,9 @@ const registry: TenantRegistry = new TenantRegistry({
 const authenticator = new Authenticator()
 const tenantOf = (id: string) => registry.get(id)
 const events = createEventsArea({ now, authenticator, tenantOf })
-const functions = createFunctionsArea({ now, onProblem: problem, tenants: () => registry.all(), tenantOf, hasSiblings: config.siblings > 0 })
+const functions = createFunctionsArea({
+  now, onProblem: problem, onConfinement: (confinement) => log.info({ confinement }, 'how functions are confined'), tenants: () => registry.all(), tenantOf, hasSiblings: config.siblings > 0,
+})
 const failpoint = parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL'))
 const areas: Area[] = [
   createStorageArea({

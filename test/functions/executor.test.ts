@@ -1,6 +1,7 @@
 // Modules in executors: what WASI gives them, what stops them, and that the next run is never the worse for it.
 import t, { type Test } from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
+import { dataLimit } from '../../tenant-runtime/src/functions/executor/confinement.ts'
 import { Executor, outputLimit, type Module, type RunResult } from '../../tenant-runtime/src/functions/executor/executor.ts'
 import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
 import { hashOf } from '../../tenant-runtime/src/functions/function-store.ts'
@@ -147,7 +148,7 @@ t.test('an executor has no files, no network, no processes and no environment', 
   t.match(commandLine, /--permission/)
   t.notMatch(commandLine, /--allow-(net|child-process|worker|addons|wasi|fs-write)/)
   const limits = await readFile(`/proc/${executor.pid ?? 0}/limits`, 'utf8')
-  t.match(limits, /Max data size +1342177280/)
+  t.match(limits, new RegExp(`Max data size +${dataLimit(128 * megabyte)} `))
   t.match(limits, /Max core file size +0/)
 })
 

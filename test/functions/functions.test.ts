@@ -1,12 +1,12 @@
 // Functions over HTTP: deployed, read, changed, invoked and deleted as the specification says (2.4, 2.5, 3, 4.3, 7),
 // by plain HTTP and by the unmodified client.
 import { createHash } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
 import t, { type Test } from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { effort } from '../support/effort.ts'
 import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
+import { executorsOf, killAll } from './support/deployed.ts'
 import { command, constant, drop, forever, unreachable } from './support/wasm.ts'
 
 const canary = 'canary-3f9c1b'
@@ -258,7 +258,7 @@ t.test('executors that are killed under load: one record for each invocation, an
   for (let round = 0; round < effort({ small: 8, full: 100 }); round++) {
     // Not before one of them has done its work, however slow the machine is.
     for (const before = ids.size; ids.size === before; ) await new Promise((resolve) => setTimeout(resolve, 10))
-    for (const pid of await executors()) process.kill(pid, 'SIGKILL')
+    killAll(await executorsOf(process.pid))
   }
   isOver = true
   await load
@@ -281,15 +281,3 @@ t.test('a function that floods waits behind itself', { timeout: 120_000 }, async
   const statuses = (await flood).map(({ status }) => status).sort()
   t.same(statuses, [503, 503, 503, 504, 504, 504], 'one runs, two wait, the rest is refused')
 })
-
-/** Pids of the executors of this process. */
-async function executors(): Promise<number[]> {
-  const pids: number[] = []
-  for (const entry of await readdir('/proc')) {
-    if (!/^\d+$/.test(entry)) continue
-    const [stat, commandLine] = await Promise.all([readFile(`/proc/${entry}/stat`, 'utf8').catch(() => ''), readFile(`/proc/${entry}/cmdline`, 'utf8').catch(() => '')])
-    const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
-    if (parent === process.pid && commandLine.includes('functions/executor/child.ts')) pids.push(Number(entry))
-  }
-  return pids
-}

@@ -3,6 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Area } from '../tenancy/area.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { addFunctionRoutes } from './deployment/function-routes.ts'
+import { findConfinement, type Confinement } from './executor/confinement.ts'
 import { ExecutorPool, defaultPoolLimits, type PoolLimits } from './executor/pool.ts'
 import type { Trigger } from './function.ts'
 import { addInvokeRoutes } from './invocations/invoke-routes.ts'
@@ -18,6 +19,8 @@ export interface FunctionsAreaOptions {
   limits?: Partial<PoolLimits>
   now: () => Date
   onProblem: (problem: Error) => void
+  /** Told at the start what the machine allows to shut executors off from. */
+  onConfinement?: (confinement: Confinement) => void
   tenants: () => Iterable<Tenant>
   tenantOf: (tenantId: string) => Tenant | undefined
   /** Other runtimes serve the same tenants, and may change their functions. */
@@ -35,7 +38,7 @@ export interface FunctionsArea extends Area {
 /** A function that another runtime has deployed is started by its trigger here, too, after so much time. */
 const siblingsMilliseconds = 60_000
 
-export function createFunctionsArea({ limits, now, onProblem, tenants, tenantOf, hasSiblings = false, pace, random = Math.random }: FunctionsAreaOptions): FunctionsArea {
+export function createFunctionsArea({ limits, now, onProblem, onConfinement, tenants, tenantOf, hasSiblings = false, pace, random = Math.random }: FunctionsAreaOptions): FunctionsArea {
   const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onProblem)
   const deps = { pool, modules: new ModuleCache(), now: () => now().getTime(), onProblem }
   let log: FastifyBaseLogger | undefined
@@ -67,7 +70,8 @@ export function createFunctionsArea({ limits, now, onProblem, tenants, tenantOf,
       await app.register(async (calls) => addWebhookRoute(calls, deps))
     },
     poke: (tenantId) => dispatcher.poke(tenantId),
-    start: async () => undefined,
+    // The other areas work without.
+    start: () => findConfinement().then(onConfinement, onProblem),
     run: (signal) => dispatcher.run(signal),
     close: () => pool.close(),
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),

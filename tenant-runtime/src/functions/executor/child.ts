@@ -9,9 +9,13 @@ import { RunLog } from './run-log.ts'
 
 /** Memories up to this size are cleared and used again; larger ones cost less to be made anew. */
 const reusableBytes = 4 * 1024 * 1024
+/** A third of what an executor may allocate beside its memory. */
+const maxGarbage = 64 * 1024 * 1024
 const longestMessage = 4_096
 
 const modules = new Map<string, WebAssembly.Module>()
+/** Bytes of memories that were left behind: they count against what the process may allocate until they are collected. */
+let garbage = 0
 let spare: { key: string; maximum: number; memory: WebAssembly.Memory } | undefined
 
 send({ kind: 'ready', cpu: cpu() })
@@ -21,8 +25,10 @@ for (;;) {
   const { head, bytes } = frame
   if (head.kind === 'forget') modules.delete(head.key)
   else if (head.kind === 'compile') compile(head.key, bytes)
-  else if (head.kind === 'run') run(head, bytes)
-  else throw new Error('an answer to nothing')
+  else if (head.kind === 'run') {
+    run(head, bytes)
+    collect()
+  } else throw new Error('an answer to nothing')
 }
 
 function compile(key: string, bytes: Uint8Array): void {
@@ -83,15 +89,26 @@ function memoryFor({ key, memory }: Request & { kind: 'run' }): WebAssembly.Memo
   const kept = spare
   spare = undefined
   if (kept?.key === key && kept.maximum === memory.maximum) return kept.memory
+  garbage += kept?.memory.buffer.byteLength ?? 0
   return new WebAssembly.Memory(memory)
 }
 
 /** After the answer: the next run finds the memory clean, and nobody waits for the cleaning. */
 function keep({ key, memory: wanted }: Request & { kind: 'run' }, memory: WebAssembly.Memory): void {
   const size = memory.buffer.byteLength
-  if (wanted === undefined || size > reusableBytes || size !== wanted.initial * pageBytes) return
+  if (wanted === undefined || size > reusableBytes || size !== wanted.initial * pageBytes) {
+    garbage += size
+    return
+  }
   new Uint8Array(memory.buffer).fill(0)
   spare = { key, maximum: wanted.maximum, memory }
+}
+
+/** Takes longer than most runs, so it is done seldom. */
+function collect(): void {
+  if (garbage <= maxGarbage) return
+  globalThis.gc?.()
+  garbage = 0
 }
 
 function cpu(): number {

@@ -1,8 +1,9 @@
 // An executor as the runtime sees it: a child process that runs one thing at a time and is killed at the deadline.
-import { spawn, type ChildProcess } from 'node:child_process'
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { pageBytes } from '../module/abi.ts'
+import { dataLimit, executorCommand, findConfinement, limitCommand, someUser, type Confinement } from './confinement.ts'
 import { FrameReader, callLimit, encodeFrame, hostCallNames, type Frame, type HostCallName, type LogLevel, type Outcome, type Reply, type Request } from './protocol.ts'
 
 /** A module as executors take it. */
@@ -58,31 +59,20 @@ export interface RunResult {
   logCut: number
 }
 
+const runCommand = promisify(execFile)
+
 export const outputLimit = 6 * 1024 * 1024
 const logLimit = 64 * 1024
 const maxModules = 16
 /** More than an honest executor ever sends. */
 const maxReply = outputLimit + 1024 * 1024
 const startMilliseconds = 10_000
+/** Bytes; of functions that say nothing of their memory. An executor begins with what these need. */
+const usualMemory = 128 * 1024 * 1024
 /** Linux tells times of processes in hundredths of a second, on every machine that Node runs on. */
 const tickMicroseconds = 10_000
 /** Of Node's own last words; a guest cannot write there. */
 const longestComplaint = 2_000
-/** What an executor may allocate: the largest function's memory, a compiler's working space, and Node itself. */
-const dataLimit = 1_280 * 1024 * 1024
-
-/** Named by the package, because images hold it elsewhere beside this module than the source does. */
-const child = fileURLToPath(import.meta.resolve('#executor'))
-const source = dirname(dirname(child))
-const runtime = dirname(dirname(source))
-
-const nodeArguments = [
-  '--permission', `--allow-fs-read=${source}/*`, `--allow-fs-read=${join(runtime, 'package.json')}`,
-  '--disallow-code-generation-from-strings', '--no-addons', '--max-old-space-size=64', '--max-semi-space-size=2',
-  '--v8-pool-size=1', '--wasm-max-mem-pages=8192', '--wasm-max-table-size=100000', '--wasm-max-committed-code-mb=256',
-  child,
-]
-
 /** What a process has used so far. */
 interface Used {
   memoryPeak: number
@@ -115,6 +105,11 @@ function endOf(error: unknown): ExecutorEnded {
 
 export class Executor {
   readonly #child: ChildProcess
+  readonly #confinement: Confinement
+  readonly #user = someUser()
+  #pid: number | undefined
+  /** What it may allocate now; bytes. */
+  #dataLimit = dataLimit(usualMemory)
   /** Keys of the modules it holds compiled, the latest used last. */
   readonly #modules = new Set<string>()
   readonly #frames = new FrameReader<Reply>(maxReply)
@@ -128,14 +123,10 @@ export class Executor {
   #gone: Error | undefined
   readonly exited: Promise<void>
 
-  private constructor() {
-    // It dies with the runtime, whatever it is doing, knows nothing of our environment, whoever adds to that, and can't
-    // allocate the machine away.
-    this.#child = spawn(
-      'setpriv',
-      ['--pdeathsig', 'KILL', '--no-new-privs', 'env', '-i', 'TZ=UTC', 'prlimit', `--data=${dataLimit}`, '--core=0', '--nofile=64', '--fsize=0', process.execPath, ...nodeArguments],
-      { cwd: '/', env: { PATH: '/usr/bin:/bin' }, stdio: ['pipe', 'pipe', 'pipe'] },
-    )
+  private constructor(confinement: Confinement) {
+    this.#confinement = confinement
+    const [program, ...args] = executorCommand(confinement, this.#user, usualMemory)
+    this.#child = spawn(program, args, { cwd: '/', env: { PATH: '/usr/bin:/bin' }, stdio: ['pipe', 'pipe', 'pipe'] })
     let complaint = ''
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (complaint = (complaint + text).slice(-longestComplaint)))
     this.exited = new Promise((resolve) => {
@@ -153,18 +144,21 @@ export class Executor {
 
   /** @throws Error when the process does not answer */
   static async start(): Promise<Executor> {
-    const executor = new Executor()
+    const confinement = await findConfinement()
+    const executor = new Executor(confinement)
     const timer = setTimeout(() => executor.kill(), startMilliseconds)
     try {
       await executor.#reply()
+      if (confinement.namespaces.includes('pid')) executor.#pid = await onlyChildOf(executor.#child.pid)
       return executor
     } finally {
       clearTimeout(timer)
     }
   }
 
+  /** Of the process that runs the guest; the one that was spawned may stand before it. */
   get pid(): number | undefined {
-    return this.#child.pid
+    return this.#pid ?? this.#child.pid
   }
 
   get isAlive(): boolean {
@@ -189,6 +183,7 @@ export class Executor {
     this.#calls = calls
     try {
       return await this.#within(timeoutMilliseconds, async () => {
+        await this.#allow(memoryPages * pageBytes)
         const refusal = await this.#load(module)
         if (refusal !== undefined) return { ...empty, memoryPeak: 0, cpuMicroseconds: this.#cpu - this.#cpuBefore, outcome: refusal }
         const memory = module.memory && { initial: module.memory.initial, maximum: Math.min(module.memory.maximum ?? memoryPages, memoryPages) }
@@ -205,6 +200,15 @@ export class Executor {
       this.#calls = undefined
       calls.abort.abort(new Error('the run is over'))
     }
+  }
+
+  /** What the process may allocate follows what the function may. */
+  async #allow(memory: number): Promise<void> {
+    const limit = dataLimit(memory)
+    if (limit === this.#dataLimit) return
+    const [program, ...args] = limitCommand(this.#confinement, this.#user, this.pid ?? 0, memory)
+    await runCommand(program, args, { timeout: startMilliseconds })
+    this.#dataLimit = limit
   }
 
   async #load(module: Module): Promise<{ kind: 'refused'; message: string } | undefined> {
@@ -316,4 +320,9 @@ export class Executor {
     this.#waiting?.reject(this.#gone)
     this.#waiting = undefined
   }
+}
+
+async function onlyChildOf(pid = 0): Promise<number | undefined> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+  return /^(\d+) $/.test(children) ? Number(children) : undefined
 }

@@ -1,0 +1,172 @@
+// What an executor's process is shut off from, asked of a program that runs in its place: by Node, and behind that by
+// the system alone.
+import { execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { asIdentity, serviceIdentity } from '../../control-plane/src/engines/process/unprivileged.ts'
+import { dataLimit, executorCommand, findConfinement, someUser, type Confinement } from '../../tenant-runtime/src/functions/executor/confinement.ts'
+import { Executor } from '../../tenant-runtime/src/functions/executor/executor.ts'
+import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
+import { command, constant, drop, forever, grow } from './support/wasm.ts'
+
+const run = promisify(execFile)
+const megabyte = 1024 * 1024
+const probe = join(import.meta.dirname, 'support', 'confined-probe.mjs')
+const project = join(import.meta.dirname, '..', '..')
+
+/** Whether the machine itself, asked without our code, gives a process namespaces of its own. */
+const hasNamespaces = await run('unshare', [...(process.getuid?.() === 0 ? [] : ['--map-current-user']), '--net', '--ipc', '--uts', '--pid', '--fork', '--mount-proc', 'true']).then(() => true, () => false)
+
+/** What the probe tells, and what the system tells of its process. */
+async function look(t: Test, confinement: Confinement, { withPermissions }: { withPermissions: boolean }) {
+  const scratch = await mkdtemp(join(tmpdir(), 'tenantry-confined-'))
+  const secret = join(scratch, 'secret')
+  const writable = join(tmpdir(), `tenantry-confined-${randomUUID()}`)
+  await writeFile(secret, 'the secret', { mode: 0o600 })
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  const isPermission = (argument: string) => argument === '--permission' || argument.startsWith('--allow-')
+  const [program = '', ...args] = executorCommand(confinement, someUser(), 1, probe).filter((argument) => withPermissions || !isPermission(argument))
+  const child = spawn(program, args, { cwd: '/', env: { PATH: '/usr/bin:/bin', CANARY: 'of the runtime' }, stdio: ['pipe', 'pipe', 'inherit'] })
+  const gone = once(child, 'close')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await gone
+    server.close()
+    await rm(scratch, { recursive: true })
+    await rm(writable, { force: true })
+  })
+  child.stdin.write(JSON.stringify({ port: address.port, secret, others: [process.pid], writable }))
+  const [answer] = (await once(child.stdout, 'data')) as [Buffer]
+  const pid = await guestOf(child.pid ?? 0)
+  const [status, limits] = await Promise.all([readFile(`/proc/${pid}/status`, 'utf8'), readFile(`/proc/${pid}/limits`, 'utf8')])
+  return { told: JSON.parse(answer.toString()) as Record<string, unknown>, status, limits, pid, child, gone }
+}
+
+/** The last of a chain of processes. */
+async function guestOf(pid: number): Promise<number> {
+  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim()
+  return children === '' ? pid : guestOf(Number(children))
+}
+
+/** A dead process is there until its parent, or the system in its place, has asked for its end. */
+async function buried(pid: number): Promise<void> {
+  while ((await readdir('/proc')).includes(String(pid))) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+t.test('the strongest that the machine has is found', async (t) => {
+  const { namespaces, user } = await findConfinement()
+  const isRoot = process.getuid?.() === 0
+  t.equal(namespaces.includes('net'), hasNamespaces, namespaces.join(' '))
+  t.equal(namespaces.includes('pid'), hasNamespaces)
+  t.equal(namespaces.includes('user'), hasNamespaces && !isRoot)
+  if (!isRoot) t.equal(user, 'runtime')
+})
+
+t.test('Node says no to everything, in namespaces of its own and without', async (t) => {
+  const found = await findConfinement()
+  for (const confinement of [found, { ...found, namespaces: [] }]) {
+    const { told } = await look(t, confinement, { withPermissions: true })
+    t.match(told, {
+      connect: 'ERR_ACCESS_DENIED', listen: 'ERR_ACCESS_DENIED', readSecret: 'ERR_ACCESS_DENIED', write: 'ERR_ACCESS_DENIED', processes: 'ERR_ACCESS_DENIED',
+      spawn: 'ERR_ACCESS_DENIED', worker: 'ERR_ACCESS_DENIED', code: /disallowed/,
+    })
+    t.same(told['environment'], { TZ: 'UTC' })
+  }
+})
+
+t.test('behind that the system does, as far as the machine allows', async (t) => {
+  const confinement = await findConfinement()
+  const { told, status, limits, pid } = await look(t, confinement, { withPermissions: false })
+  t.same(told['environment'], { TZ: 'UTC' })
+  t.equal(told['write'], 'EFBIG', 'no file can be written, wherever it lies')
+  if (confinement.namespaces.includes('net')) {
+    t.equal(told['interfaces'], 0)
+    t.match(told['connect'], /ENETUNREACH|ECONNREFUSED/, 'not even the machine itself')
+  }
+  if (confinement.namespaces.includes('pid')) t.same(told['signal'], ['ESRCH'], 'the runtime is no process that it could name')
+  if (confinement.namespaces.includes('mount')) t.equal(told['processes'], 1)
+  if (confinement.user === 'own') {
+    t.not(told['uid'], process.getuid?.())
+    t.equal(told['readSecret'], 'EACCES', "a file of the runtime's")
+  }
+  t.match(status, /NoNewPrivs:\t1/)
+  for (const set of ['CapPrm', 'CapEff', 'CapInh', 'CapAmb']) t.match(status, new RegExp(`${set}:\\t0+\\n`))
+  t.match(limits, new RegExp(`Max data size +${dataLimit(1)} +${dataLimit(512 * megabyte)} `))
+  for (const limit of ['core file size', 'file size', 'locked memory', 'msgqueue size']) t.match(limits, new RegExp(`Max ${limit} +0 +0 `))
+  t.match(limits, /Max open files +64 +64 /)
+  t.equal((await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).trim(), '1000', 'the first to go when memory runs out')
+})
+
+t.test('it is gone with the process that the runtime knows', async (t) => {
+  const { pid, child, gone } = await look(t, await findConfinement(), { withPermissions: true })
+  child.kill('SIGKILL')
+  await gone
+  await buried(pid)
+  t.pass('no process is left')
+})
+
+t.test('it dies with the runtime, whatever it is doing', async (t) => {
+  const source = `
+    const { Executor } = await import(${JSON.stringify(join(project, 'tenant-runtime/src/functions/executor/executor.ts'))})
+    const executor = await Executor.start()
+    const bytes = new Uint8Array(${JSON.stringify([...command({ code: forever })])})
+    void executor.run({ module: { key: 'loops', bytes, memory: undefined }, memoryPages: 1, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: 300000, onLog: () => undefined })
+    console.log(executor.pid)
+  `
+  const runtime = spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [said] = (await once(runtime.stdout, 'data')) as [Buffer]
+  const pid = Number(said.toString())
+  t.ok((await readFile(`/proc/${pid}/cmdline`, 'utf8')).includes('--permission'))
+  runtime.kill('SIGKILL')
+  await once(runtime, 'close')
+  await buried(pid)
+  t.pass('no process is left')
+})
+
+t.test('what it may allocate follows the function', async (t) => {
+  const executor = await Executor.start()
+  t.teardown(() => executor.kill())
+  const module = prepareModule(command({ memory: [0, 1], code: [...constant(8_000), ...grow, drop] }), 'grows')
+  const softLimit = async () => Number(/Max data size +(\d+) /.exec(await readFile(`/proc/${executor.pid ?? 0}/limits`, 'utf8'))?.[1])
+  for (const [megabytes, peak] of [[512, 8_001], [128, 1], [512, 8_001], [16, 1]] as const) {
+    const { outcome, memoryPeak } = await executor.run({
+      module, memoryPages: megabytes * 16, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: 10_000, onLog: () => undefined,
+    })
+    t.same(outcome, { kind: 'exited', code: 0 })
+    t.equal(memoryPeak, peak * 65_536, `${megabytes} MB`)
+    t.equal(await softLimit(), dataLimit(megabytes * megabyte))
+  }
+})
+
+t.test('an honest function has its memory again and again', async (t) => {
+  const executor = await Executor.start()
+  t.teardown(() => executor.kill())
+  for (const pages of [8_000, 2_000, 1_000, 200]) {
+    const module = prepareModule(command({ memory: [0, 1], code: [...constant(pages), ...grow, drop] }), `grows by ${pages}`)
+    for (let round = 0; round < 20; round++) {
+      const { memoryPeak } = await executor.run({ module, memoryPages: pages + 1, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: 10_000, onLog: () => undefined })
+      t.equal(memoryPeak, (pages + 1) * 65_536, `${pages} pages, round ${round}`)
+    }
+  }
+})
+
+t.test('the runtime as a user that is not root confines as far as the machine lets users', async (t) => {
+  const { command: program, args } = await asIdentity(await serviceIdentity(), [project], { command: process.execPath, args: [join(import.meta.dirname, 'support', 'confined-as-user.ts')] })
+  const { stdout } = await run(program, args, { cwd: '/' })
+  const { confinement, outcome, status, uid } = JSON.parse(stdout) as { confinement: Confinement; outcome: unknown; status: string; uid: number }
+  t.not(uid, 0)
+  t.same(outcome, { kind: 'exited', code: 0 })
+  t.equal(confinement.user, 'runtime')
+  t.match(status, /NoNewPrivs:\t1/)
+  t.match(status, /CapEff:\t0+\n/)
+  if (confinement.namespaces.length > 0) t.match(status, /NSpid:\t\d+\t1\n/)
+})

@@ -1,0 +1,55 @@
+// Deploying and calling functions as a tenant's developer does; and the processes that run them.
+import { readFile, readdir } from 'node:fs/promises'
+import type { Answer, TestTenant } from '../../tenancy/support/runtime.ts'
+
+export type Asker = Pick<TestTenant, 'ask'>
+
+export interface Deployment {
+  name: string
+  wasm: Uint8Array<ArrayBuffer>
+  trigger?: unknown
+  config?: unknown
+}
+
+export function deploy(tenant: Asker, { name, wasm, trigger = 'Http', config = {} }: Deployment): Promise<Answer> {
+  return sendForm(tenant, 'POST', '/functions/v1/deploy', { name, trigger: JSON.stringify(trigger), config: JSON.stringify(config), wasm })
+}
+
+/** As the service. Bytes are sent as files. */
+export async function sendForm(tenant: Asker, method: string, path: string, parts: Record<string, string | Uint8Array<ArrayBuffer>>): Promise<Answer> {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(parts)) {
+    if (typeof value === 'string') form.set(name, value)
+    else form.set(name, new Blob([value]), `${name}.wasm`)
+  }
+  const encoded = new Response(form)
+  return tenant.ask(method, path, { as: 'service', headers: { 'content-type': encoded.headers.get('content-type') ?? '' }, body: Buffer.from(await encoded.arrayBuffer()) })
+}
+
+export function invoke(tenant: Asker, name: string, body: string | Buffer = '', as = 'ada'): Promise<Answer> {
+  return tenant.ask('POST', `/functions/v1/invoke/${name}`, { as, body, headers: { 'content-type': 'text/plain' } })
+}
+
+/** Pids of the executors that a runtime has started, as it knows them. */
+export async function executorsOf(runtime: number): Promise<number[]> {
+  const read = (entry: string, file: string) => readFile(`/proc/${entry}/${file}`, 'utf8').catch(() => '')
+  const pids: number[] = []
+  for (const entry of await readdir('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    const stat = await read(entry, 'stat')
+    const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+    if (parent === runtime && (await read(entry, 'cmdline')).includes('functions/executor/child.ts')) pids.push(Number(entry))
+  }
+  return pids
+}
+
+/** By -9. One that has ended meanwhile is no matter. */
+export function killAll(pids: readonly number[]): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
+    }
+  }
+}
