@@ -7,7 +7,13 @@ const badDescriptor = 8
 const fault = 21
 const invalid = 28
 const notImplemented = 52
+const notDirectory = 54
+const notSocket = 57
 const illegalSeek = 70
+
+const clocks = { realtime: 0, monotonic: 1, processTime: 2, threadTime: 3 } as const
+/** Subscriptions that one call may wait for. */
+const mostSubscriptions = 1_024
 
 /** Thrown to leave the guest. A guest may catch it, so what it stands for is noted beforehand. */
 class Leave extends Error {}
@@ -26,9 +32,12 @@ type Import = (...parameters: never[]) => number
 
 export class Wasi {
   readonly #run: WasiRun
-  readonly #output: Buffer[] = []
+  /** Of which `#outputBytes` are written; programs that write byte by byte are common. */
+  #output = Buffer.allocUnsafe(4_096)
   #outputBytes = 0
   #read = 0
+  readonly #open = new Set([0, 1, 2])
+  readonly #cpuBefore = process.cpuUsage()
   /** Set once the guest has asked to end, or was made to. */
   exitCode: number | undefined
   isFlooded = false
@@ -38,7 +47,7 @@ export class Wasi {
   }
 
   get stdout(): Buffer {
-    return Buffer.concat(this.#output)
+    return this.#output.subarray(0, this.#outputBytes)
   }
 
   /** A guest that caught its own end gets no further than its next call. */
@@ -80,12 +89,15 @@ export class Wasi {
       args_get: (pointers: number, buffer: number) => this.#list(run.arguments, pointers, buffer),
       environ_sizes_get: (count: number, bytes: number) => this.#listSizes(run.environment, count, bytes),
       environ_get: (pointers: number, buffer: number) => this.#list(run.environment, pointers, buffer),
-      clock_res_get: (_clock: number, at: number) => {
+      clock_res_get: (clock: number, at: number) => {
+        if (this.#now(clock) === undefined) return invalid
         this.#view().setBigUint64(at >>> 0, 1_000n, true)
         return success
       },
       clock_time_get: (clock: number, _precision: bigint, at: number) => {
-        this.#view().setBigUint64(at >>> 0, clock === 0 ? realtime() : process.hrtime.bigint(), true)
+        const now = this.#now(clock)
+        if (now === undefined) return invalid
+        this.#view().setBigUint64(at >>> 0, now, true)
         return success
       },
       random_get: (at: number, length: number) => {
@@ -95,31 +107,36 @@ export class Wasi {
         return success
       },
       fd_fdstat_get: (fd: number, at: number) => {
-        if (fd > 2) return badDescriptor
+        if (!this.#open.has(fd)) return badDescriptor
         const view = this.#view()
         const start = at >>> 0
-        // A character device, no flags, the right to read or to write.
-        view.setUint8(start, 2)
+        // Of no known kind, so that no library takes it for a terminal and flushes each line; the right to read or to write.
+        view.setUint8(start, 0)
         view.setUint16(start + 2, 0, true)
         view.setBigUint64(start + 8, fd === 0 ? 2n : 64n, true)
         view.setBigUint64(start + 16, 0n, true)
         return success
       },
       fd_filestat_get: (fd: number, at: number) => {
-        if (fd > 2) return badDescriptor
-        const stat = this.#slice(at, 64).fill(0)
-        stat[16] = 2
+        if (!this.#open.has(fd)) return badDescriptor
+        this.#slice(at, 64).fill(0)
         return success
       },
+      fd_close: (fd: number) => (this.#open.delete(fd) ? success : badDescriptor),
       fd_prestat_get: () => badDescriptor,
       fd_prestat_dir_name: () => badDescriptor,
-      fd_close: (fd: number) => (fd > 2 ? badDescriptor : success),
-      fd_seek: (fd: number) => (fd > 2 ? badDescriptor : illegalSeek),
-      fd_tell: (fd: number) => (fd > 2 ? badDescriptor : illegalSeek),
-      fd_fdstat_set_flags: (fd: number) => (fd > 2 ? badDescriptor : success),
-      fd_sync: (fd: number) => (fd > 2 ? badDescriptor : success),
+      ...this.#answers(success, ['fd_sync', 'fd_datasync', 'fd_fdstat_set_flags']),
+      ...this.#answers(illegalSeek, ['fd_seek', 'fd_tell', 'fd_pread', 'fd_pwrite', 'fd_advise']),
+      ...this.#answers(invalid, ['fd_allocate', 'fd_filestat_set_size', 'fd_filestat_set_times', 'fd_fdstat_set_rights', 'fd_renumber']),
+      ...this.#answers(notSocket, ['sock_accept', 'sock_recv', 'sock_send', 'sock_shutdown']),
+      ...this.#answers(notDirectory, [
+        'fd_readdir', 'path_create_directory', 'path_filestat_get', 'path_filestat_set_times', 'path_link', 'path_open', 'path_readlink', 'path_remove_directory',
+        'path_rename', 'path_unlink_file',
+      ]),
+      // Its directory is the third parameter.
+      path_symlink: (_path: number, _length: number, fd: number) => (this.#open.has(fd) ? notDirectory : badDescriptor),
       fd_read: (fd: number, vectors: number, count: number, at: number) => {
-        if (fd !== 0) return badDescriptor
+        if (fd !== 0 || !this.#open.has(fd)) return badDescriptor
         let total = 0
         for (const target of this.#vectors(vectors, count)) {
           const piece = run.stdin.subarray(this.#read, this.#read + target.length)
@@ -131,7 +148,7 @@ export class Wasi {
         return success
       },
       fd_write: (fd: number, vectors: number, count: number, at: number) => {
-        if (fd !== 1 && fd !== 2) return badDescriptor
+        if (fd === 0 || !this.#open.has(fd)) return badDescriptor
         let total = 0
         for (const source of this.#vectors(vectors, count)) {
           total += source.length
@@ -148,6 +165,20 @@ export class Wasi {
         throw new Leave()
       },
     }
+  }
+
+  /** What these answer of the standard streams; of all others that there are none. */
+  #answers(code: number, names: readonly WasiName[]): Partial<Record<WasiName, Import>> {
+    return Object.fromEntries(names.map((name) => [name, (fd: number) => (this.#open.has(fd) ? code : badDescriptor)]))
+  }
+
+  /** Nanoseconds; undefined of a clock that there is none of. */
+  #now(clock: number): bigint | undefined {
+    if (clock === clocks.realtime) return realtime()
+    if (clock === clocks.monotonic) return process.hrtime.bigint()
+    if (clock !== clocks.processTime && clock !== clocks.threadTime) return undefined
+    const { user, system } = process.cpuUsage(this.#cpuBefore)
+    return BigInt(user + system) * 1_000n
   }
 
   #listSizes(list: readonly string[], count: number, bytes: number): number {
@@ -178,49 +209,70 @@ export class Wasi {
   }
 
   #writeOutput(source: Uint8Array): void {
-    this.#outputBytes += source.length
-    if (this.#outputBytes > this.#run.outputLimit) {
+    const end = this.#outputBytes + source.length
+    if (end > this.#run.outputLimit) {
       this.isFlooded = true
       throw new Leave()
     }
-    this.#output.push(Buffer.from(source))
+    if (end > this.#output.length) {
+      const larger = Buffer.allocUnsafe(Math.max(end, 2 * this.#output.length))
+      larger.set(this.#output.subarray(0, this.#outputBytes))
+      this.#output = larger
+    }
+    this.#output.set(source, this.#outputBytes)
+    this.#outputBytes = end
   }
 
   /** Clocks are slept for; the standard streams are always ready. */
   #poll(subscriptions: number, events: number, count: number, at: number): number {
-    if (count === 0) return invalid
+    if (count === 0 || count > mostSubscriptions) return invalid
     const view = this.#view()
-    const wanted = Array.from({ length: Math.min(count, 1_024) }, (_, index) => {
-      const from = subscriptions + index * 48
+    const wanted: Due[] = []
+    for (let from = subscriptions; from < subscriptions + count * 48; from += 48) {
       const kind = view.getUint8(from + 8)
-      return { userData: view.getBigUint64(from, true), kind, wait: kind === 0 ? waitOf(view, from + 16) : 0 }
-    })
+      const userData = view.getBigUint64(from, true)
+      if (kind === 0) {
+        const wait = this.#waitOf(view, from + 16)
+        if (wait === undefined) return invalid
+        wanted.push({ userData, kind, wait, error: success })
+      } else if (kind <= 2) {
+        wanted.push({ userData, kind, wait: 0, error: this.#open.has(view.getInt32(from + 16, true)) ? success : badDescriptor })
+      } else return invalid
+    }
     const shortest = Math.min(...wanted.map(({ wait }) => wait))
     if (shortest > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, shortest)
-    let ready = 0
-    for (const { userData, kind, wait } of wanted) {
-      if (wait > shortest) continue
-      const event = events + ready * 32
+    const due = wanted.filter(({ wait }) => wait <= shortest)
+    for (const [index, { userData, kind, error }] of due.entries()) {
+      const event = events + index * 32
       this.#slice(event, 32).fill(0)
       view.setBigUint64(event, userData, true)
+      view.setUint16(event + 8, error, true)
       view.setUint8(event + 10, kind)
-      ready++
+      if (kind === 1) view.setBigUint64(event + 16, BigInt(this.#run.stdin.length - this.#read), true)
     }
-    view.setUint32(at, ready, true)
+    view.setUint32(at, due.length, true)
     return success
   }
+
+  /** Milliseconds until a clock's subscription is due; undefined for a clock that there is none of. */
+  #waitOf(view: DataView, clock: number): number | undefined {
+    const now = this.#now(view.getUint32(clock, true))
+    if (now === undefined) return undefined
+    const nanoseconds = view.getBigUint64(clock + 8, true)
+    const isAbsolute = (view.getUint16(clock + 24, true) & 1) === 1
+    const left = isAbsolute ? nanoseconds - now : nanoseconds
+    return left <= 0n ? 0 : Number(left) / 1e6
+  }
+}
+
+interface Due {
+  userData: bigint
+  kind: number
+  /** Milliseconds. */
+  wait: number
+  error: number
 }
 
 function realtime(): bigint {
   return BigInt(Math.round((performance.timeOrigin + performance.now()) * 1_000)) * 1_000n
-}
-
-/** Milliseconds until a clock subscription is due. */
-function waitOf(view: DataView, clock: number): number {
-  const id = view.getUint32(clock, true)
-  const nanoseconds = view.getBigUint64(clock + 8, true)
-  const isAbsolute = (view.getUint16(clock + 24, true) & 1) === 1
-  const now = id === 0 ? realtime() : process.hrtime.bigint()
-  const left = isAbsolute ? nanoseconds - now : nanoseconds
-  return left <= 0n ? 0 : Number(left) / 1e6
 }

@@ -1,0 +1,67 @@
+// What compilers really make, deployed and called: AssemblyScript, C, Rust.
+import t from 'tap'
+import { compileSource } from '../../examples/functions/compile.ts'
+import { compileCSource, compileRustSource } from '../../examples/functions/compile-native.ts'
+import { startRuntime } from '../tenancy/support/runtime.ts'
+import { readAll } from './support/assemblyscript.ts'
+import { deploy, invoke } from './support/deployed.ts'
+
+/** The same function in each language: says what it was given, or fails when it is told to. */
+const functions: Record<string, () => Promise<Uint8Array<ArrayBuffer>>> = {
+  assemblyscript: () => compileSource(`${readAll}
+    const input = readAll()
+    if (input == 'fail') { process.stderr.write('it was told to fail\\n'); process.exit(7) }
+    if (input == 'trap') unreachable()
+    process.stdout.write('{"name":"' + process.argv[0] + '","colour":"' + process.env.get('COLOUR') + '","input":"' + input + '"}')
+  `),
+  c: () => compileCSource(`
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    int main(int count, char **values) {
+      static char input[100000];
+      input[fread(input, 1, sizeof input - 1, stdin)] = 0;
+      if (!strcmp(input, "fail")) { fputs("it was told to fail\\n", stderr); return 7; }
+      if (!strcmp(input, "trap")) abort();
+      printf("{\\"name\\":\\"%s\\",\\"colour\\":\\"%s\\",\\"input\\":\\"%s\\"}", values[0], getenv("COLOUR"), input);
+      return 0;
+    }
+  `),
+  rust: () => compileRustSource(`
+    use std::{collections::HashMap, env, io::{self, Read, Write}, process};
+    fn main() {
+      let mut input = String::new();
+      io::stdin().read_to_string(&mut input).unwrap();
+      if input == "fail" { eprintln!("it was told to fail"); process::exit(7); }
+      if input == "trap" { panic!("it was told to panic"); }
+      // Hash maps ask for random numbers, threads are refused, files are not there.
+      let mut told: HashMap<&str, String> = HashMap::new();
+      told.insert("colour", env::var("COLOUR").unwrap());
+      assert!(std::thread::Builder::new().spawn(|| ()).is_err());
+      assert!(std::fs::read("/etc/passwd").is_err());
+      write!(io::stdout(), "{{\\"name\\":\\"{}\\",\\"colour\\":\\"{}\\",\\"input\\":\\"{}\\"}}", env::args().next().unwrap(), told["colour"], input).unwrap();
+    }
+  `),
+}
+
+t.test('the output of each compiler is taken, and does the same', { timeout: 600_000 }, async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  for (const [name, compile] of Object.entries(functions)) {
+    const wasm = await compile()
+    const deployed = await deploy(tenant, { name, wasm, config: { environment: { COLOUR: 'blue' } } })
+    t.equal(deployed.status, 201, deployed.text)
+    for (const input of ['', 'grün €', 'x'.repeat(50_000)]) {
+      const answer = await invoke(tenant, name, input)
+      t.same([answer.status, answer.json()], [200, { name, colour: 'blue', input }], `${name}: ${input.length} characters`)
+    }
+    const failed = await invoke(tenant, name, 'fail')
+    t.equal(failed.status, 500)
+    t.match(failed.json(), { code: 'HOST_FUNCTION_ERROR', message: /exited with code 7: it was told to fail/ }, name)
+    t.match((await invoke(tenant, name, 'trap')).json(), { code: 'HOST_FUNCTION_ERROR', message: /trapped: unreachable/ }, name)
+    const records = await tenant.rows(
+      `select status, count(*)::int as n from "${tenant.id}".function_invocations i join "${tenant.id}".functions f on f.id = function_id where f.name = $1 group by status order by status`, [name],
+    )
+    t.same(records, [{ status: 'error', n: 2 }, { status: 'success', n: 3 }], name)
+  }
+})
