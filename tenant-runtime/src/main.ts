@@ -6,7 +6,7 @@ import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { Connections, defaultConnectionLimits } from './database/connections.ts'
 import { createEventsArea } from './events/events-area.ts'
-import { createFunctionsArea } from './functions/functions-area.ts'
+import { createFunctionsArea, type FunctionsArea } from './functions/functions-area.ts'
 import { followTables } from './functions/triggers/table-triggers.ts'
 import { createRestArea } from './rest/rest-area.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
@@ -39,19 +39,32 @@ const registry: TenantRegistry = new TenantRegistry({
 const authenticator = new Authenticator()
 const tenantOf = (id: string) => registry.get(id)
 const events = createEventsArea({ now, authenticator, tenantOf })
-const functions = createFunctionsArea({
-  now, onProblem: problem, onConfinement: (confinement) => log.info({ confinement }, 'how functions are confined'), tenants: () => registry.all(), tenantOf, hasSiblings: config.siblings > 0,
-})
 const failpoint = parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL'))
+const storage = createStorageArea({
+  backend: await openBackend(config.storage, config.data, failpoint),
+  tenants: () => registry.all(),
+  failpoint,
+  limits: config.limits,
+  now: Date.now,
+  onProblem: problem,
+})
+const poke = (tenantId: string) => {
+  events.poke(tenantId)
+  functions.poke(tenantId)
+}
+const functions: FunctionsArea = createFunctionsArea({
+  now,
+  files: storage.files,
+  tenants: () => registry.all(),
+  tenantOf,
+  hasSiblings: config.siblings > 0,
+  reachable: config.functionsMayReach,
+  onWrite: poke,
+  onConfinement: (confinement) => log.info({ confinement }, 'how functions are confined'),
+  onProblem: problem,
+})
 const areas: Area[] = [
-  createStorageArea({
-    backend: await openBackend(config.storage, config.data, failpoint),
-    tenants: () => registry.all(),
-    failpoint,
-    limits: config.limits,
-    now: Date.now,
-    onProblem: problem,
-  }),
+  storage,
   createRestArea({ now, hasSiblings: config.siblings > 0, allowsRollback: config.allowsRollback, onTables: followTables, onProblem: problem }),
   functions,
   events,
@@ -60,11 +73,7 @@ const areas: Area[] = [
 await registry.load()
 for (const area of areas) await area.start()
 const app = await buildApp({
-  internalToken: config.internalToken, authenticator, areas, tenantOf, now, logger: log,
-  onWrite(id) {
-    events.poke(id)
-    functions.poke(id)
-  },
+  internalToken: config.internalToken, authenticator, areas, tenantOf, now, logger: log, onWrite: poke,
 })
 const stopping = new AbortController()
 const loops = Promise.all([registry.run(stopping.signal), ...areas.map((area) => area.run(stopping.signal))])

@@ -55,9 +55,9 @@ t.test('names and triggers', async (t) => {
 })
 
 t.test('configuration', async (t) => {
-  t.same(defaultConfig, { timeout: 10, max_memory: 134_217_728, environment: {} }, "the specification's defaults")
-  t.same(mergeConfig(defaultConfig, { timeout: 1, environment: { A: '1' } }), { timeout: 1, max_memory: 134_217_728, environment: { A: '1' } })
-  const before = { timeout: 5, max_memory: 16_777_216, environment: { A: '1', B: '2' } }
+  t.same(defaultConfig, { timeout: 10, max_memory: 134_217_728, environment: {}, role: 'caller', http_hosts: [] }, "the specification's defaults, and as few rights as can be")
+  t.same(mergeConfig(defaultConfig, { timeout: 1, environment: { A: '1' } }), { ...defaultConfig, timeout: 1, environment: { A: '1' } })
+  const before = { ...defaultConfig, timeout: 5, max_memory: 16_777_216, environment: { A: '1', B: '2' } }
   t.same(mergeConfig(before, { environment: { A: null, C: '3' } }), { ...before, environment: { B: '2', C: '3' } }, 'a merge patch')
   for (const good of [{ timeout: 300 }, { max_memory: 16_777_216 }, { max_memory: 536_870_912 }]) t.match(mergeConfig(defaultConfig, good), good)
   for (const bad of [

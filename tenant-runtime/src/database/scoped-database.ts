@@ -9,6 +9,7 @@ import { shareLookups, type Lookup } from './lookups.ts'
 import { MessageTooLong } from './message-guard.ts'
 import { OneTrip } from './one-trip.ts'
 import { RowStream, type Frame } from './row-stream.ts'
+import { sweepSession } from './session-sweep.ts'
 import { SharedTrips } from './shared-trips.ts'
 import { sql, type Result, type ScopedStatements, type Statement } from './statement.ts'
 import { StreamedTrip } from './streamed-trip.ts'
@@ -110,19 +111,32 @@ export class ScopedDatabase {
     }
   }
 
+  /**
+   * A statement that others wrote, with rows of a single column of text: whatever it does, nothing of it stays in the session
+   * (`session-sweep.ts`). More than `mostBytes` of rows undo it. `signal` gives up, at any time; only what is read to its end is
+   * committed.
+   * @throws what `run` throws
+   */
+  async queryForeign(context: RlsContext, statement: Statement, mostBytes: number, signal: AbortSignal): Promise<string[]> {
+    const { trip, first } = await this.#beginStream([this.#settingOf(context)], statement, signal, { isForeign: true, mostBytes })
+    const rows: string[] = []
+    for (let piece = first; piece !== undefined; piece = await trip.next()) rows.push(...piece)
+    return rows
+  }
+
   /** Until the first rows are there. `released` settles when the connection is given back. */
-  async #beginStream(before: readonly Statement[], last: Statement, signal: AbortSignal) {
+  async #beginStream(before: readonly Statement[], last: Statement, signal: AbortSignal, { isForeign = false, mostBytes = Infinity } = {}) {
     signal.throwIfAborted()
     const login = { tenantId: this.#home.tenantId, url: this.#home.url }
     const connection = await this.#connections.acquire(login)
-    const trip = new StreamedTrip(before, last, connection.prepared)
+    const trip = new StreamedTrip(before, last, connection.prepared, mostBytes)
     const abort = () => trip.cancel(signal.reason)
     signal.addEventListener('abort', abort)
     const released = trip.done
       .then(() => true, (error: unknown) => error instanceof TripError && error.reusable)
-      .then((reusable) => {
+      .then(async (reusable) => {
         signal.removeEventListener('abort', abort)
-        this.#connections.release(login, connection, reusable)
+        this.#connections.release(login, connection, reusable && (!isForeign || (await sweepSession(connection))))
       })
     try {
       if (signal.aborted) abort()

@@ -2,6 +2,7 @@
 // rows and is suspended, and only then is there the next Execute. The Sync, which ends the implicit transaction and with it
 // all that `set_config(…, true)` set, comes when the last row is there.
 import pg from 'pg'
+import { MessageTooLong } from './message-guard.ts'
 import type { PreparedStatements } from './prepared-statements.ts'
 import { SentStatements } from './sent-statements.ts'
 import { sql, type Result, type Statement } from './statement.ts'
@@ -40,9 +41,12 @@ export class StreamedTrip {
   #bytes = 0
   #isPaused = false
   #fetch = { most: firstRows, rows: 0, bytes: 0 }
+  /** Bytes that may still come. */
+  #room: number
 
-  /** `last` has a single column, of text. */
-  constructor(before: readonly Statement[], last: Statement, prepared: PreparedStatements) {
+  /** `last` has a single column, of text. Of more than `mostBytes` nothing is committed. */
+  constructor(before: readonly Statement[], last: Statement, prepared: PreparedStatements, mostBytes = Infinity) {
+    this.#room = mostBytes
     this.#before = before
     this.#last = last
     this.#sent = new SentStatements(prepared)
@@ -143,6 +147,11 @@ export class StreamedTrip {
       return
     }
     const text = message.fields[0] ?? ''
+    if (this.#room !== Infinity && (this.#room -= Buffer.byteLength(text) + 1) < 0) {
+      // Before the Sync, without which nothing is committed.
+      this.#fail(new TripError(new MessageTooLong('the rows are more than are taken'), { reusable: false, undone: true }))
+      return
+    }
     this.#rows.push(text)
     this.#bytes += text.length
     this.#fetch.rows++

@@ -3,6 +3,7 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { RuntimeError } from '../errors.ts'
 import { reservedCollections } from '../rest/registry/system-collections.ts'
+import { checkHost } from './host/http-hosts.ts'
 import { pageBytes } from './module/abi.ts'
 import { checkSchedule } from './triggers/schedule.ts'
 import { objectionToSecret } from './triggers/webhook-signature.ts'
@@ -28,6 +29,8 @@ export type Trigger = Static<typeof Trigger>
 const megabyte = 1024 * 1024
 const limits = { timeout: [1, 300], max_memory: [16 * megabyte, 512 * megabyte] } as const
 const maxEnvironmentBytes = 32 * 1024
+const maxHosts = 32
+const roles = ['caller', 'service_role'] as const
 
 export interface FunctionConfig {
   /** Seconds. */
@@ -35,9 +38,13 @@ export interface FunctionConfig {
   /** Bytes. */
   max_memory: number
   environment: Record<string, string>
+  /** In whose name its host calls are: whoever called it, or the service role. */
+  role: 'caller' | 'service_role'
+  /** Hosts that it may fetch from. */
+  http_hosts: string[]
 }
 
-export const defaultConfig: FunctionConfig = { timeout: 10, max_memory: 128 * megabyte, environment: {} }
+export const defaultConfig: FunctionConfig = { timeout: 10, max_memory: 128 * megabyte, environment: {}, role: 'caller', http_hosts: [] }
 
 export interface FunctionRecord {
   id: string
@@ -85,18 +92,54 @@ export function checkTrigger(value: unknown, now: Date): Trigger {
 export function withinLimits(config: FunctionConfig): FunctionConfig {
   const stored: Readonly<Record<string, unknown>> = { ...config }
   const clamp = (name: 'timeout' | 'max_memory') => Math.min(Math.max(Number(stored[name]) || defaultConfig[name], limits[name][0]), limits[name][1])
-  return { timeout: clamp('timeout'), max_memory: clamp('max_memory'), environment: typeof config.environment === 'object' ? config.environment : {} }
+  const hosts = stored['http_hosts']
+  return {
+    timeout: clamp('timeout'),
+    max_memory: clamp('max_memory'),
+    environment: typeof config.environment === 'object' ? config.environment : {},
+    role: stored['role'] === 'service_role' ? 'service_role' : 'caller',
+    http_hosts: Array.isArray(hosts) ? hosts.slice(0, maxHosts).filter(isHost) : [],
+  }
 }
 
 /** A configuration with the given members changed, as a merge patch: `null` takes a variable away. */
 export function mergeConfig(before: FunctionConfig, change: unknown): FunctionConfig {
-  const { timeout, max_memory, environment, ...others } = asObject(change, 'config')
+  const { timeout, max_memory, environment, role, http_hosts, ...others } = asObject(change, 'config')
   const [unknown] = Object.keys(others)
-  if (unknown !== undefined) throw invalid(`field "config" has no member "${unknown.slice(0, 100)}"; it has timeout, max_memory and environment`)
+  if (unknown !== undefined) throw invalid(`field "config" has no member "${unknown.slice(0, 100)}"; it has timeout, max_memory, environment, role and http_hosts`)
   return {
     timeout: integer(timeout, before.timeout, 'timeout', 'seconds'),
     max_memory: integer(max_memory, before.max_memory, 'max_memory', 'bytes'),
     environment: mergeEnvironment(before.environment, environment),
+    role: role === undefined ? before.role : checkRole(role),
+    http_hosts: http_hosts === undefined ? before.http_hosts : checkHosts(http_hosts),
+  }
+}
+
+function checkRole(value: unknown): FunctionConfig['role'] {
+  const role = roles.find((known) => known === value)
+  if (role === undefined) throw invalid('field "config.role" must be "caller" or "service_role"')
+  return role
+}
+
+function checkHosts(value: unknown): string[] {
+  if (!Array.isArray(value) || value.length > maxHosts) throw invalid(`field "config.http_hosts" must be a list of at most ${maxHosts}`)
+  return value.map((host: unknown) => {
+    if (typeof host !== 'string') throw invalid('field "config.http_hosts" must hold texts')
+    try {
+      return checkHost(host)
+    } catch (cause) {
+      if (cause instanceof SyntaxError) throw new RuntimeError('INVALID_FUNCTION', `field "config.http_hosts": ${cause.message}`, { cause })
+      throw cause
+    }
+  })
+}
+
+function isHost(value: unknown): value is string {
+  try {
+    return typeof value === 'string' && checkHost(value) === value
+  } catch {
+    return false
   }
 }
 

@@ -1,4 +1,5 @@
 // Functions (specification, section 1.3) as an area of the runtime.
+import { lookup } from 'node:dns/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Area } from '../tenancy/area.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
@@ -6,6 +7,9 @@ import { addFunctionRoutes } from './deployment/function-routes.ts'
 import { findConfinement, type Confinement } from './executor/confinement.ts'
 import { ExecutorPool, defaultPoolLimits, type PoolLimits } from './executor/pool.ts'
 import type { Trigger } from './function.ts'
+import type { Networks } from './host/addresses.ts'
+import type { FileStore } from './host/file-store.ts'
+import type { HostDeps } from './host/host-calls.ts'
 import { addInvokeRoutes } from './invocations/invoke-routes.ts'
 import { invoke } from './invocations/invoke.ts'
 import { ModuleCache } from './module/module-cache.ts'
@@ -19,6 +23,14 @@ export interface FunctionsAreaOptions {
   limits?: Partial<PoolLimits>
   now: () => Date
   onProblem: (problem: Error) => void
+  /** The storage area's. */
+  files: FileStore
+  /** A function may have changed something of a tenant's. */
+  onWrite: (tenantId: string) => void
+  /** Private networks that functions may reach all the same. */
+  reachable: Networks
+  /** All addresses of a name, as the machine resolves it. */
+  resolve?: (hostname: string) => Promise<string[]>
   /** Told at the start what the machine allows to shut executors off from. */
   onConfinement?: (confinement: Confinement) => void
   tenants: () => Iterable<Tenant>
@@ -38,9 +50,11 @@ export interface FunctionsArea extends Area {
 /** A function that another runtime has deployed is started by its trigger here, too, after so much time. */
 const siblingsMilliseconds = 60_000
 
-export function createFunctionsArea({ limits, now, onProblem, onConfinement, tenants, tenantOf, hasSiblings = false, pace, random = Math.random }: FunctionsAreaOptions): FunctionsArea {
+export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsArea {
+  const { limits, now, onProblem, onConfinement, onWrite, tenants, tenantOf, hasSiblings = false, pace, random = Math.random } = options
+  const host: HostDeps = { files: options.files, reachable: options.reachable, resolve: options.resolve ?? lookUpAll, onWrite, onProblem }
   const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onProblem)
-  const deps = { pool, modules: new ModuleCache(), now: () => now().getTime(), onProblem }
+  const deps = { pool, modules: new ModuleCache(), now: () => now().getTime(), onProblem, host }
   let log: FastifyBaseLogger | undefined
   const dispatcher = new Dispatcher({
     tenants, tenantOf, now, random, onProblem,
@@ -88,4 +102,8 @@ export function createFunctionsArea({ limits, now, onProblem, onConfinement, ten
       dispatcher.forget(tenantId)
     },
   }
+}
+
+async function lookUpAll(hostname: string): Promise<string[]> {
+  return (await lookup(hostname, { all: true })).map(({ address }) => address)
 }

@@ -12,6 +12,7 @@ import { addHoldRoutes } from './hold-routes.ts'
 import { BlobMemory } from './objects/blob-memory.ts'
 import { addObjectRoutes } from './objects/object-routes.ts'
 import { addRemoveRoutes } from './objects/remove-routes.ts'
+import { StoredFiles } from './objects/stored-files.ts'
 import { uploadBooks } from './objects/upload-books.ts'
 import { addUploadRoutes } from './objects/upload-routes.ts'
 import { addSignRoutes } from './signing/sign-routes.ts'
@@ -33,6 +34,8 @@ export interface StorageAreaOptions {
 
 export interface StorageArea extends Area {
   readonly collector: Collector
+  /** For other parts of the runtime. */
+  readonly files: StoredFiles
   /** Objects found without their file since the start. */
   readonly phantoms: () => number
   /** Resolves when nothing is being collected, and no intent stands that no upload has. */
@@ -54,13 +57,14 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
     phantoms.set(tenantId, (phantoms.get(tenantId) ?? 0) + 1)
     onProblem(new Error(`${tenantId}: the object ${objectId} has no file`))
   }
+  const deps = { backend, memory, collector, failpoint, limits, onPhantom, now, freshBlobId, books }
   return {
     name: 'storage',
     collector,
+    files: new StoredFiles(deps),
     idle,
     phantoms: () => [...phantoms.values()].reduce((sum, n) => sum + n, 0),
     async routes(app) {
-      const deps = { backend, memory, collector, failpoint, limits, onPhantom, now, freshBlobId, books }
       addBucketRoutes(app, collector, failpoint)
       addObjectRoutes(app, deps)
       addRemoveRoutes(app, deps)

@@ -21,7 +21,8 @@ import { createEventsArea } from '../../../tenant-runtime/src/events/events-area
 import type { Pace } from '../../../tenant-runtime/src/events/follow-events.ts'
 import { followTables } from '../../../tenant-runtime/src/functions/triggers/table-triggers.ts'
 import type { DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
-import { createFunctionsArea } from '../../../tenant-runtime/src/functions/functions-area.ts'
+import { readNetworks } from '../../../tenant-runtime/src/functions/host/addresses.ts'
+import { createFunctionsArea, type FunctionsArea } from '../../../tenant-runtime/src/functions/functions-area.ts'
 import { createRestArea } from '../../../tenant-runtime/src/rest/rest-area.ts'
 import type { BlobBackend } from '../../../tenant-runtime/src/storage/backend/backend.ts'
 import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
@@ -145,6 +146,9 @@ export interface RuntimeOptions {
   functions?: Partial<PoolLimits>
   /** Something else than requests starts functions too, at this pace; without, nothing but requests is served. */
   dispatch?: Partial<DispatchPace>
+  /** Networks that functions may reach beside the public ones, and how they find a host's addresses. */
+  mayReach?: string[]
+  resolve?: (hostname: string) => Promise<string[]>
   /** Of subscriptions to events. */
   pace?: Pace
   mostSubscribers?: number
@@ -155,7 +159,7 @@ export interface RuntimeOptions {
 /** Everything ends with the test. */
 export async function startRuntime(
   t: Test,
-  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, ...subscriptions }: RuntimeOptions = {},
+  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, mayReach = [], resolve, ...subscriptions }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
@@ -175,7 +179,19 @@ export async function startRuntime(
   })
   await storage.start()
   const rest = createRestArea({ allowsRollback, onTables: followTables, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
-  const functions = createFunctionsArea({ limits: poolLimits, ...(dispatch === undefined ? {} : { pace: dispatch }), random: () => 0.5, tenants: () => tenants.values(), tenantOf: (id) => tenants.get(id), now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
+  const functions: FunctionsArea = createFunctionsArea({
+    limits: poolLimits,
+    ...(dispatch === undefined ? {} : { pace: dispatch }),
+    random: () => 0.5,
+    tenants: () => tenants.values(),
+    tenantOf: (id) => tenants.get(id),
+    now: () => new Date(clock.now()),
+    onProblem: (problem) => problems.push(problem.message),
+    files: storage.files,
+    onWrite: (id) => poke(id),
+    reachable: readNetworks(mayReach),
+    ...(resolve === undefined ? {} : { resolve }),
+  })
   const authenticator = new Authenticator(clock.now)
   const events = createEventsArea({
     now: () => new Date(clock.now()),

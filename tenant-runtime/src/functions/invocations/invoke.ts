@@ -8,6 +8,7 @@ import { outputLimit, type RunResult } from '../executor/executor.ts'
 import type { ExecutorPool } from '../executor/pool.ts'
 import type { FunctionRecord } from '../function.ts'
 import { loadFunction } from '../function-store.ts'
+import { answerCalls, type HostDeps } from '../host/host-calls.ts'
 import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
 import { readAnswer, type FunctionAnswer } from './function-answer.ts'
@@ -21,6 +22,8 @@ export interface InvokeDeps {
   /** In milliseconds since 1970. */
   now: () => number
   onProblem: (problem: Error) => void
+  /** What functions may ask of the runtime. */
+  host: HostDeps
 }
 
 /** What made a function run. */
@@ -44,7 +47,7 @@ export interface Call {
 const longestMessage = 2_048
 
 /** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT; ClaimTaken */
-export async function invoke({ pool, modules, now, onProblem }: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
+export async function invoke({ pool, modules, now, onProblem, host }: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
   return pool.enter(tenant.id, call.name, async (slot) => {
     const invocationId = randomUUID()
     const userId = call.context.role === 'authenticated' ? call.context.userId : null
@@ -77,6 +80,7 @@ export async function invoke({ pool, modules, now, onProblem }: InvokeDeps, tena
         input: call.input,
         timeoutMilliseconds: fn.config.timeout * 1_000,
         onLog: (level, text) => lines.add(level, text),
+        onCall: answerCalls(host, tenant, fn, call.context),
       })
       const answer = answerOf(fn, result, lines, onProblem)
       await end('success', null)

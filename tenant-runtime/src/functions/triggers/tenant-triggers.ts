@@ -75,7 +75,7 @@ export class TenantTriggers {
         continue
       }
       if (pause === undefined && this.#jobs.isIdle && !this.#isStale) break
-      await this.#pause(this.#wasPoked ? shortestPause : Math.min(pause ?? longestPause, longestPause))
+      await this.#pause(this.#isQuiet() ? Math.min(pause ?? longestPause, longestPause) : shortestPause)
     }
     await this.#jobs.ended()
     const tenant = tenantOf(this.#tenantId)
@@ -108,6 +108,10 @@ export class TenantTriggers {
       this.#isStale = true
       throw error
     }
+  }
+
+  #isQuiet(): boolean {
+    return !this.#wasPoked
   }
 
   /** Until the time is over or somebody pokes, but for the shortest. */

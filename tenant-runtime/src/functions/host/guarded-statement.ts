@@ -1,0 +1,78 @@
+// A function's statement before it goes to Postgres: one query or change and nothing else, without what would let it leave
+// its caller's context; made to answer with rows that are JSON. Pure. What it guards stands in docs/functions.md.
+import { CallError } from './call-error.ts'
+import { readTokens, type Token } from './sql-tokens.ts'
+
+export interface GuardedStatement {
+  text: string
+  /** `rows`: each row is a JSON object. `count`: the only row is the number of records that were changed. */
+  gives: 'rows' | 'count'
+}
+
+const changes = ['insert', 'update', 'delete', 'merge']
+const verbs = ['select', 'values', ...changes]
+
+/** By these a statement could become another caller, or run a text that nobody has looked at. */
+const denied = [
+  /^set_config$/, /^pg_settings$/,
+  /_to_xml(?:schema|_and_xmlschema)?$/, /^ts_stat$/, /^ts_rewrite$/,
+  // Of Postgres' usual extensions.
+  /^dblink/, /^crosstab/, /^connectby$/, /^xpath_table$/,
+  // They reach beyond the transaction: sessions, locks, files, other listeners.
+  /^pg_(?:try_)?advisory_/, /^pg_(?:cancel|terminate)_backend$/, /^pg_notify$/, /^lo_/, /^lo(?:read|write)$/, /^pg_logical_emit_message$/, /^pg_export_snapshot$/,
+]
+
+/** What the answer is called within the statement. */
+const answer = 'tenantry_answer'
+
+/**
+ * @param asCaller a statement in the caller's context, not one of a function that has the service role
+ * @throws CallError STATEMENT_REFUSED
+ */
+export function guardStatement(sql: string, asCaller: boolean): GuardedStatement {
+  const tokens = withoutEnd(tokensOf(sql))
+  const [first] = tokens
+  if (first?.kind !== 'word' || ![...verbs, 'with'].includes(first.text)) {
+    throw refused(`it must begin with ${[...verbs, 'with'].map((verb) => verb.toUpperCase()).join(', ')}`)
+  }
+  if (asCaller) refuseNames(tokens)
+  const at = first.text === 'with' ? tokens.findIndex(({ kind, text, depth }) => kind === 'word' && depth === 0 && verbs.includes(text)) : 0
+  const main = tokens[at]
+  if (main === undefined) throw refused('its WITH is followed by no query')
+  // Behind the last word: what follows it may be a comment without an end.
+  const body = sql.slice(main.begin, tokens.at(-1)?.end)
+  const before = at === 0 ? 'with ' : `${sql.slice(first.begin, main.begin)}, `
+  const isChange = changes.includes(main.text)
+  if (isChange && !tokens.slice(at).some(({ kind, text, depth }) => kind === 'word' && depth === 0 && text === 'returning')) {
+    return { text: `${before}${answer} as (${body} returning 1) select count(*)::text from ${answer}`, gives: 'count' }
+  }
+  return { text: `${before}${answer} as (${body}) select row_to_json(${answer})::text from ${answer}`, gives: 'rows' }
+}
+
+function tokensOf(sql: string): Token[] {
+  try {
+    return readTokens(sql)
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new CallError('STATEMENT_REFUSED', error.message)
+    throw error
+  }
+}
+
+/** Without the semicolon at its end. */
+function withoutEnd(tokens: Token[]): Token[] {
+  const end = tokens.findIndex(({ kind, text }) => kind === 'sign' && text === ';')
+  if (end < 0) return tokens
+  if (tokens.slice(end).some(({ text }) => text !== ';')) throw refused('it is more than one statement')
+  return tokens.slice(0, end)
+}
+
+function refuseNames(tokens: readonly Token[]): void {
+  for (const { kind, text } of tokens) {
+    if (kind !== 'word' && kind !== 'name') continue
+    if (denied.some((pattern) => pattern.test(text.toLowerCase()))) throw refused(`it names ${JSON.stringify(text.slice(0, 63))}, which a function can use only with "role": "service_role"`)
+  }
+}
+
+function refused(why: string): CallError {
+  return new CallError('STATEMENT_REFUSED', `the statement is refused: ${why}`)
+}

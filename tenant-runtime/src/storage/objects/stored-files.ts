@@ -1,0 +1,61 @@
+// Files for other parts of the runtime, without HTTP: the same rules, quota, events and durability as over it, in the context
+// of whoever asks.
+import { Readable } from 'node:stream'
+import { RuntimeError } from '../../errors.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import { findBucket } from '../buckets/bucket-store.ts'
+import { atCommit } from '../failpoints.ts'
+import { checkNewPath, checkPath } from '../object-path.ts'
+import { openObject, type DownloadDeps } from './download.ts'
+import { presentUploaded } from './object.ts'
+import { findObject, removeObject } from './object-store.ts'
+import { cacheControlOf, mediaType } from './upload-body.ts'
+import { Upload, type UploadDeps } from './upload.ts'
+
+/** `target` is `bucket/path/in/it`, as it is, not as a URL writes it. */
+export class StoredFiles {
+  readonly #deps: DownloadDeps & UploadDeps
+
+  constructor(deps: DownloadDeps & UploadDeps) {
+    this.#deps = deps
+  }
+
+  /** @throws RuntimeError INVALID_PATH, NoSuchBucket, NoSuchKey, FILE_MISSING; ANSWER_TOO_LARGE beyond `mostBytes` */
+  async get(tenant: Tenant, context: RlsContext, target: string, mostBytes: number): Promise<Buffer> {
+    const { bucket, path } = split(target)
+    const { object: found } = await findObject(tenant, context, bucket, path)
+    const { blob, object } = await openObject(this.#deps, tenant, { context, bucket, path }, found)
+    if (object.size > 0 && object.size <= mostBytes) return blob.whole(object.size)
+    await blob.close()
+    if (object.size === 0) return Buffer.alloc(0)
+    throw new RuntimeError('ANSWER_TOO_LARGE', `the object has ${object.size} bytes; at most ${mostBytes} can be read at once`)
+  }
+
+  /** Over one that is there. @throws RuntimeError as `Upload` does, NoSuchBucket, INVALID_PATH, BAD_REQUEST for the type */
+  async put(tenant: Tenant, context: RlsContext, target: string, contentType: string, bytes: Buffer) {
+    const { bucket: key, path } = split(target)
+    const bucket = await findBucket(tenant, context, key)
+    const upload = await Upload.begin(this.#deps, {
+      tenant, context, bucket, path: checkNewPath(path, this.#deps.limits.pathBytes), contentType: mediaType(contentType), overwrite: true,
+      declaredSize: bytes.length, atMost: undefined,
+    })
+    await upload.write(Readable.from(bytes.length === 0 ? [] : [bytes], { objectMode: false }))
+    return presentUploaded(await upload.commit({ cacheControl: cacheControlOf(undefined), metadata: {} }), bucket.name)
+  }
+
+  /** @throws RuntimeError UNAUTHORIZED, ACCESS_DENIED, NoSuchBucket, NoSuchKey, INVALID_PATH */
+  async remove(tenant: Tenant, context: RlsContext, target: string): Promise<void> {
+    if (context.role === 'anon') throw new RuntimeError('UNAUTHORIZED', 'deleting needs a signed-in user')
+    const { bucket, path } = split(target)
+    const found = await findObject(tenant, context, bucket, path)
+    await atCommit(this.#deps.failpoint, 'delete', () => removeObject(tenant, context, found))
+    this.#deps.collector.wake(tenant)
+  }
+}
+
+function split(target: string): { bucket: string; path: string } {
+  const slash = target.indexOf('/')
+  if (slash <= 0) throw new RuntimeError('INVALID_PATH', 'a file is named by its bucket, a slash and its path')
+  return { bucket: target.slice(0, slash), path: checkPath(target.slice(slash + 1)) }
+}

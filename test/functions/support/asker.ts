@@ -1,0 +1,41 @@
+// A function that makes one host call, as its input says, and answers what came of it.
+import { compileSource } from '../../../examples/functions/compile.ts'
+import type { TestTenant } from '../../tenancy/support/runtime.ts'
+import { readAll } from './assemblyscript.ts'
+
+const separator = '\u001e'
+
+export const compileAsker = (): Promise<Uint8Array<ArrayBuffer>> => compileSource(`${readAll}
+import { Answer, query, tryFetch, tryGet, tryPut, tryQuery, tryRemove } from './tenantry.as'
+const parts = readAll().split('${separator}')
+const what = parts[0]
+if (what == 'must') process.stdout.write(query(parts[1]))
+else {
+  const answer: Answer =
+    what == 'query' ? tryQuery(parts[1], parts[2])
+    : what == 'get' ? tryGet(parts[1])
+    : what == 'put' ? tryPut(parts[1], parts[2], String.UTF8.encode(parts[3]))
+    : what == 'put much' ? tryPut(parts[1], parts[2], new ArrayBuffer(<i32>parseInt(parts[3])))
+    : what == 'remove' ? tryRemove(parts[1])
+    : tryFetch(parts[1], String.UTF8.encode(parts[2]))
+  process.stdout.write('Status: ' + (answer.ok ? '200' : '299') + '\\nContent-Type: text/plain\\n\\n')
+  if (answer.bytes.byteLength > 1000000) process.stdout.write(answer.bytes.byteLength.toString())
+  else process.stdout.write(answer.text)
+}
+`)
+
+export interface Asked {
+  ok: boolean
+  text: string
+  /** The error's; empty when all went well. */
+  code: string
+  json(): unknown
+}
+
+/** @throws Error when the function itself fails */
+export async function askHost(tenant: TestTenant, fn: string, as: string, what: string, ...parts: string[]): Promise<Asked> {
+  const answer = await tenant.ask('POST', `/functions/v1/invoke/${fn}`, { as, body: [what, ...parts, '', ''].join(separator), headers: { 'content-type': 'text/plain' } })
+  if (answer.status !== 200 && answer.status !== 299) throw new Error(`${what} ${parts.join(' ')}: ${answer.status} ${answer.text}`)
+  const ok = answer.status === 200
+  return { ok, text: answer.text, code: ok ? '' : String(answer.json()['code']), json: (): unknown => JSON.parse(answer.text) }
+}
