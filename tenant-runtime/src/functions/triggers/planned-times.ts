@@ -55,11 +55,9 @@ export class PlannedTimes {
     const { fn, schedule, since } = planned
     planned.since = due
     const isMissed = schedule.missed === 'skip' && now.getTime() - due.getTime() > missedMilliseconds
-    const isRunning = this.#jobs.has(`run ${fn.id}`)
-    const key = `${isMissed || isRunning ? 'skip' : 'run'} ${fn.id}`
-    this.#jobs.begin(key, async () => {
+    this.#jobs.begin(`${fn.id} at ${due.toISOString()}`, async () => {
       try {
-        if (isMissed || isRunning) await skipPlannedTime(tenant, fn, due, isMissed ? 'missed' : 'overlap')
+        if (isMissed) await skipPlannedTime(tenant, fn, due, 'missed')
         else await this.#run(tenant, fn, due)
       } catch (error) {
         // Nothing was taken, so it is still to be done.

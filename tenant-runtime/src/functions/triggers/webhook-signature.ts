@@ -1,7 +1,9 @@
 // Whether a webhook's message comes from whoever knows the secret, and now: HMAC-SHA256 over `id.timestamp.body`. Pure.
 //
 //   the common form   webhook-id, webhook-timestamp, webhook-signature: v1,<base64> (several, separated by spaces)
-//   ours              x-tenantry-id, x-tenantry-timestamp, x-tenantry-signature: v1=<hex>
+//   ours              tenantry-id, tenantry-timestamp, tenantry-signature: v1=<hex>
+//
+// Headers that begin with `x-tenantry-` are the installation's own, and no client's gets past the gateway.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { RuntimeError } from '../../errors.ts'
@@ -22,7 +24,7 @@ const prefix = 'whsec_'
 
 const forms = [
   { names: ['webhook-id', 'webhook-timestamp', 'webhook-signature'], signature: /^v1,([A-Za-z0-9+/]{43}=)$/, encoding: 'base64' },
-  { names: ['x-tenantry-id', 'x-tenantry-timestamp', 'x-tenantry-signature'], signature: /^v1=([0-9a-fA-F]{64})$/, encoding: 'hex' },
+  { names: ['tenantry-id', 'tenantry-timestamp', 'tenantry-signature'], signature: /^v1=([0-9a-fA-F]{64})$/, encoding: 'hex' },
 ] as const
 
 /**

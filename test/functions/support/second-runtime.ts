@@ -1,0 +1,54 @@
+// Another runtime's functions, for a tenant that one serves already: what two do on one home.
+import pino from 'pino'
+import type { Test } from 'tap'
+import { ExecutorPool, defaultPoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
+import { invoke } from '../../../tenant-runtime/src/functions/invocations/invoke.ts'
+import { ModuleCache } from '../../../tenant-runtime/src/functions/module/module-cache.ts'
+import { defaultDispatchPace, type DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
+import { Dispatcher } from '../../../tenant-runtime/src/functions/triggers/dispatcher.ts'
+import type { TestTenant } from '../../tenancy/support/runtime.ts'
+import { openTenant } from './deploy.ts'
+
+export interface SecondRuntime {
+  poke(): void
+  /** Invocations that it has ended well. */
+  done(): number
+  /** As it is asked to. */
+  stop(): Promise<void>
+}
+
+export interface SecondOptions {
+  now: () => Date
+  dispatch: Partial<DispatchPace>
+}
+
+/** It knows what the tenant has when it starts. */
+export function secondRuntime(t: Test, served: TestTenant, { now, dispatch }: SecondOptions): SecondRuntime {
+  const { tenant, close } = openTenant(served)
+  const onProblem = (problem: Error) => t.comment(problem.message)
+  const pool = new ExecutorPool(defaultPoolLimits, onProblem)
+  const deps = { pool, modules: new ModuleCache(), now: () => now().getTime(), onProblem }
+  const log = pino({ level: 'silent' })
+  let done = 0
+  const dispatcher = new Dispatcher({
+    now, onProblem, random: () => 0.5, recheckMilliseconds: undefined,
+    tenants: () => [tenant], tenantOf: () => tenant, pace: { ...defaultDispatchPace, ...dispatch },
+    async invoke(tenant, call) {
+      const { status } = await invoke(deps, tenant, { ...call, log })
+      done++
+      return status
+    },
+  })
+  const over = new AbortController()
+  const loop = dispatcher.run(over.signal)
+  const stop = async () => {
+    over.abort()
+    await loop
+    await pool.close()
+    await close()
+  }
+  let stopped: Promise<void> | undefined
+  const stopOnce = () => (stopped ??= stop())
+  t.teardown(stopOnce)
+  return { poke: () => dispatcher.poke(tenant.id), done: () => done, stop: stopOnce }
+}
