@@ -1,8 +1,10 @@
 // WebAssembly by hand: modules that no compiler would make.
+import { wasiFunctions, type WasiName } from '../../../tenant-runtime/src/functions/module/abi.ts'
 import { u32Bytes } from '../../../tenant-runtime/src/functions/module/reader.ts'
 
 export const magic = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]
 export const i32 = 0x7f
+export const i64 = 0x7e
 
 export function name(text: string): number[] {
   const bytes = [...Buffer.from(text)]
@@ -41,19 +43,26 @@ export interface CommandOptions {
 }
 
 /** A command with one function of its own, `_start`. */
-export function command({ code = [], locals = [], imports = [], importModule = 'wasi_snapshot_preview1', importType = [0x60, 0, 0], memory, tables = [], before = [], exportName = '_start' }: CommandOptions = {}): Uint8Array<ArrayBuffer> {
+export function command({ code = [], locals = [], imports = [], importModule = 'wasi_snapshot_preview1', importType, memory, tables = [], before = [], exportName = '_start' }: CommandOptions = {}): Uint8Array<ArrayBuffer> {
   const body = [...vector(locals.map(([count, type]) => [...u32Bytes(count), type])), ...code, 0x0b]
   return bytes(
     magic,
     before,
-    section(1, vector([[0x60, 0, 0], importType])),
-    imports.length === 0 ? [] : section(2, vector(imports.map((imported) => [...name(importModule), ...name(imported), 0, 1]))),
+    section(1, vector([[0x60, 0, 0], ...imports.map((imported) => importType ?? wasiType(imported))])),
+    imports.length === 0 ? [] : section(2, vector(imports.map((imported, index) => [...name(importModule), ...name(imported), 0, ...u32Bytes(index + 1)]))),
     section(3, vector([[0]])),
     tables.length === 0 ? [] : section(4, vector(tables.map((limits) => [0x70, ...limits]))),
     memory === undefined ? [] : section(5, vector([memory])),
     section(7, vector([[...name(exportName), 0, ...u32Bytes(imports.length)]])),
     section(10, vector([[...u32Bytes(body.length), ...body]])),
   )
+}
+
+/** Of a function of WASI; one of none for what is no such function. */
+export function wasiType(imported: string): number[] {
+  const [parameters = '', results = ''] = (Object.hasOwn(wasiFunctions, imported) ? wasiFunctions[imported as WasiName] : ':').split(':')
+  const types = (list: string) => vector(Array.from(list, (letter) => [letter === 'i' ? i32 : i64]))
+  return [0x60, ...types(parameters), ...types(results)]
 }
 
 /** i32.const */

@@ -14,16 +14,22 @@ export const memoryImport = { module: hostModule, name: 'memory' } as const
  */
 export const wasiModule = 'wasi_snapshot_preview1'
 
-export const wasiNames = [
-  'args_get', 'args_sizes_get', 'environ_get', 'environ_sizes_get', 'clock_res_get', 'clock_time_get', 'fd_advise',
-  'fd_allocate', 'fd_close', 'fd_datasync', 'fd_fdstat_get', 'fd_fdstat_set_flags', 'fd_fdstat_set_rights',
-  'fd_filestat_get', 'fd_filestat_set_size', 'fd_filestat_set_times', 'fd_pread', 'fd_prestat_get',
-  'fd_prestat_dir_name', 'fd_pwrite', 'fd_read', 'fd_readdir', 'fd_renumber', 'fd_seek', 'fd_sync', 'fd_tell',
-  'fd_write', 'path_create_directory', 'path_filestat_get', 'path_filestat_set_times', 'path_link', 'path_open',
-  'path_readlink', 'path_remove_directory', 'path_rename', 'path_symlink', 'path_unlink_file', 'poll_oneoff',
-  'proc_exit', 'proc_raise', 'sched_yield', 'random_get', 'sock_accept', 'sock_recv', 'sock_send', 'sock_shutdown',
-] as const
-export type WasiName = (typeof wasiNames)[number]
+/** Each with its signature: parameters and results, `i` for i32 and `I` for i64. */
+export const wasiFunctions = {
+  args_get: 'ii:i', args_sizes_get: 'ii:i', environ_get: 'ii:i', environ_sizes_get: 'ii:i', clock_res_get: 'ii:i',
+  clock_time_get: 'iIi:i', fd_advise: 'iIIi:i', fd_allocate: 'iII:i', fd_close: 'i:i', fd_datasync: 'i:i',
+  fd_fdstat_get: 'ii:i', fd_fdstat_set_flags: 'ii:i', fd_fdstat_set_rights: 'iII:i', fd_filestat_get: 'ii:i',
+  fd_filestat_set_size: 'iI:i', fd_filestat_set_times: 'iIIi:i', fd_pread: 'iiiIi:i', fd_prestat_get: 'ii:i',
+  fd_prestat_dir_name: 'iii:i', fd_pwrite: 'iiiIi:i', fd_read: 'iiii:i', fd_readdir: 'iiiIi:i', fd_renumber: 'ii:i',
+  fd_seek: 'iIii:i', fd_sync: 'i:i', fd_tell: 'ii:i', fd_write: 'iiii:i', path_create_directory: 'iii:i',
+  path_filestat_get: 'iiiii:i', path_filestat_set_times: 'iiiiIIi:i', path_link: 'iiiiiii:i',
+  path_open: 'iiiiiIIii:i', path_readlink: 'iiiiii:i', path_remove_directory: 'iii:i', path_rename: 'iiiiii:i',
+  path_symlink: 'iiiii:i', path_unlink_file: 'iii:i', poll_oneoff: 'iiii:i', proc_exit: 'i:', proc_raise: 'i:i',
+  sched_yield: ':i', random_get: 'ii:i', sock_accept: 'iii:i', sock_recv: 'iiiiii:i', sock_send: 'iiiii:i',
+  sock_shutdown: 'ii:i',
+} as const
+export type WasiName = keyof typeof wasiFunctions
+export const wasiNames = Object.keys(wasiFunctions) as readonly WasiName[]
 
 /** The host's own functions, in `hostModule`: how many parameters and results each has, all of them i32. */
 export const hostFunctions: Readonly<Record<string, { parameters: number; results: number }>> = {

@@ -1,11 +1,16 @@
 // Reads a module's sections at deploy: refuses by name what a host of strangers' code can't give, and finds the memory.
 // The rest of the format's rules are V8's to check, in a process that may die of it.
 import { RuntimeError } from '../../errors.ts'
-import { hostFunctions, hostModule, wasiModule, wasiNames } from './abi.ts'
+import { hostFunctions, hostModule, wasiFunctions, wasiModule, type WasiName } from './abi.ts'
 import { Reader } from './reader.ts'
 
 /** 10 MB (specification, section 8); functions' sizes are powers of two, as their defaults are. */
 export const maxModuleBytes = 10 * 1024 * 1024
+/** Of what a section holds. The largest programs stay far below; each costs a compiler, and this reader, memory. */
+const mostOf = {
+  type: 10_000, import: 1_000, function: 100_000, global: 10_000, export: 10_000, 'element segment': 10_000, 'data segment': 100_000, tag: 100,
+} as const
+const maxParameters = 1_000
 const maxTableElements = 100_000
 const maxTables = 16
 const maxLocals = 4_096
@@ -67,10 +72,15 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
     last = place
     if (id === 1) types = readTypes(section)
     else if (id === 2) checkImports(section, types)
+    else if (id === 3) countOf(section, 'function')
     else if (id === 4) checkTables(section)
     else if (id === 5) shape.memory = readMemory(section)
+    else if (id === 6) countOf(section, 'global')
     else if (id === 7) runs = exportsStart(section)
+    else if (id === 9) countOf(section, 'element segment')
     else if (id === 10) checkCode(section)
+    else if (id === 11) countOf(section, 'data segment')
+    else if (id === 13) countOf(section, 'tag')
   }
   if (!runs) throw refused('exports no function "_start": build it as a WASI command')
   return shape
@@ -78,6 +88,13 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
 
 function refused(what: string): RuntimeError {
   return new RuntimeError('INVALID_WASM', `part "wasm": the module ${what}`)
+}
+
+/** How many entries follow. */
+function countOf(section: Reader, what: keyof typeof mostOf): number {
+  const count = section.u32()
+  if (count > mostOf[what]) throw refused(`has ${count} ${what}s; at most ${mostOf[what]} are taken`)
+  return count
 }
 
 /** Types of the parameters and of the results, as the file's bytes. */
@@ -88,7 +105,7 @@ interface FunctionType {
 
 function readTypes(section: Reader): FunctionType[] {
   const types: FunctionType[] = []
-  for (let left = section.u32(); left > 0; left--) {
+  for (let left = countOf(section, 'type'); left > 0; left--) {
     if (section.byte() !== functionForm) throw refused('uses types of the garbage collection proposal; only function types are taken')
     types.push({ parameters: readValueTypes(section), results: readValueTypes(section) })
   }
@@ -98,7 +115,9 @@ function readTypes(section: Reader): FunctionType[] {
 /** Of parameters, or of results. */
 function readValueTypes(section: Reader): number[] {
   const types: number[] = []
-  for (let left = section.u32(); left > 0; left--) {
+  const count = section.u32()
+  if (count > maxParameters) throw refused(`has a function type of ${count} parameters or results; at most ${maxParameters} are taken`)
+  for (let left = count; left > 0; left--) {
     const type = section.byte()
     if (!valueTypes.has(type)) throw refused('uses typed references; only numbers, vectors, funcref and externref are taken')
     types.push(type)
@@ -109,7 +128,7 @@ function readValueTypes(section: Reader): number[] {
 const importKinds = ['function', 'table', 'memory', 'global', 'tag']
 
 function checkImports(section: Reader, types: readonly FunctionType[]): void {
-  for (let left = section.u32(); left > 0; left--) {
+  for (let left = countOf(section, 'import'); left > 0; left--) {
     const from = section.name()
     const name = section.name()
     const kind = section.byte()
@@ -117,10 +136,25 @@ function checkImports(section: Reader, types: readonly FunctionType[]): void {
     if (kind !== 0) throw refused(`imports the ${importKinds[kind] ?? 'unknown thing'} ${shown}; only functions of ${wasiModule} and ${hostModule} can be imported`)
     const type = types[section.u32()]
     if (from === hostModule) checkHostImport(name, type)
-    else if (from !== wasiModule || !wasiNames.some((known) => known === name)) {
+    else if (from === wasiModule && isWasiName(name)) checkWasiImport(name, type)
+    else {
       throw refused(`imports the function ${shown}, which is not offered; only functions of ${wasiModule} and ${hostModule} are`)
     }
   }
+}
+
+function isWasiName(name: string): name is WasiName {
+  return Object.hasOwn(wasiFunctions, name)
+}
+
+const letters = new Map([[0x7f, 'i'], [0x7e, 'I'], [0x7d, 'f'], [0x7c, 'F']])
+
+function checkWasiImport(name: WasiName, type: FunctionType | undefined): void {
+  const lettersOf = (types: readonly number[] = []) => types.map((one) => letters.get(one) ?? '?').join('')
+  const given = `${lettersOf(type?.parameters)}:${lettersOf(type?.results)}`
+  if (type !== undefined && given === wasiFunctions[name]) return
+  const [parameters = '', results = ''] = wasiFunctions[name].split(':').map((list) => Array.from(list, (letter) => (letter === 'i' ? 'i32' : 'i64')).join(', '))
+  throw refused(`imports the function "${wasiModule}.${name}" with another signature: it takes (${parameters}) and gives (${results})`)
 }
 
 function checkHostImport(name: string, type: FunctionType | undefined): void {
@@ -167,7 +201,7 @@ function readMemory(section: Reader): Bounds | undefined {
 
 function exportsStart(section: Reader): boolean {
   let found = false
-  for (let left = section.u32(); left > 0; left--) {
+  for (let left = countOf(section, 'export'); left > 0; left--) {
     const name = section.name()
     const kind = section.byte()
     section.u32()
