@@ -2,6 +2,7 @@
 import pino from 'pino'
 import type { Test } from 'tap'
 import { ExecutorPool, defaultPoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
+import { readNetworks } from '../../../tenant-runtime/src/functions/host/addresses.ts'
 import { invoke } from '../../../tenant-runtime/src/functions/invocations/invoke.ts'
 import { ModuleCache } from '../../../tenant-runtime/src/functions/module/module-cache.ts'
 import { defaultDispatchPace, type DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
@@ -27,7 +28,11 @@ export function secondRuntime(t: Test, served: TestTenant, { now, dispatch }: Se
   const { tenant, close } = openTenant(served)
   const onProblem = (problem: Error) => t.comment(problem.message)
   const pool = new ExecutorPool(defaultPoolLimits, onProblem)
-  const deps = { pool, modules: new ModuleCache(), now: () => now().getTime(), onProblem }
+  const refuse = async (): Promise<never> => {
+    throw new Error('functions of this test ask for nothing')
+  }
+  const host = { files: { get: refuse, put: refuse, remove: refuse }, reachable: readNetworks([]), resolve: refuse, onWrite: () => undefined, onProblem }
+  const deps = { pool, modules: new ModuleCache(), now: () => now().getTime(), onProblem, host }
   const log = pino({ level: 'silent' })
   let done = 0
   const dispatcher = new Dispatcher({

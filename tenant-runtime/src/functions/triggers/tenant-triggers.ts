@@ -83,10 +83,6 @@ export class TenantTriggers {
     if (tenant !== undefined) await this.#deliverer.leave(tenant).catch(() => undefined)
   }
 
-  #isQuiet(): boolean {
-    return !this.#wasPoked
-  }
-
   /** @returns milliseconds until the next look; undefined: there is nothing to look for */
   async #look(): Promise<number | undefined> {
     const tenant = this.#deps.tenantOf(this.#tenantId)
