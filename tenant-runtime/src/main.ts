@@ -54,6 +54,7 @@ const poke = (tenantId: string) => {
 }
 const functions: FunctionsArea = createFunctionsArea({
   now,
+  authenticator,
   files: storage.files,
   tenants: () => registry.all(),
   tenantOf,

@@ -9,7 +9,7 @@ import { deployFunction, invokeFunction, openTenant } from './support/deploy.ts'
 import { command } from './support/wasm.ts'
 
 const recordsOf = (tenant: TestTenant) => tenant.rows('select i.*, f.name from function_invocations i join functions f on f.id = i.function_id order by i.id')
-const ended = { status: 'success', durationMilliseconds: 1.6, memoryPeak: 65_536, errorMessage: null } as const
+const ended = { status: 'success', durationMilliseconds: 1.6, cpuMicroseconds: 1_234, memoryPeak: 65_536, errorMessage: null, log: undefined } as const
 
 t.test('records of invocations', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
@@ -29,8 +29,8 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     ])
     await Promise.all(['i0', 'i1', 'i3'].map((invocationId, n) => endInvocation(inside, { ...ended, invocationId, ...(n === 1 ? { status: 'error', errorMessage: 'half \ud800 and \0' } : {}) })))
     await endInvocation(inside, { ...ended, invocationId: 'i0', status: 'error', errorMessage: 'a second end' })
-    t.match((await recordsOf(tenant)).map(({ id, status, duration_ms, memory_peak, error_message }) => [id, status, duration_ms, memory_peak, error_message]), [
-      ['i0', 'success', 2, '65536', null], ['i1', 'error', 2, '65536', 'half \ufffd and \ufffd'], ['i3', 'success', 2, '65536', null], ['i6', 'error', 0, '0', 'interrupted'],
+    t.match((await recordsOf(tenant)).map(({ id, status, duration_ms, cpu_ms, memory_peak, error_message }) => [id, status, duration_ms, cpu_ms, memory_peak, error_message]), [
+      ['i0', 'success', 2, 1.234, '65536', null], ['i1', 'error', 2, 1.234, '65536', 'half \ufffd and \ufffd'], ['i3', 'success', 2, 1.234, '65536', null], ['i6', 'error', 0, 0, '0', 'interrupted'],
     ])
     await close()
   })

@@ -1,10 +1,14 @@
 // The small parts: turns, answers, secrets, configuration.
+import fc from 'fast-check'
 import t from 'tap'
 import { RuntimeError } from '../../tenant-runtime/src/errors.ts'
+import { FrameReader, encodeFrame, type Reply } from '../../tenant-runtime/src/functions/executor/protocol.ts'
+import { RunLog } from '../../tenant-runtime/src/functions/executor/run-log.ts'
 import { FairQueue } from '../../tenant-runtime/src/functions/executor/fair-queue.ts'
 import { checkName, checkTrigger, defaultConfig, mergeConfig } from '../../tenant-runtime/src/functions/function.ts'
 import { readAnswer } from '../../tenant-runtime/src/functions/invocations/function-answer.ts'
-import { redact } from '../../tenant-runtime/src/functions/invocations/redact.ts'
+import { Secrets, redact } from '../../tenant-runtime/src/functions/invocations/redact.ts'
+import { effort, seed } from '../support/effort.ts'
 
 t.test('turns: tenants alternate, and functions within a tenant', async (t) => {
   const queue = new FairQueue<string>()
@@ -43,6 +47,52 @@ t.test('secrets are taken out of texts', async (t) => {
   const environment = { KEY: 'sesame', LONG: 'sesame-open', SHORT: 'ab' }
   t.equal(redact('used sesame-open, then sesame, ab', environment), 'used [redacted], then [redacted], ab')
   t.equal(redact('a.b', { KEY: 'a.b.' }), 'a.b', 'as texts, not as patterns')
+  t.equal(redact('one two\n three', { KEY: 'two three', PEM: 'x\r\nyzw' }), 'one [redacted]\n[redacted]', 'torn by a line break')
+  t.equal(redact('-x\nyz\r\nw-', { PEM: 'x\r\nyzw' }), '-[redacted]\n[redacted]\n[redacted]-')
+  const cut = new Secrets({ KEY: 'canary-bird' })
+  t.same([cut.redact('a canary-', true), cut.redact('a canary-'), cut.redact('a can', true)], ['a [redacted]', 'a canary-', 'a can'])
+  t.equal(redact('', { KEY: 'sesame' }), '')
+})
+
+t.test('secrets that lie in each other or overlap are found like by a search for each', async () => {
+  fc.assert(fc.property(fc.array(fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 4, maxLength: 7 }), { maxLength: 6 }), fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 60 }), (secrets, text) => {
+    const isSecret = new Uint8Array(text.length)
+    for (const secret of secrets) for (let at = text.indexOf(secret); at >= 0; at = text.indexOf(secret, at + 1)) isSecret.fill(1, at, at + secret.length)
+    const left = text.replaceAll(/./g, (character, n: number) => (isSecret[n] === 0 ? character : ''))
+    return redact(text, Object.fromEntries(secrets.entries())).replaceAll('[redacted]', '') === left
+  }), { seed, numRuns: effort({ small: 500, full: 50_000 }) })
+})
+
+t.test('frames come whole out of any pieces', async (t) => {
+  fc.assert(fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 12 }), fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1 }), (bodies, sizes) => {
+    const all = Buffer.concat(bodies.map((body) => encodeFrame({ kind: 'log', level: 'info' }, body)))
+    const reader = new FrameReader<Reply>(1_000)
+    const read: string[] = []
+    for (let at = 0, n = 0; at < all.length; n++) {
+      const size = sizes[n % sizes.length] ?? 1
+      for (const { head, bytes } of reader.push(all.subarray(at, at + size))) read.push(`${head.kind} ${bytes.toString('hex')}`)
+      at += size
+    }
+    return JSON.stringify(read) === JSON.stringify(bodies.map((body) => `log ${Buffer.from(body).toString('hex')}`))
+  }), { seed, numRuns: effort({ small: 200, full: 20_000 }) })
+  t.throws(() => [...new FrameReader<Reply>(10).push(encodeFrame({ kind: 'log', level: 'info' }))], /a frame of \d+ bytes/)
+})
+
+t.test('a flood of small writes becomes few pieces, whole and in order', async (t) => {
+  const sent: [string, string][] = []
+  const log = new RunLog(10_000, (level, text) => sent.push([level, Buffer.from(text).toString()]))
+  const piece = Buffer.from('x')
+  for (let n = 0; n < 9_990; n++) {
+    piece[0] = 97 + (n % 26)
+    log.write(n === 5_000 ? 'warn' : 'info', piece)
+  }
+  log.write('info', Buffer.from('0123456789abc'))
+  log.end()
+  t.ok(sent.length < 300, `${sent.length} pieces`)
+  const expected = Array.from({ length: 9_990 }, (_, n) => String.fromCharCode(97 + (n % 26))).join('') + '0123456789'
+  t.equal(sent.map(([, text]) => text).join(''), expected)
+  t.same(sent.filter(([level]) => level === 'warn').map(([, text]) => text), [expected[5_000]])
+  t.equal(log.cut, 3)
 })
 
 t.test('names and triggers', async (t) => {

@@ -27,11 +27,14 @@ const mostEvents = 200
 /** Of text, but for the last event: a page is held in memory for each subscriber. */
 const pageBytes = 2 * 1024 * 1024
 
+/** The sequences that number what can be followed. Whoever takes a number of one has changed something before. */
+export type LogSequence = 'event_log_seq_seq' | 'function_logs_seq_seq'
+
 /** Undefined when there is nothing that the watermark does not say. A look at a log that grows takes a transaction's id. */
-export async function lookAtLog({ database }: Tenant, mark: Watermark): Promise<Look | undefined> {
+export async function lookAtLog({ database }: Tenant, mark: Watermark, sequence: LogSequence): Promise<Look | undefined> {
   const context: RlsContext = { role: 'service', reason: 'events' }
   // Before the first number is given out, it is the one that the sequence names.
-  const { rows } = await database.query(context, 'select (case when is_called then last_value else last_value - 1 end)::text as last from event_log_seq_seq')
+  const { rows } = await database.query(context, `select (case when is_called then last_value else last_value - 1 end)::text as last from ${sequence}`)
   const last = BigInt(String(rows[0]?.['last']))
   if (last <= reached(mark) && mark.pending === undefined) return undefined
   const [id, snapshot] = await database.run(

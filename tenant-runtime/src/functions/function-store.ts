@@ -75,6 +75,12 @@ export async function findFunction(tenant: Tenant, context: RlsContext, name: st
   return { ...one(rows[0]), invocationCount: Number(rows[0]?.['count']), lastInvocation: typeof last === 'string' ? last : null }
 }
 
+/** @throws RuntimeError NO_SUCH_FUNCTION */
+export async function expectFunction(tenant: Tenant, context: RlsContext, name: string): Promise<void> {
+  const { rows } = await query(tenant, context, 'select 1 from functions where name = $1', name)
+  if (rows.length === 0) throw noSuchFunction()
+}
+
 export async function listFunctions(tenant: Tenant, context: RlsContext): Promise<FunctionRecord[]> {
   const { rows } = await query(tenant, context, `select ${functionColumns} from functions f order by f.name`)
   return rows.map(toFunction)

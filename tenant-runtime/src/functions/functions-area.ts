@@ -1,7 +1,10 @@
 // Functions (specification, section 1.3) as an area of the runtime.
 import { lookup } from 'node:dns/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import type { Pace } from '../events/follow-events.ts'
+import { Followers } from '../events/followers.ts'
 import type { Area } from '../tenancy/area.ts'
+import type { Authenticator } from '../tenancy/authenticate.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { addFunctionRoutes } from './deployment/function-routes.ts'
 import { findConfinement, type Confinement } from './executor/confinement.ts'
@@ -11,16 +14,25 @@ import type { Networks } from './host/addresses.ts'
 import type { FileStore } from './host/file-store.ts'
 import type { HostDeps } from './host/host-calls.ts'
 import { addInvokeRoutes } from './invocations/invoke-routes.ts'
-import { invoke } from './invocations/invoke.ts'
+import { invoke, type InvokeDeps } from './invocations/invoke.ts'
+import { LogKeeper } from './logs/log-keeper.ts'
+import { placesPerRun } from './logs/read-log.ts'
 import { ModuleCache } from './module/module-cache.ts'
+import { addReportRoutes } from './reports/report-routes.ts'
 import { addDeliveryRoutes } from './triggers/delivery-routes.ts'
 import { defaultDispatchPace, type DispatchPace } from './triggers/dispatch.ts'
 import { Dispatcher } from './triggers/dispatcher.ts'
 import { installTriggers } from './triggers/table-triggers.ts'
 import { addWebhookRoute } from './triggers/webhook-routes.ts'
 
+/** Of the logs of one tenant, at once. */
+const mostFollowers = 100
+
 export interface FunctionsAreaOptions {
   limits?: Partial<PoolLimits>
+  authenticator: Authenticator
+  /** Of those who follow logs. */
+  followPace?: Pace | undefined
   now: () => Date
   onProblem: (problem: Error) => void
   /** The storage area's. */
@@ -37,7 +49,7 @@ export interface FunctionsAreaOptions {
   tenantOf: (tenantId: string) => Tenant | undefined
   /** Other runtimes serve the same tenants, and may change their functions. */
   hasSiblings?: boolean
-  pace?: Partial<DispatchPace>
+  dispatchPace?: Partial<DispatchPace>
   /** From 0 to 1. */
   random?: () => number
 }
@@ -51,15 +63,17 @@ export interface FunctionsArea extends Area {
 const siblingsMilliseconds = 60_000
 
 export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsArea {
-  const { limits, now, onProblem, onConfinement, onWrite, tenants, tenantOf, hasSiblings = false, pace, random = Math.random } = options
+  const { limits, now, onProblem, onConfinement, onWrite, tenants, tenantOf, hasSiblings = false, dispatchPace, random = Math.random } = options
   const host: HostDeps = { files: options.files, reachable: options.reachable, resolve: options.resolve ?? lookUpAll, onWrite, onProblem }
   const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onProblem)
-  const deps = { pool, modules: new ModuleCache(), now: () => now().getTime(), onProblem, host }
+  const followers = new Followers({ sequence: 'function_logs_seq_seq', what: 'logs', most: mostFollowers, placesPerRow: placesPerRun, authenticator: options.authenticator, tenantOf, pace: options.followPace })
+  const logs = new LogKeeper((tenantId) => followers.poke(tenantId), onProblem)
+  const deps: InvokeDeps = { pool, modules: new ModuleCache(), logs, now: () => now().getTime(), onProblem, host }
   let log: FastifyBaseLogger | undefined
   const dispatcher = new Dispatcher({
     tenants, tenantOf, now, random, onProblem,
     recheckMilliseconds: hasSiblings ? siblingsMilliseconds : undefined,
-    pace: { ...defaultDispatchPace, ...pace },
+    pace: { ...defaultDispatchPace, ...dispatchPace },
     async invoke(tenant, call) {
       if (log === undefined) throw new Error('nothing is dispatched before the routes are there')
       return (await invoke(deps, tenant, { ...call, log })).status
@@ -80,14 +94,20 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
       log = app.log
       await addFunctionRoutes(app, { pool, now, onTrigger })
       await addDeliveryRoutes(app)
+      addReportRoutes(app, { followers, now: () => now().getTime() })
       await app.register(async (calls) => addInvokeRoutes(calls, deps))
       await app.register(async (calls) => addWebhookRoute(calls, deps))
     },
     poke: (tenantId) => dispatcher.poke(tenantId),
     // The other areas work without.
     start: () => findConfinement().then(onConfinement, onProblem),
-    run: (signal) => dispatcher.run(signal),
-    close: () => pool.close(),
+    async run(signal) {
+      await Promise.all([dispatcher.run(signal), followers.run(signal)])
+    },
+    async close() {
+      await pool.close()
+      await logs.idle()
+    },
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     async usage(tenant) {
       const { rows } = await tenant.database.query({ role: 'service', reason: 'usage' }, "select count(*) as count from function_invocations where timestamp >= date_trunc('month', now(), 'UTC')")
@@ -96,10 +116,12 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
     forget(tenantId) {
       pool.forget(tenantId)
       dispatcher.forget(tenantId)
+      followers.forget(tenantId)
     },
     async removeData(tenantId) {
       pool.end(tenantId)
       dispatcher.forget(tenantId)
+      followers.forget(tenantId)
     },
   }
 }

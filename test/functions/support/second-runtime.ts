@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { ExecutorPool, defaultPoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
 import { readNetworks } from '../../../tenant-runtime/src/functions/host/addresses.ts'
 import { invoke } from '../../../tenant-runtime/src/functions/invocations/invoke.ts'
+import { LogKeeper } from '../../../tenant-runtime/src/functions/logs/log-keeper.ts'
 import { ModuleCache } from '../../../tenant-runtime/src/functions/module/module-cache.ts'
 import { defaultDispatchPace, type DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
 import { Dispatcher } from '../../../tenant-runtime/src/functions/triggers/dispatcher.ts'
@@ -32,7 +33,7 @@ export function secondRuntime(t: Test, served: TestTenant, { now, dispatch }: Se
     throw new Error('functions of this test ask for nothing')
   }
   const host = { files: { get: refuse, put: refuse, remove: refuse }, reachable: readNetworks([]), resolve: refuse, onWrite: () => undefined, onProblem }
-  const deps = { pool, modules: new ModuleCache(), now: () => now().getTime(), onProblem, host }
+  const deps = { pool, modules: new ModuleCache(), logs: new LogKeeper(() => undefined, onProblem), now: () => now().getTime(), onProblem, host }
   const log = pino({ level: 'silent' })
   let done = 0
   const dispatcher = new Dispatcher({

@@ -179,9 +179,12 @@ export async function startRuntime(
   })
   await storage.start()
   const rest = createRestArea({ allowsRollback, onTables: followTables, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
+  const authenticator = new Authenticator(clock.now)
   const functions: FunctionsArea = createFunctionsArea({
     limits: poolLimits,
-    ...(dispatch === undefined ? {} : { pace: dispatch }),
+    authenticator,
+    followPace: subscriptions.pace,
+    ...(dispatch === undefined ? {} : { dispatchPace: dispatch }),
     random: () => 0.5,
     tenants: () => tenants.values(),
     tenantOf: (id) => tenants.get(id),
@@ -192,7 +195,6 @@ export async function startRuntime(
     reachable: readNetworks(mayReach),
     ...(resolve === undefined ? {} : { resolve }),
   })
-  const authenticator = new Authenticator(clock.now)
   const events = createEventsArea({
     now: () => new Date(clock.now()),
     authenticator,

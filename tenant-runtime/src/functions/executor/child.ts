@@ -72,6 +72,7 @@ function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
   } catch (error) {
     trap = messageOf(error)
   }
+  log.end()
   const outcome: Outcome = wasi.isFlooded
     ? { kind: 'flooded' }
     : wasi.exitCode !== undefined

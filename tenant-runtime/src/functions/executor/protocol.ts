@@ -63,8 +63,11 @@ export function decodeFrame<T extends Request | Reply>(jsonLength: number, paylo
 /** Frames out of the pieces that a pipe delivers. */
 export class FrameReader<T extends Request | Reply> {
   readonly #longest: number
+  /** Of a frame that is not whole yet. */
   #received: Buffer[] = []
   #bytes = 0
+  /** How long it is, once that is known. */
+  #wanted = prefixBytes
 
   /** @param longest bytes of a frame that an honest sender may send */
   constructor(longest: number) {
@@ -75,17 +78,22 @@ export class FrameReader<T extends Request | Reply> {
   *push(chunk: Buffer): Generator<Frame<T>> {
     this.#received.push(chunk)
     this.#bytes += chunk.length
+    if (this.#bytes < this.#wanted) return
+    let rest = this.#received.length === 1 ? chunk : Buffer.concat(this.#received)
     for (;;) {
-      if (this.#bytes < prefixBytes) return
-      if ((this.#received[0]?.length ?? 0) < prefixBytes) this.#received = [Buffer.concat(this.#received)]
-      const length = this.#received[0]?.readUInt32LE(0) ?? 0
-      if (length > this.#longest) throw new Error(`a frame of ${length} bytes`)
-      const end = prefixBytes + length
-      if (this.#bytes < end) return
-      const all = Buffer.concat(this.#received)
-      this.#received = all.length > end ? [all.subarray(end)] : []
-      this.#bytes = all.length - end
-      yield decodeFrame<T>(all.readUInt32LE(4), all.subarray(prefixBytes, end))
+      this.#wanted = rest.length < prefixBytes ? prefixBytes : this.#endOf(rest)
+      if (rest.length < this.#wanted) break
+      const frame = decodeFrame<T>(rest.readUInt32LE(4), rest.subarray(prefixBytes, this.#wanted))
+      rest = rest.subarray(this.#wanted)
+      yield frame
     }
+    this.#received = [rest]
+    this.#bytes = rest.length
+  }
+
+  #endOf(bytes: Buffer): number {
+    const length = bytes.readUInt32LE(0)
+    if (length > this.#longest) throw new Error(`a frame of ${length} bytes`)
+    return prefixBytes + length
   }
 }

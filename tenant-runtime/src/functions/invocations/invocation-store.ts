@@ -1,12 +1,21 @@
 // One record for each invocation (specification, section 2.5): there from the dispatch on as an interrupted one, so
 // that a kill at any moment leaves exactly it. Those of a tenant that begin or end at the same time share a transaction.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { databaseError } from '../../database/database-error.ts'
 import { SharedTrips } from '../../database/shared-trips.ts'
 import { sql, type Statement, type Value } from '../../database/statement.ts'
+import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
+import type { LogLevel } from '../executor/protocol.ts'
 import { isName, type FunctionRecord } from '../function.ts'
 import { functionColumns, noSuchFunction, toFunction } from '../function-store.ts'
 import type { TriggerKind } from './invoke.ts'
+import type { LogLine } from './run-lines.ts'
+
+/** Bytes that a stored line takes beside its message, about. */
+const lineOverhead = 80
+/** Milliseconds before each further attempt to write an end: a server that was killed is back within seconds. */
+const attempts = [100, 300, 1_000, 3_000]
 
 const context = { role: 'service', reason: 'record of an invocation' } as const
 
@@ -45,9 +54,27 @@ export interface InvocationEnd {
   invocationId: string
   status: 'success' | 'error' | 'timeout'
   durationMilliseconds: number
+  cpuMicroseconds: number
   /** Bytes. */
   memoryPeak: number
   errorMessage: string | null
+  /** What it said: undefined for nothing. */
+  log: LoggedLines | undefined
+}
+
+export interface LoggedLines {
+  /** Milliseconds since 1970, of the first line. */
+  at: number
+  lines: { timestamp: string; level: LogLevel; message: string }[]
+  bytes: number
+}
+
+/** Lines as they are stored. */
+export function loggedLines(lines: readonly LogLine[]): LoggedLines | undefined {
+  const [first] = lines
+  if (first === undefined) return undefined
+  const stored = lines.map(({ at, level, message }) => ({ timestamp: new Date(at).toISOString(), level, message: storable(message) }))
+  return { at: first.at, lines: stored, bytes: stored.reduce((sum, { message }) => sum + Buffer.byteLength(message) + lineOverhead, 0) }
 }
 
 /** The specification has three kinds for records; a webhook comes over HTTP. */
@@ -122,31 +149,44 @@ async function beginClaimed({ database }: Tenant, { name, invocationId, trigger,
 }
 
 /**
- * Writes the end of the run. Nothing happens when its function was deleted, or its end is written already.
- * @throws RuntimeError when the database does not take it: then the record stays an interrupted one
+ * Writes the end of the run and its log. Nothing happens when its function was deleted, or its end is written already.
+ * @throws RuntimeError when the database does not take it, after some time: then the record stays an interrupted one
  */
 export async function endInvocation(tenant: Tenant, job: InvocationEnd): Promise<void> {
-  try {
-    await booksOf(tenant).ends.run(job)
-  } catch (error) {
-    throw databaseError(error)
+  for (const pause of [...attempts, undefined]) {
+    try {
+      await booksOf(tenant).ends.run(job)
+      return
+    } catch (thrown) {
+      const error = databaseError(thrown)
+      const isPassing = error instanceof RuntimeError && (error.code === 'DATABASE_UNAVAILABLE' || error.code === 'DATABASE_BUSY')
+      if (pause === undefined || !isPassing) throw error
+      await sleep(pause)
+    }
   }
 }
 
+/** The log goes with the record: who finds it ended already has written it. */
 async function end(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<'written'[]> {
   await database.query(
     context,
-    `update function_invocations i set status = e.status, duration_ms = e.duration_ms, memory_peak = e.memory_peak, error_message = e.error_message
-     from jsonb_to_recordset($1::jsonb) as e (id text, status text, duration_ms integer, memory_peak bigint, error_message text)
-     where i.id = e.id and i.error_message = 'interrupted'`,
-    JSON.stringify(ends.map(({ invocationId, status, durationMilliseconds, memoryPeak, errorMessage }) => ({
-      id: invocationId, status, duration_ms: Math.round(durationMilliseconds), memory_peak: memoryPeak, error_message: storable(errorMessage),
+    `with e as (select * from jsonb_to_recordset($1::jsonb)
+       as e (id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text, said timestamptz, lines jsonb, bytes integer)),
+     i as (update function_invocations i
+       set status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak, error_message = e.error_message
+       from e where i.id = e.id and i.error_message = 'interrupted' returning i.id, i.function_id)
+     insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
+       select i.function_id, i.id, e.said, e.lines, e.bytes from i join e using (id) where e.lines is not null`,
+    JSON.stringify(ends.map(({ invocationId, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }) => ({
+      id: invocationId, status, duration_ms: Math.round(durationMilliseconds), cpu_ms: cpuMicroseconds / 1000, memory_peak: memoryPeak,
+      error_message: errorMessage === null ? null : storable(errorMessage),
+      ...(log === undefined ? {} : { said: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
     }))),
   )
   return ends.map(() => 'written')
 }
 
 /** Postgres' JSON takes neither NUL nor half a character. */
-function storable(text: string | null): string | null {
-  return text?.toWellFormed().replaceAll('\0', '\ufffd') ?? null
+function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd')
 }

@@ -5,20 +5,22 @@ import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { outputLimit, type RunResult } from '../executor/executor.ts'
-import type { ExecutorPool } from '../executor/pool.ts'
+import type { ExecutorPool, Slot } from '../executor/pool.ts'
 import type { FunctionRecord } from '../function.ts'
 import { loadFunction } from '../function-store.ts'
 import { answerCalls, type HostDeps } from '../host/host-calls.ts'
+import type { LogKeeper } from '../logs/log-keeper.ts'
 import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
 import { readAnswer, type FunctionAnswer } from './function-answer.ts'
-import { beginInvocation, endInvocation, type Claim } from './invocation-store.ts'
-import { redact, secretsOf } from './redact.ts'
-import { RunLines } from './run-lines.ts'
+import { beginInvocation, endInvocation, loggedLines, type Claim, type InvocationEnd } from './invocation-store.ts'
+import { Secrets, secretsOf } from './redact.ts'
+import { RunLines, tailOf, type LogLine } from './run-lines.ts'
 
 export interface InvokeDeps {
   pool: ExecutorPool
   modules: ModuleCache
+  logs: LogKeeper
   /** In milliseconds since 1970. */
   now: () => number
   onProblem: (problem: Error) => void
@@ -47,50 +49,77 @@ export interface Call {
 const longestMessage = 2_048
 
 /** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT; ClaimTaken */
-export async function invoke({ pool, modules, now, onProblem, host }: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
-  return pool.enter(tenant.id, call.name, async (slot) => {
-    const invocationId = randomUUID()
-    const userId = call.context.role === 'authenticated' ? call.context.userId : null
-    let fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId, claim: call.claim })
-    const begin = performance.now()
-    const lines = new RunLines(now)
-    let result: RunResult | undefined
-    const end = async (status: 'success' | 'error' | 'timeout', errorMessage: string | null) => {
-      const log = lines.end(result?.logCut ?? 0)
-      for (const { level, message } of log) call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, level, said: redact(message, secretsOf(fn)) }, 'a function wrote to its log')
-      try {
-        await endInvocation(tenant, { invocationId, status, durationMilliseconds: performance.now() - begin, memoryPeak: result?.memoryPeak ?? 0, errorMessage })
-      } catch (cause) {
-        onProblem(new Error(`${tenant.id}: the end of the invocation ${invocationId} is not recorded`, { cause }))
-      }
+export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
+  const invocationId = randomUUID()
+  const done = await deps.pool.enter(tenant.id, call.name, (slot) => run(deps, tenant, call, slot, invocationId))
+  // Whoever waits for a turn has it while the end is written.
+  const secrets = new Secrets(secretsOf(done.fn))
+  const { result } = done
+  const lines = done.lines.end(secrets, result?.logCut ?? 0, result?.outcome.kind !== 'exited')
+  const end = (status: InvocationEnd['status'], errorMessage: string | null) =>
+    writeEnd(deps, tenant, call, done, { invocationId, status, durationMilliseconds: done.milliseconds, cpuMicroseconds: result?.cpuMicroseconds ?? 0, memoryPeak: result?.memoryPeak ?? 0, errorMessage, log: loggedLines(lines) })
+  try {
+    if (result === undefined) throw done.problem
+    const answer = answerOf(done.fn, result, lines, deps.onProblem)
+    await end('success', null)
+    return { ...answer, invocationId }
+  } catch (error) {
+    const shown = shownError(error, secrets)
+    await end(shown.code === 'FUNCTION_TIMEOUT' ? 'timeout' : 'error', shown.message)
+    throw shown
+  }
+}
+
+interface Done {
+  fn: FunctionRecord
+  lines: RunLines
+  milliseconds: number
+  result: RunResult | undefined
+  /** Why there is no result. */
+  problem: unknown
+}
+
+/** The record, and then the run. @throws before there is a record; RuntimeError NO_SUCH_FUNCTION, ClaimTaken */
+async function run({ modules, now, host }: InvokeDeps, tenant: Tenant, call: Call, slot: Slot, invocationId: string): Promise<Done> {
+  const userId = call.context.role === 'authenticated' ? call.context.userId : null
+  let fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId, claim: call.claim })
+  const begin = performance.now()
+  const lines = new RunLines(now)
+  let result: RunResult | undefined
+  let problem: unknown
+  try {
+    let module = modules.get(fn.wasmHash)
+    if (module === undefined) {
+      // It may have been updated since: then it runs as it is now, all of it.
+      const loaded = await loadFunction(tenant, fn.id)
+      fn = loaded.fn
+      module = modules.add(loaded.wasm, fn.wasmHash)
     }
-    try {
-      let module = modules.get(fn.wasmHash)
-      if (module === undefined) {
-        // It may have been updated since: then it runs as it is now, all of it.
-        const loaded = await loadFunction(tenant, fn.id)
-        fn = loaded.fn
-        module = modules.add(loaded.wasm, fn.wasmHash)
-      }
-      result = await slot.run({
-        module,
-        memoryPages: Math.floor(fn.config.max_memory / pageBytes),
-        environment: environmentOf(fn, call, invocationId, userId),
-        name: fn.name,
-        input: call.input,
-        timeoutMilliseconds: fn.config.timeout * 1_000,
-        onLog: (level, text) => lines.add(level, text),
-        onCall: answerCalls(host, tenant, fn, call.context),
-      })
-      const answer = answerOf(fn, result, lines, onProblem)
-      await end('success', null)
-      return { ...answer, invocationId }
-    } catch (error) {
-      const shown = shownError(error, fn)
-      await end(shown.code === 'FUNCTION_TIMEOUT' ? 'timeout' : 'error', shown.message)
-      throw shown
-    }
-  })
+    result = await slot.run({
+      module,
+      memoryPages: Math.floor(fn.config.max_memory / pageBytes),
+      environment: environmentOf(fn, call, invocationId, userId),
+      name: fn.name,
+      input: call.input,
+      timeoutMilliseconds: fn.config.timeout * 1_000,
+      onLog: (level, text) => lines.add(level, text),
+      onCall: answerCalls(host, tenant, fn, call.context),
+    })
+  } catch (error) {
+    problem = error
+  }
+  return { fn, lines, milliseconds: performance.now() - begin, result, problem }
+}
+
+async function writeEnd({ logs, onProblem }: InvokeDeps, tenant: Tenant, { log }: Call, { fn }: Done, end: InvocationEnd): Promise<void> {
+  try {
+    await endInvocation(tenant, end)
+    if (end.log === undefined) return
+    logs.wrote(tenant, fn.id, end.log.bytes)
+    log.debug({ tenant: tenant.id, function: fn.name, invocation: end.invocationId, lines: end.log.lines.length }, 'a function wrote to its log')
+  } catch (cause) {
+    onProblem(new Error(`${tenant.id}: the end of the invocation ${end.invocationId} is not recorded`, { cause }))
+  }
 }
 
 /** The function's own variables, and what the host tells it of this invocation. */
@@ -108,7 +137,7 @@ function environmentOf(fn: FunctionRecord, { trigger, context, variables }: Call
 }
 
 /** @throws RuntimeError HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
-function answerOf(fn: FunctionRecord, { outcome, output }: RunResult, log: RunLines, onProblem: (problem: Error) => void): FunctionAnswer {
+function answerOf(fn: FunctionRecord, { outcome, output }: RunResult, log: readonly LogLine[], onProblem: (problem: Error) => void): FunctionAnswer {
   const failed = (what: string) => new RuntimeError('HOST_FUNCTION_ERROR', what)
   switch (outcome.kind) {
     case 'exited':
@@ -129,13 +158,13 @@ function answerOf(fn: FunctionRecord, { outcome, output }: RunResult, log: RunLi
 }
 
 /** A failure with the last that the function had to say about it. */
-function withLog(message: string, log: RunLines): string {
-  const said = log.tail(longestMessage)
+function withLog(message: string, log: readonly LogLine[]): string {
+  const said = tailOf(log, longestMessage)
   return said === '' ? message : `${message}: ${said}`
 }
 
-function shownError(error: unknown, fn: FunctionRecord): RuntimeError {
+function shownError(error: unknown, secrets: Secrets): RuntimeError {
   if (error instanceof SyntaxError) return new RuntimeError('HOST_FUNCTION_ERROR', error.message, { cause: error })
   if (!(error instanceof RuntimeError)) return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
-  return new RuntimeError(error.code, redact(error.message, secretsOf(fn)).slice(0, 2 * longestMessage), { cause: error.cause })
+  return new RuntimeError(error.code, secrets.redact(error.message).slice(0, 2 * longestMessage), { cause: error.cause })
 }

@@ -17,7 +17,7 @@ export const systemCollections: ReadonlyMap<string, SystemCollection> = new Map(
   functions: { writable: 'no', columns: ['id', 'name', 'description', 'trigger_type', 'wasm_hash', 'enabled', 'created_at', 'updated_at'] },
   function_invocations: {
     writable: 'no',
-    columns: ['id', 'function_id', 'trigger', 'status', 'duration_ms', 'memory_peak', 'error_message', 'user_id', 'timestamp'],
+    columns: ['id', 'function_id', 'trigger', 'status', 'duration_ms', 'cpu_ms', 'memory_peak', 'error_message', 'user_id', 'timestamp'],
   },
   event_log: { writable: 'no', columns: ['seq', 'type', 'owner_id', 'payload', 'created_at'] },
 } satisfies Record<string, SystemCollection>))
@@ -25,7 +25,7 @@ export const systemCollections: ReadonlyMap<string, SystemCollection> = new Map(
 /** Names that no schema may take: tables of the home, and paths of the interface. */
 export const reservedCollections: ReadonlySet<string> = new Set([
   ...systemCollections.keys(), 'rpc', 'home_migrations', 'applied_schemas', 'published_catalog', 'blob_intents', 'blob_gc', 'storage_usage',
-  'storage_bucket_counters', 'function_deliveries', 'function_dispatcher', 'function_schedule_runs', 'function_webhook_ids',
+  'storage_bucket_counters', 'function_deliveries', 'function_dispatcher', 'function_logs', 'function_schedule_runs', 'function_webhook_ids',
 ])
 
 /** Tables of the service that grow with what the tenant does with its own: they count as documents. */

@@ -1,0 +1,50 @@
+// The records of a function's invocations, newest first, page by page.
+import { sql } from '../../database/statement.ts'
+import type { RlsContext } from '../../tenancy/rls-context.ts'
+import type { Tenant } from '../../tenancy/tenant.ts'
+import { noSuchFunction } from '../function-store.ts'
+
+export const statuses = ['success', 'error', 'timeout'] as const
+export const triggers = ['http', 'database', 'schedule'] as const
+
+export interface InvocationFilter {
+  statuses: readonly string[] | undefined
+  triggers: readonly string[] | undefined
+  /** Milliseconds since 1970: from, and up to but without. */
+  since: number | undefined
+  until: number | undefined
+}
+
+/** Where a page ended. */
+export interface InvocationPlace {
+  timestamp: string
+  id: string
+}
+
+const columns = 'i.id, i.trigger, i.status, i.duration_ms, i.cpu_ms, i.memory_peak, i.error_message, i.user_id, i.timestamp'
+
+/** @throws RuntimeError NO_SUCH_FUNCTION */
+export async function listInvocations({ database }: Tenant, context: RlsContext, name: string, filter: InvocationFilter, after: InvocationPlace | undefined, limit: number) {
+  const [found, page] = await database.read(
+    context,
+    sql('select 1 from functions where name = $1', name),
+    sql(
+      `select ${columns} from function_invocations i
+       where i.function_id = (select id from functions where name = $1)
+         and ($2::jsonb is null or $2::jsonb ? i.status) and ($3::jsonb is null or $3::jsonb ? i.trigger)
+         and i.timestamp >= coalesce($4::timestamptz, '-infinity') and i.timestamp < coalesce($5::timestamptz, 'infinity')
+         and i.timestamp <= coalesce($6::timestamptz, 'infinity') and ($6::timestamptz is null or (i.timestamp, i.id) < ($6::timestamptz, $7::text))
+       order by i.timestamp desc, i.id desc limit $8::int`,
+      name, listed(filter.statuses), listed(filter.triggers), time(filter.since), time(filter.until), after?.timestamp ?? null, after?.id ?? null, limit + 1,
+    ),
+  )
+  if (found?.count !== 1) throw noSuchFunction()
+  const rows = page?.rows ?? []
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  const next: InvocationPlace | undefined = rows.length > limit && last !== undefined ? { timestamp: String(last['timestamp']), id: String(last['id']) } : undefined
+  return { invocations: shown, next }
+}
+
+const listed = (names: readonly string[] | undefined) => (names === undefined ? null : JSON.stringify(names))
+const time = (milliseconds: number | undefined) => (milliseconds === undefined ? null : new Date(milliseconds).toISOString())

@@ -1,0 +1,92 @@
+// What is told about a function's runs over HTTP: what they said, their records, what they used. The service role's.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { RuntimeError } from '../../errors.ts'
+import type { Followers } from '../../events/followers.ts'
+import { readLastEventId } from '../../events/read-subscription.ts'
+import { logLevels } from '../executor/protocol.ts'
+import { expectFunction } from '../function-store.ts'
+import { readLog, readNewLines, type LogFilter } from '../logs/read-log.ts'
+import { granularities, readUsage, type Granularity, type UsagePeriod } from './function-usage.ts'
+import { listInvocations, statuses, triggers } from './list-invocations.ts'
+import { readChoice, readChoices, readCursor, readLimit, readParameters, readTime, writeCursor, wrong, type Parameters } from './parameters.ts'
+
+interface Named {
+  Params: { name: string }
+}
+
+const service = { config: { access: 'service' } } as const
+const mostItems = 1_000
+const usualItems = 100
+const longestPeriod: Record<Granularity, { milliseconds: number; name: string }> = {
+  hour: { milliseconds: 31 * 86_400_000, name: '31 days' },
+  day: { milliseconds: 366 * 86_400_000, name: '366 days' },
+}
+
+export interface ReportDeps {
+  followers: Followers
+  /** In milliseconds since 1970. */
+  now: () => number
+}
+
+export function addReportRoutes(app: FastifyInstance, { followers, now }: ReportDeps): void {
+  app.get<Named>('/functions/v1/:name/logs', service, async (request, reply) => {
+    const { tenant, rls, params, query } = request
+    const parameters = readParameters(query, ['limit', 'cursor', 'since', 'until', 'invocation_id', 'level', 'follow'])
+    const filter = readLogFilter(parameters)
+    if (wantsToFollow(request, parameters)) {
+      for (const name of ['limit', 'cursor', 'since', 'until']) if (parameters.has(name)) throw wrong(name, 'can\'t be given to whoever follows; what comes after an event begins behind its Last-Event-ID')
+      const last = readLastEventId(request.headers['last-event-id'])
+      await expectFunction(tenant, rls, params.name)
+      return followers.serve(request, reply, { last, read: (after, upTo) => readNewLines(tenant, rls, params.name, filter, after, upTo) })
+    }
+    const cursor = readCursor(parameters, /^\d{1,18}$/)
+    const { lines, next } = await readLog(tenant, rls, params.name, filter, cursor === undefined ? undefined : BigInt(cursor), readLimit(parameters, mostItems, usualItems))
+    return { logs: lines, next_cursor: next === undefined ? null : writeCursor(String(next)) }
+  })
+
+  app.get<Named>('/functions/v1/:name/invocations', service, async ({ tenant, rls, params, query }) => {
+    const parameters = readParameters(query, ['status', 'trigger', 'since', 'until', 'limit', 'cursor'])
+    const filter = {
+      statuses: readChoices(parameters, 'status', statuses),
+      triggers: readChoices(parameters, 'trigger', triggers),
+      since: readTime(parameters, 'since'),
+      until: readTime(parameters, 'until'),
+    }
+    const cursor = readCursor(parameters, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [\w-]{1,100}$/)
+    const place = cursor === undefined ? undefined : { timestamp: cursor.slice(0, 24), id: cursor.slice(25) }
+    const { invocations, next } = await listInvocations(tenant, rls, params.name, filter, place, readLimit(parameters, mostItems, usualItems))
+    return { invocations, next_cursor: next === undefined ? null : writeCursor(`${next.timestamp} ${next.id}`) }
+  })
+
+  app.get<Named>('/functions/v1/:name/usage', service, async ({ tenant, rls, params, query }) => {
+    const period = readPeriod(readParameters(query, ['since', 'until', 'granularity']), now())
+    const used = await readUsage(tenant, rls, params.name, period)
+    return { since: new Date(period.since).toISOString(), until: new Date(period.until).toISOString(), granularity: period.granularity, ...used }
+  })
+}
+
+function readLogFilter(parameters: Parameters): LogFilter {
+  return {
+    invocationId: parameters.get('invocation_id'),
+    levels: readChoices(parameters, 'level', logLevels),
+    since: readTime(parameters, 'since'),
+    until: readTime(parameters, 'until'),
+  }
+}
+
+function wantsToFollow({ headers }: FastifyRequest, parameters: Parameters): boolean {
+  const said = readChoice(parameters, 'follow', ['true', 'false'])
+  return said === undefined ? /\btext\/event-stream\b/i.test(headers.accept ?? '') : said === 'true'
+}
+
+/** This month so far, without parameters. */
+function readPeriod(parameters: Parameters, now: number): UsagePeriod {
+  const granularity = readChoice(parameters, 'granularity', granularities) ?? 'day'
+  const until = readTime(parameters, 'until') ?? now
+  const monthOf = new Date(until)
+  const since = readTime(parameters, 'since') ?? Date.UTC(monthOf.getUTCFullYear(), monthOf.getUTCMonth())
+  const { milliseconds, name } = longestPeriod[granularity]
+  if (since > until) throw new RuntimeError('BAD_REQUEST', 'the parameter "since" must not be later than "until"')
+  if (until - since > milliseconds) throw new RuntimeError('BAD_REQUEST', `between "since" and "until" there can be at most ${name} by the ${granularity}`)
+  return { since, until, granularity }
+}
