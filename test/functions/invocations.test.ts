@@ -17,7 +17,8 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
   t.test('that begin and end together are each there once, and the refused have none', async (t) => {
     const tenant = await runtime.addTenant()
     const { tenant: inside, close } = openTenant(tenant)
-    await deployFunction(tenant, { name: 'one', wasm: command() })
+    const functionId = await deployFunction(tenant, { name: 'one', wasm: command() })
+    const begunAs = { functionId, trigger: 'database', userId: null, at: Date.UTC(2026, 0, 1) } as const
     await deployFunction(tenant, { name: 'two', wasm: command() })
     const names = ['one', 'two', 'missing', 'one', "o'ne", '{}', 'two', '\0']
     const begun = await Promise.allSettled(names.map((name, n) => beginInvocation(inside, { name, invocationId: `i${n}`, trigger: n === 6 ? 'webhook' : 'database', userId: n === 3 ? 'a"\\{}' : null })))
@@ -27,11 +28,20 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       ['i0', 'one', 'database', null, 'error', 'interrupted'], ['i1', 'two', 'database', null, 'error', 'interrupted'],
       ['i3', 'one', 'database', 'a"\\{}', 'error', 'interrupted'], ['i6', 'two', 'http', null, 'error', 'interrupted'],
     ])
-    await Promise.all(['i0', 'i1', 'i3'].map((invocationId, n) => endInvocation(inside, { ...ended, invocationId, ...(n === 1 ? { status: 'error', errorMessage: 'half \ud800 and \0' } : {}) })))
-    await endInvocation(inside, { ...ended, invocationId: 'i0', status: 'error', errorMessage: 'a second end' })
+    await Promise.all(['i0', 'i1', 'i3'].map((invocationId, n) => endInvocation(inside, { ...ended, begun: begunAs, invocationId, ...(n === 1 ? { status: 'error', errorMessage: 'half \ud800 and \0' } : {}) })))
+    await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0', status: 'error', errorMessage: 'a second end' })
     t.match((await recordsOf(tenant)).map(({ id, status, duration_ms, cpu_ms, memory_peak, error_message }) => [id, status, duration_ms, cpu_ms, memory_peak, error_message]), [
       ['i0', 'success', 2, 1.234, '65536', null], ['i1', 'error', 2, 1.234, '65536', 'half \ufffd and \ufffd'], ['i3', 'success', 2, 1.234, '65536', null], ['i6', 'error', 0, 0, '0', 'interrupted'],
     ])
+    await tenant.rows("delete from function_invocations where id in ('i0', 'i6')")
+    await Promise.all(['i0', 'i1'].map((invocationId) => endInvocation(inside, { ...ended, begun: begunAs, invocationId, log: { at: 0, lines: [], bytes: 0 } })))
+    t.match((await recordsOf(tenant)).filter(({ id }) => id !== 'i3'), [
+      { id: 'i0', name: 'one', status: 'success', trigger: 'database', user_id: null, timestamp: new Date(Date.UTC(2026, 0, 1)), cpu_ms: 1.234 }, { id: 'i1', status: 'error' },
+    ], 'one that the database has lost is written with its end')
+    t.match(await tenant.rows('select invocation_id from function_logs'), [{ invocation_id: 'i0' }])
+    await tenant.ask('DELETE', '/functions/v1/one', { as: 'service' })
+    await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0' })
+    t.same((await recordsOf(tenant)).filter(({ name }) => name === 'one'), [], 'one of a function that is deleted is not')
     await close()
   })
 

@@ -1,5 +1,8 @@
 // One record for each invocation (specification, section 2.5): there from the dispatch on as an interrupted one, so
 // that a kill at any moment leaves exactly it. Those of a tenant that begin or end at the same time share a transaction.
+//
+// A beginning does not wait for the disk: what it wrote is there for everybody at once, and safe with the next commit that
+// waits, at the latest that of its own end. Should Postgres be killed in between, the end finds no record and writes it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { databaseError } from '../../database/database-error.ts'
 import { SharedTrips } from '../../database/shared-trips.ts'
@@ -52,6 +55,8 @@ export interface InvocationBegin {
 
 export interface InvocationEnd {
   invocationId: string
+  /** As it began; milliseconds since 1970. */
+  begun: { functionId: string; trigger: TriggerKind; userId: string | null; at: number }
   status: 'success' | 'error' | 'timeout'
   durationMilliseconds: number
   cpuMicroseconds: number
@@ -128,7 +133,7 @@ function beginStatement(begins: readonly InvocationBegin[]): Statement {
     `with f as (select ${functionColumns} from functions f where f.name = any($1::text[]) and f.enabled),
      i as (insert into function_invocations (id, function_id, trigger, user_id) select b.id, f.id, b.trigger, b.user_id
        from jsonb_to_recordset($2::jsonb) as b (id text, name text, trigger text, user_id text) join f using (name))
-     select * from f`,
+     select f.*, set_config('synchronous_commit', 'off', true) from f`,
     names, JSON.stringify(records),
   )
 }
@@ -166,19 +171,23 @@ export async function endInvocation(tenant: Tenant, job: InvocationEnd): Promise
   }
 }
 
-/** The log goes with the record: who finds it ended already has written it. */
+/** The log goes with the record: who finds it ended already has written both. */
 async function end(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<'written'[]> {
   await database.query(
     context,
     `with e as (select * from jsonb_to_recordset($1::jsonb)
-       as e (id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text, said timestamptz, lines jsonb, bytes integer)),
+       as e (id text, function_id uuid, trigger text, user_id text, begun timestamptz, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text, said timestamptz, lines jsonb, bytes integer)),
      i as (update function_invocations i
        set status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak, error_message = e.error_message
-       from e where i.id = e.id and i.error_message = 'interrupted' returning i.id, i.function_id)
+       from e where i.id = e.id and i.error_message = 'interrupted' returning i.id),
+     lost as (insert into function_invocations (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
+       select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
+       from e join functions f on f.id = e.function_id where not exists (select from function_invocations i where i.id = e.id) returning id)
      insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
-       select i.function_id, i.id, e.said, e.lines, e.bytes from i join e using (id) where e.lines is not null`,
-    JSON.stringify(ends.map(({ invocationId, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }) => ({
-      id: invocationId, status, duration_ms: Math.round(durationMilliseconds), cpu_ms: cpuMicroseconds / 1000, memory_peak: memoryPeak,
+       select e.function_id, e.id, e.said, e.lines, e.bytes from (select id from i union all select id from lost) written join e using (id) where e.lines is not null`,
+    JSON.stringify(ends.map(({ invocationId, begun, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }) => ({
+      id: invocationId, function_id: begun.functionId, trigger: recordedTrigger[begun.trigger], user_id: begun.userId, begun: new Date(begun.at).toISOString(),
+      status, duration_ms: Math.round(durationMilliseconds), cpu_ms: cpuMicroseconds / 1000, memory_peak: memoryPeak,
       error_message: errorMessage === null ? null : storable(errorMessage),
       ...(log === undefined ? {} : { said: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
     }))),

@@ -57,7 +57,10 @@ export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Prom
   const { result } = done
   const lines = done.lines.end(secrets, result?.logCut ?? 0, result?.outcome.kind !== 'exited')
   const end = (status: InvocationEnd['status'], errorMessage: string | null) =>
-    writeEnd(deps, tenant, call, done, { invocationId, status, durationMilliseconds: done.milliseconds, cpuMicroseconds: result?.cpuMicroseconds ?? 0, memoryPeak: result?.memoryPeak ?? 0, errorMessage, log: loggedLines(lines) })
+    writeEnd(deps, tenant, call, done, {
+      invocationId, begun: done.begun, status, errorMessage, log: loggedLines(lines), durationMilliseconds: done.milliseconds,
+      cpuMicroseconds: result?.cpuMicroseconds ?? 0, memoryPeak: result?.memoryPeak ?? 0,
+    })
   try {
     if (result === undefined) throw done.problem
     const answer = answerOf(done.fn, result, lines, deps.onProblem)
@@ -72,6 +75,7 @@ export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Prom
 
 interface Done {
   fn: FunctionRecord
+  begun: InvocationEnd['begun']
   lines: RunLines
   milliseconds: number
   result: RunResult | undefined
@@ -83,6 +87,7 @@ interface Done {
 async function run({ modules, now, host }: InvokeDeps, tenant: Tenant, call: Call, slot: Slot, invocationId: string): Promise<Done> {
   const userId = call.context.role === 'authenticated' ? call.context.userId : null
   let fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId, claim: call.claim })
+  const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
   const begin = performance.now()
   const lines = new RunLines(now)
   let result: RunResult | undefined
@@ -108,7 +113,7 @@ async function run({ modules, now, host }: InvokeDeps, tenant: Tenant, call: Cal
   } catch (error) {
     problem = error
   }
-  return { fn, lines, milliseconds: performance.now() - begin, result, problem }
+  return { fn, begun, lines, milliseconds: performance.now() - begin, result, problem }
 }
 
 async function writeEnd({ logs, onProblem }: InvokeDeps, tenant: Tenant, { log }: Call, { fn }: Done, end: InvocationEnd): Promise<void> {

@@ -1,0 +1,158 @@
+// What the functions' benchmark measures on: an installation with a tenant that has functions and one beside it that has a
+// collection, and the bare server in front of the same executors.
+import { readFile, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
+import { compileFunction } from '../../examples/functions/compile.ts'
+import { startInstallation, type Installation } from '../../test/support/installation.ts'
+import { startChild } from './child.ts'
+import { createTenant, readRegion, signToken, type InstalledTenant } from './installed.ts'
+import { wire } from './load.ts'
+
+export interface FunctionScene {
+  installation: Installation
+  tenant: InstalledTenant
+  /** Of a user of the tenant's. */
+  token: string
+  neighbour: InstalledTenant
+  runtimePort: number
+  /** A command of 18 KB that reads JSON and answers JSON. No two are the same. */
+  command(): Uint8Array<ArrayBuffer>
+  /** A request as it goes over the wire, at the runtime. */
+  request(tenant: InstalledTenant, token: string, method: string, path: string, body?: string): Buffer
+  ask(tenant: InstalledTenant, token: string, method: string, path: string, body?: string): Promise<{ status: number; text: string }>
+  /** @throws Error when it is not taken */
+  deploy(name: string, wasm: Uint8Array<ArrayBuffer>, config?: object): Promise<void>
+  /** @throws Error for any status but 200 */
+  invoke(name: string): Promise<void>
+  /** The bare server, until `stop`. */
+  startBare(executors: number): Promise<{ port: number; stop(): Promise<void> }>
+  runtimePid(): Promise<number>
+  /** Processes below the runtime. */
+  executors(): Promise<number[]>
+  /** Until none is left. */
+  endExecutors(): Promise<void>
+  stop(): Promise<void>
+}
+
+export const event = '{"name":"Ada"}'
+const commandBytes = 18 * 1024
+const todos = {
+  name: 'todos',
+  fields: [{ name: 'id', type: 'uuid', primary: true }, { name: 'owner_id', type: 'string' }, { name: 'title', type: 'string', required: true }],
+  rls_policy: { type: 'ownership', owner_field: 'owner_id' },
+}
+
+export async function openScene(directory: string): Promise<FunctionScene> {
+  const data = join(directory, 'data')
+  const greet = await compileFunction('greet')
+  const installation = await startInstallation({ dataDirectory: data })
+  const { runtimePort } = await readRegion(data)
+  const internal = (await readFile(join(data, 'secrets', 'internal-token'), 'utf8')).trim()
+  const tenant = await createTenant(installation, 'acme', 'Enterprise')
+  const neighbour = await createTenant(installation, 'beside', 'Enterprise')
+  const token = signToken(tenant.jwtSecret, 'ada')
+  const headersOf = (to: InstalledTenant, as: string) => ({ authorization: `Bearer ${as}`, [internalTokenHeader]: internal, [tenantHeader]: to.id })
+  let made = 0
+  const scene: FunctionScene = {
+    installation, tenant, token, neighbour, runtimePort,
+    command: () => filled(greet, made++),
+    request(to, as, method, path, body) {
+      const content = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
+      return Buffer.concat([wire(method, path, { ...headersOf(to, as), ...content }), Buffer.from(body ?? '')])
+    },
+    async ask(to, as, method, path, body) {
+      const response = await fetch(`http://127.0.0.1:${runtimePort}${path}`, {
+        method, headers: { ...headersOf(to, as), ...(body === undefined ? {} : { 'content-type': 'application/json' }) }, ...(body === undefined ? {} : { body }),
+      })
+      return { status: response.status, text: await response.text() }
+    },
+    async deploy(name, wasm, config = {}) {
+      const form = new FormData()
+      form.set('name', name)
+      form.set('config', JSON.stringify(config))
+      form.set('wasm', new Blob([wasm]), 'module.wasm')
+      const response = await fetch(`http://127.0.0.1:${runtimePort}/functions/v1/deploy`, { method: 'POST', headers: headersOf(tenant, tenant.secretKey), body: form })
+      const text = await response.text()
+      if (response.status !== 201) throw new Error(`the function ${name}: ${response.status} ${text}`)
+    },
+    async invoke(name) {
+      const { status, text } = await scene.ask(tenant, token, 'POST', `/functions/v1/invoke/${name}`, event)
+      if (status !== 200) throw new Error(`an invocation of ${name}: ${status} ${text}`)
+    },
+    async startBare(executors) {
+      const file = join(directory, 'bare.wasm')
+      await writeFile(file, filled(greet, 0))
+      const bare = await startChild(new URL('./bare-functions.ts', import.meta.url).pathname, [file, String(executors)])
+      return { port: Number(bare.said['port']), stop: () => bare.stop() }
+    },
+    runtimePid: () => installation.pid('runtime'),
+    executors: async () => below(await installation.pid('runtime')),
+    async endExecutors() {
+      for (;;) {
+        const pids = await scene.executors()
+        if (pids.length === 0) return
+        for (const pid of pids) kill(pid)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    },
+    stop: async () => {
+      await installation.stop()
+    },
+  }
+  await untilServed(scene, tenant)
+  await untilServed(scene, neighbour)
+  await fill(scene)
+  return scene
+}
+
+/** The module with a section of its own that nobody reads behind it, up to the size. */
+function filled(wasm: Uint8Array, mark: number): Uint8Array<ArrayBuffer> {
+  const content = Buffer.alloc(Math.max(32, commandBytes - wasm.length), `${mark}.`)
+  // A name of length 0, then anything.
+  content[0] = 0
+  const length = [content.length & 0x7f | 0x80, content.length >> 7 & 0x7f | 0x80, content.length >> 14]
+  return Uint8Array.from([...wasm, 0, ...length, ...content])
+}
+
+async function fill(scene: FunctionScene): Promise<void> {
+  const { neighbour } = scene
+  const rows = Array.from({ length: 1_000 }, (_, n) => ({ owner_id: 'ben', title: `todo ${n}` }))
+  for (const [path, body, status] of [['/rest/v1/schemas', todos, 201], ['/admin/reload-schemas', {}, 200], ['/rest/v1/todos', rows, 201]] as const) {
+    const answer = await scene.ask(neighbour, neighbour.secretKey, 'POST', path, JSON.stringify(body))
+    if (answer.status !== status) throw new Error(`${path}: ${answer.status} ${answer.text.slice(0, 500)}`)
+  }
+}
+
+async function untilServed(scene: FunctionScene, tenant: InstalledTenant): Promise<void> {
+  const deadline = performance.now() + 20_000
+  for (;;) {
+    const answer = await scene.ask(tenant, tenant.secretKey, 'GET', '/storage/v1/bucket').catch(() => undefined)
+    if (answer?.status === 200) return
+    if (performance.now() > deadline) throw new Error(`the tenant is not served: ${answer?.status}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** All processes that a process has started, and those that they have. */
+async function below(ancestor: number): Promise<number[]> {
+  const parents = new Map<number, number>()
+  for (const entry of await readdir('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    const stat = await readFile(`/proc/${entry}/stat`, 'utf8').catch(() => '')
+    parents.set(Number(entry), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]))
+  }
+  const isBelow = (pid: number): boolean => {
+    const parent = parents.get(pid)
+    return parent !== undefined && (parent === ancestor || isBelow(parent))
+  }
+  return [...parents.keys()].filter(isBelow)
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It had ended by itself.
+  }
+}
