@@ -3,10 +3,12 @@ import t from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { mostAttempts, waitAfter } from '../../tenant-runtime/src/functions/triggers/retry.ts'
 import { planTriggers, type Listener, type TriggerState } from '../../tenant-runtime/src/functions/triggers/table-trigger-sql.ts'
+import { effort } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
 import { startRuntime, type RuntimeOptions, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deployFunction } from './support/deploy.ts'
+import { secondRuntime } from './support/second-runtime.ts'
 import { until } from './support/until.ts'
 
 /** Writes what it was told to its log, where the test reads it; what it is told with the text `broken` fails it. */
@@ -226,6 +228,37 @@ t.test('of a record that is very large its key is told', async (t) => {
     { record: { number: 1, text: 'small' }, old_record: null },
     { record: { number: 2 }, old_record: null, too_large: true },
   ])
+})
+
+t.test('while another runtime delivers this one does not; when that is gone without a word it takes over', async (t) => {
+  const { tenant } = await open(t)
+  await makeNotes(tenant)
+  await tenant.rows("insert into function_dispatcher (holder, until) values ('another', now() + interval '1 hour')")
+  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+  await query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
+  await until(async () => [...tenant.statementTexts()].some((text) => text.startsWith('insert into function_dispatcher')))
+  t.equal((await waiting(tenant)).length, 1)
+  t.equal(await runs(tenant), 0)
+  await tenant.rows("update function_dispatcher set until = now() - interval '1 second'")
+  tenant.change({})
+  await until(async () => (await runs(tenant)) === 1 && (await waiting(tenant)).length === 0)
+  t.not((await tenant.rows('select holder from function_dispatcher'))[0]?.['holder'], 'another')
+})
+
+t.test('of two runtimes that serve the same tenant one delivers, and each change is told once', async (t) => {
+  const { tenant, clock } = await open(t)
+  await makeNotes(tenant)
+  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+  await until(async () => (await tenant.rows('select * from function_dispatcher')).length === 1)
+  const other = secondRuntime(t, tenant, { now: () => new Date(clock.now()), dispatch: quick })
+  const count = effort({ small: 50, full: 1_000 })
+  for (let n = 0; n < 5; n++) {
+    await query(tenant.home.adminUrl, `insert into notes (text) select 'note ' || n from generate_series(1, ${count / 5}) n`)
+    other.poke()
+  }
+  await until(async () => (await waiting(tenant)).length === 0)
+  t.equal(await runs(tenant), count)
+  t.equal(other.done(), 0)
 })
 
 t.test('a trigger that could not be made is made when the runtime looks again', async (t) => {

@@ -58,7 +58,7 @@ export class Deliverer {
     const { isOurs, left } = await takeLease(tenant, holder, pace.lease)
     this.#leaseEnds = isOurs ? begun + left : 0
     // Early enough for another try; who has none comes when the other's may have ended.
-    this.#leaseNext = begun + (isOurs ? left / 3 : left + 10)
+    this.#leaseNext = begun + Math.min(isOurs ? left / 3 : left + 10, pace.lease)
     return isOurs
   }
 
