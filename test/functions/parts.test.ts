@@ -8,6 +8,7 @@ import { FairQueue } from '../../tenant-runtime/src/functions/executor/fair-queu
 import { checkName, checkTrigger, defaultConfig, mergeConfig } from '../../tenant-runtime/src/functions/function.ts'
 import { readAnswer } from '../../tenant-runtime/src/functions/invocations/function-answer.ts'
 import { Secrets, redact } from '../../tenant-runtime/src/functions/invocations/redact.ts'
+import { requestVariables } from '../../tenant-runtime/src/functions/invocations/request-variables.ts'
 import { effort, seed } from '../support/effort.ts'
 
 t.test('turns: tenants alternate, and functions within a tenant', async (t) => {
@@ -93,6 +94,19 @@ t.test('a flood of small writes becomes few pieces, whole and in order', async (
   t.equal(sent.map(([, text]) => text).join(''), expected)
   t.same(sent.filter(([level]) => level === 'warn').map(([, text]) => text), [expected[5_000]])
   t.equal(log.cut, 3)
+})
+
+t.test('a function is told of the request, but for credentials', async (t) => {
+  const headers = {
+    'content-type': 'text/plain', 'x-github-event': 'push', accept: 'a/b', 'set-cookie': ['a', 'b'], host: 'acme', 'content-length': '4',
+    authorization: 'Bearer canary', apikey: 'canary', cookie: 'canary', 'proxy-authorization': 'canary', 'x-tenantry-token': 'canary', 'x-tenantry-tenant': 'canary',
+  }
+  const told = requestVariables({ method: 'PUT', url: '/functions/v1/invoke/a?b=c%20d&b=e?', headers })
+  t.same({ ...told, TENANTRY_HEADERS: JSON.parse(told['TENANTRY_HEADERS'] ?? '') as unknown }, {
+    TENANTRY_METHOD: 'PUT', TENANTRY_QUERY: 'b=c%20d&b=e?', TENANTRY_CONTENT_TYPE: 'text/plain',
+    TENANTRY_HEADERS: { 'content-type': 'text/plain', 'x-github-event': 'push', accept: 'a/b', 'set-cookie': 'a, b' },
+  })
+  t.same(requestVariables({ method: 'GET', url: '/functions/v1/invoke/a', headers: {} }), { TENANTRY_METHOD: 'GET', TENANTRY_QUERY: '', TENANTRY_CONTENT_TYPE: undefined, TENANTRY_HEADERS: '{}' })
 })
 
 t.test('names and triggers', async (t) => {

@@ -50,10 +50,11 @@ const status = async (tenant: TestTenant, name: string) => {
   return { trigger_status, ...(trigger_reason === undefined ? {} : { trigger_reason }) }
 }
 /** So that nothing is taken away. */
-const withoutDispatch = (t: Parameters<typeof startRuntime>[0]) => startRuntime(t).then(async (runtime) => ({ runtime, tenant: await runtime.addTenant() }))
+const undelivered = startRuntime(t)
+const withoutDispatch = async () => ({ tenant: await (await undelivered).addTenant() })
 
 t.test('a change is told with the record as it is and as it was, whoever wrote it', async (t) => {
-  const { tenant } = await withoutDispatch(t)
+  const { tenant } = await withoutDispatch()
   await makeNotes(tenant)
   for (const operation of ['Insert', 'Update', 'Delete']) await deployFunction(tenant, { name: operation.toLowerCase(), wasm: listener, trigger: onNotes(operation) })
   t.same(await status(tenant, 'insert'), { trigger_status: 'ready' })
@@ -80,7 +81,7 @@ t.test('a change is told with the record as it is and as it was, whoever wrote i
 })
 
 t.test('each of many records in one statement is told, in their order, to each function that listens', async (t) => {
-  const { tenant } = await withoutDispatch(t)
+  const { tenant } = await withoutDispatch()
   await makeNotes(tenant)
   for (const name of ['first', 'second']) await deployFunction(tenant, { name, wasm: listener, trigger: onNotes('Insert') })
   await query(tenant.home.adminUrl, "insert into notes (text) select 'note ' || n from generate_series(1, 10000) n")
@@ -172,10 +173,10 @@ t.test('a function may wait for its table; the reload that makes it begins, and 
 })
 
 t.test('a function that is disabled, deleted or has another trigger is told no more, and fails no writer', async (t) => {
-  const { tenant } = await withoutDispatch(t)
+  const { tenant } = await withoutDispatch()
   await makeNotes(tenant)
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-  const triggers = async () => (await tenant.rows("select tgname from pg_trigger where tgname like 'functions\\_%' order by 1")).map(({ tgname }) => tgname)
+  const triggers = async () => (await tenant.rows("select tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = $1::regnamespace and tgname like 'functions\\_%' order by 1", [tenant.id])).map(({ tgname }) => tgname)
   const insert = () => query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
   t.same(await triggers(), ['functions_insert'])
   await tenant.ask('PATCH', '/functions/v1/listener', { as: 'service', body: { enabled: false } })
@@ -193,11 +194,11 @@ t.test('a function that is disabled, deleted or has another trigger is told no m
   t.same(await waiting(tenant), [], 'its deliveries go with it')
   await query(tenant.home.adminUrl, "update notes set text = 'three'")
   t.same(await waiting(tenant), [])
-  t.same(await tenant.rows("select proname from pg_proc where proname like '%.functions'"), [], 'nothing is left behind')
+  t.same(await tenant.rows("select proname from pg_proc where pronamespace = $1::regnamespace and proname like '%.functions'", [tenant.id]), [], 'nothing is left behind')
 })
 
 t.test('writers go on while a trigger is deployed, and whatever becomes of the table', async (t) => {
-  const { tenant } = await withoutDispatch(t)
+  const { tenant } = await withoutDispatch()
   await makeNotes(tenant, [{ name: 'extra', type: 'string' }])
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
   const client = new (await import('pg')).default.Client({ connectionString: tenant.home.adminUrl })
@@ -220,7 +221,7 @@ t.test('writers go on while a trigger is deployed, and whatever becomes of the t
 })
 
 t.test('of a record that is very large its key is told', async (t) => {
-  const { tenant } = await withoutDispatch(t)
+  const { tenant } = await withoutDispatch()
   await query(tenant.home.adminUrl, 'create table big (number bigint primary key, text text); alter table big enable row level security')
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: { Database: { table: 'big', operation: 'Insert' } } })
   await query(tenant.home.adminUrl, "insert into big values (1, 'small'), (2, (select string_agg(md5(n::text), '') from generate_series(1, 40000) n))")
@@ -282,7 +283,7 @@ t.test('what is told counts as documents', async (t) => {
 })
 
 t.test('what the service keeps for itself can not be listened to', async (t) => {
-  const { tenant } = await withoutDispatch(t)
+  const { tenant } = await withoutDispatch()
   for (const table of ['functions', 'storage_objects', 'function_deliveries', 'event_log']) {
     await t.rejects(deployFunction(tenant, { name: 'listener', wasm: listener, trigger: { Database: { table, operation: 'Insert' } } }), { message: /INVALID_FUNCTION/ })
   }

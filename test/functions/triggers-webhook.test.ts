@@ -16,7 +16,7 @@ const told = readAll()
 if (told.startsWith('fail')) { process.stderr.write(told); process.exit(4) }
 if (told == 'refuse') process.stdout.write('Status: 422\\n\\nnot now')
 else if (told == 'slow') { let n: i64 = 0; while (n < 1500000000) n++; process.stdout.write(n.toString()) }
-else process.stdout.write(process.env.get('TENANTRY_TRIGGER') + ' ' + process.env.get('TENANTRY_ROLE') + ' ' + process.env.get('TENANTRY_WEBHOOK_ID') + ' ' + told)
+else process.stdout.write(process.env.get('TENANTRY_TRIGGER') + ' ' + process.env.get('TENANTRY_ROLE') + ' ' + process.env.get('TENANTRY_WEBHOOK_ID') + ' ' + told + (process.env.get('TENANTRY_HEADERS').includes('"x-event":"push"') ? ' pushed' : ''))
 `)
 
 const secret = 'canary-a-webhooks-secret'
@@ -38,9 +38,12 @@ const send = (tenant: TestTenant, name: string, headers: Record<string, string>,
   tenant.ask('POST', `/functions/v1/webhook/${name}`, { headers: { 'content-type': 'application/json', ...headers }, body })
 const records = (tenant: TestTenant) => tenant.rows('select i.*, f.name from function_invocations i join functions f on f.id = i.function_id order by i.timestamp, i.id')
 
-async function open(t: Parameters<typeof startRuntime>[0]) {
-  const runtime = await startRuntime(t)
+const started = startRuntime(t)
+
+async function open() {
+  const runtime = await started
   const tenant = await runtime.addTenant()
+  Object.assign(runtime.clock, { ahead: 0, stopped: undefined })
   const id = await deployFunction(tenant, { name: 'ours', wasm: receiver, config: { timeout: 60 }, trigger: { Webhook: { secret } } })
   await deployFunction(tenant, { name: 'common', wasm: receiver, trigger: { Webhook: { secret: encoded } } })
   await deployFunction(tenant, { name: 'http', wasm: receiver })
@@ -50,7 +53,7 @@ async function open(t: Parameters<typeof startRuntime>[0]) {
 }
 
 t.test('a message that is signed runs the function, in both forms of headers, without a caller', async (t) => {
-  const { tenant, message } = await open(t)
+  const { tenant, message } = await open()
   const one = message('{"is":"one"}')
   const first = await send(tenant, 'ours', ours(one), String(one.body))
   t.equal(first.status, 200)
@@ -60,6 +63,7 @@ t.test('a message that is signed runs the function, in both forms of headers, wi
   t.equal(second.text, `webhook anon ${one.id} {"is":"one"}`, 'each function has ids of its own')
   const several = { ...common(one), 'webhook-id': 'other', 'webhook-signature': `v1a,unknown v1,${'A'.repeat(43)}= v1,${signature(key, { ...one, id: 'other' }, 'base64')}` }
   t.equal((await send(tenant, 'common', several, String(one.body))).status, 200, 'any of several signatures will do')
+  t.match((await send(tenant, 'ours', { ...ours(message('x', 'told')), 'x-event': 'push' }, 'x')).text, / x pushed$/, 'the function is told of the headers')
   const bytes = Buffer.from([0, 255, 10, 13, 128])
   const raw: Message = { ...message(''), body: bytes }
   t.equal((await send(tenant, 'ours', { ...ours(raw), 'content-type': 'application/octet-stream' }, bytes)).status, 200, 'the bytes count, whatever they are')
@@ -67,11 +71,11 @@ t.test('a message that is signed runs the function, in both forms of headers, wi
   t.equal((await send(tenant, 'ours', ours(empty), '')).status, 200)
   const swapped = await send(tenant, 'common', ours(message('x', 'in our form'.replaceAll(' ', '-')), key), 'x')
   t.equal(swapped.status, 200, 'the form of the headers is the sender\'s choice')
-  t.same((await records(tenant)).map(({ trigger, status, user_id }) => [trigger, status, user_id]), Array.from({ length: 6 }, () => ['http', 'success', null]))
+  t.same((await records(tenant)).map(({ trigger, status, user_id }) => [trigger, status, user_id]), Array.from({ length: 7 }, () => ['http', 'success', null]))
 })
 
 t.test('what is not signed, not fresh or not for this function is refused, with what is wrong, and runs nothing', async (t) => {
-  const { tenant, message, clock } = await open(t)
+  const { tenant, message, clock } = await open()
   const one = message('{"is":"one"}')
   const good = ours(one)
   const refused = async (headers: Record<string, string>, what: RegExp, body: string | Buffer = one.body, name = 'ours') => {
@@ -133,7 +137,7 @@ t.test('a secret with the common prefix is a key in base64, or refused', async (
 })
 
 t.test('a message that is sent again and again runs once', async (t) => {
-  const { tenant, message } = await open(t)
+  const { tenant, message } = await open()
   const one = message('{"is":"one"}')
   const replays = effort({ small: 200, full: 1_000 })
   const answers: string[] = []
@@ -154,7 +158,7 @@ t.test('a message that is sent again and again runs once', async (t) => {
 })
 
 t.test('while a message is being taken, another of its id is told so', async (t) => {
-  const { tenant, message } = await open(t)
+  const { tenant, message } = await open()
   const slow = message('slow')
   const first = send(tenant, 'ours', ours(slow), slow.body)
   await until(async () => (await records(tenant)).length === 1)
@@ -167,7 +171,7 @@ t.test('while a message is being taken, another of its id is told so', async (t)
 })
 
 t.test('a message that failed may be sent again under its id', async (t) => {
-  const { tenant, message } = await open(t)
+  const { tenant, message } = await open()
   const failing = message('fail')
   for (let n = 0; n < 3; n++) t.equal((await send(tenant, 'ours', ours(failing), failing.body)).status, 500)
   t.same((await records(tenant)).map(({ status }) => status), ['error', 'error', 'error'])
@@ -177,7 +181,7 @@ t.test('a message that failed may be sent again under its id', async (t) => {
 })
 
 t.test('a message whose run was cut off may be sent again once its time is over', async (t) => {
-  const { tenant, message, id } = await open(t)
+  const { tenant, message, id } = await open()
   const one = message('{"is":"one"}')
   // As a kill leaves it.
   await tenant.rows("insert into function_invocations (id, function_id, trigger) values ('cut', $1, 'http')", [id])
@@ -189,7 +193,7 @@ t.test('a message whose run was cut off may be sent again once its time is over'
 })
 
 t.test('only an enabled function with this trigger can be reached so', async (t) => {
-  const { tenant, message } = await open(t)
+  const { tenant, message } = await open()
   const one = message('{"is":"one"}')
   for (const name of ['nobody', 'http', 'A', 'x'.repeat(300)]) t.equal((await send(tenant, name, ours(one), one.body)).json()['code'], 'NO_SUCH_FUNCTION', name.slice(0, 10))
   await tenant.ask('PATCH', '/functions/v1/ours', { as: 'service', body: { enabled: false } })
@@ -201,7 +205,7 @@ t.test('only an enabled function with this trigger can be reached so', async (t)
 })
 
 t.test('the secret shows in no error, record or log', async (t) => {
-  const { runtime, tenant, message } = await open(t)
+  const { runtime, tenant, message } = await open()
   const failing = message(`fail with ${secret}`)
   const answers = [
     await send(tenant, 'ours', ours(failing), failing.body),
@@ -215,7 +219,7 @@ t.test('the secret shows in no error, record or log', async (t) => {
 })
 
 t.test('what can not be a replay any more is forgotten', async (t) => {
-  const { tenant, message, clock } = await open(t)
+  const { tenant, message, clock } = await open()
   for (const id of ['old', 'young']) {
     const one = message('x', id)
     t.equal((await send(tenant, 'ours', ours(one), one.body)).status, 200)

@@ -1,6 +1,7 @@
 // Invocations over HTTP (specification, section 4.3), and the path that functions clients use.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { invoke, type InvokeDeps } from './invoke.ts'
+import { requestVariables } from './request-variables.ts'
 
 export const maxEventBytes = 6 * 1024 * 1024
 
@@ -23,7 +24,7 @@ export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
       trigger: 'http',
       input: Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0),
       context: request.rls,
-      variables: { TENANTRY_METHOD: request.method, TENANTRY_CONTENT_TYPE: request.headers['content-type'] },
+      variables: requestVariables(request),
       log: request.log,
     })
     return reply.status(status).headers(headers).header('x-invocation-id', invocationId).send(body)

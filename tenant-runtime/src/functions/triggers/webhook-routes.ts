@@ -7,6 +7,7 @@ import { noSuchFunction } from '../function-store.ts'
 import { ClaimTaken } from '../invocations/invocation-store.ts'
 import { keepBodiesAsBytes, maxEventBytes } from '../invocations/invoke-routes.ts'
 import { invoke, type InvokeDeps } from '../invocations/invoke.ts'
+import { requestVariables } from '../invocations/request-variables.ts'
 import { checkSignature, readWebhookHead } from './webhook-signature.ts'
 import { claimMessage, findSecret, forgetMessage, forgetOldMessages, messageState } from './webhook-messages.ts'
 
@@ -30,7 +31,7 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
     bodyLimit: maxEventBytes,
     // Before the body is read, or the database asked.
     preParsing: async ({ headers }) => void readWebhookHead(headers, deps.now()),
-    handler: async ({ tenant, params: { name }, headers, body: received, log }, reply) => {
+    handler: async ({ tenant, params: { name }, url, headers, body: received, log }, reply) => {
       const input = Buffer.isBuffer(received) ? received : Buffer.alloc(0)
       const head = readWebhookHead(headers, deps.now())
       const found = await findSecret(tenant, name)
@@ -43,12 +44,7 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
           trigger: 'webhook',
           context: anonymous,
           input,
-          variables: {
-            TENANTRY_METHOD: 'POST',
-            TENANTRY_CONTENT_TYPE: headers['content-type'],
-            TENANTRY_WEBHOOK_ID: head.id,
-            TENANTRY_WEBHOOK_TIMESTAMP: head.timestamp,
-          },
+          variables: { ...requestVariables({ method: 'POST', url, headers }), TENANTRY_WEBHOOK_ID: head.id, TENANTRY_WEBHOOK_TIMESTAMP: head.timestamp },
           claim: claimMessage(head.id),
           log,
         })
