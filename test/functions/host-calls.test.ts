@@ -28,7 +28,7 @@ async function setUp(t: Test, options: RuntimeOptions = {}, limits: { file_bytes
 
 const notes = (tenant: TestTenant) => tenant.rows('select owner_id, text from notes order by owner_id, text')
 
-t.test('db_query', { timeout: 120_000 }, async (t) => {
+t.test('db_query', { timeout: 240_000 }, async (t) => {
   const { tenant } = await setUp(t)
   const query = (as: string, sql: string, parameters: unknown[] = [], fn = 'asker') => askHost(tenant, fn, as, 'query', sql, JSON.stringify(parameters))
 
@@ -129,7 +129,7 @@ t.test('db_query', { timeout: 120_000 }, async (t) => {
   })
 })
 
-t.test('nothing of a statement stays in the session, whatever the tenant\'s own functions do', { timeout: 60_000 }, async (t) => {
+t.test('nothing of a statement stays in the session, whatever the tenant\'s own functions do', { timeout: 180_000 }, async (t) => {
   // All of the tenant's requests have the one connection.
   const { tenant } = await setUp(t, { connections: { perTenant: 1 } })
   const asOwner = (sql: string) => tenant.rows(`set role "${tenant.id}_owner"; set search_path = "${tenant.id}"; ${sql}; reset role`)
@@ -157,7 +157,7 @@ t.test('nothing of a statement stays in the session, whatever the tenant\'s own 
   t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one of the service')
 })
 
-t.test('storage', { timeout: 60_000 }, async (t) => {
+t.test('storage', { timeout: 180_000 }, async (t) => {
   const { tenant } = await setUp(t, {}, { file_bytes: 20_000_000 })
   for (const [who, name, policy] of [['ada', 'hers', 'private'], ['ben', 'his', 'private'], ['ben', 'shown', 'public'], ['ben', 'shared', 'authenticated']] as const) {
     t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: who, body: { name, policy } })).status, 201)
@@ -216,7 +216,7 @@ t.test('storage', { timeout: 60_000 }, async (t) => {
   })
 })
 
-t.test('role and hosts are configuration that is checked, and changed without deploying', { timeout: 60_000 }, async (t) => {
+t.test('role and hosts are configuration that is checked, and changed without deploying', { timeout: 180_000 }, async (t) => {
   const { tenant } = await setUp(t)
   const patch = (config: object) => tenant.ask('PATCH', '/functions/v1/asker', { as: 'service', body: { config } })
   for (const bad of [{ role: 'owner' }, { role: null }, { http_hosts: 'a.example' }, { http_hosts: [1] }, { http_hosts: ['https://a.example'] }, { http_hosts: ['*'] }, { http_hosts: ['a.example/x'] },

@@ -1,8 +1,12 @@
 // http_fetch: which hosts and addresses are reached, by whatever name, notation or redirect; and what goes either way.
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
+import { readConfig } from '../../tenant-runtime/src/config.ts'
 import { isReachable, readNetworks } from '../../tenant-runtime/src/functions/host/addresses.ts'
 import { CallError } from '../../tenant-runtime/src/functions/host/call-error.ts'
 import { allowsHost, checkHost } from '../../tenant-runtime/src/functions/host/http-hosts.ts'
@@ -39,6 +43,18 @@ t.test('networks that the operator names are reached all the same, and only thos
   for (const address of ['10.1.0.1', '10.1.255.255', 'fd12::1', '127.0.0.1', '8.8.8.8']) t.ok(isReachable(address, networks), address)
   for (const address of ['10.0.255.255', '10.2.0.0', 'fd13::1', '127.0.0.2', '192.168.0.1', '::1']) t.notOk(isReachable(address, networks), address)
   for (const bad of ['10.1.0.0/33', 'fd12::/129', '10.1/16', 'a.example', '10.1.0.0/16/1', '10.1.0.0/', '10.1.0.0/-1', '/8']) t.throws(() => readNetworks([bad]), /is no network/, bad)
+})
+
+t.test('the operator names networks in the environment, and is told of one that is none', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-config-'))
+  t.teardown(() => rm(directory, { recursive: true }))
+  const token = join(directory, 'token')
+  await writeFile(token, 'x'.repeat(40))
+  const read = (networks: string) => readConfig({ TENANTRY_CONTROL_URL: 'http://control', TENANTRY_INTERNAL_TOKEN_FILE: token, TENANTRY_DATA: '/data', TENANTRY_FUNCTIONS_MAY_REACH: networks }).functionsMayReach
+  t.ok(isReachable('10.1.2.3', read('10.1.0.0/16, fd12::/16')))
+  t.ok(isReachable('fd12::3', read('10.1.0.0/16, fd12::/16')))
+  t.notOk(isReachable('10.1.2.3', read('')))
+  t.throws(() => read('10.1.0.0/16,intranet'), { message: /^TENANTRY_FUNCTIONS_MAY_REACH: "intranet" is no network/ })
 })
 
 t.test('hosts of the list', async (t) => {
@@ -210,7 +226,7 @@ t.test('what the other side does wrong', async (t) => {
   t.equal((await resolving).code, 'FETCH_FAILED', 'while the name is looked for, too')
 })
 
-t.test('a deployed function fetches from the hosts of its list', { timeout: 60_000 }, async (t) => {
+t.test('a deployed function fetches from the hosts of its list', { timeout: 180_000 }, async (t) => {
   const { port, seen } = await serve(t, ({ body }, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end(`you said ${body}`))
   const wasm = await compileAsker()
   const open = await startRuntime(t, { mayReach: ['127.0.0.0/8'], resolve: async () => ['127.0.0.1'] })
