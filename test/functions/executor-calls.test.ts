@@ -1,8 +1,9 @@
 // Calls from an executor's process: what reaches the runtime, what comes back, and what no guest can do with them.
 import t, { type Test } from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
-import { Executor, type HostAnswer, type HostCall, type Run } from '../../tenant-runtime/src/functions/executor/executor.ts'
+import { Executor, type Run } from '../../tenant-runtime/src/functions/executor/executor.ts'
 import { callLimit } from '../../tenant-runtime/src/functions/executor/protocol.ts'
+import { RunCalls, type HostAnswer, type HostCall } from '../../tenant-runtime/src/functions/executor/run-calls.ts'
 import { hashOf } from '../../tenant-runtime/src/functions/function-store.ts'
 import { hostFunctions } from '../../tenant-runtime/src/functions/module/abi.ts'
 import { checkModule } from '../../tenant-runtime/src/functions/module/check-module.ts'
@@ -175,4 +176,31 @@ t.test('imports of the host: those that it has, as they are', async (t) => {
   for (const name of ['memory', 'db_execute', 'constructor', '__proto__', '']) {
     t.throws(importing(name, functionType(0, 0)), { code: 'INVALID_WASM', message: /which is not offered; tenantry has log, env/ }, name)
   }
+})
+
+t.test('an executor that breaks the rules is found out', async (t) => {
+  const answered = Promise.withResolvers<HostAnswer>()
+  const sent: string[] = []
+  const start = (answer: () => Promise<HostAnswer> = () => answered.promise) => new RunCalls(answer, ({ bytes }) => sent.push(Buffer.from(bytes).toString()))
+  const call = (head: object = {}, bytes = 'ab') => [{ kind: 'call', name: 'storage_get', parts: [2], ...head } as Parameters<RunCalls['take']>[0], Buffer.from(bytes)] as const
+  const bad: [what: string, head: object, bytes?: string][] = [
+    ['an unknown name', { name: 'exec' }], ['one of every object', { name: 'constructor' }], ['parts that are less', { parts: [1] }], ['parts that are more', { parts: [3] }], ['parts that go back', { parts: [3, -1] }],
+    ['parts of fractions', { parts: [1.5, 0.5] }], ['parts that are no numbers', { parts: ['2'] }], ['no parts', { parts: [] }], ['too many parts', { parts: [2, 0, 0, 0] }], ['more than there may be', { parts: [callLimit + 1] }, 'x'.repeat(callLimit + 1)],
+  ]
+  for (const [what, head, bytes] of bad) t.throws(() => start().take(...call(head, bytes)), /^(?:it called|the parts)/, what)
+  const calls = start()
+  calls.take(...call())
+  t.throws(() => calls.take(...call()), /without the answer/, 'a second call before the answer')
+  t.throws(() => calls.checkIdle(), /without the answer/, 'an end before the answer')
+  answered.resolve({ ok: true, bytes: Buffer.from('first') })
+  await answered.promise
+  await new Promise(setImmediate)
+  calls.checkIdle()
+  calls.take(...call())
+  calls.end()
+  await new Promise(setImmediate)
+  t.same(sent, ['first'], 'nothing is sent once the run is over')
+  start(async () => ({ ok: true, bytes: Buffer.alloc(callLimit + 1) })).take(...call())
+  await new Promise(setImmediate)
+  t.match(sent[1], /INTERNAL/, 'an answer beyond the limit is none')
 })

@@ -1,8 +1,10 @@
 // Host calls of deployed functions: whose rows and files they reach, what they leave behind, and what becomes of failures.
 import t, { type Test } from 'tap'
+import { compileSource } from '../../examples/functions/compile.ts'
 import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
 import { deployFunction } from './support/deploy.ts'
+import { until } from './support/until.ts'
 
 const canary = 'canary-7d1f20'
 const asker = compileAsker()
@@ -231,4 +233,28 @@ t.test('role and hosts are configuration that is checked, and changed without de
   t.same(await count(), { rows: [{ n: 2 }], count: 1 })
   await patch({ role: 'caller' })
   t.same(await count(), { rows: [{ n: 1 }], count: 1 })
+})
+
+t.test('what nobody has called has nobody\'s rights; what it writes starts those that wait for it', { timeout: 180_000 }, async (t) => {
+  // Nothing is looked for but when somebody says so.
+  const runtime = await startRuntime(t, { dispatch: { poll: 600_000 } })
+  const tenant = await runtime.addTenant()
+  const fields = [{ name: 'id', type: 'uuid', primary: true }, { name: 'owner_id', type: 'string' }, { name: 'text', type: 'string', required: true }]
+  for (const name of ['notes', 'copies']) t.equal((await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: { name, fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } } })).status, 201)
+  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
+  t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'seen' } })).status, 201)
+  const copies = await compileSource(`import { query } from './tenantry.as'
+    process.stdout.write(query('insert into copies (owner_id, text) select owner_id, text from notes returning text'))`)
+  const tells = await compileSource(`import { env, put, query, tryPut } from './tenantry.as'
+    put('seen/' + env('TENANTRY_FUNCTION'), 'application/json', String.UTF8.encode(query('select count(*) as n from copies')))`)
+  const on = (table: string) => ({ Database: { table, operation: 'Insert' } })
+  await deployFunction(tenant, { name: 'nobody', wasm: copies, trigger: on('notes') })
+  await deployFunction(tenant, { name: 'copier', wasm: copies, trigger: on('notes'), config: { role: 'service_role' } })
+  await deployFunction(tenant, { name: 'teller', wasm: tells, trigger: on('copies'), config: { role: 'service_role' } })
+  t.equal((await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { owner_id: 'ada', text: 'the lamp is lit' } })).status, 201)
+  const ended = () => tenant.rows("select f.name, i.status from function_invocations i join functions f on f.id = i.function_id where i.error_message is distinct from 'interrupted' order by 1")
+  await until(async () => (await ended()).length === 3, 'three functions were to run')
+  t.same((await tenant.ask('GET', '/storage/v1/object/seen/teller', { as: 'service' })).json(), { rows: [{ n: 1 }], count: 1 })
+  t.same(await ended(), [{ name: 'copier', status: 'success' }, { name: 'nobody', status: 'success' }, { name: 'teller', status: 'success' }])
+  t.same(await tenant.rows('select owner_id, text from copies'), [{ owner_id: 'ada', text: 'the lamp is lit' }], 'the one without a caller saw no note')
 })

@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { pageBytes } from '../module/abi.ts'
 import { dataLimit, executorCommand, findConfinement, limitCommand, someUser, type Confinement } from './confinement.ts'
-import { FrameReader, callLimit, encodeFrame, hostCallNames, type Frame, type HostCallName, type LogLevel, type Outcome, type Reply, type Request } from './protocol.ts'
+import { FrameReader, encodeFrame, type Frame, type LogLevel, type Outcome, type Reply, type Request } from './protocol.ts'
+import { RunCalls, notOffered, type AnswerCall } from './run-calls.ts'
 
 /** A module as executors take it. */
 export interface Module {
@@ -13,19 +14,6 @@ export interface Module {
   bytes: Uint8Array
   /** Pages at the start, and the most that the module itself allows. */
   memory: { initial: number; maximum: number | undefined } | undefined
-}
-
-/** What a guest asks of the runtime while it runs. */
-export interface HostCall {
-  name: HostCallName
-  /** Its texts and bytes, in the order of the function's parameters; views that hold no longer than the call. */
-  parts: readonly Buffer[]
-}
-
-/** At most `callLimit` bytes. With `ok: false` an error: `{"code": …, "message": …}` as JSON. */
-export interface HostAnswer {
-  ok: boolean
-  bytes: Uint8Array
 }
 
 export interface Run {
@@ -38,11 +26,8 @@ export interface Run {
   timeoutMilliseconds: number
   /** Told of what the function says, while it runs; pieces are not whole lines. */
   onLog: (level: LogLevel, text: Buffer) => void
-  /**
-   * Answers what the function asks for; the function waits. Never throws; `signal` aborts when nobody waits any more, because
-   * the deadline has passed or the executor has died. Without it nothing is offered.
-   */
-  onCall?: (call: HostCall, signal: AbortSignal) => Promise<HostAnswer>
+  /** Answers what the function asks for, which waits meanwhile; without it nothing is offered. */
+  onCall?: AnswerCall
 }
 
 /** After `timeout` and `died` the executor is gone. */
@@ -92,12 +77,6 @@ class ExecutorEnded extends Error {
   }
 }
 
-const noAnswer: HostAnswer = { ok: false, bytes: Buffer.from('{"code":"INTERNAL","message":"the host could not answer"}') }
-
-async function notOffered(): Promise<HostAnswer> {
-  return { ok: false, bytes: Buffer.from('{"code":"NOT_OFFERED","message":"the host takes no calls here"}') }
-}
-
 function endOf(error: unknown): ExecutorEnded {
   if (error instanceof ExecutorEnded) return error
   throw error
@@ -115,7 +94,7 @@ export class Executor {
   readonly #frames = new FrameReader<Reply>(maxReply)
   #onLog: Run['onLog'] | undefined
   /** Of the run under way. */
-  #calls: { answer: NonNullable<Run['onCall']>; abort: AbortController; isPending: boolean } | undefined
+  #calls: RunCalls | undefined
   /** What the process has told of its processor's time, and what it was before the work at hand; microseconds. */
   #cpu = 0
   #cpuBefore = 0
@@ -179,7 +158,7 @@ export class Executor {
   async run({ module, memoryPages, environment, name, input, timeoutMilliseconds, onLog, onCall = notOffered }: Run): Promise<RunResult> {
     const empty = { output: Buffer.alloc(0), logCut: 0 }
     this.#onLog = onLog
-    const calls = { answer: onCall, abort: new AbortController(), isPending: false }
+    const calls = new RunCalls(onCall, ({ ok, bytes }) => this.#child.stdin?.write(encodeFrame({ kind: 'answer', ok }, bytes)))
     this.#calls = calls
     try {
       return await this.#within(timeoutMilliseconds, async () => {
@@ -198,7 +177,7 @@ export class Executor {
     } finally {
       this.#onLog = undefined
       this.#calls = undefined
-      calls.abort.abort(new Error('the run is over'))
+      calls.end()
     }
   }
 
@@ -287,32 +266,15 @@ export class Executor {
       return
     }
     if (frame.head.kind === 'call') {
-      this.#answer(frame.head, frame.bytes)
+      if (this.#calls === undefined) throw new Error('it called while nothing ran')
+      this.#calls.take(frame.head, frame.bytes)
       return
     }
-    if (this.#calls?.isPending === true) throw new Error('it went on without the answer to its call')
+    this.#calls?.checkIdle()
     this.#cpu = frame.head.cpu
     const waiting = this.#waiting
     this.#waiting = undefined
     waiting?.resolve(frame)
-  }
-
-  /** @throws Error for a call that no honest executor makes */
-  #answer({ name, parts: lengths }: Reply & { kind: 'call' }, bytes: Buffer): void {
-    const calls = this.#calls
-    if (calls === undefined) throw new Error('it called while nothing ran')
-    if (calls.isPending) throw new Error('it called again before it was answered')
-    if (!hostCallNames.includes(name) || bytes.length > callLimit) throw new Error('it called something that is not offered')
-    const parts: Buffer[] = []
-    let at = 0
-    for (const length of lengths) parts.push(bytes.subarray(at, (at += length)))
-    if (at !== bytes.length) throw new Error('the parts of its call are not what it sent')
-    calls.isPending = true
-    const send = ({ ok, bytes }: HostAnswer) => {
-      calls.isPending = false
-      if (this.#calls === calls && this.isAlive) this.#child.stdin?.write(encodeFrame({ kind: 'answer', ok }, bytes))
-    }
-    calls.answer({ name, parts }, calls.abort.signal).then(send, () => send(noAnswer))
   }
 
   #fail(error: Error): void {

@@ -2,8 +2,8 @@
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import type { HostAnswer, HostCall, Run } from '../executor/executor.ts'
 import { callLimit } from '../executor/protocol.ts'
+import type { AnswerCall, HostAnswer, HostCall } from '../executor/run-calls.ts'
 import type { FunctionRecord } from '../function.ts'
 import { CallError } from './call-error.ts'
 import { queryDatabase } from './db-query.ts'
@@ -19,7 +19,7 @@ export interface HostDeps extends FetchDeps {
 }
 
 /** Answers the calls of one run. `caller` is in whose name the function was called. */
-export function answerCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, caller: RlsContext): NonNullable<Run['onCall']> {
+export function answerCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, caller: RlsContext): AnswerCall {
   const asCaller = fn.config.role === 'caller'
   const context: RlsContext = asCaller ? caller : { role: 'service', reason: `function ${fn.name}` }
 
