@@ -2,8 +2,10 @@
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates, TLSSocket } from 'node:tls'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../tenant-runtime/src/config.ts'
@@ -12,6 +14,7 @@ import { CallError } from '../../tenant-runtime/src/functions/host/call-error.ts
 import { allowsHost, checkHost } from '../../tenant-runtime/src/functions/host/http-hosts.ts'
 import { fetchForFunction, type FetchDeps } from '../../tenant-runtime/src/functions/host/http-fetch.ts'
 import { effort, seed } from '../support/effort.ts'
+import { makeAuthority } from '../support/tls.ts'
 import { startRuntime } from '../tenancy/support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
 import { deployFunction } from './support/deploy.ts'
@@ -198,6 +201,37 @@ t.test('redirects are looked at as the request was', async (t) => {
   const loop = seen.length
   t.equal((await ask({ url: `http://a.example:${port}/loop` }, { hosts })).code, 'TOO_MANY_REDIRECTS')
   t.equal(seen.length, loop + 6)
+})
+
+t.test('over TLS the certificate must be the host\'s, though the connection goes to an address', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-tls-'))
+  t.teardown(() => rm(directory, { recursive: true }))
+  const authority = await makeAuthority(directory)
+  const asked: unknown[] = []
+  const server = createTlsServer(await authority.issue('DNS:api.example'), (request, response) => {
+    asked.push([request.socket instanceof TLSSocket ? request.socket.servername : undefined, request.headers.host])
+    if (request.url === '/down') response.writeHead(302, { location: `http://api.example:${port}/` }).end()
+    else response.end('secret')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  const hosts = [`api.example:${port}`, `other.example:${port}`, `127.0.0.1:${port}`]
+  const of = (host: string, path = '') => ask({ url: `https://${host}:${port}/${path}` }, { hosts })
+  t.match(await of('api.example'), { code: 'FETCH_FAILED', message: /CERT|SIGNATURE/ }, 'of an authority that nobody knows')
+  const known = getCACertificates()
+  setDefaultCACertificates([...known, authority.certificate])
+  t.teardown(() => setDefaultCACertificates(known))
+  t.equal((await of('api.example')).body.toString(), 'secret')
+  t.same(asked, [['api.example', `api.example:${port}`]])
+  for (const host of ['other.example', '127.0.0.1']) t.match(await of(host), { code: 'FETCH_FAILED', message: /ALTNAME/ }, host)
+  t.equal((await of('api.example', 'down')).code, 'INVALID_REQUEST', 'nothing goes on without it')
+  t.equal(asked.length, 2)
 })
 
 t.test('what the other side does wrong', async (t) => {
