@@ -51,22 +51,45 @@ export class ExecutorPool {
   }
 
   /**
+   * A place in the line; the turn comes by itself. Whoever has one must leave it, at any time.
+   * @throws RuntimeError FUNCTIONS_BUSY when too many wait for the function already
+   */
+  turn(tenant: string, fn: string): Turn {
+    const { ready, giveUp } = this.#turn(tenant, fn)
+    let isMine = false
+    let isLeft = false
+    const came = ready.then(() => {
+      isMine = true
+      if (isLeft) this.#release(tenant)
+    })
+    // Whoever leaves before it comes does not look.
+    came.catch(() => undefined)
+    return {
+      ready: came,
+      slot: {
+        run: (run) => this.#with(tenant, (executor) => executor.run(run)),
+        compile: (module, milliseconds) => this.#with(tenant, (executor) => executor.compile(module, milliseconds)),
+      },
+      leave: () => {
+        if (isLeft) return
+        isLeft = true
+        if (isMine) this.#release(tenant)
+        else giveUp()
+      },
+    }
+  }
+
+  /**
    * Runs `work` with a slot of the tenant, once it is its turn.
    * @throws RuntimeError FUNCTIONS_BUSY when too many wait for the function already, or it takes too long
    */
   async enter<T>(tenant: string, fn: string, work: (slot: Slot) => Promise<T>): Promise<T> {
-    await this.#turn(tenant, fn)
+    const turn = this.turn(tenant, fn)
     try {
-      return await work({
-        run: (run) => this.#with(tenant, (executor) => executor.run(run)),
-        compile: (module, milliseconds) => this.#with(tenant, (executor) => executor.compile(module, milliseconds)),
-      })
+      await turn.ready
+      return await work(turn.slot)
     } finally {
-      const left = (this.#running.get(tenant) ?? 1) - 1
-      if (left === 0) this.#running.delete(tenant)
-      else this.#running.set(tenant, left)
-      this.#runningTotal--
-      this.#next()
+      turn.leave()
     }
   }
 
@@ -93,29 +116,43 @@ export class ExecutorPool {
     return this.#runningTotal < this.#limits.total && (this.#running.get(tenant) ?? 0) < this.#limits.perTenant
   }
 
-  #turn(tenant: string, fn: string): Promise<void> {
+  #turn(tenant: string, fn: string): { ready: Promise<void>; giveUp: () => void } {
     if (this.#closed) throw new RuntimeError('FUNCTIONS_BUSY', 'the functions of this runtime are stopping')
     if (this.#mayRun(tenant)) {
       this.#claim(tenant)
-      return Promise.resolve()
+      return { ready: Promise.resolve(), giveUp: () => undefined }
     }
     if (this.#queue.length(tenant, fn) >= this.#limits.waitingPerFunction) {
       throw new RuntimeError('FUNCTIONS_BUSY', `${this.#limits.waitingPerFunction} invocations of this function wait already`)
     }
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+    const { promise: ready, resolve, reject } = Promise.withResolvers<undefined>()
+    const timer = setTimeout(() => {
+      waiting.isOver = true
+      reject(new RuntimeError('FUNCTIONS_BUSY', 'the invocation waited too long for its turn'))
+    }, this.#limits.waitMilliseconds)
+    const waiting: Waiting = {
+      isOver: false,
+      go: () => {
+        clearTimeout(timer)
+        resolve(undefined)
+      },
+    }
+    this.#queue.add(tenant, fn, waiting)
+    return {
+      ready,
+      giveUp: () => {
+        clearTimeout(timer)
         waiting.isOver = true
-        reject(new RuntimeError('FUNCTIONS_BUSY', 'the invocation waited too long for its turn'))
-      }, this.#limits.waitMilliseconds)
-      const waiting: Waiting = {
-        isOver: false,
-        go: () => {
-          clearTimeout(timer)
-          resolve()
-        },
-      }
-      this.#queue.add(tenant, fn, waiting)
-    })
+      },
+    }
+  }
+
+  #release(tenant: string): void {
+    const left = (this.#running.get(tenant) ?? 1) - 1
+    if (left === 0) this.#running.delete(tenant)
+    else this.#running.set(tenant, left)
+    this.#runningTotal--
+    this.#next()
   }
 
   #claim(tenant: string): void {
@@ -212,6 +249,14 @@ export class ExecutorPool {
     if (this.#closed) executor.kill()
     return executor
   }
+}
+
+export interface Turn {
+  /** Rejects with FUNCTIONS_BUSY when it takes too long. */
+  ready: Promise<void>
+  /** For when it is ready. */
+  slot: Slot
+  leave(): void
 }
 
 /** What an invocation may do while it is its turn. */

@@ -173,26 +173,41 @@ export async function endInvocation(tenant: Tenant, job: InvocationEnd): Promise
 
 /** The log goes with the record: who finds it ended already has written both. */
 async function end(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<'written'[]> {
-  await database.query(
-    context,
-    `with e as (select * from jsonb_to_recordset($1::jsonb)
-       as e (id text, function_id uuid, trigger text, user_id text, begun timestamptz, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text, said timestamptz, lines jsonb, bytes integer)),
-     i as (update function_invocations i
-       set status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak, error_message = e.error_message
-       from e where i.id = e.id and i.error_message = 'interrupted' returning i.id),
-     lost as (insert into function_invocations (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
-       select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
-       from e join functions f on f.id = e.function_id where not exists (select from function_invocations i where i.id = e.id) returning id)
-     insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
-       select e.function_id, e.id, e.said, e.lines, e.bytes from (select id from i union all select id from lost) written join e using (id) where e.lines is not null`,
-    JSON.stringify(ends.map(({ invocationId, begun, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }) => ({
-      id: invocationId, function_id: begun.functionId, trigger: recordedTrigger[begun.trigger], user_id: begun.userId, begun: new Date(begun.at).toISOString(),
-      status, duration_ms: Math.round(durationMilliseconds), cpu_ms: cpuMicroseconds / 1000, memory_peak: memoryPeak,
-      error_message: errorMessage === null ? null : storable(errorMessage),
-      ...(log === undefined ? {} : { said: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
-    }))),
-  )
+  const found = await database.query(context, ends.some(({ log }) => log !== undefined) ? endWithLog : endWithoutLog, ...valuesOf(ends))
+  if (found.count < ends.length) await database.query(context, endOfLost, ...valuesOf(ends))
   return ends.map(() => 'written')
+}
+
+/** Named by their ids too, so that they are found by them however many Postgres believes there to be. */
+const ended = `update function_invocations i
+  set status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak, error_message = e.error_message
+  from e where i.id = any($2::text[]) and i.id = e.id and i.error_message = 'interrupted' returning i.id`
+const columnsOfEnd = 'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text'
+const columnsOfLog = 'function_id uuid, said timestamptz, lines jsonb, bytes integer'
+const columnsOfBegin = 'trigger text, user_id text, begun timestamptz'
+const logged = `insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
+  select e.function_id, e.id, e.said, e.lines, e.bytes from i join e using (id) where e.lines is not null`
+
+const given = (columns: string) => `with e as (select * from jsonb_to_recordset($1::jsonb) as e (${columns}))`
+const endWithoutLog = `${given(columnsOfEnd)} ${ended}`
+const endWithLog = `${given(`${columnsOfEnd}, ${columnsOfLog}`)}, i as (${ended}), l as (${logged}) select id from i`
+/** Of those that have no record, unless their function is deleted. */
+const endOfLost = `${given(`${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}`)},
+  there as (select id from function_invocations where id = any($2::text[])),
+  i as (insert into function_invocations (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
+    select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
+    from e join functions f on f.id = e.function_id where e.id not in (select id from there) returning id),
+  l as (${logged}) select id from i`
+
+function valuesOf(ends: readonly InvocationEnd[]): [string, string] {
+  const stored = ends.map(({ invocationId, begun, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }) => ({
+    id: invocationId, function_id: begun.functionId, trigger: recordedTrigger[begun.trigger], user_id: begun.userId, begun: new Date(begun.at).toISOString(),
+    status, duration_ms: Math.round(durationMilliseconds), cpu_ms: cpuMicroseconds / 1000, memory_peak: memoryPeak,
+    error_message: errorMessage === null ? null : storable(errorMessage),
+    ...(log === undefined ? {} : { said: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
+  }))
+  // Ids need no quotes in an array's text.
+  return [JSON.stringify(stored), `{${ends.map(({ invocationId }) => invocationId).join(',')}}`]
 }
 
 /** Postgres' JSON takes neither NUL nor half a character. */

@@ -5,7 +5,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { outputLimit, type RunResult } from '../executor/executor.ts'
-import type { ExecutorPool, Slot } from '../executor/pool.ts'
+import type { ExecutorPool } from '../executor/pool.ts'
 import type { FunctionRecord } from '../function.ts'
 import { loadFunction } from '../function-store.ts'
 import { answerCalls, type HostDeps } from '../host/host-calls.ts'
@@ -51,7 +51,7 @@ const longestMessage = 2_048
 /** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT; ClaimTaken */
 export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
   const invocationId = randomUUID()
-  const done = await deps.pool.enter(tenant.id, call.name, (slot) => run(deps, tenant, call, slot, invocationId))
+  const done = await run(deps, tenant, call, invocationId)
   // Whoever waits for a turn has it while the end is written.
   const secrets = new Secrets(secretsOf(done.fn))
   const { result } = done
@@ -83,37 +83,48 @@ interface Done {
   problem: unknown
 }
 
-/** The record, and then the run. @throws before there is a record; RuntimeError NO_SUCH_FUNCTION, ClaimTaken */
-async function run({ modules, now, host }: InvokeDeps, tenant: Tenant, call: Call, slot: Slot, invocationId: string): Promise<Done> {
-  const userId = call.context.role === 'authenticated' ? call.context.userId : null
-  let fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId, claim: call.claim })
-  const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
-  const begin = performance.now()
-  const lines = new RunLines(now)
-  let result: RunResult | undefined
-  let problem: unknown
+/**
+ * The record, and then the run. Who waits for a turn has the record made meanwhile; what must be claimed is claimed when it can run.
+ * @throws before there is a record; RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, ClaimTaken
+ */
+async function run({ pool, modules, now, host }: InvokeDeps, tenant: Tenant, call: Call, invocationId: string): Promise<Done> {
+  const turn = pool.turn(tenant.id, call.name)
   try {
-    let module = modules.get(fn.wasmHash)
-    if (module === undefined) {
-      // It may have been updated since: then it runs as it is now, all of it.
-      const loaded = await loadFunction(tenant, fn.id)
-      fn = loaded.fn
-      module = modules.add(loaded.wasm, fn.wasmHash)
+    if (call.trigger !== 'http' || call.claim !== undefined) await turn.ready
+    const userId = call.context.role === 'authenticated' ? call.context.userId : null
+    let fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId, claim: call.claim })
+    const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
+    const lines = new RunLines(now)
+    let begin = performance.now()
+    let result: RunResult | undefined
+    let problem: unknown
+    try {
+      let module = modules.get(fn.wasmHash)
+      if (module === undefined) {
+        // It may have been updated since: then it runs as it is now, all of it.
+        const loaded = await loadFunction(tenant, fn.id)
+        fn = loaded.fn
+        module = modules.add(loaded.wasm, fn.wasmHash)
+      }
+      await turn.ready
+      begin = performance.now()
+      result = await turn.slot.run({
+        module,
+        memoryPages: Math.floor(fn.config.max_memory / pageBytes),
+        environment: environmentOf(fn, call, invocationId, userId),
+        name: fn.name,
+        input: call.input,
+        timeoutMilliseconds: fn.config.timeout * 1_000,
+        onLog: (level, text) => lines.add(level, text),
+        onCall: answerCalls(host, tenant, fn, call.context),
+      })
+    } catch (error) {
+      problem = error
     }
-    result = await slot.run({
-      module,
-      memoryPages: Math.floor(fn.config.max_memory / pageBytes),
-      environment: environmentOf(fn, call, invocationId, userId),
-      name: fn.name,
-      input: call.input,
-      timeoutMilliseconds: fn.config.timeout * 1_000,
-      onLog: (level, text) => lines.add(level, text),
-      onCall: answerCalls(host, tenant, fn, call.context),
-    })
-  } catch (error) {
-    problem = error
+    return { fn, begun, lines, milliseconds: performance.now() - begin, result, problem }
+  } finally {
+    turn.leave()
   }
-  return { fn, begun, lines, milliseconds: performance.now() - begin, result, problem }
 }
 
 async function writeEnd({ logs, onProblem }: InvokeDeps, tenant: Tenant, { log }: Call, { fn }: Done, end: InvocationEnd): Promise<void> {
