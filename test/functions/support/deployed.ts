@@ -53,3 +53,12 @@ export function killAll(pids: readonly number[]): void {
     }
   }
 }
+
+/** Pids of the processes in which guests run: the executors', or what these have started for it. */
+export async function guestsOf(runtime: number): Promise<number[]> {
+  const guestOf = async (pid: number): Promise<number> => {
+    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+    return children.trim() === '' ? pid : guestOf(Number(children.split(' ')[0]))
+  }
+  return Promise.all((await executorsOf(runtime)).map(guestOf))
+}

@@ -1,0 +1,138 @@
+// Hostile modules over HTTP: each is refused by name or stopped within its limits, the runtime lives, the neighbour is
+// served, and no process is left. Then a real module, cut and with bits flipped in each of its parts.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import t from 'tap'
+import { compileC } from '../../examples/functions/compile-native.ts'
+import { dataLimit } from '../../tenant-runtime/src/functions/executor/confinement.ts'
+import { Executor } from '../../tenant-runtime/src/functions/executor/executor.ts'
+import { checkModule } from '../../tenant-runtime/src/functions/module/check-module.ts'
+import { effort, seed } from '../support/effort.ts'
+import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { deploy, executorsOf, guestsOf, invoke } from './support/deployed.ts'
+import { hostile, type Ending, type Hostile } from './support/hostile-modules.ts'
+import { command } from './support/wasm.ts'
+
+const megabyte = 1024 * 1024
+const maxMemory = 16 * megabyte
+const rounds = effort({ small: 1, full: 20 })
+
+/** In bytes, of a process: what it had at most, and what it has that counts against its limit. */
+async function memoryOf(pid: number): Promise<{ peak: number; data: number }> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  const of = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1024
+  return { peak: of('VmHWM'), data: of('VmData') }
+}
+
+/** The most that any executor of this process has had, looked at while `work` goes on. */
+class MemoryWatch {
+  peak = 0
+  #isOver = false
+  readonly #watching = this.#watch()
+
+  async end(): Promise<number> {
+    this.#isOver = true
+    await this.#watching
+    return this.peak
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#isOver) {
+      for (const pid of await guestsOf(process.pid)) this.peak = Math.max(this.peak, (await memoryOf(pid)).peak)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+}
+
+/** Deploys, calls and removes it. */
+async function meet(tenant: TestTenant, { wasm, ends, input }: Pick<Hostile, 'wasm' | 'ends' | 'input'>): Promise<{ answer: Answer; ending: Ending | undefined; milliseconds: number; timeout: number }> {
+  // What is to end by itself has time for that on a slow machine.
+  const timeout = [ends].flat().includes('stopped') ? 1 : 10
+  const deployed = await deploy(tenant, { name: 'hostile', wasm: wasm(), config: { timeout, max_memory: maxMemory } })
+  if (deployed.status !== 201) return { answer: deployed, ending: deployed.status >= 400 && deployed.status < 500 ? 'refused' : undefined, milliseconds: 0, timeout }
+  const begin = performance.now()
+  const answer = await invoke(tenant, 'hostile', input)
+  const milliseconds = performance.now() - begin
+  await tenant.ask('DELETE', '/functions/v1/hostile', { as: 'service' })
+  const endings: Partial<Record<number, Ending>> = { 200: 'harmless', 500: 'failed', 504: 'stopped' }
+  return { answer, ending: endings[answer.status], milliseconds, timeout }
+}
+
+const median = (values: readonly number[]) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+
+t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
+  t.ok(hostile.length >= 60, `${hostile.length} modules`)
+  t.equal(new Set(hostile.map(({ what }) => what)).size, hostile.length)
+  const idle = await Executor.start()
+  const before = await memoryOf(idle.pid ?? 0)
+  idle.kill()
+  const overruns: number[] = []
+  let peak = 0
+  await t.test('each ends as it should, and nobody else is the worse for it', async (t) => {
+    const runtime = await startRuntime(t)
+    const tenant = await runtime.addTenant({ name: 'hostile' })
+    const neighbour = await runtime.addTenant({ name: 'neighbour' })
+    t.equal((await deploy(neighbour, { name: 'calm', wasm: command() })).status, 201)
+    const watch = new MemoryWatch()
+    t.teardown(() => watch.end())
+    for (let round = 1; round <= rounds; round++) {
+      for (const { what, wasm, ends, says = /(?:)/, input } of hostile) {
+        const { answer, ending, milliseconds, timeout } = await meet(tenant, { wasm, ends, ...(input === undefined ? {} : { input }) })
+        t.ok(ending !== undefined && [ends].flat().includes(ending), `${what}: ${ending ?? 'something else'}, ${answer.status} ${answer.text.slice(0, 200)}`)
+        if (ending !== 'harmless') t.match(answer.json()['message'], says, what)
+        if (ending === 'stopped') overruns.push(milliseconds - timeout * 1_000)
+        const calm = await invoke(neighbour, 'calm')
+        t.equal(calm.status, 200, `after ${what}: the neighbour's function, ${calm.text}`)
+      }
+      t.same((await neighbour.ask('GET', '/rest/v1/functions?select=name', { as: 'service' })).list(), [{ name: 'calm' }])
+    }
+    peak = await watch.end()
+    const records = await tenant.rows(`select count(*)::int as n from "${tenant.id}".function_invocations`)
+    t.same(records, [{ n: 0 }], 'records went with their functions')
+  })
+  t.same(await executorsOf(process.pid), [], 'no executor is left behind')
+  const most = 1.1 * (before.peak + dataLimit(maxMemory) - before.data)
+  t.ok(peak > 0 && peak <= most, `an executor had ${Math.round(peak / megabyte)} MB at most, ${Math.round(most / megabyte)} MB may be`)
+  const times = `${overruns.length} stopped, ${median(overruns).toFixed(0)} ms beyond the deadline in the median, ${Math.max(...overruns).toFixed(0)} ms at most`
+  t.comment(`${rounds} rounds of ${hostile.length}: ${times}; ${Math.round(peak / megabyte)} MB`)
+  if (rounds > 1) t.ok(median(overruns) <= 250, times)
+})
+
+t.test('a real module, cut and with bits flipped in each of its parts', { timeout: 3_600_000 }, async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  const whole = await compileC(join(import.meta.dirname, 'support', 'wasi-basics.c'))
+  const { sections } = checkModule(whole)
+  const endings = new Map<string, number>()
+  const meetChanged = async (wasm: Uint8Array<ArrayBuffer>, what: string) => {
+    const { answer, ending } = await meet(tenant, { wasm: () => wasm, ends: 'stopped' })
+    endings.set(ending ?? 'none', (endings.get(ending ?? 'none') ?? 0) + 1)
+    if (ending === undefined) t.fail(`${what}: ${answer.status} ${answer.text}`)
+  }
+  for (const { id, begin, end, content } of sections) {
+    for (const at of new Set([begin, begin + 1, content, content + 1, Math.floor((content + end) / 2), end - 1])) {
+      const answer = await deploy(tenant, { name: 'hostile', wasm: whole.slice(0, at) })
+      // Cut before a section of its own making, it may be whole by chance.
+      t.ok(answer.status === 400 || (answer.status === 201 && at === begin), `section ${id} cut at ${at}: ${answer.text}`)
+      if (answer.status === 201) await tenant.ask('DELETE', '/functions/v1/hostile', { as: 'service' })
+    }
+    for (const at of [begin, begin + 1, content, Math.min(content + 1, end - 1)]) {
+      const changed = whole.slice()
+      changed[at] = (changed[at] ?? 0) ^ 0x80
+      await meetChanged(changed, `section ${id}, byte ${at}`)
+    }
+  }
+  const flips = fc.sample(fc.record({ section: fc.nat(sections.length - 1), place: fc.double({ min: 0, max: 1, noNaN: true }), bit: fc.nat(7) }), { seed, numRuns: effort({ small: 40, full: 2_000 }) })
+  for (const { section, place, bit } of flips) {
+    const { begin, end } = sections[section] ?? { begin: 0, end: 1 }
+    const at = begin + Math.floor(place * (end - begin - 1))
+    const changed = whole.slice()
+    changed[at] = (changed[at] ?? 0) ^ (1 << bit)
+    await meetChanged(changed, `bit ${bit} of byte ${at}`)
+  }
+  t.notOk(endings.has('none'))
+  t.equal((await deploy(tenant, { name: 'whole', wasm: whole, config: { environment: { WISH: 'arguments' } } })).status, 201)
+  t.equal((await invoke(tenant, 'whole')).text, 'whole\n(end)\n', 'the whole one runs')
+  t.comment(`${JSON.stringify(Object.fromEntries(endings))}, seed ${seed}`)
+})
