@@ -140,7 +140,8 @@ export const hostile: readonly Hostile[] = [
   { what: '30,000 functions, each called again and again', wasm: () => program({ bodies: [body([], loop, times(30_000, (index) => call(index + 1)), again), ...Array.from({ length: 30_000 }, () => body([[20, i32]], times(30, [0x20, 0, 0x20, 1, 0x6a, 0x21, 2])))] }), ends: 'stopped' },
   { what: '30,000 nested loops, compiled again for speed', wasm: () => program({ bodies: [body([], loop, call(1), again), body([[10, i32]], times(30_000, [...loop, 0x20, 0, 0x0d, 0]), times(30_000, [end]))] }), ends: 'stopped' },
   { what: 'names of nine megabytes', wasm: () => program({ tail: long(0, name('name'), [1], u32Bytes(9_000_007), [1, 0], u32Bytes(9_000_000), new Uint8Array(9_000_000).fill(97)) }), ends: 'harmless' },
-  { what: '2,000 sections of a name alone', wasm: () => program({ tail: times(2_000, section(0, name('name'))) }), ends: 'harmless' },
+  { what: 'three million sections of nothing', wasm: () => program({ tail: times(3_000_000, [0, 1, 0]) }), ends: 'refused', says: /more than 1000 sections/ },
+  { what: '900 sections of a name alone', wasm: () => program({ tail: times(900, section(0, name('name'))) }), ends: 'harmless' },
   // What never ends.
   { what: 'an endless loop', wasm: () => command({ code: forever }), ends: 'stopped' },
   { what: 'an endless start', wasm: () => program({ bodies: [body([], forever)], sections: { 8: [0] } }), ends: 'stopped' },

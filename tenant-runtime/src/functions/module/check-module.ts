@@ -11,6 +11,7 @@ const mostOf = {
   type: 10_000, import: 1_000, function: 100_000, global: 10_000, export: 10_000, 'element segment': 10_000, 'data segment': 100_000, tag: 100,
 } as const
 const maxParameters = 1_000
+const maxSections = 1_000
 const maxTableElements = 100_000
 const maxTables = 16
 const maxLocals = 4_096
@@ -59,6 +60,8 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
   let runs = false
   let last = -1
   while (!reader.isAtEnd) {
+    // Custom ones may come as often as they like otherwise, in three bytes each.
+    if (shape.sections.length >= maxSections) throw refused(`has more than ${maxSections} sections`)
     const begin = reader.at
     const id = reader.byte()
     const length = reader.u32()
