@@ -12,14 +12,16 @@ export interface GuardedStatement {
 const changes = ['insert', 'update', 'delete', 'merge']
 const verbs = ['select', 'values', ...changes]
 
-/** By these a statement could become another caller, or run a text that nobody has looked at. */
+/** By these a statement could become another caller, run a text that nobody has looked at, or read what others are doing. */
 const denied = [
   /^set_config$/, /^pg_settings$/,
-  /_to_xml(?:schema|_and_xmlschema)?$/, /^ts_stat$/, /^ts_rewrite$/,
+  /^(?:query|cursor|table|schema|database)_to_xml/, /^ts_stat$/, /^ts_rewrite$/,
   // Of Postgres' usual extensions.
   /^dblink/, /^crosstab/, /^connectby$/, /^xpath_table$/,
-  // They reach beyond the transaction: sessions, locks, files, other listeners.
-  /^pg_(?:try_)?advisory_/, /^pg_(?:cancel|terminate)_backend$/, /^pg_notify$/, /^lo_/, /^lo(?:read|write)$/, /^pg_logical_emit_message$/, /^pg_export_snapshot$/,
+  // They reach beyond the transaction: sessions and their statements, locks, large objects, other listeners.
+  /^pg_stat_(?:activity$|statements|get_activity$|get_backend_)/, /^pg_(?:cancel|terminate)_backend$/, /^pg_(?:try_)?advisory_/,
+  /^pg_notify$/, /^pg_logical_emit_message$/, /^pg_export_snapshot$/,
+  /^lo_(?:creat|open$|close$|get$|put$|from_bytea$|import$|export$|unlink$|truncate|lseek|tell)/, /^lo(?:read|write)$/,
 ]
 
 /** What the answer is called within the statement. */
