@@ -19,7 +19,8 @@ create table function_deliveries (
 );
 create index function_deliveries_in_order on function_deliveries (function_id, state, seq);
 alter table function_deliveries enable row level security, force row level security;
-create policy write on function_deliveries for insert with check (tenant_id = {{tenant}});
+-- Whoever changes a record writes them, by the record's trigger: nobody makes one up.
+create policy write on function_deliveries for insert with check (tenant_id = {{tenant}} and pg_trigger_depth() > 0);
 create policy service on function_deliveries using (tenant_id = {{tenant}} and {{role}} = 'service_role');
 
 -- The runtime that delivers: one at a time, so that deliveries keep their order.

@@ -7,9 +7,10 @@ import { effort } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
 import { startRuntime, type RuntimeOptions, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
-import { deployFunction } from './support/deploy.ts'
+import { deployFunction, invokeFunction } from './support/deploy.ts'
 import { secondRuntime } from './support/second-runtime.ts'
 import { until } from './support/until.ts'
+import { command, forever } from './support/wasm.ts'
 
 /** Writes what it was told to its log, where the test reads it; what it is told with the text `broken` fails it. */
 const listener = await compileSource(`${readAll}
@@ -229,6 +230,41 @@ t.test('of a record that is very large its key is told', async (t) => {
     { record: { number: 1, text: 'small' }, old_record: null },
     { record: { number: 2 }, old_record: null, too_large: true },
   ])
+})
+
+t.test('whoever may send SQL as a user can neither make up a delivery, nor read, change or drop one', async (t) => {
+  const { tenant } = await withoutDispatch()
+  await makeNotes(tenant)
+  const id = await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+  for (const role of ['authenticated', 'anon']) {
+    const as = (statement: string) => query(tenant.home.url, `select set_config('app.tenant_id', '${tenant.id}', false), set_config('app.role', '${role}', false), set_config('app.user_id', 'ada', false); ${statement}`)
+    await as("insert into notes (owner_id, text) values ('ada', 'one')")
+    const before = await waiting(tenant)
+    t.equal(before.length, role === 'authenticated' ? 1 : 2, 'what the record\'s trigger writes is written')
+    await t.rejects(as(`insert into function_deliveries (function_id, payload) values ('${id}', '{"type":"INSERT"}')`), { code: '42501' })
+    await as("delete from function_deliveries; update function_deliveries set state = 'dead'; delete from function_dispatcher")
+    await t.rejects(as("insert into function_dispatcher (holder, until) values ('ada', 'infinity')"), { code: '42501' })
+    await t.rejects(as(`insert into function_schedule_runs (function_id, planned_at, skipped) values ('${id}', now(), 'missed')`), { code: '42501' })
+    await t.rejects(as(`insert into function_webhook_ids (function_id, message_id, invocation_id) values ('${id}', 'a', 'b')`), { code: '42501' })
+    await t.rejects(as('do $$ begin if exists (select from function_deliveries) then raise exception \'seen\'; end if; raise exception \'not seen\'; end $$'), { message: 'not seen' })
+    t.same(await waiting(tenant), before)
+  }
+})
+
+t.test('a full queue is no attempt', async (t) => {
+  const { tenant } = await open(t, { functions: { total: 1, perTenant: 1, waitMilliseconds: 50 } })
+  await makeNotes(tenant)
+  await deployFunction(tenant, { name: 'spinner', wasm: command({ code: forever }), config: { timeout: 3 } })
+  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+  const spinning = invokeFunction(tenant, 'spinner')
+  await until(async () => (await tenant.rows('select 1 from function_invocations')).length === 1)
+  await query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
+  // Asked for while it spins, this one waits as long as a delivery does.
+  t.equal((await invokeFunction(tenant, 'listener')).json()['code'], 'FUNCTIONS_BUSY')
+  t.match(await waiting(tenant), [{ attempts: 0, last_error: null, next_attempt_at: null }])
+  t.equal((await spinning).status, 504)
+  await until(async () => (await waiting(tenant)).length === 0)
+  t.same(await tenant.rows("select status from function_invocations where trigger = 'database'"), [{ status: 'success' }])
 })
 
 t.test('while another runtime delivers this one does not; when that is gone without a word it takes over', async (t) => {

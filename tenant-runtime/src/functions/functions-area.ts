@@ -81,11 +81,12 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
   })
 
   const onTrigger = async (tenant: Tenant, triggers: readonly Trigger[]) => {
-    if (triggers.some((trigger) => typeof trigger === 'object' && 'Database' in trigger)) {
+    const has = (kind: 'Database' | 'Schedule') => triggers.some((trigger) => typeof trigger === 'object' && kind in trigger)
+    if (has('Database')) {
       // The function is as it was asked for; its table follows, now or when the dispatcher comes to it.
       await installTriggers(tenant).catch((cause: unknown) => onProblem(new Error(`${tenant.id}: a table's trigger waits`, { cause })))
     }
-    dispatcher.changed(tenant.id)
+    if (has('Database') || has('Schedule')) dispatcher.changed(tenant.id)
   }
 
   return {
