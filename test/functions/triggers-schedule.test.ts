@@ -198,3 +198,30 @@ t.test('two runtimes that serve the same tenant run every planned time once', as
   t.same(await tenant.rows("select count(*)::int as n from function_invocations where trigger = 'schedule'"), [{ n: 2 * rounds }], 'nothing else ran')
   t.ok(other.done() >= 2 * Math.floor(rounds / 3) && other.done() < 2 * rounds, `the other runtime took ${other.done()} of ${2 * rounds}`)
 })
+
+t.test('a runtime learns of functions that another one has deployed, changed or disabled', async (t) => {
+  // The one that serves requests starts nothing by itself.
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant()
+  let now = Date.now()
+  const other = secondRuntime(t, tenant, { now: () => new Date(now), dispatch: quick, recheckMilliseconds: 50 })
+  const begin = Math.ceil(now / hour) * hour
+  await deployFunction(tenant, { name: 'nightly', wasm: nightly, trigger: { Schedule: { cron: '0 * * * *' } } })
+  const comeTo = async (time: number, holds: () => Promise<boolean>) => {
+    now = time
+    await until(async () => {
+      other.poke()
+      return holds()
+    })
+  }
+  await comeTo(begin, async () => (await times(tenant)).some(([, status]) => status === 'success'))
+  await tenant.ask('PATCH', '/functions/v1/nightly', { as: 'service', body: { trigger: { Schedule: { cron: '30 * * * *' } } } })
+  await tenant.rows('update functions set trigger_since = $1', [new Date(begin).toISOString()])
+  // Whether it knows already or not: the old time is nobody's.
+  await comeTo(begin + hour + minute, async () => (await times(tenant)).length === 2)
+  t.same((await times(tenant)).map(([time]) => time), [begin, begin + 30 * minute].map((time) => new Date(time).toISOString()))
+  await tenant.ask('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: false } })
+  await deployFunction(tenant, { name: 'second', wasm: nightly, trigger: { Schedule: { cron: '45 * * * *' } } })
+  await comeTo(begin + 2 * hour, async () => (await planned(tenant)).some(({ name, status }) => name === 'second' && status === 'success'))
+  t.same((await planned(tenant)).map(({ name }) => name), ['nightly', 'nightly', 'second'], 'and what is disabled does not run')
+})

@@ -22,10 +22,12 @@ export interface SecondRuntime {
 export interface SecondOptions {
   now: () => Date
   dispatch: Partial<DispatchPace>
+  /** After so many milliseconds it looks for what the other has deployed; never without. */
+  recheckMilliseconds?: number
 }
 
-/** It knows what the tenant has when it starts. */
-export function secondRuntime(t: Test, served: TestTenant, { now, dispatch }: SecondOptions): SecondRuntime {
+/** It knows what the tenant has when it starts, and what it looks for later. */
+export function secondRuntime(t: Test, served: TestTenant, { now, dispatch, recheckMilliseconds }: SecondOptions): SecondRuntime {
   const { tenant, close } = openTenant(served)
   const onProblem = (problem: Error) => t.comment(problem.message)
   const pool = new ExecutorPool(defaultPoolLimits, onProblem)
@@ -37,7 +39,7 @@ export function secondRuntime(t: Test, served: TestTenant, { now, dispatch }: Se
   const log = pino({ level: 'silent' })
   let done = 0
   const dispatcher = new Dispatcher({
-    now, onProblem, random: () => 0.5, recheckMilliseconds: undefined,
+    now, onProblem, random: () => 0.5, recheckMilliseconds,
     tenants: () => [tenant], tenantOf: () => tenant, pace: { ...defaultDispatchPace, ...dispatch },
     async invoke(tenant, call) {
       const { status } = await invoke(deps, tenant, { ...call, log })
