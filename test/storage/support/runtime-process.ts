@@ -13,6 +13,7 @@ const product = new URL('../../../tenant-runtime/src/main.ts', import.meta.url).
 
 export interface RuntimeProcess {
   ask: Ask
+  pid: number
   /** True once the process is gone. */
   dead(): boolean
   /** By -9, unless it is dead already; returns when Postgres has ended what the process had begun. */
@@ -67,6 +68,7 @@ export async function startProcess(t: Test, scene: Scene, control: { url: string
   }, () => `the runtime did not get ready; the last it said: ${said}`)
   return {
     ask,
+    pid: child.pid ?? 0,
     dead,
     async stop() {
       child.kill('SIGTERM')
