@@ -43,11 +43,13 @@ t.test('what is refused', async (t) => {
     "update pg_settings set setting = 'x'", "select query_to_xml('select 1', true, true, '')", 'select pg_catalog.query_to_xml_and_xmlschema(a)', "select cursor_to_xml('a', 1, true, true, '')",
     "select * from ts_stat('select 1')", "select ts_rewrite(a, 'select 1')", "select * from dblink('a', 'b')", 'select pg_advisory_lock(1)', 'select pg_try_advisory_lock_shared(1)',
     'select pg_terminate_backend(1)', "select pg_notify('a', 'b')", 'select query from pg_stat_activity', 'select pg_stat_get_backend_activity(1)', 'select * from pg_stat_statements_info', 'select lo_create(1)', 'with a as (select set_config(b)) select 1', 'insert into a values (set_config(b))',
+    'select * from blob_gc', 'select * from "blob_intents"', 'delete from storage_objects', 'with a as (insert into event_log default values) select 1', 'insert into a select id from storage_objects', 'select * from functions for update',
   ]
   for (const sql of bad) t.throws(() => guardStatement(sql, true), { code: 'STATEMENT_REFUSED' }, sql)
   for (const sql of ["select 'set_config'", 'select 1 -- set_config(', 'select /* set_config() */ 1', 'select $a$ set_config($a$', 'select my_set_config(1)', 'select setting_config', 'select lo_limit, invoice_to_xml from a', "select e'\\'set_config('"]) {
     t.doesNotThrow(() => guardStatement(sql, true), sql)
   }
+  t.doesNotThrow(() => guardStatement('select path from storage_objects', true))
   t.doesNotThrow(() => guardStatement("select set_config('a.b', 'c', true)", false), 'a function that has the service role')
   t.throws(() => guardStatement('set role x', false), { code: 'STATEMENT_REFUSED' }, 'even of one that has it there is only a query or a change')
 })

@@ -1,6 +1,7 @@
 // Host calls of deployed functions: whose rows and files they reach, what they leave behind, and what becomes of failures.
 import t, { type Test } from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
+import { reservedCollections, systemCollections } from '../../tenant-runtime/src/rest/registry/system-collections.ts'
 import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
 import { deployFunction } from './support/deploy.ts'
@@ -70,6 +71,22 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
       "select 1) select set_config('app.role', 'service_role', true) from (select 2",
     ]) t.equal((await query('ada', sql)).code, 'STATEMENT_REFUSED', sql)
     t.same((await query('ada', "select current_setting('app.role') as role, current_setting('app.user_id') as id")).json(), { rows: [{ role: 'authenticated', id: 'ada' }], count: 1 })
+  })
+
+  t.test('the runtime\'s own tables are not the caller\'s to change, nor those that no policy guards to read', async (t) => {
+    const tables = (await tenant.rows("select relname from pg_class where relnamespace = $1::regnamespace and relkind in ('r', 'p', 'v', 'm') order by 1", [tenant.id])).map(({ relname }) => String(relname))
+    const shown = tables.filter((table) => systemCollections.has(table))
+    t.same(tables.filter((table) => !reservedCollections.has(table)), ['notes'], 'what is not reserved is the tenant\'s')
+    t.equal(shown.length, systemCollections.size)
+    for (const table of tables.filter((table) => table !== 'notes')) {
+      const read = await query('ada', `select count(*) as n from ${table}`)
+      if (shown.includes(table)) t.ok(read.ok, `${table}: its policies say what is seen`)
+      else t.equal(read.code, 'STATEMENT_REFUSED', table)
+      for (const sql of [`delete from ${table}`, `with g as (delete from "${table}" returning 1) select 1`, `insert into "${tenant.id}".${table.toUpperCase()} default values`, `merge into only ${table} t using notes n on true when matched then delete`]) {
+        t.equal((await query('ada', sql)).code, 'STATEMENT_REFUSED', sql)
+      }
+    }
+    t.ok((await query('ada', 'select * from blob_gc', [], 'master')).ok, 'one that has the service role')
   })
 
   t.test('rows are JSON as Postgres makes it; parameters are of the types that the statement wants', async (t) => {

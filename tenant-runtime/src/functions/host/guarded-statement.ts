@@ -1,5 +1,6 @@
 // A function's statement before it goes to Postgres: one query or change and nothing else, without what would let it leave
 // its caller's context; made to answer with rows that are JSON. Pure. What it guards stands in docs/functions.md.
+import { reservedCollections, systemCollections } from '../../rest/registry/system-collections.ts'
 import { CallError } from './call-error.ts'
 import { readTokens, type Token } from './sql-tokens.ts'
 
@@ -37,7 +38,10 @@ export function guardStatement(sql: string, asCaller: boolean): GuardedStatement
   if (first?.kind !== 'word' || ![...verbs, 'with'].includes(first.text)) {
     throw refused(`it must begin with ${[...verbs, 'with'].map((verb) => verb.toUpperCase()).join(', ')}`)
   }
-  if (asCaller) refuseNames(tokens)
+  if (asCaller) {
+    refuseNames(tokens)
+    refuseOwnTables(tokens)
+  }
   const at = first.text === 'with' ? tokens.findIndex(({ kind, text, depth }) => kind === 'word' && depth === 0 && verbs.includes(text)) : 0
   const main = tokens[at]
   if (main === undefined) throw refused('its WITH is followed by no query')
@@ -72,6 +76,20 @@ function refuseNames(tokens: readonly Token[]): void {
   for (const { kind, text } of tokens) {
     if (kind !== 'word' && kind !== 'name') continue
     if (denied.some((pattern) => pattern.test(text.toLowerCase()))) throw refused(`it names ${JSON.stringify(text.slice(0, 63))}, which a function can use only with "role": "service_role"`)
+  }
+}
+
+/**
+ * The runtime writes its own tables in its callers' contexts, by statements that it knows, so their policies let callers write,
+ * and some have none. Those that are shown as collections can be read.
+ */
+function refuseOwnTables(tokens: readonly Token[]): void {
+  const isChange = tokens.some(({ kind, text }) => kind === 'word' && changes.includes(text))
+  for (const { kind, text } of tokens) {
+    if (kind !== 'word' && kind !== 'name') continue
+    const name = text.toLowerCase()
+    const isOwn = reservedCollections.has(name) && name !== 'rpc'
+    if (isOwn && (isChange || !systemCollections.has(name))) throw refused(`it names ${JSON.stringify(name)}, which is the runtime's own; only what is shown as a collection can be read, by a statement that changes nothing`)
   }
 }
 
