@@ -251,6 +251,22 @@ t.test('whoever may send SQL as a user can neither make up a delivery, nor read,
   }
 })
 
+t.test('a trigger that somebody broke with SQL is nobody\'s, and keeps nothing else from working', async (t) => {
+  const { tenant } = await open(t)
+  await makeNotes(tenant)
+  const broken = ['{"Database"', '{"Database":{"table":7}}', '{"Database":{"table":"function_deliveries","operation":"Insert"}}', '{"Schedule":{"cron":"* * * * * *"}}', '{"Schedule":{"cron":"never"}}']
+  for (const [n, trigger] of broken.entries()) {
+    await deployFunction(tenant, { name: `broken${n}`, wasm: listener })
+    await query(tenant.home.adminUrl, 'update functions set trigger_type = $1 where name = $2', [trigger, `broken${n}`])
+  }
+  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+  await reload(tenant)
+  await query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
+  await until(async () => (await runs(tenant)) === 1 && (await waiting(tenant)).length === 0)
+  t.same(await tenant.rows('select * from function_schedule_runs'), [])
+  t.same(await tenant.rows("select 1 from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = $1::regnamespace and c.relname = 'function_deliveries'", [tenant.id]), [])
+})
+
 t.test('a full queue is no attempt', async (t) => {
   const { tenant } = await open(t, { functions: { total: 1, perTenant: 1, waitMilliseconds: 50 } })
   await makeNotes(tenant)

@@ -88,6 +88,15 @@ export function checkTrigger(value: unknown, now: Date): Trigger {
   return value
 }
 
+/** A stored trigger; undefined for a text that is none, which only SQL of the tenant's own can have made of it. */
+export function storedTrigger(text: string, now: Date): Trigger | undefined {
+  try {
+    return checkTrigger(JSON.parse(text), now)
+  } catch {
+    return undefined
+  }
+}
+
 /** A stored configuration within the limits, whatever was made of it in the tenant's own table. */
 export function withinLimits(config: FunctionConfig): FunctionConfig {
   const stored: Readonly<Record<string, unknown>> = { ...config }

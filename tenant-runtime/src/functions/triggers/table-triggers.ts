@@ -5,8 +5,8 @@ import { sql, type Row, type Statement } from '../../database/statement.ts'
 import { TripError } from '../../database/trip-error.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import type { FunctionRecord } from '../function.ts'
-import { operations, planTriggers, triggerNames, triggerStateText, type Listener, type TriggerState } from './table-trigger-sql.ts'
+import { storedTrigger, type FunctionRecord } from '../function.ts'
+import { planTriggers, triggerNames, triggerStateText, type Listener, type TriggerState } from './table-trigger-sql.ts'
 
 const context: RlsContext = { role: 'service', reason: 'triggers of functions' }
 
@@ -96,9 +96,8 @@ function readState(row: Row | undefined): TriggerState {
 
 function readListeners(rows: readonly Row[]): Listener[] {
   return rows.flatMap((row) => {
-    const trigger = JSON.parse(String(row['trigger_type'])) as { Database?: { table?: unknown; operation?: unknown } }
-    const { table, operation } = trigger.Database ?? {}
-    const known = operations.find((one) => one === operation)
-    return typeof table === 'string' && known !== undefined ? [{ functionId: String(row['id']), table, operation: known }] : []
+    // The time matters to schedules alone.
+    const trigger = storedTrigger(String(row['trigger_type']), new Date(0))
+    return typeof trigger === 'object' && 'Database' in trigger ? [{ functionId: String(row['id']), ...trigger.Database }] : []
   })
 }

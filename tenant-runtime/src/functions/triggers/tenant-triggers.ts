@@ -98,7 +98,7 @@ export class TenantTriggers {
   async #read(tenant: Tenant): Promise<void> {
     this.#isStale = false
     try {
-      const { scheduled, told, isSettled } = await readTriggers(tenant)
+      const { scheduled, told, isSettled } = await readTriggers(tenant, this.#deps.now())
       this.#plannedTimes.watch(scheduled)
       this.#deliverer.watch(told)
       if (isSettled) return

@@ -2,7 +2,7 @@
 import { sql, type Row } from '../../database/statement.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import type { Trigger } from '../function.ts'
+import { storedTrigger } from '../function.ts'
 import type { Schedule } from './schedule.ts'
 import { isSettled, missingStatements } from './table-triggers.ts'
 
@@ -26,7 +26,7 @@ export interface Triggers {
   isSettled: boolean
 }
 
-export async function readTriggers({ database }: Tenant): Promise<Triggers> {
+export async function readTriggers({ database }: Tenant, now: Date): Promise<Triggers> {
   const [found, ...missing] = await database.read(
     context,
     sql(
@@ -39,16 +39,15 @@ export async function readTriggers({ database }: Tenant): Promise<Triggers> {
   )
   const rows = found?.rows ?? []
   return {
-    scheduled: rows.filter((row) => row['is_scheduled'] === true).map(toTriggered),
-    told: rows.filter((row) => row['is_told'] === true).map(toTriggered),
+    scheduled: rows.filter((row) => row['is_scheduled'] === true).map((row) => toTriggered(row, now)),
+    told: rows.filter((row) => row['is_told'] === true).map((row) => toTriggered(row, now)),
     isSettled: isSettled(missing[0]?.rows ?? [], missing[1]?.rows[0]),
   }
 }
 
-function toTriggered(row: Row): TriggeredFunction {
+function toTriggered(row: Row, now: Date): TriggeredFunction {
   const triggerType = String(row['trigger_type'])
-  // Checked when it was deployed.
-  const trigger = JSON.parse(triggerType) as Trigger
+  const trigger = storedTrigger(triggerType, now)
   return {
     id: String(row['id']),
     name: String(row['name']),

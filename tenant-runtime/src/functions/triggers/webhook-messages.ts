@@ -1,7 +1,7 @@
 // Messages of webhooks that have been taken: each runs once, however often it is sent, unless it failed.
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import type { Trigger } from '../function.ts'
+import { storedTrigger } from '../function.ts'
 import type { Claim } from '../invocations/invocation-store.ts'
 
 const context: RlsContext = { role: 'service', reason: 'webhook' }
@@ -14,7 +14,8 @@ export async function findSecret({ database }: Tenant, name: string): Promise<{ 
   const { rows } = await database.lookUp(context, { text: `select id, trigger_type from functions where name = $1 and enabled and trigger_type like '{"Webhook"%'`, values: [name] })
   const [row] = rows
   if (row === undefined) return undefined
-  const trigger = JSON.parse(String(row['trigger_type'])) as Trigger
+  // The time matters to schedules alone.
+  const trigger = storedTrigger(String(row['trigger_type']), new Date(0))
   return typeof trigger === 'object' && 'Webhook' in trigger ? { functionId: String(row['id']), secret: trigger.Webhook.secret } : undefined
 }
 
