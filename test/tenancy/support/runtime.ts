@@ -127,7 +127,7 @@ export interface TestRuntime {
   directory: string
   /** Milliseconds since the epoch, as the runtime believes; `ahead` moves it, `stopped` is where it stands still. */
   clock: { ahead: number; stopped: number | undefined; now(): number }
-  /** Lines of the log at level error and above, and problems that areas told of. */
+  /** Lines of the log at level error and above, or as the test wanted, and problems that areas told of. */
   problems: string[]
   /** Something may have been written, or a planned time have come. */
   poke(tenantId: string): void
@@ -142,6 +142,8 @@ export interface RuntimeOptions {
   /** After so many milliseconds an upload that has not ended never will. */
   abandonedMilliseconds?: number
   storageLimits?: Partial<StorageLimits>
+  /** From which level on lines of the log are kept; `error` without. */
+  logLevel?: 'error' | 'trace'
   /** Limits of the executors' pool. */
   functions?: Partial<PoolLimits>
   /** Something else than requests starts functions too, at this pace; without, nothing but requests is served. */
@@ -159,7 +161,7 @@ export interface RuntimeOptions {
 /** Everything ends with the test. */
 export async function startRuntime(
   t: Test,
-  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, mayReach = [], resolve, ...subscriptions }: RuntimeOptions = {},
+  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, logLevel = 'error', mayReach = [], resolve, ...subscriptions }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
@@ -212,7 +214,7 @@ export async function startRuntime(
     areas: [storage, rest, functions, events],
     tenantOf: (id) => tenants.get(id),
     now: () => new Date(clock.now()),
-    logger: pino({ level: 'error', base: null }, { write: (line: string) => problems.push(line) }),
+    logger: pino({ level: logLevel, base: null }, { write: (line: string) => problems.push(line) }),
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const address = app.server.address()

@@ -26,7 +26,7 @@ export function readAnswer(output: Buffer): FunctionAnswer {
     const match = /^([A-Za-z0-9-]+):[ \t]*([\t\x20-\x7e]*)$/.exec(line)
     const name = match?.[1]?.toLowerCase()
     if (name === undefined || match?.[2] === undefined) throw new SyntaxError('the function wrote a header line that is none')
-    if (!settable.has(name) && (!name.startsWith('x-') || name.startsWith('x-tenantry'))) throw new SyntaxError(`the function set the header "${name}", which it may not`)
+    if (!settable.has(name) && (!name.startsWith('x-') || name.startsWith('x-tenantry'))) throw new SyntaxError(`the function set the header "${match[1] ?? ''}", which it may not`)
     headers[name] = match[2].trim()
   }
   headers['content-type'] ??= typeOf(body)

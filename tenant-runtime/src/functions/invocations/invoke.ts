@@ -180,7 +180,8 @@ function withLog(message: string, log: readonly LogLine[]): string {
 }
 
 function shownError(error: unknown, secrets: Secrets): RuntimeError {
-  if (error instanceof SyntaxError) return new RuntimeError('HOST_FUNCTION_ERROR', error.message, { cause: error })
+  // It quotes what the function wrote, so it is shown as it may be, and never as a cause.
+  if (error instanceof SyntaxError) return new RuntimeError('HOST_FUNCTION_ERROR', secrets.redact(error.message))
   if (!(error instanceof RuntimeError)) return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
   return new RuntimeError(error.code, secrets.redact(error.message).slice(0, 2 * longestMessage), { cause: error.cause })
 }

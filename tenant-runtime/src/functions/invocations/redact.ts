@@ -5,6 +5,8 @@ import { secretForms } from '../triggers/webhook-signature.ts'
 import type { FunctionRecord } from '../function.ts'
 
 const shortestSecret = 4
+/** Of a line of a secret that has several: a key's lines are as secret as the key, what stands around them is often a common word. */
+const shortestLine = 8
 const shown = '[redacted]'
 
 /** Every value of the environment is taken for a secret, but for very short ones, which would garble any text. */
@@ -52,8 +54,12 @@ class SecretTree {
 
   constructor(values: readonly string[]) {
     for (const value of values) {
-      const secret = value.replaceAll(/[\r\n]/g, '')
-      if (secret.length >= shortestSecret) this.#add(secret)
+      const lines = value.split(/[\r\n]+/)
+      const secret = lines.join('')
+      // Hosts' and headers' names come back in small letters.
+      if (secret.length >= shortestSecret) for (const form of new Set([secret, secret.toLowerCase()])) this.#add(form)
+      // Quoted, as in JSON, a line break is something else, and a line may be said alone.
+      if (lines.length > 1) for (const line of lines) if (line.length >= shortestLine) this.#add(line)
     }
     this.#link()
   }
