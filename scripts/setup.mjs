@@ -1,8 +1,8 @@
-// Makes a fresh clone runnable: packages, the generated database client, tap's build. Plain JavaScript without
-// imports of ours, because it runs on whatever Node the machine has. Does nothing when nothing has changed.
+// Makes a fresh clone runnable: packages, the generated database client, tap's build, the executors' program. Plain
+// JavaScript without imports of ours, because it runs on whatever Node the machine has. Does nothing when nothing has changed.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -13,6 +13,11 @@ function fingerprint(...files) {
   const hash = createHash('sha256')
   for (const file of files) hash.update(readFileSync(join(root, file)))
   return hash.digest('hex')
+}
+
+function filesOf(folder) {
+  const path = join(root, folder)
+  return existsSync(path) ? readdirSync(path).filter((name) => name.endsWith('.ts')).sort().map((name) => join(folder, name)) : []
 }
 
 function readMarks() {
@@ -49,6 +54,10 @@ try {
     run(node, [bin('prisma/build/index.js'), 'generate'], { PRISMA_SCHEMA_ENGINE_BINARY: node, PRISMA_HIDE_UPDATE_MESSAGE: '1' }),
   )
   step('test runner', fingerprint('.taprc', 'package-lock.json'), true, () => run(node, [bin('tap/dist/esm/run.mjs'), 'build']))
+  const program = ['executor', 'module', 'host'].flatMap((folder) => filesOf(`tenant-runtime/src/functions/${folder}`))
+  step('executor', fingerprint(...program, 'scripts/build-executor.mjs', 'package-lock.json'), existsSync(join(root, 'tenant-runtime/built/executor.mjs')), () =>
+    run(node, ['scripts/build-executor.mjs']),
+  )
 } catch (cause) {
   console.error(`setup failed: ${cause.message}`)
   process.exit(1)

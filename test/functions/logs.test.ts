@@ -2,6 +2,7 @@
 import { readFile, readdir } from 'node:fs/promises'
 import t from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
+import { executorProgram } from '../../tenant-runtime/src/functions/executor/executor-program.ts'
 import { mostBytes, mostRuns } from '../../tenant-runtime/src/functions/logs/log-keeper.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
@@ -193,7 +194,7 @@ async function killSpinning(): Promise<number> {
     if (!/^\d+$/.test(entry)) continue
     const [stat, commandLine] = await Promise.all([readFile(`/proc/${entry}/stat`, 'utf8').catch(() => ''), readFile(`/proc/${entry}/cmdline`, 'utf8').catch(() => '')])
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    if (Number(fields[1]) !== process.pid || !commandLine.includes('functions/executor/child.ts') || Number(fields[11]) < 40) continue
+    if (Number(fields[1]) !== process.pid || !commandLine.includes(executorProgram().file) || Number(fields[11]) < 40) continue
     process.kill(Number(entry), 'SIGKILL')
     killed++
   }

@@ -1,6 +1,7 @@
 // Deploying and calling functions as a tenant's developer does; and the processes that run them.
 import { readFile, readdir } from 'node:fs/promises'
 import type { Answer, TestTenant } from '../../tenancy/support/runtime.ts'
+import { executorProgram } from '../../../tenant-runtime/src/functions/executor/executor-program.ts'
 
 export type Asker = Pick<TestTenant, 'ask'>
 
@@ -38,7 +39,7 @@ export async function executorsOf(runtime: number): Promise<number[]> {
     if (!/^\d+$/.test(entry)) continue
     const stat = await read(entry, 'stat')
     const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
-    if (parent === runtime && (await read(entry, 'cmdline')).includes('functions/executor/child.ts')) pids.push(Number(entry))
+    if (parent === runtime && (await read(entry, 'cmdline')).includes(executorProgram().file)) pids.push(Number(entry))
   }
   return pids
 }

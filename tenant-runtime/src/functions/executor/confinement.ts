@@ -1,9 +1,8 @@
 // What an executor's process is shut off from: the command line that starts it, as strong as this machine allows.
 import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { executorProgram } from './executor-program.ts'
 
 const run = promisify(execFile)
 
@@ -19,13 +18,10 @@ const withProcesses = [...networkAlone, 'pid'] as const
 const whole = [...withProcesses, 'mount'] as const
 export type Namespace = (typeof whole)[number] | 'user'
 
-/** The child's program. Named by the package, because images hold it elsewhere beside this module than the source does. */
-const child = fileURLToPath(import.meta.resolve('#executor'))
-const source = dirname(dirname(child))
-const runtime = dirname(dirname(source))
+const { file: child, readable } = executorProgram()
 
 const nodeArguments = [
-  '--permission', `--allow-fs-read=${source}/*`, `--allow-fs-read=${join(runtime, 'package.json')}`,
+  '--permission', ...readable.map((path) => `--allow-fs-read=${path}`),
   '--disallow-code-generation-from-strings', '--no-addons', '--expose-gc', '--no-concurrent-array-buffer-sweeping', '--max-old-space-size=64', '--max-semi-space-size=2',
   '--v8-pool-size=1', '--wasm-max-mem-pages=8192', '--wasm-max-table-size=100000', '--wasm-max-committed-code-mb=256',
 ]
