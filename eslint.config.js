@@ -2,7 +2,7 @@ import js from '@eslint/js'
 import tseslint from 'typescript-eslint'
 
 export default tseslint.config(
-  { ignores: ['**/node_modules/', 'prisma/client/', '.tap/', '.tenantry/', 'examples/functions/*.as.ts'] },
+  { ignores: ['**/node_modules/', 'prisma/client/', '.tap/', '.tenantry/', 'tenant-runtime/built/', 'examples/functions/*.as.ts'] },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,
   {
