@@ -28,15 +28,17 @@ export interface FunctionScene {
   /** The bare server, until `stop`. */
   startBare(executors: number): Promise<{ port: number; stop(): Promise<void> }>
   runtimePid(): Promise<number>
-  /** Processes below the runtime. */
+  /** The processes of the runtime's executors, without those that only wait for them. */
   executors(): Promise<number[]>
-  /** Until none is left. */
+  /** Until none is left, and the runtime knows. */
   endExecutors(): Promise<void>
   stop(): Promise<void>
 }
 
 export const event = '{"name":"Ada"}'
 const commandBytes = 18 * 1024
+/** So often in a row nobody must be there. */
+const quietLooks = 8
 const todos = {
   name: 'todos',
   fields: [{ name: 'id', type: 'uuid', primary: true }, { name: 'owner_id', type: 'string' }, { name: 'title', type: 'string', required: true }],
@@ -89,11 +91,11 @@ export async function openScene(directory: string): Promise<FunctionScene> {
     runtimePid: () => installation.pid('runtime'),
     executors: async () => below(await installation.pid('runtime')),
     async endExecutors() {
-      for (;;) {
+      for (let quiet = 0; quiet < quietLooks; ) {
         const pids = await scene.executors()
-        if (pids.length === 0) return
         for (const pid of pids) kill(pid)
-        await new Promise((resolve) => setTimeout(resolve, 5))
+        quiet = pids.length === 0 ? quiet + 1 : 0
+        await new Promise((resolve) => setTimeout(resolve, 25))
       }
     },
     stop: async () => {
@@ -134,7 +136,7 @@ async function untilServed(scene: FunctionScene, tenant: InstalledTenant): Promi
   }
 }
 
-/** All processes that a process has started, and those that they have. */
+/** Of all processes that a process has started, and those that they have, the ones that have none. */
 async function below(ancestor: number): Promise<number[]> {
   const parents = new Map<number, number>()
   for (const entry of await readdir('/proc')) {
@@ -146,7 +148,8 @@ async function below(ancestor: number): Promise<number[]> {
     const parent = parents.get(pid)
     return parent !== undefined && (parent === ancestor || isBelow(parent))
   }
-  return [...parents.keys()].filter(isBelow)
+  const withOwn = new Set(parents.values())
+  return [...parents.keys()].filter((pid) => isBelow(pid) && !withOwn.has(pid))
 }
 
 function kill(pid: number): void {

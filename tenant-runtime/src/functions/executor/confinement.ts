@@ -40,6 +40,8 @@ const userRange = [1_900_000_000, 2_000_000_000] as const
 const maxThreads = 24
 
 const probeMilliseconds = 5_000
+/** Whatever is not a function comes first: a neighbour's requests, and the database. */
+const niceness = '10'
 /** Of all that are there the ones that the machine misses least when memory runs out. */
 const outOfMemoryScore = '1000'
 
@@ -61,6 +63,7 @@ export function executorCommand(confinement: Confinement, uid: number, memory: n
     ...confining(confinement, uid),
     // It knows nothing of our environment, whoever adds to that, and can't allocate the machine away.
     'env', '-i', 'TZ=UTC',
+    'nice', '-n', niceness,
     'prlimit', `--data=${dataLimit(memory)}:${dataLimit(largestMemory)}`, '--core=0', '--nofile=64', '--fsize=0', '--memlock=0', '--msgqueue=0',
     // What a user has elsewhere counts too, so only one of its own can have a limit.
     ...(confinement.user === 'own' || confinement.namespaces.includes('user') ? [`--nproc=${maxThreads}`] : []),
@@ -90,7 +93,7 @@ async function probe(): Promise<Confinement> {
     return [{ namespaces, user: 'own' }, { namespaces, user: 'runtime' }]
   })
   for (const candidate of candidates) if (await works(candidate)) return candidate
-  throw new Error('no executor can be confined here: setpriv, choom, env and prlimit of util-linux and coreutils are needed')
+  throw new Error('no executor can be confined here: setpriv, choom, env, nice and prlimit of util-linux and coreutils are needed')
 }
 
 /** It must be able to read what it is made of, too. */
