@@ -21,7 +21,6 @@ const { outputFiles, metafile } = await build({
   platform: 'node',
   format: 'esm',
   target: `node${process.versions.node}`,
-  keepNames: true,
   logLevel: 'error',
 })
 const inputs = Object.fromEntries(Object.keys(metafile.inputs).map((path) => [path, createHash('sha256').update(readFileSync(join(part, path))).digest('hex')]))
