@@ -54,6 +54,8 @@ const maxReply = outputLimit + 1024 * 1024
 const startMilliseconds = 10_000
 /** Bytes; of functions that say nothing of their memory. An executor begins with what these need. */
 const usualMemory = 128 * 1024 * 1024
+/** Bytes; V8 may keep a larger memory for long, and it would count against what the next run may allocate. */
+const largestKept = 64 * 1024 * 1024
 /** Linux tells times of processes in hundredths of a second, on every machine that Node runs on. */
 const tickMicroseconds = 10_000
 /** Of Node's own last words; a guest cannot write there. */
@@ -169,6 +171,7 @@ export class Executor {
         const { head, bytes } = await this.#ask({ kind: 'run', key: module.key, memory, arguments: [name], environment: [...environment], outputLimit, logLimit }, input)
         if (head.kind !== 'ran') throw new Error(`the executor answered a run with "${head.kind}"`)
         const { outcome, memoryPeak, logCut } = head
+        if (memoryPeak > largestKept) this.kill()
         return { outcome, output: bytes, memoryPeak, cpuMicroseconds: this.#cpu - this.#cpuBefore, logCut }
       })
     } catch (error) {
