@@ -6,10 +6,15 @@ import { ClaimTaken, beginInvocation, endInvocation, type Claim } from '../../te
 import { effort } from '../support/effort.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { deployFunction, invokeFunction, openTenant } from './support/deploy.ts'
+import { until } from './support/until.ts'
 import { command } from './support/wasm.ts'
 
 const recordsOf = (tenant: TestTenant) => tenant.rows('select i.*, f.name from function_invocations i join functions f on f.id = i.function_id order by i.id')
 const ended = { status: 'success', durationMilliseconds: 1.6, cpuMicroseconds: 1_234, memoryPeak: 65_536, errorMessage: null, log: undefined } as const
+
+const onProblem = (problem: Error) => {
+  throw problem
+}
 
 t.test('records of invocations', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
@@ -21,27 +26,44 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     const begunAs = { functionId, trigger: 'database', userId: null, at: Date.UTC(2026, 0, 1) } as const
     await deployFunction(tenant, { name: 'two', wasm: command() })
     const names = ['one', 'two', 'missing', 'one', "o'ne", '{}', 'two', '\0']
-    const begun = await Promise.allSettled(names.map((name, n) => beginInvocation(inside, { name, invocationId: `i${n}`, trigger: n === 6 ? 'webhook' : 'database', userId: n === 3 ? 'a"\\{}' : null })))
+    const begun = await Promise.allSettled(names.map((name, n) => beginInvocation(inside, { name, invocationId: `i${n}`, trigger: n === 6 ? 'webhook' : 'database', userId: n === 3 ? 'a"\\{}' : null }, onProblem)))
     t.same(begun.map(({ status }) => status), ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'rejected', 'rejected', 'fulfilled', 'rejected'])
     for (const outcome of begun) if (outcome.status === 'rejected') t.match(outcome.reason, { code: 'NO_SUCH_FUNCTION' })
     t.match((await recordsOf(tenant)).map(({ id, name, trigger, user_id, status, error_message }) => [id, name, trigger, user_id, status, error_message]), [
       ['i0', 'one', 'database', null, 'error', 'interrupted'], ['i1', 'two', 'database', null, 'error', 'interrupted'],
       ['i3', 'one', 'database', 'a"\\{}', 'error', 'interrupted'], ['i6', 'two', 'http', null, 'error', 'interrupted'],
     ])
-    await Promise.all(['i0', 'i1', 'i3'].map((invocationId, n) => endInvocation(inside, { ...ended, begun: begunAs, invocationId, ...(n === 1 ? { status: 'error', errorMessage: 'half \ud800 and \0' } : {}) })))
-    await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0', status: 'error', errorMessage: 'a second end' })
+    await Promise.all(['i0', 'i1', 'i3'].map((invocationId, n) => endInvocation(inside, { ...ended, begun: begunAs, invocationId, ...(n === 1 ? { status: 'error', errorMessage: 'half \ud800 and \0' } : {}) }, onProblem)))
+    await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0', status: 'error', errorMessage: 'a second end' }, onProblem)
     t.match((await recordsOf(tenant)).map(({ id, status, duration_ms, cpu_ms, memory_peak, error_message }) => [id, status, duration_ms, cpu_ms, memory_peak, error_message]), [
       ['i0', 'success', 2, 1.234, '65536', null], ['i1', 'error', 2, 1.234, '65536', 'half \ufffd and \ufffd'], ['i3', 'success', 2, 1.234, '65536', null], ['i6', 'error', 0, 0, '0', 'interrupted'],
     ])
-    await tenant.rows("delete from function_invocations where id in ('i0', 'i6')")
-    await Promise.all(['i0', 'i1'].map((invocationId) => endInvocation(inside, { ...ended, begun: begunAs, invocationId, log: { at: 0, lines: [], bytes: 0 } })))
-    t.match((await recordsOf(tenant)).filter(({ id }) => id !== 'i3'), [
-      { id: 'i0', name: 'one', status: 'success', trigger: 'database', user_id: null, timestamp: new Date(Date.UTC(2026, 0, 1)), cpu_ms: 1.234 }, { id: 'i1', status: 'error' },
+    await tenant.rows("delete from function_invocations where id = 'i6'")
+    await Promise.all(['i6', 'i1'].map((invocationId) => endInvocation(inside, { ...ended, begun: begunAs, invocationId, log: { at: 0, lines: [], bytes: 0 } }, onProblem)))
+    t.match((await recordsOf(tenant)).filter(({ id }) => id === 'i1' || id === 'i6'), [
+      { id: 'i1', status: 'error' }, { id: 'i6', name: 'one', status: 'success', trigger: 'database', user_id: null, timestamp: new Date(Date.UTC(2026, 0, 1)), cpu_ms: 1.234 },
     ], 'one that the database has lost is written with its end')
-    t.match(await tenant.rows('select invocation_id from function_logs'), [{ invocation_id: 'i0' }])
+    t.match(await tenant.rows('select invocation_id from function_logs'), [{ invocation_id: 'i6' }])
     await tenant.ask('DELETE', '/functions/v1/one', { as: 'service' })
-    await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0' })
+    await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0' }, onProblem)
     t.same((await recordsOf(tenant)).filter(({ name }) => name === 'one'), [], 'one of a function that is deleted is not')
+    await close()
+  })
+
+  t.test('that Postgres loses a moment after their end are written again, as they were', async (t) => {
+    const tenant = await runtime.addTenant()
+    const { tenant: inside, close } = openTenant(tenant)
+    const functionId = await deployFunction(tenant, { name: 'one', wasm: command() })
+    const invocationIds = ['whole', 'end', 'kept']
+    for (const invocationId of invocationIds) await beginInvocation(inside, { name: 'one', invocationId, trigger: 'http', userId: 'ada' }, onProblem)
+    const log = { at: 0, lines: [], bytes: 0 }
+    await Promise.all(invocationIds.map((invocationId) => endInvocation(inside, { ...ended, begun: { functionId, trigger: 'http', userId: 'ada', at: 0 }, invocationId, log }, onProblem)))
+    // As a crash does that comes before the disk has what was committed.
+    await tenant.rows(`with gone as (delete from function_invocations where id = 'whole') , logs as (delete from function_logs where invocation_id <> 'kept')
+      update function_invocations set status = 'error', error_message = 'interrupted', cpu_ms = 0 where id = 'end'`)
+    await until(async () => (await recordsOf(tenant)).filter(({ status }) => status === 'success').length === 3)
+    t.match((await recordsOf(tenant)).map(({ id, user_id, cpu_ms, error_message }) => [id, user_id, cpu_ms, error_message]), [['end', 'ada', 1.234, null], ['kept', 'ada', 1.234, null], ['whole', 'ada', 1.234, null]])
+    t.same((await tenant.rows('select invocation_id from function_logs order by 1')).map((row) => row['invocation_id']), ['end', 'kept', 'whole'])
     await close()
   })
 
@@ -97,14 +119,14 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       const tries = await Promise.allSettled(Array.from({ length: 8 }, (_, n) => {
         const inside = insides[n % 2]?.tenant
         if (inside === undefined) throw new Error('two were opened')
-        return beginInvocation(inside, { name: 'planned', invocationId: randomUUID(), trigger: 'schedule', userId: null, claim: claim(at) })
+        return beginInvocation(inside, { name: 'planned', invocationId: randomUUID(), trigger: 'schedule', userId: null, claim: claim(at) }, onProblem)
       }))
       t.equal(tries.filter(({ status }) => status === 'fulfilled').length, 1)
       for (const outcome of tries) if (outcome.status === 'rejected') t.ok(outcome.reason instanceof ClaimTaken)
     }
     t.match(await recordsOf(tenant), [{ trigger: 'schedule' }, { trigger: 'schedule' }])
     for (const { tenant: inside, close } of insides) {
-      await t.rejects(beginInvocation(inside, { name: 'missing', invocationId: 'x', trigger: 'schedule', userId: null, claim: claim('noon') }), { code: 'NO_SUCH_FUNCTION' })
+      await t.rejects(beginInvocation(inside, { name: 'missing', invocationId: 'x', trigger: 'schedule', userId: null, claim: claim('noon') }, onProblem), { code: 'NO_SUCH_FUNCTION' })
       await close()
     }
     t.equal((await tenant.rows('select * from claims')).length, 2)

@@ -1,22 +1,20 @@
 // One record for each invocation (specification, section 2.5): there from the dispatch on as an interrupted one, so
 // that a kill at any moment leaves exactly it. Those of a tenant that begin or end at the same time share a transaction.
 //
-// A beginning does not wait for the disk: what it wrote is there for everybody at once, and safe with the next commit that
-// waits, at the latest that of its own end. Should Postgres be killed in between, the end finds no record and writes it.
+// Neither waits for the disk: what it wrote is there for everybody at once, and safe a moment later, with a commit that waits
+// (written-ends.ts). Should Postgres be killed before, what is lost is written again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { databaseError } from '../../database/database-error.ts'
 import { SharedTrips } from '../../database/shared-trips.ts'
 import { sql, type Statement, type Value } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import type { LogLevel } from '../executor/protocol.ts'
 import { isName, type FunctionRecord } from '../function.ts'
 import { functionColumns, noSuchFunction, toFunction } from '../function-store.ts'
+import { endStatement, lostEndStatement, recordedTrigger, safeStatement, type InvocationEnd } from './invocation-end.ts'
 import type { TriggerKind } from './invoke.ts'
-import type { LogLine } from './run-lines.ts'
+import { WrittenEnds } from './written-ends.ts'
 
-/** Bytes that a stored line takes beside its message, about. */
-const lineOverhead = 80
 /** Milliseconds before each further attempt to write an end: a server that was killed is back within seconds. */
 const attempts = [100, 300, 1_000, 3_000]
 
@@ -53,52 +51,25 @@ export interface InvocationBegin {
   claim?: Claim | undefined
 }
 
-export interface InvocationEnd {
-  invocationId: string
-  /** As it began; milliseconds since 1970. */
-  begun: { functionId: string; trigger: TriggerKind; userId: string | null; at: number }
-  status: 'success' | 'error' | 'timeout'
-  durationMilliseconds: number
-  cpuMicroseconds: number
-  /** Bytes. */
-  memoryPeak: number
-  errorMessage: string | null
-  /** What it said: undefined for nothing. */
-  log: LoggedLines | undefined
-}
+type Entry = { begin: InvocationBegin } | { end: InvocationEnd }
+/** Of a beginning its function, if there is one to run. */
+type Entered = FunctionRecord | 'none' | 'written'
 
-export interface LoggedLines {
-  /** Milliseconds since 1970, of the first line. */
-  at: number
-  lines: { timestamp: string; level: LogLevel; message: string }[]
-  bytes: number
-}
-
-/** Lines as they are stored. */
-export function loggedLines(lines: readonly LogLine[]): LoggedLines | undefined {
-  const [first] = lines
-  if (first === undefined) return undefined
-  const stored = lines.map(({ at, level, message }) => ({ timestamp: new Date(at).toISOString(), level, message: storable(message) }))
-  return { at: first.at, lines: stored, bytes: stored.reduce((sum, { message }) => sum + Buffer.byteLength(message) + lineOverhead, 0) }
-}
-
-/** The specification has three kinds for records; a webhook comes over HTTP. */
-const recordedTrigger = { http: 'http', webhook: 'http', database: 'database', schedule: 'schedule' } as const
-
-interface Books {
-  begins: SharedTrips<InvocationBegin, FunctionRecord | 'none'>
-  ends: SharedTrips<InvocationEnd, 'written'>
-}
+type Books = SharedTrips<Entry, Entered>
 
 const known = new WeakMap<Tenant['database'], Books>()
 
-function booksOf(tenant: Tenant): Books {
-  const { database } = tenant
-  let books = known.get(database)
-  if (books === undefined) {
-    books = { begins: new SharedTrips((begins) => begin(database, begins)), ends: new SharedTrips((ends) => end(database, ends)) }
-    known.set(database, books)
-  }
+function booksOf({ id, database }: Tenant, onProblem: (problem: Error) => void): Books {
+  const before = known.get(database)
+  if (before !== undefined) return before
+  const written = new WrittenEnds((ends) => makeSafe(database, ends), (cause) => onProblem(new Error(`${id}: ends of invocations may be lost`, { cause })))
+  const books: Books = new SharedTrips(async (entries) => {
+    const ends = entries.flatMap((entry) => ('end' in entry ? [entry.end] : []))
+    const found = await enter(database, ends, entries.flatMap((entry) => ('begin' in entry ? [entry.begin] : [])))
+    written.add(ends)
+    return entries.map((entry) => ('end' in entry ? 'written' : (found.get(entry.begin.name) ?? 'none')))
+  })
+  known.set(database, books)
   return books
 }
 
@@ -106,12 +77,12 @@ function booksOf(tenant: Tenant): Books {
  * Finds the function and writes the record, in one statement.
  * @throws RuntimeError NO_SUCH_FUNCTION also for a disabled one; ClaimTaken
  */
-export async function beginInvocation(tenant: Tenant, job: InvocationBegin): Promise<FunctionRecord> {
+export async function beginInvocation(tenant: Tenant, job: InvocationBegin, onProblem: (problem: Error) => void): Promise<FunctionRecord> {
   if (!isName(job.name)) throw noSuchFunction()
   try {
     // A claim may wait for another transaction's: it keeps nobody else waiting.
-    const fn = job.claim === undefined ? await booksOf(tenant).begins.run(job) : await beginClaimed(tenant, job, job.claim)
-    if (fn === 'none') throw noSuchFunction()
+    const fn = job.claim === undefined ? await booksOf(tenant, onProblem).run({ begin: job }) : await beginClaimed(tenant, job, job.claim)
+    if (fn === 'none' || fn === 'written') throw noSuchFunction()
     return fn
   } catch (error) {
     // Deleted between the look and the record.
@@ -119,10 +90,13 @@ export async function beginInvocation(tenant: Tenant, job: InvocationBegin): Pro
   }
 }
 
-async function begin(database: Tenant['database'], begins: readonly InvocationBegin[]): Promise<(FunctionRecord | 'none')[]> {
-  const [result] = await database.run(context, beginStatement(begins))
-  const found = new Map(result?.rows.map((row) => [String(row['name']), toFunction(row)]))
-  return begins.map(({ name }) => found.get(name) ?? 'none')
+/** Ends and beginnings as one transaction. @returns the functions to run, by their names */
+async function enter(database: Tenant['database'], ends: readonly InvocationEnd[], begins: readonly InvocationBegin[]): Promise<Map<string, FunctionRecord>> {
+  const statements = [...(ends.length === 0 ? [] : [endStatement(ends)]), ...(begins.length === 0 ? [] : [beginStatement(begins)])]
+  const results = await database.run(context, ...statements)
+  if (ends.length > 0 && (results[0]?.count ?? 0) < ends.length) await database.run(context, lostEndStatement(ends))
+  const functions = begins.length === 0 ? [] : (results.at(-1)?.rows ?? [])
+  return new Map(functions.map((row) => [String(row['name']), toFunction(row)]))
 }
 
 function beginStatement(begins: readonly InvocationBegin[]): Statement {
@@ -157,10 +131,10 @@ async function beginClaimed({ database }: Tenant, { name, invocationId, trigger,
  * Writes the end of the run and its log. Nothing happens when its function was deleted, or its end is written already.
  * @throws RuntimeError when the database does not take it, after some time: then the record stays an interrupted one
  */
-export async function endInvocation(tenant: Tenant, job: InvocationEnd): Promise<void> {
+export async function endInvocation(tenant: Tenant, job: InvocationEnd, onProblem: (problem: Error) => void): Promise<void> {
   for (const pause of [...attempts, undefined]) {
     try {
-      await booksOf(tenant).ends.run(job)
+      await booksOf(tenant, onProblem).run({ end: job })
       return
     } catch (thrown) {
       const error = databaseError(thrown)
@@ -171,46 +145,10 @@ export async function endInvocation(tenant: Tenant, job: InvocationEnd): Promise
   }
 }
 
-/** The log goes with the record: who finds it ended already has written both. */
-async function end(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<'written'[]> {
-  const found = await database.query(context, ends.some(({ log }) => log !== undefined) ? endWithLog : endWithoutLog, ...valuesOf(ends))
-  if (found.count < ends.length) await database.query(context, endOfLost, ...valuesOf(ends))
-  return ends.map(() => 'written')
-}
-
-/** Named by their ids too, so that they are found by them however many Postgres believes there to be. */
-const ended = `update function_invocations i
-  set status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak, error_message = e.error_message
-  from e where i.id = any($2::text[]) and i.id = e.id and i.error_message = 'interrupted' returning i.id`
-const columnsOfEnd = 'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text'
-const columnsOfLog = 'function_id uuid, said timestamptz, lines jsonb, bytes integer'
-const columnsOfBegin = 'trigger text, user_id text, begun timestamptz'
-const logged = `insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
-  select e.function_id, e.id, e.said, e.lines, e.bytes from i join e using (id) where e.lines is not null`
-
-const given = (columns: string) => `with e as (select * from jsonb_to_recordset($1::jsonb) as e (${columns}))`
-const endWithoutLog = `${given(columnsOfEnd)} ${ended}`
-const endWithLog = `${given(`${columnsOfEnd}, ${columnsOfLog}`)}, i as (${ended}), l as (${logged}) select id from i`
-/** Of those that have no record, unless their function is deleted. */
-const endOfLost = `${given(`${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}`)},
-  there as (select id from function_invocations where id = any($2::text[])),
-  i as (insert into function_invocations (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
-    select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
-    from e join functions f on f.id = e.function_id where e.id not in (select id from there) returning id),
-  l as (${logged}) select id from i`
-
-function valuesOf(ends: readonly InvocationEnd[]): [string, string] {
-  const stored = ends.map(({ invocationId, begun, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }) => ({
-    id: invocationId, function_id: begun.functionId, trigger: recordedTrigger[begun.trigger], user_id: begun.userId, begun: new Date(begun.at).toISOString(),
-    status, duration_ms: Math.round(durationMilliseconds), cpu_ms: cpuMicroseconds / 1000, memory_peak: memoryPeak,
-    error_message: errorMessage === null ? null : storable(errorMessage),
-    ...(log === undefined ? {} : { said: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
-  }))
-  // Ids need no quotes in an array's text.
-  return [JSON.stringify(stored), `{${ends.map(({ invocationId }) => invocationId).join(',')}}`]
-}
-
-/** Postgres' JSON takes neither NUL nor half a character. */
-function storable(text: string): string {
-  return text.toWellFormed().replaceAll('\0', '\ufffd')
+async function makeSafe(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<void> {
+  const [look] = await database.run(context, safeStatement(ends))
+  if (look?.rows[0]?.['there'] === ends.length) return
+  // Gone with a crash of Postgres, or with their function.
+  await enter(database, ends, [])
+  await database.run(context, safeStatement(ends))
 }

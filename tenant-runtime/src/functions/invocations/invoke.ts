@@ -13,7 +13,8 @@ import type { LogKeeper } from '../logs/log-keeper.ts'
 import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
 import { readAnswer, type FunctionAnswer } from './function-answer.ts'
-import { beginInvocation, endInvocation, loggedLines, type Claim, type InvocationEnd } from './invocation-store.ts'
+import { loggedLines, type InvocationEnd } from './invocation-end.ts'
+import { beginInvocation, endInvocation, type Claim } from './invocation-store.ts'
 import { Secrets, secretsOf } from './redact.ts'
 import { RunLines, tailOf, type LogLine } from './run-lines.ts'
 
@@ -87,12 +88,12 @@ interface Done {
  * The record, and then the run. Who waits for a turn has the record made meanwhile; what must be claimed is claimed when it can run.
  * @throws before there is a record; RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, ClaimTaken
  */
-async function run({ pool, modules, now, host }: InvokeDeps, tenant: Tenant, call: Call, invocationId: string): Promise<Done> {
+async function run({ pool, modules, now, host, onProblem }: InvokeDeps, tenant: Tenant, call: Call, invocationId: string): Promise<Done> {
   const turn = pool.turn(tenant.id, call.name)
   try {
     if (call.trigger !== 'http' || call.claim !== undefined) await turn.ready
     const userId = call.context.role === 'authenticated' ? call.context.userId : null
-    let fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId, claim: call.claim })
+    let fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId, claim: call.claim }, onProblem)
     const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
     const lines = new RunLines(now)
     let begin = performance.now()
@@ -129,7 +130,7 @@ async function run({ pool, modules, now, host }: InvokeDeps, tenant: Tenant, cal
 
 async function writeEnd({ logs, onProblem }: InvokeDeps, tenant: Tenant, { log }: Call, { fn }: Done, end: InvocationEnd): Promise<void> {
   try {
-    await endInvocation(tenant, end)
+    await endInvocation(tenant, end, onProblem)
     if (end.log === undefined) return
     logs.wrote(tenant, fn.id, end.log.bytes)
     log.debug({ tenant: tenant.id, function: fn.name, invocation: end.invocationId, lines: end.log.lines.length }, 'a function wrote to its log')

@@ -1,0 +1,99 @@
+// What is written of a run that has ended, as SQL: its record and its log. Pure.
+import { sql, type Statement } from '../../database/statement.ts'
+import type { LogLevel } from '../executor/protocol.ts'
+import type { TriggerKind } from './invoke.ts'
+import type { LogLine } from './run-lines.ts'
+
+/** Bytes that a stored line takes beside its message, about. */
+const lineOverhead = 80
+export interface InvocationEnd {
+  invocationId: string
+  /** As it began; milliseconds since 1970. */
+  begun: { functionId: string; trigger: TriggerKind; userId: string | null; at: number }
+  status: 'success' | 'error' | 'timeout'
+  durationMilliseconds: number
+  cpuMicroseconds: number
+  /** Bytes. */
+  memoryPeak: number
+  errorMessage: string | null
+  /** What it said: undefined for nothing. */
+  log: LoggedLines | undefined
+}
+
+export interface LoggedLines {
+  /** Milliseconds since 1970, of the first line. */
+  at: number
+  lines: { timestamp: string; level: LogLevel; message: string }[]
+  bytes: number
+}
+
+/** Lines as they are stored. */
+export function loggedLines(lines: readonly LogLine[]): LoggedLines | undefined {
+  const [first] = lines
+  if (first === undefined) return undefined
+  const stored = lines.map(({ at, level, message }) => ({ timestamp: new Date(at).toISOString(), level, message: storable(message) }))
+  return { at: first.at, lines: stored, bytes: stored.reduce((sum, { message }) => sum + Buffer.byteLength(message) + lineOverhead, 0) }
+}
+
+/** The specification has three kinds for records; a webhook comes over HTTP. */
+export const recordedTrigger = { http: 'http', webhook: 'http', database: 'database', schedule: 'schedule' } as const
+
+/** Named by their ids too, so that they are found by them however many Postgres believes there to be. */
+const ended = `update function_invocations i
+  set status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak, error_message = e.error_message
+  from e where i.id = any($2::text[]) and i.id = e.id and i.error_message = 'interrupted' returning i.id`
+const columnsOfEnd = 'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text'
+const columnsOfLog = 'function_id uuid, said timestamptz, lines jsonb, bytes integer'
+const columnsOfBegin = 'trigger text, user_id text, begun timestamptz'
+const logged = `insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
+  select e.function_id, e.id, e.said, e.lines, e.bytes from i join e using (id) where e.lines is not null`
+
+const given = (columns: string) => `with e as (select * from jsonb_to_recordset($1::jsonb) as e (${columns}))`
+const unhurried = "select id, set_config('synchronous_commit', 'off', true) from i"
+const endWithoutLog = `${given(columnsOfEnd)}, i as (${ended}) ${unhurried}`
+const endWithLog = `${given(`${columnsOfEnd}, ${columnsOfLog}`)}, i as (${ended}), l as (${logged}) ${unhurried}`
+const endOfLost = `${given(`${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}`)},
+  there as (select id from function_invocations where id = any($2::text[])),
+  i as (insert into function_invocations (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
+    select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
+    from e join functions f on f.id = e.function_id where e.id not in (select id from there) returning id),
+  l as (${logged}) select id from i`
+
+/** Columns: `id` of each record that was ended. It does not wait for the disk (written-ends.ts). */
+export function endStatement(ends: readonly InvocationEnd[]): Statement {
+  return sql(ends.some(({ log }) => log !== undefined) ? endWithLog : endWithoutLog, ...valuesOf(ends))
+}
+
+/** Writes those that have no record, unless their function is deleted. */
+export function lostEndStatement(ends: readonly InvocationEnd[]): Statement {
+  return sql(endOfLost, ...valuesOf(ends))
+}
+
+/** Column `there`: how many have their end. Its commit waits for the disk, and so for whatever was committed before. */
+export function safeStatement(ends: readonly InvocationEnd[]): Statement {
+  return sql(
+    `select count(*)::int as there, pg_logical_emit_message(true, 'tenantry', '') as mark from function_invocations
+     where id = any($1::text[]) and error_message is distinct from 'interrupted'`,
+    idsOf(ends),
+  )
+}
+
+function valuesOf(ends: readonly InvocationEnd[]): [string, string] {
+  const stored = ends.map(({ invocationId, begun, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }) => ({
+    id: invocationId, function_id: begun.functionId, trigger: recordedTrigger[begun.trigger], user_id: begun.userId, begun: new Date(begun.at).toISOString(),
+    status, duration_ms: Math.round(durationMilliseconds), cpu_ms: cpuMicroseconds / 1000, memory_peak: memoryPeak,
+    error_message: errorMessage === null ? null : storable(errorMessage),
+    ...(log === undefined ? {} : { said: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
+  }))
+  return [JSON.stringify(stored), idsOf(ends)]
+}
+
+/** Ids need no quotes in an array's text. */
+function idsOf(ends: readonly InvocationEnd[]): string {
+  return `{${ends.map(({ invocationId }) => invocationId).join(',')}}`
+}
+
+/** Postgres' JSON takes neither NUL nor half a character. */
+function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd')
+}
