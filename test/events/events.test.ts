@@ -1,74 +1,27 @@
 // Subscriptions to the event log: order, resuming, row-level security, slow readers, ends with their reasons.
-import { once } from 'node:events'
-import { request, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import pg from 'pg'
 import t from 'tap'
+import { EventReader, openStream, type SentEvent } from '../tenancy/support/event-reader.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { effort } from '../support/effort.ts'
 
 const mostSubscribers = 4
 
-interface Event {
-  id: string
-  event: string | undefined
-  data: Record<string, unknown>
+interface Asked {
+  query?: string
+  last?: string
+  headers?: Record<string, string>
 }
 
-/** A reader of server-sent events, as a browser is one. */
-class Reader {
-  readonly events: Event[] = []
-  /** The last id, of events and of heartbeats. */
-  lastId = ''
-  readonly answer: IncomingMessage
-  closed = false
-  #rest = ''
+const headersOf = (tenant: TestTenant, who: string | undefined, { last, headers = {} }: Asked) => ({ ...tenant.as(who), ...(last === undefined ? {} : { 'last-event-id': last }), ...headers })
 
-  constructor(answer: IncomingMessage) {
-    this.answer = answer
-    answer.once('close', () => (this.closed = true))
-    answer.on('error', () => undefined)
-    answer.setEncoding('utf8').on('data', (text: string) => this.#take(text))
-  }
-
-  #take(text: string) {
-    const blocks = (this.#rest + text).split('\n\n')
-    this.#rest = blocks.pop() ?? ''
-    for (const block of blocks) {
-      const fields = new Map(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
-      this.lastId = fields.get('id') ?? this.lastId
-      const data = fields.get('data')
-      if (data !== undefined) this.events.push({ id: this.lastId, event: fields.get('event'), data: JSON.parse(data) as Record<string, unknown> })
-    }
-  }
-
-  async until(count: number, seconds = 10): Promise<Event[]> {
-    const deadline = Date.now() + seconds * 1000
-    while (this.events.length < count && !this.closed) {
-      if (Date.now() > deadline) throw new Error(`${this.events.length} of ${count} events: ${JSON.stringify(this.events.slice(-3))}`)
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    }
-    return this.events
-  }
-
-  leave() {
-    this.answer.destroy()
-  }
+function open(tenant: TestTenant, who: string | undefined, asked: Asked = {}): Promise<IncomingMessage> {
+  return openStream(tenant, `/events/v1${asked.query ?? ''}`, headersOf(tenant, who, asked))
 }
 
-async function open(tenant: TestTenant, who: string | undefined, { query = '', last, headers = {} }: { query?: string; last?: string; headers?: Record<string, string> } = {}): Promise<IncomingMessage> {
-  const asked = request({ host: '127.0.0.1', port: tenant.port, path: `/events/v1${query}`, agent: false, headers: { ...tenant.as(who), ...(last === undefined ? {} : { 'last-event-id': last }), ...headers } })
-  asked.on('error', () => undefined)
-  asked.end()
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
-  return answer
-}
-
-async function follow(tenant: TestTenant, who: string | undefined, options: Parameters<typeof open>[2] = {}): Promise<Reader> {
-  const answer = await open(tenant, who, options)
-  if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`)
-  const reader = new Reader(answer)
-  while (reader.lastId === '') await new Promise((resolve) => setTimeout(resolve, 2))
-  return reader
+function follow(tenant: TestTenant, who: string | undefined, asked: Asked = {}): Promise<EventReader> {
+  return EventReader.open(tenant, `/events/v1${asked.query ?? ''}`, headersOf(tenant, who, asked))
 }
 
 /** Tries again for a minute, as long as it fails. */
@@ -173,7 +126,7 @@ t.test('events', async (t) => {
     const writers = Promise.all(Array.from({ length: 8 }, async () => {
       while (next < total) await put(tenant, 'ada', `files/${next++}`)
     }))
-    const seen: Event[] = []
+    const seen: SentEvent[] = []
     while (seen.length < total) {
       const reader = await follow(tenant, 'ada', { last })
       await reader.until(Math.min(total - seen.length, 1 + Math.floor(Math.random() * 40)), 20)
@@ -202,7 +155,7 @@ t.test('events', async (t) => {
     const turn = await patiently(() => follow(tenant, 'ada'))
     for (const other of [...others, turn]) other.leave()
     t.ok(process.memoryUsage().rss - before < 100e6, 'little is read ahead of them')
-    const reader = new Reader(answer)
+    const reader = new EventReader(answer)
     const deadline = Date.now() + 15_000
     while (!reader.answer.complete && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
     const end = reader.events.at(-1)

@@ -5,7 +5,7 @@ import t from 'tap'
 import { compileC, compileRust } from '../../examples/functions/compile-native.ts'
 import { compileFunction } from '../../examples/functions/compile.ts'
 import { startRuntime } from '../tenancy/support/runtime.ts'
-import { deployFunction } from './support/deploy.ts'
+import { deployFunction } from './support/deployed.ts'
 
 const examples = join(import.meta.dirname, '..', '..', 'examples')
 

@@ -4,7 +4,7 @@ import { compileSource } from '../../examples/functions/compile.ts'
 import { reservedCollections, systemCollections } from '../../tenant-runtime/src/rest/registry/system-collections.ts'
 import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
-import { deployFunction } from './support/deploy.ts'
+import { deployFunction } from './support/deployed.ts'
 import { until } from './support/until.ts'
 
 const canary = 'canary-7d1f20'

@@ -17,7 +17,7 @@ import { effort, seed } from '../support/effort.ts'
 import { makeAuthority } from '../support/tls.ts'
 import { startRuntime } from '../tenancy/support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
-import { deployFunction } from './support/deploy.ts'
+import { deployFunction } from './support/deployed.ts'
 
 const none = readNetworks([])
 

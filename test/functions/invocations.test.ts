@@ -5,7 +5,8 @@ import t from 'tap'
 import { ClaimTaken, beginInvocation, endInvocation, type Claim } from '../../tenant-runtime/src/functions/invocations/invocation-store.ts'
 import { effort } from '../support/effort.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
-import { deployFunction, invokeFunction, openTenant } from './support/deploy.ts'
+import { deployFunction, invoke } from './support/deployed.ts'
+import { openTenant } from './support/open-tenant.ts'
 import { until } from './support/until.ts'
 import { command } from './support/wasm.ts'
 
@@ -73,7 +74,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     const ids: string[] = []
     await Promise.all(Array.from({ length: 16 }, async () => {
       for (let n = 0; n < effort({ small: 10, full: 500 }); n++) {
-        const { status, headers } = await invokeFunction(tenant, 'quick')
+        const { status, headers } = await invoke(tenant, 'quick')
         if (status !== 200) throw new Error(`answered ${status}`)
         ids.push(String(headers['x-invocation-id']))
       }
@@ -93,7 +94,7 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
       const load = Promise.all(Array.from({ length: 8 }, async () => {
         while (statuses.at(-1) !== 404) {
           const isLate = deleted
-          const { status } = await invokeFunction(tenant, 'brief')
+          const { status } = await invoke(tenant, 'brief')
           statuses.push(status)
           if (isLate) late.push(status)
         }

@@ -6,8 +6,8 @@ import { executorProgram } from '../../tenant-runtime/src/functions/executor/exe
 import { mostBytes, mostRuns } from '../../tenant-runtime/src/functions/logs/log-keeper.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
-import { deployFunction, invokeFunction } from './support/deploy.ts'
-import { EventReader } from './support/event-reader.ts'
+import { deployFunction, invoke } from './support/deployed.ts'
+import { EventReader } from '../tenancy/support/event-reader.ts'
 
 const canary = 'canary-3f9c1b-and-more'
 const pem = '-----BEGIN KEY-----\nq83vASNFZ4mrze8BI0VniavN7wEjRWeJ\r\nvdG9rZW4tZm9yLXRoZS1nYXRlLXdhdGNo\n-----END KEY-----\n'
@@ -55,9 +55,9 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
 
   t.test('lines are kept with their run, their level and their time, newest first, page by page', async (t) => {
     const before = new Date().toISOString()
-    const first = idOf(await invokeFunction(tenant, 'talker', 'one\ntwo\r\n\nthree'))
-    await invokeFunction(tenant, 'talker', '')
-    const second = idOf(await invokeFunction(tenant, 'talker', 'four'))
+    const first = idOf(await invoke(tenant, 'talker', 'one\ntwo\r\n\nthree'))
+    await invoke(tenant, 'talker', '')
+    const second = idOf(await invoke(tenant, 'talker', 'four'))
     const { logs, next } = await read(tenant, 'talker')
     t.same(logs.map(({ invocation_id, level, message }) => [invocation_id, level, message]), [[second, 'error', 'four'], [first, 'error', 'three'], [first, 'error', 'two'], [first, 'error', 'one']])
     t.ok(logs.every(({ timestamp }) => timestamp >= before && timestamp <= new Date().toISOString()))
@@ -80,11 +80,11 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
   })
 
   t.test('runs that trap, that are killed or that fail leave what they said', async (t) => {
-    t.equal((await invokeFunction(tenant, 'talker', 'trapped')).status, 500)
+    t.equal((await invoke(tenant, 'talker', 'trapped')).status, 500)
     t.match((await read(tenant, 'talker', '?limit=1')).logs, [{ message: 'about to trap' }])
-    t.equal((await invokeFunction(tenant, 'talker', 'stuck')).status, 504)
+    t.equal((await invoke(tenant, 'talker', 'stuck')).status, 504)
     t.match((await read(tenant, 'talker', '?limit=1')).logs, [{ message: 'about to be stuck with [redacted]' }])
-    const stuck = invokeFunction(tenant, 'talker', 'stuck')
+    const stuck = invoke(tenant, 'talker', 'stuck')
     const deadline = Date.now() + 900
     let killed = 0
     while (killed === 0 && Date.now() < deadline) killed = await killSpinning()
@@ -96,7 +96,7 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
   t.test('no secret is in a log, a record or an error, in one piece or torn', async (t) => {
     const said: string[] = []
     for (const wish of ['secret', 'pieces', 'wrapped', 'pem', 'broken off', 'long', 'at the edge']) {
-      const answer = await invokeFunction(tenant, 'talker', wish)
+      const answer = await invoke(tenant, 'talker', wish)
       said.push(answer.text)
       const [last] = (await read(tenant, 'talker', '?limit=1')).logs
       said.push(...(await read(tenant, 'talker', `?invocation_id=${last?.invocation_id}`)).logs.map(({ message }) => message))
@@ -108,10 +108,10 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
   })
 
   t.test('of a flood the first is kept, and how much was not', async (t) => {
-    t.equal((await invokeFunction(tenant, 'talker', 'flood')).status, 200)
+    t.equal((await invoke(tenant, 'talker', 'flood')).status, 200)
     const { logs } = await read(tenant, 'talker', '?limit=3')
     t.match(logs, [{ level: 'warn', message: /^\[\d+ lines and \d+ bytes more were not kept\]$/ }, { message: 'line' }, { message: 'line' }])
-    t.equal((await invokeFunction(tenant, 'talker', 'drops')).status, 200)
+    t.equal((await invoke(tenant, 'talker', 'drops')).status, 200)
     t.same((await read(tenant, 'talker', '?limit=1')).logs[0]?.message, 'z'.repeat(40_000))
   })
 
@@ -136,19 +136,19 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
 
   t.test('the newest runs are kept, within their bounds', async (t) => {
     await deployFunction(tenant, { name: 'old', wasm })
-    const last = (await invokeFunction(tenant, 'old', 'first of this process'), idOf(await invokeFunction(tenant, 'old', 'seen')))
+    const last = (await invoke(tenant, 'old', 'first of this process'), idOf(await invoke(tenant, 'old', 'seen')))
     const fill = (runs: number, bytes: number) => tenant.rows(
       `insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
        select f.id, 'filled-' || n, now(), '[{"timestamp":"2026-01-01T00:00:00Z","level":"info","message":"filled"}]', $2::int from functions f, generate_series(1, $1::int) n where f.name = 'old'`, [runs, bytes])
     const count = async () => Number((await tenant.rows("select count(*) as count from function_logs l join functions f on f.id = l.function_id where f.name = 'old'"))[0]?.['count'])
     await fill(mostRuns + 500, 10)
     // A look comes with every hundredth run.
-    for (let n = 0; n < 99; n++) await invokeFunction(tenant, 'old', 'again')
+    for (let n = 0; n < 99; n++) await invoke(tenant, 'old', 'again')
     await until(async () => (await count()) <= mostRuns + 100)
     t.ok((await count()) >= mostRuns)
     t.same((await read(tenant, 'old', `?invocation_id=${last}`)).logs, [], 'the oldest are gone')
     await fill(16, mostBytes / 8)
-    for (let n = 0; n < 100; n++) await invokeFunction(tenant, 'old', 'again')
+    for (let n = 0; n < 100; n++) await invoke(tenant, 'old', 'again')
     await until(async () => (await count()) < 200)
     t.match((await read(tenant, 'old', '?limit=1')).logs, [{ message: 'again' }])
     t.equal((await tenant.ask('DELETE', '/functions/v1/old', { as: 'service' })).status, 204)
@@ -160,12 +160,12 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     const reader = await EventReader.open(tenant, '/functions/v1/talker/logs', headers)
     const one = await EventReader.open(tenant, '/functions/v1/talker/logs?follow=true&level=warn', tenant.as('service'))
     t.match(reader.answer.headers, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' })
-    const id = idOf(await invokeFunction(tenant, 'talker', 'live one\nlive two'))
+    const id = idOf(await invoke(tenant, 'talker', 'live one\nlive two'))
     const [first, second] = await reader.until(2)
     t.match([first?.data, second?.data], [{ invocation_id: id, level: 'error', message: 'live one', timestamp: /Z$/ }, { message: 'live two' }])
     const again = await EventReader.open(tenant, '/functions/v1/talker/logs', { ...headers, 'last-event-id': String(first?.id) })
     t.match((await again.until(1))[0], { id: second?.id, data: { message: 'live two' } })
-    await invokeFunction(tenant, 'talker', 'live three')
+    await invoke(tenant, 'talker', 'live three')
     t.match((await again.until(2))[1], { data: { message: 'live three' } })
     t.match((await reader.until(3))[2], { data: { message: 'live three' } })
     t.same(one.events, [], 'filtered')

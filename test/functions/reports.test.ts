@@ -2,7 +2,7 @@
 import t from 'tap'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { compileSource } from '../../examples/functions/compile.ts'
-import { deployFunction, invokeFunction } from './support/deploy.ts'
+import { deployFunction, invoke } from './support/deployed.ts'
 import { command } from './support/wasm.ts'
 
 const hour = 3_600_000
@@ -99,7 +99,7 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
 
   t.test('a run is counted with what it took, at once', async (t) => {
     await deployFunction(tenant, { name: 'busy', wasm: await compileSource("let n: u32 = 0; for (let i: u32 = 0; i < 30000000; i++) n ^= i * n + 7; process.stdout.write(n.toString())") })
-    t.equal((await invokeFunction(tenant, 'busy')).status, 200)
+    t.equal((await invoke(tenant, 'busy')).status, 200)
     const { total } = (await ask('busy/usage')).json() as { total: ReturnType<typeof summed> }
     t.match(total, { invocations: { success: 1, error: 0, timeout: 0 } })
     t.ok(total.cpu_ms > 0 && total.duration_ms > 0 && total.memory_peak >= 65_536 && total.memory_byte_seconds > 0, JSON.stringify(total))
@@ -110,10 +110,10 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
 
   t.test('environment changes hold from the next invocation on, without a deployment', async (t) => {
     await deployFunction(tenant, { name: 'told', wasm: await compileSource("process.stdout.write(process.env.has('COLOUR') ? process.env.get('COLOUR') : 'none')"), config: { environment: { COLOUR: 'blue' } } })
-    const said = [(await invokeFunction(tenant, 'told')).text]
+    const said = [(await invoke(tenant, 'told')).text]
     for (const colour of ['green', null, 'red']) {
       t.equal((await tenant.ask('PATCH', '/functions/v1/told', { as: 'service', body: { config: { environment: { COLOUR: colour } } } })).status, 200)
-      said.push(...(await Promise.all([1, 2, 3].map(() => invokeFunction(tenant, 'told')))).map(({ text }) => text))
+      said.push(...(await Promise.all([1, 2, 3].map(() => invoke(tenant, 'told')))).map(({ text }) => text))
     }
     t.same(said, ['blue', 'green', 'green', 'green', 'none', 'none', 'none', 'red', 'red', 'red'])
   })

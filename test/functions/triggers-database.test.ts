@@ -7,7 +7,7 @@ import { effort } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
 import { startRuntime, type RuntimeOptions, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
-import { deployFunction, invokeFunction } from './support/deploy.ts'
+import { deployFunction, invoke } from './support/deployed.ts'
 import { secondRuntime } from './support/second-runtime.ts'
 import { until } from './support/until.ts'
 import { command, forever } from './support/wasm.ts'
@@ -272,11 +272,11 @@ t.test('a full queue is no attempt', async (t) => {
   await makeNotes(tenant)
   await deployFunction(tenant, { name: 'spinner', wasm: command({ code: forever }), config: { timeout: 3 } })
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-  const spinning = invokeFunction(tenant, 'spinner')
+  const spinning = invoke(tenant, 'spinner')
   await until(async () => (await tenant.rows('select 1 from function_invocations')).length === 1)
   await query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
   // Asked for while it spins, this one waits as long as a delivery does.
-  t.equal((await invokeFunction(tenant, 'listener')).json()['code'], 'FUNCTIONS_BUSY')
+  t.equal((await invoke(tenant, 'listener')).json()['code'], 'FUNCTIONS_BUSY')
   t.match(await waiting(tenant), [{ attempts: 0, last_error: null, next_attempt_at: null }])
   t.equal((await spinning).status, 504)
   await until(async () => (await waiting(tenant)).length === 0)

@@ -7,7 +7,7 @@ import { dueTime, nextRun, type Schedule } from '../../tenant-runtime/src/functi
 import { effort } from '../support/effort.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
-import { deployFunction, invokeFunction } from './support/deploy.ts'
+import { deployFunction, invoke } from './support/deployed.ts'
 import { secondRuntime } from './support/second-runtime.ts'
 import { until } from './support/until.ts'
 
@@ -156,7 +156,7 @@ t.test('a time that comes while the last run goes on is skipped, and that is see
   t.equal((await planned(tenant))[1]?.['skipped'], 'overlap')
   t.match((await tenant.ask('GET', '/functions/v1/slow/schedule', { as: 'service' })).json()['planned'], [{ outcome: 'skipped', reason: 'overlap', invocation_id: null }, { outcome: 'run' }])
   // By hand it can run beside.
-  t.equal((await invokeFunction(tenant, 'slow', '', 'ada')).status, 200)
+  t.equal((await invoke(tenant, 'slow', '', 'ada')).status, 200)
   await until(async () => (await planned(tenant))[0]?.['status'] === 'success')
   goTo(begin + 2 * minute)
   await until(async () => (await planned(tenant))[2]?.['status'] === 'success')

@@ -8,7 +8,7 @@ import { checkSignature, readWebhookHead } from '../../tenant-runtime/src/functi
 import { effort } from '../support/effort.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
-import { deployFunction, invokeFunction } from './support/deploy.ts'
+import { deployFunction, invoke } from './support/deployed.ts'
 import { until } from './support/until.ts'
 
 const receiver = await compileSource(`${readAll}
@@ -209,8 +209,8 @@ t.test('the secret shows in no error, record or log', async (t) => {
   const failing = message(`fail with ${secret}`)
   const answers = [
     await send(tenant, 'ours', ours(failing), failing.body),
-    await invokeFunction(tenant, 'ours', `fail with ${secret}`),
-    await invokeFunction(tenant, 'common', `fail with ${encoded} and ${key.toString('base64')}`),
+    await invoke(tenant, 'ours', `fail with ${secret}`),
+    await invoke(tenant, 'common', `fail with ${encoded} and ${key.toString('base64')}`),
   ]
   t.same(answers.map(({ status }) => status), [500, 500, 500])
   for (const { text } of answers) t.match(text, /fail with \[redacted\]/)

@@ -16,6 +16,13 @@ export function deploy(tenant: Asker, { name, wasm, trigger = 'Http', config = {
   return sendForm(tenant, 'POST', '/functions/v1/deploy', { name, trigger: JSON.stringify(trigger), config: JSON.stringify(config), wasm })
 }
 
+/** @throws Error when it is not taken */
+export async function deployFunction(tenant: Asker, deployment: Deployment): Promise<string> {
+  const answer = await deploy(tenant, deployment)
+  if (answer.status !== 201) throw new Error(`the function was not deployed: ${answer.text}`)
+  return String(answer.json()['id'])
+}
+
 /** As the service. Bytes are sent as files. */
 export async function sendForm(tenant: Asker, method: string, path: string, parts: Record<string, string | Uint8Array<ArrayBuffer>>): Promise<Answer> {
   const form = new FormData()

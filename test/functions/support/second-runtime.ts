@@ -9,7 +9,7 @@ import { ModuleCache } from '../../../tenant-runtime/src/functions/module/module
 import { defaultDispatchPace, type DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
 import { Dispatcher } from '../../../tenant-runtime/src/functions/triggers/dispatcher.ts'
 import type { TestTenant } from '../../tenancy/support/runtime.ts'
-import { openTenant } from './deploy.ts'
+import { openTenant } from './open-tenant.ts'
 
 export interface SecondRuntime {
   poke(): void

@@ -1,12 +1,21 @@
 // A reader of server-sent events, as a browser is one.
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
-import type { TestTenant } from '../../tenancy/support/runtime.ts'
+import type { TestTenant } from './runtime.ts'
 
 export interface SentEvent {
   id: string
   event: string | undefined
   data: Record<string, unknown>
+}
+
+/** The answer's head, whatever it says. */
+export async function openStream({ port }: Pick<TestTenant, 'port'>, path: string, headers: Record<string, string>): Promise<IncomingMessage> {
+  const asked = request({ host: '127.0.0.1', port, path, agent: false, headers })
+  asked.on('error', () => undefined)
+  asked.end()
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  return answer
 }
 
 export class EventReader {
@@ -26,18 +35,16 @@ export class EventReader {
 
   /** Waits until it is connected. @throws Error for any other status than 200 */
   static async open(tenant: TestTenant, path: string, headers: Record<string, string>): Promise<EventReader> {
-    const asked = request({ host: '127.0.0.1', port: tenant.port, path, agent: false, headers })
-    asked.on('error', () => undefined)
-    asked.end()
-    const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+    const answer = await openStream(tenant, path, headers)
     if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`)
     const reader = new EventReader(answer)
     await reader.#until(() => reader.lastId !== '')
     return reader
   }
 
-  async until(count: number): Promise<SentEvent[]> {
-    await this.#until(() => this.events.length >= count)
+  /** So many events, or the end of the stream. */
+  async until(count: number, seconds = 20): Promise<SentEvent[]> {
+    await this.#until(() => this.isOver || this.events.length >= count, seconds)
     return this.events
   }
 
@@ -50,10 +57,10 @@ export class EventReader {
     this.answer.destroy()
   }
 
-  async #until(isSo: () => boolean): Promise<void> {
-    const deadline = Date.now() + 20_000
+  async #until(isSo: () => boolean, seconds = 20): Promise<void> {
+    const deadline = Date.now() + seconds * 1000
     while (!isSo()) {
-      if (this.isOver || Date.now() > deadline) throw new Error(`the stream ${this.isOver ? 'ended' : 'stood still'} after ${JSON.stringify(this.events.slice(-3))}`)
+      if (this.isOver || Date.now() > deadline) throw new Error(`the stream ${this.isOver ? 'ended' : 'stood still'} after ${this.events.length} events: ${JSON.stringify(this.events.slice(-3))}`)
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
   }
