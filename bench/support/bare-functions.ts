@@ -6,6 +6,11 @@ import { Executor } from '../../tenant-runtime/src/functions/executor/executor.t
 import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
 
 const [file = '', count = '1'] = process.argv.slice(2)
+/** What the runtime tells a function of such a request, so that the function has the same to do. */
+const environment = [
+  'TENANTRY_FUNCTION=warm', 'TENANTRY_INVOCATION_ID=3f1c2a1e-0b8f-4c57-9d5e-6a2b7c8d9e0f', 'TENANTRY_TRIGGER=http', 'TENANTRY_ROLE=authenticated', 'TENANTRY_USER_ID=ada',
+  'TENANTRY_METHOD=POST', 'TENANTRY_QUERY=', 'TENANTRY_CONTENT_TYPE=application/json', 'TENANTRY_HEADERS={"content-type":"application/json"}',
+]
 const module = prepareModule(await readFile(file), 'bare')
 const idle = await Promise.all(Array.from({ length: Number(count) }, () => Executor.start()))
 const waiting: ((executor: Executor) => void)[] = []
@@ -20,7 +25,7 @@ async function answer(input: Buffer): Promise<Buffer> {
   const executor = idle.pop() ?? (await new Promise<Executor>((resolve) => waiting.push(resolve)))
   try {
     const { outcome, output } = await executor.run({
-      module, memoryPages: 2_048, environment: ['TENANTRY_USER_ID=ada'], name: 'bare', input, timeoutMilliseconds: 10_000, onLog: () => undefined,
+      module, memoryPages: 2_048, environment, name: 'bare', input, timeoutMilliseconds: 10_000, onLog: () => undefined,
     })
     if (outcome.kind !== 'exited' || outcome.code !== 0) throw new Error(`the run ${outcome.kind}`)
     return output

@@ -49,9 +49,8 @@ const logged = `insert into function_logs (function_id, invocation_id, timestamp
   select e.function_id, e.id, e.said, e.lines, e.bytes from i join e using (id) where e.lines is not null`
 
 const given = (columns: string) => `with e as (select * from jsonb_to_recordset($1::jsonb) as e (${columns}))`
-const unhurried = "select id, set_config('synchronous_commit', 'off', true) from i"
-const endWithoutLog = `${given(columnsOfEnd)}, i as (${ended}) ${unhurried}`
-const endWithLog = `${given(`${columnsOfEnd}, ${columnsOfLog}`)}, i as (${ended}), l as (${logged}) ${unhurried}`
+const endWithoutLog = `${given(columnsOfEnd)}, i as (${ended}) select id from i`
+const endWithLog = `${given(`${columnsOfEnd}, ${columnsOfLog}`)}, i as (${ended}), l as (${logged}) select id from i`
 const endOfLost = `${given(`${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}`)},
   there as (select id from function_invocations where id = any($2::text[])),
   i as (insert into function_invocations (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
@@ -59,7 +58,7 @@ const endOfLost = `${given(`${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}`
     from e join functions f on f.id = e.function_id where e.id not in (select id from there) returning id),
   l as (${logged}) select id from i`
 
-/** Columns: `id` of each record that was ended. It does not wait for the disk (written-ends.ts). */
+/** Columns: `id` of each record that was ended. */
 export function endStatement(ends: readonly InvocationEnd[]): Statement {
   return sql(ends.some(({ log }) => log !== undefined) ? endWithLog : endWithoutLog, ...valuesOf(ends))
 }

@@ -20,6 +20,11 @@ const attempts = [100, 300, 1_000, 3_000]
 
 const context = { role: 'service', reason: 'record of an invocation' } as const
 
+/** A plan that was made while there were few records is kept when there are many: records are always found by their ids. */
+const byIndex = "set_config('enable_seqscan', 'off', true)"
+const unhurried = sql(`select ${byIndex}, set_config('synchronous_commit', 'off', true)`)
+const hurried = sql(`select ${byIndex}`)
+
 /**
  * What only one of several may run, such as a planned time. It is won in the same statement that writes the record: both
  * happen, or neither.
@@ -93,8 +98,8 @@ export async function beginInvocation(tenant: Tenant, job: InvocationBegin, onPr
 /** Ends and beginnings as one transaction. @returns the functions to run, by their names */
 async function enter(database: Tenant['database'], ends: readonly InvocationEnd[], begins: readonly InvocationBegin[]): Promise<Map<string, FunctionRecord>> {
   const statements = [...(ends.length === 0 ? [] : [endStatement(ends)]), ...(begins.length === 0 ? [] : [beginStatement(begins)])]
-  const results = await database.run(context, ...statements)
-  if (ends.length > 0 && (results[0]?.count ?? 0) < ends.length) await database.run(context, lostEndStatement(ends))
+  const results = await database.run(context, unhurried, ...statements)
+  if (ends.length > 0 && (results[1]?.count ?? 0) < ends.length) await database.run(context, hurried, lostEndStatement(ends))
   const functions = begins.length === 0 ? [] : (results.at(-1)?.rows ?? [])
   return new Map(functions.map((row) => [String(row['name']), toFunction(row)]))
 }
@@ -107,7 +112,7 @@ function beginStatement(begins: readonly InvocationBegin[]): Statement {
     `with f as (select ${functionColumns} from functions f where f.name = any($1::text[]) and f.enabled),
      i as (insert into function_invocations (id, function_id, trigger, user_id) select b.id, f.id, b.trigger, b.user_id
        from jsonb_to_recordset($2::jsonb) as b (id text, name text, trigger text, user_id text) join f using (name))
-     select f.*, set_config('synchronous_commit', 'off', true) from f`,
+     select * from f`,
     names, JSON.stringify(records),
   )
 }
@@ -146,9 +151,9 @@ export async function endInvocation(tenant: Tenant, job: InvocationEnd, onProble
 }
 
 async function makeSafe(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<void> {
-  const [look] = await database.run(context, safeStatement(ends))
+  const [, look] = await database.run(context, hurried, safeStatement(ends))
   if (look?.rows[0]?.['there'] === ends.length) return
   // Gone with a crash of Postgres, or with their function.
   await enter(database, ends, [])
-  await database.run(context, safeStatement(ends))
+  await database.run(context, hurried, safeStatement(ends))
 }
