@@ -93,6 +93,11 @@ async function serve(t: Test, answer: (request: Seen, response: ServerResponse) 
       answer(one, response)
     })
   })
+  return { port: await listen(t, server), seen, server }
+}
+
+/** On this machine, until the test ends. */
+async function listen(t: Test, server: Server): Promise<number> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
@@ -101,7 +106,7 @@ async function serve(t: Test, answer: (request: Seen, response: ServerResponse) 
   })
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port was given')
-  return { port: address.port, seen, server }
+  return address.port
 }
 
 const loopback = readNetworks(['127.0.0.0/8'])
@@ -213,14 +218,7 @@ t.test('over TLS the certificate must be the host\'s, though the connection goes
     if (request.url === '/down') response.writeHead(302, { location: `http://api.example:${port}/` }).end()
     else response.end('secret')
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  const port = await listen(t, server)
   const hosts = [`api.example:${port}`, `other.example:${port}`, `127.0.0.1:${port}`]
   const of = (host: string, path = '') => ask({ url: `https://${host}:${port}/${path}` }, { hosts })
   t.match(await of('api.example'), { code: 'FETCH_FAILED', message: /CERT|SIGNATURE/ }, 'of an authority that nobody knows')

@@ -64,6 +64,7 @@ export async function readEvents({ database }: Tenant, context: RlsContext, filt
   return { events, isLast: events.length === Number(rows[0]?.['found'] ?? 0) && events.length < mostEvents }
 }
 
-function listed(names: readonly string[] | undefined): string | null {
+/** Names as a JSON array; null for no filter. */
+export function listed(names: readonly string[] | undefined): string | null {
   return names === undefined ? null : JSON.stringify(names)
 }

@@ -6,6 +6,7 @@ import type { LogLine } from './run-lines.ts'
 
 /** Bytes that a stored line takes beside its message, about. */
 const lineOverhead = 80
+
 export interface InvocationEnd {
   invocationId: string
   /** As it began; milliseconds since 1970. */

@@ -1,6 +1,6 @@
 // The log of a function, line by line: a page of it, newest first, and what comes behind a place, for those who follow.
 import { sql, type Row, type Statement } from '../../database/statement.ts'
-import type { EventPage } from '../../events/event-reader.ts'
+import { listed, type EventPage } from '../../events/event-reader.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { LogLevel } from '../executor/protocol.ts'
@@ -47,11 +47,14 @@ function pageStatement(name: string, { invocationId, levels, since, until }: Log
      select ${columns}, (select count(*) from page)::int as found
      from (select *, sum(octet_length(message)) over (order by place ${order}) - octet_length(message) as before from page) p
      where p.before < ${pageBytes} order by p.place ${order}`,
-    name, after ?? null, before ?? null, invocationId ?? null, levels === undefined ? null : JSON.stringify(levels), time(since), time(until), limit,
+    name, after ?? null, before ?? null, invocationId ?? null, listed(levels), boundOf(since), boundOf(until), limit,
   )
 }
 
-const time = (milliseconds: number | undefined) => (milliseconds === undefined ? null : new Date(milliseconds).toISOString())
+/** A bound in milliseconds since 1970, for Postgres; null for none. */
+export function boundOf(milliseconds: number | undefined): string | null {
+  return milliseconds === undefined ? null : new Date(milliseconds).toISOString()
+}
 
 /**
  * The newest lines before a place.

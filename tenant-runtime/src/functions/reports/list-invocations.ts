@@ -1,8 +1,10 @@
 // The records of a function's invocations, newest first, page by page.
 import { sql } from '../../database/statement.ts'
+import { listed } from '../../events/event-reader.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { noSuchFunction } from '../function-store.ts'
+import { boundOf } from '../logs/read-log.ts'
 
 export const statuses = ['success', 'error', 'timeout'] as const
 export const triggers = ['http', 'database', 'schedule'] as const
@@ -35,7 +37,7 @@ export async function listInvocations({ database }: Tenant, context: RlsContext,
          and i.timestamp >= coalesce($4::timestamptz, '-infinity') and i.timestamp < coalesce($5::timestamptz, 'infinity')
          and i.timestamp <= coalesce($6::timestamptz, 'infinity') and ($6::timestamptz is null or (i.timestamp, i.id) < ($6::timestamptz, $7::text))
        order by i.timestamp desc, i.id desc limit $8::int`,
-      name, listed(filter.statuses), listed(filter.triggers), time(filter.since), time(filter.until), after?.timestamp ?? null, after?.id ?? null, limit + 1,
+      name, listed(filter.statuses), listed(filter.triggers), boundOf(filter.since), boundOf(filter.until), after?.timestamp ?? null, after?.id ?? null, limit + 1,
     ),
   )
   if (found?.count !== 1) throw noSuchFunction()
@@ -45,6 +47,3 @@ export async function listInvocations({ database }: Tenant, context: RlsContext,
   const next: InvocationPlace | undefined = rows.length > limit && last !== undefined ? { timestamp: String(last['timestamp']), id: String(last['id']) } : undefined
   return { invocations: shown, next }
 }
-
-const listed = (names: readonly string[] | undefined) => (names === undefined ? null : JSON.stringify(names))
-const time = (milliseconds: number | undefined) => (milliseconds === undefined ? null : new Date(milliseconds).toISOString())
