@@ -6,7 +6,7 @@ import { compileSource } from '../../examples/functions/compile.ts'
 import { effort } from '../support/effort.ts'
 import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
-import { executorsOf, killAll } from './support/deployed.ts'
+import { executorsOf, killAll, sendForm } from './support/deployed.ts'
 import { command, constant, drop, forever, unreachable } from './support/wasm.ts'
 
 const canary = 'canary-3f9c1b'
@@ -34,22 +34,12 @@ interface Deployment {
   method?: string
 }
 
-async function send(tenant: TestTenant, path: string, parts: Record<string, string | Blob>, as: string | undefined, method = 'POST'): Promise<Answer> {
-  const form = new FormData()
-  for (const [name, value] of Object.entries(parts)) {
-    if (typeof value === 'string') form.set(name, value)
-    else form.set(name, value, `${name}.wasm`)
-  }
-  const request = new Request(tenant.url, { method: 'POST', body: form })
-  return tenant.ask(method, path, { as, headers: { 'content-type': request.headers.get('content-type') ?? '' }, body: Buffer.from(await request.arrayBuffer()) })
-}
-
 function deploy(tenant: TestTenant, { name = 'manners', wasm, trigger = '"Http"', config, description = 'has manners', as = 'service' }: Deployment): Promise<Answer> {
-  return send(tenant, '/functions/v1/deploy', {
+  return sendForm(tenant, 'POST', '/functions/v1/deploy', {
     name, trigger, description,
-    ...(wasm === undefined ? {} : { wasm: new Blob([wasm]) }),
+    ...(wasm === undefined ? {} : { wasm }),
     ...(config === undefined ? {} : { config: typeof config === 'string' ? config : JSON.stringify(config) }),
-  }, as)
+  }, { as })
 }
 
 const invoke = (tenant: TestTenant, body: string, as = 'ada', name = 'manners') =>
@@ -112,12 +102,12 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
       [{ name: 'next', wasm, as: 'ada' }, 403, 'FORBIDDEN', /service role/],
     ]
     for (const [deployment, status, code, says] of bad) shape(t, await deploy(tenant, deployment), status, code, says)
-    shape(t, await send(tenant, '/functions/v1/deploy', { name: 'next', surprise: '1' }, 'service'), 400, 'INVALID_FUNCTION', /unknown part "surprise"/)
+    shape(t, await sendForm(tenant, 'POST', '/functions/v1/deploy', { name: 'next', surprise: '1' }), 400, 'INVALID_FUNCTION', /unknown part "surprise"/)
     shape(t, await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: { name: 'next' } }), 400, 'INVALID_FUNCTION', /multipart/)
     shape(t, await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: 'x', headers: { 'content-type': 'multipart/form-data; boundary=a' } }), 400, 'INVALID_FUNCTION', /malformed/)
     const cut = '--a\r\nContent-Disposition: form-data; name="wasm"; filename="x.wasm"\r\n\r\nabc'
     shape(t, await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: cut, headers: { 'content-type': 'multipart/form-data; boundary=a' } }), 400, 'INVALID_FUNCTION', /ends too early/)
-    t.equal((await send(tenant, '/functions/v1/deploy', { name: 'next' }, undefined)).status, 401)
+    t.equal((await sendForm(tenant, 'POST', '/functions/v1/deploy', { name: 'next' }, { as: undefined })).status, 401)
     t.same((await tenant.rows(`select name from "${tenant.id}".functions`)).map((row) => row['name']), ['manners'])
   })
 
@@ -191,11 +181,11 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
     t.equal((await patch({ enabled: true })).status, 200)
     t.equal((await invoke(tenant, 'again')).text, 'again')
     const other = command({ code: [unreachable] })
-    const updated = await send(tenant, '/functions/v1/manners', { wasm: new Blob([other]) }, 'service', 'PATCH')
+    const updated = await sendForm(tenant, 'PATCH', '/functions/v1/manners', { wasm: other })
     t.equal(updated.status, 200, updated.text)
     t.equal(updated.json()['wasm_hash'], createHash('sha256').update(other).digest('hex'))
     shape(t, await invoke(tenant, 'x'), 500, 'HOST_FUNCTION_ERROR', /trapped: unreachable/)
-    t.equal((await send(tenant, '/functions/v1/manners', { wasm: new Blob([wasm]) }, 'service', 'PATCH')).status, 200)
+    t.equal((await sendForm(tenant, 'PATCH', '/functions/v1/manners', { wasm })).status, 200)
     t.equal((await invoke(tenant, 'back')).text, 'back')
   })
 
@@ -230,7 +220,7 @@ t.test('an update under load: every invocation runs wholly on one version', { ti
     }
   }))
   for (let round = 0; round < effort({ small: 6, full: 50 }); round++) {
-    const answer = await send(tenant, '/functions/v1/manners', { wasm: new Blob([round % 2 === 0 ? second : first]) }, 'service', 'PATCH')
+    const answer = await sendForm(tenant, 'PATCH', '/functions/v1/manners', { wasm: round % 2 === 0 ? second : first })
     t.equal(answer.status, 200, answer.text)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }

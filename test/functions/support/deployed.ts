@@ -23,15 +23,15 @@ export async function deployFunction(tenant: Asker, deployment: Deployment): Pro
   return String(answer.json()['id'])
 }
 
-/** As the service. Bytes are sent as files. */
-export async function sendForm(tenant: Asker, method: string, path: string, parts: Record<string, string | Uint8Array<ArrayBuffer>>): Promise<Answer> {
+/** As the service unless another is named; undefined is nobody. Bytes are sent as files. */
+export async function sendForm(tenant: Asker, method: string, path: string, parts: Record<string, string | Uint8Array<ArrayBuffer>>, { as }: { as: string | undefined } = { as: 'service' }): Promise<Answer> {
   const form = new FormData()
   for (const [name, value] of Object.entries(parts)) {
     if (typeof value === 'string') form.set(name, value)
     else form.set(name, new Blob([value]), `${name}.wasm`)
   }
   const encoded = new Response(form)
-  return tenant.ask(method, path, { as: 'service', headers: { 'content-type': encoded.headers.get('content-type') ?? '' }, body: Buffer.from(await encoded.arrayBuffer()) })
+  return tenant.ask(method, path, { as, headers: { 'content-type': encoded.headers.get('content-type') ?? '' }, body: Buffer.from(await encoded.arrayBuffer()) })
 }
 
 export function invoke(tenant: Asker, name: string, body: string | Buffer = '', as = 'ada'): Promise<Answer> {
@@ -41,12 +41,13 @@ export function invoke(tenant: Asker, name: string, body: string | Buffer = '', 
 /** Pids of the executors that a runtime has started, as it knows them. */
 export async function executorsOf(runtime: number): Promise<number[]> {
   const read = (entry: string, file: string) => readFile(`/proc/${entry}/${file}`, 'utf8').catch(() => '')
+  const program = executorProgram().file
   const pids: number[] = []
   for (const entry of await readdir('/proc')) {
     if (!/^\d+$/.test(entry)) continue
     const stat = await read(entry, 'stat')
     const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
-    if (parent === runtime && (await read(entry, 'cmdline')).includes(executorProgram().file)) pids.push(Number(entry))
+    if (parent === runtime && (await read(entry, 'cmdline')).includes(program)) pids.push(Number(entry))
   }
   return pids
 }
