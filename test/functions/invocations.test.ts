@@ -2,7 +2,8 @@
 // what only one of several may run.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { ClaimTaken, beginInvocation, endInvocation, type Claim } from '../../tenant-runtime/src/functions/invocations/invocation-store.ts'
+import { ClaimTaken, beginInvocation, endInvocation, recordInvocation, rememberedFunction, type Claim } from '../../tenant-runtime/src/functions/invocations/invocation-store.ts'
+import { WrittenEnds } from '../../tenant-runtime/src/functions/invocations/written-ends.ts'
 import { effort } from '../support/effort.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
@@ -66,6 +67,92 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     t.match((await recordsOf(tenant)).map(({ id, user_id, cpu_ms, error_message }) => [id, user_id, cpu_ms, error_message]), [['end', 'ada', 1.234, null], ['kept', 'ada', 1.234, null], ['whole', 'ada', 1.234, null]])
     t.same((await tenant.rows('select invocation_id from function_logs order by 1')).map((row) => row['invocation_id']), ['end', 'kept', 'whole'])
     await close()
+  })
+
+  t.test('of a run that is over are written at once, if the function is still what was run', async (t) => {
+    const tenant = await runtime.addTenant()
+    const { tenant: inside, close } = openTenant(tenant)
+    const functionId = await deployFunction(tenant, { name: 'quick', wasm: command() })
+    t.equal(rememberedFunction(inside, 'quick'), undefined, 'one that was never begun is not known')
+    const remembered = async () => {
+      const fn = rememberedFunction(inside, 'quick') ?? (await beginInvocation(inside, { name: 'quick', invocationId: randomUUID(), trigger: 'http', userId: null }, onProblem))
+      t.equal(rememberedFunction(inside, 'quick'), fn)
+      return fn
+    }
+    const begun = { functionId, trigger: 'http', userId: 'ada', at: Date.UTC(2026, 0, 1) } as const
+    const log = { at: 0, lines: [{ timestamp: new Date(0).toISOString(), level: 'error', message: 'said' }], bytes: 84 } as const
+    const record = async (...ids: string[]) => {
+      const fn = await remembered()
+      return Promise.all(ids.map((invocationId, n) => recordInvocation(inside, { ...ended, begun, invocationId, version: fn.updatedAt, log: n === 1 ? { ...log, lines: [...log.lines] } : undefined }, fn, onProblem)))
+    }
+    t.same(await record('a', 'b', 'c'), [true, true, true])
+    t.match((await recordsOf(tenant)).filter(({ user_id }) => user_id === 'ada'), ['a', 'b', 'c'].map((id) => ({
+      id, function_id: functionId, trigger: 'http', status: 'success', duration_ms: 2, cpu_ms: 1.234, memory_peak: '65536', error_message: null, timestamp: new Date(Date.UTC(2026, 0, 1)),
+    })))
+    t.match(await tenant.rows('select invocation_id, lines from function_logs'), [{ invocation_id: 'b', lines: [{ message: 'said' }] }])
+    const changes = [{ enabled: false }, { enabled: true }, { config: { environment: { A: '1' } } }]
+    for (const change of changes) {
+      if (change.enabled === true) {
+        t.equal((await tenant.ask('PATCH', '/functions/v1/quick', { as: 'service', body: change })).status, 200)
+        continue
+      }
+      await remembered()
+      t.equal((await tenant.ask('PATCH', '/functions/v1/quick', { as: 'service', body: change })).status, 200)
+      t.same(await record(`after ${JSON.stringify(change)}`), [false], JSON.stringify(change))
+      t.equal(rememberedFunction(inside, 'quick'), undefined, 'and it is to be looked for again')
+    }
+    const last = await remembered()
+    t.equal((await tenant.ask('DELETE', '/functions/v1/quick', { as: 'service' })).status, 204)
+    t.equal(await recordInvocation(inside, { ...ended, begun, invocationId: 'late', version: last.updatedAt }, last, onProblem), false)
+    t.same(await recordsOf(tenant), [])
+    await close()
+  })
+
+  t.test('of runs that take longer are there meanwhile, also where a short one leaves nothing before its end', async (t) => {
+    const tenant = await runtime.addTenant()
+    const forever = [0x03, 0x40, 0x0c, 0x00, 0x0b]
+    await deployFunction(tenant, { name: 'spin', wasm: command({ code: forever }), config: { timeout: 1 } })
+    for (const count of [1, 2]) {
+      const answer = invoke(tenant, 'spin')
+      await until(async () => (await recordsOf(tenant)).filter(({ error_message }) => error_message === 'interrupted').length === 1)
+      t.equal((await answer).status, 504)
+      t.same((await recordsOf(tenant)).map(({ status }) => status), Array.from({ length: count }, () => 'timeout'))
+    }
+    // What a function does wrong is in the log as a failed request.
+    runtime.problems.splice(0)
+  })
+
+  t.test('are in doubt after a crash of Postgres: nobody goes on before they are sure', async (t) => {
+    const end = (invocationId: string) => ({ ...ended, invocationId, begun: { functionId: randomUUID(), trigger: 'http', userId: null, at: 0 } as const })
+    const asked: string[][] = []
+    const lost: unknown[] = []
+    let fails: Error | undefined
+    const written = new WrittenEnds({
+      makeSafe: async (ends) => {
+        asked.push(ends.map(({ invocationId }) => invocationId))
+        if (fails !== undefined) throw fails
+      },
+      isPassing: (cause) => cause instanceof Error && cause.message === 'away',
+      onLoss: (cause) => lost.push(cause),
+    })
+    written.add([end('a')])
+    await written.settled()
+    t.same(asked, [], 'without a doubt nobody waits')
+    written.doubt()
+    fails = new Error('away')
+    await t.rejects(written.settled(), { message: 'away' })
+    written.add([end('b')])
+    await t.rejects(written.settled(), { message: 'away' }, 'as long as it lasts')
+    fails = undefined
+    await written.settled()
+    t.same(asked, [['a'], ['a', 'b'], ['a', 'b']])
+    await written.settled()
+    t.equal(asked.length, 3)
+    written.add([end('c')])
+    written.doubt()
+    fails = new Error('refused')
+    await written.settled()
+    t.same(lost, [fails], 'what can never be made sure of is said, and holds up nobody')
   })
 
   t.test('each answer has its record, with many at once', async (t) => {

@@ -7,7 +7,7 @@ import { command, constant, drop, grow } from './wasm.ts'
 const executor = await Executor.start()
 const bytes = command({ memory: [0, 1], code: [...constant(8_000), ...grow, drop] })
 const { outcome, memoryPeak } = await executor.run({
-  module: { key: 'grows', bytes, memory: undefined }, memoryPages: 8_192, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: 10_000,
+  module: { key: 'grows', bytes, memory: undefined, reachesOut: false }, memoryPages: 8_192, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: 10_000,
   onLog: () => undefined,
 })
 const status = await readFile(`/proc/${executor.pid ?? 0}/status`, 'utf8')

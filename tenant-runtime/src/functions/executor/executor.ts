@@ -14,6 +14,8 @@ export interface Module {
   bytes: Uint8Array
   /** Pages at the start, and the most that the module itself allows. */
   memory: { initial: number; maximum: number | undefined } | undefined
+  /** Whether it can ask the host for anything that others could see. */
+  reachesOut: boolean
 }
 
 export interface Run {

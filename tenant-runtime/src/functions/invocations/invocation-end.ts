@@ -21,6 +21,12 @@ export interface InvocationEnd {
   log: LoggedLines | undefined
 }
 
+/** A run that is recorded when it is over. */
+export interface WholeRun extends InvocationEnd {
+  /** Of the function that was run: when it was last changed. */
+  version: string
+}
+
 export interface LoggedLines {
   /** Milliseconds since 1970, of the first line. */
   at: number
@@ -46,18 +52,21 @@ const ended = `update function_invocations i
 const columnsOfEnd = 'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text'
 const columnsOfLog = 'function_id uuid, said timestamptz, lines jsonb, bytes integer'
 const columnsOfBegin = 'trigger text, user_id text, begun timestamptz'
+const columnsOfWhole = `${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}, version timestamptz`
 const logged = `insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
   select e.function_id, e.id, e.said, e.lines, e.bytes from i join e using (id) where e.lines is not null`
 
 const given = (columns: string) => `with e as (select * from jsonb_to_recordset($1::jsonb) as e (${columns}))`
 const endWithoutLog = `${given(columnsOfEnd)}, i as (${ended}) select id from i`
 const endWithLog = `${given(`${columnsOfEnd}, ${columnsOfLog}`)}, i as (${ended}), l as (${logged}) select id from i`
-const endOfLost = `${given(`${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}`)},
-  there as (select id from function_invocations where id = any($2::text[])),
-  i as (insert into function_invocations (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
-    select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message
-    from e join functions f on f.id = e.function_id where e.id not in (select id from there) returning id),
-  l as (${logged}) select id from i`
+const begunAndEnded = `insert into function_invocations (id, function_id, trigger, user_id, timestamp, status, duration_ms, cpu_ms, memory_peak, error_message)
+  select e.id, f.id, e.trigger, e.user_id, e.begun, e.status, e.duration_ms, e.cpu_ms, e.memory_peak, e.error_message from e join functions f on f.id = e.function_id`
+const endOfLost = `${given(columnsOfWhole)}, there as (select id from function_invocations where id = any($2::text[])),
+  i as (${begunAndEnded} where e.id not in (select id from there) returning id), l as (${logged}) select id from i`
+const whole = `${given(columnsOfWhole)}, i as (${begunAndEnded} where f.enabled and f.updated_at = e.version returning id)`
+const unwritten = 'select id from e where id not in (select id from i)'
+const wholeWithoutLog = `${whole} ${unwritten}`
+const wholeWithLog = `${whole}, l as (${logged}) ${unwritten}`
 
 /** Columns: `id` of each record that was ended. */
 export function endStatement(ends: readonly InvocationEnd[]): Statement {
@@ -67,6 +76,11 @@ export function endStatement(ends: readonly InvocationEnd[]): Statement {
 /** Writes those that have no record, unless their function is deleted. */
 export function lostEndStatement(ends: readonly InvocationEnd[]): Statement {
   return sql(endOfLost, ...valuesOf(ends))
+}
+
+/** Records of runs from their beginnings to their ends. Column `id` of each whose function is not as it was run any more: it has none. */
+export function wholeStatement(runs: readonly WholeRun[]): Statement {
+  return sql(runs.some(({ log }) => log !== undefined) ? wholeWithLog : wholeWithoutLog, JSON.stringify(runs.map((run) => ({ ...storedEnd(run), version: run.version }))))
 }
 
 /** Column `there`: how many have their end. Its commit waits for the disk, and so for whatever was committed before. */
@@ -79,13 +93,16 @@ export function safeStatement(ends: readonly InvocationEnd[]): Statement {
 }
 
 function valuesOf(ends: readonly InvocationEnd[]): [string, string] {
-  const stored = ends.map(({ invocationId, begun, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }) => ({
+  return [JSON.stringify(ends.map(storedEnd)), idsOf(ends)]
+}
+
+function storedEnd({ invocationId, begun, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }: InvocationEnd) {
+  return {
     id: invocationId, function_id: begun.functionId, trigger: recordedTrigger[begun.trigger], user_id: begun.userId, begun: new Date(begun.at).toISOString(),
     status, duration_ms: Math.round(durationMilliseconds), cpu_ms: cpuMicroseconds / 1000, memory_peak: memoryPeak,
     error_message: errorMessage === null ? null : storable(errorMessage),
     ...(log === undefined ? {} : { said: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
-  }))
-  return [JSON.stringify(stored), idsOf(ends)]
+  }
 }
 
 /** Ids need no quotes in an array's text. */

@@ -1,7 +1,8 @@
 // One record for each invocation (specification, section 2.5): there from the dispatch on as an interrupted one, so
-// that a kill at any moment leaves exactly it. Those of a tenant that begin or end at the same time share a transaction.
+// that a kill at any moment leaves exactly it; or written at once when the run is over, where nothing but its answer can tell
+// that there was one. Those of a tenant that begin or end at the same time share a transaction.
 //
-// Neither waits for the disk: what it wrote is there for everybody at once, and safe a moment later, with a commit that waits
+// None waits for the disk: what it wrote is there for everybody at once, and safe a moment later, with a commit that waits
 // (written-ends.ts). Should Postgres be killed before, what is lost is written again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { databaseError } from '../../database/database-error.ts'
@@ -11,7 +12,7 @@ import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { isName, type FunctionRecord } from '../function.ts'
 import { functionColumns, noSuchFunction, toFunction } from '../function-store.ts'
-import { endStatement, lostEndStatement, recordedTrigger, safeStatement, type InvocationEnd } from './invocation-end.ts'
+import { endStatement, lostEndStatement, recordedTrigger, safeStatement, wholeStatement, type InvocationEnd, type WholeRun } from './invocation-end.ts'
 import type { TriggerKind } from './invoke.ts'
 import { WrittenEnds } from './written-ends.ts'
 
@@ -20,8 +21,11 @@ const attempts = [100, 300, 1_000, 3_000]
 
 const context = { role: 'service', reason: 'record of an invocation' } as const
 
-/** A plan that was made while there were few records is kept when there are many: records are always found by their ids. */
-const byIndex = "set_config('enable_seqscan', 'off', true)"
+/**
+ * A plan that was made while there were few records is kept when there are many: records are always found by their ids. And it
+ * is kept: to plan these statements anew takes Postgres longer than to run them.
+ */
+const byIndex = "set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
 const unhurried = sql(`select ${byIndex}, set_config('synchronous_commit', 'off', true)`)
 const hurried = sql(`select ${byIndex}`)
 
@@ -56,26 +60,80 @@ export interface InvocationBegin {
   claim?: Claim | undefined
 }
 
-type Entry = { begin: InvocationBegin } | { end: InvocationEnd }
-/** Of a beginning its function, if there is one to run. */
-type Entered = FunctionRecord | 'none' | 'written'
+type Entry = { begin: InvocationBegin } | { end: InvocationEnd } | { whole: WholeRun }
+/** Of a beginning its function, if there is one to run. Of a whole run whether the function is still what was run. */
+type Entered = FunctionRecord | 'none' | 'written' | 'changed'
 
-type Books = SharedTrips<Entry, Entered>
+interface Books {
+  trips: SharedTrips<Entry, Entered>
+  /** Functions as they were when they were last begun, by their names; the longest unused first. */
+  functions: Map<string, FunctionRecord>
+}
+
+const mostRemembered = 1_000
 
 const known = new WeakMap<Tenant['database'], Books>()
 
 function booksOf({ id, database }: Tenant, onProblem: (problem: Error) => void): Books {
   const before = known.get(database)
   if (before !== undefined) return before
-  const written = new WrittenEnds((ends) => makeSafe(database, ends), (cause) => onProblem(new Error(`${id}: ends of invocations may be lost`, { cause })))
-  const books: Books = new SharedTrips(async (entries) => {
-    const ends = entries.flatMap((entry) => ('end' in entry ? [entry.end] : []))
-    const found = await enter(database, ends, entries.flatMap((entry) => ('begin' in entry ? [entry.begin] : [])))
-    written.add(ends)
-    return entries.map((entry) => ('end' in entry ? 'written' : (found.get(entry.begin.name) ?? 'none')))
+  const functions: Books['functions'] = new Map()
+  const written = new WrittenEnds({
+    makeSafe: (ends) => makeSafe(database, ends),
+    isPassing: (cause) => isPassing(databaseError(cause)),
+    onLoss: (cause) => onProblem(new Error(`${id}: ends of invocations may be lost`, { cause })),
   })
+  const trips: Books['trips'] = new SharedTrips(async (entries) => {
+    const part = <T>(read: (entry: Entry) => T[]): T[] => entries.flatMap(read)
+    const ends = part((entry) => ('end' in entry ? [entry.end] : []))
+    const wholes = part((entry) => ('whole' in entry ? [entry.whole] : []))
+    const begins = part((entry) => ('begin' in entry ? [entry.begin] : []))
+    await written.settled()
+    const { found, changed } = await enter(database, { ends, wholes, begins }).catch((error: unknown) => {
+      written.doubt()
+      throw error
+    })
+    written.add([...ends, ...wholes.filter(({ invocationId }) => !changed.has(invocationId))])
+    for (const [name, fn] of found) remember(functions, name, fn)
+    return entries.map((entry) => {
+      if ('begin' in entry) return found.get(entry.begin.name) ?? 'none'
+      return 'whole' in entry && changed.has(entry.whole.invocationId) ? 'changed' : 'written'
+    })
+  })
+  const books = { trips, functions }
   known.set(database, books)
   return books
+}
+
+function remember(functions: Books['functions'], name: string, fn: FunctionRecord): void {
+  functions.delete(name)
+  functions.set(name, fn)
+  const [oldest] = functions.keys()
+  if (functions.size > mostRemembered && oldest !== undefined) functions.delete(oldest)
+}
+
+/** The function as it was last seen: what is run on its word must go to `recordInvocation`, which knows whether it still holds. */
+export function rememberedFunction({ database }: Tenant, name: string): FunctionRecord | undefined {
+  return known.get(database)?.functions.get(name)
+}
+
+/**
+ * Writes the record of a run that is over, and its log, if the function is still there, enabled, and as it was run.
+ * @returns false when it is not; then nothing was written, and it is not remembered any more
+ * @throws RuntimeError when the database does not take it
+ */
+export async function recordInvocation(tenant: Tenant, run: WholeRun, fn: FunctionRecord, onProblem: (problem: Error) => void): Promise<boolean> {
+  const { trips, functions } = booksOf(tenant, onProblem)
+  try {
+    if ((await trips.run({ whole: run })) === 'written') return true
+    if (functions.get(fn.name) === fn) functions.delete(fn.name)
+    return false
+  } catch (error) {
+    // Deleted between the look and the record.
+    const thrown = databaseError(error, { function_is_there: noSuchFunction })
+    if (thrown instanceof RuntimeError && thrown.code === 'NO_SUCH_FUNCTION') return false
+    throw thrown
+  }
 }
 
 /**
@@ -86,8 +144,8 @@ export async function beginInvocation(tenant: Tenant, job: InvocationBegin, onPr
   if (!isName(job.name)) throw noSuchFunction()
   try {
     // A claim may wait for another transaction's: it keeps nobody else waiting.
-    const fn = job.claim === undefined ? await booksOf(tenant, onProblem).run({ begin: job }) : await beginClaimed(tenant, job, job.claim)
-    if (fn === 'none' || fn === 'written') throw noSuchFunction()
+    const fn = job.claim === undefined ? await booksOf(tenant, onProblem).trips.run({ begin: job }) : await beginClaimed(tenant, job, job.claim)
+    if (typeof fn === 'string') throw noSuchFunction()
     return fn
   } catch (error) {
     // Deleted between the look and the record.
@@ -95,13 +153,34 @@ export async function beginInvocation(tenant: Tenant, job: InvocationBegin, onPr
   }
 }
 
-/** Ends and beginnings as one transaction. @returns the functions to run, by their names */
-async function enter(database: Tenant['database'], ends: readonly InvocationEnd[], begins: readonly InvocationBegin[]): Promise<Map<string, FunctionRecord>> {
-  const statements = [...(ends.length === 0 ? [] : [endStatement(ends)]), ...(begins.length === 0 ? [] : [beginStatement(begins)])]
-  const results = await database.run(context, unhurried, ...statements)
-  if (ends.length > 0 && (results[1]?.count ?? 0) < ends.length) await database.run(context, hurried, lostEndStatement(ends))
-  const functions = begins.length === 0 ? [] : (results.at(-1)?.rows ?? [])
-  return new Map(functions.map((row) => [String(row['name']), toFunction(row)]))
+interface Entries {
+  ends: readonly InvocationEnd[]
+  begins: readonly InvocationBegin[]
+  wholes: readonly WholeRun[]
+}
+
+interface Found {
+  /** The functions to run, by their names. */
+  found: Map<string, FunctionRecord>
+  /** Ids of whole runs whose function is not what was run. */
+  changed: Set<string>
+}
+
+/** All as one transaction. */
+async function enter(database: Tenant['database'], { ends, begins, wholes }: Entries): Promise<Found> {
+  const statements = {
+    ends: ends.length === 0 ? undefined : endStatement(ends),
+    wholes: wholes.length === 0 ? undefined : wholeStatement(wholes),
+    begins: begins.length === 0 ? undefined : beginStatement(begins),
+  }
+  const given = Object.values(statements).filter((statement) => statement !== undefined)
+  const [, ...results] = await database.run(context, unhurried, ...given)
+  const resultOf = (statement: Statement | undefined) => (statement === undefined ? undefined : results[given.indexOf(statement)])
+  if ((resultOf(statements.ends)?.count ?? 0) < ends.length) await database.run(context, hurried, lostEndStatement(ends))
+  return {
+    found: new Map(resultOf(statements.begins)?.rows.map((row) => [String(row['name']), toFunction(row)])),
+    changed: new Set(resultOf(statements.wholes)?.rows.map((row) => String(row['id']))),
+  }
 }
 
 function beginStatement(begins: readonly InvocationBegin[]): Statement {
@@ -139,21 +218,24 @@ async function beginClaimed({ database }: Tenant, { name, invocationId, trigger,
 export async function endInvocation(tenant: Tenant, job: InvocationEnd, onProblem: (problem: Error) => void): Promise<void> {
   for (const pause of [...attempts, undefined]) {
     try {
-      await booksOf(tenant, onProblem).run({ end: job })
+      await booksOf(tenant, onProblem).trips.run({ end: job })
       return
     } catch (thrown) {
       const error = databaseError(thrown)
-      const isPassing = error instanceof RuntimeError && (error.code === 'DATABASE_UNAVAILABLE' || error.code === 'DATABASE_BUSY')
-      if (pause === undefined || !isPassing) throw error
+      if (pause === undefined || !isPassing(error)) throw error
       await sleep(pause)
     }
   }
+}
+
+function isPassing(error: unknown): boolean {
+  return error instanceof RuntimeError && (error.code === 'DATABASE_UNAVAILABLE' || error.code === 'DATABASE_BUSY')
 }
 
 async function makeSafe(database: Tenant['database'], ends: readonly InvocationEnd[]): Promise<void> {
   const [, look] = await database.run(context, hurried, safeStatement(ends))
   if (look?.rows[0]?.['there'] === ends.length) return
   // Gone with a crash of Postgres, or with their function.
-  await enter(database, ends, [])
+  await enter(database, { ends, begins: [], wholes: [] })
   await database.run(context, hurried, safeStatement(ends))
 }

@@ -1,11 +1,11 @@
-// An invocation from its call to its answer: a turn, the record, the run, the record's end.
+// An invocation from its call to its answer: a turn, the record, the run, the record's end; or the record when the run is over.
 import { randomUUID } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
-import { outputLimit, type RunResult } from '../executor/executor.ts'
-import type { ExecutorPool } from '../executor/pool.ts'
+import { outputLimit, type Module, type RunResult } from '../executor/executor.ts'
+import type { ExecutorPool, Turn } from '../executor/pool.ts'
 import type { FunctionRecord } from '../function.ts'
 import { loadFunction } from '../function-store.ts'
 import { answerCalls, type HostDeps } from '../host/host-calls.ts'
@@ -14,7 +14,7 @@ import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
 import { readAnswer, type FunctionAnswer } from './function-answer.ts'
 import { loggedLines, type InvocationEnd } from './invocation-end.ts'
-import { beginInvocation, endInvocation, type Claim } from './invocation-store.ts'
+import { beginInvocation, endInvocation, recordInvocation, rememberedFunction, type Claim } from './invocation-store.ts'
 import { Secrets, secretsOf } from './redact.ts'
 import { RunLines, tailOf, type LogLine } from './run-lines.ts'
 
@@ -48,33 +48,39 @@ export interface Call {
 }
 
 const longestMessage = 2_048
+/** A run that is recorded when it is over has its beginning recorded when it takes longer; milliseconds. */
+const promptMilliseconds = 20
+
+type Answered = FunctionAnswer & { invocationId: string }
 
 /** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT; ClaimTaken */
-export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Promise<FunctionAnswer & { invocationId: string }> {
+export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Promise<Answered> {
   const invocationId = randomUUID()
-  const done = await run(deps, tenant, call, invocationId)
-  // Whoever waits for a turn has it while the end is written.
-  const secrets = new Secrets(secretsOf(done.fn))
-  const { result } = done
-  const lines = done.lines.end(secrets, result?.logCut ?? 0, result?.outcome.kind !== 'exited')
-  const end = (status: InvocationEnd['status'], errorMessage: string | null) =>
-    writeEnd(deps, tenant, call, done, {
-      invocationId, begun: done.begun, status, errorMessage, log: loggedLines(lines), durationMilliseconds: done.milliseconds,
-      cpuMicroseconds: result?.cpuMicroseconds ?? 0, memoryPeak: result?.memoryPeak ?? 0,
-    })
-  try {
-    if (result === undefined) throw done.problem
-    const answer = answerOf(done.fn, result, lines, deps.onProblem)
-    await end('success', null)
-    return { ...answer, invocationId }
-  } catch (error) {
-    const shown = shownError(error, secrets)
-    await end(shown.code === 'FUNCTION_TIMEOUT' ? 'timeout' : 'error', shown.message)
-    throw shown
+  const known = knownHarmless(deps, tenant, call)
+  if (known !== undefined) {
+    const answered = await finish(deps, tenant, call, invocationId, await runFirst(deps, tenant, call, invocationId, known))
+    if (answered !== 'changed') return answered
   }
+  const answered = await finish(deps, tenant, call, invocationId, await beginFirst(deps, tenant, call, invocationId))
+  if (answered === 'changed') throw new Error('a record that was begun can be ended')
+  return answered
 }
 
-interface Done {
+/** A function that was seen lately, and that can do nothing that is seen outside before its answer is. */
+function knownHarmless({ modules }: InvokeDeps, tenant: Tenant, { name, trigger, claim }: Call): Known | undefined {
+  if (trigger !== 'http' || claim !== undefined) return undefined
+  const fn = rememberedFunction(tenant, name)
+  const module = fn && modules.get(fn.wasmHash)
+  return fn === undefined || module === undefined || module.reachesOut ? undefined : { fn, module }
+}
+
+interface Known {
+  fn: FunctionRecord
+  /** Undefined: to be found. */
+  module?: Module
+}
+
+interface Ran {
   fn: FunctionRecord
   begun: InvocationEnd['begun']
   lines: RunLines
@@ -84,58 +90,134 @@ interface Done {
   problem: unknown
 }
 
+interface Done extends Ran {
+  /** Whether its beginning is recorded. */
+  isBegun: boolean
+}
+
 /**
- * The record, and then the run. Who waits for a turn has the record made meanwhile; what must be claimed is claimed when it can run.
- * @throws before there is a record; RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, ClaimTaken
+ * The run without a record, which comes with its end; of one that takes longer the beginning is recorded meanwhile.
+ * @throws RuntimeError FUNCTIONS_BUSY, NO_SUCH_FUNCTION
  */
-async function run({ pool, modules, now, host, onProblem }: InvokeDeps, tenant: Tenant, call: Call, invocationId: string): Promise<Done> {
-  const turn = pool.turn(tenant.id, call.name)
+async function runFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string, known: Known): Promise<Done> {
+  const turn = deps.pool.turn(tenant.id, call.name)
+  let beginning: Promise<FunctionRecord> | undefined
   try {
-    if (call.trigger !== 'http' || call.claim !== undefined) await turn.ready
-    const userId = call.context.role === 'authenticated' ? call.context.userId : null
-    let fn = await beginInvocation(tenant, { name: call.name, invocationId, trigger: call.trigger, userId, claim: call.claim }, onProblem)
-    const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
-    const lines = new RunLines(now)
-    let begin = performance.now()
-    let result: RunResult | undefined
-    let problem: unknown
-    try {
-      let module = modules.get(fn.wasmHash)
-      if (module === undefined) {
-        // It may have been updated since: then it runs as it is now, all of it.
-        const loaded = await loadFunction(tenant, fn.id)
-        fn = loaded.fn
-        module = modules.add(loaded.wasm, fn.wasmHash)
-      }
-      await turn.ready
-      begin = performance.now()
-      result = await turn.slot.run({
-        module,
-        memoryPages: Math.floor(fn.config.max_memory / pageBytes),
-        environment: environmentOf(fn, call, invocationId, userId),
-        name: fn.name,
-        input: call.input,
-        timeoutMilliseconds: fn.config.timeout * 1_000,
-        onLog: (level, text) => lines.add(level, text),
-        onCall: answerCalls(host, tenant, fn, call.context),
-      })
-    } catch (error) {
-      problem = error
-    }
-    return { fn, begun, lines, milliseconds: performance.now() - begin, result, problem }
+    await turn.ready
+    const timer = setTimeout(() => {
+      beginning = begin(deps, tenant, call, invocationId)
+      // It is looked at when the run is over.
+      beginning.catch(() => undefined)
+    }, promptMilliseconds)
+    const ran = await run(deps, tenant, call, invocationId, known, turn).finally(() => clearTimeout(timer))
+    if (beginning === undefined) return { ...ran, isBegun: false }
+    const fn = await beginning
+    return { ...(isAsItWas(known.fn, fn) ? ran : await run(deps, tenant, call, invocationId, { fn }, turn)), isBegun: true }
   } finally {
     turn.leave()
   }
 }
 
-async function writeEnd({ logs, onProblem }: InvokeDeps, tenant: Tenant, { log }: Call, { fn }: Done, end: InvocationEnd): Promise<void> {
+/**
+ * The record, and then the run. Who waits for a turn has the record made meanwhile; what must be claimed is claimed when it can run.
+ * @throws before there is a record; RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, ClaimTaken
+ */
+async function beginFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string): Promise<Done> {
+  const turn = deps.pool.turn(tenant.id, call.name)
+  try {
+    if (call.trigger !== 'http' || call.claim !== undefined) await turn.ready
+    const fn = await begin(deps, tenant, call, invocationId)
+    return { ...(await run(deps, tenant, call, invocationId, { fn }, turn)), isBegun: true }
+  } finally {
+    turn.leave()
+  }
+}
+
+function begin({ onProblem }: InvokeDeps, tenant: Tenant, { name, trigger, context, claim }: Call, invocationId: string): Promise<FunctionRecord> {
+  return beginInvocation(tenant, { name, invocationId, trigger, userId: userOf(context), claim }, onProblem)
+}
+
+function isAsItWas(before: FunctionRecord, now: FunctionRecord): boolean {
+  return before.id === now.id && before.updatedAt === now.updatedAt
+}
+
+function userOf(context: RlsContext): string | null {
+  return context.role === 'authenticated' ? context.userId : null
+}
+
+/** Never throws: what went wrong is part of what came of it. */
+async function run({ modules, now, host }: InvokeDeps, tenant: Tenant, call: Call, invocationId: string, known: Known, turn: Turn): Promise<Ran> {
+  let { fn, module } = known
+  const userId = userOf(call.context)
+  const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
+  const lines = new RunLines(now)
+  let since = performance.now()
+  let result: RunResult | undefined
+  let problem: unknown
+  try {
+    module ??= modules.get(fn.wasmHash)
+    if (module === undefined) {
+      // It may have been updated since: then it runs as it is now, all of it.
+      const loaded = await loadFunction(tenant, fn.id)
+      fn = loaded.fn
+      module = modules.add(loaded.wasm, fn.wasmHash)
+    }
+    await turn.ready
+    since = performance.now()
+    result = await turn.slot.run({
+      module,
+      memoryPages: Math.floor(fn.config.max_memory / pageBytes),
+      environment: environmentOf(fn, call, invocationId, userId),
+      name: fn.name,
+      input: call.input,
+      timeoutMilliseconds: fn.config.timeout * 1_000,
+      onLog: (level, text) => lines.add(level, text),
+      onCall: answerCalls(host, tenant, fn, call.context),
+    })
+  } catch (error) {
+    problem = error
+  }
+  return { fn, begun, lines, milliseconds: performance.now() - since, result, problem }
+}
+
+/**
+ * Whoever waits for a turn has it while the end is written.
+ * @returns `changed`, and nothing is recorded: it was not begun, and the function is not what was run
+ */
+async function finish(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string, done: Done): Promise<Answered | 'changed'> {
+  const { fn, begun, milliseconds, result } = done
+  const secrets = new Secrets(secretsOf(fn))
+  const lines = done.lines.end(secrets, result?.logCut ?? 0, result?.outcome.kind !== 'exited')
+  let answer: FunctionAnswer | RuntimeError
+  try {
+    if (result === undefined) throw done.problem
+    answer = answerOf(fn, result, lines, deps.onProblem)
+  } catch (error) {
+    answer = shownError(error, secrets)
+  }
+  const failure = answer instanceof RuntimeError ? answer : undefined
+  const end: InvocationEnd = {
+    invocationId, begun, status: failure === undefined ? 'success' : failure.code === 'FUNCTION_TIMEOUT' ? 'timeout' : 'error',
+    errorMessage: failure?.message ?? null, log: loggedLines(lines), durationMilliseconds: milliseconds,
+    cpuMicroseconds: result?.cpuMicroseconds ?? 0, memoryPeak: result?.memoryPeak ?? 0,
+  }
+  if (!done.isBegun && !(await recordInvocation(tenant, { ...end, version: fn.updatedAt }, fn, deps.onProblem))) return 'changed'
+  if ((!done.isBegun || (await writeEnd(deps, tenant, end))) && end.log !== undefined) {
+    deps.logs.wrote(tenant, fn.id, end.log.bytes)
+    call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, lines: end.log.lines.length }, 'a function wrote to its log')
+  }
+  if (answer instanceof RuntimeError) throw answer
+  return { ...answer, invocationId }
+}
+
+/** @returns whether it is written */
+async function writeEnd({ onProblem }: InvokeDeps, tenant: Tenant, end: InvocationEnd): Promise<boolean> {
   try {
     await endInvocation(tenant, end, onProblem)
-    if (end.log === undefined) return
-    logs.wrote(tenant, fn.id, end.log.bytes)
-    log.debug({ tenant: tenant.id, function: fn.name, invocation: end.invocationId, lines: end.log.lines.length }, 'a function wrote to its log')
+    return true
   } catch (cause) {
     onProblem(new Error(`${tenant.id}: the end of the invocation ${end.invocationId} is not recorded`, { cause }))
+    return false
   }
 }
 

@@ -7,21 +7,30 @@ import type { InvocationEnd } from './invocation-end.ts'
 const gatherMilliseconds = 200
 /** Of logs that are held meanwhile. */
 const mostBytes = 1024 * 1024
-/** Milliseconds before each further attempt, while the database is away. */
-const attempts = [100, 300, 1_000, 3_000, 10_000, 30_000]
+/** Milliseconds before the next attempt, while the database is away. */
+const retryMilliseconds = 300
+
+export interface WrittenEndsOptions {
+  /** Returns when the ends are on disk. */
+  makeSafe: (ends: readonly InvocationEnd[]) => Promise<void>
+  /** Whether what `makeSafe` threw may be over in a moment. */
+  isPassing: (cause: unknown) => boolean
+  /** They could not be made sure of. */
+  onLoss: (cause: unknown) => void
+}
 
 export class WrittenEnds {
-  readonly #makeSafe: (ends: readonly InvocationEnd[]) => Promise<void>
-  readonly #onLoss: (cause: unknown) => void
+  readonly #options: WrittenEndsOptions
+  /** Not known to be safe. */
   #ends: InvocationEnd[] = []
   #bytes = 0
   #isRunning = false
+  #isDoubtful = false
+  #securing: Promise<void> | undefined
   #hurry: () => void = () => undefined
 
-  /** @param makeSafe returns when the ends are on disk @param onLoss it could not be made sure of */
-  constructor(makeSafe: (ends: readonly InvocationEnd[]) => Promise<void>, onLoss: (cause: unknown) => void) {
-    this.#makeSafe = makeSafe
-    this.#onLoss = onLoss
+  constructor(options: WrittenEndsOptions) {
+    this.#options = options
   }
 
   add(ends: readonly InvocationEnd[]): void {
@@ -31,14 +40,21 @@ export class WrittenEnds {
     if (!this.#isRunning) void this.#run()
   }
 
+  /** Something happened that a crash of Postgres may be the cause of. */
+  doubt(): void {
+    this.#isDoubtful = true
+  }
+
+  /** Returns when whatever a crash has taken is written again. @throws what `makeSafe` throws */
+  async settled(): Promise<void> {
+    if (this.#isDoubtful) await this.#secure()
+  }
+
   async #run(): Promise<void> {
     this.#isRunning = true
     while (this.#ends.length > 0) {
       await this.#gather()
-      const ends = this.#ends
-      this.#ends = []
-      this.#bytes = 0
-      await this.#keep(ends)
+      await this.#secure().catch(() => sleep(retryMilliseconds, undefined, { ref: false }))
     }
     this.#isRunning = false
   }
@@ -55,15 +71,28 @@ export class WrittenEnds {
     })
   }
 
-  async #keep(ends: readonly InvocationEnd[]): Promise<void> {
-    for (const pause of [...attempts, undefined]) {
-      try {
-        await this.#makeSafe(ends)
+  #secure(): Promise<void> {
+    return (this.#securing ??= this.#secureAll().finally(() => (this.#securing = undefined)))
+  }
+
+  async #secureAll(): Promise<void> {
+    const ends = this.#ends
+    const bytes = this.#bytes
+    this.#ends = []
+    this.#bytes = 0
+    this.#isDoubtful = false
+    if (ends.length === 0) return
+    try {
+      await this.#options.makeSafe(ends)
+    } catch (error) {
+      if (!this.#options.isPassing(error)) {
+        this.#options.onLoss(error)
         return
-      } catch (error) {
-        if (pause === undefined) this.#onLoss(error)
-        else await sleep(pause, undefined, { ref: false })
       }
+      this.#ends = [...ends, ...this.#ends]
+      this.#bytes += bytes
+      this.#isDoubtful = true
+      throw error
     }
   }
 }

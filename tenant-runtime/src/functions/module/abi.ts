@@ -31,14 +31,22 @@ export const wasiFunctions = {
 export type WasiName = keyof typeof wasiFunctions
 export const wasiNames = Object.keys(wasiFunctions) as readonly WasiName[]
 
-/** The host's own functions, in `hostModule`: how many parameters and results each has, all of them i32. */
-export const hostFunctions: Readonly<Record<string, { parameters: number; results: number }>> = {
-  log: { parameters: 3, results: 0 },
-  env: { parameters: 2, results: 1 },
-  db_query: { parameters: 4, results: 1 },
-  storage_get: { parameters: 2, results: 1 },
-  storage_put: { parameters: 6, results: 1 },
-  storage_delete: { parameters: 2, results: 1 },
-  http_fetch: { parameters: 4, results: 1 },
-  take: { parameters: 2, results: 1 },
+/** Its parameters and results are all i32. */
+export interface HostFunction {
+  parameters: number
+  results: number
+  /** Whether somebody else can see that it was called. */
+  reachesOut: boolean
+}
+
+/** The host's own functions, in `hostModule`. `take` fetches what another of them brought. */
+export const hostFunctions: Readonly<Record<string, HostFunction>> = {
+  log: { parameters: 3, results: 0, reachesOut: false },
+  env: { parameters: 2, results: 1, reachesOut: false },
+  db_query: { parameters: 4, results: 1, reachesOut: true },
+  storage_get: { parameters: 2, results: 1, reachesOut: true },
+  storage_put: { parameters: 6, results: 1, reachesOut: true },
+  storage_delete: { parameters: 2, results: 1, reachesOut: true },
+  http_fetch: { parameters: 4, results: 1, reachesOut: true },
+  take: { parameters: 2, results: 1, reachesOut: false },
 }

@@ -1,7 +1,7 @@
 // Reads a module's sections at deploy: refuses by name what a host of strangers' code can't give, and finds the memory.
 // The rest of the format's rules are V8's to check, in a process that may die of it.
 import { RuntimeError } from '../../errors.ts'
-import { hostFunctions, hostModule, wasiFunctions, wasiModule, type WasiName } from './abi.ts'
+import { hostFunctions, hostModule, wasiFunctions, wasiModule, type HostFunction, type WasiName } from './abi.ts'
 import { Reader } from './reader.ts'
 
 /** 10 MB (specification, section 8); functions' sizes are powers of two, as their defaults are. */
@@ -31,6 +31,8 @@ export interface ModuleShape {
   sections: Section[]
   /** Of the memory that the module defines, in pages; undefined when it has none. */
   memory: { initial: number; maximum: number | undefined } | undefined
+  /** Whether it can ask the host for anything that others could see. */
+  reachesOut: boolean
 }
 
 const sectionNames: Record<number, string> = {
@@ -55,7 +57,7 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
     throw refused(bytes[4] === 0x0d ? 'is a component; a WASI preview 1 command (a core module) is wanted' : 'has a version other than 1')
   }
   reader.at = 8
-  const shape: ModuleShape = { sections: [], memory: undefined }
+  const shape: ModuleShape = { sections: [], memory: undefined, reachesOut: false }
   let types: FunctionType[] = []
   let runs = false
   let last = -1
@@ -74,7 +76,7 @@ export function checkModule(bytes: Uint8Array): ModuleShape {
     if (place <= last) throw refused(`has its ${sectionNames[id] ?? ''} section twice or out of order`)
     last = place
     if (id === 1) types = readTypes(section)
-    else if (id === 2) checkImports(section, types)
+    else if (id === 2) shape.reachesOut = checkImports(section, types)
     else if (id === 3) countOf(section, 'function')
     else if (id === 4) checkTables(section)
     else if (id === 5) shape.memory = readMemory(section)
@@ -130,7 +132,9 @@ function readValueTypes(section: Reader): number[] {
 
 const importKinds = ['function', 'table', 'memory', 'global', 'tag']
 
-function checkImports(section: Reader, types: readonly FunctionType[]): void {
+/** @returns whether one of them reaches out */
+function checkImports(section: Reader, types: readonly FunctionType[]): boolean {
+  let reachesOut = false
   for (let left = countOf(section, 'import'); left > 0; left--) {
     const from = section.name()
     const name = section.name()
@@ -138,12 +142,13 @@ function checkImports(section: Reader, types: readonly FunctionType[]): void {
     const shown = JSON.stringify(`${from}.${name}`.slice(0, 200))
     if (kind !== 0) throw refused(`imports the ${importKinds[kind] ?? 'unknown thing'} ${shown}; only functions of ${wasiModule} and ${hostModule} can be imported`)
     const type = types[section.u32()]
-    if (from === hostModule) checkHostImport(name, type)
+    if (from === hostModule) reachesOut = checkHostImport(name, type).reachesOut || reachesOut
     else if (from === wasiModule && isWasiName(name)) checkWasiImport(name, type)
     else {
       throw refused(`imports the function ${shown}, which is not offered; only functions of ${wasiModule} and ${hostModule} are`)
     }
   }
+  return reachesOut
 }
 
 function isWasiName(name: string): name is WasiName {
@@ -160,7 +165,7 @@ function checkWasiImport(name: WasiName, type: FunctionType | undefined): void {
   throw refused(`imports the function "${wasiModule}.${name}" with another signature: it takes (${parameters}) and gives (${results})`)
 }
 
-function checkHostImport(name: string, type: FunctionType | undefined): void {
+function checkHostImport(name: string, type: FunctionType | undefined): HostFunction {
   const shown = JSON.stringify(`${hostModule}.${name}`.slice(0, 200))
   const offered = Object.hasOwn(hostFunctions, name) ? hostFunctions[name] : undefined
   if (offered === undefined) throw refused(`imports the function ${shown}, which is not offered; ${hostModule} has ${Object.keys(hostFunctions).join(', ')}`)
@@ -168,6 +173,7 @@ function checkHostImport(name: string, type: FunctionType | undefined): void {
   if (!fits(type?.parameters, offered.parameters) || !fits(type?.results, offered.results)) {
     throw refused(`imports the function ${shown} with another signature: it takes ${offered.parameters} i32 and gives ${offered.results === 0 ? 'nothing' : 'one'}`)
   }
+  return offered
 }
 
 interface Bounds {

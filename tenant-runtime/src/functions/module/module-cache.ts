@@ -8,7 +8,7 @@ const maxBytes = 64 * 1024 * 1024
 /** @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE */
 export function prepareModule(wasm: Uint8Array, hash: string): Module {
   const shape = checkModule(wasm)
-  return { key: hash, bytes: importMemory(wasm, shape), memory: shape.memory }
+  return { key: hash, bytes: importMemory(wasm, shape), memory: shape.memory, reachesOut: shape.reachesOut }
 }
 
 export class ModuleCache {
