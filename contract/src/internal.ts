@@ -23,7 +23,7 @@ export const internalPaths = {
   watchManifests: '/internal/v1/watch/manifests',
   /** Control plane → watchers, NDJSON of `WatchLine<Route>`. */
   watchRoutes: '/internal/v1/watch/routes',
-  /** Gateway → control plane: `UsagePush`. */
+  /** Gateway → control plane: `UsagePush` → `UsageAnswer`. */
   usage: '/internal/v1/usage',
   /** Gateway → control plane: `POST` without a body wakes a paused tenant; idempotent, 202. */
   wake: (tenantId: string) => `/internal/v1/tenants/${tenantId}/wake`,

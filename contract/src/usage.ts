@@ -2,11 +2,26 @@
 import { Type, type Static } from 'typebox'
 import { TenantId } from './ids.ts'
 
-/** `requests` and `egress_bytes` are sums; `connections_peak` is the greatest value seen in the hour. */
+/**
+ * Sums, but for `connections_peak`, which is the greatest value seen in the hour. What each is broken down by:
+ * - `requests`: group, method, status class; those that the tenant's quota and bill know
+ * - `refused_requests`: group; answered 429 for a quota or a rate limit: they use no quota and cost nothing
+ * - `egress_bytes`: group
+ * - `latency`: group and `bucket`; how many of `requests` were answered within the bucket's bound
+ * - `connections_peak`, `connection_milliseconds`: nothing; connections that stay, and the sum of how long they were open
+ * - `function_…`: nothing; what the invocations that ended in the hour took
+ */
 export const Meter = Type.Union([
   Type.Literal('requests'),
+  Type.Literal('refused_requests'),
   Type.Literal('egress_bytes'),
+  Type.Literal('latency'),
   Type.Literal('connections_peak'),
+  Type.Literal('connection_milliseconds'),
+  Type.Literal('function_invocations'),
+  Type.Literal('function_milliseconds'),
+  Type.Literal('function_cpu_microseconds'),
+  Type.Literal('function_memory_kib_milliseconds'),
 ])
 export type Meter = Static<typeof Meter>
 
@@ -21,6 +36,8 @@ export const CounterKey = Type.Object({
   method: Type.String(),
   /** `2xx` … `5xx`. */
   status_class: Type.String(),
+  /** Of `latency`: the greatest number of whole milliseconds that belongs to it, or `inf` for the last one. */
+  bucket: Type.String(),
 })
 export type CounterKey = Static<typeof CounterKey>
 
@@ -33,8 +50,21 @@ export const UsagePush = Type.Object({
   /** Fresh UUID for each start of the source. */
   boot: Type.String(),
   counters: Type.Array(Counter),
+  /**
+   * Start of a UTC hour, ISO 8601: every count of the source's hours before it, of earlier incarnations too, is in this
+   * push or was acknowledged. Without it nothing is said.
+   */
+  complete_until: Type.Optional(Type.String()),
 })
 export type UsagePush = Static<typeof UsagePush>
+
+/** The control plane has stored a push. */
+export const UsageAnswer = Type.Object({
+  accepted: Type.Literal(true),
+  /** The control plane's clock, ISO 8601. Hours are its hours. */
+  now: Type.String(),
+})
+export type UsageAnswer = Static<typeof UsageAnswer>
 
 /** A runtime's answer: what the tenant has stored now, in bytes and numbers. */
 export const TenantStorageUsage = Type.Object({

@@ -121,7 +121,7 @@ const app = await buildApp({
   internalToken: config.internalToken,
   logger: log,
   internal: async (instance) => {
-    await instance.register(internalRoutes({ hub, ledger, tenants }))
+    await instance.register(internalRoutes({ hub, ledger, tenants, now: systemClock.now }))
     await instance.register(tlsAsk({ regions: config.regions, hosts: createHostNames(database) }))
   },
   metrics,

@@ -1,7 +1,7 @@
 // A stand-in control plane for tests of a gateway or a runtime: serves the watches and takes usage pushes.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { internalPaths, internalTokenHeader, type Counter, type UsagePush } from '@tenantry/contract'
+import { internalPaths, internalTokenHeader, type Counter, type UsageAnswer, type UsagePush } from '@tenantry/contract'
 
 interface Entry {
   tenant_id: string
@@ -57,6 +57,8 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
   readonly manifests = new WatchedSet<Manifest>()
   /** Every push that was stored, in order. */
   readonly pushes: UsagePush[] = []
+  /** The clock that gateways go by. */
+  now: () => Date = () => new Date()
   pushAnswer: (nth: number) => PushAnswer = () => 'stored'
   #server = createServer()
   #port = 0
@@ -119,6 +121,7 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     const answer = this.pushAnswer(this.#received++)
     if (answer !== 'refused') this.pushes.push(JSON.parse(text) as UsagePush)
     if (answer === 'lost') request.socket.destroy()
-    else response.writeHead(answer === 'stored' ? 204 : 503).end()
+    else if (answer === 'refused') response.writeHead(503).end()
+    else response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ accepted: true, now: this.now().toISOString() } satisfies UsageAnswer))
   }
 }

@@ -1,5 +1,5 @@
 // Routes for the installation's other parts: the watches of gateways and runtimes, the gateways' counters, and their call to wake.
-import { UsagePush, internalPaths } from '@tenantry/contract'
+import { UsagePush, internalPaths, type UsageAnswer } from '@tenantry/contract'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import { foundTenant } from '../http/lookup.ts'
 import type { TenantStore } from '../tenants/tenant-store.ts'
@@ -13,9 +13,10 @@ export interface InternalRoutesDeps {
   hub: WatchHub
   ledger: UsageLedger
   tenants: TenantStore
+  now: () => Date
 }
 
-export function internalRoutes({ hub, ledger, tenants }: InternalRoutesDeps): FastifyPluginAsync {
+export function internalRoutes({ hub, ledger, tenants, now }: InternalRoutesDeps): FastifyPluginAsync {
   return async (app) => {
     const access = 'internal'
     const watch = (kind: WatchKind) => async ({ ofTenant }: FastifyRequest, reply: FastifyReply) => {
@@ -42,7 +43,7 @@ export function internalRoutes({ hub, ledger, tenants }: InternalRoutesDeps): Fa
     app.get(internalPaths.watchManifests, { config: { scopes: 'internal or tenant' }, schema: { hide: true } }, watch('manifest'))
     app.post(internalPaths.usage, { config: { scopes: access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 }, async (request) => {
       await ledger.record(request.body as UsagePush)
-      return { accepted: true }
+      return { accepted: true, now: now().toISOString() } satisfies UsageAnswer
     })
     app.post<{ Params: { id: string } }>(internalPaths.wake(':id'), { config: { scopes: access }, schema: { hide: true } }, async (request, reply) => {
       const tenant = await foundTenant({ tenants }, request.params.id)

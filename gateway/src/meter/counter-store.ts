@@ -122,7 +122,7 @@ export class CounterStore {
     const name = `${meter} ${group} ${method} ${statusClass}`
     const known = cells.get(name)
     if (known !== undefined) return known
-    const key = { tenant_id: tenantId, hour: hour.start, meter, group, method, status_class: statusClass }
+    const key = { tenant_id: tenantId, hour: hour.start, meter, group, method, status_class: statusClass, bucket: '' }
     const cell = { key, value: 0, acknowledged: 0, listed: false }
     cells.set(name, cell)
     hour.cells++

@@ -212,7 +212,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   const changes = startFeed()
   changes.subscribe(hub.onChange)
 
-  const { routes, plugin } = routeCollector(internalRoutes({ hub, ledger, tenants }))
+  const { routes, plugin } = routeCollector(internalRoutes({ hub, ledger, tenants, now: () => new Date() }))
   const app = await buildApp({
     regions: configs,
     tenants,
