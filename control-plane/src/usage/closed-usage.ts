@@ -1,0 +1,45 @@
+// What billing reads of the ledger: a tenant's closed hours and the corrections that are billed with a month.
+import type { Amounts, HourBucket } from './hour-bucket.ts'
+
+/** What came for an hour after it was closed. It is billed once, with `billedMonth`. */
+export interface Correction {
+  tenantId: string
+  /** Counts up from 1 with each correction of the tenant. */
+  number: number
+  /** Start of the hour in which it was used, UTC; in an earlier month than `billedMonth`, or in the same. */
+  hour: Date
+  /** What is to be added to the hour. */
+  amounts: Amounts
+  /** First instant of the month whose invoice has it: the hour's own while that is open, otherwise the first that is. */
+  billedMonth: Date
+  recordedAt: Date
+  /** Of the tenant's chain of corrections (see `hash-chain.ts`), in hexadecimal. */
+  previous: string
+  hash: string
+}
+
+export interface ClosedMonth {
+  tenantId: string
+  /** First instant, UTC. */
+  month: Date
+  /** Closed hours in which anything was used, in order. */
+  hours: HourBucket[]
+  /** Those billed with this month, by number. */
+  corrections: Correction[]
+  /** The chain before the month's first hour and after its last (see `hash-chain.ts`), in hexadecimal. */
+  previous: string
+  hash: string
+  /** Since when nothing of `hours` and `corrections` can change any more; undefined while the month is open. */
+  closedAt: Date | undefined
+}
+
+export interface ClosedUsage {
+  /**
+   * @param month its first instant, UTC
+   * @returns an empty open month where the ledger has nothing
+   * @throws Error when what is stored does not fit its chain
+   */
+  month(tenantId: string, month: Date): Promise<ClosedMonth>
+  /** Tenants whose month is closed, in order of their ids, those that are gone by now too. */
+  closedTenants(month: Date, page: { after: string | undefined; limit: number }): Promise<string[]>
+}
