@@ -78,7 +78,7 @@ const regions = new Map(config.regions.map((region) => [region.id, openRegion(re
 const probe = createRegionProbe(config.internalToken, fetch)
 const changes = new ChangeFeed({ url: config.controlDatabaseUrl, onProblem: problem })
 const hub = new WatchHub(createPublishedSource(database, seal, config.regions, config.maxUploadBytes, now), problem)
-const ledger = createUsageLedger(database)
+const ledger = createUsageLedger(database, now)
 const plans = createPlanStore(database)
 const conditions = createRegionConditions(systemClock)
 const metrics = createMetrics(conditions)

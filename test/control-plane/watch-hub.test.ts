@@ -199,7 +199,7 @@ t.test('a connection that leaves too much unread is cut off; one that reads gets
   const hub = new WatchHub(shelf, (error) => t.fail(error.message))
   const database = openDatabase(api.controlUrl)
   const app = Fastify({ forceCloseConnections: true })
-  await app.register(internalRoutes({ hub, ledger: createUsageLedger(database), tenants: createTenantStore({ database, seal: createSeal(randomBytes(32)), now: () => new Date() }), now: () => new Date() }))
+  await app.register(internalRoutes({ hub, ledger: createUsageLedger(database, () => new Date()), tenants: createTenantStore({ database, seal: createSeal(randomBytes(32)), now: () => new Date() }), now: () => new Date() }))
   await app.listen({ host: '127.0.0.1', port: 0 })
   const address = app.server.address()
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0

@@ -1,19 +1,63 @@
-// The usage ledger on the control database.
-import type { UsageLedger } from '../usage/usage-ledger.ts'
+// What comes into the ledger, on the control database.
+import { checkPush } from '../usage/checked-push.ts'
+import { startOfHour } from '../usage/hours.ts'
+import { homeMeters } from '../usage/meters.ts'
+import { homeSource, type HomeAmounts, type UsageLedger } from '../usage/usage-ledger.ts'
 import type { Database } from './database.ts'
 
-export function createUsageLedger(database: Database): UsageLedger {
-  return {
-    async record({ source, boot, counters }) {
-      if (counters.length === 0) return
-      await database.$executeRaw`
+interface Recorded {
+  source: string
+  tenantId: string | null
+  boot: string
+  completeUntil: Date | undefined
+  counters: { tenant_id: string; hour: string; meter: string; group: string; method: string; status_class: string; bucket: string; value: number | string }[]
+}
+
+export function createUsageLedger(database: Database, now: () => Date): UsageLedger {
+  /**
+   * One statement: a source says that it is complete only together with what makes it so. Counters of hours that were
+   * closed, and removed from the table since, are repeats when their source had completed the hour.
+   */
+  const record = async ({ source, tenantId, boot, completeUntil, counters }: Recorded) => {
+    const at = now()
+    const first = counters.reduce((least, { hour }) => Math.min(least, Date.parse(hour)), startOfHour(at).getTime())
+    await database.$executeRaw`
+      with kept as (
+        select least(kept_from, coalesce((select complete_until from usage_sources where source = ${source}), '-infinity')) as start
+        from usage_closing
+      ), counted as (
         insert into usage_counters (source, boot, tenant_id, hour, meter, "group", method, status_class, bucket, value)
         select ${source}, ${boot}::uuid, tenant_id, hour, meter, "group", method, status_class, bucket, max(value)
         from jsonb_to_recordset(${JSON.stringify(counters)}::jsonb)
           as c(tenant_id text, hour timestamptz, meter text, "group" text, method text, status_class text, bucket text, value bigint)
+        where hour >= (select start from kept)
         group by tenant_id, hour, meter, "group", method, status_class, bucket
+        order by tenant_id, hour, meter, "group", method, status_class, bucket
         on conflict (tenant_id, hour, meter, "group", method, status_class, bucket, source, boot)
-        do update set value = greatest(usage_counters.value, excluded.value)`
+        do update set value = excluded.value, dirty = true where excluded.value > usage_counters.value
+      )
+      insert into usage_sources (source, tenant_id, complete_until, first_seen_at, last_seen_at)
+      values (${source}, ${tenantId}, ${completeUntil ?? new Date(first)}, ${at}, ${at})
+      on conflict (source) do update set
+        complete_until = greatest(usage_sources.complete_until, ${completeUntil ?? null}), last_seen_at = ${at}, retired_at = null`
+  }
+
+  return {
+    async record(push) {
+      checkPush(push)
+      const { source, boot, counters, complete_until: completeUntil } = push
+      await record({ source, tenantId: null, boot, counters, completeUntil: completeUntil === undefined ? undefined : new Date(completeUntil) })
+    },
+
+    async recordHome({ tenantId, boot, hours, completeUntil }) {
+      const counters = hours.flatMap(({ hour, amounts }) =>
+        homeNames
+          .filter((name) => amounts[name] > 0n)
+          .map((name) => ({
+            tenant_id: tenantId, hour: hour.toISOString(), meter: homeMeters[name], group: '', method: '', status_class: '', bucket: '', value: String(amounts[name]),
+          })),
+      )
+      await record({ source: homeSource(tenantId), tenantId, boot, counters, completeUntil })
     },
 
     async sums(tenantId, from, to) {
@@ -35,3 +79,7 @@ export function createUsageLedger(database: Database): UsageLedger {
     },
   }
 }
+
+const homeNames: readonly (keyof HomeAmounts)[] = [
+  'documentByteSeconds', 'fileByteSeconds', 'functionInvocations', 'functionMilliseconds', 'functionCpuMicroseconds', 'functionMemoryKibMilliseconds',
+]

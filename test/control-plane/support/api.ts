@@ -187,7 +187,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   await recordRegions(database, configs)
   const keyStore = createPlatformKeyStore({ database, seal, now })
   const plans = createPlanStore(database)
-  const ledger = createUsageLedger(database)
+  const ledger = createUsageLedger(database, now)
   const published = createPublishedSource(database, seal, configs, 100_000_000, now)
   const region = new StandInRegion(published)
   const reconcileStore = createReconcileStore(database, seal, now)
