@@ -1,0 +1,18 @@
+// Which plan a tenant was under, and when: what prices and quotas of past times go by.
+
+/** Half open, `since` ≤ t < `until`; exact to the millisecond. */
+export interface PlanPeriod {
+  plan: string
+  since: Date
+  until: Date
+}
+
+export interface PlanHistory {
+  /**
+   * The tenant's periods within [`from`, `to`), cut to it, oldest first; none is empty and no two overlap. Before the
+   * tenant was created and from the request of its deletion on there is none. Known of tenants that are gone, too.
+   */
+  periods(tenantId: string, from: Date, to: Date): Promise<PlanPeriod[]>
+  /** Ids above `after`, in order, of tenants that had a period within [`from`, `to`): at most `limit`. */
+  tenants(from: Date, to: Date, after: string, limit: number): Promise<string[]>
+}

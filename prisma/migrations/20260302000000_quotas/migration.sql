@@ -1,0 +1,40 @@
+-- Under which plan a tenant was, and since when. Kept after the tenant is gone.
+CREATE TABLE "plan_periods" (
+    "tenant_id" TEXT NOT NULL,
+    "since" TIMESTAMPTZ(3) NOT NULL,
+    "until" TIMESTAMPTZ(3),
+    "plan_id" TEXT NOT NULL,
+
+    CONSTRAINT "plan_periods_pkey" PRIMARY KEY ("tenant_id","since"),
+    CONSTRAINT "plan_periods_order" CHECK ("until" >= "since")
+);
+CREATE INDEX "plan_periods_since_idx" ON "plan_periods"("since");
+
+-- Written with the tenant's row itself, so that no way of making or changing a tenant can forget it. A tenant made in
+-- advance is nobody's and has no period before it is claimed. A clock that steps back gives a period of no length.
+CREATE FUNCTION tenants_plan_period() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    changed TIMESTAMPTZ(3);
+BEGIN
+    IF NEW."desired" = 'warm' OR (NEW."desired" = 'deleted' AND (TG_OP = 'INSERT' OR OLD."desired" IN ('warm', 'deleted'))) THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'INSERT' OR OLD."desired" = 'warm' THEN
+        INSERT INTO "plan_periods" ("tenant_id", "since", "plan_id") VALUES (NEW."id", NEW."created_at", NEW."plan_id");
+    ELSIF NEW."desired" = 'deleted' THEN
+        UPDATE "plan_periods" SET "until" = greatest("since", NEW."delete_requested_at")
+            WHERE "tenant_id" = NEW."id" AND "until" IS NULL;
+    ELSIF NEW."plan_id" <> OLD."plan_id" THEN
+        UPDATE "plan_periods" SET "until" = greatest("since", NEW."updated_at")
+            WHERE "tenant_id" = NEW."id" AND "until" IS NULL RETURNING "until" INTO changed;
+        INSERT INTO "plan_periods" ("tenant_id", "since", "plan_id") VALUES (NEW."id", coalesce(changed, NEW."updated_at"), NEW."plan_id")
+            ON CONFLICT ("tenant_id", "since") DO UPDATE SET "plan_id" = excluded."plan_id", "until" = NULL;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER "tenants_plan_period" AFTER INSERT OR UPDATE OF "plan_id", "desired" ON "tenants"
+    FOR EACH ROW EXECUTE FUNCTION tenants_plan_period();
+
+INSERT INTO "plan_periods" ("tenant_id", "since", "until", "plan_id")
+    SELECT "id", "created_at", CASE WHEN "desired" = 'deleted' THEN greatest("created_at", "delete_requested_at") END, "plan_id" FROM "tenants"
+    WHERE "desired" <> 'warm' AND NOT ("desired" = 'deleted' AND "name" = 'warm-' || substr("id", 3));
