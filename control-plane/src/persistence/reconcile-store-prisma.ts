@@ -209,11 +209,22 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
       lead(database.$queryRaw`
         with leader as (select 1 from installation where epoch = ${epoch} for share),
+        before as (select status from tenants where id = ${tenantId}),
         observed as (
           update tenants set observed_generation = ${generation}, reason = ${reason},
             status = case when desired = 'deleted' then 'deleting' else ${status} end,
             conditions = ${JSON.stringify(conditions)}::jsonb, updated_at = ${now()}
-          where id = ${tenantId} and generation >= ${generation} and observed_generation <= ${generation} and exists (select from leader)),
+          where id = ${tenantId} and generation >= ${generation} and observed_generation <= ${generation} and exists (select from leader)
+          returning id, name, plan_id, region_id, status, reason, suspend_reason),
+        -- Waking from a pause is no news.
+        told as (
+          insert into operator_events (id, type, tenant_id, data, at)
+          select gen_random_uuid(), 'tenant.' || observed.status, id,
+            jsonb_build_object('tenant_id', id, 'name', name, 'plan', plan_id, 'region', region_id,
+              'status', observed.status, 'previous_status', before.status, 'reason', coalesce(reason, suspend_reason)), ${now()}
+          from observed, before
+          where observed.status in ('ready', 'failed', 'suspended') and observed.status <> before.status
+            and not (observed.status = 'ready' and before.status = 'paused')),
         ended as (
           update operations set
             state = case when ${operation?.error ?? null}::text is null then 'succeeded' else state end,
@@ -221,7 +232,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             finished_at = case when ${operation?.error ?? null}::text is null then ${now()} else finished_at end,
             error = ${operation?.error ?? null}
           where id = ${operation?.id ?? null}::uuid and state in ('pending', 'running') and exists (select from leader))
-        select count(*)::int as leads, pg_notify(${changeChannels.observed}, ${tenantId})::text as told from leader`),
+        select count(*)::int as leads, pg_notify(${changeChannels.observed}, ${tenantId})::text as noticed from leader`),
 
     removeTenant: (tenantId, epoch) =>
       lead(database.$queryRaw`
