@@ -47,12 +47,16 @@ export interface Frame<T> {
 
 export const prefixBytes = 8
 
-export function encodeFrame(head: Request | Reply, bytes: Uint8Array = Buffer.alloc(0)): Buffer {
-  const json = Buffer.from(JSON.stringify(head))
-  const prefix = Buffer.alloc(prefixBytes)
-  prefix.writeUInt32LE(json.length + bytes.length, 0)
-  prefix.writeUInt32LE(json.length, 4)
-  return Buffer.concat([prefix, json, bytes])
+export function encodeFrame(head: Request | Reply, bytes?: Uint8Array): Buffer {
+  const json = JSON.stringify(head)
+  const jsonBytes = Buffer.byteLength(json)
+  const length = jsonBytes + (bytes?.length ?? 0)
+  const frame = Buffer.allocUnsafe(prefixBytes + length)
+  frame.writeUInt32LE(length, 0)
+  frame.writeUInt32LE(jsonBytes, 4)
+  frame.write(json, prefixBytes)
+  if (bytes !== undefined) frame.set(bytes, prefixBytes + jsonBytes)
+  return frame
 }
 
 /** @throws SyntaxError when the JSON part is none */

@@ -29,8 +29,10 @@ export async function notOffered(): Promise<HostAnswer> {
 export class RunCalls {
   readonly #answer: AnswerCall
   readonly #send: (answer: HostAnswer) => void
-  readonly #abort = new AbortController()
+  /** Made with the first call: most runs make none. */
+  #abort: AbortController | undefined
   #isPending = false
+  #isOver = false
 
   constructor(answer: AnswerCall, send: (answer: HostAnswer) => void) {
     this.#answer = answer
@@ -49,6 +51,7 @@ export class RunCalls {
     }
     if (at !== bytes.length) throw new Error('the parts of its call are not what it sent')
     this.#isPending = true
+    this.#abort ??= new AbortController()
     this.#answer({ name, parts }, this.#abort.signal).then((answer) => this.#give(answer), () => this.#give(noAnswer))
   }
 
@@ -58,11 +61,12 @@ export class RunCalls {
   }
 
   end(): void {
-    this.#abort.abort(new Error('the run is over'))
+    this.#isOver = true
+    this.#abort?.abort(new Error('the run is over'))
   }
 
   #give(answer: HostAnswer): void {
     this.#isPending = false
-    if (!this.#abort.signal.aborted) this.#send(answer.bytes.length > callLimit ? noAnswer : answer)
+    if (!this.#isOver) this.#send(answer.bytes.length > callLimit ? noAnswer : answer)
   }
 }

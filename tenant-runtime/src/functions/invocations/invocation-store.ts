@@ -68,6 +68,8 @@ interface Books {
   trips: SharedTrips<Entry, Entered>
   /** Functions as they were when they were last begun, by their names; the longest unused first. */
   functions: Map<string, FunctionRecord>
+  /** Runs that will be recorded in a moment. */
+  expected: number
 }
 
 const mostRemembered = 1_000
@@ -99,8 +101,8 @@ function booksOf({ id, database }: Tenant, onProblem: (problem: Error) => void):
       if ('begin' in entry) return found.get(entry.begin.name) ?? 'none'
       return 'whole' in entry && changed.has(entry.whole.invocationId) ? 'changed' : 'written'
     })
-  })
-  const books = { trips, functions }
+  }, () => books.expected)
+  const books: Books = { trips, functions, expected: 0 }
   known.set(database, books)
   return books
 }
@@ -115,6 +117,18 @@ function remember(functions: Books['functions'], name: string, fn: FunctionRecor
 /** The function as it was last seen: what is run on its word must go to `recordInvocation`, which knows whether it still holds. */
 export function rememberedFunction({ database }: Tenant, name: string): FunctionRecord | undefined {
   return known.get(database)?.functions.get(name)
+}
+
+/** Records that come soon are worth waiting for, so that more of them share a transaction. @returns to be called when it is there, or will not come soon */
+export function expectRecord(tenant: Tenant): () => void {
+  const books = known.get(tenant.database)
+  if (books === undefined) return () => undefined
+  let isExpected = true
+  books.expected++
+  return () => {
+    if (isExpected) books.expected--
+    isExpected = false
+  }
 }
 
 /**

@@ -14,7 +14,7 @@ import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
 import { readAnswer, type FunctionAnswer } from './function-answer.ts'
 import { loggedLines, type InvocationEnd } from './invocation-end.ts'
-import { beginInvocation, endInvocation, recordInvocation, rememberedFunction, type Claim } from './invocation-store.ts'
+import { beginInvocation, endInvocation, expectRecord, recordInvocation, rememberedFunction, type Claim } from './invocation-store.ts'
 import { Secrets, secretsOf } from './redact.ts'
 import { RunLines, tailOf, type LogLine } from './run-lines.ts'
 
@@ -58,8 +58,13 @@ export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Prom
   const invocationId = randomUUID()
   const known = knownHarmless(deps, tenant, call)
   if (known !== undefined) {
-    const answered = await finish(deps, tenant, call, invocationId, await runFirst(deps, tenant, call, invocationId, known))
-    if (answered !== 'changed') return answered
+    const isThere = expectRecord(tenant)
+    try {
+      const answered = await finish(deps, tenant, call, invocationId, await runFirst(deps, tenant, call, invocationId, known, isThere))
+      if (answered !== 'changed') return answered
+    } finally {
+      isThere()
+    }
   }
   const answered = await finish(deps, tenant, call, invocationId, await beginFirst(deps, tenant, call, invocationId))
   if (answered === 'changed') throw new Error('a record that was begun can be ended')
@@ -99,12 +104,13 @@ interface Done extends Ran {
  * The run without a record, which comes with its end; of one that takes longer the beginning is recorded meanwhile.
  * @throws RuntimeError FUNCTIONS_BUSY, NO_SUCH_FUNCTION
  */
-async function runFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string, known: Known): Promise<Done> {
+async function runFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string, known: Known, isLate: () => void): Promise<Done> {
   const turn = deps.pool.turn(tenant.id, call.name)
   let beginning: Promise<FunctionRecord> | undefined
   try {
     await turn.ready
     const timer = setTimeout(() => {
+      isLate()
       beginning = begin(deps, tenant, call, invocationId)
       // It is looked at when the run is over.
       beginning.catch(() => undefined)
