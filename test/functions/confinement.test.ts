@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { asIdentity, serviceIdentity } from '../../control-plane/src/engines/process/unprivileged.ts'
-import { dataLimit, executorCommand, findConfinement, someUser, type Confinement } from '../../tenant-runtime/src/functions/executor/confinement.ts'
+import { coresOfExecutors, dataLimit, executorCommand, findConfinement, someUser, type Confinement } from '../../tenant-runtime/src/functions/executor/confinement.ts'
 import { Executor } from '../../tenant-runtime/src/functions/executor/executor.ts'
 import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
 import { command, constant, drop, forever, grow } from './support/wasm.ts'
@@ -104,6 +104,24 @@ t.test('behind that the system does, as far as the machine allows', async (t) =>
   for (const limit of ['core file size', 'file size', 'locked memory', 'msgqueue size']) t.match(limits, new RegExp(`Max ${limit} +0 +0 `))
   t.match(limits, /Max open files +64 +64 /)
   t.equal((await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).trim(), '1000', 'the first to go when memory runs out')
+})
+
+t.test('it leaves a quarter of the cores alone, and one at least', async (t) => {
+  const status = (list: string) => `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${list}\nMems_allowed_list:\t0\n`
+  t.same(['0', '0-1', '0-2', '4,6', '0-7', '0-1,8-9,12'].map((list) => coresOfExecutors(status(list))), [undefined, '1', '1,2', '6', '2,3,4,5,6,7', '1,8,9,12'])
+  t.equal(coresOfExecutors(''), undefined, 'what the system does not tell binds nobody')
+  const own = /^Cpus_allowed_list:.*$/m
+  const executor = await Executor.start()
+  const mine = await readFile('/proc/self/status', 'utf8')
+  const its = await readFile(`/proc/${executor.pid ?? 0}/status`, 'utf8')
+  executor.kill()
+  await executor.exited
+  const wanted = coresOfExecutors(mine)
+  const spread = (list = '') => list.split(':').at(-1)?.trim().split(',').flatMap((range) => {
+    const [first = 0, last = first] = range.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, n) => first + n)
+  }).join(',')
+  t.equal(spread(own.exec(its)?.[0]), wanted ?? spread(own.exec(mine)?.[0]))
 })
 
 t.test('it is gone with the process that the runtime knows', async (t) => {

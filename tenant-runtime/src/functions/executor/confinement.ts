@@ -1,6 +1,7 @@
 // What an executor's process is shut off from: the command line that starts it, as strong as this machine allows.
 import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { executorProgram } from './executor-program.ts'
 
@@ -42,6 +43,8 @@ const maxThreads = 24
 const probeMilliseconds = 5_000
 /** Whatever is not a function comes first: a neighbour's requests, and the database. */
 const niceness = '10'
+/** Elsewhere whoever is woken may wait some milliseconds until the scheduler takes a function off, however low its priority. */
+const cores = coresOfExecutors(readFileSync('/proc/self/status', 'utf8'))
 /** Of all that are there the ones that the machine misses least when memory runs out. */
 const outOfMemoryScore = '1000'
 
@@ -55,6 +58,16 @@ export function someUser(): number {
   return randomInt(...userRange)
 }
 
+/** The cores that this process may use but for a quarter, and at least one, which functions leave alone. @returns undefined with a single one */
+export function coresOfExecutors(status: string): string | undefined {
+  const list = /^Cpus_allowed_list:\s+(\S+)$/m.exec(status)?.[1] ?? ''
+  const allowed = list.split(',').flatMap((range) => {
+    const [first = NaN, last = first] = range.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, n) => first + n)
+  })
+  return allowed.length < 2 ? undefined : allowed.slice(Math.max(1, allowed.length >> 2)).join(',')
+}
+
 type Command = [program: string, ...args: string[]]
 
 /** What starts an executor, for functions of up to `memory` bytes; tests run another `program` in its place. */
@@ -64,6 +77,7 @@ export function executorCommand(confinement: Confinement, uid: number, memory: n
     // It knows nothing of our environment, whoever adds to that, and can't allocate the machine away.
     'env', '-i', 'TZ=UTC',
     'nice', '-n', niceness,
+    ...(cores === undefined ? [] : ['taskset', '-c', cores]),
     'prlimit', `--data=${dataLimit(memory)}:${dataLimit(largestMemory)}`, '--core=0', '--nofile=64', '--fsize=0', '--memlock=0', '--msgqueue=0',
     // What a user has elsewhere counts too, so only one of its own can have a limit.
     ...(confinement.user === 'own' || confinement.namespaces.includes('user') ? [`--nproc=${maxThreads}`] : []),
@@ -93,7 +107,7 @@ async function probe(): Promise<Confinement> {
     return [{ namespaces, user: 'own' }, { namespaces, user: 'runtime' }]
   })
   for (const candidate of candidates) if (await works(candidate)) return candidate
-  throw new Error('no executor can be confined here: setpriv, choom, env, nice and prlimit of util-linux and coreutils are needed')
+  throw new Error('no executor can be confined here: setpriv, choom, env, nice, prlimit and taskset of util-linux and coreutils are needed')
 }
 
 /** It must be able to read what it is made of, too. */
