@@ -1,31 +1,28 @@
 // The chain over a tenant's closed hours, and that over its corrections: each link's hash covers the link before it,
 // so that an hour that was changed, left out or put in shows. Pure.
 import { hash as digest } from 'node:crypto'
+import { amountsText } from './amounts-text.ts'
 import type { Correction } from './closed-usage.ts'
-import { amountNames, type Amounts, type HourBucket } from './hour-bucket.ts'
+import type { HourBucket } from './hour-bucket.ts'
 
 /** The hash before a tenant's first link. */
 export const chainStart = '0'.repeat(64)
 
 /**
  * SHA-256, in hexadecimal, of the texts below joined by line feeds:
- * the hash before, `hour`, tenant id, start of the hour (ISO 8601 with milliseconds), the amounts in the order of `amountNames` joined by commas.
+ * the hash before, `hour`, tenant id, start of the hour (ISO 8601 with milliseconds), the amounts as `amountsText` writes them.
  */
 export function hourLink(previous: string, { tenantId, hour, amounts }: HourBucket): string {
-  return digest('sha256', [previous, 'hour', tenantId, hour.toISOString(), listed(amounts)].join('\n'))
+  return digest('sha256', [previous, 'hour', tenantId, hour.toISOString(), amountsText(amounts)].join('\n'))
 }
 
 /** As `hourLink`, of: the hash before, `correction`, tenant id, number, start of the hour, first instant of the month it is billed with, amounts. */
 export function correctionLink(previous: string, correction: Omit<Correction, 'recordedAt' | 'previous' | 'hash'>): string {
   const { tenantId, number, hour, billedMonth, amounts } = correction
-  return digest('sha256', [previous, 'correction', tenantId, String(number), hour.toISOString(), billedMonth.toISOString(), listed(amounts)].join('\n'))
+  return digest('sha256', [previous, 'correction', tenantId, String(number), hour.toISOString(), billedMonth.toISOString(), amountsText(amounts)].join('\n'))
 }
 
 /** @returns the chain's hash after the hours, which are in order */
 export function chainOf(previous: string, hours: readonly HourBucket[]): string {
   return hours.reduce(hourLink, previous)
-}
-
-function listed(amounts: Amounts): string {
-  return amountNames.map((name) => amounts[name]).join(',')
 }

@@ -44,6 +44,7 @@ CREATE TABLE "usage_months" (
     CONSTRAINT "usage_months_pkey" PRIMARY KEY ("month","tenant_id"),
     CONSTRAINT "usage_months_month" CHECK (date_trunc('month', "month", 'UTC') = "month")
 );
+CREATE INDEX "usage_months_month_tenant_id_idx" ON "usage_months"("month", "tenant_id") WHERE "closed_at" IS NULL;
 
 CREATE TABLE "usage_corrections" (
     "tenant_id" TEXT NOT NULL,
@@ -68,7 +69,7 @@ CREATE TABLE "usage_closing" (
 );
 INSERT INTO "usage_closing" ("kept_from") VALUES ('epoch');
 
--- What is closed never changes. A month may be sealed, and an open one may go, but nothing else.
+-- What is closed never changes.
 CREATE FUNCTION refuse_change_of_closed_month() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the month % of % is closed', OLD."month", OLD."tenant_id" USING ERRCODE = 'restrict_violation';

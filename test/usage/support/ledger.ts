@@ -3,15 +3,26 @@ import { randomBytes } from 'node:crypto'
 import type { Counter, UsagePush } from '@tenantry/contract'
 import type { Test } from 'tap'
 import { openDatabase, type Database } from '../../../control-plane/src/persistence/database.ts'
+import { nameInstallation } from '../../../control-plane/src/persistence/installation.ts'
 import { migrate, readMigrations } from '../../../control-plane/src/persistence/migrations.ts'
 import { createUsageLedger } from '../../../control-plane/src/persistence/usage-ledger-prisma.ts'
+import { createLedgerClosing } from '../../../control-plane/src/persistence/usage-closing-prisma.ts'
+import { closeAll } from '../../../control-plane/src/usage/close-ledger.ts'
+import type { LedgerClosing } from '../../../control-plane/src/usage/ledger-closing.ts'
 import type { UsageLedger } from '../../../control-plane/src/usage/usage-ledger.ts'
 import { query, startPostgres } from '../../support/postgres.ts'
 
 export interface TestLedger {
   database: Database
   ledger: UsageLedger
+  closing: LedgerClosing
   clock: { now: Date }
+  /** Closes what can be closed, as the leader does, `at` then. */
+  close(at: string): Promise<void>
+  /** Back to an installation that nobody has used. */
+  empty(): Promise<void>
+  /** A tenant of that age that nobody reconciles. */
+  tenant(createdAt?: string): Promise<string>
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
 }
 
@@ -22,11 +33,34 @@ export async function startLedger(t: Test, now = '2026-05-10T12:30:00Z'): Promis
   await migrate(url, await readMigrations())
   const database = openDatabase(url)
   const clock = { now: new Date(now) }
+  const closing = createLedgerClosing(database, () => clock.now)
+  await nameInstallation(database, 'c0ffee00-0000-4000-8000-000000000000')
+  await query(url, "insert into regions (id, engine, domain) values ('local', 'process', 'localhost')")
   t.teardown(async () => {
     await database.$disconnect()
     await postgres.stop()
   })
-  return { database, clock, ledger: createUsageLedger(database, () => clock.now), sql: (text, values) => query(url, text, values) }
+  return {
+    database, clock, closing,
+    ledger: createUsageLedger(database, () => clock.now),
+    async close(at) {
+      clock.now = new Date(at)
+      await closeAll(closing, clock.now, 0n)
+    },
+    async empty() {
+      await query(url, 'truncate usage_counters, usage_sources, usage_tenants, usage_months, usage_corrections, tenants cascade')
+      await query(url, "update usage_closing set kept_from = 'epoch'")
+      await query(url, 'update installation set epoch = 0')
+    },
+    async tenant(createdAt = '2026-05-01T00:00:00Z') {
+      const id = newTenantId()
+      await query(url, "insert into tenants (id, name, plan_id, region_id, isolation, created_at, updated_at) values ($1, $2, 'Free', 'local', 'schema-per-tenant', $3, $3)", [
+        id, `n-${id.slice(2)}`, createdAt,
+      ])
+      return id
+    },
+    sql: (text, values) => query(url, text, values),
+  }
 }
 
 export function newTenantId(): string {

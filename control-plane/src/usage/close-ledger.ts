@@ -1,0 +1,65 @@
+// Closes hours and months of the ledger as soon as all of them has come; what the leader does from time to time.
+import type { Clock } from '../clock.ts'
+import { repeat } from '../housekeeping/repeat.ts'
+import type { Leadership } from '../persistence/leader.ts'
+import { hourMilliseconds, nextMonth, startOfHour } from './hours.ts'
+import type { LedgerClosing, TenantRange } from './ledger-closing.ts'
+
+/** So long after its end an hour closes at the earliest: a source that was just started has been heard of by then. */
+export const settleMilliseconds = 10 * 60_000
+/** Counters are kept after their hour was closed, so that what a source sends against its own word is still told apart from a repeat. */
+const keptMilliseconds = 24 * hourMilliseconds
+const tenantsAtOnce = 500
+const intervalMilliseconds = 60_000
+
+export interface CloseLedgerDeps {
+  closing: LedgerClosing
+  clock: Clock
+  log: { warn(details: object, message: string): void }
+}
+
+/** Runs while this control plane leads. */
+export function closeLedger(deps: CloseLedgerDeps): (leadership: Leadership) => Promise<void> {
+  return ({ epoch, lost }) =>
+    repeat(
+      {
+        clock: deps.clock,
+        work: async (signal) => {
+          await closeAll(deps.closing, deps.clock.now(), epoch, signal)
+          return intervalMilliseconds
+        },
+        onProblem: (error) => deps.log.warn({ err: error }, 'the usage ledger could not be closed; it is tried again'),
+      },
+      lost,
+    )
+}
+
+/** Hours, then months, then counters that are done with; each in steps that may be interrupted and done again. */
+export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint, signal?: AbortSignal): Promise<void> {
+  const settled = startOfHour(new Date(now.getTime() - settleMilliseconds))
+  const complete = await closing.completeUntil()
+  const until = complete === undefined || complete > settled ? settled : complete
+
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    signal?.throwIfAborted()
+    after = await closing.closeHours(until, { after, limit: tenantsAtOnce }, epoch)
+  }
+  const first = await closing.firstOpenMonth()
+  for (let month = first; month !== undefined && nextMonth(month) <= until; month = nextMonth(month)) {
+    for (const tenants of tenantRanges) {
+      signal?.throwIfAborted()
+      await closing.closeMonth(month, tenants, epoch)
+    }
+  }
+  // Hours that an earlier call named: pushes that had begun before it have ended by now.
+  const keep = startOfHour(new Date(until.getTime() - keptMilliseconds))
+  if ((await closing.keptFrom()) >= keep) return
+  for (const tenants of tenantRanges) {
+    signal?.throwIfAborted()
+    await closing.removeBooked(tenants, epoch)
+  }
+  await closing.keepFrom(keep, epoch)
+}
+
+/** By the first hexadecimal digit of their ids. */
+const tenantRanges: readonly TenantRange[] = Array.from({ length: 16 }, (_, digit) => ({ from: `t_${digit.toString(16)}`, to: `t_${(digit + 1).toString(17)}` }))

@@ -1,0 +1,87 @@
+// A month's closed hours in few bytes: an hour that only stores what the hour before did takes one. Pure.
+//
+// version (1), then as varints: index after the last hour, document and file byte-seconds of the last hour; then for each
+// hour: flags, the number of hours skipped before it when bit 0 is set, and a value for each further bit, which are
+// the amounts in their order. A byte-second amount is the zigzag of its difference to the hour before it, and absent when
+// there is none; any other is itself, and absent when it is zero.
+import { amountNames, noAmounts, type AmountName, type Amounts, type HourBucket } from './hour-bucket.ts'
+import { hourMilliseconds } from './hours.ts'
+import { ByteReader, unzigzag, writeVarint, zigzag } from './varint.ts'
+
+const version = 1
+const isIntegral = (name: AmountName) => name === 'documentByteSeconds' || name === 'fileByteSeconds'
+
+interface Head {
+  /** Index, from the month's start, of the first hour that may follow. */
+  next: number
+  last: Amounts
+  /** Where the hours begin. */
+  body: number
+}
+
+/**
+ * @param packed what this has returned before, or nothing for an empty month
+ * @param hours of that month, in order, none below zero
+ * @throws Error for an hour that does not come after all that are packed
+ */
+export function appendHours(packed: Uint8Array, month: Date, hours: readonly Pick<HourBucket, 'hour' | 'amounts'>[]): Uint8Array {
+  const { next: first, last: start, body } = headOf(packed)
+  let next = first
+  let last = start
+  const added: number[] = []
+  for (const { hour, amounts } of hours) {
+    const index = (hour.getTime() - month.getTime()) / hourMilliseconds
+    if (!Number.isInteger(index) || index < next) throw new Error(`the hour ${hour.toISOString()} does not come next`)
+    writeHour(added, index - next, last, amounts)
+    next = index + 1
+    last = amounts
+  }
+  const head = [version]
+  for (const value of [next, last.documentByteSeconds, last.fileByteSeconds]) writeVarint(head, value)
+  return Buffer.concat([Uint8Array.from(head), packed.subarray(body), Uint8Array.from(added)])
+}
+
+/** @throws Error for bytes that `appendHours` didn't make */
+export function unpackHours(packed: Uint8Array, tenantId: string, month: Date): HourBucket[] {
+  const hours: HourBucket[] = []
+  const reader = new ByteReader(packed, headOf(packed).body)
+  let index = 0
+  let last = noAmounts()
+  while (!reader.isAtEnd) {
+    const flags = reader.small()
+    if (flags % 2 === 1) index += reader.small()
+    const amounts = noAmounts()
+    for (const [bit, name] of amountNames.entries()) {
+      const isThere = (flags & (2 << bit)) !== 0
+      if (isIntegral(name)) amounts[name] = last[name] + (isThere ? unzigzag(reader.varint()) : 0n)
+      else if (isThere) amounts[name] = reader.varint()
+    }
+    hours.push({ tenantId, hour: new Date(month.getTime() + index * hourMilliseconds), amounts })
+    index++
+    last = amounts
+  }
+  return hours
+}
+
+function writeHour(into: number[], skipped: number, last: Amounts, amounts: Amounts): void {
+  let flags = skipped > 0 ? 1 : 0
+  const values: bigint[] = []
+  for (const [bit, name] of amountNames.entries()) {
+    const value = isIntegral(name) ? zigzag(amounts[name] - last[name]) : amounts[name]
+    if (value === 0n) continue
+    flags |= 2 << bit
+    values.push(value)
+  }
+  writeVarint(into, flags)
+  if (skipped > 0) writeVarint(into, skipped)
+  for (const value of values) writeVarint(into, value)
+}
+
+function headOf(packed: Uint8Array): Head {
+  if (packed.length === 0) return { next: 0, last: noAmounts(), body: 0 }
+  if (packed[0] !== version) throw new Error(`packed hours of version ${packed[0]} are not known`)
+  const reader = new ByteReader(packed, 1)
+  const next = reader.small()
+  const last = { ...noAmounts(), documentByteSeconds: reader.varint(), fileByteSeconds: reader.varint() }
+  return { next, last, body: reader.at }
+}
