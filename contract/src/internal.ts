@@ -25,6 +25,8 @@ export const internalPaths = {
   watchRoutes: '/internal/v1/watch/routes',
   /** Gateway → control plane: `UsagePush` → `UsageAnswer`. */
   usage: '/internal/v1/usage',
+  /** Gateway → control plane: `LeaseCall`, answered by `LeaseAnswer`. */
+  leases: '/internal/v1/leases',
   /** Gateway → control plane: `POST` without a body wakes a paused tenant; idempotent, 202. */
   wake: (tenantId: string) => `/internal/v1/tenants/${tenantId}/wake`,
   /** On runtime and gateway: liveness of the process, no token needed. */

@@ -17,6 +17,22 @@ export const RoutePhase = Type.Union([
 ])
 export type RoutePhase = Static<typeof RoutePhase>
 
+const Count = Type.Integer({ minimum: 0 })
+const CountOrUnlimited = Type.Union([Count, Type.Null()])
+
+/** A steady rate, and how many requests may come at once on top of it. */
+export const RateLimit = Type.Object({ per_second: Type.Integer({ minimum: 1 }), burst: Type.Integer({ minimum: 1 }) })
+export type RateLimit = Static<typeof RateLimit>
+
+/** What the tenant's plan allows at gateways; null is unlimited. */
+export const RouteLimits = Type.Object({
+  requests_per_month: CountOrUnlimited,
+  /** Connections that stay, at once. */
+  connections: CountOrUnlimited,
+  rate: Type.Union([RateLimit, Type.Null()]),
+})
+export type RouteLimits = Static<typeof RouteLimits>
+
 export const Route = Type.Object({
   tenant_id: TenantId,
   name: TenantName,
@@ -28,6 +44,8 @@ export const Route = Type.Object({
   dedicated: Type.Boolean(),
   /** Where the Postgres with the tenant's database takes connections, `host:port`; absent where tenants get no SQL. */
   postgres: Type.Optional(Type.String({ pattern: `^.+:${port}$` })),
+  /** Absent: none. */
+  limits: Type.Optional(RouteLimits),
   /** Public text for `suspended`. */
   reason: Type.Optional(Type.String()),
   /** Of `suspended`: whether paying ends it. */

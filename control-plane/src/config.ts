@@ -1,6 +1,7 @@
 // The environment as one frozen, validated value.
 import { fileURLToPath } from 'node:url'
 import { Environment } from '@tenantry/contract'
+import { readRateLimits, type RateLimits } from './quotas/rate-limits.ts'
 import { readRegions, type RegionConfig } from './regions/region-config.ts'
 
 export interface Config {
@@ -22,6 +23,8 @@ export interface Config {
   orphanGraceSeconds: number
   /** Bytes of one upload when a bucket sets no limit. */
   maxUploadBytes: number
+  /** Of the plans, at each gateway. */
+  rateLimits: RateLimits
   /** Directory of the backups; undefined: none are kept. */
   backups: string | undefined
 }
@@ -47,6 +50,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     deleteGraceSeconds: environment.integer('TENANTRY_DELETE_GRACE_SECONDS', 7 * 86_400, 0, 365 * 86_400),
     orphanGraceSeconds: environment.integer('TENANTRY_ORPHAN_GRACE_SECONDS', 3_600, 0, 30 * 86_400),
     maxUploadBytes: environment.integer('TENANTRY_MAX_UPLOAD_BYTES', 100_000_000, 1, Number.MAX_SAFE_INTEGER),
+    rateLimits: readRateLimits(environment.optional('TENANTRY_RATE_LIMITS') ?? ''),
     backups: environment.optional('TENANTRY_BACKUPS'),
   })
 }

@@ -19,6 +19,7 @@ import { watchStorage } from './housekeeping/storage-watch.ts'
 import { keepWarmPools } from './housekeeping/warm-pool.ts'
 import { tlsAsk } from './http/routes/tls-ask.ts'
 import { internalRoutes } from './http-internal/internal-routes.ts'
+import { leaseRoutes } from './http-internal/lease-routes.ts'
 import { WatchHub } from './http-internal/watch-hub.ts'
 import { newPlatformKey } from './keys/key-text.ts'
 import { createSeal } from './keys/seal.ts'
@@ -34,10 +35,11 @@ import { createHostNames } from './persistence/host-names-prisma.ts'
 import { nameInstallation } from './persistence/installation.ts'
 import { lead } from './persistence/leader.ts'
 import { migrate, readMigrations } from './persistence/migrations.ts'
-import { createPlanStore, recordRegions, refuseUnknownRegions } from './persistence/plan-store-prisma.ts'
+import { createPlanStore, recordRateLimits, recordRegions, refuseUnknownRegions } from './persistence/plan-store-prisma.ts'
 import { createPlatformKeyStore } from './persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from './persistence/published-prisma.ts'
 import { createReconcileStore } from './persistence/reconcile-store-prisma.ts'
+import { createRequestLeases } from './persistence/request-leases-prisma.ts'
 import { createRolloutLedger } from './persistence/rollout-ledger-prisma.ts'
 import { createRolloutStore } from './persistence/rollout-store-prisma.ts'
 import { createTenantStore } from './persistence/tenant-store-prisma.ts'
@@ -68,6 +70,7 @@ const seal = createSeal(config.masterKey)
 const database = openDatabase(config.controlDatabaseUrl)
 await refuseUnknownRegions(database, config.regions)
 await recordRegions(database, config.regions)
+await recordRateLimits(database, config.rateLimits)
 const keys = createPlatformKeyStore({ database, seal, now })
 await makeFirstKey()
 
@@ -122,6 +125,7 @@ const app = await buildApp({
   logger: log,
   internal: async (instance) => {
     await instance.register(internalRoutes({ hub, ledger, tenants, now: systemClock.now }))
+    await instance.register(leaseRoutes(createRequestLeases(database, now)))
     await instance.register(tlsAsk({ regions: config.regions, hosts: createHostNames(database) }))
   },
   metrics,

@@ -13,6 +13,12 @@ export interface Refusal {
   readonly retryAfter?: number
   /** The connection cannot be trusted or used any further: closed after the answer. */
   readonly close?: true
+  /** A quota or a rate is used up: the request is counted apart and uses no quota. */
+  readonly isQuota?: true
+  /** Further members of the body. */
+  readonly detail?: Readonly<Record<string, string | number | null>>
+  /** Further headers: name, value, … */
+  readonly headers?: readonly string[]
 }
 
 const bad = { status: 400, error: 'bad_request' } as const
@@ -183,11 +189,12 @@ export function refusalOfPhase(route: Route): Refusal | undefined {
   }
 }
 
-export function errorBody(refusal: Refusal): ErrorBody {
+export function errorBody(refusal: Refusal): ErrorBody & Record<string, unknown> {
   return {
     statusCode: String(refusal.status),
     error: refusal.error,
     message: refusal.message,
     code: refusal.code,
+    ...refusal.detail,
   }
 }

@@ -15,6 +15,8 @@ import { defaultLimits, type Limits } from './limits.ts'
 import { CounterStore } from './meter/counter-store.ts'
 import { Meter } from './meter/meter.ts'
 import { UsagePusher } from './meter/usage-pusher.ts'
+import { LeaseKeeper } from './quota/lease-keeper.ts'
+import { Quota } from './quota/quota.ts'
 import { PostgresDoor } from './postgres-door/postgres-door.ts'
 import { Relay } from './relay/relay.ts'
 import { RouteTable } from './routes/route-table.ts'
@@ -53,6 +55,8 @@ export interface GatewayOptions {
   limits?: Partial<Limits>
   /** Milliseconds between usage pushes. */
   pushInterval?: number
+  /** Milliseconds between two calls about leases with nothing urgent. */
+  leaseInterval?: number
   /** Counters held at most; see CounterStore. */
   counterLimit?: number
 }
@@ -86,6 +90,21 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const live = new LiveConnections()
   const tokens = new RuntimeTokens(internalToken)
   const onProblem = (problem: Error) => log.warn({ err: problem }, problem.message)
+  const boot = options.newId()
+  const leases = new LeaseKeeper({
+    controlUrl,
+    internalToken,
+    source: options.source,
+    boot,
+    unfinished: () => [],
+    fetch,
+    elapsed: options.elapsed,
+    onProblem,
+    waitingPerTenant: limits.leaseWaitingPerTenant,
+    waiting: limits.leaseWaiting,
+    ...(options.leaseInterval === undefined ? {} : { interval: options.leaseInterval }),
+  })
+  const quota = new Quota({ leases, elapsed: options.elapsed, now: options.now })
   const waiting = new WaitingRoom({ limits, wake: wakeThrough({ controlUrl, internalToken, fetch }), onProblem })
   const routes = new RouteTable({
     url: `${controlUrl}${internalPaths.watchRoutes}`,
@@ -97,7 +116,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       live.endOf(tenantId)
       if (isGone) meter.forget(tenantId)
     },
-    onChanged: (tenantId, route) => waiting.changed(tenantId, route),
+    onChanged: (tenantId, route) => {
+      quota.changed(tenantId, route)
+      waiting.changed(tenantId, route)
+    },
     onProblem,
   })
   await routes.load()
@@ -106,6 +128,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     routes,
     upstreams,
     meter,
+    quota,
     live,
     waiting,
     tokens,
@@ -120,7 +143,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const publicServer = createPublicServer({ door, limits, newRequestId: options.newId, onProblem })
   const relay = new Relay({ controlUrl, routes, tokens, limits })
   const internalServer = createInternalServer({ routes, meter, relay, internalToken, limits })
-  const postgresDoor = options.postgres && new PostgresDoor({ ...options.postgres, routes, waiting, meter, live, limits })
+  const postgresDoor = options.postgres && new PostgresDoor({ ...options.postgres, routes, waiting, meter, quota, live, limits })
   if (options.tenantAddresses !== undefined) {
     const bounds = new ConnectionBounds({
       addresses: options.tenantAddresses,
@@ -138,18 +161,19 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   ])
   const watching = new AbortController()
   const pushing = new AbortController()
+  const leasing = new AbortController()
   const pusher = new UsagePusher({
     controlUrl,
     internalToken,
     source: options.source,
-    boot: options.newId(),
+    boot,
     store,
     meter,
     fetch,
     onProblem,
     ...(options.pushInterval === undefined ? {} : { interval: options.pushInterval }),
   })
-  const loops = { watch: routes.run(watching.signal), push: pusher.run(pushing.signal) }
+  const loops = { watch: routes.run(watching.signal), push: pusher.run(pushing.signal), lease: leases.run(leasing.signal) }
   // Out of file descriptors, for one: those who have a connection are served on.
   for (const server of [publicServer, internalServer, postgresDoor?.server]) server?.on('error', onProblem)
   log.info({ port, internalPort, postgresPort, routes: routes.size }, 'the gateway listens')
@@ -165,7 +189,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     await Promise.all([upstreams.destroy(), relay.destroy()])
     // Last, because every request that ends counts.
     pushing.abort()
-    await Promise.all([loops.watch, loops.push])
+    leasing.abort()
+    await Promise.all([loops.watch, loops.push, loops.lease])
     log.info({}, 'the gateway has stopped')
   }
   let stopped: Promise<void> | undefined

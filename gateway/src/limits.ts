@@ -36,6 +36,9 @@ export interface Limits {
   waitingPerTenant: number
   waiting: number
   wakeTimeout: number
+  /** Requests that wait until the control plane has leased their tenant more of its monthly quota. */
+  leaseWaitingPerTenant: number
+  leaseWaiting: number
   /** Watches of one tenant's manifest that its runtime may hold open through the gateway. */
   watchesPerTenant: number
   /** A call between the control plane and a tenant's own runtime, to the head of its answer. */
@@ -81,6 +84,8 @@ export const defaultLimits: Limits = {
   waitingPerTenant: 100,
   waiting: 1_000,
   wakeTimeout: 20_000,
+  leaseWaitingPerTenant: 200,
+  leaseWaiting: 1_000,
   watchesPerTenant: 4,
   relayTimeout: 60_000,
   startupBytes: 10_000,

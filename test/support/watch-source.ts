@@ -1,7 +1,7 @@
 // A stand-in control plane for tests of a gateway or a runtime: serves the watches and takes usage pushes.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { internalPaths, internalTokenHeader, type Counter, type UsageAnswer, type UsagePush } from '@tenantry/contract'
+import { internalPaths, internalTokenHeader, type Counter, type LeaseAnswer, type LeaseCall, type UsageAnswer, type UsagePush } from '@tenantry/contract'
 
 interface Entry {
   tenant_id: string
@@ -112,7 +112,21 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     if (request.url === internalPaths.watchRoutes) this.routes.serve(response)
     else if (request.url === internalPaths.watchManifests) this.manifests.serve(response)
     else if (request.url === internalPaths.usage && request.method === 'POST') await this.#usage(request, response)
+    else if (request.url === internalPaths.leases && request.method === 'POST') await this.#lease(request, response)
     else response.writeHead(404).end()
+  }
+
+  /** No tenant has a quota here. */
+  async #lease(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let text = ''
+    for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
+    const now = this.now()
+    const answer: LeaseAnswer = {
+      now: now.toISOString(), month: now.toISOString().slice(0, 7),
+      resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(), accepted: true, recalled: [],
+      grants: (JSON.parse(text) as LeaseCall).reports.map(({ tenant_id, used }) => ({ tenant_id, granted: null, limit: null, used, state: 'granted' })),
+    }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   }
 
   async #usage(request: IncomingMessage, response: ServerResponse): Promise<void> {

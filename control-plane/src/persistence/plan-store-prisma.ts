@@ -1,6 +1,8 @@
 // Plans of the control database, and the regions it has to know for its foreign keys.
+import type { RateLimit } from '@tenantry/contract'
 import type { RegionConfig } from '../regions/region-config.ts'
 import type { Plan, PlanStore } from '../plans/plan.ts'
+import type { RateLimits } from '../quotas/rate-limits.ts'
 import type { Isolation } from '../tenants/tenant.ts'
 import type { Database } from './database.ts'
 
@@ -17,9 +19,17 @@ export function createPlanStore(database: Database): PlanStore {
           fileBytes: number(row.fileBytes),
           requestsPerMonth: number(row.requestsPerMonth),
           realtimeConnections: row.realtimeConnections,
+          rate: toRate(row),
         }),
       )
     },
+  }
+}
+
+/** Writes the configured rates into the database, from where gateways are told. */
+export async function recordRateLimits(database: Database, limits: RateLimits): Promise<void> {
+  for (const [id, limit] of Object.entries(limits)) {
+    await database.plan.updateMany({ where: { id }, data: { ratePerSecond: limit?.per_second ?? null, rateBurst: limit?.burst ?? null } })
   }
 }
 
@@ -36,4 +46,9 @@ export async function recordRegions(database: Database, regions: readonly Region
   for (const { id, engine, domain } of regions) {
     await database.region.upsert({ where: { id }, create: { id, engine, domain }, update: { engine, domain } })
   }
+}
+
+/** A check constraint lets either both be null or none. */
+export function toRate({ ratePerSecond, rateBurst }: { ratePerSecond: number | null; rateBurst: number | null }): RateLimit | null {
+  return ratePerSecond === null || rateBurst === null ? null : { per_second: ratePerSecond, burst: rateBurst }
 }

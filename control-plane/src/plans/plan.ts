@@ -1,4 +1,5 @@
 // Plans and regions, as the API shows them (specification, sections 2.6 and 8).
+import type { RateLimit } from '@tenantry/contract'
 import type { Isolation } from '../tenants/tenant.ts'
 
 /** null is unlimited. Sizes are bytes, decimal: 500 MB are 500,000,000. */
@@ -9,6 +10,8 @@ export interface Plan {
   fileBytes: number | null
   requestsPerMonth: number | null
   realtimeConnections: number | null
+  /** At each gateway. */
+  rate: RateLimit | null
 }
 
 export interface PlanStore {

@@ -5,6 +5,7 @@ import { refusals, type Refusal } from '../errors.ts'
 import { beginRefusal } from '../http/refusal.ts'
 import type { Limits } from '../limits.ts'
 import type { TenantMeter } from '../meter/meter.ts'
+import type { TenantGate } from '../quota/quota.ts'
 import type { Group } from '../resolve/group.ts'
 import { endBeforeRequest } from './leftover.ts'
 import type { LiveConnections } from './live-connections.ts'
@@ -26,6 +27,7 @@ export interface AnswerOptions {
   tenantId: string
   group: Group
   meter: TenantMeter
+  gate: TenantGate
   live: LiveConnections
   passed: PassedBytes
   limits: Limits
@@ -48,10 +50,14 @@ export class Answer {
   body: Readable | undefined
   /** Whether the connection may serve another request. */
   keepAlive = true
+  /** False while the request waits for its tenant's quota: a client that leaves then was never let in. */
+  admitted = true
   #begun = false
   #over = false
   /** Of an event stream: takes it off the live connections. */
   #notLive: (() => void) | undefined
+  /** Whether it has a place among the tenant's connections that stay. */
+  #stays = false
   /** Bytes of the body still to come, when the runtime said how many. */
   #left: number | undefined
   #readerTimer: NodeJS.Timeout | undefined
@@ -89,6 +95,14 @@ export class Answer {
     const { requestId, group, meter, live, tenantId } = this.#options
     const head = responseHead(answered, requestId, status)
     if (!this.keepAlive || this.#options.isClosing()) head.headers.push('connection', 'close')
+    const refusal = head.isEventStream ? this.#options.gate.opened() : undefined
+    if (refusal !== undefined) {
+      this.refuse(refusal)
+      this.source?.abort(new Error(refusal.message))
+      return
+    }
+    this.#stays = head.isEventStream
+    this.#options.gate.addHeaders(head.headers)
     try {
       this.response.writeHead(status, head.headers)
     } catch {
@@ -132,9 +146,11 @@ export class Answer {
     if (this.#over) return
     const { requestId, group, meter } = this.#options
     this.#begun = true
-    meter.request(group, this.request.method ?? '', refusal.status)
+    const costsNothing = refusal.isQuota === true
+    if (costsNothing) meter.refused(group)
+    else meter.request(group, this.request.method ?? '', refusal.status)
     const body = beginRefusal(this.response, refusal, requestId, !this.keepAlive || this.#options.isClosing())
-    if (this.request.method !== 'HEAD') meter.egress(group, body.length)
+    if (this.request.method !== 'HEAD' && !costsNothing) meter.egress(group, body.length)
     this.#left = 0
     this.#conclude(body)
   }
@@ -160,7 +176,9 @@ export class Answer {
   /** The client's connection is closed. */
   clientGone(): void {
     if (this.#over) return
-    if (!this.#begun) this.#options.meter.request(this.#options.group, this.request.method ?? '', clientLeft)
+    const { meter, group } = this.#options
+    if (!this.admitted) meter.refused(group)
+    else if (!this.#begun) meter.request(group, this.request.method ?? '', clientLeft)
     const { source } = this
     this.#finish()
     source?.abort(new Error('the client left'))
@@ -199,6 +217,7 @@ export class Answer {
     this.#over = true
     this.#options.meter.ended()
     clearTimeout(this.#readerTimer)
+    if (this.#stays) this.#options.gate.closed()
     if (this.#notLive !== undefined) {
       this.#notLive()
       this.#options.meter.closed()

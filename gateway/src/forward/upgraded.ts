@@ -3,6 +3,7 @@ import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { refusals } from '../errors.ts'
 import type { TenantMeter } from '../meter/meter.ts'
+import type { TenantGate } from '../quota/quota.ts'
 import { isUnreachable, refusalFor } from './failures.ts'
 import { runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
 import { joinSockets } from './joined.ts'
@@ -19,6 +20,7 @@ export interface ClientEnd {
 
 export interface UpgradedOptions extends ForwarderOptions {
   meter: TenantMeter
+  gate: TenantGate
   live: LiveConnections
 }
 
@@ -51,6 +53,12 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
       socket.destroy()
       return
     }
+    const refusal = options.gate.opened()
+    if (refusal !== undefined) {
+      socket.destroy()
+      answer.refuse(refusal)
+      return
+    }
     answer.response.detachSocket(client.socket)
     answer.switched()
     client.socket.write(switchingHead(message, call.requestId), 'latin1')
@@ -72,12 +80,13 @@ function switchingHead(message: IncomingMessage, requestId: string): string {
 }
 
 function goOn(call: Call, client: ClientEnd, runtime: ClientEnd, options: UpgradedOptions): void {
-  const { meter, live } = options
+  const { meter, gate, live } = options
   const notLive = live.add(call.route.tenant_id, () => client.socket.destroy())
   meter.began()
   meter.opened()
   client.socket.on('close', () => {
     notLive()
+    gate.closed()
     meter.closed()
     meter.ended()
   })

@@ -10,6 +10,7 @@ import type { LiveConnections } from '../forward/live-connections.ts'
 import { isRefusal, readRequestHead, type RequestHead } from '../forward/request-head.ts'
 import { forwardUpgrade, type ClientEnd } from '../forward/upgraded.ts'
 import type { Meter, TenantMeter } from '../meter/meter.ts'
+import type { Quota, TenantGate } from '../quota/quota.ts'
 import { groupOf } from '../resolve/group.ts'
 import { isInternalPath } from '../resolve/internal-path.ts'
 import { resolve } from '../resolve/resolve.ts'
@@ -23,6 +24,7 @@ export interface DoorOptions extends ForwarderOptions {
   domain: string
   routes: RouteTable
   meter: Meter
+  quota: Quota
   live: LiveConnections
   waiting: WaitingRoom
   newRequestId: () => string
@@ -35,6 +37,12 @@ export type Manner = 'ordinary' | 'expecting' | ClientEnd
 
 /** Not yet known whether and when it is forwarded. */
 type Unsent = Omit<Call, 'again'>
+
+/** The hands that count the tenant's requests, and that let them in. */
+interface Counted {
+  meter: TenantMeter
+  gate: TenantGate
+}
 
 export class Door {
   readonly #options: DoorOptions
@@ -49,7 +57,7 @@ export class Door {
   }
 
   handle(request: IncomingMessage, response: ServerResponse, connection: Connection, manner: Manner): void {
-    const { domain, routes, limits, meter, live, passed, newRequestId } = this.#options
+    const { domain, routes, limits, meter, quota, live, passed, newRequestId } = this.#options
     const head = readRequestHead(
       { httpVersion: request.httpVersion, url: request.url ?? '', rawHeaders: request.rawHeaders },
       limits,
@@ -74,7 +82,7 @@ export class Door {
       return
     }
     const group = groupOf(resolved.path)
-    const tenantMeter = meter.tenant(route.tenant_id)
+    const counted: Counted = { meter: meter.tenant(route.tenant_id), gate: quota.gate(route) }
     const answer = new Answer({
       request,
       response,
@@ -82,7 +90,7 @@ export class Door {
       hasBody: head.hasBody,
       tenantId: route.tenant_id,
       group,
-      meter: tenantMeter,
+      ...counted,
       live,
       passed,
       limits,
@@ -92,43 +100,71 @@ export class Door {
     connection.open(answer)
     const call: Unsent = { head, resolved, route, group, requestId, answer }
     if (isInternalPath(resolved.path)) refuse(answer, manner, refusals.notFound)
-    else this.#serve(call, manner, tenantMeter)
+    else this.#admit(call, manner, counted)
+  }
+
+  /** A request that its phase refuses uses no quota. Nothing of its body is read while it waits for the quota. */
+  #admit(call: Unsent, manner: Manner, counted: Counted): void {
+    const { answer } = call
+    const phase = refusalOfPhase(call.route)
+    if (phase !== undefined && phase !== refusals.tenantWaking) {
+      refuse(answer, manner, phase)
+      return
+    }
+    const entry = counted.gate.enter(() => ({
+      go: () => {
+        answer.source = undefined
+        answer.admitted = true
+        const route = this.#options.routes.get(call.route.tenant_id)
+        if (route === undefined) refuse(answer, manner, refusals.tenantNotFound)
+        else this.#serve({ ...call, route }, manner, counted)
+      },
+      refuse: (refusal) => {
+        answer.source = undefined
+        refuse(answer, manner, refusal)
+      },
+    }))
+    if (entry === undefined) this.#serve(call, manner, counted)
+    else if (typeof entry === 'function') {
+      answer.admitted = false
+      answer.source = { pause: () => undefined, resume: () => undefined, abort: entry }
+    } else refuse(answer, manner, entry)
   }
 
   /** By the phase of its route. */
-  #serve(call: Unsent, manner: Manner, meter: TenantMeter): void {
+  #serve(call: Unsent, manner: Manner, counted: Counted): void {
     const refusal = refusalOfPhase(call.route)
-    if (refusal === undefined) this.#forward(this.#patiently(call, manner, meter), manner, meter)
-    else if (refusal === refusals.tenantWaking) this.#hold(call, manner, meter)
+    if (refusal === undefined) this.#forward(this.#patiently(call, manner, counted), manner, counted)
+    else if (refusal === refusals.tenantWaking) this.#hold(call, manner, counted)
     else refuse(call.answer, manner, refusal)
   }
 
   /** Later tries go where the route leads by then. */
-  #patiently(call: Unsent, manner: Manner, meter: TenantMeter): Call {
+  #patiently(call: Unsent, manner: Manner, counted: Counted): Call {
     const { routes, limits, elapsed } = this.#options
     const again = laterTries(call.answer, limits, elapsed, () => {
       const route = routes.get(call.route.tenant_id)
       if (route === undefined) refuse(call.answer, manner, refusals.tenantNotFound)
-      else if (refusalOfPhase(route) === undefined) this.#forward({ ...call, route, again }, manner, meter)
-      else this.#serve({ ...call, route }, manner, meter)
+      else if (refusalOfPhase(route) === undefined) this.#forward({ ...call, route, again }, manner, counted)
+      else this.#serve({ ...call, route }, manner, counted)
     })
     return { ...call, again }
   }
 
-  #forward(call: Call, manner: Manner, meter: TenantMeter): void {
+  #forward(call: Call, manner: Manner, counted: Counted): void {
     if (manner === 'ordinary') this.#forwarder.forward(call)
-    else if (manner !== 'expecting') forwardUpgrade(call, manner, { ...this.#options, meter })
+    else if (manner !== 'expecting') forwardUpgrade(call, manner, { ...this.#options, ...counted })
     else if (call.head.hasBody) forwardExpecting(call, this.#options)
     else this.#forwarder.forward(call)
   }
 
   /** Nothing of the request's body is read until the tenant is awake. */
-  #hold(call: Unsent, manner: Manner, meter: TenantMeter): void {
+  #hold(call: Unsent, manner: Manner, counted: Counted): void {
     const { answer } = call
     const leave = this.#options.waiting.wait(call.route.tenant_id, {
       go: (route) => {
         answer.source = undefined
-        this.#serve({ ...call, route }, manner, meter)
+        this.#serve({ ...call, route }, manner, counted)
       },
       refuse: (refusal) => {
         answer.source = undefined

@@ -35,8 +35,9 @@ function headers(refusal: Refusal, length: number, requestId: string, close: boo
     'access-control-allow-origin',
     '*',
     'access-control-expose-headers',
-    `Retry-After, ${requestIdHeader}`,
+    refusal.isQuota === true ? `Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, ${requestIdHeader}` : `Retry-After, ${requestIdHeader}`,
   ]
+  if (refusal.headers !== undefined) list.push(...refusal.headers)
   if (refusal.retryAfter !== undefined) list.push('retry-after', String(refusal.retryAfter))
   if (refusal.status === 405) list.push('allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
   if (close || refusal.close === true) list.push('connection', 'close')

@@ -7,6 +7,8 @@ import type { CounterStore } from './counter-store.ts'
 export interface TenantMeter {
   /** Once for each request, before its answer ends. `status` is the HTTP status the client got or would have got. */
   request(group: Group, method: string, status: number): void
+  /** In its place, for a request that was refused for a quota or a rate. */
+  refused(group: Group): void
   /** Bytes of an answer's body, an upgraded connection or an SQL session, handed to the client's connection. */
   egress(group: Group, bytes: number): void
   /** A connection that stays (WebSocket or other upgrade, event stream, SQL session) was opened; ends with `closed`. */
@@ -79,6 +81,10 @@ class CountedTenant implements TenantMeter {
   request(group: Group, method: string, status: number): void {
     const breakdown = { group, method: knownMethods.has(method) ? method : 'OTHER', statusClass: classOf(status) }
     this.#store.add(this.#id, 'requests', breakdown, 1)
+  }
+
+  refused(group: Group): void {
+    this.#store.add(this.#id, 'refused_requests', { group, method: '', statusClass: '' }, 1)
   }
 
   egress(group: Group, bytes: number): void {

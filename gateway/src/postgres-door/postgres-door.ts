@@ -7,6 +7,7 @@ import { joinSockets } from '../forward/joined.ts'
 import type { LiveConnections } from '../forward/live-connections.ts'
 import type { Limits } from '../limits.ts'
 import type { Meter } from '../meter/meter.ts'
+import type { Quota } from '../quota/quota.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import type { WaitingRoom } from '../waiting/waiting-room.ts'
 import { fatalMessage, sqlRefusal, sqlRefusals, type SqlRefusal } from './fatal.ts'
@@ -20,6 +21,7 @@ export interface PostgresDoorOptions {
   routes: RouteTable
   waiting: WaitingRoom
   meter: Meter
+  quota: Quota
   live: LiveConnections
   limits: Limits
   /** Certificate chain and key in PEM; without them the door speaks in the clear. */
@@ -195,10 +197,11 @@ export class PostgresDoor {
       if (client.destroyed) return false
       meter.egress('other', chunk.length)
       const { letInAt, cancelKey } = start.look(chunk)
-      if (letInAt !== undefined && !this.#letIn(login)) {
+      const refusal = letInAt === undefined ? undefined : this.#letIn(login)
+      if (refusal !== undefined) {
         // As PostgreSQL does when a login has as many sessions as it may: after the password.
         client.write(chunk.subarray(0, letInAt))
-        refuse(client, sqlRefusals.tooManySessions)
+        refuse(client, refusal)
         server.destroy()
         return false
       }
@@ -207,10 +210,17 @@ export class PostgresDoor {
     })
   }
 
-  /** The client is no stranger any longer. @returns whether there is room for its session */
-  #letIn({ client, tenantId, stranger, leave }: Login): boolean {
+  /** The client is no stranger any longer. @returns undefined when there is room for its session */
+  #letIn({ client, tenantId, stranger, leave }: Login): SqlRefusal | undefined {
+    const route = this.#options.routes.get(tenantId)
+    if (route === undefined) return sqlRefusals.unknownUser
+    const gate = this.#options.quota.gate(route)
     const leaveSession = this.#places.session(tenantId)
-    if (leaveSession === undefined) return false
+    if (leaveSession === undefined) return sqlRefusals.tooManySessions
+    if (gate.opened() !== undefined) {
+      leaveSession()
+      return sqlRefusals.connectionsTaken
+    }
     const meter = this.#options.meter.tenant(tenantId)
     stranger.wait()
     stranger.leave()
@@ -218,9 +228,10 @@ export class PostgresDoor {
     meter.opened()
     client.on('close', () => {
       leaveSession()
+      gate.closed()
       meter.closed()
     })
-    return true
+    return undefined
   }
 
   #remember(client: Socket, cancelKey: string, address: string): void {

@@ -38,3 +38,46 @@ CREATE TRIGGER "tenants_plan_period" AFTER INSERT OR UPDATE OF "plan_id", "desir
 INSERT INTO "plan_periods" ("tenant_id", "since", "until", "plan_id")
     SELECT "id", "created_at", CASE WHEN "desired" = 'deleted' THEN greatest("created_at", "delete_requested_at") END, "plan_id" FROM "tenants"
     WHERE "desired" <> 'warm' AND NOT ("desired" = 'deleted' AND "name" = 'warm-' || substr("id", 3));
+
+-- How fast tenants of a plan may ask at each gateway; NULL is unlimited. Written from the configuration at start.
+ALTER TABLE "plans"
+    ADD COLUMN "rate_per_second" INTEGER,
+    ADD COLUMN "rate_burst" INTEGER,
+    ADD CONSTRAINT "plans_rate" CHECK (("rate_per_second" IS NULL) = ("rate_burst" IS NULL) AND "rate_per_second" > 0 AND "rate_burst" > 0);
+
+-- A row for each tenant and month of which requests are leased: whoever leases holds its lock.
+CREATE TABLE "request_budgets" (
+    "tenant_id" TEXT NOT NULL,
+    "month" DATE NOT NULL,
+    "recalled_until" TIMESTAMPTZ(3),
+
+    CONSTRAINT "request_budgets_pkey" PRIMARY KEY ("tenant_id","month")
+);
+CREATE INDEX "request_budgets_recalled_until_idx" ON "request_budgets"("recalled_until");
+
+-- What an incarnation of a gateway may let in of a tenant's month. The sum of "granted" never exceeds the plan.
+CREATE TABLE "request_leases" (
+    "tenant_id" TEXT NOT NULL,
+    "month" DATE NOT NULL,
+    "source" TEXT NOT NULL,
+    "boot" UUID NOT NULL,
+    "granted" BIGINT NOT NULL,
+    "used" BIGINT NOT NULL DEFAULT 0,
+    "hour" TIMESTAMPTZ(0),
+    "used_before" BIGINT NOT NULL DEFAULT 0,
+
+    CONSTRAINT "request_leases_pkey" PRIMARY KEY ("tenant_id","month","source","boot"),
+    CONSTRAINT "request_leases_counts" CHECK (0 <= "used_before" AND "used_before" <= "used" AND "used" <= "granted")
+);
+CREATE INDEX "request_leases_source_boot_idx" ON "request_leases"("source", "boot");
+
+-- The incarnations of gateways that lease.
+CREATE TABLE "lease_holders" (
+    "source" TEXT NOT NULL,
+    "boot" UUID NOT NULL,
+    "sequence" BIGINT NOT NULL,
+    "seen_at" TIMESTAMPTZ(3) NOT NULL,
+    "ended" BOOLEAN NOT NULL DEFAULT false,
+
+    CONSTRAINT "lease_holders_pkey" PRIMARY KEY ("source","boot")
+);

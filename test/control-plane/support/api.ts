@@ -13,6 +13,7 @@ import { createHealthReader } from '../../../control-plane/src/health/read-healt
 import { HomeDatabases } from '../../../control-plane/src/homes/home-databases.ts'
 import { loadHomeMigrations, migrationsFingerprint } from '../../../control-plane/src/homes/home-migrations.ts'
 import { internalRoutes } from '../../../control-plane/src/http-internal/internal-routes.ts'
+import { leaseRoutes } from '../../../control-plane/src/http-internal/lease-routes.ts'
 import { WatchHub, type Published, type PublishedSource } from '../../../control-plane/src/http-internal/watch-hub.ts'
 import type { OperationBody, TenantBody } from '../../../control-plane/src/http/tenant-body.ts'
 import { newPlatformKey } from '../../../control-plane/src/keys/key-text.ts'
@@ -29,6 +30,7 @@ import { createPlanStore, recordRegions } from '../../../control-plane/src/persi
 import { createPlatformKeyStore } from '../../../control-plane/src/persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from '../../../control-plane/src/persistence/published-prisma.ts'
 import { createReconcileStore } from '../../../control-plane/src/persistence/reconcile-store-prisma.ts'
+import { createRequestLeases } from '../../../control-plane/src/persistence/request-leases-prisma.ts'
 import { createRolloutStore } from '../../../control-plane/src/persistence/rollout-store-prisma.ts'
 import { createTenantStore } from '../../../control-plane/src/persistence/tenant-store-prisma.ts'
 import { createUsageLedger } from '../../../control-plane/src/persistence/usage-ledger-prisma.ts'
@@ -212,7 +214,10 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   const changes = startFeed()
   changes.subscribe(hub.onChange)
 
-  const { routes, plugin } = routeCollector(internalRoutes({ hub, ledger, tenants, now: () => new Date() }))
+  const { routes, plugin } = routeCollector(async (instance) => {
+    await instance.register(internalRoutes({ hub, ledger, tenants, now: () => new Date() }))
+    await instance.register(leaseRoutes(createRequestLeases(database, now)))
+  })
   const app = await buildApp({
     regions: configs,
     tenants,

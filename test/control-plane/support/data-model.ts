@@ -65,6 +65,7 @@ function postgresType({ name, type, nativeType, isList, kind }: Field): string {
   if (!isList && kind === 'scalar') {
     if (nativeType === null && plain !== undefined) return plain
     if (nativeType?.[0] === 'Uuid') return 'uuid'
+    if (nativeType?.[0] === 'Date') return 'date'
     if (nativeType?.[0] === 'Timestamptz') return `timestamp(${nativeType[1][0] ?? ''}) with time zone`
   }
   throw new Error(`the field ${name} has a type that this test does not know`)

@@ -1,4 +1,5 @@
 // GET /v1/plans and /v1/regions: what a tenant can be created with.
+import { RateLimit } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { isolationsOf } from '../../engines/engine.ts'
 import type { Api } from '../api.ts'
@@ -25,6 +26,7 @@ export function addPlanRoutes(app: Api, deps: ApiDeps): void {
                 quotas: Type.Object({
                   documents_bytes: MaybeInteger, files_bytes: MaybeInteger, api_requests_per_month: MaybeInteger, realtime_connections: MaybeInteger,
                 }),
+                rate_limit: Type.Union([RateLimit, Type.Null()], { description: 'Of requests at each gateway; null is unlimited' }),
               }),
             ),
           }),
@@ -41,6 +43,7 @@ export function addPlanRoutes(app: Api, deps: ApiDeps): void {
           api_requests_per_month: plan.requestsPerMonth,
           realtime_connections: plan.realtimeConnections,
         },
+        rate_limit: plan.rate,
       })),
     }),
   )

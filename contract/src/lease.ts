@@ -1,0 +1,65 @@
+// How gateways and the control plane share a tenant's requests of the month: by leases, deducted before they are used.
+import { Type, type Static } from 'typebox'
+import { TenantId } from './ids.ts'
+
+const Count = Type.Integer({ minimum: 0 })
+const Uuid = Type.String({ pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })
+const Hour = Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00:00.000Z$' })
+
+/** What one incarnation of a gateway says of one tenant. All counts are since the month began. */
+export const LeaseReport = Type.Object({
+  tenant_id: TenantId,
+  /** `YYYY-MM` of the counts; absent before the first lease. */
+  month: Type.Optional(Type.String({ pattern: '^[0-9]{4}-[0-9]{2}$' })),
+  /** Requests let in. */
+  used: Count,
+  /** Start of the UTC hour, ISO 8601, and how many of `used` were let in before it. */
+  hour: Type.Optional(Hour),
+  used_before: Count,
+  /** Requests that it still counts on, `used` included; what was granted above is given back. */
+  keep: Count,
+  /** Further requests wanted, and how many of them wait at this moment. */
+  ask: Count,
+  waiting: Count,
+})
+export type LeaseReport = Static<typeof LeaseReport>
+
+/** From a gateway; one at a time. */
+export const LeaseCall = Type.Object({
+  /** As in `UsagePush`. */
+  source: Type.String({ minLength: 1, maxLength: 128 }),
+  boot: Uuid,
+  /** Rises with each call of the incarnation: a call that comes late does nothing. */
+  sequence: Type.Integer({ minimum: 1 }),
+  /** Earlier incarnations whose counts are not all acknowledged yet: their leases stay as they are. */
+  unfinished: Type.Array(Uuid),
+  /** The last call: nothing more is let in. */
+  stopping: Type.Boolean(),
+  reports: Type.Array(LeaseReport, { maxItems: 1_000 }),
+})
+export type LeaseCall = Static<typeof LeaseCall>
+
+export const LeaseGrant = Type.Object({
+  tenant_id: TenantId,
+  /** Requests that may be let in since the month began, those that were included; null: any number. */
+  granted: Type.Union([Count, Type.Null()]),
+  /** Of the plan; and what all gateways together have reported as let in. */
+  limit: Type.Union([Count, Type.Null()]),
+  used: Count,
+  /** `pending`: another gateway is being asked to give back; `exhausted`: there is nothing left to grant. */
+  state: Type.Union([Type.Literal('granted'), Type.Literal('pending'), Type.Literal('exhausted')]),
+})
+export type LeaseGrant = Static<typeof LeaseGrant>
+
+export const LeaseAnswer = Type.Object({
+  /** The control plane's clock, and the end of its month, ISO 8601. */
+  now: Type.String(),
+  month: Type.String(),
+  resets_at: Type.String(),
+  /** False: the call came late, or the incarnation has ended; nothing was done. */
+  accepted: Type.Boolean(),
+  grants: Type.Array(LeaseGrant),
+  /** Tenants of which others want what this gateway has not used. */
+  recalled: Type.Array(TenantId),
+})
+export type LeaseAnswer = Static<typeof LeaseAnswer>

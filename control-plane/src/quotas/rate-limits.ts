@@ -1,0 +1,29 @@
+// How fast tenants of each plan may ask at a gateway: the defaults, and the operator's own. Pure.
+import type { RateLimit } from '@tenantry/contract'
+
+/** By plan; null is unlimited, and so is a plan that is not named. */
+export type RateLimits = Readonly<Record<string, RateLimit | null>>
+
+export const defaultRateLimits: RateLimits = {
+  Free: { per_second: 100, burst: 500 },
+  Pro: { per_second: 1_000, burst: 5_000 },
+  Enterprise: null,
+}
+
+const entry = /^([A-Za-z][A-Za-z0-9_-]*)=(?:([1-9][0-9]{0,6})\/([1-9][0-9]{0,6})|none)$/
+
+/**
+ * @param text `Free=50/200,Pro=none`: requests a second and at once; plans that it leaves out keep their defaults
+ * @throws Error that says which part is wrong
+ */
+export function readRateLimits(text: string): RateLimits {
+  const own = text.split(',').filter((part) => part.trim() !== '').map((part): [string, RateLimit | null] => {
+    const [whole, plan, perSecond, burst] = entry.exec(part.trim()) ?? []
+    if (whole === undefined || plan === undefined) {
+      throw new Error(`TENANTRY_RATE_LIMITS: "${part.trim()}" is not PLAN=PER_SECOND/BURST or PLAN=none`)
+    }
+    if (!(plan in defaultRateLimits)) throw new Error(`TENANTRY_RATE_LIMITS: plan "${plan}" is not known; known: ${Object.keys(defaultRateLimits).join(', ')}`)
+    return [plan, perSecond === undefined ? null : { per_second: Number(perSecond), burst: Number(burst) }]
+  })
+  return { ...defaultRateLimits, ...Object.fromEntries(own) }
+}

@@ -1,0 +1,236 @@
+// Leases of all tenants with a monthly quota: asks the control plane for more before they run out, gives back what others
+// want, and says once a second what was used.
+import { internalPaths, internalTokenHeader, LeaseAnswer, type LeaseCall } from '@tenantry/contract'
+import { Value } from 'typebox/value'
+import { pause } from '../pause.ts'
+import { Lease, type MonthClock, type Waiter } from './lease.ts'
+
+export interface LeaseKeeperOptions {
+  controlUrl: string
+  internalToken: string
+  /** As in usage pushes. */
+  source: string
+  boot: string
+  /** Earlier incarnations of which counts are still to be acknowledged. */
+  unfinished: () => readonly string[]
+  fetch: typeof globalThis.fetch
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
+  onProblem: (problem: Error) => void
+  /** Requests that wait for a lease at once: of one tenant, and in all. */
+  waitingPerTenant: number
+  waiting: number
+  /** Milliseconds for which one waits at most, between two calls with nothing urgent, and for one call. */
+  patience?: number
+  interval?: number
+  timeout?: number
+}
+
+/** `waits`: the waiter will be told. `full`: too many wait already. */
+export type Taken = 'taken' | 'waits' | 'full' | 'exhausted' | 'unknown'
+
+const reportsPerCall = 500
+/** Milliseconds between two calls while others give back, or after one that granted less than waits. */
+const pendingInterval = 50
+
+export class LeaseKeeper {
+  readonly #options: LeaseKeeperOptions
+  readonly #patience: number
+  readonly #interval: number
+  readonly #timeout: number
+  readonly #leases = new Map<string, Lease>()
+  #waiting = 0
+  #sequence = 0
+  #wake: (() => void) | undefined
+  #isWanted = false
+  /** Until then nobody waits: the control plane did not answer. */
+  #cutOffUntil = -Infinity
+  #closed = false
+  /** Whether nothing is left of earlier incarnations. */
+  #settled = false
+  #failing = false
+
+  constructor(options: LeaseKeeperOptions) {
+    this.#options = options
+    this.#patience = options.patience ?? 5_000
+    this.#interval = options.interval ?? 1_000
+    this.#timeout = options.timeout ?? 2_000
+  }
+
+  /** The lease of a tenant whose plan allows so many requests a month; one for as long as the tenant is known. */
+  lease(tenantId: string, limit: number): Lease {
+    let lease = this.#leases.get(tenantId)
+    if (lease === undefined) {
+      lease = new Lease(tenantId, limit)
+      this.#leases.set(tenantId, lease)
+    } else if (lease.limit !== limit) lease.changeLimit(limit)
+    return lease
+  }
+
+  /** The tenant has no quota any longer, or is gone. */
+  drop(tenantId: string, isGone: boolean): void {
+    const lease = this.#leases.get(tenantId)
+    if (lease === undefined) return
+    lease.giveBack()
+    if (isGone) this.#leases.delete(tenantId)
+    for (const waiter of this.#left(lease.leaveAll())) waiter.go()
+  }
+
+  /** @param now milliseconds, monotonic @param waiter is made when the request has to wait */
+  take(lease: Lease, now: number, waiter: () => Waiter): { taken: Taken; leave?: () => void } {
+    if (lease.waiters.size === 0 && lease.take(now)) {
+      if (lease.isLow) this.#want()
+      return letIn
+    }
+    if (lease.isExhausted(now)) return exhausted
+    if (this.#closed || now < this.#cutOffUntil) return unknown
+    if (this.#waiting >= this.#options.waiting || lease.waiters.size >= this.#options.waitingPerTenant) return full
+    return { taken: 'waits', leave: this.#seat(lease, waiter()) }
+  }
+
+  /** Calls until aborted; then gives all back. Never throws. */
+  async run(signal: AbortSignal): Promise<void> {
+    const isStopped = () => signal.aborted
+    while (!isStopped()) {
+      const next = this.#settled && this.#leases.size === 0 ? 'when wanted' : await this.#call(false)
+      if (isStopped()) break
+      if (next === 'soon') await pause(pendingInterval, signal)
+      else await this.#rest(signal)
+    }
+    this.#closed = true
+    for (const lease of this.#leases.values()) lease.giveBack()
+    this.#refuseAll()
+    if (this.#sequence > 0) await this.#call(true)
+  }
+
+  #seat(lease: Lease, waiter: Waiter): () => void {
+    const timer = setTimeout(() => {
+      leave()
+      if (lease.state === 'exhausted') waiter.exhausted()
+      else waiter.unknown()
+    }, this.#patience)
+    const seated: Waiter = {
+      go: () => {
+        clearTimeout(timer)
+        waiter.go()
+      },
+      exhausted: () => {
+        clearTimeout(timer)
+        waiter.exhausted()
+      },
+      unknown: () => {
+        clearTimeout(timer)
+        waiter.unknown()
+      },
+    }
+    const leave = () => {
+      clearTimeout(timer)
+      if (lease.waiters.delete(seated)) this.#waiting--
+    }
+    lease.waiters.add(seated)
+    this.#waiting++
+    this.#want()
+    return leave
+  }
+
+  #want(): void {
+    this.#isWanted = true
+    this.#wake?.()
+  }
+
+  /** Until something is wanted, or the interval is over. */
+  async #rest(signal: AbortSignal): Promise<void> {
+    if (!this.#isWanted || this.#options.elapsed() < this.#cutOffUntil) {
+      const rested = new AbortController()
+      this.#wake = () => {
+        if (this.#options.elapsed() >= this.#cutOffUntil) rested.abort()
+      }
+      await pause(this.#interval, AbortSignal.any([signal, rested.signal]))
+      this.#wake = undefined
+    }
+    // What this turn of the event loop still asks for goes with the same call.
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  /** @returns when those who wait need another */
+  async #call(stopping: boolean): Promise<'soon' | 'when wanted'> {
+    const { elapsed, source, boot, unfinished, onProblem } = this.#options
+    this.#isWanted = false
+    const reported = [...this.#leases.values()].filter((lease) => lease.isLow || lease.changed).slice(0, reportsPerCall)
+    const reports = reported.map((lease) => lease.report())
+    const call = { source, boot, sequence: ++this.#sequence, unfinished: [...unfinished()], stopping, reports }
+    const sentAt = elapsed()
+    try {
+      const answer = await this.#send(call)
+      if (!answer.accepted) throw new Error(`the leases of ${source} were ended: another gateway bears its name`)
+      this.#cutOffUntil = -Infinity
+      this.#failing = false
+      this.#settled = call.unfinished.length === 0
+      this.#apply(answer, call, sentAt)
+    } catch (cause) {
+      for (const lease of reported) lease.changed = true
+      if (!this.#failing) onProblem(new Error('tenants\' requests could not be leased', { cause }))
+      this.#failing = true
+      this.#cutOffUntil = elapsed() + this.#interval
+      this.#refuseAll()
+      return 'when wanted'
+    }
+    const isPending = reported.some((lease) => lease.state === 'pending' && lease.waiters.size > 0)
+    if (!isPending && (this.#waiting > 0 || reported.length === reportsPerCall)) this.#isWanted = true
+    return isPending ? 'soon' : 'when wanted'
+  }
+
+  async #send(call: LeaseCall): Promise<LeaseAnswer> {
+    const { controlUrl, internalToken, fetch } = this.#options
+    const response = await fetch(`${controlUrl}${internalPaths.leases}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
+      body: JSON.stringify(call),
+      signal: AbortSignal.timeout(this.#timeout),
+    })
+    if (!response.ok) {
+      await response.body?.cancel()
+      throw new Error(`the control plane answered ${response.status}`)
+    }
+    const answer: unknown = await response.json()
+    if (!Value.Check(LeaseAnswer, answer)) throw new Error('the control plane gave an unreadable answer')
+    return answer
+  }
+
+  #apply(answer: LeaseAnswer, call: LeaseCall, sentAt: number): void {
+    const now = this.#options.elapsed()
+    const wallAtSending = Date.parse(answer.now)
+    const clock: MonthClock = {
+      month: answer.month,
+      // The answer was made after the call was sent: the month ends here a little early rather than late.
+      endsAt: sentAt + Date.parse(answer.resets_at) - wallAtSending,
+      wall: (at) => wallAtSending + at - sentAt,
+    }
+    const reports = new Map(call.reports.map((report) => [report.tenant_id, report]))
+    for (const grant of answer.grants) {
+      const lease = this.#leases.get(grant.tenant_id)
+      if (lease === undefined) continue
+      const going = lease.granted(grant, reports.get(grant.tenant_id)?.used ?? 0, clock, now)
+      for (const waiter of this.#left(going)) waiter.go()
+      if (grant.state === 'exhausted') for (const waiter of this.#left(lease.leaveAll())) waiter.exhausted()
+    }
+    for (const tenantId of answer.recalled) {
+      this.#leases.get(tenantId)?.giveBack()
+      this.#isWanted = true
+    }
+  }
+
+  #refuseAll(): void {
+    for (const lease of this.#leases.values()) for (const waiter of this.#left(lease.leaveAll())) waiter.unknown()
+  }
+
+  #left(waiters: Waiter[]): Waiter[] {
+    this.#waiting -= waiters.length
+    return waiters
+  }
+}
+
+const letIn = { taken: 'taken' } as const
+const exhausted = { taken: 'exhausted' } as const
+const unknown = { taken: 'unknown' } as const
+const full = { taken: 'full' } as const

@@ -1,0 +1,147 @@
+// What each tenant may ask of this gateway: its rate, its requests of the month and its connections, in one object that a
+// request finds with one lookup.
+import type { Route, RouteLimits } from '@tenantry/contract'
+import type { Refusal } from '../errors.ts'
+import type { Lease } from './lease.ts'
+import type { LeaseKeeper } from './lease-keeper.ts'
+import { connectionsTaken, rateLimited, requestsNotLeased, requestsUsedUp } from './quota-refusals.ts'
+import { RateGate } from './rate-gate.ts'
+
+export interface QuotaOptions {
+  leases: LeaseKeeper
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
+  /** Milliseconds since 1970. */
+  now: () => number
+}
+
+/** A request that waits for its turn. One of the two is called, once, unless it leaves before. */
+export interface Entrant {
+  go(): void
+  refuse(refusal: Refusal): void
+}
+
+export class Quota {
+  readonly #options: QuotaOptions
+  readonly #gates = new Map<string, TenantGate>()
+
+  constructor(options: QuotaOptions) {
+    this.#options = options
+  }
+
+  gate(route: Route): TenantGate {
+    let gate = this.#gates.get(route.tenant_id)
+    if (gate === undefined) {
+      gate = new TenantGate(route.tenant_id, this.#options)
+      gate.change(route.limits ?? noLimits)
+      this.#gates.set(route.tenant_id, gate)
+    }
+    return gate
+  }
+
+  /** The route of a tenant is another now, or gone. */
+  changed(tenantId: string, route: Route | undefined): void {
+    const gate = this.#gates.get(tenantId)
+    if (gate === undefined) return
+    if (route !== undefined) gate.change(route.limits ?? noLimits)
+    else {
+      this.#options.leases.drop(tenantId, true)
+      this.#gates.delete(tenantId)
+    }
+  }
+}
+
+const noLimits: RouteLimits = { requests_per_month: null, connections: null, rate: null }
+
+export class TenantGate {
+  readonly #tenantId: string
+  readonly #options: QuotaOptions
+  #rate: RateGate | undefined
+  #lease: Lease | undefined
+  #connections = Infinity
+  #open = 0
+  #policy = ''
+
+  constructor(tenantId: string, options: QuotaOptions) {
+    this.#tenantId = tenantId
+    this.#options = options
+  }
+
+  change({ requests_per_month: requests, connections, rate }: RouteLimits): void {
+    const same = rate !== null && this.#rate?.limit.per_second === rate.per_second && this.#rate.limit.burst === rate.burst
+    if (!same) this.#rate = rate === null ? undefined : new RateGate(rate)
+    if (requests === null) {
+      if (this.#lease !== undefined) this.#options.leases.drop(this.#tenantId, false)
+      this.#lease = undefined
+    } else this.#lease = this.#options.leases.lease(this.#tenantId, requests)
+    this.#connections = connections ?? Infinity
+    this.#policy = policyOf(rate, requests)
+  }
+
+  /**
+   * @returns undefined when the request is let in; a refusal; or what takes the request back from those who wait, when
+   * the entrant will be told
+   */
+  enter(entrant: () => Entrant): Refusal | (() => void) | undefined {
+    const rate = this.#rate
+    const lease = this.#lease
+    if (rate === undefined && lease === undefined) return undefined
+    const { elapsed, leases, now: wall } = this.#options
+    const now = elapsed()
+    if (rate !== undefined) {
+      const wait = rate.take(now)
+      if (wait > 0) return rateLimited(rate.limit.per_second, rate.limit.burst, wait, wall())
+    }
+    if (lease === undefined) return undefined
+    const { taken, leave } = leases.take(lease, now, () => this.#waiter(lease, entrant()))
+    if (taken === 'taken') return undefined
+    if (taken === 'waits' && leave !== undefined) return leave
+    return taken === 'exhausted' ? this.#usedUp(lease) : requestsNotLeased
+  }
+
+  /** @returns undefined when there is room for one more connection that stays; it ends with `closed` */
+  opened(): Refusal | undefined {
+    if (this.#open >= this.#connections) return connectionsTaken(this.#connections, this.#open)
+    this.#open++
+    return undefined
+  }
+
+  closed(): void {
+    this.#open--
+  }
+
+  /** Appends `RateLimit` headers (draft-ietf-httpapi-ratelimit-headers) to a list of names and values. */
+  addHeaders(headers: string[]): void {
+    if (this.#policy === '') return
+    const now = this.#options.elapsed()
+    const parts: string[] = []
+    if (this.#rate !== undefined) parts.push(`"rate";r=${this.#rate.remaining(now)};t=${Math.ceil(this.#rate.resetIn(now) / 1_000)}`)
+    const resetIn = this.#lease?.resetIn(now)
+    if (this.#lease !== undefined && resetIn !== undefined) {
+      parts.push(`"month";r=${Math.max(0, this.#lease.limit - this.#lease.usedInAll)};t=${Math.ceil(resetIn / 1_000)}`)
+    }
+    headers.push('ratelimit-policy', this.#policy)
+    if (parts.length > 0) headers.push('ratelimit', parts.join(', '))
+  }
+
+  #waiter(lease: Lease, entrant: Entrant) {
+    return {
+      go: () => entrant.go(),
+      exhausted: () => entrant.refuse(this.#usedUp(lease)),
+      unknown: () => entrant.refuse(requestsNotLeased),
+    }
+  }
+
+  #usedUp(lease: Lease): Refusal {
+    const { elapsed, now } = this.#options
+    return requestsUsedUp(lease.limit, lease.usedInAll, lease.resetIn(elapsed()) ?? 0, now())
+  }
+}
+
+/** A month has no fixed number of seconds, so its window is left out. */
+function policyOf(rate: RouteLimits['rate'], requests: number | null): string {
+  const parts: string[] = []
+  if (rate !== null) parts.push(`"rate";q=${rate.burst};w=${Math.max(1, Math.ceil(rate.burst / rate.per_second))}`)
+  if (requests !== null) parts.push(`"month";q=${requests}`)
+  return parts.join(', ')
+}

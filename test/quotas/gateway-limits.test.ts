@@ -1,0 +1,101 @@
+// What a gateway itself refuses: a rate, connections that stay, and how it says so.
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import type { Route, RouteLimits } from '@tenantry/contract'
+import t from 'tap'
+import { ask, newTenantId, sendRaw, startSetting, until, type Answered } from '../gateway/support/gateway.ts'
+
+const unlimited: RouteLimits = { requests_per_month: null, connections: null, rate: null }
+const headersOf = ({ headers }: Answered) => Object.fromEntries(Object.entries(headers).filter(([name]) => /^(?:ratelimit|retry)/.test(name)))
+
+t.test('beyond its rate a tenant is answered 429 with all that a client needs to come back, others are served on', async (t) => {
+  let elapsed = 0
+  const setting = await startSetting(t, { elapsed: () => elapsed })
+  const { name, tenant_id: id } = await setting.add('fast', { limits: { ...unlimited, rate: { per_second: 2, burst: 3 } } })
+  await setting.add('other', { limits: { ...unlimited, rate: { per_second: 2, burst: 3 } } })
+  const get = (tenant = name) => ask(setting.gateway.port, { path: `/t/${tenant}/status/200` })
+  const first = await get()
+  t.same([first.status, headersOf(first)], [200, { 'ratelimit-policy': '"rate";q=3;w=2', ratelimit: '"rate";r=2;t=1' }])
+  t.same([(await get()).status, (await get()).status], [200, 200])
+  const refused = await get()
+  t.match({ status: refused.status, ...(JSON.parse(refused.body) as object) }, {
+    status: 429, statusCode: '429', error: 'too_many_requests', code: 'RATE_LIMITED', limit: 3, used: 3, resets_at: /^20/,
+    message: 'The tenant may be asked 2 times a second, and 3 times at once.',
+  })
+  t.same(headersOf(refused), { 'retry-after': '1', 'ratelimit-limit': '3', 'ratelimit-remaining': '0', 'ratelimit-reset': '1' })
+  t.match(refused.headers['access-control-expose-headers'], /RateLimit-Reset/)
+  t.same((await get('other')).status, 200)
+  elapsed += 500
+  t.same([(await get()).status, (await get()).status], [200, 429])
+  t.same(setting.upstream.seen.length, 5)
+  await until(() => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'refused_requests') === 2)
+  t.same(setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'requests'), 4, 'what was refused is counted apart')
+})
+
+t.test('a change of the plan is in effect with the route, at once', async (t) => {
+  const setting = await startSetting(t, { elapsed: () => 0 })
+  const route = await setting.add('changing', { limits: { ...unlimited, rate: { per_second: 1, burst: 1 } } })
+  const get = async () => (await ask(setting.gateway.port, { path: '/t/changing/status/200' })).status
+  t.same([await get(), await get()], [200, 429])
+  await setting.put({ ...route, generation: 2, limits: { ...unlimited, rate: { per_second: 1, burst: 2 } } })
+  t.same([await get(), await get(), await get()], [200, 200, 429])
+  await setting.put({ ...route, generation: 3, limits: unlimited })
+  t.same([await get(), await get()], [200, 200])
+})
+
+t.test('a refused request keeps its connection, and one that a phase refuses takes nothing of the rate', async (t) => {
+  const setting = await startSetting(t, { elapsed: () => 0 })
+  const route = await setting.add('kept', { limits: { ...unlimited, rate: { per_second: 1, burst: 1 } } })
+  await setting.put({ ...route, generation: 2, phase: 'suspended' })
+  t.same((await ask(setting.gateway.port, { path: '/t/kept/status/200' })).status, 403)
+  await setting.put({ ...route, generation: 3 })
+  const head = 'GET /t/kept/status/200 HTTP/1.1\r\nHost: x\r\n'
+  const text = await sendRaw(setting.gateway.port, `${head}\r\n${head}\r\n${head}Connection: close\r\n\r\n`)
+  t.same(text.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 429', 'HTTP/1.1 429'])
+})
+
+t.test('connections that stay are as many as the plan allows; one that ends makes room', async (t) => {
+  const setting = await startSetting(t)
+  const { name, tenant_id: id } = await setting.add('joined', { limits: { ...unlimited, connections: 3 } })
+  const upgrade = `GET /t/${name}/raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
+  const stream = `GET /t/${name}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`
+  const open = async (text: string) => {
+    const socket = connect(setting.gateway.port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    socket.write(text)
+    const [chunk] = (await once(socket, 'data')) as [Buffer]
+    return { socket, status: /^HTTP\/1.1 (\d+)/.exec(chunk.toString())?.[1], text: chunk.toString() }
+  }
+  const sockets: Socket[] = []
+  for (const [text, status] of [[upgrade, '101'], [stream, '200'], [upgrade, '101']] as const) {
+    const opened = await open(text)
+    t.same(opened.status, status)
+    sockets.push(opened.socket)
+  }
+  for (const text of [upgrade, stream]) {
+    const refused = await open(text)
+    t.same(refused.status, '429')
+    t.match(refused.text, /"code":"QUOTA_CONNECTIONS","limit":3,"used":3,"resets_at":null/)
+    t.match(refused.text, /^retry-after: 5$/im)
+    refused.socket.destroy()
+  }
+  t.same((await ask(setting.gateway.port, { path: `/t/${name}/status/200` })).status, 200, 'other requests are served')
+  const [first] = sockets
+  first?.destroy()
+  await until(async () => {
+    const again = await open(upgrade)
+    t.teardown(() => again.socket.destroy())
+    return again.status === '101'
+  })
+  t.same((await open(stream)).status, '429', 'and no more room than that')
+  await until(() => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'connections_peak') === 3)
+  for (const socket of sockets) socket.destroy()
+})
+
+t.test('a gateway with nothing but an older copy of its routes knows no limits', async (t) => {
+  const setting = await startSetting(t)
+  const route: Route = { tenant_id: newTenantId(), name: 'older', generation: 1, phase: 'ready', runtimes: [setting.upstream.url], dedicated: false }
+  await setting.put(route)
+  const answer = await ask(setting.gateway.port, { path: '/t/older/status/200' })
+  t.same([answer.status, headersOf(answer)], [200, {}])
+})

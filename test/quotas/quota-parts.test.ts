@@ -1,0 +1,85 @@
+// The pure parts of quotas: the rate's arithmetic, what a lease is granted, and what operators may configure.
+import t from 'tap'
+import { decideLease } from '../../control-plane/src/quotas/lease-plan.ts'
+import { defaultRateLimits, readRateLimits } from '../../control-plane/src/quotas/rate-limits.ts'
+import { Lease, type MonthClock } from '../../gateway/src/quota/lease.ts'
+import { RateGate } from '../../gateway/src/quota/rate-gate.ts'
+import { seed } from '../support/effort.ts'
+
+/** Numbers from 0 to 1 that the seed decides (mulberry32). */
+function seeded(state: number): () => number {
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+t.test('a burst is let in at once, then one request for each part of a second, and the whole burst after a rest', async (t) => {
+  const gate = new RateGate({ per_second: 10, burst: 5 })
+  const taken = (now: number, count: number) => Array.from({ length: count }, () => gate.take(now))
+  t.same(taken(1_000, 5), [0, 0, 0, 0, 0])
+  t.ok(gate.take(1_000) > 99 && gate.take(1_000) < 101, 'the time until the next')
+  t.same(gate.remaining(1_000), 0)
+  t.same(gate.take(1_100), 0)
+  t.ok(gate.take(1_100) > 0)
+  t.same([gate.remaining(1_400), Math.round(gate.resetIn(1_400))], [3, 200])
+  t.same(taken(9_000, 5), [0, 0, 0, 0, 0])
+  t.ok(gate.take(9_000) > 0)
+})
+
+t.test(`in no stretch of time are more let in than the burst and the rate allow (seed ${seed})`, async (t) => {
+  const random = seeded(seed)
+  const gate = new RateGate({ per_second: 100, burst: 20 })
+  const times: number[] = []
+  for (let now = 0; now < 20_000; now += random() * 8) if (gate.take(now) === 0) times.push(now)
+  t.ok(times.length > 1_500, `${times.length} were let in`)
+  for (let from = 0; from < times.length; from += 7) {
+    for (let to = from; to < times.length; to += 13) {
+      const stretch = (times[to] ?? 0) - (times[from] ?? 0)
+      if (to - from + 1 > 20 + stretch / 10 + 1) t.fail(`${to - from + 1} within ${stretch} ms`)
+    }
+  }
+  t.same(gate.take(1e9), 0)
+})
+
+t.test('what waits is granted while there is anything, what is asked ahead only from an eighth of what is left', async (t) => {
+  const decide = (more: Partial<Parameters<typeof decideLease>[0]>) =>
+    decideLease({ limit: 10_000, own: 0, others: 0, reclaimable: 0, ask: 100, waiting: 1, ...more })
+  t.same(decide({}), { amount: 100, state: 'granted', recall: false })
+  t.same(decide({ others: 9_600 }), { amount: 50, state: 'granted', recall: false })
+  t.same(decide({ others: 9_990, waiting: 8 }), { amount: 8, state: 'granted', recall: false })
+  t.same(decide({ others: 9_997, waiting: 8, reclaimable: 5 }), { amount: 3, state: 'granted', recall: true })
+  t.same(decide({ others: 10_000, reclaimable: 5 }), { amount: 0, state: 'pending', recall: true })
+  t.same(decide({ others: 10_000 }), { amount: 0, state: 'exhausted', recall: false })
+  t.same(decide({ others: 10_000, own: 10, reclaimable: 0 }), { amount: 0, state: 'exhausted', recall: false }, 'a plan that became smaller')
+  t.same(decide({ others: 10_000, reclaimable: 9, waiting: 0 }), { amount: 0, state: 'granted', recall: false }, 'nobody is robbed for what nobody waits for')
+})
+
+t.test('a lease ends with its month, and tells what was used before the hour', async (t) => {
+  const end = Date.parse('2026-12-01T00:00:00Z')
+  const start = end - 3_600_000 - 1_000
+  const clock: MonthClock = { month: '2026-11', endsAt: end - start, wall: (elapsed) => start + elapsed }
+  const lease = new Lease('t_00000000000000000000', 1_000)
+  t.notOk(lease.take(0))
+  lease.granted({ tenant_id: lease.tenantId, granted: 10, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
+  t.ok(lease.take(1) && lease.take(2))
+  t.match(lease.report(), { month: '2026-11', used: 2, used_before: 0, hour: '2026-11-30T22:00:00.000Z', keep: 10 })
+  t.ok(lease.take(1_300))
+  t.match(lease.report(), { used: 3, used_before: 2, hour: '2026-11-30T23:00:00.000Z' })
+  t.ok(lease.take(end - start - 1))
+  t.notOk(lease.take(end - start), 'none of the old month\'s is for the new one')
+  t.match(lease.report(), { month: '2026-11', used: 4, keep: 4 })
+  const next: MonthClock = { ...clock, month: '2026-12', endsAt: clock.endsAt + 31 * 86_400_000 }
+  lease.granted({ tenant_id: lease.tenantId, granted: 5, limit: 1_000, used: 0, state: 'granted' }, 4, next, end - start + 10)
+  t.match(lease.report(), { month: '2026-12', used: 0, used_before: 0, keep: 5 })
+  t.ok(lease.take(end - start + 20))
+})
+
+t.test('rates that operators set stand beside the defaults, and nonsense is refused by name', async (t) => {
+  t.same(readRateLimits(''), defaultRateLimits)
+  t.same(readRateLimits('Free=5/7, Pro=none'), { ...defaultRateLimits, Free: { per_second: 5, burst: 7 }, Pro: null })
+  for (const text of ['Free', 'Free=0/5', 'Free=5', 'Free=5/5/5', 'Free=-1/5', 'Free=1.5/2', '=5/5']) t.throws(() => readRateLimits(text), { message: new RegExp(`"${text}"`) })
+  t.throws(() => readRateLimits('Gold=5/5'), { message: /"Gold" is not known; known: Free, Pro, Enterprise/ })
+})

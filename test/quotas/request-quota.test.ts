@@ -1,0 +1,118 @@
+// The quota of requests over several gateways: as many are served as the plan allows, whatever happens to the gateways.
+import t from 'tap'
+import { effort } from '../support/effort.ts'
+import { startApi, until } from '../control-plane/support/api.ts'
+import { ask, counted, leased, startQuotaSetting, type Answered } from './support/gateways.ts'
+
+const api = await startApi(t, { control: false })
+const quota = effort({ small: 400, full: 10_000 })
+await api.sql("update plans set requests_per_month = $1 where id = 'Free'", [quota])
+
+/** Longer than a gateway may be silent and still be waited for. */
+const silence = 6_000
+
+/** Clients that ask one after another, until each has been refused; @returns all answers */
+async function storm(ports: readonly number[], path: string, connections: number, refusals = 2): Promise<Answered[]> {
+  const answers: Answered[] = []
+  await Promise.all(Array.from({ length: connections }, async (_, nth) => {
+    for (let refused = 0; refused < refusals;) {
+      const answer = await ask(ports[nth % ports.length] ?? 0, path)
+      answers.push(answer)
+      if (answer.status !== 200) refused++
+    }
+  }))
+  return answers
+}
+
+const served = (answers: readonly Answered[]) => answers.filter(({ status }) => status === 200).length
+
+t.test('four gateways and 64 connections serve exactly the quota', async (t) => {
+  const { addTenant, gateways, upstream } = await startQuotaSetting(t, api, 4)
+  const { name, tenant_id: id } = await addTenant('Free')
+  const answers = await storm(gateways.map(({ gateway }) => gateway.port), `/t/${name}/status/200`, 64)
+  t.same(served(answers), quota)
+  t.same(upstream.seen.length, quota)
+  const refused = answers.filter(({ status }) => status !== 200)
+  t.same(new Set(refused.map(({ status, body }) => `${status} ${(JSON.parse(body) as { code: string }).code}`)), new Set(['429 QUOTA_REQUESTS']))
+  await until(async () => (await counted(api, id, 'requests')) + (await counted(api, id, 'refused_requests')) === answers.length, 'all counts')
+  t.same(await counted(api, id, 'requests'), quota, 'a refused request is none of those that cost')
+  await until(async () => (await leased(api, id)).used === quota, 'the last reports')
+  t.same(await leased(api, id), { granted: quota, used: quota })
+})
+
+t.test('what one gateway has and does not use goes to another that asks', async (t) => {
+  const { addTenant, gateways: [idle, busy] } = await startQuotaSetting(t, api, 2)
+  if (idle === undefined || busy === undefined) throw new Error('there are two')
+  const { name } = await addTenant('Free')
+  t.same((await ask(idle.gateway.port, `/t/${name}/status/200`)).status, 200)
+  const answers = await storm([busy.gateway.port], `/t/${name}/status/200`, 8)
+  t.same(served(answers), quota - 1)
+})
+
+t.test('a gateway that is cut off serves out its lease and no more, and others never get what it holds', async (t) => {
+  const { addTenant, gateways: [cut, other] } = await startQuotaSetting(t, api, 2)
+  if (cut === undefined || other === undefined) throw new Error('there are two')
+  const { name, tenant_id: id } = await addTenant('Free')
+  t.same((await ask(cut.gateway.port, `/t/${name}/status/200`)).status, 200)
+  cut.reachable = false
+  const held = (await leased(api, id)).granted
+  t.ok(held > 1)
+  const alone = await storm([cut.gateway.port], `/t/${name}/status/200`, 4)
+  t.ok(served(alone) === held - 1, `${served(alone) + 1} of ${held}`)
+  const refused = alone.find(({ status }) => status !== 200)
+  t.same(refused?.status, 429)
+  t.match(JSON.parse(refused?.body ?? '{}'), { code: 'QUOTA_UNAVAILABLE' })
+  t.same(refused?.headers['retry-after'], '1')
+  api.clock.ahead += silence
+  const others = await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1)
+  t.same(served(others), quota - held)
+  cut.reachable = true
+  await until(async () => (await leased(api, id)).used === quota, 'its report after it')
+  t.same((await ask(cut.gateway.port, `/t/${name}/status/200`)).status, 429)
+})
+
+t.test('a gateway that stops gives back what it has not used', async (t) => {
+  const { addTenant, gateways: [first, second] } = await startQuotaSetting(t, api, 2)
+  if (first === undefined || second === undefined) throw new Error('there are two')
+  const { name, tenant_id: id } = await addTenant('Free')
+  for (let nth = 0; nth < 3; nth++) await ask(first.gateway.port, `/t/${name}/status/200`)
+  await first.gateway.stop()
+  t.same(await leased(api, id), { granted: 3, used: 3 })
+  t.same(served(await storm([second.gateway.port], `/t/${name}/status/200`, 4)), quota - 3)
+})
+
+t.test('of a gateway that was killed, the lease is free again but for what was counted, once nothing of it is to come', async (t) => {
+  const { addTenant, gateways: [killed, other] } = await startQuotaSetting(t, api, 2)
+  if (killed === undefined || other === undefined) throw new Error('there are two')
+  const { name, tenant_id: id } = await addTenant('Free')
+  for (let nth = 0; nth < 5; nth++) await ask(killed.gateway.port, `/t/${name}/status/200`)
+  await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
+  await killed.kill()
+  const held = (await leased(api, id)).granted
+  t.ok(held > 5)
+  api.clock.ahead += silence
+  t.same(served(await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1)), quota - held, 'while it is away its lease is nobody else\'s')
+  await killed.start()
+  await until(async () => (await leased(api, id)).granted === quota - held + 5, 'the end of its lease')
+  const rest = await storm([other.gateway.port, killed.gateway.port], `/t/${name}/status/200`, 8)
+  t.same(served(rest), held - 5, 'nothing is lost, and nothing served twice')
+})
+
+t.test('answers that are lost on their way cost nothing', async (t) => {
+  const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
+  const { name } = await addTenant('Free')
+  const [first] = gateways
+  if (first === undefined) throw new Error('there are two')
+  first.loseAnswers = 3
+  const early = await storm([first.gateway.port], `/t/${name}/status/200`, 2, 1)
+  await until(() => first.loseAnswers === 0, 'lost answers')
+  const late = await storm(gateways.map(({ gateway }) => gateway.port), `/t/${name}/status/200`, 8, 30)
+  t.same(served(early) + served(late), quota)
+})
+
+t.test('a plan without a quota asks for no lease', async (t) => {
+  const { addTenant, gateways: [only] } = await startQuotaSetting(t, api, 1)
+  const { name, tenant_id: id } = await addTenant('Enterprise')
+  for (let nth = 0; nth < 5; nth++) t.same((await ask(only?.gateway.port ?? 0, `/t/${name}/status/200`)).status, 200)
+  t.same(await leased(api, id), { granted: 0, used: 0 })
+})

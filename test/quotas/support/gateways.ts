@@ -1,0 +1,178 @@
+// Gateways in this process that lease from a real control plane, each through a door of its own that can be shut, before
+// one runtime that counts what reaches it.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { Agent, createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { internalPaths, internalTokenHeader, type LeaseAnswer, type Route, type RouteLimits, type UsagePush } from '@tenantry/contract'
+import type { Test } from 'tap'
+import { startGateway, type Gateway, type GatewayOptions } from '../../../gateway/src/gateway.ts'
+import { internalToken, newName, type TestApi } from '../../control-plane/support/api.ts'
+import { startUpstream, type Upstream } from '../../gateway/support/upstream.ts'
+import { WatchSource } from '../../support/watch-source.ts'
+
+export interface QuotaGateway {
+  readonly source: string
+  gateway: Gateway
+  /** False: its calls to the control plane find nobody. */
+  reachable: boolean
+  /** Lease calls that were answered. */
+  calls: number
+  /** Answers of the next so many lease calls are lost on the way back. */
+  loseAnswers: number
+  /** Ends it without any last call, as a kill does, counts that were not pushed included. */
+  kill(): Promise<void>
+  /** A new incarnation of the same name. */
+  start(options?: Partial<GatewayOptions>): Promise<void>
+}
+
+export interface QuotaSetting {
+  upstream: Upstream
+  routes: WatchSource<Route>
+  gateways: QuotaGateway[]
+  /** A tenant of the plan, its row in the control database and its route. */
+  addTenant(plan: string, limits?: Partial<RouteLimits>): Promise<Route>
+  /** Puts the route and waits until every gateway has applied it. */
+  put(route: Route): Promise<void>
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 512 })
+
+export async function startQuotaSetting(t: Test, api: TestApi, count: number, options: Partial<GatewayOptions> = {}): Promise<QuotaSetting> {
+  const upstream = await startUpstream()
+  const routes = new WatchSource<Route>(internalToken)
+  await routes.start()
+  const gateways = await Promise.all(Array.from({ length: count }, (_, nth) => startOne(t, api, routes, `gateway-${nth}`, options)))
+  t.teardown(async () => {
+    await Promise.all(gateways.map((one) => one.gateway.stop(0)))
+    await routes.stop()
+    await upstream.stop()
+  })
+  const setting: QuotaSetting = {
+    upstream, routes, gateways,
+    async addTenant(plan, limits = {}) {
+      const id = `t_${randomBytes(10).toString('hex')}`
+      const name = newName()
+      await api.sql("insert into tenants (id, name, plan_id, region_id, isolation, status) values ($1, $2, $3, 'local', 'schema-per-tenant', 'ready')", [id, name, plan])
+      const [{ requests } = {}] = await api.sql('select requests_per_month::float8 as requests from plans where id = $1', [plan])
+      const route: Route = {
+        tenant_id: id, name, generation: 1, phase: 'ready', runtimes: [upstream.url], dedicated: false,
+        limits: { requests_per_month: typeof requests === 'number' ? requests : null, connections: null, rate: null, ...limits },
+      }
+      await setting.put(route)
+      return route
+    },
+    async put(route) {
+      routes.routes.put(route)
+      for (const { gateway } of gateways) {
+        for (;;) {
+          const { body } = await ask(gateway.internalPort, internalPaths.route(route.tenant_id), { [internalTokenHeader]: internalToken })
+          if ((JSON.parse(body) as Partial<Route>).generation === route.generation) break
+        }
+      }
+    },
+  }
+  return setting
+}
+
+async function startOne(t: Test, api: TestApi, routes: WatchSource<Route>, source: string, options: Partial<GatewayOptions>): Promise<QuotaGateway> {
+  const data = await mkdtemp(join(tmpdir(), 'tenantry-quota-'))
+  const door = createServer((request, response) => void pass(request, response).catch(() => response.destroy()))
+  door.listen(0, '127.0.0.1')
+  await once(door, 'listening')
+  const address = door.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  t.teardown(async () => {
+    door.close()
+    door.closeAllConnections()
+    await rm(data, { recursive: true, force: true })
+  })
+  const pass = async (request: IncomingMessage, response: ServerResponse) => {
+    if (!one.reachable) {
+      request.socket.destroy()
+      return
+    }
+    if (request.url === internalPaths.watchRoutes) {
+      routes.routes.serve(response)
+      return
+    }
+    let text = ''
+    for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
+    const headers = { 'content-type': 'application/json', [internalTokenHeader]: internalToken }
+    const answer = await api.app.inject({ method: 'POST', url: request.url ?? '', headers, payload: text })
+    if (request.url === internalPaths.leases) {
+      one.calls++
+      if (one.loseAnswers > 0) {
+        one.loseAnswers--
+        request.socket.destroy()
+        return
+      }
+    }
+    response.writeHead(answer.statusCode, { 'content-type': 'application/json' }).end(answer.payload)
+  }
+  const start = async (more: Partial<GatewayOptions> = {}) =>
+    startGateway({
+      host: '127.0.0.1', port: 0, internalHost: '127.0.0.1', internalPort: 0, controlUrl: `http://127.0.0.1:${address.port}`,
+      internalToken, data, domain: 'localhost', source, now: Date.now, elapsed: () => performance.now(), newId: randomUUID,
+      fetch: globalThis.fetch, collect: () => undefined, log: { info: () => undefined, warn: () => undefined, debug: () => undefined },
+      pushInterval: 50, leaseInterval: 100, ...options, ...more,
+    })
+  const one: QuotaGateway = {
+    source, reachable: true, calls: 0, loseAnswers: 0, gateway: await start(),
+    async kill() {
+      one.reachable = false
+      await one.gateway.stop(0)
+    },
+    async start(more = {}) {
+      one.reachable = true
+      one.gateway = await start(more)
+    },
+  }
+  return one
+}
+
+export interface Answered {
+  status: number
+  headers: IncomingMessage['headers']
+  body: string
+}
+
+/** One request on a connection that is kept. */
+export async function ask(port: number, path: string, headers: Record<string, string> = {}): Promise<Answered> {
+  const request = httpRequest({ agent, host: '127.0.0.1', port, path, headers })
+  request.end()
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  let body = ''
+  for await (const chunk of response.setEncoding('latin1')) body += String(chunk)
+  return { status: response.statusCode ?? 0, headers: response.headers, body }
+}
+
+/** What billing would see: the greatest value of each counter, summed up. */
+export async function counted(api: TestApi, tenantId: string, meter: string): Promise<number> {
+  const [row] = await api.sql('select coalesce(sum(value), 0)::int as total from usage_counters where tenant_id = $1 and meter = $2', [tenantId, meter])
+  return Number(row?.['total'])
+}
+
+/** Granted and used of the current month's leases, over all gateways. */
+export async function leased(api: TestApi, tenantId: string): Promise<{ granted: number; used: number }> {
+  const [row] = await api.sql('select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1', [tenantId])
+  return { granted: Number(row?.['granted']), used: Number(row?.['used']) }
+}
+
+/** A lease call as a gateway makes it. */
+export async function leaseCall(api: TestApi, call: Record<string, unknown>): Promise<{ status: number; body: LeaseAnswer }> {
+  const answer = await api.app.inject({
+    method: 'POST', url: internalPaths.leases, headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
+    payload: JSON.stringify({ unfinished: [], stopping: false, reports: [], ...call }),
+  })
+  return { status: answer.statusCode, body: JSON.parse(answer.payload) as LeaseAnswer }
+}
+
+export async function push(api: TestApi, pushed: UsagePush): Promise<void> {
+  const answer = await api.app.inject({
+    method: 'POST', url: internalPaths.usage, headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken }, payload: JSON.stringify(pushed),
+  })
+  if (answer.statusCode !== 200) throw new Error(answer.payload)
+}
