@@ -1,0 +1,23 @@
+// What the invoice of a month did not know yet, as lines of a later one. Pure.
+import { placeOf, type Line } from './line.ts'
+
+/**
+ * The difference between what a month costs as it is known now and as it was known to the invoices before. Nothing
+ * when they are equal.
+ */
+export function correctionLines(now: readonly Line[], before: readonly Line[]): Line[] {
+  const differences = new Map<string, Line>()
+  const add = (line: Line, sign: 1n | -1n) => {
+    const place = placeOf(line)
+    const sum = differences.get(place)
+    differences.set(place, {
+      ...line,
+      correction: true,
+      quantity: line.quantity === undefined ? undefined : (sum?.quantity ?? 0n) + sign * line.quantity,
+      amount: (sum?.amount ?? 0n) + sign * line.amount,
+    })
+  }
+  for (const line of now) add(line, 1n)
+  for (const line of before) add(line, -1n)
+  return [...differences.values()].filter(({ quantity, amount }) => amount !== 0n || (quantity ?? 0n) !== 0n)
+}

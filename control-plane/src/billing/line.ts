@@ -1,0 +1,104 @@
+// The lines of an invoice, as values and as the texts that are kept and shown.
+import { Type, type Static } from 'typebox'
+import { decimalText, readDecimalText } from './money.ts'
+import { monthText, parseMonth } from './months.ts'
+import { isResource, type Resource } from './resources.ts'
+
+/**
+ * `fee`: the plan's, for one period of it. `usage`: one tier of one resource of one plan. `minimum`: what the plan's
+ * fee and usage are short of.
+ */
+export type Charge = 'fee' | 'usage' | 'minimum'
+
+/** One amount of an invoice. Amounts are millionths of the currency's unit, quantities the resource's base amounts. */
+export interface Line {
+  charge: Charge
+  /** First instant of the month that it is for. */
+  month: Date
+  /** It makes good what earlier invoices of that month did not know, and may be negative. */
+  correction: boolean
+  /** Undefined for usage while the tenant had no plan, which costs nothing. */
+  plan: string | undefined
+  /** Of a fee: the period, in whole seconds. */
+  from: Date | undefined
+  to: Date | undefined
+  resource: Resource | undefined
+  /** 0 is what costs nothing (included, or not priced by the plan); tiers count from 1. */
+  tier: number | undefined
+  unit: string | undefined
+  unitPrice: bigint | undefined
+  quantity: bigint | undefined
+  amount: bigint
+  /** Millionths. */
+  taxRate: bigint
+}
+
+const Integer = Type.String({ pattern: '^-?[0-9]{1,30}$' })
+const Decimal = Type.String({ pattern: '^-?[0-9]{1,30}\\.[0-9]{6}$' })
+const MaybeText = Type.Union([Type.String(), Type.Null()])
+
+/** A line as it is kept, and as the API shows it. Quantities and amounts are texts: they may be beyond what JSON's numbers hold. */
+export const LineText = Type.Object({
+  charge: Type.Union([Type.Literal('fee'), Type.Literal('usage'), Type.Literal('minimum')]),
+  month: Type.String({ description: 'YYYY-MM' }),
+  correction: Type.Boolean(),
+  plan: MaybeText,
+  from: MaybeText,
+  to: MaybeText,
+  resource: MaybeText,
+  tier: Type.Union([Type.Integer(), Type.Null()]),
+  unit: MaybeText,
+  unit_price: Type.Union([Decimal, Type.Null()]),
+  quantity: Type.Union([Integer, Type.Null()], { description: "In the resource's base amount, e.g. bytes" }),
+  amount: Decimal,
+  tax_rate: Decimal,
+})
+export type LineText = Static<typeof LineText>
+
+export function lineText(line: Line): LineText {
+  return {
+    charge: line.charge,
+    month: monthText(line.month),
+    correction: line.correction,
+    plan: line.plan ?? null,
+    from: line.from?.toISOString() ?? null,
+    to: line.to?.toISOString() ?? null,
+    resource: line.resource ?? null,
+    tier: line.tier ?? null,
+    unit: line.unit ?? null,
+    unit_price: line.unitPrice === undefined ? null : decimalText(line.unitPrice),
+    quantity: line.quantity === undefined ? null : String(line.quantity),
+    amount: decimalText(line.amount),
+    tax_rate: decimalText(line.taxRate),
+  }
+}
+
+/** @throws Error for a text that `lineText` does not write */
+export function readLine(text: LineText): Line {
+  const month = parseMonth(text.month)
+  if (month === undefined) throw new Error(`"${text.month}" is no month`)
+  if (text.resource !== null && !isResource(text.resource)) throw new Error(`there is no resource "${text.resource}"`)
+  return {
+    charge: text.charge,
+    month,
+    correction: text.correction,
+    plan: text.plan ?? undefined,
+    from: text.from === null ? undefined : new Date(text.from),
+    to: text.to === null ? undefined : new Date(text.to),
+    resource: text.resource ?? undefined,
+    tier: text.tier ?? undefined,
+    unit: text.unit ?? undefined,
+    unitPrice: text.unit_price === null ? undefined : readDecimalText(text.unit_price),
+    quantity: text.quantity === null ? undefined : BigInt(text.quantity),
+    amount: readDecimalText(text.amount),
+    taxRate: readDecimalText(text.tax_rate),
+  }
+}
+
+/** What a line is for: lines of the same place are the same charge, found by another count. */
+export function placeOf(line: Line): string {
+  return JSON.stringify([
+    monthText(line.month), line.charge, line.plan ?? null, line.from?.getTime() ?? null, line.to?.getTime() ?? null,
+    line.resource ?? null, line.tier ?? null, line.unit ?? null, line.unitPrice === undefined ? null : String(line.unitPrice), String(line.taxRate),
+  ])
+}

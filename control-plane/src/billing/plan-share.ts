@@ -1,0 +1,61 @@
+// Which plan a tenant had when: the seconds of each, and an hour's usage divided among them.
+import type { PlanPeriod } from '../plans/plan-history.ts'
+import { monthSeconds, nextMonth } from './months.ts'
+
+/** A period in whole seconds since 1970, inside the month. */
+export interface Piece {
+  plan: string
+  from: number
+  to: number
+}
+
+const second = (at: Date) => Math.floor(at.getTime() / 1000)
+
+/** The periods' parts in the month, in order; instants count from the second that they are in. */
+export function piecesOf(month: Date, periods: readonly PlanPeriod[]): Piece[] {
+  const [start, end] = [second(month), second(nextMonth(month))]
+  const pieces = periods
+    .map(({ plan, since, until }) => ({ plan, from: Math.max(start, second(since)), to: Math.min(end, second(until)) }))
+    .filter(({ from, to }) => from < to)
+    .sort((a, b) => a.from - b.from)
+  for (const [index, piece] of pieces.entries()) {
+    const before = pieces[index - 1]
+    if (before !== undefined && before.to > piece.from) throw new Error(`the plans ${before.plan} and ${piece.plan} hold at the same time`)
+  }
+  return pieces
+}
+
+/** Seconds of each plan. */
+export function secondsByPlan(pieces: readonly Piece[]): Map<string, bigint> {
+  const seconds = new Map<string, bigint>()
+  for (const { plan, from, to } of pieces) seconds.set(plan, (seconds.get(plan) ?? 0n) + BigInt(to - from))
+  return seconds
+}
+
+/**
+ * An hour's amount by plan, divided by the seconds that each held in that hour; the parts add up to the whole. What was
+ * used when no plan held (the last bytes after a deletion) belongs to the plan before, or else to the one after.
+ */
+export function divideHour(pieces: readonly Piece[], hour: Date, amount: bigint): { plan: string | undefined; amount: bigint }[] {
+  const start = second(hour)
+  const held = pieces
+    .map(({ plan, from, to }) => ({ plan, seconds: BigInt(Math.min(to, start + 3600) - Math.max(from, start)) }))
+    .filter(({ seconds }) => seconds > 0n)
+  if (held.length === 0) {
+    const nearest = pieces.findLast(({ to }) => to <= start) ?? pieces[0]
+    return [{ plan: nearest?.plan, amount }]
+  }
+  const total = held.reduce((sum, { seconds }) => sum + seconds, 0n)
+  let [passed, given] = [0n, 0n]
+  return held.map(({ plan, seconds }) => {
+    passed += seconds
+    const part = (amount * passed) / total - given
+    given += part
+    return { plan, amount: part }
+  })
+}
+
+/** A month's whole amount cut down to the seconds that a plan held, rounded down. */
+export function shareOf(whole: bigint, seconds: bigint, month: Date): bigint {
+  return (whole * seconds) / monthSeconds(month)
+}

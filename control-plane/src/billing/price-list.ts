@@ -1,0 +1,120 @@
+// One price list: as an operator writes it, checked to the last field, and as rating needs it.
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { parseDecimal } from './money.ts'
+import { isResource, resourceKind, resources, type Resource } from './resources.ts'
+
+const closed = { additionalProperties: false }
+const DecimalText = Type.String({ description: 'Decimal number of at most six places' })
+const Line = Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]+$' })
+
+/** Who sells or buys, as it stands on the invoice. */
+export const Party = Type.Object({ name: Line, lines: Type.Array(Line, { maxItems: 10 }) }, closed)
+export type Party = Static<typeof Party>
+
+const ResourcePriceText = Type.Object(
+  {
+    unit: Type.String(),
+    /** Units that cost nothing in a whole month. */
+    included: Type.Optional(DecimalText),
+    /** Each price holds for what lies beyond the tier before it, up to this many units of the month; the last one is open. */
+    tiers: Type.Array(Type.Object({ up_to: Type.Optional(DecimalText), price: DecimalText }, closed), { minItems: 1, maxItems: 20 }),
+  },
+  closed,
+)
+
+const PlanPricesText = Type.Object(
+  {
+    fee: DecimalText,
+    /** What the plan costs at least in a whole month, fee included. */
+    minimum: Type.Optional(DecimalText),
+    resources: Type.Optional(Type.Record(Type.String(), ResourcePriceText)),
+  },
+  closed,
+)
+
+/** One price list, as it is kept with the invoices made by it: whoever has it needs no other settings to rate a month. */
+export const PriceListText = Type.Object(
+  {
+    currency: Type.String({ pattern: '^[A-Z]{3}$' }),
+    tax: Type.Object({ name: Line, percent: DecimalText }, closed),
+    plans: Type.Record(Type.String(), PlanPricesText),
+  },
+  closed,
+)
+export type PriceListText = Static<typeof PriceListText>
+
+/** Amounts are millionths of the currency's unit; quantities millionths of the price's unit. */
+export interface PriceList {
+  currency: string
+  tax: { name: string; /** Millionths: 19 % are 190000. */ rate: bigint }
+  plans: ReadonlyMap<string, PlanPrices>
+}
+
+export interface PlanPrices {
+  fee: bigint
+  minimum: bigint
+  resources: ReadonlyMap<Resource, ResourcePrice>
+}
+
+export interface ResourcePrice {
+  unit: string
+  included: bigint
+  /** `upTo` counts from the month's first unit, included ones too; undefined in the last tier alone. */
+  tiers: readonly { upTo: bigint | undefined; price: bigint }[]
+}
+
+/** @throws Error that names the place and what is wrong there */
+export function readPriceList(given: unknown, where = 'price list'): PriceList {
+  const text = checkForm(PriceListText, given, where)
+  if (!Intl.supportedValuesOf('currency').includes(text.currency)) throw new Error(`${where}: currency "${text.currency}" is not known`)
+  const percent = decimal(text.tax.percent, `${where}: tax.percent`)
+  if (percent % 100n !== 0n) throw new Error(`${where}: tax.percent has more than four decimal places`)
+  return {
+    currency: text.currency,
+    tax: { name: text.tax.name, rate: percent / 100n },
+    plans: new Map(Object.entries(text.plans).map(([plan, prices]) => [plan, readPlan(prices, `${where}: plans.${plan}`)])),
+  }
+}
+
+function readPlan(text: Static<typeof PlanPricesText>, where: string): PlanPrices {
+  const prices = Object.entries(text.resources ?? {}).map(([name, price]): [Resource, ResourcePrice] => {
+    if (!isResource(name)) throw new Error(`${where}: there is no resource "${name}"; there are ${resources.join(', ')}`)
+    return [name, readResource(name, price, `${where}.resources.${name}`)]
+  })
+  return {
+    fee: decimal(text.fee, `${where}.fee`),
+    minimum: decimal(text.minimum ?? '0', `${where}.minimum`),
+    resources: new Map(prices),
+  }
+}
+
+function readResource(resource: Resource, text: Static<typeof ResourcePriceText>, where: string): ResourcePrice {
+  const { units } = resourceKind(resource)
+  if (!Object.hasOwn(units, text.unit)) throw new Error(`${where}.unit is "${text.unit}", but must be one of ${Object.keys(units).join(', ')}`)
+  const included = decimal(text.included ?? '0', `${where}.included`)
+  let below = included
+  const tiers = text.tiers.map((tier, index) => {
+    const place = `${where}.tiers[${index}]`
+    const last = index === text.tiers.length - 1
+    if (last !== (tier.up_to === undefined)) throw new Error(`${place}: the last tier, and no other, has no "up_to"`)
+    const upTo = tier.up_to === undefined ? undefined : decimal(tier.up_to, `${place}.up_to`)
+    if (upTo !== undefined && upTo <= below) throw new Error(`${place}.up_to must be more than what is included and than the tier before`)
+    below = upTo ?? below
+    return { upTo, price: decimal(tier.price, `${place}.price`) }
+  })
+  return { unit: text.unit, included, tiers }
+}
+
+function decimal(text: string, where: string): bigint {
+  const value = parseDecimal(text)
+  if (value === undefined) throw new Error(`${where} is "${text}", but must be a decimal number of at most six places, not negative`)
+  return value
+}
+
+/** @throws Error that begins with `where` and names the field */
+export function checkForm<T extends Parameters<typeof Value.Check>[1]>(schema: T, given: unknown, where: string): Static<T> {
+  if (Value.Check(schema, given)) return given
+  const [first] = Value.Errors(schema, given)
+  throw new Error(`${where}: ${first === undefined ? 'not of the form that is wanted' : `${first.instancePath === '' ? 'the whole' : first.instancePath.slice(1).replaceAll('/', '.')} ${first.message}`}`)
+}

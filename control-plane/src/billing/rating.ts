@@ -1,0 +1,108 @@
+// From usage and plans to the lines of a month: pure, and the same for who makes an invoice and who checks it.
+import type { PlanPeriod } from '../plans/plan-history.ts'
+import type { Amounts } from '../usage/hour-bucket.ts'
+import type { Line } from './line.ts'
+import { divideRounded, micro } from './money.ts'
+import { monthSeconds, monthText } from './months.ts'
+import { divideHour, piecesOf, secondsByPlan, shareOf, type Piece } from './plan-share.ts'
+import type { PlanPrices, PriceList, ResourcePrice } from './price-list.ts'
+import { resourceKind, resources, unitSize, type Resource } from './resources.ts'
+
+export interface MonthToRate {
+  /** First instant, UTC. */
+  month: Date
+  prices: PriceList
+  periods: readonly PlanPeriod[]
+  /** Of the month's hours, in any order; an hour may come more than once, and its amounts are then added up. */
+  usage: Iterable<{ hour: Date; amounts: Amounts }>
+}
+
+/**
+ * The lines that a month costs (specification, section 4.4). Fees, minimums, included amounts and tiers of a plan that
+ * held for part of the month are cut down to its seconds; quantities add up to those of the hours.
+ * @throws Error when a plan has no prices, or usage is of another month
+ */
+export function rateMonth({ month, prices, periods, usage }: MonthToRate): Line[] {
+  const pieces = piecesOf(month, periods)
+  const quantities = quantitiesByPlan(month, pieces, usage)
+  const lines: Line[] = []
+  for (const [plan, seconds] of secondsByPlan(pieces)) {
+    const planPrices = prices.plans.get(plan)
+    if (planPrices === undefined) throw new Error(`the price list of ${monthText(month)} has no prices for the plan ${plan}`)
+    const blank = blankLine(month, plan, prices.tax.rate)
+    const own = [
+      ...feeLines(blank, pieces.filter((piece) => piece.plan === plan), planPrices.fee),
+      ...usageLines(blank, planPrices, seconds, quantities.get(plan) ?? new Map()),
+    ]
+    const short = divideRounded(planPrices.minimum * seconds, monthSeconds(month)) - own.reduce((sum, { amount }) => sum + amount, 0n)
+    lines.push(...own, ...(short > 0n ? [{ ...blank, charge: 'minimum' as const, amount: short }] : []))
+  }
+  const unplanned = quantities.get(undefined)
+  if (unplanned !== undefined) lines.push(...usageLines(blankLine(month, undefined, prices.tax.rate), undefined, 0n, unplanned))
+  return lines
+}
+
+function blankLine(month: Date, plan: string | undefined, taxRate: bigint): Line {
+  return {
+    charge: 'fee', month, correction: false, plan, from: undefined, to: undefined, resource: undefined, tier: undefined,
+    unit: undefined, unitPrice: undefined, quantity: undefined, amount: 0n, taxRate,
+  }
+}
+
+function quantitiesByPlan(month: Date, pieces: readonly Piece[], usage: MonthToRate['usage']): Map<string | undefined, Map<Resource, bigint>> {
+  // An hour is divided once, as a whole: it must not matter in how many parts its counts came.
+  const hours = new Map<number, Map<Resource, bigint>>()
+  for (const { hour, amounts } of usage) {
+    if (monthText(hour) !== monthText(month)) throw new Error(`usage of ${hour.toISOString()} is not of ${monthText(month)}`)
+    const sums = hours.get(hour.getTime()) ?? new Map<Resource, bigint>()
+    hours.set(hour.getTime(), sums)
+    for (const resource of resources) sums.set(resource, (sums.get(resource) ?? 0n) + resourceKind(resource).amount(amounts))
+  }
+  const byPlan = new Map<string | undefined, Map<Resource, bigint>>()
+  for (const [hour, sums] of hours) {
+    for (const [resource, sum] of sums) {
+      for (const { plan, amount } of divideHour(pieces, new Date(hour), sum)) {
+        if (amount === 0n) continue
+        const quantities = byPlan.get(plan) ?? new Map<Resource, bigint>()
+        byPlan.set(plan, quantities)
+        quantities.set(resource, (quantities.get(resource) ?? 0n) + amount)
+      }
+    }
+  }
+  return byPlan
+}
+
+/** Rounded along the plan's seconds, so that a whole month costs the fee to the millionth however it is cut. */
+function feeLines(blank: Line, pieces: readonly Piece[], fee: bigint): Line[] {
+  let [seconds, charged] = [0n, 0n]
+  return pieces.map(({ from, to }) => {
+    seconds += BigInt(to - from)
+    const amount = divideRounded(fee * seconds, monthSeconds(blank.month)) - charged
+    charged += amount
+    return { ...blank, from: new Date(from * 1000), to: new Date(to * 1000), amount }
+  })
+}
+
+function usageLines(blank: Line, prices: PlanPrices | undefined, seconds: bigint, quantities: ReadonlyMap<Resource, bigint>): Line[] {
+  return resources.flatMap((resource) => {
+    const quantity = quantities.get(resource) ?? 0n
+    if (quantity === 0n) return []
+    const price = prices?.resources.get(resource)
+    const line = { ...blank, charge: 'usage' as const, resource }
+    if (price === undefined) return [{ ...line, tier: 0, quantity }]
+    return tierLines({ ...line, unit: price.unit }, price, unitSize(resource, price.unit, monthSeconds(blank.month)), seconds, quantity)
+  })
+}
+
+function tierLines(line: Line, price: ResourcePrice, size: bigint, seconds: bigint, quantity: bigint): Line[] {
+  /** Millionths of units in a whole month → base amounts in the plan's part of it. */
+  const bound = (units: bigint) => shareOf(units * size, seconds, line.month) / micro
+  const steps = [{ upTo: bound(price.included), price: undefined }, ...price.tiers.map((tier) => ({ upTo: tier.upTo === undefined ? quantity : bound(tier.upTo), price: tier.price }))]
+  let below = 0n
+  return steps.flatMap(({ upTo, price: unitPrice }, tier) => {
+    const part = (upTo < quantity ? upTo : quantity) - below
+    if (part <= 0n) return []
+    below += part
+    return [{ ...line, tier, quantity: part, ...(unitPrice === undefined ? {} : { unitPrice, amount: divideRounded(part * unitPrice, size) }) }]
+  })
+}

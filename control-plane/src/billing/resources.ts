@@ -1,0 +1,96 @@
+// What can be priced: each resource, how its amount is read from a bucket, and the units that prices may be given in.
+import type { Amounts } from '../usage/hour-bucket.ts'
+
+export interface Unit {
+  /** Base amounts (bytes, milliseconds…) in one unit. */
+  size: bigint
+  /** The base amount is one second or millisecond of something: this many of them make one month's second. */
+  perMonthSecond?: bigint
+}
+
+export interface ResourceKind {
+  /** As an invoice calls it. */
+  title: string
+  /** What the base amount counts. */
+  base: string
+  amount(amounts: Amounts): bigint
+  units: Readonly<Record<string, Unit>>
+}
+
+const count = (one: string, many: string): Readonly<Record<string, Unit>> => ({
+  [one]: { size: 1n },
+  [`thousand ${many}`]: { size: 1_000n },
+  [`million ${many}`]: { size: 1_000_000n },
+})
+
+/** One GB-month is a GB kept for the whole month, however many days that month has. */
+const stored: Readonly<Record<string, Unit>> = {
+  'MB-month': { size: 1_000_000n, perMonthSecond: 1n },
+  'GB-month': { size: 1_000_000_000n, perMonthSecond: 1n },
+  'GB-hour': { size: 3_600_000_000_000n },
+}
+
+export const resourceKinds = {
+  requests: { title: 'API requests', base: 'requests', amount: (amounts) => amounts.requests, units: count('request', 'requests') },
+  egress: {
+    title: 'Egress',
+    base: 'bytes',
+    amount: (amounts) => amounts.egressBytes,
+    units: { MB: { size: 1_000_000n }, GB: { size: 1_000_000_000n }, TB: { size: 1_000_000_000_000n } },
+  },
+  documents: { title: 'Document storage', base: 'byte-seconds', amount: (amounts) => amounts.documentByteSeconds, units: stored },
+  files: { title: 'File storage', base: 'byte-seconds', amount: (amounts) => amounts.fileByteSeconds, units: stored },
+  connections: {
+    title: 'Real-time connections',
+    base: 'milliseconds',
+    amount: (amounts) => amounts.connectionMilliseconds,
+    units: { 'connection-hour': { size: 3_600_000n }, 'connection-month': { size: 1n, perMonthSecond: 1_000n } },
+  },
+  function_invocations: {
+    title: 'Function invocations',
+    base: 'invocations',
+    amount: (amounts) => amounts.functionInvocations,
+    units: count('invocation', 'invocations'),
+  },
+  function_time: {
+    title: 'Function duration',
+    base: 'milliseconds',
+    amount: (amounts) => amounts.functionMilliseconds,
+    units: { second: { size: 1_000n }, hour: { size: 3_600_000n } },
+  },
+  function_cpu: {
+    title: 'Function processor time',
+    base: 'microseconds',
+    amount: (amounts) => amounts.functionCpuMicroseconds,
+    units: { second: { size: 1_000_000n }, hour: { size: 3_600_000_000n } },
+  },
+  function_memory: {
+    title: 'Function memory',
+    base: 'KiB-milliseconds',
+    amount: (amounts) => amounts.functionMemoryKibMilliseconds,
+    units: { 'GiB-second': { size: 1_048_576_000n }, 'GiB-hour': { size: 3_774_873_600_000n } },
+  },
+} as const satisfies Record<string, ResourceKind>
+
+export type Resource = keyof typeof resourceKinds
+
+/** In the order in which invoices show them. */
+export const resources: readonly Resource[] = [
+  'requests', 'egress', 'documents', 'files', 'connections', 'function_invocations', 'function_time', 'function_cpu', 'function_memory',
+]
+
+export function isResource(text: string): text is Resource {
+  return Object.hasOwn(resourceKinds, text)
+}
+
+export function resourceKind(resource: Resource): ResourceKind {
+  return resourceKinds[resource]
+}
+
+/** Base amounts in one of the resource's units, in a month of so many seconds. @throws Error for a unit that it does not have */
+export function unitSize(resource: Resource, name: string, monthSeconds: bigint): bigint {
+  const { units } = resourceKind(resource)
+  const unit = Object.hasOwn(units, name) ? units[name] : undefined
+  if (unit === undefined) throw new Error(`${resource} is not measured in "${name}"`)
+  return unit.perMonthSecond === undefined ? unit.size : unit.size * unit.perMonthSecond * monthSeconds
+}

@@ -1,0 +1,19 @@
+// Sums and taxes of an invoice's lines.
+import type { Line } from './line.ts'
+import { divideRounded, micro } from './money.ts'
+
+/** All in millionths of the currency's unit. */
+export interface Totals {
+  net: bigint
+  /** By rate (millionths), rising; each tax is rounded once, over all lines of its rate. */
+  taxes: { rate: bigint; net: bigint; tax: bigint }[]
+  total: bigint
+}
+
+export function totalsOf(lines: readonly Line[]): Totals {
+  const nets = new Map<bigint, bigint>()
+  for (const { taxRate, amount } of lines) nets.set(taxRate, (nets.get(taxRate) ?? 0n) + amount)
+  const taxes = [...nets].sort(([a], [b]) => (a < b ? -1 : 1)).map(([rate, net]) => ({ rate, net, tax: divideRounded(net * rate, micro) }))
+  const net = lines.reduce((sum, { amount }) => sum + amount, 0n)
+  return { net, taxes, total: taxes.reduce((sum, { tax }) => sum + tax, net) }
+}

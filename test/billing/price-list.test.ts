@@ -1,0 +1,67 @@
+// The file of prices: what it says is read to the last digit, and what is wrong in it is named.
+import t from 'tap'
+import { checkPlans, listFor, readBillingConfig } from '../../control-plane/src/billing/billing-config.ts'
+import { billingConfig, pricesFile } from './support/prices.ts'
+
+const month = (text: string) => new Date(`${text}-01T00:00:00Z`)
+
+/** The file with one value put in at a place. */
+function changed(path: string, value: unknown): string {
+  const file: unknown = structuredClone(pricesFile)
+  const names = path.split('.')
+  const last = names.pop() ?? ''
+  let at: unknown = file
+  for (const name of names) at = Reflect.get(Object(at), name)
+  Reflect.set(Object(at), last, value)
+  return JSON.stringify(file)
+}
+
+t.test('prices, tiers and taxes are whole numbers of millionths', async (t) => {
+  const [first] = billingConfig.lists
+  t.equal(first?.prices.tax.rate, 190_000n)
+  t.same(first?.prices.plans.get('Pro')?.resources.get('requests'), {
+    unit: 'million requests',
+    included: 1_000_000n,
+    tiers: [{ upTo: 5_000_000n, price: 2_000_000n }, { upTo: 20_500_000n, price: 1_250_000n }, { upTo: undefined, price: 333_333n }],
+  })
+})
+
+t.test('a price list holds from its month until the next one', async (t) => {
+  t.equal(listFor(billingConfig, month('2025-12')), undefined)
+  const fee = (text: string) => listFor(billingConfig, month(text))?.prices.plans.get('Pro')?.fee
+  t.same(['2026-01', '2026-08', '2026-09', '2031-01'].map(fee), [25_000_000n, 25_000_000n, 27_500_000n, 27_500_000n])
+})
+
+t.test('what is wrong is named with its place', async (t) => {
+  const pro = 'price_lists.0.plans.Pro'
+  const wrong: [string, unknown, RegExp][] = [
+    ['currency', 'EURO', /price_lists\[0\]: currency/],
+    ['currency', 'XQQ', /currency "XQQ" is not known/],
+    ['seller.name', '', /seller\.name/],
+    ['seller.lines', ['a\nb'], /seller\.lines\.0/],
+    ['discount', '3', /discount|additional/],
+    ['number_prefix', 'A B', /number_prefix/],
+    ['draft_days', 1.5, /draft_days/],
+    ['price_lists', [], /price_lists/],
+    ['price_lists.0.from', '2026-1', /price_lists\[0\]\.from/],
+    ['price_lists.1.from', '2026-01', /price_lists\[1\]\.from must be later/],
+    ['price_lists.0.tax.percent', '-19', /tax\.percent/],
+    ['price_lists.0.tax.percent', '1.00001', /more than four decimal places/],
+    [`${pro}.fee`, 25, /plans\.Pro\.fee/],
+    [`${pro}.fee`, '25,00', /plans\.Pro\.fee is "25,00"/],
+    [`${pro}.resources.cpu`, { unit: 'hour', tiers: [{ price: '1' }] }, /no resource "cpu"; there are requests/],
+    [`${pro}.resources.requests.unit`, 'GB', /requests\.unit is "GB", but must be one of request, thousand requests/],
+    [`${pro}.resources.requests.unit`, 'toString', /requests\.unit is "toString"/],
+    [`${pro}.resources.requests.tiers`, [{ price: '1' }, { price: '2' }], /tiers\[0\]: the last tier/],
+    [`${pro}.resources.requests.tiers`, [{ up_to: '9', price: '1' }], /tiers\[0\]: the last tier/],
+    [`${pro}.resources.requests.tiers`, [{ up_to: '1', price: '1' }, { price: '2' }], /tiers\[0\]\.up_to must be more/],
+  ]
+  for (const [path, value, message] of wrong) t.throws(() => readBillingConfig(changed(path, value)), message, path)
+  t.throws(() => readBillingConfig('{'), /not JSON/)
+})
+
+t.test('every plan has prices in every list, and nothing else has', async (t) => {
+  t.doesNotThrow(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise']))
+  t.throws(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise', 'Team']), /no prices for the plan Team/)
+  t.throws(() => checkPlans(billingConfig, ['Free', 'Pro']), /there is no plan Enterprise/)
+})
