@@ -9,6 +9,8 @@ const BillingFile = Type.Object(
   {
     currency: Type.String(),
     seller: Party,
+    /** Below the totals: how to pay, what the law wants said. */
+    notes: Type.Optional(Party.properties.lines),
     /** Before the number of each invoice. */
     number_prefix: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9/-]{0,16}$' })),
     /** Days after the month's end for which an invoice stays a draft. */
@@ -25,6 +27,7 @@ const BillingFile = Type.Object(
 export interface BillingConfig {
   currency: string
   seller: Party
+  notes: string[]
   numberPrefix: string
   draftDays: number
   /** In rising order of `from`. */
@@ -45,7 +48,7 @@ export function readBillingConfig(json: string): BillingConfig {
     const before = lists[index - 1]
     if (before !== undefined && before.from >= from) throw new Error(`prices: price_lists[${index}].from must be later than the one before`)
   }
-  return { currency: file.currency, seller: file.seller, numberPrefix: file.number_prefix ?? '', draftDays: file.draft_days ?? 0, lists }
+  return { currency: file.currency, seller: file.seller, notes: file.notes ?? [], numberPrefix: file.number_prefix ?? '', draftDays: file.draft_days ?? 0, lists }
 }
 
 /** @throws Error when a list has no prices for a plan, or prices for one that there is not */

@@ -15,6 +15,8 @@ export interface ResourceKind {
   base: string
   amount(amounts: Amounts): bigint
   units: Readonly<Record<string, Unit>>
+  /** The unit that is shown where no price names one. */
+  shown: string
 }
 
 const count = (one: string, many: string): Readonly<Record<string, Unit>> => ({
@@ -31,44 +33,49 @@ const stored: Readonly<Record<string, Unit>> = {
 }
 
 export const resourceKinds = {
-  requests: { title: 'API requests', base: 'requests', amount: (amounts) => amounts.requests, units: count('request', 'requests') },
+  requests: { title: 'API requests', base: 'requests', amount: (amounts) => amounts.requests, units: count('request', 'requests'), shown: 'request' },
   egress: {
     title: 'Egress',
     base: 'bytes',
     amount: (amounts) => amounts.egressBytes,
     units: { MB: { size: 1_000_000n }, GB: { size: 1_000_000_000n }, TB: { size: 1_000_000_000_000n } },
+    shown: 'GB',
   },
-  documents: { title: 'Document storage', base: 'byte-seconds', amount: (amounts) => amounts.documentByteSeconds, units: stored },
-  files: { title: 'File storage', base: 'byte-seconds', amount: (amounts) => amounts.fileByteSeconds, units: stored },
+  documents: { title: 'Document storage', base: 'byte-seconds', amount: (amounts) => amounts.documentByteSeconds, units: stored, shown: 'GB-month' },
+  files: { title: 'File storage', base: 'byte-seconds', amount: (amounts) => amounts.fileByteSeconds, units: stored, shown: 'GB-month' },
   connections: {
     title: 'Real-time connections',
     base: 'milliseconds',
     amount: (amounts) => amounts.connectionMilliseconds,
     units: { 'connection-hour': { size: 3_600_000n }, 'connection-month': { size: 1n, perMonthSecond: 1_000n } },
+    shown: 'connection-hour',
   },
   function_invocations: {
     title: 'Function invocations',
     base: 'invocations',
     amount: (amounts) => amounts.functionInvocations,
-    units: count('invocation', 'invocations'),
+    units: count('invocation', 'invocations'), shown: 'invocation',
   },
   function_time: {
     title: 'Function duration',
     base: 'milliseconds',
     amount: (amounts) => amounts.functionMilliseconds,
     units: { second: { size: 1_000n }, hour: { size: 3_600_000n } },
+    shown: 'second',
   },
   function_cpu: {
     title: 'Function processor time',
     base: 'microseconds',
     amount: (amounts) => amounts.functionCpuMicroseconds,
     units: { second: { size: 1_000_000n }, hour: { size: 3_600_000_000n } },
+    shown: 'second',
   },
   function_memory: {
     title: 'Function memory',
     base: 'KiB-milliseconds',
     amount: (amounts) => amounts.functionMemoryKibMilliseconds,
     units: { 'GiB-second': { size: 1_048_576_000n }, 'GiB-hour': { size: 3_774_873_600_000n } },
+    shown: 'GiB-second',
   },
 } as const satisfies Record<string, ResourceKind>
 

@@ -1,0 +1,91 @@
+// From what is known of a month to its invoice. Pure: who checks an invoice computes it by this, too.
+import type { Correction } from '../usage/closed-usage.ts'
+import type { HourBucket } from '../usage/hour-bucket.ts'
+import type { PlanPeriod } from '../plans/plan-history.ts'
+import { correctionLines } from './corrections.ts'
+import type { InvoiceContent, MonthBasis } from './invoice.ts'
+import { lineText, type Line } from './line.ts'
+import { currencyPlaces, decimalText, payableText } from './money.ts'
+import { monthText, nextMonth } from './months.ts'
+import { readPriceList, type Party, type PriceListText } from './price-list.ts'
+import { rateMonth } from './rating.ts'
+import { totalsOf } from './totals.ts'
+
+export interface MonthFacts {
+  /** First instant, UTC. */
+  month: Date
+  prices: PriceListText
+  periods: readonly PlanPeriod[]
+  /** Closed hours, in order. */
+  hours: readonly HourBucket[]
+  /** The chain before and after the hours. */
+  previous: string
+  hash: string
+}
+
+export interface InvoiceFacts {
+  tenantId: string
+  /** The month that is invoiced. */
+  own: MonthFacts
+  /** Months that corrections billed with it are of, oldest first. */
+  earlier: readonly MonthFacts[]
+  /** All corrections of these months that are billed with the invoiced month or an earlier one. */
+  corrections: readonly Correction[]
+}
+
+export interface Letterhead {
+  seller: Party
+  buyer: Party
+  notes: readonly string[]
+}
+
+/** @throws Error when months are in different currencies, or as `rateMonth` and `readPriceList` */
+export function composeInvoice(facts: InvoiceFacts, { seller, buyer, notes }: Letterhead): InvoiceContent {
+  const { own, earlier, corrections } = facts
+  const { currency, tax } = own.prices
+  const lines = linesOf(facts)
+  const totals = totalsOf(lines)
+  const last = corrections.reduce<Correction | undefined>((latest, one) => (latest === undefined || one.number > latest.number ? one : latest), undefined)
+  return {
+    tenant_id: facts.tenantId,
+    month: monthText(own.month),
+    period: { start: own.month.toISOString(), end: nextMonth(own.month).toISOString() },
+    currency,
+    seller,
+    buyer,
+    notes: [...notes],
+    lines: lines.map(lineText),
+    net: decimalText(totals.net),
+    taxes: totals.taxes.map(({ rate, net, tax: amount }) => ({ name: tax.name, rate: decimalText(rate), net: decimalText(net), tax: decimalText(amount) })),
+    total: decimalText(totals.total),
+    payable: payableText(totals.total, currencyPlaces(currency)),
+    basis: { months: [own, ...earlier].map(toBasis), corrections: last === undefined ? null : { number: last.number, hash: last.hash } },
+  }
+}
+
+/** The month's own lines, then the corrections of earlier months. */
+export function linesOf({ own, earlier, corrections }: InvoiceFacts): Line[] {
+  const billed = own.month
+  const rated = (facts: MonthFacts, known: (correction: Correction) => boolean) => {
+    const late = corrections.filter((correction) => monthText(correction.hour) === monthText(facts.month) && known(correction))
+    const prices = readPriceList(facts.prices, `price list of ${monthText(facts.month)}`)
+    return rateMonth({ month: facts.month, prices, periods: facts.periods, usage: [...facts.hours, ...late] })
+  }
+  const foreign = earlier.find(({ prices }) => prices.currency !== own.prices.currency)
+  if (foreign !== undefined) {
+    throw new Error(`${monthText(foreign.month)} was invoiced in ${foreign.prices.currency} and can't be corrected by an invoice in ${own.prices.currency}`)
+  }
+  return [
+    ...rated(own, ({ billedMonth }) => billedMonth <= billed),
+    ...earlier.flatMap((month) => correctionLines(rated(month, ({ billedMonth }) => billedMonth <= billed), rated(month, ({ billedMonth }) => billedMonth < billed))),
+  ]
+}
+
+function toBasis({ month, prices, periods, hours, previous, hash }: MonthFacts): MonthBasis {
+  return {
+    month: monthText(month),
+    prices,
+    plan_periods: periods.map(({ plan, since, until }) => ({ plan, since: since.toISOString(), until: until.toISOString() })),
+    usage: { hours: hours.length, previous, hash },
+  }
+}

@@ -1,0 +1,56 @@
+// Lines in words and in the units of their prices, as people read them on an invoice.
+import type { Line } from './line.ts'
+import { decimalText, divideRounded, micro } from './money.ts'
+import { monthSeconds, nextMonth } from './months.ts'
+import { resourceKind, unitSize } from './resources.ts'
+
+const monthName = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' })
+const dayName = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' })
+
+export function describeMonth(month: Date): string {
+  return monthName.format(month)
+}
+
+export function describeDay(at: Date): string {
+  return dayName.format(at)
+}
+
+export function describeLine(line: Line): string {
+  const text = describeCharge(line)
+  return line.correction ? `Correction for ${describeMonth(line.month)}: ${text}` : text
+}
+
+function describeCharge(line: Line): string {
+  const plan = line.plan === undefined ? 'no plan' : `${line.plan} plan`
+  if (line.charge === 'minimum') return `${plan}, up to the monthly minimum`
+  if (line.charge === 'fee') return `${plan}, ${describePeriod(line)}`
+  if (line.resource === undefined) return plan
+  return `${resourceKind(line.resource).title}, ${plan}${describeTier(line)}`
+}
+
+function describeTier({ tier, unit }: Line): string {
+  if (tier === undefined) return ''
+  if (tier > 0) return tier === 1 ? '' : `, tier ${tier}`
+  return unit === undefined ? ', not charged' : ', included'
+}
+
+function describePeriod({ month, from, to }: Line): string {
+  if (from === undefined || to === undefined) return describeMonth(month)
+  if (from <= month && to >= nextMonth(month)) return describeMonth(month)
+  const instant = (at: Date) => `${at.toISOString().slice(0, 10)} ${at.toISOString().slice(11, 19)}`
+  return `${instant(from)} to ${instant(to)} UTC`
+}
+
+/** The quantity in the unit of its price, or in the resource's usual one; undefined for what has no quantity. */
+export function quantityInUnits({ resource, unit, quantity, month }: Line): { unit: string; units: string } | undefined {
+  if (resource === undefined || quantity === undefined) return undefined
+  const name = unit ?? resourceKind(resource).shown
+  return { unit: name, units: decimalText(divideRounded(quantity * micro, unitSize(resource, name, monthSeconds(month)))) }
+}
+
+/** A decimal text for the eye: thousands apart, zeros at the end gone down to so many places. */
+export function shortDecimal(text: string, places: number): string {
+  const [whole = '', fraction = ''] = text.split('.')
+  const kept = fraction.replace(/0+$/, '').padEnd(places, '0')
+  return `${whole.replace(/\B(?=(\d{3})+$)/g, ',')}${kept === '' ? '' : `.${kept}`}`
+}

@@ -1,0 +1,92 @@
+// What a month costs, computed a second time and in another way: from the file of prices as it was written, by counting
+// up what each further unit costs, with fractions instead of prorated bounds. Shares no code with the product.
+import type { Amounts } from '../../../control-plane/src/usage/hour-bucket.ts'
+import { pricesFile } from './prices.ts'
+
+export interface ReferenceUsage {
+  hour: Date
+  amounts: Amounts
+}
+export interface ReferencePeriod {
+  plan: string
+  since: Date
+  until: Date
+}
+interface Price {
+  unit: string
+  included?: string
+  tiers: { up_to?: string; price: string }[]
+}
+
+const amountOf: Record<string, keyof Amounts> = {
+  requests: 'requests', egress: 'egressBytes', documents: 'documentByteSeconds', files: 'fileByteSeconds', connections: 'connectionMilliseconds',
+  function_invocations: 'functionInvocations', function_time: 'functionMilliseconds', function_cpu: 'functionCpuMicroseconds', function_memory: 'functionMemoryKibMilliseconds',
+}
+const secondsOf = (at: Date) => BigInt(Math.floor(at.getTime() / 1000))
+const least = (a: bigint, b: bigint) => (a < b ? a : b)
+const most = (a: bigint, b: bigint) => (a > b ? a : b)
+const nearest = (above: bigint, below: bigint) => (above + below / 2n) / below
+const millionths = (text: string) => {
+  const [whole = '0', rest = ''] = text.split('.')
+  return BigInt(whole + rest.padEnd(6, '0'))
+}
+
+function sizeOf(unit: string, length: bigint): bigint {
+  const sizes: Record<string, bigint> = {
+    'thousand requests': 1000n, 'million requests': 10n ** 6n, GB: 10n ** 9n, TB: 10n ** 12n, 'GB-month': 10n ** 9n * length,
+    'connection-hour': 3_600_000n, 'million invocations': 10n ** 6n, 'GiB-second': 1024n * 1024n * 1000n, hour: 3_600_000_000n,
+  }
+  const size = sizes[unit]
+  if (size === undefined) throw new Error(`the reference does not know the unit ${unit}`)
+  return size
+}
+
+/** Net millionths that a month costs. */
+export function referenceCost(month: Date, periods: readonly ReferencePeriod[], usage: readonly ReferenceUsage[]): bigint {
+  const begin = secondsOf(month)
+  const end = secondsOf(new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1)))
+  const list = pricesFile.price_lists.findLast(({ from }) => Date.parse(`${from}-01T00:00:00Z`) <= month.getTime())
+  const spans = periods.map(({ plan, since, until }) => ({ plan, from: most(begin, secondsOf(since)), to: least(end, secondsOf(until)) })).filter(({ from, to }) => to > from)
+  let cost = 0n
+  for (const [plan, prices] of Object.entries(list?.plans ?? {})) {
+    const mine = spans.filter((span) => span.plan === plan)
+    const held = mine.reduce((sum, { from, to }) => sum + to - from, 0n)
+    if (held === 0n) continue
+    let own = nearest(millionths(prices.fee) * held, end - begin)
+    for (const [resource, price] of Object.entries<Price>(prices.resources)) {
+      const name = amountOf[resource]
+      if (name === undefined) throw new Error(`the reference does not know ${resource}`)
+      const total = [...hourSums(usage, name)].reduce((sum, [hour, amount]) => sum + partOf(BigInt(hour), amount, plan, spans), 0n)
+      own += priceOf(total, price, held, end - begin)
+    }
+    const minimum = nearest(('minimum' in prices ? millionths(prices.minimum) : 0n) * held, end - begin)
+    cost += most(own, minimum)
+  }
+  return cost
+}
+
+function hourSums(usage: readonly ReferenceUsage[], name: keyof Amounts): Map<number, bigint> {
+  const sums = new Map<number, bigint>()
+  for (const { hour, amounts } of usage) sums.set(hour.getTime() / 1000, (sums.get(hour.getTime() / 1000) ?? 0n) + amounts[name])
+  return sums
+}
+
+/** The plan's part of an hour: what falls on its seconds when the amount is spread over the seconds that had any plan. */
+function partOf(hour: bigint, amount: bigint, plan: string, spans: readonly { plan: string; from: bigint; to: bigint }[]): bigint {
+  const inHour = spans.filter(({ from, to }) => from < hour + 3600n && to > hour)
+  if (inHour.length === 0) return (spans.findLast(({ to }) => to <= hour) ?? spans[0])?.plan === plan ? amount : 0n
+  const covered = (until: bigint) => inHour.reduce((sum, { from, to }) => sum + most(0n, least(to, until) - most(from, hour)), 0n)
+  const whole = covered(hour + 3600n)
+  const upTo = (until: bigint) => (amount * covered(until)) / whole
+  return inHour.filter((span) => span.plan === plan).reduce((sum, { from, to }) => sum + upTo(least(to, hour + 3600n)) - upTo(most(from, hour)), 0n)
+}
+
+function priceOf(total: bigint, { unit, included = '0', tiers }: Price, held: bigint, length: bigint): bigint {
+  const size = sizeOf(unit, length)
+  const edge = (units: string) => (millionths(units) * size * held) / (length * 1_000_000n)
+  const edges = [edge(included), ...tiers.map(({ up_to: upTo }) => (upTo === undefined ? most(total, edge(included)) : edge(upTo)))]
+  return tiers.reduce((sum, { price }, index) => {
+    const inTier = least(total, edges[index + 1] ?? 0n) - least(total, edges[index] ?? 0n)
+    return sum + nearest(inTier * millionths(price), size)
+  }, 0n)
+}

@@ -1,0 +1,106 @@
+// A year of a tenant that did not exist, from a seed: hours of usage, changes of plan, suspensions, and counts that came late.
+import { chainOf, chainStart, correctionLink } from '../../../control-plane/src/usage/hash-chain.ts'
+import type { ClosedMonth, Correction } from '../../../control-plane/src/usage/closed-usage.ts'
+import { noAmounts, type Amounts, type HourBucket } from '../../../control-plane/src/usage/hour-bucket.ts'
+import type { PlanPeriod } from '../../../control-plane/src/plans/plan-history.ts'
+
+export type Random = () => number
+
+/** The same numbers from 0 to 1 (exclusive) for the same seed. */
+export function randomFrom(seed: number): Random {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x9e3779b9) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 16), 0x85ebca6b)
+    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+    return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32
+  }
+}
+
+export interface SimulatedYear {
+  tenantId: string
+  periods: PlanPeriod[]
+  months: ClosedMonth[]
+}
+
+const hourMilliseconds = 3_600_000
+const plans = ['Free', 'Pro', 'Enterprise'] as const
+export const yearStart = new Date('2026-01-01T00:00:00Z')
+const yearEnd = new Date('2027-01-01T00:00:00Z')
+const monthOf = (at: Date) => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
+
+export function simulateYear(random: Random, tenantId: string): SimulatedYear {
+  const within = (from: Date, to: Date) => new Date(from.getTime() + Math.floor(random() * (to.getTime() - from.getTime())))
+  const created = within(yearStart, new Date('2026-04-01T00:00:00Z'))
+  const gone = random() < 0.3 ? within(new Date('2026-10-01T00:00:00Z'), yearEnd) : yearEnd
+  const periods = planPeriods(random, created, gone, within)
+  const suspensions = Array.from({ length: 3 }, () => within(created, gone)).map((from) => ({ from, to: new Date(from.getTime() + random() * 10 * 86_400_000) }))
+  const suspended = (hour: Date) => suspensions.some(({ from, to }) => from <= hour && hour < to)
+
+  const hours: HourBucket[] = []
+  const firstHour = Math.floor(created.getTime() / hourMilliseconds) * hourMilliseconds
+  let stored = 0n
+  for (let at = firstHour; at < gone.getTime(); at += hourMilliseconds) {
+    const hour = new Date(at)
+    stored = stored < 0n ? 0n : stored + BigInt(Math.floor((random() - 0.45) * 1e8))
+    hours.push({ tenantId, hour, amounts: suspended(hour) ? kept(stored) : used(random, stored) })
+  }
+  return { tenantId, periods, months: closedMonths(tenantId, hours, lateCounts(random, tenantId, hours)) }
+}
+
+function planPeriods(random: Random, created: Date, gone: Date, within: (from: Date, to: Date) => Date): PlanPeriod[] {
+  const changes = Array.from({ length: 8 }, () => within(created, gone)).sort((a, b) => a.getTime() - b.getTime())
+  // Two changes of one hour, of one second, and one at a month's first instant.
+  const again = changes[2]
+  if (again !== undefined) changes.push(new Date(again.getTime() + 400), new Date(again.getTime() + 900_000))
+  const starts = [created, ...changes, new Date('2026-07-01T00:00:00Z')].filter((at) => at >= created && at < gone).sort((a, b) => a.getTime() - b.getTime())
+  return starts
+    .map((since, index) => ({ plan: plans[Math.floor(random() * plans.length)] ?? 'Free', since, until: starts[index + 1] ?? gone }))
+    .filter(({ since, until }) => since < until)
+}
+
+function kept(stored: bigint): Amounts {
+  return { ...noAmounts(), documentByteSeconds: stored * 3600n, fileByteSeconds: stored * 12_345n }
+}
+
+function used(random: Random, stored: bigint): Amounts {
+  const upTo = (most: number) => BigInt(Math.floor(random() ** 4 * most))
+  return {
+    ...kept(stored),
+    requests: upTo(300_000), egressBytes: upTo(3e9), connectionsPeak: upTo(100), connectionMilliseconds: upTo(100 * hourMilliseconds),
+    functionInvocations: upTo(20_000), functionMilliseconds: upTo(4e6), functionCpuMicroseconds: upTo(4e9), functionMemoryKibMilliseconds: upTo(1e12),
+  }
+}
+
+/** Corrections billed with the month of their hour, or one or two months later. */
+function lateCounts(random: Random, tenantId: string, hours: readonly HourBucket[]): Correction[] {
+  let previous = chainStart
+  return Array.from({ length: 40 }, () => {
+    const hour = hours[Math.floor(random() * hours.length)]?.hour ?? yearStart
+    const month = monthOf(hour)
+    const billed = new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + Math.floor(random() * 3), 1))
+    return { hour, billedMonth: billed < yearEnd ? billed : month }
+  })
+    .sort((a, b) => a.billedMonth.getTime() - b.billedMonth.getTime())
+    .map(({ hour, billedMonth }, index) => {
+      const amounts = { ...noAmounts(), requests: BigInt(Math.floor(random() * 5e5)), egressBytes: BigInt(Math.floor(random() * 1e9)) }
+      const link = { tenantId, number: index + 1, hour, billedMonth, amounts }
+      const correction = { ...link, recordedAt: billedMonth, previous, hash: correctionLink(previous, link) }
+      previous = correction.hash
+      return correction
+    })
+}
+
+function closedMonths(tenantId: string, hours: readonly HourBucket[], corrections: readonly Correction[]): ClosedMonth[] {
+  let hash = chainStart
+  return Array.from({ length: 12 }, (_, index) => {
+    const month = new Date(Date.UTC(2026, index, 1))
+    const own = hours.filter(({ hour }) => monthOf(hour).getTime() === month.getTime())
+    const previous = hash
+    hash = chainOf(previous, own)
+    return {
+      tenantId, month, hours: own, previous, hash, closedAt: new Date(Date.UTC(2026, index + 1, 1, 2)),
+      corrections: corrections.filter(({ billedMonth }) => billedMonth.getTime() === month.getTime()),
+    }
+  })
+}

@@ -1,0 +1,66 @@
+// A simulated year through changes of plan, suspensions and late counts: hours, lines and a second computation agree.
+import t from 'tap'
+import { listFor } from '../../control-plane/src/billing/billing-config.ts'
+import { composeInvoice, type InvoiceFacts, type MonthFacts } from '../../control-plane/src/billing/compose.ts'
+import { readLine } from '../../control-plane/src/billing/line.ts'
+import { decimalText, readDecimalText } from '../../control-plane/src/billing/money.ts'
+import { resourceKind, resources } from '../../control-plane/src/billing/resources.ts'
+import type { ClosedMonth } from '../../control-plane/src/usage/closed-usage.ts'
+import { effort, seed } from '../support/effort.ts'
+import { billingConfig } from './support/prices.ts'
+import { referenceCost } from './support/reference.ts'
+import { randomFrom, simulateYear, type SimulatedYear } from './support/year.ts'
+
+const letterhead = { seller: billingConfig.seller, buyer: { name: 'A customer', lines: [] }, notes: [] }
+
+function monthFacts({ periods }: SimulatedYear, { month, hours, previous, hash }: ClosedMonth): MonthFacts {
+  const list = listFor(billingConfig, month)
+  if (list === undefined) throw new Error('no price list')
+  return { month, prices: list.text, periods, hours, previous, hash }
+}
+
+function factsOf(year: SimulatedYear, closed: ClosedMonth): InvoiceFacts {
+  const corrections = year.months.filter(({ month }) => month <= closed.month).flatMap((month) => month.corrections)
+  const corrected = (month: Date) => closed.corrections.some(({ hour }) => hour.toISOString().slice(0, 7) === month.toISOString().slice(0, 7))
+  const earlier = year.months.filter(({ month }) => month < closed.month && corrected(month))
+  return { tenantId: year.tenantId, own: monthFacts(year, closed), earlier: earlier.map((month) => monthFacts(year, month)), corrections }
+}
+
+/** A month's net cost as it was known when `billed` was invoiced. */
+function costAsOf(year: SimulatedYear, { month, hours }: ClosedMonth, billed: Date): bigint {
+  const late = year.months.flatMap(({ corrections }) => corrections).filter(({ hour, billedMonth }) => billedMonth <= billed && hour.toISOString().slice(0, 7) === month.toISOString().slice(0, 7))
+  return referenceCost(month, year.periods, [...hours, ...late])
+}
+
+const tenants = effort({ small: 4, full: 60 })
+t.comment(`seed ${seed}, ${tenants} tenants`)
+
+for (let nth = 0; nth < tenants; nth++) {
+  t.test(`tenant ${nth}: the sum of the hours is the sum of the lines, and each total is what a second computation says`, async (t) => {
+    const year = simulateYear(randomFrom(seed + nth), `t_${String(nth).padStart(20, '0')}`)
+    const invoices = year.months.map((month) => composeInvoice(factsOf(year, month), letterhead))
+    const lines = invoices.flatMap((invoice) => invoice.lines.map(readLine))
+
+    for (const resource of resources) {
+      const inHours = year.months.flatMap(({ hours, corrections }) => [...hours, ...corrections]).reduce((sum, { amounts }) => sum + resourceKind(resource).amount(amounts), 0n)
+      const inLines = lines.filter((line) => line.resource === resource).reduce((sum, { quantity }) => sum + (quantity ?? 0n), 0n)
+      t.equal(inLines, inHours, resource)
+      t.ok(inHours > 0n, `there is some ${resource}`)
+    }
+
+    const december = new Date('2026-12-01T00:00:00Z')
+    t.equal(lines.reduce((sum, { amount }) => sum + amount, 0n), year.months.reduce((sum, month) => sum + costAsOf(year, month, december), 0n), 'the whole year')
+    for (const [index, invoice] of invoices.entries()) {
+      const billed = new Date(Date.UTC(2026, index, 1))
+      const before = index === 0 ? new Date(0) : new Date(Date.UTC(2026, index - 1, 1))
+      const own = year.months.slice(0, index + 1).reduce((sum, month, at) => sum + costAsOf(year, month, billed) - (at < index ? costAsOf(year, month, before) : 0n), 0n)
+      t.equal(readDecimalText(invoice.net), own, `net of ${invoice.month}`)
+      const byRate = new Map<string, bigint>()
+      for (const { tax_rate: rate, amount } of invoice.lines) byRate.set(rate, (byRate.get(rate) ?? 0n) + readDecimalText(amount))
+      const taxes = [...byRate].map(([rate, net]) => (2n * net * readDecimalText(rate) + 1_000_000n) / 2_000_000n)
+      t.equal(invoice.total, decimalText(taxes.reduce((sum, tax) => sum + tax, own)), `total of ${invoice.month}`)
+      t.equal(invoice.lines.reduce((sum, { amount }) => sum + readDecimalText(amount), 0n), readDecimalText(invoice.net))
+    }
+    t.ok(lines.filter(({ correction }) => correction).length > 20, 'there are corrections')
+  })
+}
