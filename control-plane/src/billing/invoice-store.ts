@@ -1,0 +1,36 @@
+// Where invoices are kept, as the API and the closing of months use it.
+import type { PageRequest, WriteContext } from '../tenants/tenant-store.ts'
+import type { Invoice, InvoiceContent } from './invoice.ts'
+import type { Party, PriceListText } from './price-list.ts'
+
+export interface InvoiceStore {
+  /** Oldest first, those that are void too; also of a tenant that is gone. */
+  list(tenantId: string, page: PageRequest): Promise<{ items: Invoice[]; nextCursor: string | undefined }>
+  get(tenantId: string, id: string): Promise<Invoice | undefined>
+  /** The one that is not void; undefined when there is none. */
+  ofMonth(tenantId: string, month: Date): Promise<Invoice | undefined>
+  /** By which the month was invoiced last: what is known later is rated by it, too. */
+  pricesOf(tenantId: string, month: Date): Promise<PriceListText | undefined>
+  buyer(tenantId: string): Promise<Party | undefined>
+  /** Of invoices that are made from now on. */
+  putBuyer(tenantId: string, buyer: Party, context: WriteContext): Promise<Party>
+  /**
+   * Keeps a month's invoice. One that is final already stays as it is and is given back.
+   * @param final false: as a draft, in place of the draft before
+   */
+  keep(content: InvoiceContent, final: boolean, context: WriteContext): Promise<Invoice>
+  /** @throws ControlError INVOICE_NOT_FOUND, INVOICE_NOT_FINAL */
+  makeVoid(tenantId: string, id: string, reason: string, context: WriteContext): Promise<Invoice>
+}
+
+/** Every write is the leader's: `LeadershipLost` when it is not any more. */
+export interface InvoiceLedger {
+  /** Of these tenants, those whose month has nothing left to be done by itself: an invoice that is final, or was and is void. */
+  settled(month: Date, tenantIds: readonly string[]): Promise<Set<string>>
+  /** As `InvoiceStore.keep`, all in one transaction. */
+  keepAll(contents: readonly InvoiceContent[], final: boolean, epoch: bigint): Promise<void>
+  finished(month: Date): Promise<boolean>
+  finish(month: Date, epoch: bigint): Promise<void>
+  /** Currencies of the invoices that are not void. */
+  currencies(): Promise<string[]>
+}

@@ -1,0 +1,112 @@
+// Invoices on the control database.
+import { Value } from 'typebox/value'
+import type { InvoiceLedger, InvoiceStore } from '../billing/invoice-store.ts'
+import { Party } from '../billing/price-list.ts'
+import { monthText } from '../billing/months.ts'
+import { ControlError } from '../errors.ts'
+import type { Seal } from '../keys/seal.ts'
+import { afterPosition, decodeCursor, toPage } from './cursor.ts'
+import type { Database } from './database.ts'
+import { toInvoices } from './invoice-rows.ts'
+import { keepInvoices } from './keep-invoices.ts'
+import { ledWrite } from './led-write.ts'
+import { recordedWrite } from './recorded-write.ts'
+
+const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+export interface InvoiceStoreOptions {
+  database: Database
+  seal: Seal
+  now: () => Date
+  /** Before the number of each invoice. */
+  numberPrefix: string
+}
+
+export function createInvoiceStore({ database, seal, now, numberPrefix }: InvoiceStoreOptions): InvoiceStore {
+  return {
+    async list(tenantId, { limit, cursor }) {
+      const rows = await database.invoice.findMany({
+        where: { tenantId, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))) },
+        orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+        take: limit + 1,
+      })
+      const { items, nextCursor } = toPage(rows, limit, (row) => row)
+      return { items: await toInvoices(database, items), nextCursor }
+    },
+
+    async get(tenantId, id) {
+      const row = await database.invoice.findFirst({ where: { id, tenantId } })
+      return row === null ? undefined : (await toInvoices(database, [row]))[0]
+    },
+
+    async ofMonth(tenantId, month) {
+      const row = await database.invoice.findFirst({ where: { tenantId, month, state: { not: 'void' } } })
+      return row === null ? undefined : (await toInvoices(database, [row]))[0]
+    },
+
+    async pricesOf(tenantId, month) {
+      const row = await database.invoice.findFirst({ where: { tenantId, month, state: { not: 'draft' } }, orderBy: { revision: 'desc' } })
+      return row === null ? undefined : (await toInvoices(database, [row]))[0]?.content.basis.months[0]?.prices
+    },
+
+    async buyer(tenantId) {
+      const row = await database.buyer.findUnique({ where: { tenantId } })
+      return row === null ? undefined : Value.Parse(Party, { name: row.name, lines: row.lines })
+    },
+
+    putBuyer: (tenantId, buyer, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const data = { name: buyer.name, lines: buyer.lines, updatedAt: now() }
+        await transaction.buyer.upsert({ where: { tenantId }, create: { tenantId, ...data }, update: data })
+        return { result: buyer, audit: { action: 'tenant.set_buyer', target: tenantId, detail: { name: buyer.name } } }
+      }),
+
+    keep: (content, final, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const [id] = await keepInvoices(transaction, [content], { final, at: now(), numberPrefix })
+        const row = await transaction.invoice.findUniqueOrThrow({ where: { id: id ?? '' } })
+        const [result] = await toInvoices(transaction, [row])
+        if (result === undefined) throw new Error('an invoice that was just kept is not there')
+        return { result, audit: { action: 'invoice.close', target: content.tenant_id, detail: { invoice_id: result.id, month: content.month, state: result.state } } }
+      }),
+
+    makeVoid: (tenantId, id, reason, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const row = await transaction.invoice.findFirst({ where: { id, tenantId } })
+        if (row === null) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
+        if (row.state !== 'final') throw new ControlError('INVOICE_NOT_FINAL', `the invoice is ${row.state}; only a final one can be made void`)
+        const changed = await transaction.invoice.update({ where: { id }, data: { state: 'void', voidedAt: now(), voidReason: reason } })
+        const [result] = await toInvoices(transaction, [changed])
+        if (result === undefined) throw new Error('an invoice that was just made void is not there')
+        return { result, audit: { action: 'invoice.void', target: tenantId, detail: { invoice_id: id, month: monthText(row.month), number: row.label ?? '', reason } } }
+      }),
+  }
+}
+
+export function createInvoiceLedger({ database, now, numberPrefix }: Omit<InvoiceStoreOptions, 'seal'>): InvoiceLedger {
+  return {
+    async settled(month, tenantIds) {
+      const rows = await database.invoice.findMany({ where: { month, tenantId: { in: [...tenantIds] }, state: { not: 'draft' } }, select: { tenantId: true } })
+      return new Set(rows.map(({ tenantId }) => tenantId))
+    },
+
+    keepAll: (contents, final, epoch) =>
+      ledWrite(database, epoch, async (transaction) => {
+        await keepInvoices(transaction, contents, { final, at: now(), numberPrefix })
+      }),
+
+    async finished(month) {
+      return (await database.invoicedMonth.count({ where: { month } })) > 0
+    },
+
+    finish: (month, epoch) =>
+      ledWrite(database, epoch, async (transaction) => {
+        await transaction.invoicedMonth.createMany({ data: [{ month, finishedAt: now() }], skipDuplicates: true })
+      }),
+
+    async currencies() {
+      const rows = await database.$queryRaw<{ currency: string }[]>`select distinct content->>'currency' as currency from invoices where state <> 'void'`
+      return rows.map(({ currency }) => currency)
+    },
+  }
+}
