@@ -35,6 +35,8 @@ export const internalPaths = {
   tenantHealth: (tenantId: string) => `/internal/v1/tenants/${tenantId}/health`,
   /** As above: `GET` → `TenantStorageUsage`. */
   tenantUsage: (tenantId: string) => `/internal/v1/tenants/${tenantId}/usage`,
+  /** As above: `GET` → `HomeBooks`, of this hour and the `?hours=N` before it, at most 999. */
+  tenantBooks: (tenantId: string) => `/internal/v1/tenants/${tenantId}/books`,
   /** On a runtime: `GET` → `StorageState`. */
   storageState: '/internal/v1/storage',
   /** On a runtime, and on a gateway for a dedicated tenant's: `GET` → `StorageState` of that tenant alone. */

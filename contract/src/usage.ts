@@ -66,6 +66,33 @@ export const UsageAnswer = Type.Object({
 })
 export type UsageAnswer = Static<typeof UsageAnswer>
 
+const Amount = Type.String({ pattern: '^[0-9]{1,30}$' })
+
+/** What a tenant's home used in one UTC hour, as far as it is known; decimal texts. A run belongs to the hour in which it began. */
+export const HomeHour = Type.Object({
+  /** Its start, ISO 8601. */
+  hour: Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00:00\\.000Z$' }),
+  file_byte_seconds: Amount,
+  function_invocations: Amount,
+  function_milliseconds: Amount,
+  function_cpu_microseconds: Amount,
+  function_memory_kib_milliseconds: Amount,
+})
+export type HomeHour = Static<typeof HomeHour>
+
+/** A runtime's answer: what a tenant's home used, hour by hour. */
+export const HomeBooks = Type.Object({
+  tenant_id: TenantId,
+  /** UUID; another one where the books were begun anew, as in a home from a backup. */
+  books: Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }),
+  /** ISO 8601: nothing before it is in them. */
+  began: Type.String(),
+  /** When they were read, by the home's clock. ISO 8601. */
+  at: Type.String(),
+  hours: Type.Array(HomeHour),
+})
+export type HomeBooks = Static<typeof HomeBooks>
+
 /** A runtime's answer: what the tenant has stored now, in bytes and numbers. */
 export const TenantStorageUsage = Type.Object({
   tenant_id: TenantId,

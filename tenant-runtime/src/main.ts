@@ -8,6 +8,8 @@ import { Connections, defaultConnectionLimits } from './database/connections.ts'
 import { createEventsArea } from './events/events-area.ts'
 import { createFunctionsArea, type FunctionsArea } from './functions/functions-area.ts'
 import { followTables } from './functions/triggers/table-triggers.ts'
+import { createMeteringArea } from './metering/metering-area.ts'
+import { RunWitness } from './metering/run-witness.ts'
 import { createRestArea } from './rest/rest-area.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
 import { parseStorageFailpoints } from './storage/failpoints.ts'
@@ -52,8 +54,10 @@ const poke = (tenantId: string) => {
   events.poke(tenantId)
   functions.poke(tenantId)
 }
+const runs = new RunWitness()
 const functions: FunctionsArea = createFunctionsArea({
   now,
+  onEnd: (tenantId, end) => runs.note(tenantId, end),
   authenticator,
   files: storage.files,
   tenants: () => registry.all(),
@@ -69,6 +73,7 @@ const areas: Area[] = [
   createRestArea({ now, hasSiblings: config.siblings > 0, allowsRollback: config.allowsRollback, onTables: followTables, onProblem: problem }),
   functions,
   events,
+  createMeteringArea({ now, tenantOf, runs, files: storage.collector }),
 ]
 
 await registry.load()

@@ -5,7 +5,7 @@ import { createHome } from '../support/home.ts'
 import { query, startPostgres } from '../support/postgres.ts'
 
 /** Bookkeeping of blobs and migrations: rows without a tenant, in a schema of its own. */
-const withoutTenant = ['blob_gc', 'blob_intents', 'home_migrations', 'storage_bucket_counters', 'storage_usage']
+const withoutTenant = ['blob_gc', 'blob_intents', 'home_migrations', 'storage_bucket_counters', 'storage_usage', 'usage_hours']
 
 t.test('a home', async (t) => {
   const postgres = await startPostgres()

@@ -8,7 +8,7 @@ import type { Manifest } from './manifest.ts'
 import type { Login } from './login.ts'
 import { openPsql } from './psql-session.ts'
 import { readerLogin } from './reader-login.ts'
-import { emptySchemaSql, prepareDatabaseSql, renameSql, renumberEventsSql, retagSql } from './rehome-sql.ts'
+import { emptySchemaSql, freshBooksSql, prepareDatabaseSql, renameSql, renumberEventsSql, retagSql } from './rehome-sql.ts'
 
 export interface LoadHome {
   manifest: Manifest
@@ -45,6 +45,7 @@ async function loadDatabase({ manifest, files, place, login, newId, onComplaint 
   await section('pre-data')
   await section('data')
   await inFactSession(place, signal, async (ask) => compareContent(home, await readContent(schema, ask)))
+  await asLogin(place, login, freshBooksSql(schema), signal)
   if (newId !== undefined) {
     await asLogin(place, login, `${retagSql(schema, newId)};\n${renumberEventsSql(schema)}`, signal)
   }

@@ -58,6 +58,22 @@ begin
 end $retag$`
 }
 
+/**
+ * The books of use begin anew: what they say was counted where the backup was taken. For the ddl login, before triggers are
+ * there. A backup of an older version has none.
+ */
+export function freshBooksSql(schema: string): string {
+  const usage = `${identifier(schema)}.storage_usage`
+  return `set search_path = '';
+do $books$
+begin
+  if exists (select from pg_catalog.pg_attribute where attrelid = ${literal(usage)}::pg_catalog.regclass and attname = 'books') then
+    update ${usage} set file_byte_us = 0, counted_at = pg_catalog.clock_timestamp(), books = pg_catalog.gen_random_uuid(), books_began = pg_catalog.clock_timestamp();
+    delete from ${identifier(schema)}.usage_hours;
+  end if;
+end $books$`
+}
+
 /** Numbers of transactions mean nothing on another Postgres: all events become those of one, in the order that they had. */
 export function renumberEventsSql(tenantId: string): string {
   return `update ${identifier(tenantId)}.event_log set xid = pg_current_xact_id()`

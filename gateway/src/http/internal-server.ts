@@ -64,8 +64,8 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
   }
 }
 
-/** What the control plane asks of a tenant's own runtime: `internalPaths.tenantHealth`, `tenantUsage`, `tenantStorageState`, `tenantData`. */
-const runtimePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/(health|usage|storage|data)$/
+/** What the control plane asks of a tenant's own runtime: `internalPaths.tenantHealth`, `tenantUsage`, `tenantBooks`, `tenantStorageState`, `tenantData`. */
+const runtimePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/(health|usage|books|storage|data)(?:\?hours=\d{1,3})?$/
 const routePrefix = internalPaths.route('')
 
 function routeOf(tenantId: string, routes: RouteTable) {

@@ -39,6 +39,8 @@ export interface FunctionsAreaOptions {
   files: FileStore
   /** A function may have changed something of a tenant's. */
   onWrite: (tenantId: string) => void
+  /** Told of each run whose end was written. */
+  onEnd?: InvokeDeps['onEnd']
   /** Private networks that functions may reach all the same. */
   reachable: Networks
   /** All addresses of a name, as the machine resolves it. */
@@ -68,7 +70,7 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
   const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onProblem)
   const followers = new Followers({ sequence: 'function_logs_seq_seq', what: 'logs', most: mostFollowers, placesPerRow: placesPerRun, authenticator: options.authenticator, tenantOf, pace: options.followPace })
   const logs = new LogKeeper((tenantId) => followers.poke(tenantId), onProblem)
-  const deps: InvokeDeps = { pool, modules: new ModuleCache(), logs, now: () => now().getTime(), onProblem, host }
+  const deps: InvokeDeps = { pool, modules: new ModuleCache(), logs, now: () => now().getTime(), onProblem, host, ...(options.onEnd === undefined ? {} : { onEnd: options.onEnd }) }
   let log: FastifyBaseLogger | undefined
   const dispatcher = new Dispatcher({
     tenants, tenantOf, now, random, onProblem,

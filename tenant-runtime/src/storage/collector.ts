@@ -37,6 +37,13 @@ export interface SweepReport {
   refused: string | undefined
 }
 
+/** Files that objects speak of and that have lain for a while, as the store itself has them. */
+export interface Seen {
+  bytes: number
+  /** Since when each sweep has found as much; milliseconds since 1970. */
+  since: number
+}
+
 /** Files that should be gone: those without a row, and those that were let go of. */
 export interface Leftovers {
   orphans: number
@@ -54,6 +61,7 @@ export class Collector {
   readonly #sweeping = new Map<string, Promise<SweepReport>>()
   /** What the last sweep left, where it left something. */
   readonly #left = new Map<string, Leftovers>()
+  readonly #seen = new Map<string, Seen>()
 
   constructor(options: CollectorOptions) {
     this.#options = options
@@ -159,8 +167,17 @@ export class Collector {
     return this.#left
   }
 
+  /**
+   * What the store shows, whatever the tenant's tables say: they are the tenant's.
+   * @returns undefined before the first sweep, and when that could not tell
+   */
+  seen(tenantId: string): Seen | undefined {
+    return this.#seen.get(tenantId)
+  }
+
   /** The tenant is gone, or served elsewhere. */
   forget(tenantId: string): void {
+    this.#seen.delete(tenantId)
     this.#left.delete(tenantId)
     this.#suspects.delete(tenantId)
     this.#clean.delete(tenantId)
@@ -208,7 +225,8 @@ export class Collector {
       this.expect(tenant)
       return { ...report, refused: problem }
     }
-    const { files, young, orphans } = await this.#survey(tenant)
+    const { files, young, orphans, bytes } = await this.#survey(tenant)
+    await this.#note(tenant, bytes)
     Object.assign(report, { files, orphans: orphans.length })
     if (young > 0) this.expect(tenant)
     const refused = doubt(files, orphans.length)
@@ -231,16 +249,26 @@ export class Collector {
     return report
   }
 
-  /** All files; of those that are old enough to be nobody's, the ones that no row refers to. */
-  async #survey(tenant: Tenant): Promise<{ files: number; young: number; orphans: string[] }> {
+  async #note({ id, database }: Tenant, bytes: number): Promise<void> {
+    // What was let go of lies there still while a backup holds it.
+    const { rows } = await database.query(bookkeeping, 'select 1 from blob_gc limit 1')
+    const before = this.#seen.get(id)
+    if (rows.length > 0) this.#seen.delete(id)
+    else this.#seen.set(id, { bytes, since: before?.bytes === bytes ? before.since : Date.now() })
+  }
+
+  /** All files; of those that are old enough to be nobody's, the ones that no row refers to, and the bytes of the others. */
+  async #survey(tenant: Tenant): Promise<{ files: number; young: number; orphans: string[]; bytes: number }> {
     let [files, young] = [0, 0]
-    const old: string[] = []
-    for await (const file of this.#options.backend.list(tenant.id)) {
+    const old = new Map<string, number>()
+    for await (const { blobId, age, size } of this.#options.backend.list(tenant.id)) {
       files++
-      if (file.age >= this.#age) old.push(file.blobId)
+      if (age >= this.#age) old.set(blobId, size)
       else young++
     }
-    return { files, young, orphans: await this.#unreferenced(tenant, old) }
+    const orphans = await this.#unreferenced(tenant, [...old.keys()])
+    const sum = (blobIds: Iterable<string>) => [...blobIds].reduce((bytes, blobId) => bytes + (old.get(blobId) ?? 0), 0)
+    return { files, young, orphans, bytes: sum(old.keys()) - sum(orphans) }
   }
 
   async #unreferenced(tenant: Tenant, blobIds: string[]): Promise<string[]> {

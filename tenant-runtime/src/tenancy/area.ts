@@ -4,7 +4,7 @@ import type { FastifyPluginAsync } from 'fastify'
 import type { Tenant } from './tenant.ts'
 
 export interface Area {
-  readonly name: 'storage' | 'rest' | 'functions' | 'events'
+  readonly name: 'storage' | 'rest' | 'functions' | 'events' | 'metering'
   readonly routes: FastifyPluginAsync
   /** Once, before the runtime listens; throws when the area can't work. */
   start(): Promise<void>

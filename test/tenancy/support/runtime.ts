@@ -23,6 +23,8 @@ import { followTables } from '../../../tenant-runtime/src/functions/triggers/tab
 import type { DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
 import { readNetworks } from '../../../tenant-runtime/src/functions/host/addresses.ts'
 import { createFunctionsArea, type FunctionsArea } from '../../../tenant-runtime/src/functions/functions-area.ts'
+import { createMeteringArea } from '../../../tenant-runtime/src/metering/metering-area.ts'
+import { RunWitness } from '../../../tenant-runtime/src/metering/run-witness.ts'
 import { createRestArea } from '../../../tenant-runtime/src/rest/rest-area.ts'
 import type { BlobBackend } from '../../../tenant-runtime/src/storage/backend/backend.ts'
 import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
@@ -182,8 +184,10 @@ export async function startRuntime(
   await storage.start()
   const rest = createRestArea({ allowsRollback, onTables: followTables, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
   const authenticator = new Authenticator(clock.now)
+  const runs = new RunWitness()
   const functions: FunctionsArea = createFunctionsArea({
     limits: poolLimits,
+    onEnd: (tenantId, end) => runs.note(tenantId, end),
     authenticator,
     followPace: subscriptions.pace,
     ...(dispatch === undefined ? {} : { dispatchPace: dispatch }),
@@ -203,6 +207,7 @@ export async function startRuntime(
     tenantOf: (id) => tenants.get(id),
     ...subscriptions,
   })
+  const metering = createMeteringArea({ now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), runs, files: storage.collector })
   const poke = (id: string) => {
     events.poke(id)
     functions.poke(id)
@@ -211,7 +216,7 @@ export async function startRuntime(
     internalToken,
     authenticator,
     onWrite: (id) => poke(id),
-    areas: [storage, rest, functions, events],
+    areas: [storage, rest, functions, events, metering],
     tenantOf: (id) => tenants.get(id),
     now: () => new Date(clock.now()),
     logger: pino({ level: logLevel, base: null }, { write: (line: string) => problems.push(line) }),
@@ -264,6 +269,7 @@ export async function startRuntime(
         storage.forget(home.tenantId)
         functions.forget(home.tenantId)
         events.forget(home.tenantId)
+        metering.forget(home.tenantId)
       }
       publish()
       const door = await openDoor(address.port, home.tenantId)

@@ -22,6 +22,8 @@ export interface InvokeDeps {
   pool: ExecutorPool
   modules: ModuleCache
   logs: LogKeeper
+  /** Told of each end that was written. */
+  onEnd?: (tenantId: string, end: InvocationEnd) => void
   /** In milliseconds since 1970. */
   now: () => number
   onProblem: (problem: Error) => void
@@ -208,7 +210,9 @@ async function finish(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId
     cpuMicroseconds: result?.cpuMicroseconds ?? 0, memoryPeak: result?.memoryPeak ?? 0,
   }
   if (!done.isBegun && !(await recordInvocation(tenant, { ...end, version: fn.updatedAt }, fn, deps.onProblem))) return 'changed'
-  if ((!done.isBegun || (await writeEnd(deps, tenant, end))) && end.log !== undefined) {
+  const isWritten = !done.isBegun || (await writeEnd(deps, tenant, end))
+  if (isWritten) deps.onEnd?.(tenant.id, end)
+  if (isWritten && end.log !== undefined) {
     deps.logs.wrote(tenant, fn.id, end.log.bytes)
     call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, lines: end.log.lines.length }, 'a function wrote to its log')
   }

@@ -7,6 +7,14 @@ export interface StoredBlob {
   sha256: string
 }
 
+export interface ListedBlob {
+  blobId: string
+  /** Milliseconds. */
+  age: number
+  /** Bytes; 0 for one that is half written, where nobody knows. */
+  size: number
+}
+
 export interface OpenBlob {
   /** The bytes from `start` to `end`, both included. Ends the blob's use. */
   stream(start: number, end: number): Readable
@@ -37,8 +45,8 @@ export interface BlobBackend {
   open(tenantId: string, blobId: string): Promise<OpenBlob | undefined>
   /** Whole or half written; one that is absent is no error. */
   remove(tenantId: string, blobId: string): Promise<void>
-  /** All blobs, also those half written; `age` in milliseconds. */
-  list(tenantId: string): AsyncIterable<{ blobId: string; age: number }>
+  /** All blobs, also those half written. */
+  list(tenantId: string): AsyncIterable<ListedBlob>
   /** The mark of the store that holds the tenant's blobs; undefined when there is none. */
   storeId(tenantId: string): Promise<string | undefined>
   /**

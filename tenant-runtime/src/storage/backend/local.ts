@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
 import type { StorageFailpoint } from '../failpoints.ts'
-import { blobName, type BlobBackend, type OpenBlob, type StoredBlob } from './backend.ts'
+import { blobName, type BlobBackend, type ListedBlob, type OpenBlob, type StoredBlob } from './backend.ts'
 import { BytesInFlight } from './bytes-in-flight.ts'
 import { DiskTrust } from './disk-trust.ts'
 import { BufferRoom, FileStream } from './file-stream.ts'
@@ -68,7 +68,7 @@ export class LocalBackend implements BlobBackend {
     // What is younger may be another runtime's that shares the directory; the sweeper takes it in time.
     for (const name of await readdir(this.#tmp)) {
       const file = join(this.#tmp, name)
-      const age = await ageOf(file)
+      const age = (await look(file))?.age
       if (age !== undefined && age >= abandonedMilliseconds) await removeFile(file)
     }
     await this.#probe()
@@ -172,7 +172,7 @@ export class LocalBackend implements BlobBackend {
     await removeFile(this.#draft(tenantId, blobId))
   }
 
-  async *list(tenantId: string): AsyncGenerator<{ blobId: string; age: number }> {
+  async *list(tenantId: string): AsyncGenerator<ListedBlob> {
     const shards = await readdir(join(this.#root, tenantId), { withFileTypes: true }).catch((cause: unknown) => {
       if (isMissing(cause)) return []
       throw cause
@@ -180,13 +180,13 @@ export class LocalBackend implements BlobBackend {
     for (const shard of shards) {
       if (!shard.isDirectory()) continue
       for await (const entry of await opendir(join(this.#root, tenantId, shard.name))) {
-        const age = await ageOf(join(this.#root, tenantId, shard.name, entry.name))
-        if (age !== undefined) yield { blobId: entry.name, age }
+        const seen = await look(join(this.#root, tenantId, shard.name, entry.name))
+        if (seen !== undefined) yield { blobId: entry.name, ...seen }
       }
     }
     for (const blobId of await this.#drafts(tenantId)) {
-      const age = await ageOf(this.#draft(tenantId, blobId))
-      if (age !== undefined) yield { blobId, age }
+      const seen = await look(this.#draft(tenantId, blobId))
+      if (seen !== undefined) yield { blobId, ...seen }
     }
   }
 
@@ -320,9 +320,9 @@ async function readMark(file: string): Promise<string | undefined> {
 }
 
 /** In milliseconds; undefined for what is gone. */
-async function ageOf(file: string): Promise<number | undefined> {
+async function look(file: string): Promise<{ age: number; size: number } | undefined> {
   const seen = await stat(file).catch(() => undefined)
-  return seen === undefined ? undefined : Date.now() - seen.mtimeMs
+  return seen === undefined ? undefined : { age: Date.now() - seen.mtimeMs, size: seen.size }
 }
 
 /** One that is absent is no error. */

@@ -5,7 +5,7 @@
 // they lie in both, and new ones go to the primary; a note in each says so, so that the loss of one is seen as what it is.
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
-import type { BlobBackend, OpenBlob, StoredBlob } from './backend.ts'
+import type { BlobBackend, ListedBlob, OpenBlob, StoredBlob } from './backend.ts'
 
 export class PairedBackend implements BlobBackend {
   readonly name: string
@@ -47,7 +47,7 @@ export class PairedBackend implements BlobBackend {
     await Promise.all([this.primary.remove(tenantId, blobId), this.fallback.remove(tenantId, blobId)])
   }
 
-  async *list(tenantId: string): AsyncGenerator<{ blobId: string; age: number }> {
+  async *list(tenantId: string): AsyncGenerator<ListedBlob> {
     const seen = new Set<string>()
     for await (const blob of this.primary.list(tenantId)) {
       seen.add(blob.blobId)

@@ -11,7 +11,7 @@ import {
   AbortMultipartUploadCommand, DeleteObjectCommand, GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command, PutObjectCommand,
 } from '@aws-sdk/client-s3'
 import { RuntimeError } from '../../errors.ts'
-import { blobName, type BlobBackend, type OpenBlob, type StoredBlob } from './backend.ts'
+import { blobName, type BlobBackend, type ListedBlob, type OpenBlob, type StoredBlob } from './backend.ts'
 import { agree } from './s3-agreement.ts'
 import { S3Connection, storageError, type S3Settings } from './s3-connection.ts'
 import { uploadBlob } from './s3-upload.ts'
@@ -28,6 +28,7 @@ interface Entry {
   /** Without the prefix that was asked for. */
   name: string
   age: number
+  size?: number
   /** Of one that is only begun. */
   uploadId?: string
 }
@@ -155,10 +156,10 @@ export class S3Backend implements BlobBackend {
     for await (const { uploadId } of this.#begun(key)) await this.#abort(key, uploadId)
   }
 
-  async *list(tenantId: string): AsyncGenerator<{ blobId: string; age: number }> {
+  async *list(tenantId: string): AsyncGenerator<ListedBlob> {
     const prefix = `${this.#prefix}${tenantId}/blobs/`
     for (const entries of [this.#whole(prefix), this.#begun(prefix)]) {
-      for await (const { name, age } of entries) if (blobName.test(name)) yield { blobId: name, age }
+      for await (const { name, age, size = 0 } of entries) if (blobName.test(name)) yield { blobId: name, age, size }
     }
   }
 
@@ -245,7 +246,7 @@ export class S3Backend implements BlobBackend {
     do {
       const page = { Bucket: this.#connection.bucket, Prefix: prefix, ...(after === undefined ? {} : { ContinuationToken: after }) }
       const { Contents = [], NextContinuationToken } = await this.#connection.send((client, options) => client.send(new ListObjectsV2Command(page), options))
-      for (const { Key, LastModified } of Contents) if (Key !== undefined) yield { name: Key.slice(prefix.length), age: ageOf(LastModified) }
+      for (const { Key, LastModified, Size = 0 } of Contents) if (Key !== undefined) yield { name: Key.slice(prefix.length), age: ageOf(LastModified), size: Size }
       after = NextContinuationToken
     } while (after !== undefined)
   }

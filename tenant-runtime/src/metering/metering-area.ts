@@ -1,0 +1,36 @@
+// What tenants use, as an area of the runtime: the control plane reads their homes' books here.
+import { internalPaths } from '@tenantry/contract'
+import { RuntimeError } from '../errors.ts'
+import type { Area } from '../tenancy/area.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
+import { createBooksReader, type BooksReaderDeps } from './read-books.ts'
+
+export interface MeteringAreaOptions extends BooksReaderDeps {
+  now: () => Date
+  tenantOf: (tenantId: string) => Tenant | undefined
+}
+
+export function createMeteringArea(options: MeteringAreaOptions): Area {
+  const { now, tenantOf } = options
+  const readBooks = createBooksReader(options)
+  return {
+    name: 'metering',
+    async routes(app) {
+      app.get<{ Params: { id: string }; Querystring: { hours?: string } }>(internalPaths.tenantBooks(':id'), { config: { access: 'internal' } }, async (request) => {
+        const tenant = tenantOf(request.params.id)
+        if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
+        const { hours = '0' } = request.query
+        if (!/^\d{1,3}$/.test(hours)) throw new RuntimeError('BAD_REQUEST', 'query parameter "hours" must be from 0 to 999')
+        return readBooks(tenant, Number(hours))
+      })
+    },
+    start: async () => undefined,
+    run: async () => undefined,
+    close: async () => undefined,
+    health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
+    usage: async () => ({}),
+    // It may be another home by now, with what was seen counted already.
+    forget: (tenantId) => options.runs.forget(tenantId),
+    removeData: async () => undefined,
+  }
+}

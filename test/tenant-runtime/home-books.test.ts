@@ -1,0 +1,197 @@
+// A home's books: what was used in each hour, exact whatever changes it, and not less for what a tenant's SQL makes of its tables.
+import fc from 'fast-check'
+import { HomeBooks, type HomeHour } from '@tenantry/contract'
+import t from 'tap'
+import { Value } from 'typebox/value'
+import { byteSeconds, checkedRuns, heldByteSeconds, hourMilliseconds, hourOf, noRuns, type Point, type RunAmounts } from '../../tenant-runtime/src/metering/book-hours.ts'
+import { deployFunction, invoke } from '../functions/support/deployed.ts'
+import { command } from '../functions/support/wasm.ts'
+import { effort, seed } from '../support/effort.ts'
+import { freshBooksSql } from '../../control-plane/src/backups/rehome-sql.ts'
+import { query } from '../support/postgres.ts'
+import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+
+const hour0 = Date.UTC(2026, 10, 22, 3)
+
+t.test('the hours of random histories add up to their integral, whichever marks of hours were written', async () => {
+  fc.assert(
+    fc.property(fc.array(fc.record({ wait: fc.integer({ min: 0, max: 5 * hourMilliseconds * 1000 }), bytes: fc.integer({ min: 0, max: 1e12 }) }), { minLength: 1, maxLength: 30 }), (changes) => {
+      // As the trigger writes them: at a change, the first hour after the change before it and the last before it.
+      const points: Point[] = [{ at: BigInt(hour0) * 1000n + 17n, value: 0n }]
+      let [at, value, bytes] = [BigInt(hour0) * 1000n + 17n, 0n, 0n]
+      const exact = new Map<number, bigint>()
+      for (const change of changes) {
+        const next = at + BigInt(change.wait)
+        const hours: bigint[] = []
+        for (let edge = (at / 3_600_000_000n + 1n) * 3_600_000_000n; edge <= next; edge += 3_600_000_000n) hours.push(edge)
+        for (const edge of hours) exact.set(Number(edge / 1000n), value + bytes * (edge - at))
+        for (const edge of new Set([hours[0], hours.at(-1)])) if (edge !== undefined) points.push({ at: edge, value: value + bytes * (edge - at) })
+        value += bytes * (next - at)
+        at = next
+        bytes = BigInt(change.bytes)
+      }
+      points.push({ at, value })
+      let sum = 0n
+      for (let hour = hour0; BigInt(hour) * 1000n <= at; hour += hourMilliseconds) {
+        const amount = byteSeconds(points, hour)
+        const [from, to] = [exact.get(hour) ?? 0n, exact.get(hour + hourMilliseconds) ?? value]
+        if (amount !== to / 1_000_000n - from / 1_000_000n) return false
+        sum += amount
+      }
+      return sum === value / 1_000_000n
+    }),
+    { numRuns: effort({ small: 200, full: 20_000 }), seed },
+  )
+})
+
+t.test('records are believed as long as nothing is missing from them, and where something is, what was seen counts', async (t) => {
+  const runs = (functionInvocations: bigint, functionMilliseconds: bigint): RunAmounts => ({ ...noRuns, functionInvocations, functionMilliseconds })
+  const [h1, h2] = [hour0 + hourMilliseconds, hour0 + 2 * hourMilliseconds]
+  const records = new Map([[h1, runs(3n, 30n)], [h2, runs(1n, 10n)]])
+  t.equal(checkedRuns(records, new Map([[h1, runs(2n, 20n)], [h2, runs(2n, 20n)]]), hour0), records, 'a run at the edge of an hour is in the other one')
+  t.equal(checkedRuns(records, new Map([[hour0, runs(9n, 90n)]]), hour0), records, 'what was seen in the first hour may be in the one before')
+  t.same([...checkedRuns(new Map([[h2, runs(1n, 10n)]]), new Map([[h1, runs(3n, 30n)], [h2, runs(0n, 0n)]]), hour0)], [[h2, runs(1n, 10n)], [h1, runs(3n, 30n)]])
+  t.equal(heldByteSeconds(1000, h1 - 500, h1 + 2_000, h1), 2_000n)
+  t.equal(heldByteSeconds(1000, h2, h2 + 1, h1), 0n)
+})
+
+t.test('a home', { timeout: 120_000 }, async (t) => {
+  const runtime = await startRuntime(t, { abandonedMilliseconds: 0 })
+  const books = async (tenant: TestTenant, hours = 6) => {
+    const answer = await tenant.ask('GET', `/internal/v1/tenants/${tenant.id}/books?hours=${hours}`)
+    if (answer.status !== 200) throw new Error(answer.text)
+    return Value.Parse(HomeBooks, answer.json())
+  }
+  const sum = (hours: readonly HomeHour[], name: Exclude<keyof HomeHour, 'hour'>) => hours.reduce((total, hour) => total + BigInt(hour[name]), 0n)
+  const upload = async (tenant: TestTenant, path: string, bytes: number) => {
+    const answer = await tenant.ask('PUT', `/storage/v1/object/files/${path}`, { as: 'service', body: Buffer.alloc(bytes, path), headers: { 'content-type': 'text/plain' } })
+    if (answer.status >= 300) throw new Error(answer.text)
+  }
+  const newTenant = async () => {
+    const tenant = await runtime.addTenant()
+    await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'files' } })
+    return tenant
+  }
+  /** As if the books had begun, and been written last, so many hours ago. */
+  const backdate = (tenant: TestTenant, hours: number) => tenant.rows(
+    `alter table storage_usage disable trigger counted;
+     update storage_usage set books_began = now() - make_interval(hours => ${hours}), counted_at = now() - make_interval(hours => ${hours}), file_byte_us = 0;
+     alter table storage_usage enable trigger counted`)
+
+  t.test('the bytes of files count for as long as they lie there, in each hour, before and after a change', async (t) => {
+    const tenant = await newTenant()
+    await upload(tenant, 'a.txt', 70_000)
+    await backdate(tenant, 5)
+    const before = await books(tenant)
+    t.equal(before.hours.length, 6)
+    for (const { file_byte_seconds } of before.hours.slice(1, 5)) t.equal(file_byte_seconds, String(70_000 * 3_600))
+    await upload(tenant, 'a.txt', 10)
+    t.ok((await tenant.ask('DELETE', '/storage/v1/object/files/a.txt', { as: 'service' })).status < 300)
+    const after = await books(tenant)
+    t.equal(after.books, before.books)
+    t.same(after.hours.slice(0, 5), before.hours.slice(0, 5), 'hours that are over do not change')
+    const total = sum(after.hours, 'file_byte_seconds')
+    t.ok(total >= 70_000n * 5n * 3_600n && total < 70_000n * (5n * 3_600n + 60n), String(total))
+    const [row] = await tenant.rows('select trunc(file_byte_us / 1000000)::text as integral, file_bytes::int from storage_usage')
+    t.same(row, { integral: String(total), file_bytes: 0 })
+    t.same((await books(tenant)).hours.map(({ file_byte_seconds }) => file_byte_seconds), after.hours.map(({ file_byte_seconds }) => file_byte_seconds), 'nothing lies there any more')
+  })
+
+  t.test('a deleted function, and deleted records, leave what they used', async (t) => {
+    const tenant = await newTenant()
+    await deployFunction(tenant, { name: 'one', wasm: command() })
+    for (let n = 0; n < 3; n++) t.equal((await invoke(tenant, 'one')).status, 200)
+    const [record] = await tenant.rows('select sum(duration_ms)::text as ms, sum(round(cpu_ms * 1000))::bigint::text as cpu, sum(ceil(memory_peak / 1024.0) * duration_ms)::bigint::text as memory from function_invocations')
+    const before = await books(tenant)
+    t.equal(sum(before.hours, 'function_invocations'), 3n)
+    t.same([sum(before.hours, 'function_milliseconds'), sum(before.hours, 'function_cpu_microseconds'), sum(before.hours, 'function_memory_kib_milliseconds')].map(String), [record?.['ms'], record?.['cpu'], record?.['memory']])
+    await query(tenant.home.adminUrl, "delete from function_invocations where id = (select min(id) from function_invocations)")
+    t.same((await books(tenant)).hours, before.hours)
+    t.equal((await tenant.ask('DELETE', '/functions/v1/one', { as: 'service' })).status, 204)
+    t.same(await tenant.rows('select * from function_invocations'), [])
+    t.same((await books(tenant)).hours, before.hours)
+    await deployFunction(tenant, { name: 'one', wasm: command() })
+    await invoke(tenant, 'one')
+    t.equal(sum((await books(tenant)).hours, 'function_invocations'), 4n)
+  })
+
+  t.test("a tenant's SQL takes nothing away from what the runtime has seen: records", async (t) => {
+    const tenant = await newTenant()
+    await deployFunction(tenant, { name: 'one', wasm: command() })
+    for (let n = 0; n < 3; n++) await invoke(tenant, 'one')
+    const before = await books(tenant)
+    await query(tenant.home.adminUrl, 'alter table function_invocations disable trigger user; delete from function_invocations')
+    t.same((await books(tenant)).hours, before.hours)
+    await query(tenant.home.adminUrl, 'delete from usage_hours; drop trigger gone on function_invocations')
+    await invoke(tenant, 'one')
+    await query(tenant.home.adminUrl, 'delete from function_invocations')
+    t.equal(sum((await books(tenant)).hours, 'function_invocations'), 4n)
+  })
+
+  t.test("a tenant's SQL takes nothing away from what the runtime has seen: files", async (t) => {
+    const tenant = await newTenant()
+    await upload(tenant, 'a.txt', 500_000)
+    const sweep = async () => t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).status, 200)
+    await sweep()
+    const since = Date.now()
+    await query(tenant.home.adminUrl, 'update storage_objects set size = 1; alter table storage_usage disable trigger counted; update storage_usage set file_byte_us = 0, counted_at = now()')
+    await sweep()
+    const least = (BigInt(Date.now() - since) * 500_000n) / 1_000n
+    t.ok(sum((await books(tenant)).hours, 'file_byte_seconds') >= least)
+    t.match(await tenant.rows('select file_bytes::int from storage_usage'), [{ file_bytes: 1 }])
+  })
+
+  t.test('files that are deleted by SQL no longer count', async (t) => {
+    const tenant = await newTenant()
+    await upload(tenant, 'a.txt', 500_000)
+    await upload(tenant, 'b.txt', 1)
+    await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })
+    await query(tenant.home.adminUrl, 'delete from storage_objects')
+    const [before, after] = [await books(tenant), await books(tenant)]
+    t.same(after.hours, before.hours)
+    t.same(await tenant.files(), [], 'the look at the store has removed them')
+  })
+
+  t.test('nobody sets the books by an update, and the runtime’s login can take nothing out of them', async (t) => {
+    const tenant = await newTenant()
+    await upload(tenant, 'a.txt', 1_000)
+    await backdate(tenant, 2)
+    const before = await books(tenant)
+    for (const url of [tenant.home.url, tenant.home.adminUrl]) {
+      await query(url, "update storage_usage set file_byte_us = 0, counted_at = now() + interval '1 year', books = gen_random_uuid(), books_began = now()")
+    }
+    const after = await books(tenant)
+    t.equal(after.books, before.books)
+    t.equal(after.began, before.began)
+    t.same(after.hours.slice(0, 2), before.hours.slice(0, 2))
+    await t.rejects(query(tenant.home.url, 'delete from usage_hours'), { code: '42501' })
+  })
+
+  t.test('a home that comes from a backup begins new books; one of an older version has none', async (t) => {
+    const tenant = await newTenant()
+    await upload(tenant, 'a.txt', 1_000)
+    await deployFunction(tenant, { name: 'one', wasm: command() })
+    await invoke(tenant, 'one')
+    await backdate(tenant, 2)
+    const before = await books(tenant)
+    // As it is before a backup's triggers are there.
+    await tenant.rows('drop trigger counted on storage_usage')
+    await query(tenant.home.ddl_url, freshBooksSql(tenant.id))
+    tenant.change({})
+    const after = await books(tenant)
+    t.not(after.books, before.books)
+    t.ok(after.began > before.began)
+    t.equal(after.hours.length, 1)
+    t.equal(sum(after.hours, 'function_invocations'), 0n, 'what was counted before is not counted again')
+    t.same(await tenant.rows('select * from usage_hours'), [])
+    await tenant.rows('alter table storage_usage drop column books cascade')
+    await query(tenant.home.ddl_url, freshBooksSql(tenant.id))
+  })
+
+  t.test('what can’t be read is refused by name', async (t) => {
+    const tenant = await newTenant()
+    for (const hours of ['x', '-1', '1000']) t.match((await tenant.ask('GET', `/internal/v1/tenants/${tenant.id}/books?hours=${hours}`)).json(), { code: 'BAD_REQUEST', message: /"hours"/ })
+    t.equal((await tenant.ask('GET', '/internal/v1/tenants/t_00000000000000000000/books')).status, 404)
+    t.equal(hourOf(hour0 + 5), hour0)
+  })
+})
