@@ -25,6 +25,9 @@ export const Meter = Type.Union([
 ])
 export type Meter = Static<typeof Meter>
 
+/** Upper bounds of the buckets of `latency`, whole milliseconds, each bound belonging to its bucket; a last one follows, `inf`. */
+export const latencyBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000] as const
+
 /** What a counter is broken down by; empty strings where a meter has no such part. */
 export const CounterKey = Type.Object({
   tenant_id: TenantId,
@@ -36,7 +39,7 @@ export const CounterKey = Type.Object({
   method: Type.String(),
   /** `2xx` … `5xx`. */
   status_class: Type.String(),
-  /** Of `latency`: the greatest number of whole milliseconds that belongs to it, or `inf` for the last one. */
+  /** Of `latency`: one of `latencyBounds`, or `inf`. */
   bucket: Type.String(),
 })
 export type CounterKey = Static<typeof CounterKey>

@@ -12,9 +12,7 @@ import { Door } from './http/door.ts'
 import { createInternalServer } from './http/internal-server.ts'
 import { createPublicServer } from './http/public-server.ts'
 import { defaultLimits, type Limits } from './limits.ts'
-import { CounterStore } from './meter/counter-store.ts'
-import { Meter } from './meter/meter.ts'
-import { UsagePusher } from './meter/usage-pusher.ts'
+import { openMetering, type Metering } from './meter/metering.ts'
 import { LeaseKeeper } from './quota/lease-keeper.ts'
 import { Quota } from './quota/quota.ts'
 import { PostgresDoor } from './postgres-door/postgres-door.ts'
@@ -77,26 +75,33 @@ export interface Gateway {
   stop(grace?: number): Promise<void>
 }
 
-const defaultCounterLimit = 500_000
 const sweepMilliseconds = 50
 
-/** @throws when a port is taken or the data directory cannot be read */
+/** @throws when a port is taken, a certificate is none, or the data directory cannot be read */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const onProblem = (problem: Error) => options.log.warn({ err: problem }, problem.message)
+  const metering = await openMetering({ ...options, onProblem })
+  try {
+    return await startCounted(options, metering, onProblem)
+  } catch (cause) {
+    await metering.stop()
+    throw cause
+  }
+}
+
+async function startCounted(options: GatewayOptions, metering: Metering, onProblem: (problem: Error) => void): Promise<Gateway> {
   const { log, controlUrl, internalToken, fetch } = options
   const limits = { ...defaultLimits, ...options.limits }
   const upstreams = new Upstreams(limits, options.elapsed)
-  const store = new CounterStore(options.now, options.counterLimit ?? defaultCounterLimit)
-  const meter = new Meter(store, options.now)
   const live = new LiveConnections()
   const tokens = new RuntimeTokens(internalToken)
-  const onProblem = (problem: Error) => log.warn({ err: problem }, problem.message)
-  const boot = options.newId()
+  const { meter } = metering
   const leases = new LeaseKeeper({
     controlUrl,
     internalToken,
     source: options.source,
-    boot,
-    unfinished: () => [],
+    boot: metering.boot,
+    unfinished: metering.unfinished,
     fetch,
     elapsed: options.elapsed,
     onProblem,
@@ -159,21 +164,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     { server: internalServer, host: options.internalHost, port: options.internalPort },
     ...(postgresDoor === undefined ? [] : [{ server: postgresDoor.server, host: options.host, port: postgresDoor.port }]),
   ])
+  metering.run()
   const watching = new AbortController()
-  const pushing = new AbortController()
   const leasing = new AbortController()
-  const pusher = new UsagePusher({
-    controlUrl,
-    internalToken,
-    source: options.source,
-    boot,
-    store,
-    meter,
-    fetch,
-    onProblem,
-    ...(options.pushInterval === undefined ? {} : { interval: options.pushInterval }),
-  })
-  const loops = { watch: routes.run(watching.signal), push: pusher.run(pushing.signal), lease: leases.run(leasing.signal) }
+  // Who has no routes yet serves nobody before the hour is known.
+  const watch = metering.clockKnown(watching.signal).then(() => routes.run(watching.signal))
+  const lease = leases.run(leasing.signal)
   // Out of file descriptors, for one: those who have a connection are served on.
   for (const server of [publicServer, internalServer, postgresDoor?.server]) server?.on('error', onProblem)
   log.info({ port, internalPort, postgresPort, routes: routes.size }, 'the gateway listens')
@@ -188,9 +184,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     internalServer.closeAllConnections()
     await Promise.all([upstreams.destroy(), relay.destroy()])
     // Last, because every request that ends counts.
-    pushing.abort()
     leasing.abort()
-    await Promise.all([loops.watch, loops.push, loops.lease])
+    await Promise.all([watch, metering.stop(), lease])
     log.info({}, 'the gateway has stopped')
   }
   let stopped: Promise<void> | undefined

@@ -152,27 +152,32 @@ t.test('lost acknowledgements, refusals and an absent control plane change no co
 t.test('hours are kept apart, and closed ones are dropped once acknowledged', async (t) => {
   let now = Date.parse('2026-05-01T09:59:59.000Z')
   const store = new CounterStore(() => now, 1000)
-  const meter = new Meter(store, () => now)
+  const meter = new Meter({ store, now: () => now, elapsed: () => now })
   const [a, b] = [newTenantId(), newTenantId()]
-  meter.tenant(a).request('rest', 'GET', 200)
+  meter.tenant(a).request('rest', 'GET', 200, 10)
   meter.tenant(b).opened()
   const first = store.take(10)
   const firstCounters = first.map((cell) => ({ ...cell.key, value: cell.value }))
   now += hour
-  meter.tenant(a).request('rest', 'GET', 200)
+  meter.tenant(a).request('rest', 'GET', 200, 10.1)
   meter.tick()
   const second = store.take(10)
-  t.same(second.map(({ key }) => [key.tenant_id, key.hour, key.meter]).sort(), [
-    [a, '2026-05-01T10:00:00.000Z', 'requests'],
-    [b, '2026-05-01T10:00:00.000Z', 'connections_peak'],
-  ].sort(), 'an open connection counts in the new hour too')
-  t.equal(store.size, 4)
+  t.same(firstCounters.map(({ tenant_id, meter, bucket }) => [tenant_id, meter, bucket]), [[a, 'requests', ''], [a, 'latency', '10'], [b, 'connections_peak', '']])
+  t.same(second.map(({ key, value }) => [key.tenant_id, key.hour, key.meter, key.bucket, value]), [
+    [a, '2026-05-01T10:00:00.000Z', 'requests', '', 1],
+    [a, '2026-05-01T10:00:00.000Z', 'latency', '20', 1],
+    [b, '2026-05-01T10:00:00.000Z', 'connections_peak', '', 1],
+    [b, '2026-05-01T10:00:00.000Z', 'connection_milliseconds', '', hour],
+  ], 'an open connection counts in the new hour too')
+  t.equal(store.size, 7)
+  t.equal(store.completeUntil(), Date.parse('2026-05-01T09:00:00.000Z') / hour)
   store.refused(second)
   store.acknowledge(firstCounters, first)
-  t.equal(store.size, 2, 'the closed hour is gone')
+  t.equal(store.size, 4, 'the closed hour is gone')
+  t.equal(store.completeUntil(), Date.parse('2026-05-01T10:00:00.000Z') / hour)
   now -= 2 * hour
-  meter.tenant(a).request('rest', 'GET', 200)
-  t.equal(store.size, 2, 'a clock that steps back opens no old hour')
+  meter.tenant(a).request('rest', 'GET', 200, 11)
+  t.equal(store.size, 4, 'a clock that steps back opens no old hour')
   const again = store.take(10)
   t.equal(again.find(({ key }) => key.meter === 'requests')?.value, 2, 'cumulative')
 })
@@ -180,10 +185,10 @@ t.test('hours are kept apart, and closed ones are dropped once acknowledged', as
 t.test('what grows while it is being pushed is pushed again', async (t) => {
   const store = new CounterStore(() => 0, 1000)
   const id = newTenantId()
-  store.add(id, 'egress_bytes', { group: 'rest', method: '', statusClass: '' }, 5)
+  store.add(id, 'egress_bytes', { group: 'rest' }, 5)
   const cells = store.take(10)
   const pushed = cells.map((cell) => ({ ...cell.key, value: cell.value }))
-  store.add(id, 'egress_bytes', { group: 'rest', method: '', statusClass: '' }, 7)
+  store.add(id, 'egress_bytes', { group: 'rest' }, 7)
   store.acknowledge(pushed, cells)
   t.same(store.take(10).map(({ value }) => value), [12])
   t.same(store.take(10), [])

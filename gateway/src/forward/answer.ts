@@ -31,6 +31,8 @@ export interface AnswerOptions {
   live: LiveConnections
   passed: PassedBytes
   limits: Limits
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
   /** Whether the gateway is stopping: connections end with their current answer. */
   isClosing: () => boolean
   /** Told once, when nothing more happens on either side. */
@@ -52,6 +54,7 @@ export class Answer {
   keepAlive = true
   /** False while the request waits for its tenant's quota: a client that leaves then was never let in. */
   admitted = true
+  readonly #since: number
   #begun = false
   #over = false
   /** Of an event stream: takes it off the live connections. */
@@ -68,6 +71,7 @@ export class Answer {
     this.request = options.request
     this.response = options.response
     options.meter.began()
+    this.#since = options.elapsed()
     // A client that leaves is noticed on its connection; writing on meanwhile must not end the process.
     this.response.on('error', ignore)
   }
@@ -92,7 +96,7 @@ export class Answer {
   /** The runtime's head. Counts the request: all that is counted by status is known, and nothing has ended yet. */
   begin(status: number, answered: AnsweredHeaders): void {
     if (this.#over) return
-    const { requestId, group, meter, live, tenantId } = this.#options
+    const { requestId, meter, live, tenantId } = this.#options
     const head = responseHead(answered, requestId, status)
     if (!this.keepAlive || this.#options.isClosing()) head.headers.push('connection', 'close')
     const refusal = head.isEventStream ? this.#options.gate.opened() : undefined
@@ -111,7 +115,7 @@ export class Answer {
       return
     }
     this.#begun = true
-    meter.request(group, this.request.method ?? '', status)
+    this.#count(status)
     const hasBody = this.request.method !== 'HEAD' && status !== 204 && status !== 304
     if (hasBody) this.#left = head.length
     if (!head.isEventStream) return
@@ -146,11 +150,12 @@ export class Answer {
     if (this.#over) return
     const { requestId, group, meter } = this.#options
     this.#begun = true
-    const costsNothing = refusal.isQuota === true
-    if (costsNothing) meter.refused(group)
-    else meter.request(group, this.request.method ?? '', refusal.status)
     const body = beginRefusal(this.response, refusal, requestId, !this.keepAlive || this.#options.isClosing())
-    if (this.request.method !== 'HEAD' && !costsNothing) meter.egress(group, body.length)
+    if (refusal.isQuota === true) meter.refused(group)
+    else {
+      this.#count(refusal.status)
+      if (this.request.method !== 'HEAD') meter.egress(group, body.length)
+    }
     this.#left = 0
     this.#conclude(body)
   }
@@ -178,7 +183,7 @@ export class Answer {
     if (this.#over) return
     const { meter, group } = this.#options
     if (!this.admitted) meter.refused(group)
-    else if (!this.#begun) meter.request(group, this.request.method ?? '', clientLeft)
+    else if (!this.#begun) this.#count(clientLeft)
     const { source } = this
     this.#finish()
     source?.abort(new Error('the client left'))
@@ -188,8 +193,13 @@ export class Answer {
   switched(): void {
     if (this.#over) return
     this.#begun = true
-    this.#options.meter.request(this.#options.group, this.request.method ?? '', 101)
+    this.#count(101)
     this.#finish()
+  }
+
+  #count(status: number): void {
+    const { meter, group, elapsed } = this.#options
+    meter.request(group, this.request.method ?? '', status, elapsed() - this.#since)
   }
 
   #waitForReader(): void {
@@ -205,15 +215,24 @@ export class Answer {
 
   #conclude(last: Buffer | undefined): void {
     const { request, response } = this
-    const { hasBody, limits } = this.#options
-    const isArriving = hasBody && this.keepAlive && !request.complete && !request.destroyed
+    const { hasBody, limits, meter } = this.#options
     // Lets go of the request first: whoever reads on must be the only one.
-    this.#finish()
-    if (isArriving) endBeforeRequest(response, last, this.#left !== undefined, limits)
-    else response.end(last)
+    this.#letGo()
+    // No answer ends before it is counted for good.
+    meter.kept(() => {
+      this.#options.onOver(this)
+      const isArriving = hasBody && this.keepAlive && !request.complete && !request.destroyed
+      if (isArriving) endBeforeRequest(response, last, this.#left !== undefined, limits)
+      else response.end(last)
+    })
   }
 
   #finish(): void {
+    this.#letGo()
+    this.#options.onOver(this)
+  }
+
+  #letGo(): void {
     this.#over = true
     this.#options.meter.ended()
     clearTimeout(this.#readerTimer)
@@ -223,7 +242,6 @@ export class Answer {
       this.#options.meter.closed()
     }
     this.body?.destroy()
-    this.#options.onOver(this)
   }
 }
 

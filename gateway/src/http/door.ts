@@ -57,7 +57,7 @@ export class Door {
   }
 
   handle(request: IncomingMessage, response: ServerResponse, connection: Connection, manner: Manner): void {
-    const { domain, routes, limits, meter, quota, live, passed, newRequestId } = this.#options
+    const { domain, routes, limits, meter, quota, live, passed, newRequestId, elapsed } = this.#options
     const head = readRequestHead(
       { httpVersion: request.httpVersion, url: request.url ?? '', rawHeaders: request.rawHeaders },
       limits,
@@ -94,6 +94,7 @@ export class Door {
       live,
       passed,
       limits,
+      elapsed,
       isClosing: this.#isClosing,
       onOver: connection.onOver,
     })

@@ -1,13 +1,16 @@
 // What the forwarding side tells about a tenant's requests, turned into counters.
-import type { Activity, TenantActivity } from '@tenantry/contract'
+import { latencyBounds, type Activity, type TenantActivity } from '@tenantry/contract'
 import type { Group } from '../resolve/group.ts'
 import type { CounterStore } from './counter-store.ts'
 
 /** The counting hand of one tenant. */
 export interface TenantMeter {
-  /** Once for each request, before its answer ends. `status` is the HTTP status the client got or would have got. */
-  request(group: Group, method: string, status: number): void
-  /** In its place, for a request that was refused for a quota or a rate. */
+  /**
+   * Once for each request, before its answer ends. `status` is the HTTP status the client got or would have got,
+   * `milliseconds` the time from the request's head to the answer's.
+   */
+  request(group: Group, method: string, status: number, milliseconds: number): void
+  /** Instead of `request`: refused for a quota or a rate limit, which uses no quota and costs nothing. */
   refused(group: Group): void
   /** Bytes of an answer's body, an upgraded connection or an SQL session, handed to the client's connection. */
   egress(group: Group, bytes: number): void
@@ -17,27 +20,36 @@ export interface TenantMeter {
   /** Something is under way for the tenant (a request, an upgraded connection, an SQL session); ends with `ended`. */
   began(): void
   ended(): void
+  /** Goes on once all that was counted until now will survive the gateway's death: within this turn of the event loop. */
+  kept(goOn: () => void): void
+}
+
+export interface MeterOptions {
+  store: CounterStore
+  /** Milliseconds since 1970. */
+  now: () => number
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
+  /** See TenantMeter. Without a journal, at once. */
+  kept?: (goOn: () => void) => void
 }
 
 export class Meter {
-  readonly #store: CounterStore
-  readonly #now: () => number
+  readonly #options: MeterOptions
   readonly #since: number
   readonly #tenants = new Map<string, CountedTenant>()
   /** Tenants with connections that stay. */
   readonly #connected = new Set<CountedTenant>()
 
-  /** @param now milliseconds since 1970 */
-  constructor(store: CounterStore, now: () => number) {
-    this.#store = store
-    this.#now = now
-    this.#since = now()
+  constructor(options: MeterOptions) {
+    this.#options = options
+    this.#since = options.now()
   }
 
   tenant(tenantId: string): TenantMeter {
     let tenant = this.#tenants.get(tenantId)
     if (tenant === undefined) {
-      tenant = new CountedTenant(tenantId, this.#store, this.#now, this.#connected)
+      tenant = new CountedTenant(tenantId, this.#options, this.#connected)
       this.#tenants.set(tenantId, tenant)
     }
     return tenant
@@ -54,72 +66,90 @@ export class Meter {
     return { since: new Date(this.#since).toISOString(), tenants }
   }
 
-  /** To be called at least once an hour: connections that stay open count in every hour they see. */
+  /** To be called each second: connections that stay open count in every hour they see, for as long as they see of it. */
   tick(): void {
-    for (const tenant of this.#connected) tenant.peak()
+    for (const tenant of this.#connected) tenant.connected()
   }
 }
 
 class CountedTenant implements TenantMeter {
   readonly #id: string
-  readonly #store: CounterStore
+  readonly #options: MeterOptions
   readonly #connected: Set<CountedTenant>
-  readonly #now: () => number
-  /** Connections that stay. */
+  readonly kept: (goOn: () => void) => void
+  /** Connections that stay, and until when their time is counted (whole milliseconds, monotonic). */
   #open = 0
+  #countedUntil = 0
   #underWay = 0
   #lastAt: number
 
-  constructor(id: string, store: CounterStore, now: () => number, connected: Set<CountedTenant>) {
+  constructor(id: string, options: MeterOptions, connected: Set<CountedTenant>) {
     this.#id = id
-    this.#store = store
-    this.#now = now
-    this.#lastAt = now()
+    this.#options = options
+    this.#lastAt = options.now()
     this.#connected = connected
+    this.kept = options.kept ?? ((goOn) => goOn())
   }
 
-  request(group: Group, method: string, status: number): void {
-    const breakdown = { group, method: knownMethods.has(method) ? method : 'OTHER', statusClass: classOf(status) }
-    this.#store.add(this.#id, 'requests', breakdown, 1)
+  request(group: Group, method: string, status: number, milliseconds: number): void {
+    const { store } = this.#options
+    store.add(this.#id, 'requests', { group, method: knownMethods.has(method) ? method : 'OTHER', statusClass: classOf(status) }, 1)
+    store.add(this.#id, 'latency', { group, bucket: bucketOf(milliseconds) }, 1)
   }
 
   refused(group: Group): void {
-    this.#store.add(this.#id, 'refused_requests', { group, method: '', statusClass: '' }, 1)
+    this.#options.store.add(this.#id, 'refused_requests', { group }, 1)
   }
 
   egress(group: Group, bytes: number): void {
-    this.#store.add(this.#id, 'egress_bytes', { group, method: '', statusClass: '' }, bytes)
+    this.#options.store.add(this.#id, 'egress_bytes', { group }, bytes)
   }
 
   opened(): void {
-    if (this.#open++ === 0) this.#connected.add(this)
-    this.peak()
+    if (this.#open === 0) {
+      this.#connected.add(this)
+      this.#countedUntil = Math.round(this.#options.elapsed())
+    }
+    this.#countTime()
+    this.#open++
+    this.#countPeak()
   }
 
   closed(): void {
+    this.#countTime()
     if (--this.#open === 0) this.#connected.delete(this)
   }
 
   began(): void {
     this.#underWay++
-    this.#lastAt = this.#now()
+    this.#lastAt = this.#options.now()
   }
 
   ended(): void {
     this.#underWay--
-    this.#lastAt = this.#now()
+    this.#lastAt = this.#options.now()
   }
 
   activity(): TenantActivity {
     return { last_request_at: new Date(this.#lastAt).toISOString(), open: this.#underWay }
   }
 
-  peak(): void {
-    this.#store.atLeast(this.#id, 'connections_peak', wholeTenant, this.#open)
+  connected(): void {
+    this.#countPeak()
+    this.#countTime()
+  }
+
+  #countPeak(): void {
+    this.#options.store.atLeast(this.#id, 'connections_peak', {}, this.#open)
+  }
+
+  /** In the hour in which it ends: with a tick each second an hour is right to the second. */
+  #countTime(): void {
+    const until = Math.round(this.#options.elapsed())
+    this.#options.store.add(this.#id, 'connection_milliseconds', {}, this.#open * (until - this.#countedUntil))
+    this.#countedUntil = until
   }
 }
-
-const wholeTenant = { group: '', method: '', statusClass: '' }
 
 /** Methods counted by name; the rest of HTTP's registry counts together, so that a client cannot multiply counters. */
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
@@ -129,4 +159,11 @@ function classOf(status: number): string {
   if (status < 300) return '2xx'
   if (status < 400) return '3xx'
   return status < 500 ? '4xx' : '5xx'
+}
+
+const buckets = latencyBounds.map((bound) => ({ bound, name: String(bound) }))
+
+function bucketOf(milliseconds: number): string {
+  for (const { bound, name } of buckets) if (milliseconds <= bound) return name
+  return 'inf'
 }

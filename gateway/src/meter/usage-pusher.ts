@@ -1,7 +1,11 @@
-// Brings the counters to the control plane: each second what changed, cumulative, again and again until acknowledged.
-import { internalPaths, internalTokenHeader, type UsagePush } from '@tenantry/contract'
+// Brings the counters to the control plane: each second what changed, cumulative, again and again until acknowledged;
+// what earlier starts left in their journals, under their names; and takes the control plane's clock from the answers.
+import { internalPaths, internalTokenHeader, UsageAnswer, type Counter, type UsagePush } from '@tenantry/contract'
+import { Value } from 'typebox/value'
 import { pause } from '../pause.ts'
-import type { CounterStore } from './counter-store.ts'
+import type { ControlClock } from './control-clock.ts'
+import { hourMilliseconds, startOfHour, type CounterStore } from './counter-store.ts'
+import { removeReplay, type Replay } from './journal/replay.ts'
 import type { Meter } from './meter.ts'
 
 export interface UsagePusherOptions {
@@ -12,7 +16,12 @@ export interface UsagePusherOptions {
   /** Fresh for each start: the counters begin at zero with it. */
   boot: string
   store: CounterStore
-  meter: Meter
+  meter: Pick<Meter, 'tick'>
+  clock: ControlClock
+  /** What earlier starts counted. */
+  replays: readonly Replay[]
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
   fetch: typeof globalThis.fetch
   onProblem?: (problem: Error) => void
   /** Milliseconds between two pushes; doubled after each failure, up to `slowest`. */
@@ -23,22 +32,46 @@ export interface UsagePusherOptions {
 }
 
 const countersPerPush = 2_000
+/** A gateway without anything to say says so, so that its clock stays right and it is known to live; milliseconds. */
+const silence = 10_000
+/** At the start; milliseconds. */
+const helloTimeout = 1_000
 
 export class UsagePusher {
   readonly #options: UsagePusherOptions
   readonly #interval: number
   readonly #slowest: number
   readonly #timeout: number
+  #replays: Replay[]
+  /** The hour that was last said to be complete, and when anything was last said. */
+  #completeUntil = 0
+  #saidAt = -Infinity
 
   constructor(options: UsagePusherOptions) {
     this.#options = options
     this.#interval = options.interval ?? 1_000
     this.#slowest = options.slowest ?? 15_000
     this.#timeout = options.timeout ?? 5_000
+    this.#replays = [...options.replays]
   }
 
-  /** Pushes until aborted, then what is left, for as long as one push may take. Never throws. */
-  async run(signal: AbortSignal): Promise<void> {
+  /** Earlier boots of which not all is acknowledged. */
+  get unfinished(): readonly string[] {
+    return this.#replays.map(({ boot }) => boot)
+  }
+
+  /** Before anything is counted: asks for the time. Never throws, and never takes long. */
+  async hello(): Promise<void> {
+    await this.#push({ ...this.#origin, counters: [] }, AbortSignal.timeout(helloTimeout)).catch((cause: unknown) => {
+      this.#options.onProblem?.(new Error('the control plane did not tell the time', { cause }))
+    })
+  }
+
+  /**
+   * Pushes until aborted, then what is left, for as long as one push may take. Never throws.
+   * @returns whether all that this start has counted was acknowledged
+   */
+  async run(signal: AbortSignal): Promise<boolean> {
     const isStopped = () => signal.aborted
     let delay = this.#interval
     while (!isStopped()) {
@@ -50,36 +83,90 @@ export class UsagePusher {
       if (lost > 0) this.#options.onProblem?.(new Error(`${lost} counters were given up: too many wait for the control plane`))
     }
     await this.#drain(AbortSignal.timeout(this.#timeout))
+    return this.#options.store.open().length === 0
   }
 
-  /** @returns whether all that had changed was acknowledged */
+  get #origin(): { source: string; boot: string } {
+    return { source: this.#options.source, boot: this.#options.boot }
+  }
+
+  /** @returns whether all that was there to say was acknowledged */
   async #drain(signal: AbortSignal): Promise<boolean> {
-    for (;;) {
-      const cells = this.#options.store.take(countersPerPush)
-      if (cells.length === 0) return true
-      const counters = cells.map((cell) => ({ ...cell.key, value: cell.value }))
-      try {
-        await this.#push({ source: this.#options.source, boot: this.#options.boot, counters }, signal)
-      } catch (cause) {
-        this.#options.store.refused(cells)
-        if (!signal.aborted) this.#options.onProblem?.(new Error('usage was not pushed', { cause }))
-        return false
-      }
-      this.#options.store.acknowledge(counters, cells)
-      // What changed during this push can wait for the next.
-      if (cells.length < countersPerPush) return true
+    try {
+      await this.#pushChanged(signal)
+      await this.#pushReplays(signal)
+      const isNews = this.#complete() > this.#completeUntil || this.#options.elapsed() - this.#saidAt >= silence
+      if (isNews) await this.#pushOwn([], signal)
+      return true
+    } catch (cause) {
+      if (!signal.aborted) this.#options.onProblem?.(new Error('usage was not pushed', { cause }))
+      return false
     }
   }
 
+  async #pushChanged(signal: AbortSignal): Promise<void> {
+    const { store } = this.#options
+    for (;;) {
+      const cells = store.take(countersPerPush)
+      if (cells.length === 0) return
+      const counters = cells.map((cell) => ({ ...cell.key, value: cell.value }))
+      try {
+        await this.#pushOwn(counters, signal)
+      } catch (cause) {
+        store.refused(cells)
+        throw cause
+      }
+      store.acknowledge(counters, cells)
+      // What changed during this push can wait for the next.
+      if (cells.length < countersPerPush) return
+    }
+  }
+
+  /** Under the names of those who counted: whatever of it is known already changes nothing. */
+  async #pushReplays(signal: AbortSignal): Promise<void> {
+    for (let replay = this.#replays[0]; replay !== undefined; replay = this.#replays[0]) {
+      const { source, boot, counters } = replay
+      for (let at = 0; at < counters.length; at += countersPerPush) {
+        await this.#push({ source, boot, counters: counters.slice(at, at + countersPerPush) }, signal)
+      }
+      await removeReplay(replay).catch((cause: unknown) => this.#options.onProblem?.(new Error('a journal was not removed', { cause })))
+      this.#replays.shift()
+    }
+  }
+
+  async #pushOwn(counters: Counter[], signal: AbortSignal): Promise<void> {
+    const complete = this.#complete()
+    await this.#push({ ...this.#origin, counters, complete_until: startOfHour(complete) }, signal)
+    this.#completeUntil = complete
+  }
+
+  /** @returns number of the hour before which nothing is open, of this start and of earlier ones */
+  #complete(): number {
+    let until = this.#options.store.completeUntil()
+    for (const { counters } of this.#replays) {
+      for (const { hour } of counters) until = Math.min(until, Math.floor(Date.parse(hour) / hourMilliseconds))
+    }
+    return until
+  }
+
   async #push(push: UsagePush, signal: AbortSignal): Promise<void> {
-    const { controlUrl, internalToken, fetch } = this.#options
+    const { controlUrl, internalToken, fetch, clock, elapsed } = this.#options
+    const askedAt = elapsed()
     const response = await fetch(`${controlUrl}${internalPaths.usage}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
       body: JSON.stringify(push),
       signal: AbortSignal.any([signal, AbortSignal.timeout(this.#timeout)]),
     })
-    await response.body?.cancel()
-    if (!response.ok) throw new Error(`the control plane answered ${response.status}`)
+    if (!response.ok) {
+      await response.body?.cancel()
+      // To the second, which is better than nothing.
+      if (!clock.known) await clock.heard(response.headers.get('date') ?? '', askedAt)
+      throw new Error(`the control plane answered ${response.status}`)
+    }
+    const answer: unknown = await response.json()
+    if (!Value.Check(UsageAnswer, answer)) throw new Error('the control plane gave an unreadable answer')
+    await clock.heard(answer.now, askedAt)
+    this.#saidAt = elapsed()
   }
 }

@@ -37,7 +37,8 @@ export async function startFrontedSetting(t: Test, options: Partial<GatewayOptio
     } else if (request.url === internalPaths.watchManifests) {
       front.watchTokens.push(given)
       front.serveWatch(response)
-    } else passOn(request, response, behind)
+    } else if (behind === '') response.writeHead(503).end()
+    else passOn(request, response, behind)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

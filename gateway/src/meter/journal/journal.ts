@@ -1,0 +1,239 @@
+// The counts of this start on disk: each before the answer that it counts ends, all that one turn of the event loop
+// counts in one write, on the disk for good each second. Segments begin anew each hour, with what is still open.
+import { writeSync } from 'node:fs'
+import { mkdir, open, unlink, type FileHandle } from 'node:fs/promises'
+import { pause } from '../../pause.ts'
+import { hourMilliseconds, type Cell, type CounterStore } from '../counter-store.ts'
+import { segmentFile } from './replay.ts'
+import { FrameWriter, type Origin } from './segment.ts'
+
+export interface JournalOptions extends Origin {
+  /** Its own; made when it is not there. */
+  directory: string
+  store: CounterStore
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
+  onProblem: (problem: Error) => void
+  /** Bytes of a segment after which the next is begun. */
+  segmentBytes?: number
+  /** Milliseconds between two syncs. */
+  interval?: number
+}
+
+/** Cells of the state that a segment begins with, in one turn of the event loop. */
+const cellsPerTurn = 1_000
+
+export class Journal {
+  readonly #options: JournalOptions
+  readonly #segmentBytes: number
+  readonly #frame = new FrameWriter()
+  /** Undefined while nothing can be written: counts are in memory alone. */
+  #handle: FileHandle | undefined
+  #segment = 0
+  #openedAt = 0
+  #size = 0
+  #cells = 0
+  #unsynced = false
+  /** Segments before this one, until this one has all that is open. */
+  #older: string[] = []
+  #state: Cell[] = []
+  #stateBytes = 0
+  #waiting: (() => void)[] = []
+  #scheduled = false
+  #isFailing = false
+  readonly #turn = () => this.#endOfTurn()
+
+  constructor(options: JournalOptions) {
+    this.#options = options
+    this.#segmentBytes = options.segmentBytes ?? 8 * 1024 * 1024
+    options.store.journalled(() => this.#schedule())
+  }
+
+  /** Goes on after the write of this turn, or at once when nothing waits for it. */
+  readonly kept = (goOn: () => void): void => {
+    if (this.#scheduled) this.#waiting.push(goOn)
+    else goOn()
+  }
+
+  /** Opens the first segment. Never throws: a gateway that can't keep its counts serves on and says so. */
+  async start(): Promise<void> {
+    await mkdir(this.#options.directory, { recursive: true, mode: 0o700 }).catch(() => undefined)
+    await this.#begin()
+  }
+
+  /** Syncs and begins new segments until aborted. Never throws. */
+  async run(signal: AbortSignal): Promise<void> {
+    const isStopped = () => signal.aborted
+    while (!isStopped()) {
+      await pause(this.#options.interval ?? 1_000, signal)
+      await this.tick()
+    }
+  }
+
+  /** What is done each second. Never throws. */
+  async tick(): Promise<void> {
+    const isOver = this.#options.elapsed() - this.#openedAt >= hourMilliseconds
+    const isFull = this.#size >= Math.max(this.#segmentBytes, 2 * this.#stateBytes)
+    if (this.#handle === undefined || ((isOver || isFull) && this.#state.length === 0)) await this.#begin()
+    try {
+      await this.#sync()
+    } catch (cause) {
+      this.#failed(cause)
+    }
+  }
+
+  /** @param isAcknowledged whether all that was counted is known elsewhere: then nothing stays */
+  async close(isAcknowledged: boolean): Promise<void> {
+    this.#endOfTurn()
+    const handle = this.#handle
+    this.#handle = undefined
+    if (handle === undefined) return
+    await handle.datasync().catch(this.#options.onProblem)
+    await handle.close()
+    if (!isAcknowledged) return
+    this.#older.push(segmentFile(this.#options.directory, this.#options.boot, this.#segment))
+    await this.#removeOlder()
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(this.#turn)
+  }
+
+  #endOfTurn(): void {
+    this.#scheduled = false
+    this.#write(this.#options.store.takeUnwritten())
+    if (this.#state.length > 0) {
+      this.#write(this.#state.splice(-cellsPerTurn).filter((cell) => cell.segment !== this.#segment && cell.acknowledged < cell.value))
+      if (this.#state.length > 0) this.#schedule()
+      else this.#stateBytes = this.#size
+    }
+    const waiting = this.#waiting
+    if (waiting.length === 0) return
+    this.#waiting = []
+    for (const goOn of waiting) {
+      try {
+        goOn()
+      } catch (cause) {
+        this.#options.onProblem(new Error('an answer did not end', { cause }))
+      }
+    }
+  }
+
+  #write(cells: readonly Cell[]): void {
+    const { fd } = this.#handle ?? {}
+    if (fd === undefined || cells.length === 0) return
+    const frame = this.#frame
+    frame.begin()
+    for (const cell of cells) {
+      if (cell.segment !== this.#segment) {
+        cell.segment = this.#segment
+        cell.number = this.#cells++
+        frame.key(cell.number, cell.key)
+      }
+      frame.value(cell.number, cell.value)
+    }
+    this.#append(fd, frame.end())
+  }
+
+  #append(fd: number, bytes: Buffer): void {
+    try {
+      const written = writeSync(fd, bytes)
+      if (written < bytes.length) throw new Error('the disk is full')
+      this.#size += written
+      this.#unsynced = true
+    } catch (cause) {
+      this.#failed(cause)
+    }
+  }
+
+  /** What follows a piece of a frame could not be told from it: this segment has ended. */
+  #failed(cause: unknown): void {
+    const handle = this.#handle
+    const isWhole = this.#state.length === 0
+    this.#handle = undefined
+    this.#state = []
+    if (handle !== undefined) {
+      const file = segmentFile(this.#options.directory, this.#options.boot, this.#segment)
+      if (isWhole) this.#older.push(file)
+      // The older ones say more than it does; and a full disk gets no fuller by trying.
+      else unlink(file).catch(() => undefined)
+      handle.close().catch(() => undefined)
+    }
+    if (this.#isFailing) return
+    this.#isFailing = true
+    this.#options.onProblem(new Error('the journal of counts can not be written: counts are in memory alone', { cause }))
+  }
+
+  async #begin(): Promise<void> {
+    const { directory, boot, source, store, elapsed } = this.#options
+    const file = segmentFile(directory, boot, this.#segment + 1)
+    let handle: FileHandle
+    try {
+      handle = await open(file, 'w', 0o600)
+    } catch (cause) {
+      this.#notBegun(cause)
+      return
+    }
+    this.#frame.begin()
+    this.#frame.origin({ source, boot })
+    const head = this.#frame.end()
+    try {
+      if (writeSync(handle.fd, head) < head.length) throw new Error('the disk is full')
+    } catch (cause) {
+      await handle.close().catch(() => undefined)
+      await unlink(file).catch(() => undefined)
+      this.#notBegun(cause)
+      return
+    }
+    const before = this.#handle
+    if (before !== undefined) this.#older.push(segmentFile(directory, boot, this.#segment))
+    this.#handle = handle
+    this.#segment++
+    this.#openedAt = elapsed()
+    this.#size = head.length
+    this.#cells = 0
+    this.#unsynced = true
+    this.#state = store.open()
+    if (this.#state.length > 0) this.#schedule()
+    // The last counts before this segment are in that one alone until the state is written.
+    await before?.datasync().then(() => before.close()).catch(this.#options.onProblem)
+    await syncDirectory(directory).catch(this.#options.onProblem)
+  }
+
+  /** The segment before it, if there is one, goes on. */
+  #notBegun(cause: unknown): void {
+    if (this.#handle === undefined) this.#failed(cause)
+  }
+
+  async #sync(): Promise<void> {
+    const handle = this.#handle
+    if (handle === undefined) return
+    const isWhole = this.#state.length === 0
+    if (this.#unsynced) {
+      this.#unsynced = false
+      await handle.datasync()
+    }
+    if (!isWhole || handle !== this.#handle) return
+    await this.#removeOlder()
+    if (!this.#isFailing) return
+    this.#isFailing = false
+    this.#options.onProblem(new Error('the journal of counts is written again'))
+  }
+
+  async #removeOlder(): Promise<void> {
+    const older = this.#older
+    this.#older = []
+    for (const file of older) await unlink(file).catch((cause: unknown) => this.#options.onProblem(new Error('a journal was not removed', { cause })))
+  }
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

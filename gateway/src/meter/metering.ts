@@ -1,0 +1,101 @@
+// All that counts: store, meter, journal, clock and pushes, put together in the order in which they must begin and end.
+import { join } from 'node:path'
+import { pause } from '../pause.ts'
+import { ControlClock } from './control-clock.ts'
+import { CounterStore } from './counter-store.ts'
+import { Journal } from './journal/journal.ts'
+import { readJournals, removeReplay, type Replay } from './journal/replay.ts'
+import { Meter } from './meter.ts'
+import { UsagePusher } from './usage-pusher.ts'
+
+export interface MeteringOptions {
+  controlUrl: string
+  internalToken: string
+  /** The gateway's own directory, and its stable name. */
+  data: string
+  source: string
+  /** Milliseconds since 1970. */
+  now: () => number
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
+  newId: () => string
+  fetch: typeof globalThis.fetch
+  onProblem: (problem: Error) => void
+  /** Milliseconds between pushes. */
+  pushInterval?: number
+  /** Counters held at most; see CounterStore. */
+  counterLimit?: number
+}
+
+export interface Metering {
+  readonly meter: Meter
+  /** Of this start. */
+  readonly boot: string
+  /** Of earlier starts: those of which counts are still to be acknowledged. */
+  readonly unfinished: () => readonly string[]
+  /** Begins to push. */
+  run(): void
+  /** Waits until the hour is known, but for no longer than is fair to those who want to be served. */
+  clockKnown(signal: AbortSignal): Promise<void>
+  /** Pushes the last counts and ends; what was not acknowledged stays in the journal. Nothing may be counted any more. */
+  stop(): Promise<void>
+}
+
+const defaultCounterLimit = 500_000
+const clockPatience = 5_000
+
+/** From here on everything that is counted is kept. Never throws for a disk that does not take it. */
+export async function openMetering(options: MeteringOptions): Promise<Metering> {
+  const { data, source, now, elapsed, onProblem, pushInterval, counterLimit = defaultCounterLimit, ...control } = options
+  const directory = join(data, 'journal')
+  const boot = options.newId()
+  const clock = new ControlClock({ now, elapsed, file: join(data, 'control-clock.json'), onProblem })
+  await clock.load()
+  const store = new CounterStore(clock.now, counterLimit)
+  const replays = await earlier(directory, source, onProblem)
+  const journal = new Journal({ directory, source, boot, store, elapsed, onProblem })
+  const meter = new Meter({ store, now, elapsed, kept: journal.kept })
+  const pusher = new UsagePusher({
+    ...control, source, boot, store, meter, clock, replays, elapsed, onProblem,
+    ...(pushInterval === undefined ? {} : { interval: pushInterval }),
+  })
+  await pusher.hello()
+  await journal.start()
+  const pushing = new AbortController()
+  const writing = new AbortController()
+  let pushes = Promise.resolve(false)
+  let writes = Promise.resolve()
+  return {
+    meter,
+    boot,
+    unfinished: () => pusher.unfinished,
+    run() {
+      pushes = pusher.run(pushing.signal)
+      writes = journal.run(writing.signal)
+    },
+    async clockKnown(signal) {
+      if (clock.known) return
+      const known = new AbortController()
+      await Promise.race([clock.onceKnown, pause(clockPatience, AbortSignal.any([signal, known.signal]))])
+      known.abort()
+    },
+    async stop() {
+      pushing.abort()
+      const isAcknowledged = await pushes
+      writing.abort()
+      await writes
+      await journal.close(isAcknowledged)
+    },
+  }
+}
+
+/** A journal that can't be read costs the counts in it, not the service. */
+async function earlier(directory: string, source: string, onProblem: (problem: Error) => void): Promise<Replay[]> {
+  const replays = await readJournals(directory, source, onProblem).catch((cause: unknown) => {
+    onProblem(new Error('the journals of earlier starts can not be read', { cause }))
+    return []
+  })
+  const [some, none] = [replays.filter(({ counters }) => counters.length > 0), replays.filter(({ counters }) => counters.length === 0)]
+  for (const replay of none) await removeReplay(replay).catch((cause: unknown) => onProblem(new Error('a journal was not removed', { cause })))
+  return some
+}
