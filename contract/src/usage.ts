@@ -9,7 +9,7 @@ import { TenantId } from './ids.ts'
  * - `egress_bytes`: group
  * - `latency`: group and `bucket`; how many of `requests` were answered within the bucket's bound
  * - `connections_peak`, `connection_milliseconds`: nothing; connections that stay, and the sum of how long they were open
- * - `function_…`: nothing; what the invocations that ended in the hour took
+ * - `function_…`: nothing; what the invocations that began in the hour took
  */
 export const Meter = Type.Union([
   Type.Literal('requests'),
@@ -92,6 +92,9 @@ export const HomeBooks = Type.Object({
   began: Type.String(),
   /** When they were read, by the home's clock. ISO 8601. */
   at: Type.String(),
+  /** Stored now. */
+  document_bytes: Type.Integer({ minimum: 0 }),
+  file_bytes: Type.Integer({ minimum: 0 }),
   hours: Type.Array(HomeHour),
 })
 export type HomeBooks = Static<typeof HomeBooks>

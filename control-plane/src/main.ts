@@ -30,6 +30,7 @@ import { createBackupStore } from './persistence/backup-store-prisma.ts'
 import { ChangeFeed } from './persistence/change-feed.ts'
 import { openDatabase } from './persistence/database.ts'
 import { createDiskWatchStore } from './persistence/disk-watch-store-prisma.ts'
+import { createHomeReadingStore } from './persistence/home-readings-prisma.ts'
 import { createHousekeepingStore } from './persistence/housekeeping-store-prisma.ts'
 import { createHostNames } from './persistence/host-names-prisma.ts'
 import { nameInstallation } from './persistence/installation.ts'
@@ -50,6 +51,7 @@ import { createRegion, type Region } from './reconcile/region.ts'
 import { createRegionConditions } from './reconcile/region-conditions.ts'
 import { createRegionProbe } from './reconcile/region-probe.ts'
 import type { RegionConfig } from './regions/region-config.ts'
+import { readHomes } from './usage/home-reader.ts'
 import { createUsageReader } from './usage/read-usage.ts'
 import { stopOnSignals, watchPingSeconds } from '@tenantry/contract'
 
@@ -100,6 +102,7 @@ const housekeeping = [
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
   watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
+  readHomes({ ...keeping, store: createHomeReadingStore(database), ledger }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
 ]
 
@@ -124,7 +127,7 @@ const app = await buildApp({
   internalToken: config.internalToken,
   logger: log,
   internal: async (instance) => {
-    await instance.register(internalRoutes({ hub, ledger, tenants, now: systemClock.now }))
+    await instance.register(internalRoutes({ hub, ledger, tenants, now }))
     await instance.register(leaseRoutes(createRequestLeases(database, now)))
     await instance.register(tlsAsk({ regions: config.regions, hosts: createHostNames(database) }))
   },

@@ -68,12 +68,13 @@ const functions: FunctionsArea = createFunctionsArea({
   onConfinement: (confinement) => log.info({ confinement }, 'how functions are confined'),
   onProblem: problem,
 })
+const rest = createRestArea({ now, hasSiblings: config.siblings > 0, allowsRollback: config.allowsRollback, onTables: followTables, onProblem: problem })
 const areas: Area[] = [
   storage,
-  createRestArea({ now, hasSiblings: config.siblings > 0, allowsRollback: config.allowsRollback, onTables: followTables, onProblem: problem }),
+  rest,
   functions,
   events,
-  createMeteringArea({ now, tenantOf, runs, files: storage.collector }),
+  createMeteringArea({ now, tenantOf, runs, documents: rest.documentBytes, files: storage.collector }),
 ]
 
 await registry.load()

@@ -1,10 +1,12 @@
 // What a region's runtimes and gateways say of a tenant: the observing half of the reconciler.
-import { Activity, Route, StorageState, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
+import { Activity, HomeBooks, Route, StorageState, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Clock } from '../clock.ts'
 
 const callMilliseconds = 2_000
+/** A home's records are summed up, and sometimes its store is looked through. */
+const booksMilliseconds = 30_000
 /** The longest is a gateway's activity, of all its tenants. */
 const maxAnswerBytes = 4 * 1024 * 1024
 
@@ -26,7 +28,12 @@ export interface StorageProbe {
   tenantStorageState(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<StorageState | undefined>
 }
 
-export function createRegionProbe(internalToken: string, fetch: typeof globalThis.fetch): RegionProbe & StorageProbe {
+export interface BooksProbe {
+  /** Of this hour and `hours` before it. Undefined when the runtime does not know the tenant. @throws Error when it can't be asked, or say */
+  tenantBooks(runtimeUrl: string, tenantId: string, hours: number, signal: AbortSignal): Promise<HomeBooks | undefined>
+}
+
+export function createRegionProbe(internalToken: string, fetch: typeof globalThis.fetch): RegionProbe & StorageProbe & BooksProbe {
   const call = async (method: string, base: string, path: string, signal: AbortSignal, milliseconds: number) =>
     fetch(new URL(path, base), {
       method,
@@ -34,8 +41,8 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
       signal: AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]),
     })
 
-  const read = async <S extends TSchema>(schema: S, base: string, path: string, signal: AbortSignal): Promise<Static<S> | undefined> => {
-    const response = await call('GET', base, path, signal, callMilliseconds)
+  const read = async <S extends TSchema>(schema: S, base: string, path: string, signal: AbortSignal, milliseconds = callMilliseconds): Promise<Static<S> | undefined> => {
+    const response = await call('GET', base, path, signal, milliseconds)
     if (response.status === 404) {
       await response.body?.cancel()
       return undefined
@@ -48,6 +55,8 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
   return {
     tenantHealth: (base, tenantId, signal) => read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal).then((answer) => about(tenantId, answer)),
     tenantUsage: (base, tenantId, signal) => read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((answer) => about(tenantId, answer)),
+    tenantBooks: (base, tenantId, hours, signal) =>
+      read(HomeBooks, base, `${internalPaths.tenantBooks(tenantId)}?hours=${hours}`, signal, booksMilliseconds).then((answer) => about(tenantId, answer)),
     storageState: (base, signal) => read(StorageState, base, internalPaths.storageState, signal),
     tenantStorageState: (base, tenantId, signal) => read(StorageState, base, internalPaths.tenantStorageState(tenantId), signal),
     route: (base, tenantId, signal) => read(Route, base, internalPaths.route(tenantId), signal),

@@ -9,6 +9,8 @@ import type { RunWitness } from './run-witness.ts'
 
 export interface BooksReaderDeps {
   runs: RunWitness
+  /** Bytes that its documents take, as the quota has it. */
+  documents: (tenant: Tenant) => Promise<number>
   files: {
     /** What the store was found to hold at the last sweep. */
     seen(tenantId: string): { bytes: number; since: number } | undefined
@@ -41,7 +43,7 @@ const runs = `select ${microseconds('hour')} as hour, sum(invocations)::text as 
   ) as parts group by 1`
 
 /** @throws Error when the home can't say */
-export function createBooksReader({ runs: witness, files }: BooksReaderDeps): BooksReader {
+export function createBooksReader({ runs: witness, documents, files }: BooksReaderDeps): BooksReader {
   /** What lies in the store and the home does not speak of. A file may come or go while it is looked for: what the home says before and after holds for it. */
   const heldUnsaid = async (tenant: Tenant, before: number): Promise<{ bytes: number; since: number } | undefined> => {
     if ((files.seen(tenant.id)?.bytes ?? 0) <= before) return undefined
@@ -65,11 +67,14 @@ export function createBooksReader({ runs: witness, files }: BooksReaderDeps): Bo
       { at, value: number('value') + bytes * (at > counted ? at - counted : 0n) },
     ]
     const used = checkedRuns(new Map((ran?.rows ?? []).map(runsOf)), witness.of(tenant.id), from)
-    const unsaid = await heldUnsaid(tenant, Number(bytes))
+    const [unsaid, documentBytes] = await Promise.all([heldUnsaid(tenant, Number(bytes)), documents(tenant)])
     const now = Number(at / 1000n)
-    const asked = Array.from({ length: hours + 1 }, (_, n) => from + n * hourMilliseconds).filter((hour) => hour <= now && hour + hourMilliseconds > Number(began / 1000n))
+    // When the books began is the home's word, too: what was seen before that was there.
+    const first = Math.min(Number(began / 1000n), unsaid?.since ?? now, ...used.keys())
+    const asked = Array.from({ length: hours + 1 }, (_, n) => from + n * hourMilliseconds).filter((hour) => hour <= now && hour + hourMilliseconds > first)
     return {
       tenant_id: tenant.id, books: String(row['books']), began: iso(began), at: iso(at),
+      document_bytes: documentBytes, file_bytes: Math.max(Number(bytes), unsaid?.bytes ?? 0),
       hours: asked.map((hour) => {
         const [said, held] = [byteSeconds(points, hour), unsaid === undefined ? 0n : heldByteSeconds(unsaid.bytes, unsaid.since, now, hour)]
         const amounts = used.get(hour) ?? noRuns

@@ -1,6 +1,7 @@
 // The generated REST interface (specification, section 4.3) as an area of the runtime.
 import type pg from 'pg'
 import type { Area } from '../tenancy/area.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
 import { DocumentQuota } from './document-quota.ts'
 import type { JsonBody } from './plan/plan-write.ts'
 import { readConfirmed } from './registry/read-confirmed.ts'
@@ -22,15 +23,21 @@ export interface RestAreaOptions {
   onProblem?: (problem: Error) => void
 }
 
+export interface RestArea extends Area {
+  /** Bytes that the tenant's documents take, as the quota has it. */
+  documentBytes: (tenant: Tenant) => Promise<number>
+}
+
 /** A reload that another runtime has made takes effect here within so much time. */
 const siblingsReloadMilliseconds = 500
 
-export function createRestArea({ now, hasSiblings = false, allowsRollback = false, onTables, onProblem }: RestAreaOptions): Area {
+export function createRestArea({ now, hasSiblings = false, allowsRollback = false, onTables, onProblem }: RestAreaOptions): RestArea {
   const registry = new Registry({ ...(hasSiblings ? { recheckMilliseconds: siblingsReloadMilliseconds } : {}), now: () => now().getTime(), ...(onTables === undefined ? {} : { onTables }), ...(onProblem === undefined ? {} : { onProblem }) })
   const quota = new DocumentQuota(() => now().getTime())
   const deps: RestDeps = { registry, quota, allowsRollback }
   return {
     name: 'rest',
+    documentBytes: (tenant) => quota.used(tenant),
     async routes(app) {
       keepBodiesAsText(app)
       app.post<{ Body: JsonBody | undefined }>('/admin/reload-schemas', { config: { access: 'service' } }, async (request) => {

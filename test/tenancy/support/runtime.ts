@@ -207,7 +207,7 @@ export async function startRuntime(
     tenantOf: (id) => tenants.get(id),
     ...subscriptions,
   })
-  const metering = createMeteringArea({ now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), runs, files: storage.collector })
+  const metering = createMeteringArea({ now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), runs, documents: rest.documentBytes, files: storage.collector })
   const poke = (id: string) => {
     events.poke(id)
     functions.poke(id)

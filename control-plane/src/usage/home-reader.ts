@@ -1,0 +1,141 @@
+// Reads the homes of all tenants for the ledger: each once an hour, those that are used more often. The control plane asks; nobody
+// can push.
+import PQueue from 'p-queue'
+import type { Clock } from '../clock.ts'
+import { repeat } from '../housekeeping/repeat.ts'
+import type { Leadership } from '../persistence/leader.ts'
+import type { Region } from '../reconcile/region.ts'
+import type { BooksProbe, RegionProbe } from '../reconcile/region-probe.ts'
+import { forGood, heldReading, readingOf, type HomeState } from './home-reading.ts'
+import { hourMilliseconds, startOfHour } from './hours.ts'
+import type { HomeReading, UsageLedger } from './usage-ledger.ts'
+import type { Isolation } from '../tenants/tenant.ts'
+
+/** A tenant with what was last read of its home. */
+export interface HomeToRead {
+  tenantId: string
+  regionId: string
+  isolation: Isolation
+  /** Its runtime is meant to answer. */
+  isRunning: boolean
+  /** Nothing counts from then on. */
+  endedAt: Date | undefined
+  state: HomeState | undefined
+}
+
+export interface HomeReadingStore {
+  /** Tenants that are somebody's and have, or had, a home; those that are gone as long as there is a state of them. */
+  homes(): Promise<HomeToRead[]>
+  save(state: HomeState): Promise<void>
+  forget(tenantId: string): Promise<void>
+}
+
+export interface HomeReaderDeps {
+  store: HomeReadingStore
+  ledger: Pick<UsageLedger, 'recordHome'>
+  regions: ReadonlyMap<string, Pick<Region, 'config' | 'runtimeUrls'>>
+  probe: BooksProbe & Pick<RegionProbe, 'activity'>
+  clock: Clock
+  log: { warn(details: object, message: string): void }
+}
+
+const intervalMilliseconds = 60_000
+/** Between two readings of a tenant that is used. */
+const activeMilliseconds = 5 * 60_000
+/** A runtime that does not answer for so long keeps no hour open any more; what it tells later is corrected. */
+const patienceMilliseconds = 2 * hourMilliseconds
+const readAtOnce = 8
+const mostHours = 999
+
+/** Runs while this control plane leads. */
+export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Promise<void> {
+  const reader = createHomeReader(deps)
+  const { clock, log } = deps
+  return ({ lost }) => repeat({ clock, work: reader.look, onProblem: (error) => log.warn({ err: error }, 'homes could not be read for the ledger; it is tried again') }, lost)
+}
+
+export function createHomeReader({ store, ledger, regions, probe, clock, log }: HomeReaderDeps) {
+  const keep = async (readings: HomeReading[], state: HomeState): Promise<void> => {
+    // The state comes last: what was recorded is recorded again after a crash, and does no harm.
+    for (const reading of readings) await ledger.recordHome(reading)
+    await store.save(state)
+  }
+
+  const hold = async (state: HomeState, until: Date): Promise<void> => {
+    if (until <= state.readAt) return
+    const held = heldReading(state, until)
+    await keep([held.reading], held.state)
+  }
+
+  /** Nothing lies there any more; its hours wait for nobody. */
+  const end = async (state: HomeState, endedAt: Date): Promise<void> => {
+    await hold(state, endedAt)
+    await ledger.recordHome({ tenantId: state.tenantId, boot: state.books, hours: [], completeUntil: forGood })
+    await store.forget(state.tenantId)
+  }
+
+  const ask = async (home: HomeToRead, signal: AbortSignal) => {
+    const region = regions.get(home.regionId)
+    if (region === undefined) throw new Error(`the region ${home.regionId} is not configured`)
+    const since = home.state === undefined ? mostHours : Math.ceil((clock.now().getTime() - home.state.readAt.getTime()) / hourMilliseconds) + 1
+    const answers = region.runtimeUrls(home).map(async (url) => {
+      const books = await probe.tenantBooks(url, home.tenantId, Math.min(since, mostHours), signal)
+      if (books === undefined) throw new Error('the runtime does not know the tenant')
+      return books
+    })
+    return Promise.any(answers)
+  }
+
+  const read = async (home: HomeToRead, signal: AbortSignal): Promise<void> => {
+    const { state, endedAt, isRunning } = home
+    if (endedAt !== undefined) {
+      if (state !== undefined) await end(state, endedAt)
+      return
+    }
+    try {
+      if (!isRunning && state !== undefined && home.isolation !== 'schema-per-tenant') {
+        await hold(state, clock.now())
+        return
+      }
+      const books = await ask(home, signal)
+      const { readings, state: next } = readingOf(state, books, clock.now())
+      await keep(readings, next)
+    } catch (cause) {
+      signal.throwIfAborted()
+      if (isRunning) log.warn({ tenant: home.tenantId, err: cause }, 'a home could not be read for the ledger; it is tried again')
+      if (state !== undefined && (!isRunning || clock.now().getTime() - state.readAt.getTime() > patienceMilliseconds)) await hold(state, clock.now())
+    }
+  }
+
+  /** When each tenant was last seen, as far as gateways answer. */
+  const lastSeen = async (signal: AbortSignal): Promise<Map<string, number>> => {
+    const seen = new Map<string, number>()
+    const urls = [...regions.values()].flatMap(({ config }) => config.gateway_internal_urls)
+    await Promise.all(urls.map(async (url) => {
+      const activity = await probe.activity(url, signal).catch(() => undefined)
+      for (const [tenantId, { last_request_at, open }] of Object.entries(activity?.tenants ?? {})) {
+        const at = open > 0 ? clock.now().getTime() : Date.parse(last_request_at)
+        seen.set(tenantId, Math.max(at, seen.get(tenantId) ?? 0))
+      }
+    }))
+    return seen
+  }
+
+  /** Once: reads whoever is due. @returns after how many milliseconds to look again */
+  const look = async (signal: AbortSignal): Promise<number> => {
+    const [homes, seen] = await Promise.all([store.homes(), lastSeen(signal)])
+    const now = clock.now()
+    const isDue = ({ tenantId, state, endedAt }: HomeToRead) => {
+      if (state === undefined || endedAt !== undefined || state.readAt < startOfHour(now)) return true
+      return now.getTime() - state.readAt.getTime() >= activeMilliseconds && (seen.get(tenantId) ?? 0) > state.readAt.getTime()
+    }
+    const queue = new PQueue({ concurrency: readAtOnce })
+    const problems: unknown[] = []
+    for (const home of homes.filter(isDue)) void queue.add(() => (signal.aborted ? undefined : read(home, signal).catch((error: unknown) => problems.push(error))))
+    await queue.onIdle()
+    if (problems.length > 0) throw problems[0]
+    return intervalMilliseconds
+  }
+
+  return { look }
+}
