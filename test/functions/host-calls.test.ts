@@ -170,6 +170,11 @@ t.test('nothing of a statement stays in the session, whatever the tenant\'s own 
     t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, what)
     t.equal((await tenant.ask('GET', '/rest/v1/notes', { as: 'ada' })).list().length, 1, `${what}: a request after it`)
   }
+  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
+  for (const [n, [what]] of messes.entries()) {
+    t.equal((await tenant.ask('POST', `/rest/v1/rpc/mess_${n}`, { as: 'ada', body: {} })).text, '1', `${what}, by REST`)
+    t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, `${what}, by REST`)
+  }
   t.equal((await askHost(tenant, 'asker', 'ada', 'query', 'select fails()')).ok, false)
   t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one that failed')
   t.ok((await askHost(tenant, 'master', 'ada', 'query', "select set_config('work_mem', '64kB', false)")).ok)

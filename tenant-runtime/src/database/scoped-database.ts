@@ -170,7 +170,10 @@ export class ScopedDatabase {
       reusable = error instanceof TripError && error.reusable
       if (!(error instanceof TripError) || !mayRepeat(error, performance.now() - begun)) throw error
     } finally {
-      this.#connections.release(login, connection, reusable)
+      if (reusable && statements.some(({ isForeign }) => isForeign === true)) {
+        // Nobody waits for it, but for who would have the connection.
+        void sweepSession(connection).then((isClean) => this.#connections.release(login, connection, isClean))
+      } else this.#connections.release(login, connection, reusable)
     }
     return this.#trip(statements, () => false)
   }

@@ -8,6 +8,8 @@ export interface Statement {
   values: readonly Value[]
   /** `once` for texts that will hardly come again: they are not kept as prepared statements. */
   prepare?: 'once'
+  /** Runs what others wrote, and what may do anything: nothing of it may stay in the session (`session-sweep.ts`). */
+  isForeign?: boolean
 }
 
 /** What one caller asks for. */

@@ -11,8 +11,12 @@ import { freeName, matchingSql, selectSql } from './select-sql.ts'
 /** `json`: an object with an argument under each name. `whole`: the only argument. `texts`: as a query string has them. */
 export type Given = { kind: 'json' | 'whole'; body: string } | { kind: 'texts'; values: ReadonlyMap<string, string> }
 
-/** Columns: `body`, `n`, and with a count `total`. */
-export function callStatement({ routine, given: names, read, page }: CallPlan, given: Given, format: Format, count: Count): Statement {
+/** Columns: `body`, `n`, and with a count `total`. What says that it changes nothing is believed. */
+export function callStatement(plan: CallPlan, given: Given, format: Format, count: Count): Statement {
+  return { ...calling(plan, given, format, count), isForeign: !plan.routine.isReading }
+}
+
+function calling({ routine, given: names, read, page }: CallPlan, given: Given, format: Format, count: Count): Statement {
   const parameters = new Parameters()
   const call = `${identifier(routine.name)}(${argumentsSql(routine.arguments, given, names, parameters)})`
   const { values } = parameters
