@@ -77,6 +77,7 @@ t.test('a thousand mixed requests, some left in the middle, count exactly', asyn
     t.equal(requests(setting, tenant_id, { group, method, status_class }), count, key)
   }
   t.equal(tenants.reduce((sum, { tenant_id }) => sum + requests(setting, tenant_id), 0), 1000, 'and nothing else was counted')
+  t.equal(setting.control.total(({ meter }) => meter === 'latency'), 1000, 'each stands in one bucket of the latencies')
   for (const { tenant_id } of tenants) t.equal(egress(setting, tenant_id), bytes.get(tenant_id), 'egress is the bodies\' bytes')
 })
 
@@ -108,6 +109,7 @@ t.test('push connections count at their peak, and their bytes as egress', async 
     await once(client, 'open')
     return client
   }
+  const begin = performance.now()
   const first = await open()
   const second = await open()
   first.send('12345')
@@ -123,6 +125,9 @@ t.test('push connections count at their peak, and their bytes as egress', async 
   await setting.gateway.stop()
   const peak = setting.control.total((counter) => counter.meter === 'connections_peak' && counter.tenant_id === tenant_id)
   t.equal(peak, 3)
+  const time = setting.control.total((counter) => counter.meter === 'connection_milliseconds' && counter.tenant_id === tenant_id)
+  const whole = performance.now() - begin
+  t.ok(time > 0 && time <= 3 * whole + 3, `${time} ms of three connections within ${whole} ms`)
   t.equal(requests(setting, tenant_id), 4)
   t.ok(egress(setting, tenant_id) >= 7 + 'data: first\n\n'.length, 'the echoed frame and the event')
 })

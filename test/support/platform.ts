@@ -34,6 +34,9 @@ export interface Platform {
   blobs: string
   /** Starts a control plane on the platform's port; returns when it answers or has ended. */
   startControlPlane(options?: ControlPlaneOptions): Promise<Service>
+  /** kill -9 of the gateway; and another one in its place, which returns when it answers. */
+  killGateway(): Promise<void>
+  startGateway(): Promise<void>
   /** A call of the operators' API with the first platform key. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   /** A call of a tenant's own URL. */
@@ -78,11 +81,13 @@ export async function startPlatform(settings: { deleteGraceSeconds?: number; log
   }
   const controlUrl = `http://127.0.0.1:${control}`
   const data = { runtime: join(directory, 'runtime'), gateway: join(directory, 'gateway') }
-  await Promise.all([
-    start('tenant-runtime/src/main.ts', runtime, { TENANTRY_PORT: String(runtime), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: data.runtime }),
+  const startGateway = () =>
     start('gateway/src/main.ts', gatewayInternal, {
       TENANTRY_PORT: String(gateway), TENANTRY_INTERNAL_PORT: String(gatewayInternal), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: data.gateway, TENANTRY_DOMAIN: 'localhost',
-    }),
+    })
+  let [gatewayService] = await Promise.all([
+    startGateway(),
+    start('tenant-runtime/src/main.ts', runtime, { TENANTRY_PORT: String(runtime), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: data.runtime }),
   ])
   const startControlPlane = ({ failpoints = '', port = control }: ControlPlaneOptions = {}) =>
     start('control-plane/src/main.ts', port, { ...controlEnvironment, TENANTRY_PORT: String(port), TENANTRY_FAILPOINTS: failpoints })
@@ -99,6 +104,13 @@ export async function startPlatform(settings: { deleteGraceSeconds?: number; log
     platformKey,
     blobs: join(data.runtime, 'blobs'),
     startControlPlane,
+    async killGateway() {
+      gatewayService.process.kill('SIGKILL')
+      await gatewayService.exited
+    },
+    async startGateway() {
+      gatewayService = await startGateway()
+    },
     async call(method, path, body, headers = {}) {
       const response = await fetch(`${controlUrl}${path}`, {
         method,

@@ -32,8 +32,8 @@ export interface UsagePusherOptions {
 }
 
 const countersPerPush = 2_000
-/** A gateway without anything to say says so, so that its clock stays right and it is known to live; milliseconds. */
-const silence = 10_000
+/** Intervals after which a gateway without anything to say says so, so that its clock stays right and it is known to live. */
+const silentIntervals = 10
 /** At the start; milliseconds. */
 const helloTimeout = 1_000
 
@@ -95,7 +95,7 @@ export class UsagePusher {
     try {
       await this.#pushChanged(signal)
       await this.#pushReplays(signal)
-      const isNews = this.#complete() > this.#completeUntil || this.#options.elapsed() - this.#saidAt >= silence
+      const isNews = this.#complete() > this.#completeUntil || this.#options.elapsed() - this.#saidAt >= silentIntervals * this.#interval
       if (isNews) await this.#pushOwn([], signal)
       return true
     } catch (cause) {

@@ -1,0 +1,124 @@
+// Gateway and control plane are killed under load, again and again: what clients had answered is counted, and no more than
+// that but for what was under way at a kill.
+import { once } from 'node:events'
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+import t from 'tap'
+import { effort, seed } from '../support/effort.ts'
+import { startPlatform } from '../support/platform.ts'
+
+const kills = effort({ small: 2, full: 100 })
+const connections = 16
+const bodyBytes = 3_000
+
+/** Of one kind of request. */
+interface Tally {
+  answered: number
+  bytes: number
+  /** Sent, and not answered whole. */
+  lost: number
+}
+
+t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requests, bytes and files', async (t) => {
+  t.comment(`seed ${seed}`)
+  const random = generator(seed)
+  const platform = await startPlatform({ logLevel: 'error' })
+  t.teardown(() => platform.stop())
+  let control = await platform.startControlPlane()
+  const { status, body } = await platform.call('POST', '/v1/tenants', { name: 'counted', plan: 'Enterprise', region: 'local', isolation: 'schema-per-tenant' }, { prefer: 'wait=30' })
+  t.equal(status, 201)
+  const id = String(body['tenant_id'])
+  const key = (body['keys'] as { secret_key: string }).secret_key
+  // All that is asked counts, so it goes the same way.
+  const uploads: Tally = { answered: 0, bytes: 0, lost: 0 }
+  const downloads: Tally = { answered: 0, bytes: 0, lost: 0 }
+  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+  t.teardown(() => agent.destroy())
+  const { port } = new URL(platform.gatewayUrl)
+  const ask = async (tally: Tally, method: string, path: string, payload?: Buffer | string, type = 'application/octet-stream') => {
+    const request = httpRequest({ agent, host: '127.0.0.1', port, method, path: `/t/counted${path}`, headers: { authorization: `Bearer ${key}`, 'content-type': type, 'content-length': payload?.length ?? 0 } })
+    try {
+      request.end(payload)
+      const [response] = (await once(request, 'response')) as [IncomingMessage]
+      let bytes = 0
+      for await (const chunk of response) bytes += (chunk as Buffer).length
+      tally.answered++
+      tally.bytes += bytes
+      return response.statusCode
+    } catch (cause) {
+      const isRefused = cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED'
+      if (!isRefused) tally.lost++
+      return undefined
+    }
+  }
+  const statuses = new Map<string, number>()
+  const note = (what: string, answered: number | undefined) => statuses.set(`${what} ${answered ?? 'lost'}`, (statuses.get(`${what} ${answered ?? 'lost'}`) ?? 0) + 1)
+  note('bucket', await ask(uploads, 'POST', '/storage/v1/bucket', JSON.stringify({ name: 'files', policy: 'public' }), 'application/json'))
+  const content = Buffer.alloc(bodyBytes, 7)
+  note('first', await ask(uploads, 'POST', '/storage/v1/object/files/first', content))
+  t.same(Object.fromEntries(statuses), { 'bucket 200': 1, 'first 200': 1 })
+  let isOver = false
+  let nth = 0
+  const clients = Array.from({ length: connections }, async (_, number) => {
+    while (!isOver) {
+      const answered = number % 4 === 0 ? await ask(uploads, 'POST', `/storage/v1/object/files/file-${nth++}`, content) : await ask(downloads, 'GET', '/storage/v1/object/files/first')
+      note(number % 4 === 0 ? 'upload' : 'download', answered)
+      if (answered === undefined) await wait(20)
+    }
+  })
+  for (let kill = 0; kill < kills; kill++) {
+    await wait(100 + random() * 400)
+    // Each alone, or one while the other is away.
+    const what = kill % 4
+    if (what !== 0) control.process.kill('SIGKILL')
+    if (what !== 0) await control.exited
+    if (what === 2) await wait(random() * 200)
+    if (what !== 1) await platform.killGateway()
+    if (what === 3) await platform.startGateway()
+    if (what === 3) await wait(100 + random() * 200)
+    if (what === 3) await platform.killGateway()
+    await Promise.all([what === 0 ? undefined : platform.startControlPlane().then((started) => (control = started)), what === 1 ? undefined : platform.startGateway()])
+  }
+  await wait(200)
+  isOver = true
+  await Promise.all(clients)
+
+  const all: Tally = { answered: uploads.answered + downloads.answered, bytes: uploads.bytes + downloads.bytes, lost: uploads.lost + downloads.lost }
+  t.comment(`${kills} kills: ${all.answered} answered, ${all.lost} lost; ${JSON.stringify(Object.fromEntries(statuses))}`)
+  t.ok(all.lost > 0, 'something was under way at a kill')
+  t.ok(all.lost <= kills * 2 * connections)
+  const counted = await settled(async () => {
+    const { body: usage } = await platform.call('GET', `/v1/tenants/${id}/usage`)
+    const { api_requests: requests, egress, storage } = usage['resources'] as { api_requests: { count: number }; egress: { bytes: number }; storage: { files_count: number } }
+    return { requests: requests.count, bytes: egress.bytes, files: storage.files_count }
+  }, (now) => now.requests >= all.answered && now.bytes >= all.bytes)
+  const within = (what: string, least: number, count: number, most: number) => t.ok(least <= count && count <= most, `${what}: ${least} ≤ ${count} ≤ ${most}`)
+  within('requests', all.answered, counted.requests, all.answered + all.lost)
+  within('bytes', all.bytes, counted.bytes, all.bytes + all.lost * bodyBytes)
+  const stored = 1 + (statuses.get('upload 200') ?? 0)
+  within('files', stored, counted.files, stored + uploads.lost)
+})
+
+/** The last of the readings that came twice in a row after they were enough, or the last one of 15 seconds. */
+async function settled<T>(read: () => Promise<T>, isEnough: (reading: T) => boolean): Promise<T> {
+  const deadline = Date.now() + 15_000
+  let last = await read()
+  for (;;) {
+    // Counts are pushed each second.
+    await wait(1_100)
+    const next = await read()
+    if ((isEnough(next) && JSON.stringify(next) === JSON.stringify(last)) || Date.now() > deadline) return next
+    last = next
+  }
+}
+
+/** Small and repeatable (mulberry32). */
+function generator(start: number): () => number {
+  let state = start
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
