@@ -19,6 +19,7 @@ import { addChangeTenant } from './http/routes/change-tenant.ts'
 import { addRunTenant } from './http/routes/run-tenant.ts'
 import { addTenantLogs } from './http/routes/tenant-logs.ts'
 import { addTenantUsage } from './http/routes/tenant-usage.ts'
+import { addUsageSources } from './http/routes/usage-sources.ts'
 
 export interface AppDeps extends ApiDeps {
   internalToken: string
@@ -78,6 +79,7 @@ export async function buildApp(deps: AppDeps) {
   addRunTenant(app, deps)
   addTenantLogs(app, deps)
   addTenantUsage(app, deps)
+  addUsageSources(app, deps)
   addOperationRoutes(app, deps)
   addPlanRoutes(app, deps)
   addRolloutRoutes(app, deps)

@@ -37,6 +37,7 @@ import { nameInstallation } from './persistence/installation.ts'
 import { lead } from './persistence/leader.ts'
 import { migrate, readMigrations } from './persistence/migrations.ts'
 import { createPlanStore, recordRateLimits, recordRegions, refuseUnknownRegions } from './persistence/plan-store-prisma.ts'
+import { createPlanHistory } from './persistence/plan-history-prisma.ts'
 import { createPlatformKeyStore } from './persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from './persistence/published-prisma.ts'
 import { createReconcileStore } from './persistence/reconcile-store-prisma.ts'
@@ -44,7 +45,10 @@ import { createRequestLeases } from './persistence/request-leases-prisma.ts'
 import { createRolloutLedger } from './persistence/rollout-ledger-prisma.ts'
 import { createRolloutStore } from './persistence/rollout-store-prisma.ts'
 import { createTenantStore } from './persistence/tenant-store-prisma.ts'
+import { createUsageBooks } from './persistence/usage-books-prisma.ts'
+import { createLedgerClosing } from './persistence/usage-closing-prisma.ts'
 import { createUsageLedger } from './persistence/usage-ledger-prisma.ts'
+import { createUsageSources } from './persistence/usage-sources-prisma.ts'
 import { control } from './reconcile/controller.ts'
 import { parseFailpoints } from './reconcile/failpoints.ts'
 import { createRegion, type Region } from './reconcile/region.ts'
@@ -52,6 +56,7 @@ import { createRegionConditions } from './reconcile/region-conditions.ts'
 import { createRegionProbe } from './reconcile/region-probe.ts'
 import type { RegionConfig } from './regions/region-config.ts'
 import { readHomes } from './usage/home-reader.ts'
+import { closeLedger } from './usage/close-ledger.ts'
 import { createUsageReader } from './usage/read-usage.ts'
 import { stopOnSignals, watchPingSeconds } from '@tenantry/contract'
 
@@ -103,6 +108,7 @@ const housekeeping = [
   watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
   readHomes({ ...keeping, store: createHomeReadingStore(database), ledger }),
+  closeLedger({ closing: createLedgerClosing(database, now), clock: systemClock, log }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
 ]
 
@@ -114,7 +120,8 @@ const app = await buildApp({
   audit: createAuditLog(database),
   rollouts: createRolloutStore({ database, seal, now }),
   backups: { store: createBackupStore({ database, seal, now }), target: backups },
-  usage: createUsageReader({ ...sight, ledger, plans, probe }),
+  usageSources: createUsageSources({ database, seal, now }),
+  usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: createPlanHistory(database), probe }),
   health: createHealthReader({ ...sight, probe }),
   drift: createDriftReader(sight),
   regionCondition: (region) => conditions.of(region),

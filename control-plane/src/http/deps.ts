@@ -13,6 +13,7 @@ import type { PlatformKeyStore } from '../keys/platform-key-store.ts'
 import type { PlanStore } from '../plans/plan.ts'
 import type { TenantStore } from '../tenants/tenant-store.ts'
 import type { UsageReader } from '../usage/usage-reader.ts'
+import type { UsageSources } from '../usage/usage-sources.ts'
 
 export interface ApiDeps {
   regions: readonly RegionConfig[]
@@ -24,6 +25,7 @@ export interface ApiDeps {
   /** Without a target none are kept. */
   backups: { store: BackupStore; target: BackupTarget | undefined }
   usage: UsageReader
+  usageSources: UsageSources
   health: HealthReader
   drift: DriftReader
   /** How a region was when the leader last looked; undefined where nobody has. */

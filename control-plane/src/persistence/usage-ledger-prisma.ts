@@ -59,24 +59,6 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
       )
       await record({ source: homeSource(tenantId), tenantId, boot, counters, completeUntil })
     },
-
-    async sums(tenantId, from, to) {
-      const rows = await database.$queryRaw<{ meter: string; group: string; method: string; status_class: string; total: bigint }[]>`
-        select meter, "group", method, status_class, sum(value)::bigint as total from usage_counters
-        where tenant_id = ${tenantId} and hour >= ${from} and hour < ${to} and meter in ('requests', 'egress_bytes')
-        group by meter, "group", method, status_class`
-      const peaks = await database.$queryRaw<{ peak: bigint }[]>`
-        select sum(value)::bigint as peak from usage_counters
-        where tenant_id = ${tenantId} and hour >= ${from} and hour < ${to} and meter = 'connections_peak'
-        group by hour`
-      return {
-        requests: rows
-          .filter(({ meter }) => meter === 'requests')
-          .map(({ group, method, status_class: statusClass, total }) => ({ group, method, statusClass, count: Number(total) })),
-        egressBytes: rows.filter(({ meter }) => meter === 'egress_bytes').reduce((sum, { total }) => sum + Number(total), 0),
-        connectionPeaks: peaks.map(({ peak }) => Number(peak)),
-      }
-    },
   }
 }
 

@@ -1,69 +1,86 @@
-// A month's usage: counters from the ledger, what is stored from the tenant's runtime, what its services take from their engine.
+// A month's usage: counts from the ledger, what is stored from the tenant's runtime, what its services take from their engine.
 import { sightOf, type SightDeps, type TenantSight } from '../health/tenant-sight.ts'
-import type { PlanStore } from '../plans/plan.ts'
+import type { PlanHistory } from '../plans/plan-history.ts'
+import type { Plan, PlanStore } from '../plans/plan.ts'
 import type { RegionProbe } from '../reconcile/region-probe.ts'
+import type { TenantStore } from '../tenants/tenant-store.ts'
+import { settleMilliseconds } from './close-ledger.ts'
 import { componentUsage } from './component-usage.ts'
-import type { UsageLedger, UsageSums } from './usage-ledger.ts'
-import type { UsageReader } from './usage-reader.ts'
-
-/** A gateway pushes each second; an hour after a month's end nothing of it can still be under way. */
-const settleMilliseconds = 3_600_000
+import { monthName, nextMonth, startOfHour } from './hours.ts'
+import { monthResources } from './month-resources.ts'
+import type { MonthUsage, UsageBooks } from './usage-books.ts'
+import { dayParts, hourParts } from './usage-parts.ts'
+import type { MonthState, UsageReader, UsageSubject } from './usage-reader.ts'
 
 const runtimeMilliseconds = 2_000
 
 export interface UsageReaderDeps extends SightDeps {
-  ledger: UsageLedger
+  books: UsageBooks
+  tenants: Pick<TenantStore, 'get'>
   plans: PlanStore
+  history: PlanHistory
   probe: Pick<RegionProbe, 'tenantUsage'>
 }
 
 export function createUsageReader(deps: UsageReaderDeps): UsageReader {
-  const { ledger, plans, clock } = deps
+  const { books, tenants, history, clock } = deps
+
+  /** Before this all hours should be closed. */
+  const due = (month: Date) => new Date(Math.min(startOfHour(new Date(clock.now().getTime() - settleMilliseconds)).getTime(), nextMonth(month).getTime()))
+
+  const stateOf = async ({ id }: UsageSubject, month: Date, usage: MonthUsage): Promise<MonthState> => {
+    const lived = usage.isThere || (await history.periods(id, month, nextMonth(month))).length > 0
+    const incomplete = usage.closedAt === undefined && lived
+    return { tenant_id: id, month: monthName(month), incomplete, missing_sources: incomplete ? await books.missing(due(month), id) : [], period: periodOf(month) }
+  }
+
   return {
-    async read(tenant, month) {
-      const end = new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1))
+    async subject(id) {
+      const tenant = await tenants.get(id)
+      return tenant !== undefined || (await books.isKnown(id)) ? { id, tenant } : undefined
+    },
+
+    async read(subject, month) {
+      const { id, tenant } = subject
       const now = clock.now()
-      const sight = now < end ? await sightOf(deps, tenant) : undefined
-      const [sums, allPlans, stored, components] = await Promise.all([
-        ledger.sums(tenant.id, month, end),
-        plans.list(),
+      const sight = tenant !== undefined && now < nextMonth(month) ? await sightOf(deps, tenant) : undefined
+      const [usage, plan, stored, components] = await Promise.all([
+        books.month(id, month),
+        planOf(deps, subject, month),
         storedNow(deps, sight),
-        tenant.isolation === 'schema-per-tenant' ? undefined : componentUsage(clock, sight),
+        tenant === undefined || tenant.isolation === 'schema-per-tenant' ? undefined : componentUsage(clock, sight),
       ])
-      const plan = allPlans.find(({ id }) => id === tenant.plan)
-      const peaks = sums.connectionPeaks
       return {
-        tenant_id: tenant.id,
-        month: month.toISOString().slice(0, 7),
-        incomplete: now.getTime() < end.getTime() + settleMilliseconds,
-        period: { start: month.toISOString(), end: end.toISOString() },
-        resources: {
-          api_requests: {
-            count: sums.requests.reduce((sum, { count }) => sum + count, 0),
-            limit: plan?.requestsPerMonth ?? null,
-            by_group: sumBy(sums, 'group'),
-            by_method: sumBy(sums, 'method'),
-            by_status: sumBy(sums, 'statusClass'),
-          },
-          storage: {
-            documents_bytes: stored?.document_bytes ?? null,
-            documents_limit: plan?.documentBytes ?? null,
-            files_bytes: stored?.file_bytes ?? null,
-            files_count: stored?.file_count ?? null,
-            files_limit: plan?.fileBytes ?? null,
-          },
-          egress: { bytes: sums.egressBytes },
-          realtime_connections: {
-            peak: Math.max(0, ...peaks),
-            average: peaks.length === 0 ? 0 : peaks.reduce((sum, peak) => sum + peak, 0) / peaks.length,
-            limit: plan?.realtimeConnections ?? null,
-          },
-          functions: { invocations: stored?.function_invocations ?? null },
-        },
+        ...(await stateOf(subject, month, usage)),
+        resources: monthResources({ usage, plan, stored, elapsedMilliseconds: Math.min(now.getTime(), nextMonth(month).getTime()) - month.getTime() }),
+        corrections: usage.corrections,
         ...(components === undefined ? {} : { components }),
       }
     },
+
+    async series(subject, month, granularity) {
+      const hours = await books.hours(subject.id, month)
+      return {
+        ...(await stateOf(subject, month, hours)), granularity, parts: granularity === 'hour' ? hourParts(hours) : dayParts(hours), corrections: hours.corrections,
+      }
+    },
+
+    async page(month, page) {
+      const [found, missing] = await Promise.all([books.page(month, page), books.missing(due(month))])
+      return { month: monthName(month), missing_sources: missing, period: periodOf(month), tenants: found }
+    },
   }
+}
+
+function periodOf(month: Date) {
+  return { start: month.toISOString(), end: nextMonth(month).toISOString() }
+}
+
+/** That of the month's end, or of now; before there was the tenant, the one that it has. */
+async function planOf({ history, plans }: UsageReaderDeps, { id, tenant }: UsageSubject, month: Date): Promise<Plan | undefined> {
+  const [periods, all] = await Promise.all([history.periods(id, month, nextMonth(month)), plans.list()])
+  const name = periods.at(-1)?.plan ?? tenant?.plan
+  return all.find((plan) => plan.id === name)
 }
 
 /** Undefined when no runtime can say. */
@@ -77,10 +94,4 @@ async function storedNow({ probe, clock }: UsageReaderDeps, sight: TenantSight |
     return usage
   })
   return Promise.any(answers).catch(() => undefined)
-}
-
-function sumBy({ requests }: UsageSums, part: 'group' | 'method' | 'statusClass'): Record<string, number> {
-  const sums: Record<string, number> = {}
-  for (const request of requests) sums[request[part]] = (sums[request[part]] ?? 0) + request.count
-  return sums
 }

@@ -17,13 +17,6 @@ export interface HomeReading {
   completeUntil: Date
 }
 
-export interface UsageSums {
-  requests: { group: string; method: string; statusClass: string; count: number }[]
-  egressBytes: number
-  /** Greatest number of connections of each hour, over all gateways together. */
-  connectionPeaks: number[]
-}
-
 export interface UsageLedger {
   /**
    * Repeats and reordering do no harm: the greatest value of a counter stays.
@@ -32,7 +25,6 @@ export interface UsageLedger {
   record(push: UsagePush): Promise<void>
   /** As `record`; only for what the control plane read itself. The tenant's hours wait for its home from the first reading on. */
   recordHome(reading: HomeReading): Promise<void>
-  sums(tenantId: string, from: Date, to: Date): Promise<UsageSums>
 }
 
 /** How the ledger names the home of a tenant among its sources. */

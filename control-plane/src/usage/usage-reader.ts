@@ -1,5 +1,8 @@
-// A tenant's usage of one month, by resource (specification, sections 2.6 and 4.4).
+// Usage as the API shows it, by resource (specification, sections 2.6 and 4.4).
 import type { Tenant } from '../tenants/tenant.ts'
+import type { Correction } from './closed-usage.ts'
+import type { Amounts } from './hour-bucket.ts'
+import type { TenantMonth } from './usage-books.ts'
 
 /** What a service of the tenant's own takes now; null where it does not run or can't be asked. */
 export interface ComponentUsage {
@@ -9,34 +12,83 @@ export interface ComponentUsage {
   disk_bytes: number | null
 }
 
-export interface Usage {
+export interface MonthState {
   tenant_id: string
   /** `YYYY-MM`. */
   month: string
-  /** True while counters of the month may still come in. */
+  /** True while counts of the month may still come in. */
   incomplete: boolean
+  /** Sources that may still have counts of hours that should be closed by now. */
+  missing_sources: string[]
   /** ISO 8601; start and end (exclusive) of the month, UTC. */
   period: { start: string; end: string }
+}
+
+export interface Usage extends MonthState {
   resources: {
     api_requests: {
       count: number
       limit: number | null
+      /** Answered 429 for a quota or a rate limit; not in `count`. */
+      refused: number
       by_group: Record<string, number>
       by_method: Record<string, number>
       by_status: Record<string, number>
+      endpoints: { group: string; method: string; status: string; count: number }[]
+      /** How many requests of a group were answered within so many milliseconds, and not within the bound before; `inf`: later than all. */
+      latency_ms: Record<string, Record<string, number>>
     }
-    /** Current bytes; null for a past month, and when the runtime can't be asked. */
-    storage: { documents_bytes: number | null; documents_limit: number | null; files_bytes: number | null; files_count: number | null; files_limit: number | null }
-    egress: { bytes: number }
-    /** Greatest number at once in the month, and the mean of the hours' greatest numbers. */
+    /** Current bytes are null for a past month, and when the runtime can't be asked. */
+    storage: {
+      documents_bytes: number | null
+      documents_limit: number | null
+      documents_byte_hours: number
+      files_bytes: number | null
+      files_count: number | null
+      files_limit: number | null
+      files_byte_hours: number
+    }
+    egress: { bytes: number; by_group: Record<string, number> }
+    /** Greatest number at once in the month, and the mean over its time so far. */
     realtime_connections: { peak: number; average: number; limit: number | null }
-    functions: { invocations: number | null }
+    functions: { invocations: number | null; duration_ms: number; cpu_ms: number; memory_mib_seconds: number }
   }
+  /** What came for the month's hours after they were closed. */
+  corrections: Correction[]
   /** Of a tenant with services of its own. */
   components?: { postgres: ComponentUsage; runtime: ComponentUsage }
 }
 
+export type Granularity = 'hour' | 'day'
+
+export interface UsagePart {
+  start: Date
+  /** Whether it can't change any more. */
+  closed: boolean
+  amounts: Amounts
+  /** Of a closed hour: the chain before it and after it. */
+  link?: { previous: string; hash: string }
+}
+
+export interface UsageSeries extends MonthState {
+  granularity: Granularity
+  /** Hours are as they were closed, and what came later is in the corrections alone; days have those billed with this very month in them. */
+  parts: UsagePart[]
+  corrections: Correction[]
+}
+
+export interface UsagePage extends Omit<MonthState, 'tenant_id' | 'incomplete'> {
+  tenants: TenantMonth[]
+}
+
+/** A tenant, or what is known of one that is gone. */
+export type UsageSubject = { id: string; tenant: Tenant | undefined }
+
+/** `month` is the first instant of the month, UTC. */
 export interface UsageReader {
-  /** `month` is the first instant of the month, UTC. */
-  read(tenant: Tenant, month: Date): Promise<Usage>
+  /** Undefined when there never was such a tenant. */
+  subject(tenantId: string): Promise<UsageSubject | undefined>
+  read(subject: UsageSubject, month: Date): Promise<Usage>
+  series(subject: UsageSubject, month: Date, granularity: Granularity): Promise<UsageSeries>
+  page(month: Date, page: { after: string; limit: number }): Promise<UsagePage>
 }

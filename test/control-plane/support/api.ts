@@ -26,6 +26,7 @@ import { ChangeFeed } from '../../../control-plane/src/persistence/change-feed.t
 import { openDatabase } from '../../../control-plane/src/persistence/database.ts'
 import { lead } from '../../../control-plane/src/persistence/leader.ts'
 import { migrate, readMigrations } from '../../../control-plane/src/persistence/migrations.ts'
+import { createPlanHistory } from '../../../control-plane/src/persistence/plan-history-prisma.ts'
 import { createPlanStore, recordRegions } from '../../../control-plane/src/persistence/plan-store-prisma.ts'
 import { createPlatformKeyStore } from '../../../control-plane/src/persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from '../../../control-plane/src/persistence/published-prisma.ts'
@@ -33,7 +34,9 @@ import { createReconcileStore } from '../../../control-plane/src/persistence/rec
 import { createRequestLeases } from '../../../control-plane/src/persistence/request-leases-prisma.ts'
 import { createRolloutStore } from '../../../control-plane/src/persistence/rollout-store-prisma.ts'
 import { createTenantStore } from '../../../control-plane/src/persistence/tenant-store-prisma.ts'
+import { createUsageBooks } from '../../../control-plane/src/persistence/usage-books-prisma.ts'
 import { createUsageLedger } from '../../../control-plane/src/persistence/usage-ledger-prisma.ts'
+import { createUsageSources } from '../../../control-plane/src/persistence/usage-sources-prisma.ts'
 import { control } from '../../../control-plane/src/reconcile/controller.ts'
 import { noFailpoints } from '../../../control-plane/src/reconcile/failpoints.ts'
 import type { ReconcileStore } from '../../../control-plane/src/reconcile/reconcile-store.ts'
@@ -226,7 +229,8 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     audit: createAuditLog(database),
     backups: { store: createBackupStore({ database, seal, now }), target: undefined },
     rollouts: createRolloutStore({ database, seal, now }),
-    usage: createUsageReader({ ...sight, ledger, plans, probe: region }),
+    usageSources: createUsageSources({ database, seal, now }),
+    usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: createPlanHistory(database), probe: region }),
     health: createHealthReader({ ...sight, probe: region }),
     drift: createDriftReader(sight),
     regionCondition: (id) => conditions.of(id),

@@ -1,47 +1,60 @@
-// GET /v1/tenants/{id}/usage and /usage/{month} (specification, section 4.4).
-import { Type } from 'typebox'
+// GET /v1/tenants/{id}/usage and /usage/{month} (specification, section 4.4), and GET /v1/usage over all tenants.
+import { isTenantId } from '@tenantry/contract'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type, type Static } from 'typebox'
 import { ControlError } from '../../errors.ts'
+import { startOfMonth } from '../../usage/hours.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
-import { foundTenant } from '../lookup.ts'
-import { NoQuery } from './read-tenants.ts'
+import { PageQuery, pageRequest } from '../parameters.ts'
+import {
+  pageCsv, resourceNames, SeriesBody, seriesCsv, toPageBody, toSeriesBody, toUsageBody, UsageBody, usageCsv, UsagePageBody, type ResourceName,
+} from '../usage-body.ts'
+import { formTypes, wantedForm } from '../wanted-form.ts'
 
-const Numbers = Type.Record(Type.String(), Type.Integer())
-const MaybeInteger = Type.Union([Type.Integer(), Type.Null()])
+const UsageQuery = Type.Object(
+  {
+    granularity: Type.Optional(Type.Enum(['hour', 'day'], { description: 'A series instead of sums' })),
+    resource: Type.Optional(Type.Enum([...resourceNames], { description: 'This one alone' })),
+  },
+  { additionalProperties: false },
+)
+type UsageQuery = Static<typeof UsageQuery>
 
-const ComponentUsage = Type.Object({
-  cpu_seconds: Type.Union([Type.Number(), Type.Null()], { description: 'Since its container was started' }), memory_bytes: MaybeInteger, disk_bytes: MaybeInteger,
+const PageOfMonth = Type.Object({ ...PageQuery, month: Type.Optional(Type.String({ description: '`YYYY-MM`; the current month when absent' })) }, { additionalProperties: false })
+
+/** The body is JSON or CSV, as `Accept` says. */
+const answers = <Json extends UsageAnswers>(json: Json) => ({
+  200: { description: 'As `Accept` says', content: { [formTypes.json]: { schema: json }, [formTypes.csv]: { schema: Type.String() } } },
 })
-
-const UsageBody = Type.Object({
-  tenant_id: Type.String(),
-  month: Type.String(),
-  incomplete: Type.Boolean({ description: 'True while counters of the month may still come in' }),
-  period: Type.Object({ start: Type.String(), end: Type.String() }),
-  resources: Type.Object({
-    api_requests: Type.Object({ count: Type.Integer(), limit: MaybeInteger, by_group: Numbers, by_method: Numbers, by_status: Numbers }),
-    storage: Type.Object({
-      documents_bytes: MaybeInteger, documents_limit: MaybeInteger, files_bytes: MaybeInteger, files_count: MaybeInteger, files_limit: MaybeInteger,
-    }),
-    egress: Type.Object({ bytes: Type.Integer() }),
-    realtime_connections: Type.Object({ peak: Type.Integer(), average: Type.Number(), limit: MaybeInteger }),
-    functions: Type.Object({ invocations: MaybeInteger }),
-  }),
-  components: Type.Optional(
-    Type.Object({ postgres: ComponentUsage, runtime: ComponentUsage }, { description: 'What its own services take now; null where one does not run or can not be asked' }),
-  ),
-})
+type UsageAnswers = typeof TenantAnswer | typeof UsagePageBody
+const TenantAnswer = Type.Union([UsageBody, SeriesBody])
 
 export function addTenantUsage(app: Api, deps: ApiDeps): void {
   const access = ['admin', 'read', 'billing'] as const
+
+  const answer = async (request: FastifyRequest, reply: FastifyReply, id: string, month: Date, { granularity, resource }: UsageQuery) => {
+    const form = wantedForm(request, ['json', 'csv'])
+    const subject = isTenantId(id) ? await deps.usage.subject(id) : undefined
+    if (subject === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+    const shown: readonly ResourceName[] = resource === undefined ? resourceNames : [resource]
+    if (granularity === undefined) {
+      const usage = await deps.usage.read(subject, month)
+      return form === 'csv' ? reply.type(csvType).send(usageCsv(usage, shown)) : reply.send(toUsageBody(usage, shown))
+    }
+    const series = await deps.usage.series(subject, month, granularity)
+    return form === 'csv' ? reply.type(csvType).send(seriesCsv(series, shown)) : reply.send(toSeriesBody(series, shown))
+  }
 
   app.get(
     '/v1/tenants/:id/usage',
     {
       config: { scopes: access },
-      schema: { summary: 'Usage of the current month', tags: ['usage'], params: Type.Object({ id: Type.String() }), querystring: NoQuery, response: { 200: UsageBody } },
+      schema: {
+        summary: 'Usage of the current month', tags: ['usage'], params: Type.Object({ id: Type.String() }), querystring: UsageQuery, response: answers(TenantAnswer),
+      },
     },
-    async (request) => deps.usage.read(await foundTenant(deps, request.params.id), startOfMonth(deps.now())),
+    async (request, reply) => answer(request, reply, request.params.id, startOfMonth(deps.now()), request.query),
   )
 
   app.get(
@@ -50,27 +63,54 @@ export function addTenantUsage(app: Api, deps: ApiDeps): void {
       config: { scopes: access },
       schema: {
         summary: 'Usage of a month, YYYY-MM',
-        description: 'A month before the tenant existed has usage zero.',
+        description: 'A month before the tenant existed has usage zero. A tenant that is gone has the usage that it had.',
         tags: ['usage'],
         params: Type.Object({ id: Type.String(), month: Type.String() }),
-        querystring: NoQuery,
-        response: { 200: UsageBody },
+        querystring: UsageQuery,
+        response: answers(TenantAnswer),
       },
     },
-    async (request) => {
-      const month = parseMonth(request.params.month)
-      if (month > deps.now()) throw new ControlError('FUTURE_MONTH', `month ${request.params.month} has not begun`)
-      return deps.usage.read(await foundTenant(deps, request.params.id), month)
+    async (request, reply) => answer(request, reply, request.params.id, pastMonth(request.params.month, deps.now()), request.query),
+  )
+
+  app.get(
+    '/v1/usage',
+    {
+      config: { scopes: access },
+      schema: { summary: 'Usage of all tenants in a month, by their ids', tags: ['usage'], querystring: PageOfMonth, response: answers(UsagePageBody) },
+    },
+    async (request, reply) => {
+      const form = wantedForm(request, ['json', 'csv'])
+      const { month: text } = request.query
+      const month = text === undefined ? startOfMonth(deps.now()) : pastMonth(text, deps.now())
+      const { limit, cursor } = pageRequest(request.query)
+      const page = await deps.usage.page(month, { after: afterCursor(cursor), limit: limit + 1 })
+      const shown = { ...page, tenants: page.tenants.slice(0, limit) }
+      const last = page.tenants.length > limit ? shown.tenants.at(-1)?.tenantId : undefined
+      const next = last === undefined ? null : Buffer.from(last).toString('base64url')
+      if (form === 'json') return reply.send(toPageBody(shown, next))
+      // The page's place in the list is no row of it.
+      if (next !== null) void reply.header('link', `</v1/usage?month=${page.month}&limit=${limit}&cursor=${next}>; rel="next"`)
+      return reply.type(csvType).send(pageCsv(shown))
     },
   )
 }
 
-export function startOfMonth(at: Date): Date {
-  return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
+const csvType = `${formTypes.csv}; charset=utf-8`
+
+/** @throws ControlError INVALID_PARAMETER */
+function afterCursor(cursor: string | undefined): string {
+  if (cursor === undefined) return ''
+  const id = Buffer.from(cursor, 'base64url').toString('utf8')
+  if (!isTenantId(id)) throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
+  return id
 }
 
-function parseMonth(text: string): Date {
+/** @throws ControlError INVALID_MONTH, FUTURE_MONTH */
+function pastMonth(text: string, now: Date): Date {
   const match = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text)
   if (match === null || Number(match[1]) < 1970) throw new ControlError('INVALID_MONTH', `month "${text}" must be YYYY-MM`)
-  return new Date(Date.UTC(Number(match[1]), Number(match[2]) - 1, 1))
+  const month = new Date(Date.UTC(Number(match[1]), Number(match[2]) - 1, 1))
+  if (month > now) throw new ControlError('FUTURE_MONTH', `month ${text} has not begun`)
+  return month
 }

@@ -1,0 +1,12 @@
+// Comma-separated values (RFC 4180): a first line of names, lines that end in CR LF. Pure.
+
+/** @param rows each as long as `header` */
+export function csv(header: readonly string[], rows: Iterable<readonly (string | number | bigint | boolean | null)[]>): string {
+  const lines = [header.map(quoted).join(',')]
+  for (const row of rows) lines.push(row.map((value) => (value === null ? '' : quoted(String(value)))).join(','))
+  return `${lines.join('\r\n')}\r\n`
+}
+
+function quoted(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

@@ -1,0 +1,49 @@
+// In which form an answer is wanted: by the extension of the path, or else by `Accept` (RFC 9110, section 12.5.1).
+import type { FastifyRequest } from 'fastify'
+import { ControlError } from '../errors.ts'
+
+export const formTypes = { json: 'application/json', csv: 'text/csv', pdf: 'application/pdf' } as const
+export type Form = keyof typeof formTypes
+
+/**
+ * @param offered in the order of our preference
+ * @param extension of the path, without its dot; it beats `Accept`
+ * @throws ControlError NOT_FOUND for another extension, NOT_ACCEPTABLE when nothing that is offered is wanted
+ */
+export function wantedForm<Offered extends Form>(request: Pick<FastifyRequest, 'headers'>, offered: readonly Offered[], extension?: string): Offered {
+  if (extension !== undefined) {
+    const named = offered.find((form) => form === extension)
+    if (named === undefined) throw new ControlError('NOT_FOUND', `there is no form "${extension}"; there are ${offered.join(', ')}`)
+    return named
+  }
+  const ranges = acceptedRanges(request.headers.accept ?? '*/*')
+  let best: { form: Offered; quality: number } | undefined
+  for (const form of offered) {
+    const quality = qualityOf(formTypes[form], ranges)
+    if (quality > (best?.quality ?? 0)) best = { form, quality }
+  }
+  if (best === undefined) throw new ControlError('NOT_ACCEPTABLE', `this can be had as ${offered.map((form) => formTypes[form]).join(', ')}`)
+  return best.form
+}
+
+interface Range {
+  type: string
+  quality: number
+}
+
+function acceptedRanges(header: string): Range[] {
+  return header.split(',').map((part) => {
+    const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase())
+    const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
+    return { type, quality: quality === undefined ? 1 : /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(quality) ? Number(quality) : 0 }
+  })
+}
+
+/** The most specific range that names the type decides. */
+function qualityOf(type: string, ranges: readonly Range[]): number {
+  for (const wanted of [type, `${type.split('/')[0] ?? ''}/*`, '*/*']) {
+    const range = ranges.find((one) => one.type === wanted)
+    if (range !== undefined) return range.quality
+  }
+  return 0
+}

@@ -1,0 +1,73 @@
+// A month's totals and counts as the API's resources. Pure.
+import type { TenantStorageUsage } from '@tenantry/contract'
+import type { Plan } from '../plans/plan.ts'
+import type { CellKey } from './meters.ts'
+import { cellList } from './packed-cells.ts'
+import type { MonthUsage } from './usage-books.ts'
+import type { Usage } from './usage-reader.ts'
+
+export interface MonthFigures {
+  usage: MonthUsage
+  /** Whose limits are shown. */
+  plan: Plan | undefined
+  /** What the runtime says now. */
+  stored: TenantStorageUsage | undefined
+  /** Of the month so far. */
+  elapsedMilliseconds: number
+}
+
+/** Figures for people: those that may exceed what a JSON reader holds are rounded down to larger units. The hours have them exactly. */
+export function monthResources({ usage: { totals, cells }, plan, stored, elapsedMilliseconds }: MonthFigures): Usage['resources'] {
+  const counts = cellList(cells).map(({ key, value }) => ({ key, count: Number(value) }))
+  const of = (meter: string) => counts.filter(({ key }) => key.meter === meter)
+  const requests = of('requests')
+  const latency: Record<string, Record<string, number>> = {}
+  for (const { key, count } of of('latency').sort((a, b) => bound(a.key) - bound(b.key))) {
+    const group = (latency[key.group] ??= {})
+    group[key.bucket] = (group[key.bucket] ?? 0) + count
+  }
+  return {
+    api_requests: {
+      count: Number(totals.requests),
+      limit: plan?.requestsPerMonth ?? null,
+      refused: of('refused_requests').reduce((sum, { count }) => sum + count, 0),
+      by_group: sumBy(requests, 'group'),
+      by_method: sumBy(requests, 'method'),
+      by_status: sumBy(requests, 'statusClass'),
+      endpoints: requests.map(({ key, count }) => ({ group: key.group, method: key.method, status: key.statusClass, count })),
+      latency_ms: latency,
+    },
+    storage: {
+      documents_bytes: stored?.document_bytes ?? null,
+      documents_limit: plan?.documentBytes ?? null,
+      documents_byte_hours: Number(totals.documentByteSeconds / 3600n),
+      files_bytes: stored?.file_bytes ?? null,
+      files_count: stored?.file_count ?? null,
+      files_limit: plan?.fileBytes ?? null,
+      files_byte_hours: Number(totals.fileByteSeconds / 3600n),
+    },
+    egress: { bytes: Number(totals.egressBytes), by_group: sumBy(of('egress_bytes'), 'group') },
+    realtime_connections: {
+      peak: Number(totals.connectionsPeak),
+      average: elapsedMilliseconds <= 0 ? 0 : Number(totals.connectionMilliseconds) / elapsedMilliseconds,
+      limit: plan?.realtimeConnections ?? null,
+    },
+    functions: {
+      // The runtime knows of invocations at once, the ledger when the home was read.
+      invocations: totals.functionInvocations > 0n ? Number(totals.functionInvocations) : (stored?.function_invocations ?? 0),
+      duration_ms: Number(totals.functionMilliseconds),
+      cpu_ms: Number(totals.functionCpuMicroseconds / 1000n),
+      memory_mib_seconds: Number(totals.functionMemoryKibMilliseconds / 1_024_000n),
+    },
+  }
+}
+
+function bound({ bucket }: CellKey): number {
+  return bucket === 'inf' ? Infinity : Number(bucket)
+}
+
+function sumBy(counts: readonly { key: CellKey; count: number }[], part: 'group' | 'method' | 'statusClass'): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const { key, count } of counts) sums[key[part]] = (sums[key[part]] ?? 0) + count
+  return sums
+}

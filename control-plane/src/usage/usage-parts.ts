@@ -1,0 +1,33 @@
+// A month's hours as a series: closed ones with their links, open ones, and days of them. Pure.
+import { hourLink } from './hash-chain.ts'
+import { addAmounts, joinAmounts, noAmounts, type Amounts } from './hour-bucket.ts'
+import { hourMilliseconds, startOfMonth } from './hours.ts'
+import type { MonthHours } from './usage-books.ts'
+import type { UsagePart } from './usage-reader.ts'
+
+export function hourParts({ closed, open, previous }: MonthHours): UsagePart[] {
+  let link = previous
+  const parts = closed.map((bucket): UsagePart => {
+    const before = link
+    link = hourLink(before, bucket)
+    return { start: bucket.hour, closed: true, amounts: bucket.amounts, link: { previous: before, hash: link } }
+  })
+  // What is new in a closed hour is a correction in a moment.
+  const isClosed = new Set(closed.map(({ hour }) => hour.getTime()))
+  return [...parts, ...open.filter(({ hour }) => !isClosed.has(hour.getTime())).map(({ hour, amounts }) => ({ start: hour, closed: false, amounts }))].sort(
+    (a, b) => a.start.getTime() - b.start.getTime(),
+  )
+}
+
+/** Days in which anything was used. */
+export function dayParts({ closed, open, corrections, closedAt }: MonthHours): UsagePart[] {
+  const hours = new Map<number, Amounts>()
+  const own = corrections.filter(({ hour, billedMonth }) => startOfMonth(hour).getTime() === billedMonth.getTime())
+  for (const { hour, amounts } of [...closed, ...open, ...own]) hours.set(hour.getTime(), addAmounts(hours.get(hour.getTime()) ?? noAmounts(), amounts))
+  const days = new Map<number, Amounts>()
+  for (const [hour, amounts] of hours) {
+    const day = hour - (hour % (24 * hourMilliseconds))
+    days.set(day, joinAmounts(days.get(day) ?? noAmounts(), amounts))
+  }
+  return [...days].sort(([a], [b]) => a - b).map(([day, amounts]) => ({ start: new Date(day), closed: closedAt !== undefined, amounts }))
+}
