@@ -18,6 +18,8 @@ export const LeaseReport = Type.Object({
   used_before: Count,
   /** Requests that it still counts on, `used` included; what was granted above is given back. */
   keep: Count,
+  /** What is left of an earlier incarnation's lease and is used on by this one; said until it was accepted. */
+  inherited: Type.Optional(Type.Object({ boot: Uuid, amount: Count })),
   /** Further requests wanted, and how many of them wait at this moment. */
   ask: Count,
   waiting: Count,

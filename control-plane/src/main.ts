@@ -57,6 +57,7 @@ import { createRegionProbe } from './reconcile/region-probe.ts'
 import type { RegionConfig } from './regions/region-config.ts'
 import { readHomes } from './usage/home-reader.ts'
 import { closeLedger } from './usage/close-ledger.ts'
+import { createStoredReader } from './quotas/plan-fit.ts'
 import { createUsageReader } from './usage/read-usage.ts'
 import { stopOnSignals, watchPingSeconds } from '@tenantry/contract'
 
@@ -122,6 +123,7 @@ const app = await buildApp({
   backups: { store: createBackupStore({ database, seal, now }), target: backups },
   usageSources: createUsageSources({ database, seal, now }),
   usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: createPlanHistory(database), probe }),
+  stored: createStoredReader({ ...sight, probe }),
   health: createHealthReader({ ...sight, probe }),
   drift: createDriftReader(sight),
   regionCondition: (region) => conditions.of(region),

@@ -13,7 +13,7 @@ export interface Refusal {
   readonly retryAfter?: number
   /** The connection cannot be trusted or used any further: closed after the answer. */
   readonly close?: true
-  /** A quota or a rate is used up: the request is counted apart and uses no quota. */
+  /** For a quota or a rate limit: counted apart from requests, and its bytes are nobody's. */
   readonly isQuota?: true
   /** Further members of the body. */
   readonly detail?: Readonly<Record<string, string | number | null>>

@@ -13,6 +13,7 @@ import { createInternalServer } from './http/internal-server.ts'
 import { createPublicServer } from './http/public-server.ts'
 import { defaultLimits, type Limits } from './limits.ts'
 import { openMetering, type Metering } from './meter/metering.ts'
+import { LeaseFile } from './quota/lease-file.ts'
 import { LeaseKeeper } from './quota/lease-keeper.ts'
 import { Quota } from './quota/quota.ts'
 import { PostgresDoor } from './postgres-door/postgres-door.ts'
@@ -51,6 +52,8 @@ export interface GatewayOptions {
   collect: () => void
   log: Log
   limits?: Partial<Limits>
+  /** Another one after a crash of the machine; what only a crash could have lost is then not believed. */
+  machineBoot?: string
   /** Milliseconds between usage pushes. */
   pushInterval?: number
   /** Milliseconds between two calls about leases with nothing urgent. */
@@ -103,12 +106,15 @@ async function startCounted(options: GatewayOptions, metering: Metering, onProbl
     boot: metering.boot,
     unfinished: metering.unfinished,
     fetch,
+    now: options.now,
     elapsed: options.elapsed,
+    file: new LeaseFile({ path: join(options.data, 'leases.ndjson'), machineBoot: options.machineBoot ?? '', onProblem }),
     onProblem,
     waitingPerTenant: limits.leaseWaitingPerTenant,
     waiting: limits.leaseWaiting,
     ...(options.leaseInterval === undefined ? {} : { interval: options.leaseInterval }),
   })
+  leases.load()
   const quota = new Quota({ leases, elapsed: options.elapsed, now: options.now })
   const waiting = new WaitingRoom({ limits, wake: wakeThrough({ controlUrl, internalToken, fetch }), onProblem })
   const routes = new RouteTable({

@@ -29,6 +29,7 @@ try {
     now: Date.now,
     elapsed: () => performance.now(),
     newId: randomUUID,
+    machineBoot: (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim(),
     fetch: globalThis.fetch,
     collect: youngCollector(),
     log,

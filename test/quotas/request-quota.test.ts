@@ -92,10 +92,38 @@ t.test('of a gateway that was killed, the lease is free again but for what was c
   t.ok(held > 5)
   api.clock.ahead += silence
   t.same(served(await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1)), quota - held, 'while it is away its lease is nobody else\'s')
+  killed.reachable = true
   await killed.start()
-  await until(async () => (await leased(api, id)).granted === quota - held + 5, 'the end of its lease')
+  await until(async () => (await api.sql('select 1 from request_leases join lease_holders using (source, boot) where tenant_id = $1 and ended and granted = 5', [id])).length === 1, 'the end of its lease')
   const rest = await storm([other.gateway.port, killed.gateway.port], `/t/${name}/status/200`, 8)
   t.same(served(rest), held - 5, 'nothing is lost, and nothing served twice')
+})
+
+t.test('a gateway that is killed and started anew while the control plane is away goes on with its lease, again and again', async (t) => {
+  const { addTenant, gateways: [killed, other] } = await startQuotaSetting(t, api, 2)
+  if (killed === undefined || other === undefined) throw new Error('there are two')
+  const { name, tenant_id: id } = await addTenant('Free')
+  const get = async () => (await ask(killed.gateway.port, `/t/${name}/status/200`)).status
+  for (let nth = 0; nth < 5; nth++) t.same(await get(), 200)
+  await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
+  const held = (await leased(api, id)).granted
+  let alone = 0
+  for (let nth = 0; nth < 2; nth++) {
+    await killed.kill()
+    await killed.start()
+    t.same(await get(), 200, 'it serves on')
+    alone++
+  }
+  for (; (await get()) === 200; alone++);
+  t.ok(alone + 5 <= held, `${alone + 5} of ${held}: never more`)
+  t.ok(alone + 5 > held * 0.6, `${alone + 5} of ${held}: and not much less`)
+  api.clock.ahead += silence
+  const others = served(await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1))
+  t.same(others, quota - held)
+  killed.reachable = true
+  const rest = served(await storm([killed.gateway.port, other.gateway.port], `/t/${name}/status/200`, 8, 30))
+  t.ok(5 + alone + others + rest <= quota, `${5 + alone + others + rest} of ${quota}`)
+  await until(async () => (await leased(api, id)).used === (await leased(api, id)).granted, 'the last reports')
 })
 
 t.test('answers that are lost on their way cost nothing', async (t) => {

@@ -11,6 +11,7 @@ import type { DriftReader } from '../health/drift-reader.ts'
 import type { HealthReader } from '../health/health-reader.ts'
 import type { PlatformKeyStore } from '../keys/platform-key-store.ts'
 import type { PlanStore } from '../plans/plan.ts'
+import type { StoredReader } from '../quotas/plan-fit.ts'
 import type { TenantStore } from '../tenants/tenant-store.ts'
 import type { UsageReader } from '../usage/usage-reader.ts'
 import type { UsageSources } from '../usage/usage-sources.ts'
@@ -26,6 +27,7 @@ export interface ApiDeps {
   backups: { store: BackupStore; target: BackupTarget | undefined }
   usage: UsageReader
   usageSources: UsageSources
+  stored: StoredReader
   health: HealthReader
   drift: DriftReader
   /** How a region was when the leader last looked; undefined where nobody has. */

@@ -18,11 +18,12 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
       const answer = { now: at.toISOString(), month: monthOf(start), resets_at: end.toISOString() }
       return database.$transaction(async (transaction): Promise<LeaseAnswer> => {
         if (!(await hold(transaction, call, at))) return { ...answer, accepted: false, grants: [], recalled: [] }
+        await inherit(transaction, call, answer.month)
         await endEarlier(transaction, call)
         const asked = call.stopping ? [] : call.reports.filter(({ ask }) => ask > 0)
         // Before its counts are taken down: what one gives back must not be granted twice.
         const budgets = await lockBudgets(transaction, asked, start)
-        await takeDown(transaction, call)
+        await takeDown(transaction, call, answer.month)
         const grants = await grant(transaction, call, asked.filter(({ tenant_id: id }) => budgets.has(id)), start, at)
         const unlimited = asked.filter(({ tenant_id: id }) => !budgets.has(id)).map(({ tenant_id: id, used }): LeaseGrant => ({ tenant_id: id, granted: null, limit: null, used, state: 'granted' }))
         if (call.stopping) await transaction.$executeRaw`update lease_holders set ended = true where source = ${call.source} and boot = ${call.boot}::uuid`
@@ -39,6 +40,31 @@ async function hold(transaction: Transaction, { source, boot, sequence }: LeaseC
     on conflict (source, boot) do update set sequence = excluded.sequence, seen_at = excluded.seen_at
     where not lease_holders.ended and lease_holders.sequence < excluded.sequence`
   return held > 0
+}
+
+/**
+ * What is left of an earlier incarnation's lease becomes this one's: it goes on with it while nobody could be asked. What
+ * was taken over already is not taken again.
+ */
+async function inherit(transaction: Transaction, { source, boot, reports }: LeaseCall, month: string): Promise<void> {
+  const heirs = reports.filter((report) => report.month === month).flatMap(({ tenant_id: id, inherited }) => (inherited === undefined ? [] : [{ tenant_id: id, ...inherited }]))
+  if (heirs.length === 0) return
+  await transaction.$executeRaw`
+    with wanted as (
+      select l.tenant_id, l.month, l.boot, least(r.amount - coalesce(own.inherited, 0), l.granted - l.used) as amount
+      from jsonb_to_recordset(${JSON.stringify(heirs)}::jsonb) as r(tenant_id text, boot uuid, amount bigint)
+      join request_leases l on l.tenant_id = r.tenant_id and l.month = (${month} || '-01')::date and l.source = ${source} and l.boot = r.boot
+      join lease_holders h on h.source = l.source and h.boot = l.boot and not h.ended
+      left join request_leases own on own.tenant_id = l.tenant_id and own.month = l.month and own.source = l.source and own.boot = ${boot}::uuid
+      where l.boot <> ${boot}::uuid),
+    given as (
+      update request_leases l set granted = l.granted - wanted.amount
+      from wanted where wanted.amount > 0 and l.tenant_id = wanted.tenant_id and l.month = wanted.month and l.source = ${source} and l.boot = wanted.boot
+      returning l.tenant_id, l.month, wanted.amount)
+    insert into request_leases (tenant_id, month, source, boot, granted, inherited)
+    select tenant_id, month, ${source}, ${boot}::uuid, amount, amount from given
+    on conflict (tenant_id, month, source, boot) do update set
+      granted = request_leases.granted + excluded.granted, inherited = request_leases.inherited + excluded.inherited`
 }
 
 /**
@@ -77,8 +103,9 @@ async function lockBudgets(transaction: Transaction, asked: readonly LeaseReport
   return new Set(rows.map(({ tenant_id: id }) => id))
 }
 
-async function takeDown(transaction: Transaction, { source, boot, reports }: LeaseCall): Promise<void> {
-  const known = reports.filter(({ month }) => month !== undefined)
+/** Who knows of no month was granted nothing that it knows of: what was lost on its way to it is free again. */
+async function takeDown(transaction: Transaction, { source, boot, reports }: LeaseCall, present: string): Promise<void> {
+  const known = reports.map((report) => ({ ...report, month: report.month ?? present }))
   if (known.length === 0) return
   await transaction.$executeRaw`
     update request_leases l set

@@ -3,7 +3,8 @@
 import { internalPaths, internalTokenHeader, LeaseAnswer, type LeaseCall } from '@tenantry/contract'
 import { Value } from 'typebox/value'
 import { pause } from '../pause.ts'
-import { Lease, type MonthClock, type Waiter } from './lease.ts'
+import type { LeaseFile } from './lease-file.ts'
+import { Lease, type KeepLease, type MonthClock, type Waiter } from './lease.ts'
 
 export interface LeaseKeeperOptions {
   controlUrl: string
@@ -16,6 +17,10 @@ export interface LeaseKeeperOptions {
   fetch: typeof globalThis.fetch
   /** Milliseconds, monotonic. */
   elapsed: () => number
+  /** Milliseconds since 1970. */
+  now: () => number
+  /** Where what is left is kept for the next incarnation. */
+  file: LeaseFile
   onProblem: (problem: Error) => void
   /** Requests that wait for a lease at once: of one tenant, and in all. */
   waitingPerTenant: number
@@ -57,12 +62,21 @@ export class LeaseKeeper {
     this.#timeout = options.timeout ?? 2_000
   }
 
+  /** Goes on with what an earlier incarnation has left. */
+  load(): void {
+    const { file, now, elapsed } = this.#options
+    const [wallNow, monotonicNow] = [now(), elapsed()]
+    for (const left of file.load(wallNow)) {
+      const lease = this.#made(left.tenant_id, left.limit)
+      lease.inherit(left, { month: left.month, endsAt: monotonicNow + left.ends_at - wallNow, wall: () => undefined }, monotonicNow)
+    }
+  }
+
   /** The lease of a tenant whose plan allows so many requests a month; one for as long as the tenant is known. */
   lease(tenantId: string, limit: number): Lease {
     let lease = this.#leases.get(tenantId)
     if (lease === undefined) {
-      lease = new Lease(tenantId, limit)
-      this.#leases.set(tenantId, lease)
+      lease = this.#made(tenantId, limit)
     } else if (lease.limit !== limit) lease.changeLimit(limit)
     return lease
   }
@@ -98,9 +112,24 @@ export class LeaseKeeper {
       else await this.#rest(signal)
     }
     this.#closed = true
-    for (const lease of this.#leases.values()) lease.giveBack()
     this.#refuseAll()
-    if (this.#sequence > 0) await this.#call(true)
+    if (this.#leases.size === 0) return
+    // What was given back is lost to the next incarnation, whether anybody heard of it or not.
+    await this.#call(false)
+    for (const lease of this.#leases.values()) {
+      if (this.#failing) lease.rest()
+      else lease.giveBack()
+    }
+    if (!this.#failing) await this.#call(true)
+  }
+
+  #made(tenantId: string, limit: number): Lease {
+    const { file, boot, now, elapsed } = this.#options
+    const keep: KeepLease = ({ endsAt, owner, ...left }) =>
+      file.write({ tenant_id: tenantId, ...left, ends_at: now() + endsAt - elapsed(), owner: owner ?? boot })
+    const lease = new Lease(tenantId, limit, keep)
+    this.#leases.set(tenantId, lease)
+    return lease
   }
 
   #seat(lease: Lease, waiter: Waiter): () => void {
@@ -166,6 +195,7 @@ export class LeaseKeeper {
       this.#cutOffUntil = -Infinity
       this.#failing = false
       this.#settled = call.unfinished.length === 0
+      for (const lease of reported) lease.reported()
       this.#apply(answer, call, sentAt)
     } catch (cause) {
       for (const lease of reported) lease.changed = true

@@ -1,5 +1,6 @@
 // One tenant's share of its monthly requests: what this gateway may let in without asking, and who waits for more. No I/O.
 import type { LeaseGrant, LeaseReport } from '@tenantry/contract'
+import type { LeftLease } from './lease-file.ts'
 
 /** A request that waits. One of the three is called, once, unless it leaves before. */
 export interface Waiter {
@@ -13,15 +14,19 @@ export interface Waiter {
 export interface MonthClock {
   month: string
   endsAt: number
-  /** Of the control plane's clock at a moment of the monotonic one. */
-  wall(elapsed: number): number
+  /** Of the control plane's clock at a moment of the monotonic one; undefined while that is not known. */
+  wall(elapsed: number): number | undefined
 }
+
+/** `endsAt` is of the monotonic clock; `owner` is absent when the control plane has granted it to this very incarnation. */
+export type KeepLease = (left: Pick<LeftLease, 'month' | 'limit' | 'free' | 'spent'> & { endsAt: number; owner: string | undefined }) => void
 
 const hourMilliseconds = 3_600_000
 const exhaustedMilliseconds = 1_000
 /** What is let in so shortly after an hour's begin may be counted in the hour before: it is taken for both. */
 const hourMargin = 250
 const smallestSlice = 20
+const mostReserved = 64
 const firstSliceLimit = 10_000
 const greatestSlice = 50_000
 /** Milliseconds: a slice that is used up faster is followed by a larger one, one that lasts longer by a smaller one. */
@@ -30,6 +35,7 @@ const slow = 20_000
 
 export class Lease {
   readonly tenantId: string
+  readonly #keep: KeepLease
   readonly waiters = new Set<Waiter>()
   /** Whether its counts changed since they were last reported. */
   changed = false
@@ -40,6 +46,11 @@ export class Lease {
   #month: string | undefined
   #granted = 0
   #used = 0
+  /** What was written down as used: a part is ahead of the use, so that few requests wait for the disk. */
+  #reserved = 0
+  #inherited: LeaseReport['inherited']
+  /** Whether something was given back since the last report: what is granted in answer to that was asked for before. */
+  #gaveBack = false
   #usedBefore = 0
   #hour: string | undefined
   /** When hour or month end. */
@@ -53,9 +64,11 @@ export class Lease {
   /** Until then it is not asked again whether others gave back, or lost, what they had. */
   #exhaustedUntil = -Infinity
 
-  constructor(tenantId: string, limit: number) {
+  /** @param keep writes down what is left, before it is used */
+  constructor(tenantId: string, limit: number, keep: KeepLease = () => undefined) {
     this.tenantId = tenantId
     this.limit = limit
+    this.#keep = keep
     this.#slice = firstSlice(limit)
   }
 
@@ -88,15 +101,40 @@ export class Lease {
     if (this.#granted <= this.#used) return false
     this.#used++
     this.changed = true
+    if (this.#used > this.#reserved) this.#reserve()
     this.#isLow = this.#asksAhead && this.#granted - this.#used <= this.#slice / 2
     return true
   }
 
   /** Nothing is let in any more until it is granted anew. */
   giveBack(): void {
-    if (this.#granted > this.#used) this.changed = true
-    this.#granted = this.#used
     this.#isLow = false
+    // Also when there is nothing: something may be on its way, or was lost on it.
+    this.#gaveBack = true
+    this.changed = true
+    if (this.#granted === this.#used) return
+    this.#granted = this.#used
+    this.#reserved = this.#used
+    this.#writeDown()
+  }
+
+  /** Nothing more will be let in: all that is not used is the next incarnation's, if nobody takes it back. */
+  rest(): void {
+    this.#reserved = this.#used
+    this.#writeDown()
+  }
+
+  /** Goes on with what an earlier incarnation has left; the hours are told apart once the control plane's clock is known. */
+  inherit({ owner, free, spent, limit, month }: LeftLease, clock: MonthClock, now: number): void {
+    this.limit = limit
+    this.#month = month
+    this.#clock = clock
+    this.#granted = free + spent
+    this.#used = spent
+    this.#reserved = spent
+    this.#inherited = { boot: owner, amount: free + spent }
+    this.changed = true
+    this.#setTurn(now)
   }
 
   /** The plan allows another number now. */
@@ -109,22 +147,37 @@ export class Lease {
 
   report(): LeaseReport {
     this.changed = false
+    this.#gaveBack = false
     const waiting = this.waiters.size
     const ask = this.isLow ? Math.max(waiting, Math.ceil(this.#slice) - this.free) : 0
     const month = this.#month === undefined ? {} : { month: this.#month }
     const hour = this.#hour === undefined ? {} : { hour: this.#hour }
-    return { tenant_id: this.tenantId, ...month, used: this.#used, ...hour, used_before: this.#usedBefore, keep: this.#granted, ask, waiting }
+    const inherited = this.#inherited === undefined ? {} : { inherited: this.#inherited }
+    return { tenant_id: this.tenantId, ...month, used: this.#used, ...hour, used_before: this.#usedBefore, keep: this.#granted, ...inherited, ask, waiting }
+  }
+
+  /** A report of it was accepted. */
+  reported(): void {
+    if (this.#inherited === undefined) return
+    this.#inherited = undefined
+    this.#writeDown()
   }
 
   /** @param reported `used` of the report that this answers @returns those who waited and may go */
   granted({ granted, limit, used, state }: LeaseGrant, reported: number, clock: MonthClock, now: number): Waiter[] {
     this.#isLow = false
+    if (this.#gaveBack) {
+      this.changed = true
+      return []
+    }
     this.state = state
     this.#exhaustedUntil = now + exhaustedMilliseconds
     if (granted === null || limit === null) return this.#leave(this.waiters.size)
     if (this.#month !== clock.month) {
       this.#month = clock.month
       this.#used = 0
+      this.#reserved = 0
+      this.#inherited = undefined
       this.#usedElsewhere = used
       this.#beginHour(clock.wall(now))
       this.#usedBefore = 0
@@ -140,15 +193,29 @@ export class Lease {
     this.#granted = granted
     this.#clock = clock
     this.#setTurn(now)
-    const going = this.#leave(Math.min(this.waiters.size, this.free))
+    const going = this.#leave(Math.min(this.waiters.size, Math.max(0, this.free)))
     this.#used += going.length
     if (going.length > 0) this.changed = true
+    if (this.#used > this.#reserved) this.#reserve()
+    else this.#writeDown()
     return going
   }
 
   /** Takes all out who wait. */
   leaveAll(): Waiter[] {
     return this.#leave(this.waiters.size)
+  }
+
+  #reserve(): void {
+    this.#reserved = Math.min(this.#granted, this.#used + Math.min(mostReserved, Math.floor(this.free / 8)))
+    this.#writeDown()
+  }
+
+  #writeDown(): void {
+    if (this.#month === undefined || this.#clock === undefined) return
+    const owner = this.#inherited?.boot
+    const free = Math.max(0, this.#granted - this.#reserved)
+    this.#keep({ month: this.#month, endsAt: this.#clock.endsAt, limit: this.limit, free, spent: owner === undefined ? 0 : this.#reserved, owner })
   }
 
   #leave(count: number): Waiter[] {
@@ -169,7 +236,8 @@ export class Lease {
     this.#setTurn(now)
   }
 
-  #beginHour(wall: number): void {
+  #beginHour(wall: number | undefined): void {
+    if (wall === undefined) return
     const hour = new Date(Math.floor((wall - hourMargin) / hourMilliseconds) * hourMilliseconds).toISOString()
     if (hour === this.#hour) return
     this.#hour = hour
@@ -179,6 +247,8 @@ export class Lease {
   #setTurn(now: number): void {
     if (this.#clock === undefined) return
     const wall = this.#clock.wall(now)
+    this.#turnAt = this.#clock.endsAt
+    if (wall === undefined) return
     const nextHour = (Math.floor((wall - hourMargin) / hourMilliseconds) + 1) * hourMilliseconds + hourMargin
     this.#turnAt = Math.min(this.#clock.endsAt, now + nextHour - wall)
   }

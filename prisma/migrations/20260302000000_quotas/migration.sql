@@ -65,6 +65,7 @@ CREATE TABLE "request_leases" (
     "used" BIGINT NOT NULL DEFAULT 0,
     "hour" TIMESTAMPTZ(0),
     "used_before" BIGINT NOT NULL DEFAULT 0,
+    "inherited" BIGINT NOT NULL DEFAULT 0,
 
     CONSTRAINT "request_leases_pkey" PRIMARY KEY ("tenant_id","month","source","boot"),
     CONSTRAINT "request_leases_counts" CHECK (0 <= "used_before" AND "used_before" <= "used" AND "used" <= "granted")

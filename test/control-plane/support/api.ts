@@ -44,6 +44,7 @@ import { createRegionConditions } from '../../../control-plane/src/reconcile/reg
 import type { RegionProbe } from '../../../control-plane/src/reconcile/region-probe.ts'
 import { createRegion, type Region } from '../../../control-plane/src/reconcile/region.ts'
 import type { RegionConfig } from '../../../control-plane/src/regions/region-config.ts'
+import { createStoredReader } from '../../../control-plane/src/quotas/plan-fit.ts'
 import { createUsageReader } from '../../../control-plane/src/usage/read-usage.ts'
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts'
 import { cloudConfig, cloudRegion } from './cloud-region.ts'
@@ -231,6 +232,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     rollouts: createRolloutStore({ database, seal, now }),
     usageSources: createUsageSources({ database, seal, now }),
     usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: createPlanHistory(database), probe: region }),
+    stored: createStoredReader({ ...sight, probe: region }),
     health: createHealthReader({ ...sight, probe: region }),
     drift: createDriftReader(sight),
     regionCondition: (id) => conditions.of(id),

@@ -2,7 +2,7 @@
 // one runtime that counts what reaches it.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { Agent, createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -123,10 +123,12 @@ async function startOne(t: Test, api: TestApi, routes: WatchSource<Route>, sourc
     source, reachable: true, calls: 0, loseAnswers: 0, gateway: await start(),
     async kill() {
       one.reachable = false
+      // What a killed process has on disk is what it had before any of its last steps.
+      const leases = await readFile(join(data, 'leases.ndjson'), 'utf8')
       await one.gateway.stop(0)
+      await writeFile(join(data, 'leases.ndjson'), leases)
     },
     async start(more = {}) {
-      one.reachable = true
       one.gateway = await start(more)
     },
   }

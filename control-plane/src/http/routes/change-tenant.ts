@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import { ControlError } from '../../errors.ts'
 import { askEngine } from '../../health/ask-engine.ts'
 import { newApiKey, newSecret } from '../../keys/key-text.ts'
+import { checkPlanFits } from '../../quotas/plan-fit.ts'
 import type { Tenant } from '../../tenants/tenant.ts'
 import type { TenantChange, TenantWrite } from '../../tenants/tenant-store.ts'
 import type { Api } from '../api.ts'
@@ -117,11 +118,13 @@ export function addChangeTenant(app: Api, deps: ApiDeps): void {
   )
 }
 
-/** @throws ControlError UNKNOWN_PLAN, LIMITS_BEYOND_HOST; EngineError when the host can't be asked */
+/** @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST; EngineError when the host can't be asked */
 async function checkKnown(deps: ApiDeps, tenant: Tenant, { plan, resources }: TenantChange): Promise<void> {
   if (plan !== undefined) {
-    const known = (await deps.plans.list()).map(({ id }) => id)
-    if (!known.includes(plan)) throw new ControlError('UNKNOWN_PLAN', `plan "${plan}" is not known; known: ${known.join(', ')}`)
+    const plans = await deps.plans.list()
+    const wanted = plans.find(({ id }) => id === plan)
+    if (wanted === undefined) throw new ControlError('UNKNOWN_PLAN', `plan "${plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`)
+    await checkPlanFits(deps.stored, tenant, plans.find(({ id }) => id === tenant.plan), wanted)
   }
   if (resources != null) checkHostLimits(resources, await askEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
 }
