@@ -1,5 +1,6 @@
 // Reading a service's environment: each variable is there, of its form, or the start ends with its name.
 import { readFileSync } from 'node:fs'
+import { readNetworks, type Networks } from './addresses.ts'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 const shortestToken = 32
@@ -22,6 +23,16 @@ export class Environment {
     const value = this.optional(name)
     if (value === undefined) throw new Error(`${name} is not set`)
     return value
+  }
+
+  /** Networks, separated by commas. @throws Error that names the variable and the one that is none */
+  networks(name: string): Networks {
+    const texts = (this.optional(name) ?? '').split(',').map((text) => text.trim()).filter((text) => text !== '')
+    try {
+      return readNetworks(texts)
+    } catch (cause) {
+      throw new Error(`${name}: ${cause instanceof Error ? cause.message : 'unreadable'}`, { cause })
+    }
   }
 
   integer(name: string, fallback: number, least: number, most: number): number {

@@ -1,5 +1,6 @@
 // What the control plane, the gateways and the runtimes say to each other, and what each does as the others do.
 export * from './activity.ts'
+export * from './addresses.ts'
 export * from './environment.ts'
 export * from './error-body.ts'
 export * from './health.ts'

@@ -18,6 +18,7 @@ import { addReadTenants } from './http/routes/read-tenants.ts'
 import { addChangeTenant } from './http/routes/change-tenant.ts'
 import { addRunTenant } from './http/routes/run-tenant.ts'
 import { addTenantLogs } from './http/routes/tenant-logs.ts'
+import { addWebhookRoutes } from './http/routes/webhooks.ts'
 import { addTenantUsage } from './http/routes/tenant-usage.ts'
 import { addUsageSources } from './http/routes/usage-sources.ts'
 
@@ -85,6 +86,7 @@ export async function buildApp(deps: AppDeps) {
   addRolloutRoutes(app, deps)
   addBackupRoutes(app, deps)
   addKeyRoutes(app, deps)
+  addWebhookRoutes(app, deps)
   addAuditRoutes(app, deps)
   return app
 }

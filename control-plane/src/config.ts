@@ -1,6 +1,6 @@
 // The environment as one frozen, validated value.
 import { fileURLToPath } from 'node:url'
-import { Environment } from '@tenantry/contract'
+import { Environment, type Networks } from '@tenantry/contract'
 import { readRateLimits, type RateLimits } from './quotas/rate-limits.ts'
 import { readRegions, type RegionConfig } from './regions/region-config.ts'
 
@@ -25,6 +25,8 @@ export interface Config {
   maxUploadBytes: number
   /** Of the plans, at each gateway. */
   rateLimits: RateLimits
+  /** Private networks that operators' webhooks may be in. */
+  webhooksMayReach: Networks
   /** Directory of the backups; undefined: none are kept. */
   backups: string | undefined
 }
@@ -51,6 +53,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     orphanGraceSeconds: environment.integer('TENANTRY_ORPHAN_GRACE_SECONDS', 3_600, 0, 30 * 86_400),
     maxUploadBytes: environment.integer('TENANTRY_MAX_UPLOAD_BYTES', 100_000_000, 1, Number.MAX_SAFE_INTEGER),
     rateLimits: readRateLimits(environment.optional('TENANTRY_RATE_LIMITS') ?? ''),
+    webhooksMayReach: environment.networks('TENANTRY_WEBHOOKS_MAY_REACH'),
     backups: environment.optional('TENANTRY_BACKUPS'),
   })
 }

@@ -26,6 +26,8 @@ export const errorKinds = {
   ROLLOUT_NOT_FOUND: { status: 404, tag: 'not_found' },
   BACKUP_NOT_FOUND: { status: 404, tag: 'not_found' },
   INVOICE_NOT_FOUND: { status: 404, tag: 'not_found' },
+  WEBHOOK_NOT_FOUND: { status: 404, tag: 'not_found' },
+  DELIVERY_NOT_FOUND: { status: 404, tag: 'not_found' },
   KEY_NOT_FOUND: { status: 404, tag: 'not_found' },
   SERVICE_NOT_FOUND: { status: 404, tag: 'not_found' },
   SOURCE_NOT_FOUND: { status: 404, tag: 'not_found' },

@@ -1,4 +1,5 @@
 // The control plane as a process: reads its environment, builds, listens, stops. Nothing else touches `process`.
+import { lookup } from 'node:dns/promises'
 import { writeFile } from 'node:fs/promises'
 import pino from 'pino'
 import { buildApp } from './app.ts'
@@ -24,6 +25,8 @@ import { WatchHub } from './http-internal/watch-hub.ts'
 import { newPlatformKey } from './keys/key-text.ts'
 import { createSeal } from './keys/seal.ts'
 import { createMetrics } from './metrics.ts'
+import { dispatchWebhooks } from './operator-events/dispatcher.ts'
+import { createSend } from './operator-events/send-message.ts'
 import { createAuditLog } from './persistence/audit-log-prisma.ts'
 import { createBackupLedger } from './persistence/backup-ledger-prisma.ts'
 import { createBackupStore } from './persistence/backup-store-prisma.ts'
@@ -49,6 +52,8 @@ import { createUsageBooks } from './persistence/usage-books-prisma.ts'
 import { createLedgerClosing } from './persistence/usage-closing-prisma.ts'
 import { createUsageLedger } from './persistence/usage-ledger-prisma.ts'
 import { createUsageSources } from './persistence/usage-sources-prisma.ts'
+import { createWebhookOutbox } from './persistence/webhook-outbox-prisma.ts'
+import { createWebhookStore } from './persistence/webhook-store-prisma.ts'
 import { control } from './reconcile/controller.ts'
 import { parseFailpoints } from './reconcile/failpoints.ts'
 import { createRegion, type Region } from './reconcile/region.ts'
@@ -108,6 +113,7 @@ const housekeeping = [
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
   watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
+  dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ reachable: config.webhooksMayReach, resolve: lookUpAll, timeoutMilliseconds: 15_000 }), random: Math.random }),
   readHomes({ ...keeping, store: createHomeReadingStore(database), ledger }),
   closeLedger({ closing: createLedgerClosing(database, now), clock: systemClock, log }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
@@ -124,6 +130,7 @@ const app = await buildApp({
   usageSources: createUsageSources({ database, seal, now }),
   usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: createPlanHistory(database), probe }),
   stored: createStoredReader({ ...sight, probe }),
+  webhooks: createWebhookStore({ database, seal, now }),
   health: createHealthReader({ ...sight, probe }),
   drift: createDriftReader(sight),
   regionCondition: (region) => conditions.of(region),
@@ -175,6 +182,10 @@ function openRegion(region: RegionConfig): Region {
   const shared = homes.get(region.id)
   if (shared === undefined) throw new Error(`the region ${region.id} has no shared databases`)
   return createRegion({ config: region, engine, homes: shared, migrations, internalToken: config.internalToken, clock: systemClock })
+}
+
+async function lookUpAll(hostname: string): Promise<string[]> {
+  return (await lookup(hostname, { all: true })).map(({ address }) => address)
 }
 
 async function openBackups() {

@@ -1,6 +1,5 @@
 // The environment as one frozen, validated value.
-import { Environment } from '@tenantry/contract'
-import { readNetworks, type Networks } from './functions/host/addresses.ts'
+import { Environment, type Networks } from '@tenantry/contract'
 import { longestPath } from './storage/object-path.ts'
 import { defaultStorageLimits, type StorageLimits } from './storage/storage-limits.ts'
 import { backendName, type BackendName, type StorageSettings } from './storage/backend/open-backend.ts'
@@ -42,20 +41,10 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     siblings: environment.integer('TENANTRY_SIBLINGS', 0, 0, 1_000),
     limits: readStorageLimits(environment),
     allowsRollback: environment.integer('TENANTRY_REST_ROLLBACK', 0, 0, 1) === 1,
-    functionsMayReach: readReachable(environment),
+    functionsMayReach: environment.networks('TENANTRY_FUNCTIONS_MAY_REACH'),
     logLevel: environment.logLevel(),
     failpoints: environment.optional('TENANTRY_FAILPOINTS') ?? '',
   })
-}
-
-function readReachable(environment: Environment): Networks {
-  const variable = 'TENANTRY_FUNCTIONS_MAY_REACH'
-  const texts = (environment.optional(variable) ?? '').split(',').map((text) => text.trim()).filter((text) => text !== '')
-  try {
-    return readNetworks(texts)
-  } catch (cause) {
-    throw new Error(`${variable}: ${cause instanceof Error ? cause.message : 'unreadable'}`, { cause })
-  }
 }
 
 function readStorageLimits(environment: Environment): StorageLimits {

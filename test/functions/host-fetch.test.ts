@@ -9,7 +9,7 @@ import { getCACertificates, setDefaultCACertificates, TLSSocket } from 'node:tls
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../tenant-runtime/src/config.ts'
-import { isReachable, readNetworks } from '../../tenant-runtime/src/functions/host/addresses.ts'
+import { isReachable, readNetworks } from '@tenantry/contract'
 import { CallError } from '../../tenant-runtime/src/functions/host/call-error.ts'
 import { allowsHost, checkHost } from '../../tenant-runtime/src/functions/host/http-hosts.ts'
 import { fetchForFunction, type FetchDeps } from '../../tenant-runtime/src/functions/host/http-fetch.ts'

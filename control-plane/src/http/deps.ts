@@ -12,6 +12,7 @@ import type { HealthReader } from '../health/health-reader.ts'
 import type { PlatformKeyStore } from '../keys/platform-key-store.ts'
 import type { PlanStore } from '../plans/plan.ts'
 import type { StoredReader } from '../quotas/plan-fit.ts'
+import type { WebhookStore } from '../operator-events/webhook-store.ts'
 import type { TenantStore } from '../tenants/tenant-store.ts'
 import type { UsageReader } from '../usage/usage-reader.ts'
 import type { UsageSources } from '../usage/usage-sources.ts'
@@ -28,6 +29,7 @@ export interface ApiDeps {
   usage: UsageReader
   usageSources: UsageSources
   stored: StoredReader
+  webhooks: WebhookStore
   health: HealthReader
   drift: DriftReader
   /** How a region was when the leader last looked; undefined where nobody has. */

@@ -71,6 +71,8 @@ export function controlPlaneService(options: ServiceOptions): ProcessService {
     TENANTRY_MASTER_KEY_FILE: data.secrets.masterKey,
     TENANTRY_REGIONS_FILE: join(data.root, 'regions.json'),
     TENANTRY_PLATFORM_KEY_FILE: data.secrets.platformKey,
+    // Who tries this out receives on the same machine.
+    TENANTRY_WEBHOOKS_MAY_REACH: '127.0.0.0/8',
     ...options.passed.controlPlane,
   })
 }

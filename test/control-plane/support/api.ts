@@ -37,6 +37,7 @@ import { createTenantStore } from '../../../control-plane/src/persistence/tenant
 import { createUsageBooks } from '../../../control-plane/src/persistence/usage-books-prisma.ts'
 import { createUsageLedger } from '../../../control-plane/src/persistence/usage-ledger-prisma.ts'
 import { createUsageSources } from '../../../control-plane/src/persistence/usage-sources-prisma.ts'
+import { createWebhookStore } from '../../../control-plane/src/persistence/webhook-store-prisma.ts'
 import { control } from '../../../control-plane/src/reconcile/controller.ts'
 import { noFailpoints } from '../../../control-plane/src/reconcile/failpoints.ts'
 import type { ReconcileStore } from '../../../control-plane/src/reconcile/reconcile-store.ts'
@@ -233,6 +234,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     usageSources: createUsageSources({ database, seal, now }),
     usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: createPlanHistory(database), probe: region }),
     stored: createStoredReader({ ...sight, probe: region }),
+    webhooks: createWebhookStore({ database, seal, now }),
     health: createHealthReader({ ...sight, probe: region }),
     drift: createDriftReader(sight),
     regionCondition: (id) => conditions.of(id),

@@ -2,7 +2,7 @@
 import pino from 'pino'
 import type { Test } from 'tap'
 import { ExecutorPool, defaultPoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
-import { readNetworks } from '../../../tenant-runtime/src/functions/host/addresses.ts'
+import { readNetworks } from '@tenantry/contract'
 import { invoke } from '../../../tenant-runtime/src/functions/invocations/invoke.ts'
 import { LogKeeper } from '../../../tenant-runtime/src/functions/logs/log-keeper.ts'
 import { ModuleCache } from '../../../tenant-runtime/src/functions/module/module-cache.ts'

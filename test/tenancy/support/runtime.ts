@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type SupabaseClient } from '@supabase/supabase-js'
 import {
-  basePathHeader, internalHeaderPrefix, internalTokenHeader, tenantHeader, type ApiKey, type Limits, type TenantManifest,
+  basePathHeader, internalHeaderPrefix, internalTokenHeader, readNetworks, tenantHeader, type ApiKey, type Limits, type TenantManifest,
 } from '@tenantry/contract'
 import pino from 'pino'
 import type { Test } from 'tap'
@@ -21,7 +21,6 @@ import { createEventsArea } from '../../../tenant-runtime/src/events/events-area
 import type { Pace } from '../../../tenant-runtime/src/events/follow-events.ts'
 import { followTables } from '../../../tenant-runtime/src/functions/triggers/table-triggers.ts'
 import type { DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
-import { readNetworks } from '../../../tenant-runtime/src/functions/host/addresses.ts'
 import { createFunctionsArea, type FunctionsArea } from '../../../tenant-runtime/src/functions/functions-area.ts'
 import { createMeteringArea } from '../../../tenant-runtime/src/metering/metering-area.ts'
 import { RunWitness } from '../../../tenant-runtime/src/metering/run-witness.ts'

@@ -1,4 +1,4 @@
-// Which addresses functions may reach: public ones, and those of the networks that the operator names. Pure.
+// Which addresses a name that somebody gave us may lead to: public ones, and those of the networks that the operator names. Pure.
 import { BlockList, isIP } from 'node:net'
 
 /** Addresses that are not the internet's (IANA's registries of special purposes), or lead to what is not. */

@@ -1,0 +1,69 @@
+// One attempt to deliver a message. A name is resolved once, all of its addresses are looked at, and the connection goes to one of
+// them; redirects are not followed, and of the answer nothing but its status is read.
+import { request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { isIP } from 'node:net'
+import { isReachable, type Networks } from '@tenantry/contract'
+import type { AttemptResult } from './delivery-plan.ts'
+
+export interface SendDeps {
+  /** Private networks that messages may go to all the same. */
+  reachable: Networks
+  /** All addresses of a name. */
+  resolve: (hostname: string) => Promise<string[]>
+  timeoutMilliseconds: number
+}
+
+export type Send = (url: string, body: string, headers: Record<string, string>, signal: AbortSignal) => Promise<AttemptResult>
+
+const longestError = 200
+
+/** Never throws: what went wrong is the result. */
+export function createSend({ reachable, resolve, timeoutMilliseconds }: SendDeps): Send {
+  return async (url, body, headers, signal) => {
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(timeoutMilliseconds)])
+    try {
+      const target = new URL(url)
+      const host = target.hostname.replace(/^\[|\]$/g, '')
+      const addresses = isIP(host) === 0 ? await before(inTime, resolve(host)) : [host]
+      const [address] = addresses
+      if (address === undefined) return { status: undefined, error: 'the name has no address' }
+      if (!addresses.every((one) => isReachable(one, reachable))) return { status: undefined, error: 'the host has an address of a network that messages may not go to' }
+      const status = await post(target, address, body, headers, inTime)
+      const isTaken = status >= 200 && status < 300
+      return { status, error: isTaken ? undefined : `it answered ${status}` }
+    } catch (error) {
+      if (inTime.aborted && !signal.aborted) return { status: undefined, error: `there was no answer within ${timeoutMilliseconds / 1000} s` }
+      return { status: undefined, error: (error instanceof Error ? error.message : 'the connection failed').slice(0, longestError) }
+    }
+  }
+}
+
+async function before<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const over = Promise.withResolvers<never>()
+  const abort = () => over.reject(new Error('given up'))
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([work, over.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+function post(target: URL, address: string, body: string, headers: Record<string, string>, signal: AbortSignal): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const family = isIP(address)
+    const send = target.protocol === 'https:' ? httpsRequest : httpRequest
+    const request = send(target, {
+      method: 'POST', agent: false, signal, headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+      // Connects to what was looked at, whatever the name means by now.
+      lookup: (_hostname, options, done) => (options.all === true ? done(null, [{ address, family }]) : done(null, address, family)),
+    })
+    request.once('response', (response) => {
+      resolve(response.statusCode ?? 0)
+      response.destroy()
+    })
+    request.once('error', reject)
+    request.end(body)
+  })
+}
