@@ -100,6 +100,11 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
         }),
       ),
 
+    refuseBusy: (id, ifMatch) =>
+      database.$transaction(async (transaction) => {
+        await lockIdleTenant(transaction, id, ifMatch)
+      }),
+
     requestDelete: (id, purgeAfter, ifMatch, context) =>
       write(context, async (transaction) => {
         const tenant = await lockTenant(transaction, id, ifMatch)
@@ -200,7 +205,7 @@ const underWay = { state: { in: ['pending', 'running'] }, kind: { notIn: [...bes
 
 type LockedTenant = Prisma.TenantGetPayload<{ include: typeof withPlan }>
 
-/** Writers are serialised by the audit lock, so what is read here is what will be changed. */
+/** Writers are serialised by the audit lock, so what one reads here is what it will change. */
 async function lockTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<LockedTenant> {
   const tenant = await transaction.tenant.findUnique({ where: { id }, include: withPlan })
   if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')

@@ -100,6 +100,8 @@ export interface TenantStore {
    * @throws ControlError TENANT_NOT_FOUND, STALE_ETAG, OPERATION_UNDER_WAY, TENANT_DELETED, NAME_TAKEN, NOT_SUSPENDED
    */
   update(id: string, change: TenantChange, ifMatch: number | undefined, context: WriteContext): Promise<TenantWrite>
+  /** Changes nothing. @throws what `update` does for the state that the tenant is in */
+  refuseBusy(id: string, ifMatch: number | undefined): Promise<void>
   /** Supersedes whatever is under way. Asked again with an earlier `purgeAfter`, that holds. */
   requestDelete(id: string, purgeAfter: Date, ifMatch: number | undefined, context: WriteContext): Promise<TenantWrite>
   /** New API keys and a new token secret; the old ones are honoured until `expireAt`. */

@@ -49,7 +49,7 @@ export function addChangeTenant(app: Api, deps: ApiDeps): void {
       const tenant = await foundTenant(deps, request.params.id)
       checkChange(request.body, tenant)
       const change = toChange(request.body)
-      await checkKnown(deps, tenant, change)
+      await checkKnown(deps, tenant, change, seen)
       const context = { ...writeContext(request), idempotency: undefined }
       const settled = await waitUntilSettled(deps, await deps.tenants.update(tenant.id, change, seen, context), wait, request)
       return reply.header('etag', etagOf(settled.tenant)).send(present(settled))
@@ -118,12 +118,14 @@ export function addChangeTenant(app: Api, deps: ApiDeps): void {
   )
 }
 
-/** @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST; EngineError when the host can't be asked */
-async function checkKnown(deps: ApiDeps, tenant: Tenant, { plan, resources }: TenantChange): Promise<void> {
+/** @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST, and as `update` does; EngineError when the host can't be asked */
+async function checkKnown(deps: ApiDeps, tenant: Tenant, { plan, resources }: TenantChange, seen: number | undefined): Promise<void> {
   if (plan !== undefined) {
     const plans = await deps.plans.list()
     const wanted = plans.find(({ id }) => id === plan)
     if (wanted === undefined) throw new ControlError('UNKNOWN_PLAN', `plan "${plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`)
+    // A runtime that is on its way up or down can't say what is stored.
+    await deps.tenants.refuseBusy(tenant.id, seen)
     await checkPlanFits(deps.stored, tenant, plans.find(({ id }) => id === tenant.plan), wanted)
   }
   if (resources != null) checkHostLimits(resources, await askEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
