@@ -85,20 +85,22 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const onProblem = (problem: Error) => options.log.warn({ err: problem }, problem.message)
   const metering = await openMetering({ ...options, onProblem })
   try {
-    return await startCounted(options, metering, onProblem)
+    return await startGatewayWith(options, metering)
   } catch (cause) {
     await metering.stop()
     throw cause
   }
 }
 
-async function startCounted(options: GatewayOptions, metering: Metering, onProblem: (problem: Error) => void): Promise<Gateway> {
+/** The same with a metering that is open already, and is stopped with the gateway. */
+export async function startGatewayWith(options: GatewayOptions, metering: Metering): Promise<Gateway> {
   const { log, controlUrl, internalToken, fetch } = options
   const limits = { ...defaultLimits, ...options.limits }
   const upstreams = new Upstreams(limits, options.elapsed)
   const live = new LiveConnections()
   const tokens = new RuntimeTokens(internalToken)
   const { meter } = metering
+  const onProblem = (problem: Error) => log.warn({ err: problem }, problem.message)
   const leases = new LeaseKeeper({
     controlUrl,
     internalToken,

@@ -116,7 +116,9 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     else response.writeHead(404).end()
   }
 
-  /** No tenant has a quota here. */
+  /** Requests of a month that are granted as they are asked for; null: no tenant has a quota. */
+  monthly: number | null = null
+
   async #lease(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = ''
     for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
@@ -124,7 +126,7 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     const answer: LeaseAnswer = {
       now: now.toISOString(), month: now.toISOString().slice(0, 7),
       resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(), accepted: true, recalled: [],
-      grants: (JSON.parse(text) as LeaseCall).reports.map(({ tenant_id, used }) => ({ tenant_id, granted: null, limit: null, used, state: 'granted' })),
+      grants: (JSON.parse(text) as LeaseCall).reports.map(({ tenant_id, used, keep, ask }) => ({ tenant_id, granted: this.monthly === null ? null : keep + ask, limit: this.monthly, used, state: 'granted' })),
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   }
