@@ -44,6 +44,7 @@ import { createPlanHistory } from './persistence/plan-history-prisma.ts'
 import { createPlatformKeyStore } from './persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from './persistence/published-prisma.ts'
 import { createReconcileStore } from './persistence/reconcile-store-prisma.ts'
+import { createQuotaWatchStore } from './persistence/quota-watch-prisma.ts'
 import { createRequestLeases } from './persistence/request-leases-prisma.ts'
 import { createRolloutLedger } from './persistence/rollout-ledger-prisma.ts'
 import { createRolloutStore } from './persistence/rollout-store-prisma.ts'
@@ -63,6 +64,7 @@ import type { RegionConfig } from './regions/region-config.ts'
 import { readHomes } from './usage/home-reader.ts'
 import { closeLedger } from './usage/close-ledger.ts'
 import { createStoredReader } from './quotas/plan-fit.ts'
+import { watchQuotas } from './quotas/quota-watch.ts'
 import { createUsageReader } from './usage/read-usage.ts'
 import { stopOnSignals, watchPingSeconds } from '@tenantry/contract'
 
@@ -116,6 +118,7 @@ const housekeeping = [
   dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ reachable: config.webhooksMayReach, resolve: lookUpAll, timeoutMilliseconds: 15_000 }), random: Math.random }),
   readHomes({ ...keeping, store: createHomeReadingStore(database), ledger }),
   closeLedger({ closing: createLedgerClosing(database, now), clock: systemClock, log }),
+  watchQuotas({ ...keeping, store: createQuotaWatchStore(database, now) }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
 ]
 

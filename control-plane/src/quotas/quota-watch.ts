@@ -1,0 +1,67 @@
+// Warns operators of tenants that come near a quota: at 80 % and at 100 %, once for each tenant, resource and month.
+import type { Clock } from '../clock.ts'
+import { repeat } from '../housekeeping/repeat.ts'
+import type { OperatorEvent } from '../operator-events/operator-event.ts'
+import type { Leadership } from '../persistence/leader.ts'
+
+export const percents = [80, 100] as const
+
+/** Of one tenant and resource; bytes or requests. */
+export interface Standing {
+  tenantId: string
+  resource: 'api_requests' | 'documents' | 'files'
+  used: bigint
+  limit: bigint
+}
+
+export interface QuotaWatchStore {
+  /** Those at 80 % or more, but for what was told in this month already. `month` is its first instant, UTC. */
+  untold(month: Date): Promise<{ standing: Standing; percent: (typeof percents)[number] }[]>
+  /** @returns false when it was told meanwhile */
+  tell(event: OperatorEvent, once: string): Promise<boolean>
+  /** Leases of months that ended before that time. */
+  forget(before: Date): Promise<void>
+}
+
+export interface QuotaWatchDeps {
+  store: QuotaWatchStore
+  clock: Clock
+  log: { warn(details: object, message: string): void }
+}
+
+const intervalMilliseconds = 60_000
+
+/** Names the warning in the outbox. */
+export function onceKey(tenantId: string, resource: Standing['resource'], percent: number, month: string): string {
+  return `quota:${tenantId}:${resource}:${percent}:${month}`
+}
+
+/** Runs while this control plane leads. */
+export function watchQuotas(deps: QuotaWatchDeps): (leadership: Leadership) => Promise<void> {
+  const { clock, log } = deps
+  return ({ lost }) => repeat({ clock, work: createQuotaWatch(deps).look, onProblem: (error) => log.warn({ err: error }, 'quotas could not be looked at; it is tried again') }, lost)
+}
+
+export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
+  return {
+    /** Once. @returns after how many milliseconds to look again */
+    look: async (): Promise<number> => {
+      const now = clock.now()
+      const start = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1))
+      const end = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1))
+      const month = start.toISOString().slice(0, 7)
+      for (const { standing, percent } of await store.untold(start)) {
+        const { tenantId, resource, used, limit } = standing
+        const isMonthly = resource === 'api_requests'
+        const data = {
+          tenant_id: tenantId, resource, percent, used: String(used), limit: String(limit),
+          month: isMonthly ? month : null, resets_at: isMonthly ? end.toISOString() : null,
+        }
+        await store.tell({ type: percent === 80 ? 'quota.warning' : 'quota.reached', tenantId, data }, onceKey(tenantId, resource, percent, month))
+      }
+      // The month before is kept: gateways that come back late still report of it.
+      await store.forget(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 1)))
+      return intervalMilliseconds
+    },
+  }
+}
