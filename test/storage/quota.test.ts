@@ -20,7 +20,7 @@ t.test('two hundred uploads at the limit', async (t) => {
   const refused = answers.filter(({ status }) => status === 413)
   t.equal(taken, Math.floor(quota / size), 'as many as there is room for')
   t.equal(refused.length, uploads - taken)
-  for (const { text } of refused) t.match(JSON.parse(text), { code: 'QUOTA_EXCEEDED' })
+  for (const { text } of refused) t.match(JSON.parse(text), { code: 'QUOTA_EXCEEDED', limit: quota, used: Number })
 
   const rest = quota - taken * size
   const last = await Promise.all(Array.from({ length: uploads }, (_, n) => ask('POST', `/storage/v1/object/docs/last-${n}`, Buffer.alloc(rest), binary)))
@@ -29,4 +29,23 @@ t.test('two hundred uploads at the limit', async (t) => {
   await idle()
   const [books] = await scene.rows('select file_bytes::int, reserved_bytes::int as reserved, file_count::int, (select sum(size) from storage_objects)::int as bytes from storage_usage')
   t.same(books, { file_bytes: quota, reserved: 0, file_count: taken + 1, bytes: quota })
+})
+
+t.test('the Free plan has room for 1 GB of files, which is 1,000,000,000 bytes, and for none more', async (t) => {
+  const gigabyte = 10 ** 9
+  const scene = await openScene(t, { limits: { file_bytes: gigabyte } })
+  const { ask, idle } = await serve(t, scene)
+  await ask('POST', '/storage/v1/bucket', { name: 'docs' })
+  // As if that much lay there.
+  await scene.rows(`update storage_usage set file_bytes = ${gigabyte - 2}`)
+  const put = (path: string, bytes: number) => ask('POST', `/storage/v1/object/docs/${path}`, Buffer.alloc(bytes), binary)
+  const tooMuch = await put('three', 3)
+  t.equal(tooMuch.status, 413)
+  t.match(JSON.parse(tooMuch.text), { code: 'QUOTA_EXCEEDED', limit: gigabyte, used: gigabyte - 2 })
+  t.equal((await put('two', 2)).status, 200)
+  const full = await put('one', 1)
+  t.equal(full.status, 413)
+  t.match(JSON.parse(full.text), { code: 'QUOTA_EXCEEDED', limit: gigabyte, used: gigabyte })
+  await idle()
+  t.same(await scene.rows('select file_bytes::int, reserved_bytes::int from storage_usage'), [{ file_bytes: gigabyte, reserved_bytes: 0 }])
 })

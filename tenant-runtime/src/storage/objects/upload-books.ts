@@ -52,6 +52,8 @@ export interface UploadBooks {
   intend(tenant: Tenant): Promise<string>
   /** Tx A: the intent with its bytes, if the store is the database's own. */
   reserve(tenant: Tenant, reservation: Reservation): Promise<Reserved>
+  /** Bytes that files take, and uploads under way have reserved. */
+  used(tenant: Tenant): Promise<number>
   /** Tx B, as the caller: row, event, end of the intent. */
   record(tenant: Tenant, row: NewRow): Promise<Written | NotWritten>
   /** Instead of Tx B: ends the intent once the blob is removed. */
@@ -89,6 +91,10 @@ export function uploadBooks(freshBlobId: () => string): UploadBooks {
       return blobId
     },
     reserve,
+    async used(tenant) {
+      const [result] = await run(tenant, bookkeeping, [sql('select file_bytes + reserved_bytes as used from storage_usage')])
+      return Number(result?.rows[0]?.['used'] ?? 0)
+    },
     async record(tenant, row) {
       const { records, onTheirWay } = booksOf(tenant)
       try {

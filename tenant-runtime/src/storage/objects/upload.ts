@@ -135,7 +135,7 @@ export class Upload {
     const { tenant } = this.#target
     if (why === 'given up') return new RuntimeError('STORAGE_UNAVAILABLE', 'the upload took so long that it was given up; send it again')
     await this.abandon()
-    if (why === 'no room') return noRoom(tenant)
+    if (why === 'no room') return noRoom(this.#deps, tenant)
     const problem = await storeProblem(this.#deps.backend, tenant)
     return problem === undefined ? takenAway() : unusable(problem)
   }
@@ -166,7 +166,7 @@ async function intend(deps: UploadDeps, target: UploadTarget, limit: number): Pr
         if (!isDecided(error)) await abandon(deps, target, blobId)
         throw error
       })
-    if (reserved === 'no room') throw noRoom(tenant)
+    if (reserved === 'no room') throw await noRoom(deps, tenant)
     if (reserved !== 'not in this store' && storeId !== undefined) return { blobId, storeId, limit: Math.min(limit, reserved) }
     if (again) throw takenAway()
     const problem = await storeProblem(backend, tenant)
@@ -175,8 +175,10 @@ async function intend(deps: UploadDeps, target: UploadTarget, limit: number): Pr
   }
 }
 
-function noRoom({ limits }: Tenant): RuntimeError {
-  return new RuntimeError('QUOTA_EXCEEDED', `the tenant's file storage of ${limits.file_bytes ?? 0} bytes has no room for this`)
+async function noRoom({ books }: UploadDeps, tenant: Tenant): Promise<RuntimeError> {
+  const limit = tenant.limits.file_bytes ?? 0
+  const used = await books.used(tenant)
+  return new RuntimeError('QUOTA_EXCEEDED', `the tenant's file storage of ${limit} bytes has no room for this: ${used} are taken`, { extra: { limit, used } })
 }
 
 function takenAway(): RuntimeError {
