@@ -1,7 +1,9 @@
-// What metering costs: the gateway's throughput with it and without.
+// What metering costs: the gateway's throughput with it and without; and what the ledger of many tenants does: reading usage,
+// closing a month, its size.
 import type { Figures, Report } from './figures.ts'
 import { gatewayCost } from './support/gateway-cost.ts'
+import { ledgerFigures } from './support/ledger-figures.ts'
 
 export async function figures(report: Report): Promise<Figures> {
-  return gatewayCost(report)
+  return { ...(await gatewayCost(report)), ...(await ledgerFigures(report)) }
 }
