@@ -31,6 +31,7 @@ export const errorKinds = {
 
   // events
   INVALID_EVENT_ID: { status: 400, tag: 'bad_request' },
+  USAGE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
   TOO_MANY_SUBSCRIBERS: { status: 503, tag: 'unavailable' },
 
   // storage

@@ -74,7 +74,7 @@ const areas: Area[] = [
   rest,
   functions,
   events,
-  createMeteringArea({ now, tenantOf, runs, documents: rest.documentBytes, files: storage.collector }),
+  createMeteringArea({ ...config, fetch, now, tenantOf, runs, documents: rest.documentBytes, files: storage.collector }),
 ]
 
 await registry.load()

@@ -13,6 +13,7 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'GET /internal/v1/watch/routes': 'internal',
   'GET /internal/v1/watch/manifests': 'internal',
   'POST /internal/v1/usage': 'internal',
+  'GET /internal/v1/tenants/:id/own-usage': 'internal',
   'POST /internal/v1/leases': 'internal',
   'POST /internal/v1/tenants/:id/wake': 'internal',
   'GET /metrics': ['admin', 'read'],

@@ -55,6 +55,22 @@ t.test('a tenant\'s runtime watches its manifest through the gateway, with its o
   t.notOk(third.complete, 'what was cut is not ended')
 })
 
+t.test("a tenant's runtime asks for its own tenant's usage through the gateway, and for nobody else's", async (t) => {
+  const setting = await startFrontedSetting(t)
+  const [id, other] = [newTenantId(), newTenantId()]
+  const own = tenantToken(token, id)
+  const asked = (path: string, method = 'GET') => ask(setting.gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': own } })
+  const path = `/internal/v1/tenants/${id}/own-usage?month=2026-11&granularity=day`
+  const answer = await asked(path)
+  t.same([answer.status, answer.body], [200, '{"month":"2026-11"}'])
+  t.same(setting.front.usageAsked, [`${own} ${path}`])
+  for (const refused of [`/internal/v1/tenants/${other}/own-usage`, `/internal/v1/tenants/${id}/own-usage/../../${other}/own-usage`, `${path}&x=/../${other}`, `/internal/v1/tenants/${id}/usage`]) {
+    t.ok((await asked(refused)).status >= 400, refused)
+  }
+  t.ok((await asked(path, 'POST')).status >= 400)
+  t.equal(setting.front.usageAsked.length, 1)
+})
+
 t.test('a reader that takes nothing holds the control plane back', async (t) => {
   const setting = await startFrontedSetting(t)
   const line = `${'x'.repeat(64 * 1024)}\n`

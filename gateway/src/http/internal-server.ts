@@ -41,7 +41,9 @@ export function createInternalServer(options: InternalServerOptions): Server {
     else {
       const tenantId = tenantOfToken(internalToken, token)
       const isWatch = request.url === internalPaths.watchManifests && request.method === 'GET'
+      const asked = request.method === 'GET' ? ownUsagePath.exec(request.url ?? '')?.[1] : undefined
       if (tenantId !== undefined && isWatch) void options.relay.watchManifest(tenantId, token, response)
+      else if (tenantId !== undefined && asked === tenantId) void options.relay.askOwnUsage(token, request.url ?? '', response)
       else refuseInternal(response, refusals.internalTokenWrong)
     }
   })
@@ -66,6 +68,8 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
 
 /** What the control plane asks of a tenant's own runtime: `internalPaths.tenantHealth`, `tenantUsage`, `tenantBooks`, `tenantStorageState`, `tenantData`. */
 const runtimePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/(health|usage|books|storage|data)(?:\?hours=\d{1,3})?$/
+/** A tenant's own runtime asks for its tenant. */
+const ownUsagePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/own-usage(?:\?[\w=&%-]{0,500})?$/
 const routePrefix = internalPaths.route('')
 
 function routeOf(tenantId: string, routes: RouteTable) {

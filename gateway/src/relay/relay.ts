@@ -55,6 +55,13 @@ export class Relay {
     else this.#watches.delete(tenantId)
   }
 
+  /** A tenant's runtime → control plane: what the tenant has used. @param path of `internalPaths.ownUsage`, of that tenant */
+  async askOwnUsage(token: string, path: string, response: ServerResponse): Promise<void> {
+    const { controlUrl, limits } = this.#options
+    const call = { method: 'GET' as const, url: `${controlUrl}${path}`, token, headTimeout: limits.relayTimeout, idleTimeout: limits.relayTimeout, refusalFor: refusalOfControl }
+    await passThrough(call, response, this.#agent)
+  }
+
   /** Control plane → a tenant's own runtime. @param path of `internalPaths`, of that tenant */
   async askRuntime(tenantId: string, method: 'GET' | 'DELETE', path: string, response: ServerResponse): Promise<void> {
     const { routes, tokens, limits } = this.#options

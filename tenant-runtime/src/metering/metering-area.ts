@@ -3,9 +3,10 @@ import { internalPaths } from '@tenantry/contract'
 import { RuntimeError } from '../errors.ts'
 import type { Area } from '../tenancy/area.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
+import { addUsageRoutes, type UsageRoutesDeps } from './usage-routes.ts'
 import { createBooksReader, type BooksReaderDeps } from './read-books.ts'
 
-export interface MeteringAreaOptions extends BooksReaderDeps {
+export interface MeteringAreaOptions extends BooksReaderDeps, UsageRoutesDeps {
   now: () => Date
   tenantOf: (tenantId: string) => Tenant | undefined
 }
@@ -23,6 +24,7 @@ export function createMeteringArea(options: MeteringAreaOptions): Area {
         if (!/^\d{1,3}$/.test(hours)) throw new RuntimeError('BAD_REQUEST', 'query parameter "hours" must be from 0 to 999')
         return readBooks(tenant, Number(hours))
       })
+      addUsageRoutes(app, options)
     },
     start: async () => undefined,
     run: async () => undefined,

@@ -15,6 +15,8 @@ export interface ControlFront {
   /** Tokens of manifest watches, and what such a watch gets. */
   watchTokens: unknown[]
   serveWatch: (response: ServerResponse) => void
+  /** Token and path of each question for a tenant's own usage. */
+  usageAsked: string[]
 }
 
 /** A gateway whose control plane is reached through the front. */
@@ -25,6 +27,7 @@ export async function startFrontedSetting(t: Test, options: Partial<GatewayOptio
     wakes: [],
     wakeAnswer: () => 202,
     watchTokens: [],
+    usageAsked: [],
     serveWatch: (response) => response.writeHead(200, { 'content-type': 'application/x-ndjson' }).write('{"type":"synced"}\n'),
   }
   const server = createServer((request, response) => {
@@ -34,6 +37,9 @@ export async function startFrontedSetting(t: Test, options: Partial<GatewayOptio
       front.wakes.push(woken)
       const answer = given === token ? front.wakeAnswer(woken) : 403
       if (answer !== 'hang') response.writeHead(answer).end()
+    } else if (request.url?.includes('/own-usage') === true) {
+      front.usageAsked.push(`${String(given)} ${request.url}`)
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"month":"2026-11"}')
     } else if (request.url === internalPaths.watchManifests) {
       front.watchTokens.push(given)
       front.serveWatch(response)

@@ -155,6 +155,8 @@ export interface RuntimeOptions {
   /** Of subscriptions to events. */
   pace?: Pace
   mostSubscribers?: number
+  /** What the control plane answers. */
+  askControl?: typeof fetch
   /** `Prefer: tx=rollback` is heard. */
   allowsRollback?: boolean
 }
@@ -162,7 +164,7 @@ export interface RuntimeOptions {
 /** Everything ends with the test. */
 export async function startRuntime(
   t: Test,
-  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, logLevel = 'error', mayReach = [], resolve, ...subscriptions }: RuntimeOptions = {},
+  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, logLevel = 'error', mayReach = [], resolve, askControl = () => Promise.reject(new Error('there is no control plane')), ...subscriptions }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
@@ -206,7 +208,7 @@ export async function startRuntime(
     tenantOf: (id) => tenants.get(id),
     ...subscriptions,
   })
-  const metering = createMeteringArea({ now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), runs, documents: rest.documentBytes, files: storage.collector })
+  const metering = createMeteringArea({ controlUrl: 'http://control.invalid', internalToken, fetch: askControl, now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), runs, documents: rest.documentBytes, files: storage.collector })
   const poke = (id: string) => {
     events.poke(id)
     functions.poke(id)

@@ -1,5 +1,5 @@
 // GET /v1/tenants/{id}/usage and /usage/{month} (specification, section 4.4), and GET /v1/usage over all tenants.
-import { isTenantId } from '@tenantry/contract'
+import { internalPaths, isTenantId } from '@tenantry/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { ControlError } from '../../errors.ts'
@@ -71,6 +71,20 @@ export function addTenantUsage(app: Api, deps: ApiDeps): void {
       },
     },
     async (request, reply) => answer(request, reply, request.params.id, pastMonth(request.params.month, deps.now()), request.query),
+  )
+
+  app.get(
+    internalPaths.ownUsage(':id'),
+    {
+      config: { scopes: 'internal or tenant' },
+      schema: { hide: true, params: Type.Object({ id: Type.String() }), querystring: Type.Object({ ...UsageQuery.properties, month: Type.Optional(Type.String()) }, { additionalProperties: false }) },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      if (request.ofTenant !== undefined && request.ofTenant !== id) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+      const { month, ...query } = request.query
+      return answer(request, reply, id, month === undefined ? startOfMonth(deps.now()) : pastMonth(month, deps.now()), query)
+    },
   )
 
   app.get(

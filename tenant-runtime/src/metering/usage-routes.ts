@@ -1,0 +1,47 @@
+// GET /usage/v1: a tenant's usage and quota at its own URL, for its service role. The control plane knows them; it is asked for this
+// tenant alone.
+import { internalPaths, internalTokenHeader } from '@tenantry/contract'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { RuntimeError } from '../errors.ts'
+
+export interface UsageRoutesDeps {
+  controlUrl: string
+  internalToken: string
+  fetch: typeof globalThis.fetch
+}
+
+const askMilliseconds = 10_000
+const maxAnswerBytes = 4 * 1024 * 1024
+
+type Asked = FastifyRequest<{ Params: { month?: string }; Querystring: Record<string, string | string[]> }>
+
+export function addUsageRoutes(app: FastifyInstance, { controlUrl, internalToken, fetch }: UsageRoutesDeps): void {
+  const answer = async (request: Asked, reply: FastifyReply) => {
+    const url = new URL(internalPaths.ownUsage(request.tenant.id), controlUrl)
+    for (const [name, value] of Object.entries(request.query)) {
+      if (name !== 'granularity' && name !== 'resource') throw new RuntimeError('BAD_REQUEST', `query parameter ${JSON.stringify(name.slice(0, 100))} is not known`)
+      if (typeof value !== 'string' || !/^\w{1,100}$/.test(value)) throw new RuntimeError('BAD_REQUEST', `query parameter "${name}" must be one word`)
+      url.searchParams.set(name, value)
+    }
+    const { month } = request.params
+    if (month !== undefined && !/^\d{4}-\d{2}$/.test(month)) throw new RuntimeError('BAD_REQUEST', 'the month must be YYYY-MM')
+    if (month !== undefined) url.searchParams.set('month', month)
+    const answered = await ask(url)
+    return reply.status(answered.status).type('application/json; charset=utf-8').header('cache-control', 'no-store').send(answered.text)
+  }
+
+  /** @throws RuntimeError USAGE_UNAVAILABLE */
+  const ask = async (url: URL): Promise<{ status: number; text: string }> => {
+    try {
+      const response = await fetch(url, { headers: { [internalTokenHeader]: internalToken, accept: 'application/json' }, signal: AbortSignal.timeout(askMilliseconds) })
+      const text = await response.text()
+      // What it refuses, e.g. a month that has not begun, is said to the caller in its words.
+      if (response.status >= 500 || text.length > maxAnswerBytes) throw new Error(`the control plane answered ${response.status}`)
+      return { status: response.status, text }
+    } catch (cause) {
+      throw new RuntimeError('USAGE_UNAVAILABLE', 'usage can not be told now; try again later', { cause })
+    }
+  }
+
+  for (const path of ['/usage/v1', '/usage/v1/', '/usage/v1/:month']) app.get(path, { config: { access: 'service' } }, answer)
+}
