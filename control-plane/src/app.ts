@@ -9,6 +9,7 @@ import { addErrorHandler, errorBody, toControlError } from './http/error-handler
 import { addAuditRoutes } from './http/routes/audit.ts'
 import { addBackupRoutes } from './http/routes/backups.ts'
 import { addHealthRoutes } from './http/routes/health.ts'
+import { addInvoiceRoutes } from './http/routes/invoices.ts'
 import { addKeyRoutes } from './http/routes/keys.ts'
 import { addOperationRoutes } from './http/routes/operations.ts'
 import { addPlanRoutes } from './http/routes/plans.ts'
@@ -81,6 +82,7 @@ export async function buildApp(deps: AppDeps) {
   addTenantLogs(app, deps)
   addTenantUsage(app, deps)
   addUsageSources(app, deps)
+  addInvoiceRoutes(app, deps)
   addOperationRoutes(app, deps)
   addPlanRoutes(app, deps)
   addRolloutRoutes(app, deps)

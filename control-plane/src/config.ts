@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { Environment, type Networks } from '@tenantry/contract'
 import { readRateLimits, type RateLimits } from './quotas/rate-limits.ts'
+import { readBillingConfig, type BillingConfig } from './billing/billing-config.ts'
 import { readRegions, type RegionConfig } from './regions/region-config.ts'
 
 export interface Config {
@@ -27,6 +28,8 @@ export interface Config {
   rateLimits: RateLimits
   /** Private networks that operators' webhooks may be in. */
   webhooksMayReach: Networks
+  /** Prices; undefined: no invoices are made. */
+  billing: BillingConfig | undefined
   /** Directory of the backups; undefined: none are kept. */
   backups: string | undefined
 }
@@ -54,6 +57,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     maxUploadBytes: environment.integer('TENANTRY_MAX_UPLOAD_BYTES', 100_000_000, 1, Number.MAX_SAFE_INTEGER),
     rateLimits: readRateLimits(environment.optional('TENANTRY_RATE_LIMITS') ?? ''),
     webhooksMayReach: environment.networks('TENANTRY_WEBHOOKS_MAY_REACH'),
+    billing: environment.optional('TENANTRY_PRICES_FILE') === undefined ? undefined : readBillingConfig(environment.file('TENANTRY_PRICES_FILE')),
     backups: environment.optional('TENANTRY_BACKUPS'),
   })
 }

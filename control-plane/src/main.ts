@@ -5,6 +5,8 @@ import pino from 'pino'
 import { buildApp } from './app.ts'
 import { keepBackups } from './backups/backup-keeper.ts'
 import { checkDirectory, createDirectoryTarget } from './backups/directory-target.ts'
+import { closeMonths } from './billing/close-months.ts'
+import { loadPdfFonts, type PdfFonts } from './billing/pdf-text.ts'
 import { readConfig } from './config.ts'
 import { systemClock } from './clock.ts'
 import { createContainerEngine } from './engines/container-engine.ts'
@@ -30,6 +32,7 @@ import { createSend } from './operator-events/send-message.ts'
 import { createAuditLog } from './persistence/audit-log-prisma.ts'
 import { createBackupLedger } from './persistence/backup-ledger-prisma.ts'
 import { createBackupStore } from './persistence/backup-store-prisma.ts'
+import { checkBilling, openBilling } from './persistence/billing-prisma.ts'
 import { ChangeFeed } from './persistence/change-feed.ts'
 import { openDatabase } from './persistence/database.ts'
 import { createDiskWatchStore } from './persistence/disk-watch-store-prisma.ts'
@@ -40,7 +43,6 @@ import { nameInstallation } from './persistence/installation.ts'
 import { lead } from './persistence/leader.ts'
 import { migrate, readMigrations } from './persistence/migrations.ts'
 import { createPlanStore, recordRateLimits, recordRegions, refuseUnknownRegions } from './persistence/plan-store-prisma.ts'
-import { createPlanHistory } from './persistence/plan-history-prisma.ts'
 import { createPlatformKeyStore } from './persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from './persistence/published-prisma.ts'
 import { createReconcileStore } from './persistence/reconcile-store-prisma.ts'
@@ -98,6 +100,9 @@ const changes = new ChangeFeed({ url: config.controlDatabaseUrl, onProblem: prob
 const hub = new WatchHub(createPublishedSource(database, seal, config.regions, config.maxUploadBytes, now), problem)
 const ledger = createUsageLedger(database, now)
 const plans = createPlanStore(database)
+const { billing, invoices, ledger: invoiceLedger, history, usage: closedUsage } = openBilling(database, config.billing, seal, now)
+if (config.billing !== undefined) await checkBilling({ ledger: invoiceLedger }, config.billing, (await plans.list()).map(({ id }) => id))
+let pdfFonts: Promise<PdfFonts> | undefined
 const conditions = createRegionConditions(systemClock)
 const metrics = createMetrics(conditions)
 const tenants = createTenantStore({ database, seal, now })
@@ -120,6 +125,7 @@ const housekeeping = [
   closeLedger({ closing: createLedgerClosing(database, now), clock: systemClock, log }),
   watchQuotas({ ...keeping, store: createQuotaWatchStore(database, now) }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
+  ...(config.billing === undefined ? [] : [closeMonths({ billing, config: config.billing, ledger: invoiceLedger, usage: closedUsage, history, clock: systemClock, log })]),
 ]
 
 const app = await buildApp({
@@ -131,9 +137,13 @@ const app = await buildApp({
   rollouts: createRolloutStore({ database, seal, now }),
   backups: { store: createBackupStore({ database, seal, now }), target: backups },
   usageSources: createUsageSources({ database, seal, now }),
-  usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: createPlanHistory(database), probe }),
+  usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history, probe }),
   stored: createStoredReader({ ...sight, probe }),
   webhooks: createWebhookStore({ database, seal, now }),
+  billing,
+  invoices,
+  history,
+  pdfFonts: () => (pdfFonts ??= loadPdfFonts()),
   health: createHealthReader({ ...sight, probe }),
   drift: createDriftReader(sight),
   regionCondition: (region) => conditions.of(region),

@@ -42,15 +42,23 @@ function describePeriod({ month, from, to }: Line): string {
 }
 
 /** The quantity in the unit of its price, or in the resource's usual one; undefined for what has no quantity. */
-export function quantityInUnits({ resource, unit, quantity, month }: Line): { unit: string; units: string } | undefined {
+function quantityInUnits({ resource, unit, quantity, month }: Line): { unit: string; units: string } | undefined {
   if (resource === undefined || quantity === undefined) return undefined
   const name = unit ?? resourceKind(resource).shown
   return { unit: name, units: decimalText(divideRounded(quantity * micro, unitSize(resource, name, monthSeconds(month)))) }
 }
 
-/** A decimal text for the eye: thousands apart, zeros at the end gone down to so many places. */
+/** The quantity as people read it, e.g. `1.5 GB`, `1 request`, `2 connection-hours`. */
+export function quantityText(line: Line): string | undefined {
+  const quantity = quantityInUnits(line)
+  if (quantity === undefined) return undefined
+  const number = shortDecimal(quantity.units, 0)
+  return `${number} ${quantity.unit}${number !== '1' && /(request|invocation|second|hour|month)$/.test(quantity.unit) ? 's' : ''}`
+}
+
+/** A decimal text without the zeros at its end, but with at least so many places. */
 export function shortDecimal(text: string, places: number): string {
   const [whole = '', fraction = ''] = text.split('.')
   const kept = fraction.replace(/0+$/, '').padEnd(places, '0')
-  return `${whole.replace(/\B(?=(\d{3})+$)/g, ',')}${kept === '' ? '' : `.${kept}`}`
+  return kept === '' ? whole : `${whole}.${kept}`
 }

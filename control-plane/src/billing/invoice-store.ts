@@ -25,8 +25,8 @@ export interface InvoiceStore {
 
 /** Every write is the leader's: `LeadershipLost` when it is not any more. */
 export interface InvoiceLedger {
-  /** Of these tenants, those whose month has nothing left to be done by itself: an invoice that is final, or was and is void. */
-  settled(month: Date, tenantIds: readonly string[]): Promise<Set<string>>
+  /** Of these tenants, those whose month has nothing left to be done by itself: an invoice that is final, or was and is void; or a draft, where these count. */
+  settled(month: Date, tenantIds: readonly string[], counting: { drafts: boolean }): Promise<Set<string>>
   /** As `InvoiceStore.keep`, all in one transaction. */
   keepAll(contents: readonly InvoiceContent[], final: boolean, epoch: bigint): Promise<void>
   finished(month: Date): Promise<boolean>

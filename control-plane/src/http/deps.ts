@@ -2,6 +2,9 @@
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { BackupStore } from '../backups/backup-store.ts'
 import type { BackupTarget } from '../backups/backup-target.ts'
+import type { Billing } from '../billing/billing.ts'
+import type { InvoiceStore } from '../billing/invoice-store.ts'
+import type { PdfFonts } from '../billing/pdf-text.ts'
 import type { Clock } from '../clock.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { RegionCondition } from '../reconcile/region-conditions.ts'
@@ -10,6 +13,7 @@ import type { RolloutStore } from '../housekeeping/rollout-store.ts'
 import type { DriftReader } from '../health/drift-reader.ts'
 import type { HealthReader } from '../health/health-reader.ts'
 import type { PlatformKeyStore } from '../keys/platform-key-store.ts'
+import type { PlanHistory } from '../plans/plan-history.ts'
 import type { PlanStore } from '../plans/plan.ts'
 import type { StoredReader } from '../quotas/plan-fit.ts'
 import type { WebhookStore } from '../operator-events/webhook-store.ts'
@@ -30,6 +34,11 @@ export interface ApiDeps {
   usageSources: UsageSources
   stored: StoredReader
   webhooks: WebhookStore
+  billing: Billing
+  invoices: InvoiceStore
+  history: PlanHistory
+  /** Read when the first PDF is made. */
+  pdfFonts(): Promise<PdfFonts>
   health: HealthReader
   drift: DriftReader
   /** How a region was when the leader last looked; undefined where nobody has. */

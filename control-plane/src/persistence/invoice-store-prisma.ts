@@ -85,8 +85,11 @@ export function createInvoiceStore({ database, seal, now, numberPrefix }: Invoic
 
 export function createInvoiceLedger({ database, now, numberPrefix }: Omit<InvoiceStoreOptions, 'seal'>): InvoiceLedger {
   return {
-    async settled(month, tenantIds) {
-      const rows = await database.invoice.findMany({ where: { month, tenantId: { in: [...tenantIds] }, state: { not: 'draft' } }, select: { tenantId: true } })
+    async settled(month, tenantIds, { drafts }) {
+      const rows = await database.invoice.findMany({
+        where: { month, tenantId: { in: [...tenantIds] }, ...(drafts ? {} : { state: { not: 'draft' } }) },
+        select: { tenantId: true },
+      })
       return new Set(rows.map(({ tenantId }) => tenantId))
     },
 

@@ -57,6 +57,8 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
             ) as hash
             from (
               select id as tenant_id from tenants where created_at < ${end} and desired <> 'warm' and id >= ${from} and id < ${to}
+              union select tenant_id from plan_periods
+                where since < ${end} and coalesce(until, 'infinity') > ${month} and tenant_id >= ${from} and tenant_id < ${to}
               union select tenant_id from usage_months where month = ${month} and closed_at is null and tenant_id >= ${from} and tenant_id < ${to}
               union select tenant_id from usage_corrections where billed_month = ${month} and tenant_id >= ${from} and tenant_id < ${to}
             ) c

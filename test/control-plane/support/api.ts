@@ -7,6 +7,8 @@ import pg from 'pg'
 import pino from 'pino'
 import type { Test } from 'tap'
 import { buildApp } from '../../../control-plane/src/app.ts'
+import type { BillingConfig } from '../../../control-plane/src/billing/billing-config.ts'
+import { loadPdfFonts } from '../../../control-plane/src/billing/pdf-text.ts'
 import { systemClock } from '../../../control-plane/src/clock.ts'
 import { createDriftReader } from '../../../control-plane/src/health/read-drift.ts'
 import { createHealthReader } from '../../../control-plane/src/health/read-health.ts'
@@ -22,11 +24,11 @@ import { createSeal, type Seal } from '../../../control-plane/src/keys/seal.ts'
 import { createMetrics } from '../../../control-plane/src/metrics.ts'
 import { createAuditLog } from '../../../control-plane/src/persistence/audit-log-prisma.ts'
 import { createBackupStore } from '../../../control-plane/src/persistence/backup-store-prisma.ts'
+import { openBilling, type BillingParts } from '../../../control-plane/src/persistence/billing-prisma.ts'
 import { ChangeFeed } from '../../../control-plane/src/persistence/change-feed.ts'
 import { openDatabase } from '../../../control-plane/src/persistence/database.ts'
 import { lead } from '../../../control-plane/src/persistence/leader.ts'
 import { migrate, readMigrations } from '../../../control-plane/src/persistence/migrations.ts'
-import { createPlanHistory } from '../../../control-plane/src/persistence/plan-history-prisma.ts'
 import { createPlanStore, recordRegions } from '../../../control-plane/src/persistence/plan-store-prisma.ts'
 import { createPlatformKeyStore } from '../../../control-plane/src/persistence/platform-key-store-prisma.ts'
 import { createPublishedSource } from '../../../control-plane/src/persistence/published-prisma.ts'
@@ -100,6 +102,7 @@ export interface TestApi {
   published: PublishedSource
   hub: WatchHub
   reconcileStore: ReconcileStore
+  billing: BillingParts
   /** Of its secrets. */
   seal: Seal
   /** Milliseconds that the control plane's clock is ahead of the machine's, and for which the API waits at most for anything. */
@@ -167,7 +170,7 @@ export class StandInRegion implements RegionProbe {
 }
 
 /** Everything ends with the test. `cloud`: there is a region `cloud` beside the region `local`. */
-export async function startApi(t: Test, options: { deleteGraceSeconds?: number; control?: boolean; cloud?: boolean } = {}): Promise<TestApi> {
+export async function startApi(t: Test, options: { deleteGraceSeconds?: number; control?: boolean; cloud?: boolean; prices?: BillingConfig } = {}): Promise<TestApi> {
   const postgres = await startPostgres()
   const controlUrl = postgres.url('control')
   await migrate(controlUrl, await readMigrations())
@@ -206,6 +209,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   const sight = { regions, store: reconcileStore, clock: apiClock }
   const tenants = createTenantStore({ database, seal, now })
   const hub = new WatchHub(published, problem)
+  const billing = openBilling(database, options.prices, seal, now)
   const conditions = createRegionConditions({ now })
   const metrics = createMetrics(conditions)
 
@@ -232,9 +236,13 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     backups: { store: createBackupStore({ database, seal, now }), target: undefined },
     rollouts: createRolloutStore({ database, seal, now }),
     usageSources: createUsageSources({ database, seal, now }),
-    usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: createPlanHistory(database), probe: region }),
+    usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: billing.history, probe: region }),
     stored: createStoredReader({ ...sight, probe: region }),
     webhooks: createWebhookStore({ database, seal, now }),
+    billing: billing.billing,
+    invoices: billing.invoices,
+    history: billing.history,
+    pdfFonts: loadPdfFonts,
     health: createHealthReader({ ...sight, probe: region }),
     drift: createDriftReader(sight),
     regionCondition: (id) => conditions.of(id),
@@ -302,7 +310,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   const firstKey = newPlatformKey()
   await keyStore.createFirst(firstKey)
   const api: TestApi = {
-    app, postgres, controlUrl, region, engine, published, hub, reconcileStore, seal, clock, log, routes, startController,
+    app, postgres, controlUrl, region, engine, published, hub, reconcileStore, billing, seal, clock, log, routes, startController,
     keys: { admin: firstKey, read: '', billing: '' },
     async call(method, path, { key = api.keys.admin, body, payload, headers = {} } = {}) {
       const sent = payload ?? (body === undefined ? undefined : JSON.stringify(body))

@@ -48,7 +48,7 @@ export async function startLedger(t: Test, now = '2026-05-10T12:30:00Z'): Promis
       await closeAll(closing, clock.now, 0n)
     },
     async empty() {
-      await query(url, 'truncate usage_counters, usage_sources, usage_tenants, usage_months, usage_corrections, tenants cascade')
+      await query(url, 'truncate usage_counters, usage_sources, usage_tenants, usage_months, usage_corrections, plan_periods, tenants cascade')
       await query(url, "update usage_closing set kept_from = 'epoch'")
       await query(url, 'update installation set epoch = 0')
     },

@@ -1,0 +1,101 @@
+// Makes the invoices of months that are over, again and again until everybody has one.
+import type { Clock } from '../clock.ts'
+import { ControlError } from '../errors.ts'
+import { repeat } from '../housekeeping/repeat.ts'
+import type { Leadership } from '../persistence/leader.ts'
+import type { PlanHistory } from '../plans/plan-history.ts'
+import type { ClosedUsage } from '../usage/closed-usage.ts'
+import { LeadershipLost } from '../reconcile/reconcile-store.ts'
+import type { Billing } from './billing.ts'
+import type { BillingConfig } from './billing-config.ts'
+import type { InvoiceContent } from './invoice.ts'
+import type { InvoiceLedger } from './invoice-store.ts'
+import { monthText, nextMonth } from './months.ts'
+
+export interface ClosingDeps {
+  billing: Pick<Billing, 'compose'>
+  config: BillingConfig
+  ledger: InvoiceLedger
+  usage: Pick<ClosedUsage, 'closedTenants'>
+  history: Pick<PlanHistory, 'tenants'>
+  clock: Clock
+  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+}
+
+const intervalMilliseconds = 600_000
+/** Invoices of one transaction: enough that a month of many tenants takes minutes, few enough that other writers get in between. */
+const batch = 100
+const dayMilliseconds = 86_400_000
+
+/** Runs while this control plane leads. */
+export function closeMonths(deps: ClosingDeps): (leadership: Leadership) => Promise<void> {
+  return ({ epoch, lost }) => {
+    const closing = createClosing(deps, epoch)
+    return repeat({ clock: deps.clock, work: closing.look, onProblem: (error) => deps.log.warn({ err: error }, 'invoices could not be made; it is tried again') }, lost)
+  }
+}
+
+export function createClosing(deps: ClosingDeps, epoch: bigint) {
+  const { config, ledger, clock, log } = deps
+  const finished = new Set<number>()
+
+  /** A tenant's invoice that can't be made must not keep the others waiting for theirs. */
+  const compose = async (tenantId: string, month: Date): Promise<InvoiceContent | undefined> => {
+    try {
+      return await deps.billing.compose(tenantId, month)
+    } catch (error) {
+      if (error instanceof LeadershipLost) throw error
+      if (!(error instanceof ControlError && error.code === 'MONTH_NOT_CLOSED')) log.warn({ err: error, tenant: tenantId, month: monthText(month) }, "a tenant's invoice could not be made; it is tried again")
+      return undefined
+    }
+  }
+
+  /** @returns how many have none yet */
+  const close = async (month: Date, final: boolean, signal: AbortSignal): Promise<number> => {
+    let missing = 0
+    for await (const tenants of pages(deps, month)) {
+      signal.throwIfAborted()
+      const settled = await ledger.settled(month, tenants, { drafts: !final })
+      const open = tenants.filter((tenant) => !settled.has(tenant))
+      const made = await Promise.all(open.map((tenant) => compose(tenant, month)))
+      const contents = made.filter((content) => content !== undefined)
+      if (contents.length > 0) await ledger.keepAll(contents, final, epoch)
+      if (contents.length > 0) log.info({ month: monthText(month), invoices: contents.length, final }, 'invoices were made')
+      missing += open.length - contents.length
+    }
+    return missing
+  }
+
+  /** Once. @returns after how many milliseconds to look again */
+  const look = async (signal: AbortSignal): Promise<number> => {
+    const now = clock.now()
+    const first = config.lists[0]?.from ?? now
+    for (let month = first; nextMonth(month) <= now; month = nextMonth(month)) {
+      if (finished.has(month.getTime()) || (await ledger.finished(month))) {
+        finished.add(month.getTime())
+        continue
+      }
+      const final = now.getTime() >= nextMonth(month).getTime() + config.draftDays * dayMilliseconds
+      const missing = await close(month, final, signal)
+      if (final && missing === 0) await ledger.finish(month, epoch)
+    }
+    return intervalMilliseconds
+  }
+
+  return { look }
+}
+
+/** Ids in order of everybody who had a plan or used anything in the month. */
+async function* pages({ usage, history }: ClosingDeps, month: Date): AsyncGenerator<string[]> {
+  for (let after = ''; ; ) {
+    const [used, planned] = await Promise.all([
+      usage.closedTenants(month, { after: after === '' ? undefined : after, limit: batch }),
+      history.tenants(month, nextMonth(month), after, batch),
+    ])
+    const tenants = [...new Set([...used, ...planned])].sort().slice(0, batch)
+    const last = tenants.at(-1)
+    if (last === undefined) return
+    yield tenants
+    after = last
+  }
+}

@@ -1,0 +1,58 @@
+// Invoices as the API shows them: all that is kept, and each line in words and in the units of its price.
+import { Type, type Static } from 'typebox'
+import { describeLine, quantityText } from './describe.ts'
+import { InvoiceContent, invoiceStates, type Invoice } from './invoice.ts'
+import { LineText, readLine } from './line.ts'
+
+const Maybe = Type.Union([Type.String(), Type.Null()])
+
+const Head = {
+  invoice_id: Type.String(),
+  number: Type.Union([Type.String(), Type.Null()], { description: 'Without a gap over all invoices; null for a draft' }),
+  state: Type.Enum([...invoiceStates]),
+  created_at: Type.String({ description: 'ISO 8601, UTC' }),
+  final_at: Maybe,
+  voided_at: Maybe,
+  void_reason: Maybe,
+}
+const { tenant_id, month, currency, net, taxes, total, payable } = InvoiceContent.properties
+
+export const LineBody = Type.Object({
+  ...LineText.properties,
+  description: Type.String(),
+  quantity_text: Type.Union([Type.String(), Type.Null()], { description: 'The quantity in units, rounded to six places, e.g. `1.5 GB`' }),
+})
+export type LineBody = Static<typeof LineBody>
+
+/** Without lines. */
+export const InvoiceSummary = Type.Object({ ...Head, tenant_id, month, currency, net, taxes, total, payable })
+export type InvoiceSummary = Static<typeof InvoiceSummary>
+
+export const InvoiceBody = Type.Object({ ...Head, ...InvoiceContent.properties, lines: Type.Array(LineBody) })
+export type InvoiceBody = Static<typeof InvoiceBody>
+
+function headOf({ id, number, state, createdAt, finalAt, voidedAt, voidReason }: Invoice) {
+  return {
+    invoice_id: id,
+    number: number ?? null,
+    state,
+    created_at: createdAt.toISOString(),
+    final_at: finalAt?.toISOString() ?? null,
+    voided_at: voidedAt?.toISOString() ?? null,
+    void_reason: voidReason ?? null,
+  }
+}
+
+export function toSummary(invoice: Invoice): InvoiceSummary {
+  const { tenant_id, month, currency, net, taxes, total, payable } = invoice.content
+  return { ...headOf(invoice), tenant_id, month, currency, net, taxes, total, payable }
+}
+
+export function toInvoiceBody(invoice: Invoice): InvoiceBody {
+  return { ...headOf(invoice), ...invoice.content, lines: invoice.content.lines.map(toLineBody) }
+}
+
+function toLineBody(text: LineText): LineBody {
+  const line = readLine(text)
+  return { ...text, description: describeLine(line), quantity_text: quantityText(line) ?? null }
+}

@@ -1,0 +1,39 @@
+// Invoices as CSV (RFC 4180).
+import type { InvoiceBody, InvoiceSummary } from './invoice-body.ts'
+
+type Cell = string | number | boolean | null
+
+/** A text that a spreadsheet would take for a formula is put behind an apostrophe; numbers are not. */
+function cellText(cell: Cell): string {
+  const text = String(cell ?? '')
+  const safe = typeof cell === 'string' && /^[=+@\t\r-]/.test(text) && !/^-?[0-9.]+$/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+function csv(rows: readonly (readonly Cell[])[]): string {
+  return rows.map((row) => `${row.map(cellText).join(',')}\r\n`).join('')
+}
+
+const lineColumns = [
+  'charge', 'month', 'correction', 'plan', 'from', 'to', 'resource', 'tier', 'unit', 'unit_price', 'quantity', 'amount', 'tax_rate', 'description', 'quantity_text',
+] as const
+
+/** One row for each line, then one each for `net`, every tax and `total`. */
+export function invoiceCsv(invoice: InvoiceBody): string {
+  const head = [invoice.number, invoice.state, invoice.tenant_id, invoice.currency]
+  const sum = (charge: string, amount: string, description: string, rate: string | null = null) =>
+    [...head, ...lineColumns.map((column) => ({ charge, month: invoice.month, amount, description, tax_rate: rate })[column as string] ?? null)]
+  return csv([
+    ['number', 'state', 'tenant_id', 'currency', ...lineColumns],
+    ...invoice.lines.map((line) => [...head, ...lineColumns.map((column) => line[column])]),
+    sum('net', invoice.net, 'Net'),
+    ...invoice.taxes.map(({ name, rate, tax }) => sum('tax', tax, name, rate)),
+    sum('total', invoice.total, 'Total'),
+  ])
+}
+
+const summaryColumns = ['invoice_id', 'number', 'state', 'tenant_id', 'month', 'currency', 'net', 'total', 'payable', 'created_at', 'final_at', 'voided_at'] as const
+
+export function invoicesCsv(invoices: readonly InvoiceSummary[]): string {
+  return csv([summaryColumns, ...invoices.map((invoice) => summaryColumns.map((column) => invoice[column]))])
+}
