@@ -119,6 +119,15 @@ t.test('a tenant that is gone still gets the month closed in which its correctio
   t.same(months, [['2026-05', 6, true], ['2026-06', 0, true]], 'and none after that')
 })
 
+t.test('a tenant that used nothing and is gone has the months closed in which it was under a plan, for it may owe a fee', async (t) => {
+  const tenant = await all.tenant('2026-04-20T00:00:00Z')
+  await sql("update plan_periods set until = '2026-05-02T00:00:00Z' where tenant_id = $1", [tenant])
+  await sql('delete from tenants where id = $1', [tenant])
+  await close('2026-08-01T00:30:00Z')
+  t.same((await booksOf(tenant)).months, [['2026-04', 0, true], ['2026-05', 0, true]])
+  t.equal(await closing.firstOpenMonth(), undefined)
+})
+
 t.test('booked counters are removed a day after their hour was closed, and what was removed is a repeat from then on', async (t) => {
   const tenant = await all.tenant()
   const counted = pushOf('g', boot, [requests(tenant, hour('10T09'), 3)], hour('10T10'))

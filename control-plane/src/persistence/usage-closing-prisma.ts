@@ -38,8 +38,9 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
       const rows = await database.$queryRaw<{ month: Date | null }[]>`
         select least(
           (select min(month) from usage_months where closed_at is null),
-          (select min(coalesce(u.closed_until, date_trunc('month', t.created_at, 'UTC')))
-            from tenants t left join usage_tenants u on u.tenant_id = t.id where t.desired <> 'warm'),
+          (select date_trunc('month', min(greatest(p.since, u.closed_until)), 'UTC')
+            from plan_periods p left join usage_tenants u using (tenant_id)
+            where coalesce(p.until, 'infinity') > greatest(p.since, u.closed_until)),
           (select min(billed_month) from usage_corrections c join usage_tenants u using (tenant_id) where c.billed_month >= u.closed_until)
         ) as month`
       return rows[0]?.month ?? undefined
@@ -56,9 +57,7 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
               u.hash, ${chainStart}
             ) as hash
             from (
-              select id as tenant_id from tenants where created_at < ${end} and desired <> 'warm' and id >= ${from} and id < ${to}
-              union select tenant_id from plan_periods
-                where since < ${end} and coalesce(until, 'infinity') > ${month} and tenant_id >= ${from} and tenant_id < ${to}
+              select tenant_id from plan_periods where since < ${end} and coalesce(until, 'infinity') > ${month} and tenant_id >= ${from} and tenant_id < ${to}
               union select tenant_id from usage_months where month = ${month} and closed_at is null and tenant_id >= ${from} and tenant_id < ${to}
               union select tenant_id from usage_corrections where billed_month = ${month} and tenant_id >= ${from} and tenant_id < ${to}
             ) c

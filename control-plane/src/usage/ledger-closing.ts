@@ -17,10 +17,11 @@ export interface LedgerClosing {
    * @throws LeadershipLost
    */
   closeHours(until: Date, page: { after: string; limit: number }, epoch: bigint): Promise<string | undefined>
-  /** The first month that some tenant has not closed; undefined when there is no tenant. */
+  /** The first month that some tenant was under a plan in, or used anything in, and has not closed; undefined when there is none. */
   firstOpenMonth(): Promise<Date | undefined>
   /**
-   * Closes the month of each tenant that has all of it and no open month before it. Also of tenants that used nothing.
+   * Closes the month of each tenant that has all of it and no open month before it. Also of tenants that used nothing, but were
+   * under a plan.
    * @returns of how many
    * @throws LeadershipLost
    */

@@ -53,8 +53,8 @@ export function monthResources({ usage: { totals, cells }, plan, stored, elapsed
       limit: plan?.realtimeConnections ?? null,
     },
     functions: {
-      // The runtime knows of invocations at once, the ledger when the home was read.
-      invocations: totals.functionInvocations > 0n ? Number(totals.functionInvocations) : (stored?.function_invocations ?? 0),
+      // The runtime knows of the month's invocations at once, as far as their records are there; the ledger when the home was read.
+      invocations: Math.max(Number(totals.functionInvocations), stored?.function_invocations ?? 0),
       duration_ms: Number(totals.functionMilliseconds),
       cpu_ms: Number(totals.functionCpuMicroseconds / 1000n),
       memory_mib_seconds: Number(totals.functionMemoryKibMilliseconds / 1_024_000n),
