@@ -17,15 +17,21 @@ export async function bookTenants(transaction: Transaction, tenants: readonly { 
   await writeBooks(transaction, booked)
 }
 
-/** Marks them booked, row by row: what is pushed at the same time is either in it or waits for the next time. */
+/**
+ * Marks them booked, row by row, in the order in which a push takes them: what is pushed at the same time is either in it or
+ * waits for the next time.
+ */
 async function takeCounts(transaction: Transaction, tenants: readonly { tenantId: string; until: Date }[]): Promise<Map<string, Count[]>> {
   const wanted = JSON.stringify(tenants.map(({ tenantId, until }) => ({ tenant_id: tenantId, until: until.toISOString() })))
   const rows = await transaction.$queryRaw<{ tenant_id: string; counts: NewCounts }[]>`
-    with booked as (
-      update usage_counters c set booked = c.value, dirty = false
-      from jsonb_to_recordset(${wanted}::jsonb) as w(tenant_id text, until timestamptz)
+    with due as materialized (
+      select c.ctid as row from usage_counters c, jsonb_to_recordset(${wanted}::jsonb) as w(tenant_id text, until timestamptz)
       where c.tenant_id = w.tenant_id and c.dirty and c.hour < w.until
-      returning c.tenant_id, c.hour, c.meter, c."group", c.method, c.status_class, c.bucket, c.value - old.booked as value
+      order by c.tenant_id, c.hour, c.meter, c."group", c.method, c.status_class, c.bucket
+      for update of c
+    ), booked as (
+      update usage_counters c set booked_last = c.value - c.booked, booked = c.value, dirty = false from due where c.ctid = due.row
+      returning c.tenant_id, c.hour, c.meter, c."group", c.method, c.status_class, c.bucket, c.booked_last as value
     ), summed as (
       select tenant_id, extract(epoch from hour)::bigint as hour, meter, "group", method, status_class, bucket, sum(value)::text as value
       from booked group by tenant_id, hour, meter, "group", method, status_class, bucket having sum(value) > 0

@@ -1,9 +1,11 @@
 -- The ledger closes hours and months: who counts and how far, what was closed, and what came too late.
 
--- `booked` is how much of a counter went into a closed hour or a correction; `dirty` while it may be less than `value`.
+-- `booked` is how much of a counter went into a closed hour or a correction, `booked_last` how much of that the last time;
+-- `dirty` while it may be less than `value`.
 -- The index holds dirty counters alone; a growing counter stays dirty, so its updates don't touch it.
 ALTER TABLE "usage_counters"
     ADD COLUMN "booked" BIGINT NOT NULL DEFAULT 0,
+    ADD COLUMN "booked_last" BIGINT NOT NULL DEFAULT 0,
     ADD COLUMN "dirty" BOOLEAN NOT NULL DEFAULT true;
 CREATE INDEX "usage_counters_tenant_id_hour_idx" ON "usage_counters"("tenant_id", "hour") WHERE "dirty";
 
