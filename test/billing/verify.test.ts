@@ -1,0 +1,69 @@
+// Whoever has an invoice and the exported hours can compute every figure anew; what was changed anywhere shows.
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import type { InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
+import { startBilledApi } from './support/billed-api.ts'
+
+const api = await startBilledApi(t)
+const { month, next } = api
+const after = new Date(Date.UTC(next.getUTCFullYear(), next.getUTCMonth() + 1, 1))
+const [text, nextText] = [month, next].map((at) => at.toISOString().slice(0, 7))
+const tenant = await api.create()
+const thisHour = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000)
+const folder = t.testdir({})
+const program = new URL('../../control-plane/src/billing/verify-main.ts', import.meta.url).pathname
+
+await api.count(tenant.tenant_id, thisHour, 1_234_567)
+await api.closeUntil(new Date(next.getTime() + 2 * 3_600_000))
+await api.makeInvoices()
+await api.count(tenant.tenant_id, thisHour, 1_111_111, 'gateway-that-was-cut-off')
+await api.count(tenant.tenant_id, next, 55_555)
+await api.closeUntil(new Date(next.getTime() + 4 * 3_600_000))
+await api.closeUntil(new Date(after.getTime() + 2 * 3_600_000))
+await api.makeInvoices()
+
+const textOf = async (path: string, accept = 'application/json') => {
+  const answer = await api.call('GET', `/v1/tenants/${tenant.tenant_id}/${path}`, { headers: { accept } })
+  if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status}: ${answer.text}`)
+  return answer.text
+}
+const files = {
+  first: await textOf(`invoices/${text}`),
+  second: await textOf(`invoices/${nextText}`),
+  usage: await textOf(`usage/${text}?granularity=hour`),
+  nextUsage: await textOf(`usage/${nextText}?granularity=hour`, 'text/csv'),
+}
+
+/** Runs the program on files of these contents. */
+async function verify(...contents: string[]): Promise<{ code: number; said: string }> {
+  const paths = contents.map((_, nth) => join(folder, `file-${nth}`))
+  await Promise.all(contents.map((content, nth) => writeFile(paths[nth] ?? '', content)))
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...paths], (error, output, problems) => resolve({ code: typeof error?.code === 'number' ? error.code : 0, said: output + problems }))
+  })
+}
+
+t.test('both invoices are verified, the second with its corrections, from JSON and CSV', async (t) => {
+  t.match(await verify(files.first, files.usage), { code: 0, said: /every figure was computed anew and is the same/ })
+  t.ok((JSON.parse(files.second) as InvoiceBody).lines.some(({ correction }) => correction))
+  t.match(await verify(files.second, files.usage, files.nextUsage), { code: 0, said: /every figure/ })
+})
+
+t.test('what is missing or was changed is named', async (t) => {
+  t.match(await verify(files.second, files.nextUsage), { code: 1, said: /NOT verified/ })
+  t.match(await verify(files.first, files.usage.replace('"1234567"', '"1234566"')), { code: 1, said: new RegExp(`${text}: the exported hours do not give the hash`) })
+  t.match(await verify(files.second, files.usage.replace('"1111111"', '"1111112"'), files.nextUsage), { code: 1, said: /correction 1 does not give its hash/ })
+  const invoice = JSON.parse(files.first) as InvoiceBody
+  t.match(await verify(JSON.stringify({ ...invoice, total: '0.000001' }), files.usage), { code: 1, said: new RegExp(`total is 0.000001, but ${invoice.total} was computed`) })
+  t.match(await verify(files.first.replace('"percent":"19"', '"percent":"7"').replace('"percent":"20.5"', '"percent":"7"'), files.usage), { code: 1, said: /tax_rate is/ })
+  t.match(await verify(files.first.replace('"resource":"requests"', '"resource":"egress"'), files.usage), { code: 1, said: /resource is egress, but requests was computed/ })
+})
+
+t.test('what is no invoice or no export by hour is refused', async (t) => {
+  t.match(await verify(files.first), { code: 2, said: /usage: verify-invoice/ })
+  t.match(await verify(files.usage, files.usage), { code: 2, said: /not an invoice/ })
+  t.match(await verify(files.first, await textOf(`usage/${text}`)), { code: 2, said: /not usage by hour/ })
+  t.match(await verify(files.first, await textOf(`usage/${text}?granularity=hour&resource=egress`)), { code: 2, said: /some resources alone/ })
+})
