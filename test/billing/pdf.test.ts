@@ -1,0 +1,91 @@
+// The PDF of an invoice: its figures, read back from the file, are those of the JSON; names of any length and script fit.
+import t from 'tap'
+import { listFor } from '../../control-plane/src/billing/billing-config.ts'
+import { composeInvoice } from '../../control-plane/src/billing/compose.ts'
+import { toInvoiceBody, type InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
+import { invoicePdf } from '../../control-plane/src/billing/invoice-pdf.ts'
+import { parseDecimal } from '../../control-plane/src/billing/money.ts'
+import { loadPdfFonts } from '../../control-plane/src/billing/pdf-text.ts'
+import { effort, seed } from '../support/effort.ts'
+import { pdfPieces, pdfRows } from './support/pdf-words.ts'
+import { billingConfig } from './support/prices.ts'
+import { randomFrom, simulateYear, type SimulatedYear } from './support/year.ts'
+
+const fonts = await loadPdfFonts()
+
+function invoiceOf(year: SimulatedYear, nth: number, buyer: { name: string; lines: string[] } = { name: 'A customer', lines: [] }): InvoiceBody {
+  const facts = year.months.slice(0, nth + 1).map((closed) => {
+    const list = listFor(billingConfig, closed.month)
+    if (list === undefined) throw new Error('no price list')
+    return { ...closed, prices: list.text, periods: year.periods }
+  })
+  const own = facts[nth]
+  if (own === undefined) throw new Error('no such month')
+  const content = composeInvoice(
+    { tenantId: year.tenantId, own, earlier: facts.slice(0, nth), corrections: facts.flatMap(({ corrections }) => corrections) },
+    { seller: billingConfig.seller, buyer, notes: ['Please pay within 14 days.'] },
+  )
+  const at = new Date('2026-09-01T03:00:00Z')
+  return toInvoiceBody({ id: '', tenantId: year.tenantId, month: own.month, state: 'final', number: 'NL-000042', content, createdAt: at, finalAt: at, voidedAt: undefined, voidReason: undefined })
+}
+
+const millionths = (text: string) => {
+  const amount = parseDecimal(text.replace('-', '').replaceAll(',', ''))
+  if (amount === undefined) throw new Error(`"${text}" is no amount`)
+  return text.startsWith('-') ? -amount : amount
+}
+const exact = (text: string) => BigInt(text.replace('.', ''))
+
+const years = effort({ small: 2, full: 20 })
+t.comment(`seed ${seed}`)
+for (let nth = 0; nth < years; nth++) {
+  t.test(`year ${nth}: amounts, unit prices, quantities, taxes and totals of each month are those of the JSON, to the last digit`, async (t) => {
+    const year = simulateYear(randomFrom(seed + nth), 't_0123456789abcdef0123')
+    for (const month of [3, 6, 9, 11]) {
+      const invoice = invoiceOf(year, month)
+      const rows = pdfRows(await invoicePdf(invoice, fonts))
+      const from = rows.findIndex(([first]) => first === 'DESCRIPTION')
+      const to = rows.findIndex(([first]) => first === 'Net')
+      // Of a line's rows the first ends with its amount; further ones hold what of its texts did not fit.
+      const table = rows.slice(from + 1, to).filter((row) => /^-?[\d,]+\.\d{2,6}$/.test(row.at(-1) ?? '') && row.length > 1)
+      t.equal(table.length, invoice.lines.length, `${invoice.month}: lines`)
+      t.same(table.map((row) => millionths(row.at(-1) ?? '')), invoice.lines.map(({ amount }) => exact(amount)), `${invoice.month}: amounts`)
+      const priced = invoice.lines.flatMap(({ unit_price: price }, at) => (price === null ? [] : [{ at, price }]))
+      t.same(priced.map(({ at }) => millionths(table[at]?.at(-2) ?? '')), priced.map(({ price }) => exact(price)), `${invoice.month}: unit prices`)
+      const counted = invoice.lines.flatMap(({ quantity_text: quantity, unit_price: price }, at) => (quantity === null ? [] : [{ at, place: price === null ? -2 : -3, quantity }]))
+      t.same(counted.map(({ at, place }) => table[at]?.at(place)?.split(' ')[0]?.replaceAll(',', '')), counted.map(({ quantity }) => quantity.split(' ')[0]), `${invoice.month}: quantities`)
+      t.equal(millionths(rows[to]?.at(-1) ?? ''), exact(invoice.net))
+      t.same(invoice.taxes.map((_, at) => millionths(rows[to + 1 + at]?.at(-1) ?? '')), invoice.taxes.map(({ tax }) => exact(tax)))
+      t.equal(millionths(rows[to + 1 + invoice.taxes.length]?.at(-1) ?? ''), exact(invoice.total))
+      const due = rows.find(([first]) => first === 'Amount due' || first === 'In your favour')
+      t.equal(due?.at(-1)?.replaceAll(',', ''), `EUR ${invoice.payable}`)
+    }
+  })
+}
+
+t.test('the same invoice gives the same bytes', async (t) => {
+  const invoice = invoiceOf(simulateYear(randomFrom(seed), 't_0123456789abcdef0123'), 5)
+  t.ok((await invoicePdf(invoice, fonts)).equals(await invoicePdf(invoice, fonts)))
+})
+
+t.test('names in other scripts can be read back, and nothing stands outside of the page', async (t) => {
+  const lines = ['Αθήνα', 'Москва', '東京都千代田区丸の内一丁目', 'さくらビル', 'x'.repeat(190), '北京市'.repeat(60)]
+  const file = await invoicePdf(invoiceOf(simulateYear(randomFrom(seed), 't_0123456789abcdef0123'), 11, { name: '北京云端数据科技有限公司', lines }), fonts)
+  const pieces = pdfPieces(file)
+  const text = pieces.map((piece) => piece.text).join('')
+  for (const line of ['北京云端数据科技有限公司', ...lines]) t.ok(text.includes(line), line.slice(0, 20))
+  t.notOk(text.includes('\ufffd'))
+  t.ok(pieces.every(({ x, y }) => x >= 50 && x < 545 && y > 20 && y < 800))
+  const pages = Math.max(...pieces.map(({ page }) => page)) + 1
+  t.ok(pages > 1)
+  for (let page = 0; page < pages; page++) t.ok(pieces.some((piece) => piece.page === page && piece.text === `Page ${page + 1} of ${pages}`))
+})
+
+t.test('words of Hebrew and Arabic stand from right to left, and others among them from left to right', async (t) => {
+  const invoice = invoiceOf(simulateYear(randomFrom(seed), 't_0123456789abcdef0123'), 5, { name: 'x', lines: ['חברת ABC Ltd ישראל', 'Tel תל אביב Aviv'] })
+  const rows = pdfRows(await invoicePdf(invoice, fonts)).map((row) => row.map((piece) => piece.trim()).filter((piece) => piece !== ''))
+  const order = (row: string[]) => row.map((piece) => Array.from(piece).sort().join(''))
+  const letters = (text: string) => Array.from(text).sort().join('')
+  t.ok(rows.some((row) => JSON.stringify(order(row)) === JSON.stringify(['ישראל', 'ABC Ltd', 'חברת'].map(letters))))
+  t.ok(rows.some((row) => JSON.stringify(order(row)) === JSON.stringify(['Tel', 'אביב', 'תל', 'Aviv'].map(letters))))
+})

@@ -1,0 +1,78 @@
+// Reads a PDF's text back: every piece with its page and place, by the tables that the file itself carries for that.
+import { inflateSync } from 'node:zlib'
+
+export interface PdfPiece {
+  page: number
+  /** Points from the left, and from the bottom. */
+  x: number
+  y: number
+  text: string
+}
+
+/** Of files as they are written here: no object streams, one content stream a page, texts as hexadecimal glyphs. */
+export function pdfPieces(file: Buffer): PdfPiece[] {
+  const objects = objectsOf(file)
+  const fonts = new Map<string, Map<number, string>>()
+  for (const { head } of objects.values()) {
+    for (const [, name = '', id = ''] of head.matchAll(/\/(F\d+) (\d+) 0 R/g)) {
+      const unicode = /\/ToUnicode (\d+) 0 R/.exec(objects.get(id)?.head ?? '')?.[1]
+      fonts.set(name, glyphTable(objects.get(unicode ?? '')?.body.toString('latin1') ?? ''))
+    }
+  }
+  const pages = [...objects.values()].filter(({ head }) => /\/Type \/Page\b(?!s)/.test(head))
+  return pages.flatMap(({ head }, page) => {
+    const content = objects.get(/\/Contents (\d+) 0 R/.exec(head)?.[1] ?? '')?.body.toString('latin1') ?? ''
+    return piecesOf(content, fonts).map((piece) => ({ page, ...piece }))
+  })
+}
+
+/** The pieces of a line together, from left to right; lines from top to bottom. */
+export function pdfRows(file: Buffer): string[][] {
+  const rows = new Map<string, PdfPiece[]>()
+  for (const piece of pdfPieces(file)) {
+    const place = `${piece.page} ${Math.round(piece.y * 10)}`
+    rows.set(place, [...(rows.get(place) ?? []), piece])
+  }
+  return [...rows.values()]
+    .sort(([a], [b]) => (a?.page ?? 0) - (b?.page ?? 0) || (b?.y ?? 0) - (a?.y ?? 0))
+    .map((row) => row.sort((a, b) => a.x - b.x).map(({ text }) => text))
+}
+
+function objectsOf(file: Buffer): Map<string, { head: string; body: Buffer }> {
+  const text = file.toString('latin1')
+  const objects = new Map<string, { head: string; body: Buffer }>()
+  for (const match of text.matchAll(/(?:^|\n)(\d+) 0 obj\n/g)) {
+    const from = match.index + match[0].length
+    const head = text.slice(from, text.indexOf('endobj', from)).split('stream\n', 1)[0] ?? ''
+    const length = Number(/\/Length (\d+)/.exec(head)?.[1] ?? 0)
+    const start = from + head.length + 'stream\n'.length
+    const bytes = file.subarray(start, start + length)
+    objects.set(match[1] ?? '', { head, body: head.includes('/FlateDecode') ? inflateSync(bytes) : bytes })
+  }
+  return objects
+}
+
+/** Glyph number → what it stands for. */
+function glyphTable(map: string): Map<number, string> {
+  const table = new Map<number, string>()
+  for (const [, first = '', , list = ''] of map.matchAll(/<([0-9a-f]+)> <([0-9a-f]+)> \[([^\]]*)\]/gi)) {
+    for (const [nth, [, hex = '']] of [...list.matchAll(/<([0-9a-f]*)>/gi)].entries()) {
+      table.set(Number.parseInt(first, 16) + nth, Buffer.from(hex, 'hex').swap16().toString('utf16le'))
+    }
+  }
+  return table
+}
+
+function piecesOf(content: string, fonts: ReadonlyMap<string, ReadonlyMap<number, string>>): Omit<PdfPiece, 'page'>[] {
+  const pieces: Omit<PdfPiece, 'page'>[] = []
+  let [font, x, y] = ['', 0, 0]
+  for (const line of content.split('\n')) {
+    const place = /^1 0 0 1 (\S+) (\S+) Tm$/.exec(line)
+    if (place !== null) [x, y] = [Number(place[1]), Number(place[2])]
+    font = /^\/(F\d+) \S+ Tf$/.exec(line)?.[1] ?? font
+    if (!line.endsWith('TJ')) continue
+    const glyphs = [...line.matchAll(/<([0-9a-f]+)>/gi)].map(([, hex]) => hex ?? '').join('').match(/.{4}/g) ?? []
+    pieces.push({ x, y, text: glyphs.map((glyph) => fonts.get(font)?.get(Number.parseInt(glyph, 16)) ?? '\ufffd').join('') })
+  }
+  return pieces
+}
