@@ -1,4 +1,5 @@
 // The file of prices: what it says is read to the last digit, and what is wrong in it is named.
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { checkPlans, listFor, readBillingConfig } from '../../control-plane/src/billing/billing-config.ts'
 import { billingConfig, pricesFile } from './support/prices.ts'
@@ -64,4 +65,11 @@ t.test('every plan has prices in every list, and nothing else has', async (t) =>
   t.doesNotThrow(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise']))
   t.throws(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise', 'Team']), /no prices for the plan Team/)
   t.throws(() => checkPlans(billingConfig, ['Free', 'Pro']), /there is no plan Enterprise/)
+})
+
+t.test('the example of the documentation is a file of prices', async (t) => {
+  const page = await readFile(new URL('../../docs/invoices.md', import.meta.url), 'utf8')
+  const example = readBillingConfig(/```json\n(\{.*?\n\})\n```/s.exec(page)?.[1] ?? '')
+  t.doesNotThrow(() => checkPlans(example, ['Free', 'Pro', 'Enterprise']))
+  t.equal(example.lists[0]?.prices.plans.get('Pro')?.minimum, 30_000_000n)
 })

@@ -16,7 +16,7 @@ import { controlPlaneService, gatewayService, postgresService, postgresUrl, runt
 
 /** Settings that tests and operators may give to the control plane. */
 const passedOn = {
-  controlPlane: /^TENANTRY_(?:FAILPOINTS|DELETE_GRACE_SECONDS|MAX_UPLOAD_BYTES|RATE_LIMITS)$/,
+  controlPlane: /^TENANTRY_(?:FAILPOINTS|DELETE_GRACE_SECONDS|MAX_UPLOAD_BYTES|RATE_LIMITS|PRICES_FILE)$/,
   runtime: /^TENANTRY_(?:MAX_PATH_BYTES|(?:MAX_)?SIGNED_URL_SECONDS|(?:STORAGE|S3)_\w+)$/,
 }
 
