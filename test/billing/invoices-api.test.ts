@@ -24,6 +24,7 @@ t.test('a month that is not over or not closed has no invoice yet, and says so',
   isError(t, await close(first.tenant_id, { month: '2026-13' }), 400, 'INVALID_MONTH', '2026-13', 'invalid month')
   isError(t, await close(first.tenant_id, { month: '2025-12' }), 422, 'NO_PRICES', '2025-12', 'no prices')
   isError(t, await close('t_00000000000000000000'), 404, 'TENANT_NOT_FOUND', 'tenant', 'tenant not found')
+  isError(t, await close(first.tenant_id, { month: '2026-01' }), 404, 'INVOICE_NOT_FOUND', 'no plan in 2026-01', 'before the tenant was made')
   await api.count(first.tenant_id, thisHour, 1_234_567)
   api.clock.ahead = next.getTime() + 3_600_000 - Date.now()
   isError(t, await close(first.tenant_id), 409, 'MONTH_NOT_CLOSED', 'not closed yet', 'over, but the gateway may still send some of it')

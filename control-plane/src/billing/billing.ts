@@ -23,7 +23,7 @@ export interface Billing {
   config: BillingConfig | undefined
   /**
    * @param month its first instant, UTC
-   * @throws ControlError BILLING_OFF, NO_PRICES; MONTH_NOT_CLOSED while usage of the month may still come
+   * @throws ControlError BILLING_OFF, NO_PRICES; INVOICE_NOT_FOUND when there was no plan; MONTH_NOT_CLOSED while usage of the month may still come
    */
   compose(tenantId: string, month: Date): Promise<InvoiceContent>
   /** Who is invoiced: as it was set, or the tenant's name. */
@@ -57,6 +57,9 @@ export function createBilling(deps: BillingDeps): Billing {
       const list = listFor(config, month)
       if (list === undefined) throw new ControlError('NO_PRICES', `there are no prices for ${monthText(month)}`)
       const own = await usage.month(tenantId, month)
+      if (own.closedAt === undefined && own.hours.length === 0 && (await history.periods(tenantId, month, nextMonth(month))).length === 0) {
+        throw new ControlError('INVOICE_NOT_FOUND', `there is nothing to invoice: the tenant had no plan in ${monthText(month)}`)
+      }
       if (own.closedAt === undefined) throw new ControlError('MONTH_NOT_CLOSED', `${monthText(month)} is not closed yet: usage of it may still come`)
 
       const corrected = [...new Set(own.corrections.map(({ hour }) => monthText(hour)))].filter((text) => text < monthText(month)).sort()
