@@ -1,5 +1,5 @@
 // An invocation from its call to its answer: a turn, the record, the run, the record's end; or the record when the run is over.
-import { randomUUID } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -57,7 +57,7 @@ type Answered = FunctionAnswer & { invocationId: string }
 
 /** @throws RuntimeError NO_SUCH_FUNCTION, FUNCTIONS_BUSY, HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT; ClaimTaken */
 export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Promise<Answered> {
-  const invocationId = randomUUID()
+  const invocationId = randomUUIDv7()
   const known = knownHarmless(deps, tenant, call)
   if (known !== undefined) {
     const isThere = expectRecord(tenant)
