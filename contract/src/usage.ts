@@ -58,6 +58,8 @@ export const UsagePush = Type.Object({
    * push or was acknowledged. Without it nothing is said.
    */
   complete_until: Type.Optional(Type.String()),
+  /** It has ended, and all that it ever counted was acknowledged: nobody waits for it any more, until it pushes again. */
+  stopped: Type.Optional(Type.Literal(true)),
 })
 export type UsagePush = Static<typeof UsagePush>
 

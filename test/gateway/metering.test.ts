@@ -151,7 +151,20 @@ t.test('lost acknowledgements, refusals and an absent control plane change no co
   await until(async () => (await ask(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })).status === 200)
   await setting.gateway.stop()
   t.equal(requests(setting, tenant_id), 41, 'a new incarnation counts beside the old one')
+  t.same(setting.control.pushes.filter(({ stopped }) => stopped).map(({ counters, complete_until }) => [counters, typeof complete_until]), [[[], 'string'], [[], 'string']], 'each says at last that it owes nothing')
+  t.equal(setting.control.pushes.at(-1)?.stopped, true)
   t.equal(new Set(setting.control.pushes.map(({ boot }) => boot)).size, 2)
+})
+
+t.test('a gateway that stops with counts nobody has taken does not say that it owes nothing', async (t) => {
+  const setting = await startSetting(t)
+  const { tenant_id } = await setting.add('acme')
+  await ask(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
+  await until(() => requests(setting, tenant_id) === 1)
+  setting.control.pushAnswer = () => 'refused'
+  await ask(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
+  await setting.gateway.stop()
+  t.same(setting.control.pushes.filter(({ stopped }) => stopped), [])
 })
 
 t.test('hours are kept apart, and closed ones are dropped once acknowledged', async (t) => {

@@ -24,6 +24,15 @@ t.test('a source is known from its first push on, and complete as far as it said
   t.match(await source('earlier'), { complete_until: new Date(hour) }, 'and what it said once stays')
 })
 
+t.test('one that says that it has stopped is waited for no more, until it pushes again', async (t) => {
+  const tenant = newTenantId()
+  await ledger.record({ ...pushOf('brief', boot, [requests(tenant, hour, 2)], hour), stopped: true })
+  t.match(await source('brief'), { complete_until: new Date(hour), retired_at: clock.now })
+  t.equal((await valuesOf(tenant)).length, 1, 'what it counted stays')
+  await ledger.record(pushOf('brief', randomUUID(), []))
+  t.match(await source('brief'), { complete_until: new Date(hour), retired_at: null })
+})
+
 t.test('a push with anything wrong is refused by the field, and nothing of it is recorded', async (t) => {
   const tenant = newTenantId()
   const good = requests(tenant, hour, 5)

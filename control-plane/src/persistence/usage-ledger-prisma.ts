@@ -10,6 +10,7 @@ interface Recorded {
   tenantId: string | null
   boot: string
   completeUntil: Date | undefined
+  isStopped: boolean
   counters: { tenant_id: string; hour: string; meter: string; group: string; method: string; status_class: string; bucket: string; value: number | string }[]
 }
 
@@ -18,7 +19,7 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
    * One statement: a source says that it is complete only together with what makes it so. Counters of hours that were
    * closed, and removed from the table since, are repeats when their source had completed the hour.
    */
-  const record = async ({ source, tenantId, boot, completeUntil, counters }: Recorded) => {
+  const record = async ({ source, tenantId, boot, completeUntil, isStopped, counters }: Recorded) => {
     const at = now()
     const first = counters.reduce((least, { hour }) => Math.min(least, Date.parse(hour)), startOfHour(at).getTime())
     await database.$executeRaw`
@@ -36,17 +37,17 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
         on conflict (tenant_id, hour, meter, "group", method, status_class, bucket, source, boot)
         do update set value = excluded.value, dirty = true where excluded.value > usage_counters.value
       )
-      insert into usage_sources (source, tenant_id, complete_until, first_seen_at, last_seen_at)
-      values (${source}, ${tenantId}, ${completeUntil ?? new Date(first)}, ${at}, ${at})
+      insert into usage_sources (source, tenant_id, complete_until, first_seen_at, last_seen_at, retired_at)
+      values (${source}, ${tenantId}, ${completeUntil ?? new Date(first)}, ${at}, ${at}, ${isStopped ? at : null}::timestamptz)
       on conflict (source) do update set
-        complete_until = greatest(usage_sources.complete_until, ${completeUntil ?? null}), last_seen_at = ${at}, retired_at = null`
+        complete_until = greatest(usage_sources.complete_until, ${completeUntil ?? null}), last_seen_at = ${at}, retired_at = excluded.retired_at`
   }
 
   return {
     async record(push) {
       checkPush(push)
-      const { source, boot, counters, complete_until: completeUntil } = push
-      await record({ source, tenantId: null, boot, counters, completeUntil: completeUntil === undefined ? undefined : new Date(completeUntil) })
+      const { source, boot, counters, complete_until: completeUntil, stopped = false } = push
+      await record({ source, tenantId: null, boot, counters, isStopped: stopped, completeUntil: completeUntil === undefined ? undefined : new Date(completeUntil) })
     },
 
     async recordHome({ tenantId, boot, hours, completeUntil }) {
@@ -57,7 +58,7 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
             tenant_id: tenantId, hour: hour.toISOString(), meter: homeMeters[name], group: '', method: '', status_class: '', bucket: '', value: String(amounts[name]),
           })),
       )
-      await record({ source: homeSource(tenantId), tenantId, boot, counters, completeUntil })
+      await record({ source: homeSource(tenantId), tenantId, boot, counters, completeUntil, isStopped: false })
     },
   }
 }

@@ -82,8 +82,16 @@ export class UsagePusher {
       const lost = this.#options.store.enforceLimit()
       if (lost > 0) this.#options.onProblem?.(new Error(`${lost} counters were given up: too many wait for the control plane`))
     }
-    await this.#drain(AbortSignal.timeout(this.#timeout))
+    const signalOfEnd = AbortSignal.timeout(this.#timeout)
+    const isDone = (await this.#drain(signalOfEnd)) && this.#options.store.open().length === 0
+    if (isDone) await this.#sayStopped(signalOfEnd)
     return this.#options.store.open().length === 0
+  }
+
+  /** Hours need not wait for a gateway that is gone and owes nothing. */
+  async #sayStopped(signal: AbortSignal): Promise<void> {
+    const push: UsagePush = { ...this.#origin, counters: [], complete_until: startOfHour(this.#complete()), stopped: true }
+    await this.#push(push, signal).catch((cause: unknown) => this.#options.onProblem?.(new Error('the stop was not told to the control plane', { cause })))
   }
 
   get #origin(): { source: string; boot: string } {
