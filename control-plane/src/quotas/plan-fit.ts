@@ -1,8 +1,8 @@
 // Whether what a tenant has stored fits into another plan (specification, section 8).
 import { ControlError } from '../errors.ts'
+import { storedNow, type StoredNowDeps } from '../health/stored-now.ts'
 import { sightOf, type SightDeps } from '../health/tenant-sight.ts'
 import type { Plan } from '../plans/plan.ts'
-import type { RegionProbe } from '../reconcile/region-probe.ts'
 import type { Tenant } from '../tenants/tenant.ts'
 
 export interface Stored {
@@ -20,19 +20,10 @@ export interface Misfit {
 /** Undefined when no runtime of the tenant can say. */
 export type StoredReader = (tenant: Tenant) => Promise<Stored | undefined>
 
-const runtimeMilliseconds = 2_000
-
-export function createStoredReader(deps: SightDeps & { probe: Pick<RegionProbe, 'tenantUsage'> }): StoredReader {
+export function createStoredReader(deps: SightDeps & StoredNowDeps): StoredReader {
   return async (tenant) => {
-    const sight = await sightOf(deps, tenant)
-    if (sight === undefined) return undefined
-    const signal = deps.clock.timeout(runtimeMilliseconds)
-    const answers = sight.region.runtimeUrls(sight.snapshot).map(async (url) => {
-      const usage = await deps.probe.tenantUsage(url, tenant.id, signal)
-      if (usage === undefined) throw new Error('the runtime does not know the tenant')
-      return { documentBytes: usage.document_bytes, fileBytes: usage.file_bytes }
-    })
-    return Promise.any(answers).catch(() => undefined)
+    const usage = await storedNow(deps, await sightOf(deps, tenant))
+    return usage && { documentBytes: usage.document_bytes, fileBytes: usage.file_bytes }
   }
 }
 

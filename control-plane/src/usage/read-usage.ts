@@ -1,8 +1,8 @@
 // A month's usage: counts from the ledger, what is stored from the tenant's runtime, what its services take from their engine.
-import { sightOf, type SightDeps, type TenantSight } from '../health/tenant-sight.ts'
+import { storedNow, type StoredNowDeps } from '../health/stored-now.ts'
+import { sightOf, type SightDeps } from '../health/tenant-sight.ts'
 import type { PlanHistory } from '../plans/plan-history.ts'
 import type { Plan, PlanStore } from '../plans/plan.ts'
-import type { RegionProbe } from '../reconcile/region-probe.ts'
 import type { TenantStore } from '../tenants/tenant-store.ts'
 import { settleMilliseconds } from './close-ledger.ts'
 import { componentUsage } from './component-usage.ts'
@@ -12,14 +12,11 @@ import type { MonthUsage, UsageBooks } from './usage-books.ts'
 import { dayParts, hourParts } from './usage-parts.ts'
 import type { MonthState, UsageReader, UsageSubject } from './usage-reader.ts'
 
-const runtimeMilliseconds = 2_000
-
-export interface UsageReaderDeps extends SightDeps {
+export interface UsageReaderDeps extends SightDeps, StoredNowDeps {
   books: UsageBooks
   tenants: Pick<TenantStore, 'get'>
   plans: PlanStore
   history: PlanHistory
-  probe: Pick<RegionProbe, 'tenantUsage'>
 }
 
 export function createUsageReader(deps: UsageReaderDeps): UsageReader {
@@ -81,17 +78,4 @@ async function planOf({ history, plans }: UsageReaderDeps, { id, tenant }: Usage
   const [periods, all] = await Promise.all([history.periods(id, month, nextMonth(month)), plans.list()])
   const name = periods.at(-1)?.plan ?? tenant?.plan
   return all.find((plan) => plan.id === name)
-}
-
-/** Undefined when no runtime can say. */
-async function storedNow({ probe, clock }: UsageReaderDeps, sight: TenantSight | undefined) {
-  if (sight === undefined) return undefined
-  const { snapshot, region } = sight
-  const signal = clock.timeout(runtimeMilliseconds)
-  const answers = region.runtimeUrls(snapshot).map(async (url) => {
-    const usage = await probe.tenantUsage(url, snapshot.id, signal)
-    if (usage === undefined) throw new Error('the runtime does not know the tenant')
-    return usage
-  })
-  return Promise.any(answers).catch(() => undefined)
 }

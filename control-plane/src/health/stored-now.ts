@@ -1,0 +1,25 @@
+// What a tenant has stored and used now, as its runtime says.
+import type { TenantStorageUsage } from '@tenantry/contract'
+import type { Clock } from '../clock.ts'
+import type { RegionProbe } from '../reconcile/region-probe.ts'
+import type { TenantSight } from './tenant-sight.ts'
+
+export interface StoredNowDeps {
+  clock: Pick<Clock, 'now' | 'timeout'>
+  probe: Pick<RegionProbe, 'tenantUsage'>
+}
+
+const runtimeMilliseconds = 2_000
+
+/** Of the runtime that answers first; undefined when none can say. */
+export async function storedNow({ clock, probe }: StoredNowDeps, sight: TenantSight | undefined): Promise<TenantStorageUsage | undefined> {
+  if (sight === undefined) return undefined
+  const { snapshot, region } = sight
+  const signal = clock.timeout(runtimeMilliseconds)
+  const answers = region.runtimeUrls(snapshot).map(async (url) => {
+    const usage = await probe.tenantUsage(url, snapshot.id, signal)
+    if (usage === undefined) throw new Error('the runtime does not know the tenant')
+    return usage
+  })
+  return Promise.any(answers).catch(() => undefined)
+}
