@@ -7,7 +7,7 @@ import { parseMonth } from './months.ts'
 import { lineHeight, PdfText, type PdfDocument, type PdfFonts, type TextStyle } from './pdf-text.ts'
 
 const page = { left: 56, right: 539, top: 56, bottom: 770, footer: 800 }
-const columns = { description: { x: 56, width: 212 }, quantity: { x: 270, width: 120 }, price: { x: 392, width: 66 }, amount: { x: 464, width: 75 } }
+const columns = { description: { x: 56, width: 204 }, quantity: { x: 260, width: 130 }, price: { x: 392, width: 66 }, amount: { x: 464, width: 75 } }
 const grey = '#6b6b6b'
 const small: TextStyle = { size: 8.5 }
 const label: TextStyle = { size: 7.5, color: grey }
@@ -84,12 +84,12 @@ function drawLines(document: PdfDocument, text: PdfText, invoice: InvoiceBody, f
     const height = Math.max(text.height(line.description, columns.description.width, small), text.height(quantity, columns.quantity.width, numbers))
     // The totals never stand on a page without a line.
     const below = nth === invoice.lines.length - 1 ? 8 + totalsHeight(invoice) : 0
-    if (y + height + 6 + below > page.bottom) y = drawColumnHeads(document, text, invoice, newPage(document))
+    if (y + height + 5 + below > page.bottom) y = drawColumnHeads(document, text, invoice, newPage(document))
     text.draw(line.description, columns.description.x, y, columns.description.width, small)
     text.draw(quantity, columns.quantity.x, y, columns.quantity.width, numbers)
     if (line.unit_price !== null) text.draw(money(line.unit_price, invoice), columns.price.x, y, columns.price.width, numbers)
     text.draw(money(line.amount, invoice), columns.amount.x, y, columns.amount.width, numbers)
-    y = rule(document, y + height + 2, '#dddddd') + 4
+    y = rule(document, y + height + 2, '#dddddd') + 3
   }
   return y
 }
