@@ -61,6 +61,6 @@ for (let nth = 0; nth < tenants; nth++) {
       t.equal(invoice.total, decimalText(taxes.reduce((sum, tax) => sum + tax, own)), `total of ${invoice.month}`)
       t.equal(invoice.lines.reduce((sum, { amount }) => sum + readDecimalText(amount), 0n), readDecimalText(invoice.net))
     }
-    t.ok(lines.filter(({ correction }) => correction).length > 20, 'there are corrections')
+    t.ok(lines.some(({ correction }) => correction), 'there are corrections')
   })
 }

@@ -92,6 +92,20 @@ t.test('connections that stay are as many as the plan allows; one that ends make
   for (const socket of sockets) socket.destroy()
 })
 
+t.test('a control plane that is away for a moment keeps a request waiting, and refuses none', async (t) => {
+  const setting = await startSetting(t)
+  setting.control.monthly = 1_000
+  const { name } = await setting.add('patient', { limits: { ...unlimited, requests_per_month: 1_000 } })
+  await setting.control.stop()
+  let answered: number | undefined
+  const asked = ask(setting.gateway.port, { path: `/t/${name}/status/200` }).then(({ status }) => (answered = status))
+  // It has tried, and failed.
+  await until(() => setting.problems.some((fields) => typeof fields === 'object' && fields !== null && 'err' in fields && /could not be leased/.test(String(fields.err))))
+  t.equal(answered, undefined)
+  await setting.control.start()
+  t.equal(await asked, 200)
+})
+
 t.test('a gateway with nothing but an older copy of its routes knows no limits', async (t) => {
   const setting = await startSetting(t)
   const route: Route = { tenant_id: newTenantId(), name: 'older', generation: 1, phase: 'ready', runtimes: [setting.upstream.url], dedicated: false }

@@ -48,12 +48,13 @@ export class LeaseKeeper {
   #sequence = 0
   #wake: (() => void) | undefined
   #isWanted = false
-  /** Until then nobody waits: the control plane did not answer. */
-  #cutOffUntil = -Infinity
+  /** Until then it is not asked again: the control plane did not answer. */
+  #notBefore = -Infinity
+  /** Since when it has not answered. */
+  #failingSince: number | undefined
   #closed = false
   /** Whether nothing is left of earlier incarnations. */
   #settled = false
-  #failing = false
 
   constructor(options: LeaseKeeperOptions) {
     this.#options = options
@@ -97,7 +98,7 @@ export class LeaseKeeper {
       return letIn
     }
     if (lease.isExhausted(now)) return exhausted
-    if (this.#closed || now < this.#cutOffUntil) return unknown
+    if (this.#closed || this.#isCutOff(now)) return unknown
     if (this.#waiting >= this.#options.waiting || lease.waiters.size >= this.#options.waitingPerTenant) return full
     return { taken: 'waits', leave: this.#seat(lease, waiter()) }
   }
@@ -117,10 +118,10 @@ export class LeaseKeeper {
     // What was given back is lost to the next incarnation, whether anybody heard of it or not.
     await this.#call(false)
     for (const lease of this.#leases.values()) {
-      if (this.#failing) lease.rest()
+      if (this.#failingSince !== undefined) lease.rest()
       else lease.giveBack()
     }
-    if (!this.#failing) await this.#call(true)
+    if (this.#failingSince === undefined) await this.#call(true)
   }
 
   #made(tenantId: string, limit: number): Lease {
@@ -130,6 +131,10 @@ export class LeaseKeeper {
     const lease = new Lease(tenantId, limit, keep)
     this.#leases.set(tenantId, lease)
     return lease
+  }
+
+  #isCutOff(now: number): boolean {
+    return this.#failingSince !== undefined && now - this.#failingSince >= this.#patience
   }
 
   #seat(lease: Lease, waiter: Waiter): () => void {
@@ -169,10 +174,10 @@ export class LeaseKeeper {
 
   /** Until something is wanted, or the interval is over. */
   async #rest(signal: AbortSignal): Promise<void> {
-    if (!this.#isWanted || this.#options.elapsed() < this.#cutOffUntil) {
+    if (!this.#isWanted || this.#options.elapsed() < this.#notBefore) {
       const rested = new AbortController()
       this.#wake = () => {
-        if (this.#options.elapsed() >= this.#cutOffUntil) rested.abort()
+        if (this.#options.elapsed() >= this.#notBefore) rested.abort()
       }
       await pause(this.#interval, AbortSignal.any([signal, rested.signal]))
       this.#wake = undefined
@@ -192,17 +197,20 @@ export class LeaseKeeper {
     try {
       const answer = await this.#send(call)
       if (!answer.accepted) throw new Error(`the leases of ${source} were ended: another gateway bears its name`)
-      this.#cutOffUntil = -Infinity
-      this.#failing = false
+      this.#notBefore = -Infinity
+      this.#failingSince = undefined
       this.#settled = call.unfinished.length === 0
       for (const lease of reported) lease.reported()
       this.#apply(answer, call, sentAt)
     } catch (cause) {
       for (const lease of reported) lease.changed = true
-      if (!this.#failing) onProblem(new Error('tenants\' requests could not be leased', { cause }))
-      this.#failing = true
-      this.#cutOffUntil = elapsed() + this.#interval
-      this.#refuseAll()
+      const now = elapsed()
+      if (this.#failingSince === undefined) onProblem(new Error('tenants\' requests could not be leased', { cause }))
+      this.#failingSince ??= now
+      this.#notBefore = now + this.#interval
+      // A control plane that is being started anew is back in a moment: so long they may wait.
+      if (this.#isCutOff(now)) this.#refuseAll()
+      else if (this.#waiting > 0) this.#isWanted = true
       return 'when wanted'
     }
     const isPending = reported.some((lease) => lease.state === 'pending' && lease.waiters.size > 0)
