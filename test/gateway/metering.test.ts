@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import type { Counter } from '@tenantry/contract'
 import t from 'tap'
+import { chanceOf } from '../simulation/chance.ts'
 import { WebSocket } from 'ws'
 import { CounterStore } from '../../gateway/src/meter/counter-store.ts'
 import { Meter } from '../../gateway/src/meter/meter.ts'
@@ -29,7 +30,7 @@ t.test('a thousand mixed requests, some left in the middle, count exactly', asyn
   const { gateway, upstream } = setting
   const tenants = [await setting.add('one'), await setting.add('two'), await setting.add('held', { phase: 'suspended' })]
   t.comment(`seed ${seed}`)
-  const random = generator(seed)
+  const random = chanceOf(seed).next
   const expected = new Map<string, number>()
   const bytes = new Map<string, number>()
   const expect = (tenantId: string, group: string, method: string, status_class: string) => {
@@ -234,15 +235,4 @@ async function leaveInTheMiddle(setting: Setting, path: string): Promise<void> {
   const before = setting.upstream.aborted
   request.destroy()
   await until(() => setting.upstream.aborted > before)
-}
-
-/** Small and repeatable (mulberry32). */
-function generator(start: number): () => number {
-  let state = start
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
 }

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
+import { chanceOf } from '../simulation/chance.ts'
 import { effort, seed } from '../support/effort.ts'
 import { startPlatform } from '../support/platform.ts'
 
@@ -21,7 +22,7 @@ interface Tally {
 
 t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requests, bytes and files', async (t) => {
   t.comment(`seed ${seed}`)
-  const random = generator(seed)
+  const random = chanceOf(seed).next
   const platform = await startPlatform({ logLevel: 'error' })
   t.teardown(() => platform.stop())
   let control = await platform.startControlPlane()
@@ -109,16 +110,5 @@ async function settled<T>(read: () => Promise<T>, isEnough: (reading: T) => bool
     const next = await read()
     if ((isEnough(next) && JSON.stringify(next) === JSON.stringify(last)) || Date.now() > deadline) return next
     last = next
-  }
-}
-
-/** Small and repeatable (mulberry32). */
-function generator(start: number): () => number {
-  let state = start
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
 }

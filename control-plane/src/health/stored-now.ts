@@ -1,6 +1,7 @@
 // What a tenant has stored and used now, as its runtime says.
 import type { TenantStorageUsage } from '@tenantry/contract'
 import type { Clock } from '../clock.ts'
+import { firstAnswer } from '../reconcile/first-answer.ts'
 import type { RegionProbe } from '../reconcile/region-probe.ts'
 import type { TenantSight } from './tenant-sight.ts'
 
@@ -16,10 +17,5 @@ export async function storedNow({ clock, probe }: StoredNowDeps, sight: TenantSi
   if (sight === undefined) return undefined
   const { snapshot, region } = sight
   const signal = clock.timeout(runtimeMilliseconds)
-  const answers = region.runtimeUrls(snapshot).map(async (url) => {
-    const usage = await probe.tenantUsage(url, snapshot.id, signal)
-    if (usage === undefined) throw new Error('the runtime does not know the tenant')
-    return usage
-  })
-  return Promise.any(answers).catch(() => undefined)
+  return firstAnswer(region.runtimeUrls(snapshot), (url) => probe.tenantUsage(url, snapshot.id, signal)).catch(() => undefined)
 }

@@ -2,6 +2,7 @@
 // can push.
 import PQueue from 'p-queue'
 import type { Clock } from '../clock.ts'
+import { firstAnswer } from '../reconcile/first-answer.ts'
 import { repeat } from '../housekeeping/repeat.ts'
 import type { Leadership } from '../persistence/leader.ts'
 import type { Region } from '../reconcile/region.ts'
@@ -78,12 +79,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, log }: 
     const region = regions.get(home.regionId)
     if (region === undefined) throw new Error(`the region ${home.regionId} is not configured`)
     const since = home.state === undefined ? mostHours : Math.ceil((clock.now().getTime() - home.state.readAt.getTime()) / hourMilliseconds) + 1
-    const answers = region.runtimeUrls(home).map(async (url) => {
-      const books = await probe.tenantBooks(url, home.tenantId, Math.min(since, mostHours), signal)
-      if (books === undefined) throw new Error('the runtime does not know the tenant')
-      return books
-    })
-    return Promise.any(answers)
+    return firstAnswer(region.runtimeUrls(home), (url) => probe.tenantBooks(url, home.tenantId, Math.min(since, mostHours), signal))
   }
 
   const read = async (home: HomeToRead, signal: AbortSignal): Promise<void> => {

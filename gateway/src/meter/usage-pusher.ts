@@ -83,9 +83,10 @@ export class UsagePusher {
       if (lost > 0) this.#options.onProblem?.(new Error(`${lost} counters were given up: too many wait for the control plane`))
     }
     const signalOfEnd = AbortSignal.timeout(this.#timeout)
-    const isDone = (await this.#drain(signalOfEnd)) && this.#options.store.open().length === 0
-    if (isDone) await this.#sayStopped(signalOfEnd)
-    return this.#options.store.open().length === 0
+    const isDrained = await this.#drain(signalOfEnd)
+    const owesNothing = this.#options.store.open().length === 0
+    if (isDrained && owesNothing) await this.#sayStopped(signalOfEnd)
+    return owesNothing
   }
 
   /** Hours need not wait for a gateway that is gone and owes nothing. */

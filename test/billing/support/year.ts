@@ -6,17 +6,6 @@ import type { PlanPeriod } from '../../../control-plane/src/plans/plan-history.t
 
 export type Random = () => number
 
-/** The same numbers from 0 to 1 (exclusive) for the same seed. */
-export function randomFrom(seed: number): Random {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x9e3779b9) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 16), 0x85ebca6b)
-    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
-    return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32
-  }
-}
-
 export interface SimulatedYear {
   tenantId: string
   periods: PlanPeriod[]
