@@ -1,17 +1,35 @@
-// What counting, quota and rate limit cost the gateway: the same one with and without them, in alternating rounds.
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+// What counting, quota and rate limit cost the gateway: the same one with and without them, in short rounds that take turns.
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Route } from '@tenantry/contract'
 import { WatchSource } from '../../test/support/watch-source.ts'
-import { median, noise, type Figures, type Report } from '../figures.ts'
-import { startChild } from './child.ts'
+import { median, quantile, type Figure, type Figures, type Report } from '../figures.ts'
+import { startChild, type Child } from './child.ts'
 import { load, wire } from './load.ts'
 
 const token = 'the-internal-token-of-the-benchmark'
-const rounds = 15
-const roundMilliseconds = 1_000
+/** Two processes of one program differ by what their compilers happened to see first: so each way has some of its own. */
+const starts = 3
+const rounds = 25
+const roundMilliseconds = 300
+const warmMilliseconds = 2_000
 const connections = 32
+
+const ways = {
+  without: { variant: 'uncounted', tenant: 'free' },
+  metering: { variant: 'counted', tenant: 'free' },
+  'metering, quota and rate': { variant: 'counted', tenant: 'limited' },
+} as const
+type Way = keyof typeof ways
+const wayNames: readonly Way[] = ['without', 'metering', 'metering, quota and rate']
+
+interface Measured {
+  /** Requests per second. */
+  rps: number
+  /** Nanoseconds of a processor for each request. */
+  cpu: number
+}
 
 const headers = {
   authorization: 'Bearer eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwIn0.0000000000000000000000000000000000000000000',
@@ -34,54 +52,57 @@ export async function gatewayCost(report: Report): Promise<Figures> {
     // Never reached, always asked.
     limits: { requests_per_month: control.monthly, connections: 100, rate: { per_second: 1_000_000, burst: 1_000_000 } },
   })
-  const start = (variant: string) => child('./gateway-variant.ts', [variant, '0', control.url, join(scratch, variant), token])
-  const [counted, uncounted] = await Promise.all([start('counted'), start('uncounted')])
+  const running: Child[] = [upstream]
   try {
-    const ways = {
-      without: { gateway: uncounted, tenant: 'free' },
-      metering: { gateway: counted, tenant: 'free' },
-      'metering, quota and rate': { gateway: counted, tenant: 'limited' },
-    }
-    const names = Object.keys(ways) as (keyof typeof ways)[]
-    const record = () => Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<keyof typeof ways, number[]>
-    const [rps, cpu] = [record(), record()]
-    const one = async (name: keyof typeof ways, milliseconds: number) => {
-      const { gateway, tenant } = ways[name]
-      const port = Number(gateway.said['port'])
-      await untilServed(port, tenant)
-      const before = await processorTicks(gateway.pid)
-      const { requests, rps: rate } = await load({ port, request: wire('GET', `/t/${tenant}/rest/v1/rows`, headers), connections, milliseconds })
-      return { rate, ticks: (await processorTicks(gateway.pid)) - before, requests }
-    }
-    for (const name of names) await one(name, 2 * roundMilliseconds)
-    // Each in each place of a round equally often.
-    for (let round = 0; round < rounds; round++) {
-      for (let nth = 0; nth < names.length; nth++) {
-        const name = names[(round + nth) % names.length] ?? 'without'
-        const { rate, ticks, requests } = await one(name, roundMilliseconds)
-        rps[name].push(rate)
-        cpu[name].push((10_000 * ticks) / requests)
+    const measured: Record<Way, Measured[]> = { without: [], metering: [], 'metering, quota and rate': [] }
+    for (let nth = 0; nth < starts; nth++) {
+      const pairs = await Promise.all(
+        wayNames.map(async (way, at) => ({ way, gateway: await child('./gateway-variant.ts', [ways[way].variant, '0', control.url, join(scratch, `${nth}-${at}`), token]) })),
+      )
+      running.push(...pairs.map(({ gateway }) => gateway))
+      for (const { way, gateway } of pairs) await measure(gateway, ways[way].tenant, warmMilliseconds)
+      for (let round = 0; round < rounds; round++) {
+        // Each way in each place of a round equally often.
+        const order = [...pairs.slice(round % pairs.length), ...pairs.slice(0, round % pairs.length)]
+        for (const { way, gateway } of order) measured[way].push(await measure(gateway, ways[way].tenant, roundMilliseconds))
       }
+      for (const { gateway } of pairs) await gateway.stop()
     }
-    for (const name of names) {
-      report(`${name}: ${median(rps[name]).toFixed(0)} /s (noise ${noise(rps[name]).toFixed(0)} %), ${median(cpu[name]).toFixed(1)} µs of a processor each (noise ${noise(cpu[name]).toFixed(0)} %)`)
+    for (const way of wayNames) {
+      const of = (what: keyof Measured) => measured[way].map((round) => round[what])
+      report(`${way}: ${median(of('rps')).toFixed(0)} /s, ${(median(of('cpu')) / 1_000).toFixed(1)} µs of a processor each`)
     }
-    const ratio = (name: keyof typeof ways) => median(rps[name]) / median(rps.without)
+    const cost = (way: Way, what: keyof Measured, of: string, target: string): Figure => {
+      const ratios = measured[way].map((round, nth) => round[what] / (measured.without[nth]?.[what] ?? Number.NaN))
+      const middle = [0.25, 0.75].map((q) => quantile(ratios, q).toFixed(2)).join(' to ')
+      return { value: median(ratios), unit: `of the ${of} without (half of the rounds: ${middle})`, target }
+    }
     return {
-      metering_cost: { value: ratio('metering'), unit: 'of the throughput without', target: '≥ 0.95' },
-      gateway_cost: { value: ratio('metering, quota and rate'), unit: 'of the throughput without', target: '≥ 0.90' },
+      metering_cost: cost('metering', 'rps', 'throughput', '≥ 0.95'),
+      metering_processor: cost('metering', 'cpu', 'processor time', 'stated'),
+      gateway_cost: cost('metering, quota and rate', 'rps', 'throughput', '≥ 0.90'),
+      gateway_processor: cost('metering, quota and rate', 'cpu', 'processor time', 'stated'),
     }
   } finally {
-    for (const process of [counted, uncounted, upstream]) await process.stop()
+    for (const process of running) await process.stop()
     await control.stop()
     await rm(scratch, { recursive: true, force: true })
   }
 }
 
-/** What a process has taken of processors so far, in hundredths of a second. */
-async function processorTicks(pid: number): Promise<number> {
-  const [, , , , , , , , , , , user, system] = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ')
-  return Number(user) + Number(system)
+async function measure(gateway: Child, tenant: string, milliseconds: number): Promise<Measured> {
+  const port = Number(gateway.said['port'])
+  await untilServed(port, tenant)
+  const before = await processorNanoseconds(gateway.pid)
+  const { requests, rps } = await load({ port, request: wire('GET', `/t/${tenant}/rest/v1/rows`, headers), connections, milliseconds })
+  return { rps, cpu: ((await processorNanoseconds(gateway.pid)) - before) / requests }
+}
+
+/** What all threads of a process have taken of processors so far. */
+async function processorNanoseconds(pid: number): Promise<number> {
+  const threads = await readdir(`/proc/${pid}/task`)
+  const taken = await Promise.all(threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').catch(() => '0')))
+  return taken.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0)
 }
 
 async function untilServed(port: number, tenant: string): Promise<void> {

@@ -4,6 +4,7 @@ import type { Server } from 'node:http'
 import type { Server as SocketServer } from 'node:net'
 import { join } from 'node:path'
 import { internalPaths } from '@tenantry/contract'
+import type { ControlPlane } from './control-call.ts'
 import { LiveConnections } from './forward/live-connections.ts'
 import { PassedBytes } from './forward/passed-bytes.ts'
 import { RuntimeTokens } from './forward/runtime-tokens.ts'
@@ -101,13 +102,12 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const tokens = new RuntimeTokens(internalToken)
   const { meter } = metering
   const onProblem = (problem: Error) => log.warn({ err: problem }, problem.message)
+  const control: ControlPlane = { controlUrl, internalToken, fetch }
   const leases = new LeaseKeeper({
-    controlUrl,
-    internalToken,
+    control,
     source: options.source,
     boot: metering.boot,
     unfinished: metering.unfinished,
-    fetch,
     now: options.now,
     elapsed: options.elapsed,
     file: new LeaseFile({ path: join(options.data, 'leases.ndjson'), machineBoot: options.machineBoot ?? '', onProblem }),
@@ -118,7 +118,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   })
   leases.load()
   const quota = new Quota({ leases, elapsed: options.elapsed, now: options.now })
-  const waiting = new WaitingRoom({ limits, wake: wakeThrough({ controlUrl, internalToken, fetch }), onProblem })
+  const waiting = new WaitingRoom({ limits, wake: wakeThrough(control), onProblem })
   const routes = new RouteTable({
     url: `${controlUrl}${internalPaths.watchRoutes}`,
     internalToken,

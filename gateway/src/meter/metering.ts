@@ -1,5 +1,6 @@
 // All that counts: store, meter, journal, clock and pushes, put together in the order in which they must begin and end.
 import { join } from 'node:path'
+import type { ControlPlane } from '../control-call.ts'
 import { pause } from '../pause.ts'
 import { ControlClock } from './control-clock.ts'
 import { CounterStore } from './counter-store.ts'
@@ -8,9 +9,7 @@ import { readJournals, removeReplay, type Replay } from './journal/replay.ts'
 import { Meter } from './meter.ts'
 import { UsagePusher } from './usage-pusher.ts'
 
-export interface MeteringOptions {
-  controlUrl: string
-  internalToken: string
+export interface MeteringOptions extends ControlPlane {
   /** The gateway's own directory, and its stable name. */
   data: string
   source: string
@@ -19,7 +18,6 @@ export interface MeteringOptions {
   /** Milliseconds, monotonic. */
   elapsed: () => number
   newId: () => string
-  fetch: typeof globalThis.fetch
   onProblem: (problem: Error) => void
   /** Milliseconds between pushes. */
   pushInterval?: number
@@ -46,7 +44,8 @@ const clockPatience = 5_000
 
 /** From here on everything that is counted is kept. Never throws for a disk that does not take it. */
 export async function openMetering(options: MeteringOptions): Promise<Metering> {
-  const { data, source, now, elapsed, onProblem, pushInterval, counterLimit = defaultCounterLimit, ...control } = options
+  const { data, source, now, elapsed, onProblem, pushInterval, counterLimit = defaultCounterLimit } = options
+  const { controlUrl, internalToken, fetch } = options
   const directory = join(data, 'journal')
   const boot = options.newId()
   const clock = new ControlClock({ now, elapsed, file: join(data, 'control-clock.json'), onProblem })
@@ -56,7 +55,7 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
   const journal = new Journal({ directory, source, boot, store, elapsed, onProblem })
   const meter = new Meter({ store, now, elapsed, kept: journal.kept })
   const pusher = new UsagePusher({
-    ...control, source, boot, store, meter, clock, replays, elapsed, onProblem,
+    control: { controlUrl, internalToken, fetch }, source, boot, store, meter, clock, replays, elapsed, onProblem,
     ...(pushInterval === undefined ? {} : { interval: pushInterval }),
   })
   await pusher.hello()

@@ -1,7 +1,7 @@
 // Brings the counters to the control plane: each second what changed, cumulative, again and again until acknowledged;
 // what earlier starts left in their journals, under their names; and takes the control plane's clock from the answers.
-import { internalPaths, internalTokenHeader, UsageAnswer, type Counter, type UsagePush } from '@tenantry/contract'
-import { Value } from 'typebox/value'
+import { internalPaths, UsageAnswer, type Counter, type UsagePush } from '@tenantry/contract'
+import { answerAs, ControlRefused, postToControl, type ControlPlane } from '../control-call.ts'
 import { pause } from '../pause.ts'
 import type { ControlClock } from './control-clock.ts'
 import { hourMilliseconds, startOfHour, type CounterStore } from './counter-store.ts'
@@ -9,8 +9,7 @@ import { removeReplay, type Replay } from './journal/replay.ts'
 import type { Meter } from './meter.ts'
 
 export interface UsagePusherOptions {
-  controlUrl: string
-  internalToken: string
+  control: ControlPlane
   /** The gateway's stable name. */
   source: string
   /** Fresh for each start: the counters begin at zero with it. */
@@ -22,7 +21,6 @@ export interface UsagePusherOptions {
   replays: readonly Replay[]
   /** Milliseconds, monotonic. */
   elapsed: () => number
-  fetch: typeof globalThis.fetch
   onProblem?: (problem: Error) => void
   /** Milliseconds between two pushes; doubled after each failure, up to `slowest`. */
   interval?: number
@@ -159,23 +157,15 @@ export class UsagePusher {
   }
 
   async #push(push: UsagePush, signal: AbortSignal): Promise<void> {
-    const { controlUrl, internalToken, fetch, clock, elapsed } = this.#options
+    const { control, clock, elapsed } = this.#options
     const askedAt = elapsed()
-    const response = await fetch(`${controlUrl}${internalPaths.usage}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
-      body: JSON.stringify(push),
-      signal: AbortSignal.any([signal, AbortSignal.timeout(this.#timeout)]),
-    })
-    if (!response.ok) {
-      await response.body?.cancel()
+    const response = await postToControl(control, internalPaths.usage, { timeout: this.#timeout, signal, body: push }).catch(async (cause: unknown) => {
       // To the second, which is better than nothing.
-      if (!clock.known) await clock.heard(response.headers.get('date') ?? '', askedAt)
-      throw new Error(`the control plane answered ${response.status}`)
-    }
-    const answer: unknown = await response.json()
-    if (!Value.Check(UsageAnswer, answer)) throw new Error('the control plane gave an unreadable answer')
-    await clock.heard(answer.now, askedAt)
+      if (cause instanceof ControlRefused && !clock.known) await clock.heard(cause.date, askedAt)
+      throw cause
+    })
+    const { now } = await answerAs(UsageAnswer, response)
+    await clock.heard(now, askedAt)
     this.#saidAt = elapsed()
   }
 }

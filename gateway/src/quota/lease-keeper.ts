@@ -1,20 +1,18 @@
 // Leases of all tenants with a monthly quota: asks the control plane for more before they run out, gives back what others
 // want, and says once a second what was used.
-import { internalPaths, internalTokenHeader, LeaseAnswer, type LeaseCall } from '@tenantry/contract'
-import { Value } from 'typebox/value'
+import { internalPaths, LeaseAnswer, type LeaseCall } from '@tenantry/contract'
+import { answerAs, postToControl, type ControlPlane } from '../control-call.ts'
 import { pause } from '../pause.ts'
 import type { LeaseFile } from './lease-file.ts'
 import { Lease, type KeepLease, type MonthClock, type Waiter } from './lease.ts'
 
 export interface LeaseKeeperOptions {
-  controlUrl: string
-  internalToken: string
+  control: ControlPlane
   /** As in usage pushes. */
   source: string
   boot: string
   /** Earlier incarnations of which counts are still to be acknowledged. */
   unfinished: () => readonly string[]
-  fetch: typeof globalThis.fetch
   /** Milliseconds, monotonic. */
   elapsed: () => number
   /** Milliseconds since 1970. */
@@ -188,14 +186,14 @@ export class LeaseKeeper {
 
   /** @returns when those who wait need another */
   async #call(stopping: boolean): Promise<'soon' | 'when wanted'> {
-    const { elapsed, source, boot, unfinished, onProblem } = this.#options
+    const { control, elapsed, source, boot, unfinished, onProblem } = this.#options
     this.#isWanted = false
     const reported = [...this.#leases.values()].filter((lease) => lease.isLow || lease.changed).slice(0, reportsPerCall)
     const reports = reported.map((lease) => lease.report())
     const call = { source, boot, sequence: ++this.#sequence, unfinished: [...unfinished()], stopping, reports }
     const sentAt = elapsed()
     try {
-      const answer = await this.#send(call)
+      const answer = await answerAs(LeaseAnswer, await postToControl(control, internalPaths.leases, { timeout: this.#timeout, body: call }))
       if (!answer.accepted) throw new Error(`the leases of ${source} were ended: another gateway bears its name`)
       this.#notBefore = -Infinity
       this.#failingSince = undefined
@@ -216,23 +214,6 @@ export class LeaseKeeper {
     const isPending = reported.some((lease) => lease.state === 'pending' && lease.waiters.size > 0)
     if (!isPending && (this.#waiting > 0 || reported.length === reportsPerCall)) this.#isWanted = true
     return isPending ? 'soon' : 'when wanted'
-  }
-
-  async #send(call: LeaseCall): Promise<LeaseAnswer> {
-    const { controlUrl, internalToken, fetch } = this.#options
-    const response = await fetch(`${controlUrl}${internalPaths.leases}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
-      body: JSON.stringify(call),
-      signal: AbortSignal.timeout(this.#timeout),
-    })
-    if (!response.ok) {
-      await response.body?.cancel()
-      throw new Error(`the control plane answered ${response.status}`)
-    }
-    const answer: unknown = await response.json()
-    if (!Value.Check(LeaseAnswer, answer)) throw new Error('the control plane gave an unreadable answer')
-    return answer
   }
 
   #apply(answer: LeaseAnswer, call: LeaseCall, sentAt: number): void {

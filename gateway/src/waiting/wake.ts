@@ -1,5 +1,6 @@
 // Asks the control plane to wake a paused tenant.
-import { internalPaths, internalTokenHeader } from '@tenantry/contract'
+import { internalPaths } from '@tenantry/contract'
+import { ControlRefused, postToControl, type ControlPlane } from '../control-call.ts'
 
 /** Returns when the control plane has taken the order; the tenant is awake when its route says so. */
 export type Wake = (tenantId: string, signal: AbortSignal) => Promise<void>
@@ -7,25 +8,15 @@ export type Wake = (tenantId: string, signal: AbortSignal) => Promise<void>
 /** The control plane will not wake the tenant: asking again at once changes nothing. */
 export class WakeRefused extends Error {}
 
-export interface WakeOptions {
-  controlUrl: string
-  internalToken: string
-  fetch: typeof globalThis.fetch
-}
-
 const timeoutMilliseconds = 5_000
 
-export function wakeThrough({ controlUrl, internalToken, fetch }: WakeOptions): Wake {
+export function wakeThrough(control: ControlPlane): Wake {
   return async (tenantId, signal) => {
-    const response = await fetch(`${controlUrl}${internalPaths.wake(tenantId)}`, {
-      method: 'POST',
-      headers: { [internalTokenHeader]: internalToken },
-      redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMilliseconds)]),
-    })
-    await response.body?.cancel()
-    if (response.ok) return
-    const message = `the control plane answered ${response.status}`
-    throw response.status < 500 ? new WakeRefused(message) : new Error(message)
+    try {
+      const response = await postToControl(control, internalPaths.wake(tenantId), { timeout: timeoutMilliseconds, signal })
+      await response.body?.cancel()
+    } catch (cause) {
+      throw cause instanceof ControlRefused && cause.status < 500 ? new WakeRefused(cause.message) : cause
+    }
   }
 }
