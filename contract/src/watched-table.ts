@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import type { TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { internalTokenHeader } from './internal.ts'
+import { Outage } from './outage.ts'
 import { WatchLine, watchPingSeconds } from './watch.ts'
 
 interface Entry {
@@ -25,8 +26,6 @@ export interface WatchedTableOptions<E extends Entry> {
   /** Told of lost connections and unreadable lines; the table goes on by itself. */
   onProblem?: (problem: Error) => void
 }
-
-const outageMilliseconds = 3_000
 
 export class WatchedTable<E extends Entry> {
   readonly #options: WatchedTableOptions<E>
@@ -76,23 +75,21 @@ export class WatchedTable<E extends Entry> {
 
   /**
    * Follows the watch until aborted, reconnecting with backoff (50 ms to 2 s). Returns when the last save is done.
-   * An outage is told once, when it has lasted a while: parts start in any order, and restart.
+   * An outage is told once, when it has lasted a while.
    */
   async run(signal: AbortSignal): Promise<void> {
     const isStopped = () => signal.aborted
     let delay = 50
-    let outage: { since: number; isTold: boolean } | undefined
+    const outage = new Outage()
     const onLine = () => {
       delay = 50
-      outage = undefined
+      outage.over()
     }
     while (!isStopped()) {
       try {
         await this.#follow(signal, onLine)
       } catch (cause) {
-        outage ??= { since: performance.now(), isTold: false }
-        if (!isStopped() && !outage.isTold && performance.now() - outage.since >= outageMilliseconds) {
-          outage.isTold = true
+        if (!isStopped() && outage.failed(performance.now())) {
           this.#options.onProblem?.(new Error(`watch ${this.#options.url} is lost; what was known before goes on being served`, { cause }))
         }
       }

@@ -1,6 +1,6 @@
 // Brings the counters to the control plane: each second what changed, cumulative, again and again until acknowledged;
 // what earlier starts left in their journals, under their names; and takes the control plane's clock from the answers.
-import { internalPaths, UsageAnswer, type Counter, type UsagePush } from '@tenantry/contract'
+import { internalPaths, Outage, UsageAnswer, type Counter, type UsagePush } from '@tenantry/contract'
 import { answerAs, ControlRefused, postToControl, type ControlPlane } from '../control-call.ts'
 import { pause } from '../pause.ts'
 import type { ControlClock } from './control-clock.ts'
@@ -44,6 +44,7 @@ export class UsagePusher {
   /** The hour that was last said to be complete, and when anything was last said. */
   #completeUntil = 0
   #saidAt = -Infinity
+  readonly #outage = new Outage()
 
   constructor(options: UsagePusherOptions) {
     this.#options = options
@@ -60,9 +61,7 @@ export class UsagePusher {
 
   /** Before anything is counted: asks for the time. Never throws, and never takes long. */
   async hello(): Promise<void> {
-    await this.#push({ ...this.#origin, counters: [] }, AbortSignal.timeout(helloTimeout)).catch((cause: unknown) => {
-      this.#options.onProblem?.(new Error('the control plane did not tell the time', { cause }))
-    })
+    await this.#push({ ...this.#origin, counters: [] }, AbortSignal.timeout(helloTimeout)).catch((cause: unknown) => this.#failed(cause))
   }
 
   /**
@@ -106,9 +105,13 @@ export class UsagePusher {
       if (isNews) await this.#pushOwn([], signal)
       return true
     } catch (cause) {
-      if (!signal.aborted) this.#options.onProblem?.(new Error('usage was not pushed', { cause }))
+      if (!signal.aborted) this.#failed(cause)
       return false
     }
+  }
+
+  #failed(cause: unknown): void {
+    if (this.#outage.failed(this.#options.elapsed())) this.#options.onProblem?.(new Error('usage was not pushed', { cause }))
   }
 
   async #pushChanged(signal: AbortSignal): Promise<void> {
@@ -167,5 +170,6 @@ export class UsagePusher {
     const { now } = await answerAs(UsageAnswer, response)
     await clock.heard(now, askedAt)
     this.#saidAt = elapsed()
+    this.#outage.over()
   }
 }

@@ -1,6 +1,6 @@
 // Leases of all tenants with a monthly quota: asks the control plane for more before they run out, gives back what others
 // want, and says once a second what was used.
-import { internalPaths, LeaseAnswer, type LeaseCall } from '@tenantry/contract'
+import { internalPaths, LeaseAnswer, Outage, type LeaseCall } from '@tenantry/contract'
 import { answerAs, postToControl, type ControlPlane } from '../control-call.ts'
 import { pause } from '../pause.ts'
 import type { LeaseFile } from './lease-file.ts'
@@ -50,6 +50,7 @@ export class LeaseKeeper {
   #notBefore = -Infinity
   /** Since when it has not answered. */
   #failingSince: number | undefined
+  readonly #outage = new Outage()
   #closed = false
   /** Whether nothing is left of earlier incarnations. */
   #settled = false
@@ -197,13 +198,14 @@ export class LeaseKeeper {
       if (!answer.accepted) throw new Error(`the leases of ${source} were ended: another gateway bears its name`)
       this.#notBefore = -Infinity
       this.#failingSince = undefined
+      this.#outage.over()
       this.#settled = call.unfinished.length === 0
       for (const lease of reported) lease.reported()
       this.#apply(answer, call, sentAt)
     } catch (cause) {
       for (const lease of reported) lease.changed = true
       const now = elapsed()
-      if (this.#failingSince === undefined) onProblem(new Error('tenants\' requests could not be leased', { cause }))
+      if (this.#outage.failed(now)) onProblem(new Error('tenants\' requests could not be leased', { cause }))
       this.#failingSince ??= now
       this.#notBefore = now + this.#interval
       // A control plane that is being started anew is back in a moment: so long they may wait.
