@@ -1,6 +1,12 @@
-// How fast the ledger of many tenants is read and closed after a year, and how large it is.
+// How fast the ledger of many tenants is read, closed and invoiced after a year, and how large it is.
+import { randomBytes } from 'node:crypto'
+import { readBillingConfig } from '../../control-plane/src/billing/billing-config.ts'
+import { createClosing } from '../../control-plane/src/billing/close-months.ts'
+import { monthText } from '../../control-plane/src/billing/months.ts'
 import { systemClock } from '../../control-plane/src/clock.ts'
 import { toPageBody, toUsageBody, resourceNames } from '../../control-plane/src/http/usage-body.ts'
+import { createSeal } from '../../control-plane/src/keys/seal.ts'
+import { openBilling } from '../../control-plane/src/persistence/billing-prisma.ts'
 import { createPlanHistory } from '../../control-plane/src/persistence/plan-history-prisma.ts'
 import { createPlanStore } from '../../control-plane/src/persistence/plan-store-prisma.ts'
 import { createUsageBooks } from '../../control-plane/src/persistence/usage-books-prisma.ts'
@@ -10,6 +16,7 @@ import { nextMonth } from '../../control-plane/src/usage/hours.ts'
 import { createUsageReader } from '../../control-plane/src/usage/read-usage.ts'
 import { quantile, type Figures, type Report } from '../figures.ts'
 import { openLedgerScene, type LedgerScene } from './ledger-scene.ts'
+import { watchMemory } from './memory.ts'
 
 const pageSize = 100
 
@@ -23,10 +30,13 @@ export async function ledgerFigures(report: Report, tenants = Number(process.env
     report(`usage of a tenant: p50 ${quantile(one, 0.5).toFixed(1)} ms, p99 ${quantile(one, 0.99).toFixed(1)} ms; page: p50 ${quantile(page, 0.5).toFixed(1)} ms, p99 ${quantile(page, 0.99).toFixed(1)} ms`)
     const seconds = await monthClose(scene)
     report(`month closed in ${seconds.toFixed(1)} s`)
+    const invoices = await monthInvoices(scene)
+    report(`${tenants} invoices made in ${invoices.seconds.toFixed(1)} s, with ${(invoices.bytes / 1e6).toFixed(0)} MB of memory at most`)
     return {
       usage_p99_ms: { value: quantile(one, 0.99), unit: 'ms', target: '≤ 20' },
       list_p99_ms: { value: quantile(page, 0.99), unit: 'ms', target: '≤ 50' },
       close_s: { value: seconds, unit: 's', target: '≤ 120' },
+      invoices_s: { value: invoices.seconds, unit: 's', target: '≤ 600' },
       bytes_per_tenant_month: { value: bytes, unit: 'B', target: 'stated' },
     }
   } finally {
@@ -71,6 +81,51 @@ async function monthClose({ database, month, sql, tenantIds }: LedgerScene): Pro
   const [row] = await sql('select count(*)::int as closed from usage_months where month = $1 and closed_at is not null', [month])
   if (row?.['closed'] !== tenantIds.length) throw new Error(`${String(row?.['closed'])} of ${tenantIds.length} tenants have the month closed`)
   return milliseconds / 1000
+}
+
+/** Everybody's invoice of the closed month, as the leader makes them; by the prices that docs/invoices.md shows. */
+async function monthInvoices({ database, month, sql, tenantIds }: LedgerScene): Promise<{ seconds: number; bytes: number }> {
+  const config = readBillingConfig(JSON.stringify({ ...prices, price_lists: [{ from: monthText(month), ...priceList }] }))
+  const now = () => new Date(nextMonth(month).getTime() + 3_600_000)
+  const log = {
+    info: () => undefined,
+    warn: (details: object, message: string) => { throw new Error(message, { cause: details }) },
+  }
+  const parts = openBilling(database, config, createSeal(randomBytes(32)), now)
+  const closing = createClosing({ ...parts, config, clock: { ...systemClock, now }, log }, 0n)
+  let milliseconds = 0
+  const { most } = await watchMemory(process.pid, async () => {
+    milliseconds = await timed(async () => {
+      await closing.look(new AbortController().signal)
+    })
+  })
+  const [row] = await sql("select count(*)::int as made, max(number) as last, count(distinct tenant_id)::int as tenants from invoices where month = $1 and state = 'final'", [month])
+  for (const name of ['made', 'last', 'tenants']) {
+    if (row?.[name] !== tenantIds.length) throw new Error(`${name}: ${String(row?.[name])} of ${tenantIds.length} invoices`)
+  }
+  return { seconds: milliseconds / 1000, bytes: most }
+}
+
+const prices = {
+  currency: 'EUR',
+  seller: { name: 'Nordlicht Hosting GmbH', lines: ['Speicherstraße 12', '20457 Hamburg', 'VAT DE 999 999 999'] },
+  notes: ['Please pay within 14 days.'],
+  number_prefix: 'NL-',
+}
+const priceList = {
+  tax: { name: 'VAT', percent: '19' },
+  plans: {
+    Free: { fee: '0' },
+    Pro: {
+      fee: '25',
+      minimum: '30',
+      resources: {
+        requests: { unit: 'million requests', included: '1', tiers: [{ up_to: '5', price: '2' }, { price: '1.25' }] },
+        files: { unit: 'GB-month', included: '5.5', tiers: [{ price: '0.021' }] },
+      },
+    },
+    Enterprise: { fee: '999.99' },
+  },
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {

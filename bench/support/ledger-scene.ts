@@ -3,7 +3,8 @@ import { openDatabase, type Database } from '../../control-plane/src/persistence
 import { nameInstallation } from '../../control-plane/src/persistence/installation.ts'
 import { migrate, readMigrations } from '../../control-plane/src/persistence/migrations.ts'
 import { amountsText } from '../../control-plane/src/usage/amounts-text.ts'
-import { joinAmounts, noAmounts, type Amounts } from '../../control-plane/src/usage/hour-bucket.ts'
+import { chainOf } from '../../control-plane/src/usage/hash-chain.ts'
+import { joinAmounts, noAmounts, type Amounts, type HourBucket } from '../../control-plane/src/usage/hour-bucket.ts'
 import { hourMilliseconds } from '../../control-plane/src/usage/hours.ts'
 import { addToCell, packCells, type Cells } from '../../control-plane/src/usage/packed-cells.ts'
 import { appendHours } from '../../control-plane/src/usage/packed-hours.ts'
@@ -41,26 +42,29 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
   await sql("insert into regions (id, engine, domain) values ('local', 'process', 'localhost')")
   await sql(
     `insert into tenants (id, name, plan_id, region_id, isolation, status, created_at, updated_at)
-     select 't_' || substr(md5(n::text), 1, 20), 'n-' || n, case when n % 10 < 5 then 'Free' else 'Pro' end, 'local', 'schema-per-tenant', 'ready', $2, $2
+     select 't_' || substr(md5(n::text), 1, 20), 'n-' || n, case when n % 10 = 0 then 'Pro' else 'Free' end, 'local', 'schema-per-tenant', 'ready', $2, $2
      from generate_series(1, $1::int) n`,
     [tenants, firstMonth],
   )
   await sql('create unlogged table kinds (number int, month timestamptz, hours bytea, totals text, breakdown bytea)')
+  const month = monthAt(months - 1)
+  const lastBuckets: Bucket[][] = []
   for (let number = 0; number < months; number++) {
-    const month = monthAt(number)
     const open = number === months - 1 ? 1 : 0
     for (let kind = 0; kind < 10 * variants; kind++) {
-      const { hours, totals, cells } = packedMonth(month, kind, open)
-      await sql('insert into kinds values ($1, $2, $3, $4, $5)', [kind, month, hours, amountsText(totals), packCells(cells)])
+      const { buckets, hours, totals, cells } = packedMonth(monthAt(number), kind, open)
+      await sql('insert into kinds values ($1, $2, $3, $4, $5)', [kind, monthAt(number), hours, amountsText(totals), packCells(cells)])
+      if (open === 1) lastBuckets.push(buckets)
     }
   }
-  const month = monthAt(months - 1)
   await sql(`create unlogged table placed as select id, row_number() over (order by id)::int % ${10 * variants} as kind from tenants`)
+  await sql('create unlogged table links (id text, hash text)')
+  await linkLastMonth(sql, lastBuckets)
   for (let number = 0; number < months; number++) {
     await sql(
       `insert into usage_months (month, tenant_id, hours, totals, breakdown, previous, hash, closed_at)
-       select k.month, p.id, k.hours, k.totals, k.breakdown, repeat(md5(p.id), 2), repeat(md5(p.id || k.month), 2), case when k.month < $2 then k.month + interval '1 month' end
-       from placed p join kinds k on k.number = p.kind and k.month = $1`,
+       select k.month, p.id, k.hours, k.totals, k.breakdown, repeat(md5(p.id), 2), coalesce(l.hash, repeat(md5(p.id || k.month), 2)), case when k.month < $2 then k.month + interval '1 month' end
+       from placed p join kinds k on k.number = p.kind and k.month = $1 left join links l on l.id = p.id and k.month = $2`,
       [monthAt(number), month],
     )
     report(`filled ${number + 1} of ${months} months of ${tenants} tenants`)
@@ -68,7 +72,7 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
   const lastHour = new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1) - hourMilliseconds)
   await sql(
     `insert into usage_tenants (tenant_id, hash, last_hour, closed_until, corrections_hash)
-     select id, repeat(md5(id), 2), $1::timestamptz, $2, repeat('0', 64) from placed`,
+     select p.id, m.hash, $1::timestamptz, $2, repeat('0', 64) from placed p join usage_months m on m.tenant_id = p.id and m.month = $2`,
     [new Date(lastHour.getTime() - hourMilliseconds), month],
   )
   // The last hour, as two gateways and the homes have brought it: fourteen counters a tenant.
@@ -92,7 +96,7 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
      select 'home:' || id, id, $1::timestamptz, $1, $1 from placed union all select 'gateway-' || n, null, $1, $1, $1 from generate_series(0, 1) n`,
     [new Date(lastHour.getTime() + hourMilliseconds)],
   )
-  await sql('drop table kinds, placed')
+  await sql('drop table kinds, placed, links')
   await sql('vacuum analyze')
   await sql('checkpoint')
   const rows = await sql('select id from tenants order by id')
@@ -106,12 +110,24 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
   }
 }
 
+type Bucket = Pick<HourBucket, 'hour' | 'amounts'>
+
+/** Of each tenant: the hash after its hours of the last month, as invoices are made of what fits its chain alone. */
+async function linkLastMonth(sql: LedgerScene['sql'], kinds: readonly (readonly Bucket[])[]): Promise<void> {
+  const tenants = await sql('select id, kind, repeat(md5(id), 2) as previous from placed')
+  const hashes = tenants.map(({ id, kind, previous }) => {
+    const hours = (kinds[Number(kind)] ?? []).map((bucket) => ({ ...bucket, tenantId: String(id) }))
+    return chainOf(String(previous), hours)
+  })
+  await sql('insert into links select * from unnest($1::text[], $2::text[])', [tenants.map(({ id }) => id), hashes])
+}
+
 function monthAt(number: number): Date {
   return new Date(Date.UTC(firstMonth.getUTCFullYear(), firstMonth.getUTCMonth() + number, 1))
 }
 
 /** @param open hours at the end that are not closed yet */
-function packedMonth(month: Date, kind: number, open: number): { hours: Uint8Array; totals: Amounts; cells: Cells } {
+function packedMonth(month: Date, kind: number, open: number): { buckets: Bucket[]; hours: Uint8Array; totals: Amounts; cells: Cells } {
   const hours = (Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1) - month.getTime()) / hourMilliseconds - open
   const random = generator(kind * 4099 + month.getUTCMonth())
   const { busy, requests } = kindOf(kind % 10)
@@ -142,7 +158,7 @@ function packedMonth(month: Date, kind: number, open: number): { hours: Uint8Arr
     }
     addToCell(cells, { meter: 'egress_bytes', group, method: '', statusClass: '', bucket: '' }, BigInt(Math.floor(random() * 10 ** 8)))
   }
-  return { hours: appendHours(new Uint8Array(), month, buckets), totals: buckets.map(({ amounts }) => amounts).reduce(joinAmounts, noAmounts()), cells }
+  return { buckets, hours: appendHours(new Uint8Array(), month, buckets), totals: buckets.map(({ amounts }) => amounts).reduce(joinAmounts, noAmounts()), cells }
 }
 
 function kindOf(tenth: number): (typeof kinds)[number] {

@@ -5,7 +5,6 @@ import { repeat } from '../housekeeping/repeat.ts'
 import type { Leadership } from '../persistence/leader.ts'
 import type { PlanHistory } from '../plans/plan-history.ts'
 import type { ClosedUsage } from '../usage/closed-usage.ts'
-import { LeadershipLost } from '../reconcile/reconcile-store.ts'
 import type { Billing } from './billing.ts'
 import type { BillingConfig } from './billing-config.ts'
 import type { InvoiceContent } from './invoice.ts'
@@ -13,7 +12,7 @@ import type { InvoiceLedger } from './invoice-store.ts'
 import { monthText, nextMonth } from './months.ts'
 
 export interface ClosingDeps {
-  billing: Pick<Billing, 'compose'>
+  billing: Pick<Billing, 'composeAll'>
   config: BillingConfig
   ledger: InvoiceLedger
   usage: Pick<ClosedUsage, 'closedTenants'>
@@ -39,15 +38,14 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
   const { config, ledger, clock, log } = deps
   const finished = new Set<number>()
 
-  /** A tenant's invoice that can't be made must not keep the others waiting for theirs. */
-  const compose = async (tenantId: string, month: Date): Promise<InvoiceContent | undefined> => {
-    try {
-      return await deps.billing.compose(tenantId, month)
-    } catch (error) {
-      if (error instanceof LeadershipLost) throw error
-      if (!(error instanceof ControlError && error.code === 'MONTH_NOT_CLOSED')) log.warn({ err: error, tenant: tenantId, month: monthText(month) }, "a tenant's invoice could not be made; it is tried again")
-      return undefined
+  /** Of those whose invoice can be made; one that can't must not keep the others waiting for theirs. */
+  const compose = async (tenants: readonly string[], month: Date): Promise<InvoiceContent[]> => {
+    const composed = await deps.billing.composeAll(tenants, month)
+    for (const one of composed) {
+      if (one.content !== undefined || (one.problem instanceof ControlError && one.problem.code === 'MONTH_NOT_CLOSED')) continue
+      log.warn({ err: one.problem, tenant: one.tenantId, month: monthText(month) }, "a tenant's invoice could not be made; it is tried again")
     }
+    return composed.flatMap(({ content }) => content ?? [])
   }
 
   /** @returns how many have none yet */
@@ -57,8 +55,7 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
       signal.throwIfAborted()
       const settled = await ledger.settled(month, tenants, { drafts: !final })
       const open = tenants.filter((tenant) => !settled.has(tenant))
-      const made = await Promise.all(open.map((tenant) => compose(tenant, month)))
-      const contents = made.filter((content) => content !== undefined)
+      const contents = open.length === 0 ? [] : await compose(open, month)
       if (contents.length > 0) await ledger.keepAll(contents, final, epoch)
       if (contents.length > 0) log.info({ month: monthText(month), invoices: contents.length, final }, 'invoices were made')
       missing += open.length - contents.length

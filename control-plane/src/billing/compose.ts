@@ -7,7 +7,7 @@ import type { InvoiceContent, MonthBasis } from './invoice.ts'
 import { lineText, type Line } from './line.ts'
 import { currencyPlaces, decimalText, payableText } from './money.ts'
 import { monthText, nextMonth } from './months.ts'
-import { readPriceList, type Party, type PriceListText } from './price-list.ts'
+import { readPriceList, type Party, type PriceList, type PriceListText } from './price-list.ts'
 import { rateMonth } from './rating.ts'
 import { totalsOf } from './totals.ts'
 
@@ -68,8 +68,7 @@ export function linesOf({ own, earlier, corrections }: InvoiceFacts): Line[] {
   const billed = own.month
   const rated = (facts: MonthFacts, known: (correction: Correction) => boolean) => {
     const late = corrections.filter((correction) => monthText(correction.hour) === monthText(facts.month) && known(correction))
-    const prices = readPriceList(facts.prices, `price list of ${monthText(facts.month)}`)
-    return rateMonth({ month: facts.month, prices, periods: facts.periods, usage: [...facts.hours, ...late] })
+    return rateMonth({ month: facts.month, prices: listOf(facts), periods: facts.periods, usage: [...facts.hours, ...late] })
   }
   const foreign = earlier.find(({ prices }) => prices.currency !== own.prices.currency)
   if (foreign !== undefined) {
@@ -79,6 +78,15 @@ export function linesOf({ own, earlier, corrections }: InvoiceFacts): Line[] {
     ...rated(own, ({ billedMonth }) => billedMonth <= billed),
     ...earlier.flatMap((month) => correctionLines(rated(month, ({ billedMonth }) => billedMonth <= billed), rated(month, ({ billedMonth }) => billedMonth < billed))),
   ]
+}
+
+const lists = new WeakMap<PriceListText, PriceList>()
+
+/** Read once of the same value: a month's invoices are all made by one. */
+function listOf({ month, prices }: MonthFacts): PriceList {
+  const list = lists.get(prices) ?? readPriceList(prices, `price list of ${monthText(month)}`)
+  lists.set(prices, list)
+  return list
 }
 
 function toBasis({ month, prices, periods, hours, previous, hash }: MonthFacts): MonthBasis {

@@ -9,9 +9,10 @@ export interface InvoiceStore {
   get(tenantId: string, id: string): Promise<Invoice | undefined>
   /** The one that is not void; undefined when there is none. */
   ofMonth(tenantId: string, month: Date): Promise<Invoice | undefined>
-  /** By which the month was invoiced last: what is known later is rated by it, too. */
-  pricesOf(tenantId: string, month: Date): Promise<PriceListText | undefined>
-  buyer(tenantId: string): Promise<Party | undefined>
+  /** By which tenants' month was invoiced last: what is known later is rated by it, too. Those that were not invoiced are left out. */
+  pricesOf(tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, PriceListText>>
+  /** Who is invoiced, where that was said. */
+  buyers(tenantIds: readonly string[]): Promise<ReadonlyMap<string, Party>>
   /** Of invoices that are made from now on. */
   putBuyer(tenantId: string, buyer: Party, context: WriteContext): Promise<Party>
   /**
@@ -31,6 +32,6 @@ export interface InvoiceLedger {
   keepAll(contents: readonly InvoiceContent[], final: boolean, epoch: bigint): Promise<void>
   finished(month: Date): Promise<boolean>
   finish(month: Date, epoch: bigint): Promise<void>
-  /** Currencies of the invoices that are not void. */
-  currencies(): Promise<string[]>
+  /** Currencies of the invoices that are not void, but this one. */
+  currenciesBut(currency: string): Promise<string[]>
 }

@@ -41,7 +41,11 @@ export function payableText(millionths: bigint, places: number): string {
   return `${minor < 0n ? '-' : ''}${whole}${places === 0 ? '' : `.${digits.slice(-places)}`}`
 }
 
+const places = new Map<string, number>()
+
 /** Decimal places of a currency's minor unit (ISO 4217): 2 for EUR, 0 for JPY. */
 export function currencyPlaces(currency: string): number {
-  return new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
+  const known = places.get(currency) ?? new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
+  places.set(currency, known)
+  return known
 }

@@ -32,22 +32,31 @@ export function secondsByPlan(pieces: readonly Piece[]): Map<string, bigint> {
   return seconds
 }
 
+/** One plan's part of an hour. */
+export interface HourShare {
+  plan: string | undefined
+  seconds: bigint
+}
+
 /**
- * An hour's amount by plan, divided by the seconds that each held in that hour; the parts add up to the whole. What was
- * used when no plan held (the last bytes after a deletion) belongs to the plan before, or else to the one after.
+ * Who an hour's usage belongs to: the plans by the seconds that each held in it. What was used when no plan held (the
+ * last bytes after a deletion) belongs to the plan before, or else to the one after. Never empty.
  */
-export function divideHour(pieces: readonly Piece[], hour: Date, amount: bigint): { plan: string | undefined; amount: bigint }[] {
+export function sharesOf(pieces: readonly Piece[], hour: Date): HourShare[] {
   const start = second(hour)
   const held = pieces
     .map(({ plan, from, to }) => ({ plan, seconds: BigInt(Math.min(to, start + 3600) - Math.max(from, start)) }))
     .filter(({ seconds }) => seconds > 0n)
-  if (held.length === 0) {
-    const nearest = pieces.findLast(({ to }) => to <= start) ?? pieces[0]
-    return [{ plan: nearest?.plan, amount }]
-  }
-  const total = held.reduce((sum, { seconds }) => sum + seconds, 0n)
+  if (held.length > 0) return held
+  const nearest = pieces.findLast(({ to }) => to <= start) ?? pieces[0]
+  return [{ plan: nearest?.plan, seconds: 3600n }]
+}
+
+/** An hour's amount divided by the shares' seconds; the parts add up to the whole. */
+export function divideAmount(shares: readonly HourShare[], amount: bigint): { plan: string | undefined; amount: bigint }[] {
+  const total = shares.reduce((sum, { seconds }) => sum + seconds, 0n)
   let [passed, given] = [0n, 0n]
-  return held.map(({ plan, seconds }) => {
+  return shares.map(({ plan, seconds }) => {
     passed += seconds
     const part = (amount * passed) / total - given
     given += part

@@ -3,8 +3,8 @@ import type { PlanPeriod } from '../plans/plan-history.ts'
 import type { Amounts } from '../usage/hour-bucket.ts'
 import type { Line } from './line.ts'
 import { divideRounded, micro } from './money.ts'
-import { monthSeconds, monthText } from './months.ts'
-import { divideHour, piecesOf, secondsByPlan, shareOf, type Piece } from './plan-share.ts'
+import { monthSeconds, monthText, nextMonth } from './months.ts'
+import { divideAmount, piecesOf, secondsByPlan, shareOf, sharesOf, type HourShare, type Piece } from './plan-share.ts'
 import type { PlanPrices, PriceList, ResourcePrice } from './price-list.ts'
 import { resourceKind, resources, unitSize, type Resource } from './resources.ts'
 
@@ -49,27 +49,46 @@ function blankLine(month: Date, plan: string | undefined, taxRate: bigint): Line
   }
 }
 
-function quantitiesByPlan(month: Date, pieces: readonly Piece[], usage: MonthToRate['usage']): Map<string | undefined, Map<Resource, bigint>> {
-  // An hour is divided once, as a whole: it must not matter in how many parts its counts came.
-  const hours = new Map<number, Map<Resource, bigint>>()
+type Quantities = Map<Resource, bigint>
+
+function quantitiesByPlan(month: Date, pieces: readonly Piece[], usage: MonthToRate['usage']): Map<string | undefined, Quantities> {
+  const end = nextMonth(month)
+  const byPlan = new Map<string | undefined, Quantities>()
+  /** Hours of more than one plan: each is divided once, as a whole, as it must not matter in how many parts its counts came. */
+  const divided = new Map<number, { shares: HourShare[]; sums: Quantities }>()
+  // Most months have one plan, and then it is every hour's.
+  const [only] = pieces.length === 1 ? pieces : []
   for (const { hour, amounts } of usage) {
-    if (monthText(hour) !== monthText(month)) throw new Error(`usage of ${hour.toISOString()} is not of ${monthText(month)}`)
-    const sums = hours.get(hour.getTime()) ?? new Map<Resource, bigint>()
-    hours.set(hour.getTime(), sums)
-    for (const resource of resources) sums.set(resource, (sums.get(resource) ?? 0n) + resourceKind(resource).amount(amounts))
+    if (hour < month || hour >= end) throw new Error(`usage of ${hour.toISOString()} is not of ${monthText(month)}`)
+    const shares = only === undefined ? sharesOf(pieces, hour) : undefined
+    if (shares === undefined || shares.length === 1) {
+      addUp(quantitiesOf(byPlan, only?.plan ?? shares?.[0]?.plan), amounts)
+      continue
+    }
+    const whole = divided.get(hour.getTime()) ?? { shares, sums: new Map<Resource, bigint>() }
+    divided.set(hour.getTime(), whole)
+    addUp(whole.sums, amounts)
   }
-  const byPlan = new Map<string | undefined, Map<Resource, bigint>>()
-  for (const [hour, sums] of hours) {
+  for (const { shares, sums } of divided.values()) {
     for (const [resource, sum] of sums) {
-      for (const { plan, amount } of divideHour(pieces, new Date(hour), sum)) {
-        if (amount === 0n) continue
-        const quantities = byPlan.get(plan) ?? new Map<Resource, bigint>()
-        byPlan.set(plan, quantities)
-        quantities.set(resource, (quantities.get(resource) ?? 0n) + amount)
-      }
+      for (const { plan, amount } of divideAmount(shares, sum)) add(quantitiesOf(byPlan, plan), resource, amount)
     }
   }
   return byPlan
+}
+
+function quantitiesOf(byPlan: Map<string | undefined, Quantities>, plan: string | undefined): Quantities {
+  const quantities = byPlan.get(plan) ?? new Map<Resource, bigint>()
+  byPlan.set(plan, quantities)
+  return quantities
+}
+
+function addUp(sums: Quantities, amounts: Amounts): void {
+  for (const resource of resources) add(sums, resource, resourceKind(resource).amount(amounts))
+}
+
+function add(sums: Quantities, resource: Resource, amount: bigint): void {
+  if (amount !== 0n) sums.set(resource, (sums.get(resource) ?? 0n) + amount)
 }
 
 /** Rounded along the plan's seconds, so that a whole month costs the fee to the millionth however it is cut. */

@@ -22,12 +22,12 @@ export interface BillingParts {
 export function openBilling(database: Database, config: BillingConfig | undefined, seal: Seal, now: () => Date): BillingParts {
   const options = { database, seal, now, numberPrefix: config?.numberPrefix ?? '' }
   const [invoices, history, usage] = [createInvoiceStore(options), createPlanHistory(database), createClosedUsage(database)]
-  return { billing: createBilling({ config, usage, history, invoices, nameOf: createTenantNames(database) }), invoices, ledger: createInvoiceLedger(options), history, usage }
+  return { billing: createBilling({ config, usage, history, invoices, namesOf: createTenantNames(database) }), invoices, ledger: createInvoiceLedger(options), history, usage }
 }
 
 /** @throws Error when the prices do not fit the plans, or the invoices there are */
 export async function checkBilling({ ledger }: Pick<BillingParts, 'ledger'>, config: BillingConfig, plans: readonly string[]): Promise<void> {
   checkPlans(config, plans)
-  const other = (await ledger.currencies()).filter((currency) => currency !== config.currency)
+  const other = await ledger.currenciesBut(config.currency)
   if (other.length > 0) throw new Error(`prices: currency is ${config.currency}, but there are invoices in ${other.join(', ')}, which could not be corrected`)
 }

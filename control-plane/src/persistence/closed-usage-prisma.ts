@@ -1,32 +1,39 @@
 // What billing reads of the ledger, on the control database; checked against its chains as it is read.
-import { parseAmounts } from '../usage/amounts-text.ts'
-import type { ClosedMonth, ClosedUsage, Correction } from '../usage/closed-usage.ts'
+import type { ClosedMonth, ClosedUsage, StoredMonth } from '../usage/closed-usage.ts'
 import { chainOf, chainStart, correctionLink } from '../usage/hash-chain.ts'
 import { unpackHours } from '../usage/packed-hours.ts'
+import { toCorrection, type StoredCorrection } from './correction-rows.ts'
 import type { Database } from './database.ts'
 
+interface MonthRow {
+  tenant_id: string
+  hours: Uint8Array | null
+  previous: string | null
+  hash: string | null
+  closed_at: Date | null
+  head: string | null
+  corrections: StoredCorrection[] | null
+}
+
 export function createClosedUsage(database: Database): ClosedUsage {
+  // One statement, one snapshot: a correction is never seen without the closing that made it one.
+  const months = async (tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, StoredMonth>> => {
+    const rows = await database.$queryRaw<MonthRow[]>`
+      select t.id as tenant_id, m.hours, m.previous, m.hash, m.closed_at, u.hash as head,
+        (select json_agg(c order by number) from usage_corrections c where c.billed_month = ${month} and c.tenant_id = t.id) as corrections
+      from unnest(${[...tenantIds]}::text[]) t(id)
+      left join usage_months m on m.month = ${month} and m.tenant_id = t.id
+      left join usage_tenants u on u.tenant_id = t.id`
+    return new Map(rows.map((row) => [row.tenant_id, storedMonth(row, month)]))
+  }
+
   return {
+    months,
+
     async month(tenantId, month) {
-      // One snapshot: a correction is never seen without the closing that made it one.
-      const [row, corrections, head] = await database.$transaction(
-        [
-          database.usageMonth.findUnique({ where: { month_tenantId: { month, tenantId } } }),
-          database.usageCorrection.findMany({ where: { tenantId, billedMonth: month }, orderBy: { number: 'asc' } }),
-          database.usageTenant.findUnique({ where: { tenantId }, select: { hash: true } }),
-        ],
-        { isolationLevel: 'RepeatableRead' },
-      )
-      const end = row?.hash ?? head?.hash ?? chainStart
-      return checked({
-        tenantId,
-        month,
-        hours: row === null ? [] : unpackHours(row.hours, tenantId, month),
-        corrections: corrections.map((correction): Correction => ({ ...correction, amounts: parseAmounts(correction.amounts) })),
-        previous: row?.previous ?? end,
-        hash: end,
-        closedAt: row?.closedAt ?? undefined,
-      })
+      const stored = (await months([tenantId], month)).get(tenantId)
+      if (stored === undefined) throw new Error('a statement that has a row for each tenant had none')
+      return stored.read()
     },
 
     async closedTenants(month, { after = '', limit }) {
@@ -35,6 +42,27 @@ export function createClosedUsage(database: Database): ClosedUsage {
       })
       return rows.map(({ tenantId }) => tenantId)
     },
+  }
+}
+
+function storedMonth(row: MonthRow, month: Date): StoredMonth {
+  const { tenant_id: tenantId, hours, closed_at: closedAt } = row
+  const corrections = row.corrections ?? []
+  const end = row.hash ?? row.head ?? chainStart
+  return {
+    closedAt: closedAt ?? undefined,
+    hasHours: hours !== null && hours.length > 0,
+    corrected: corrections.map(({ hour }) => new Date(hour)),
+    read: () =>
+      checked({
+        tenantId,
+        month,
+        hours: hours === null ? [] : unpackHours(hours, tenantId, month),
+        corrections: corrections.map((correction) => toCorrection(tenantId, correction)),
+        previous: row.previous ?? end,
+        hash: end,
+        closedAt: closedAt ?? undefined,
+      }),
   }
 }
 

@@ -18,10 +18,21 @@ export interface InvoiceRow {
   voidReason: string | null
 }
 
-/** What stands in `content` in place of a price list. */
-function listKey(list: PriceListText): { sha256: string; text: string } {
+interface ListKey {
+  sha256: string
+  text: string
+}
+
+const listKeys = new WeakMap<PriceListText, ListKey>()
+
+/** What stands in `content` in place of a price list; of the same value it is computed once. */
+function listKey(list: PriceListText): ListKey {
+  const known = listKeys.get(list)
+  if (known !== undefined) return known
   const text = JSON.stringify(list)
-  return { sha256: digest('sha256', text), text }
+  const key = { sha256: digest('sha256', text), text }
+  listKeys.set(list, key)
+  return key
 }
 
 export function withoutLists(content: InvoiceContent): Prisma.InputJsonObject {
@@ -32,6 +43,17 @@ export function withoutLists(content: InvoiceContent): Prisma.InputJsonObject {
 export async function keepLists(transaction: Transaction, contents: readonly InvoiceContent[], at: Date): Promise<void> {
   const lists = new Map(contents.flatMap(({ basis }) => basis.months.map(({ prices }) => listKey(prices))).map((key) => [key.sha256, key.text]))
   await transaction.priceList.createMany({ data: [...lists].map(([sha256, text]) => ({ sha256, text, firstUsedAt: at })), skipDuplicates: true })
+}
+
+/** By which each tenant's month was invoiced last. */
+export async function listsOf(database: Database, tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, PriceListText>> {
+  const rows = await database.$queryRaw<{ tenant_id: string; text: string }[]>`
+    select distinct on (i.tenant_id) i.tenant_id, p.text
+    from invoices i join price_lists p on p.sha256 = i.content#>>'{basis,months,0,prices}'
+    where i.tenant_id = any(${[...tenantIds]}) and i.month = ${month} and i.state <> 'draft'
+    order by i.tenant_id, i.revision desc`
+  const lists = new Map([...new Set(rows.map(({ text }) => text))].map((text) => [text, Value.Parse(PriceListText, JSON.parse(text))]))
+  return new Map(rows.flatMap(({ tenant_id: id, text }) => { const list = lists.get(text); return list === undefined ? [] : [[id, list]] }))
 }
 
 /** @throws Error when what is kept is not of the form that `withoutLists` gives */

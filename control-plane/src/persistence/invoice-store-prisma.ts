@@ -7,7 +7,7 @@ import { ControlError } from '../errors.ts'
 import type { Seal } from '../keys/seal.ts'
 import { afterPosition, decodeCursor, toPage } from './cursor.ts'
 import type { Database } from './database.ts'
-import { toInvoices } from './invoice-rows.ts'
+import { listsOf, toInvoices } from './invoice-rows.ts'
 import { keepInvoices } from './keep-invoices.ts'
 import { ledWrite } from './led-write.ts'
 import { recordedWrite } from './recorded-write.ts'
@@ -44,14 +44,11 @@ export function createInvoiceStore({ database, seal, now, numberPrefix }: Invoic
       return row === null ? undefined : (await toInvoices(database, [row]))[0]
     },
 
-    async pricesOf(tenantId, month) {
-      const row = await database.invoice.findFirst({ where: { tenantId, month, state: { not: 'draft' } }, orderBy: { revision: 'desc' } })
-      return row === null ? undefined : (await toInvoices(database, [row]))[0]?.content.basis.months[0]?.prices
-    },
+    pricesOf: (tenantIds, month) => listsOf(database, tenantIds, month),
 
-    async buyer(tenantId) {
-      const row = await database.buyer.findUnique({ where: { tenantId } })
-      return row === null ? undefined : Value.Parse(Party, { name: row.name, lines: row.lines })
+    async buyers(tenantIds) {
+      const rows = await database.buyer.findMany({ where: { tenantId: { in: [...tenantIds] } } })
+      return new Map(rows.map(({ tenantId, name, lines }) => [tenantId, Value.Parse(Party, { name, lines })]))
     },
 
     putBuyer: (tenantId, buyer, context) =>
@@ -107,9 +104,12 @@ export function createInvoiceLedger({ database, now, numberPrefix }: Omit<Invoic
         await transaction.invoicedMonth.createMany({ data: [{ month, finishedAt: now() }], skipDuplicates: true })
       }),
 
-    async currencies() {
-      const rows = await database.$queryRaw<{ currency: string }[]>`select distinct content->>'currency' as currency from invoices where state <> 'void'`
-      return rows.map(({ currency }) => currency)
+    async currenciesBut(currency) {
+      // The few price lists tell what there is at all; only where one has another currency is it looked for.
+      const rows = await database.$queryRaw<{ currency: string }[]>`
+        select currency from (select distinct text::jsonb->>'currency' as currency from price_lists) l
+        where currency <> ${currency} and exists (select from invoices i where i.state <> 'void' and i.content->>'currency' = l.currency)`
+      return rows.map((row) => row.currency)
     },
   }
 }

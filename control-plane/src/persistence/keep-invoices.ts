@@ -1,11 +1,11 @@
 // Writes invoices: one for a tenant's month, numbered without a gap when it becomes final, and told to the operators' webhooks.
 import { randomUUID } from 'node:crypto'
 import { readDecimalText } from '../billing/money.ts'
-import type { InvoiceContent } from '../billing/invoice.ts'
+import type { InvoiceContent, InvoiceState } from '../billing/invoice.ts'
 import { monthText, parseMonth } from '../billing/months.ts'
 import type { Transaction } from './database.ts'
 import { keepLists, withoutLists } from './invoice-rows.ts'
-import { emitOperatorEvent } from './operator-events-prisma.ts'
+import { emitOperatorEvents } from './operator-events-prisma.ts'
 
 export interface Keeping {
   final: boolean
@@ -13,32 +13,51 @@ export interface Keeping {
   numberPrefix: string
 }
 
+interface Fresh {
+  content: InvoiceContent
+  id: string
+  revision: number
+}
+
 /** Ids of the invoices now current, in the order of the contents. The transaction is in line with all other writers (see `serialise`). */
 export async function keepInvoices(transaction: Transaction, contents: readonly InvoiceContent[], { final, at, numberPrefix }: Keeping): Promise<string[]> {
   await keepLists(transaction, contents, at)
   const current = await latestOf(transaction, contents)
   const ids: string[] = []
-  const fresh: { content: InvoiceContent; id: string; revision: number }[] = []
+  const drafts: string[] = []
+  const fresh: Fresh[] = []
   for (const content of contents) {
     const last = current.get(placeOf(content))
     if (last?.state === 'final') {
       ids.push(last.id)
       continue
     }
-    if (last?.state === 'draft') await transaction.invoice.delete({ where: { id: last.id } })
+    if (last?.state === 'draft') drafts.push(last.id)
     const kept = { content, id: last?.state === 'draft' ? last.id : randomUUID(), revision: last === undefined ? 1 : last.revision + (last.state === 'void' ? 1 : 0) }
     fresh.push(kept)
     ids.push(kept.id)
   }
-  const first = final && fresh.length > 0 ? await takeNumbers(transaction, fresh.length) : undefined
-  await transaction.invoice.createMany({
-    data: fresh.map(({ content, id, revision }, nth) => ({
-      id, tenantId: content.tenant_id, month: startOf(content), revision, content: withoutLists(content), createdAt: at,
-      ...(first === undefined ? { state: 'draft' } : { state: 'final', number: first + nth, label: labelOf(numberPrefix, first + nth), finalAt: at }),
-    })),
-  })
-  if (first !== undefined) for (const [nth, { content, id }] of fresh.entries()) await tell(transaction, content, id, labelOf(numberPrefix, first + nth), at)
+  if (drafts.length > 0) await transaction.invoice.deleteMany({ where: { id: { in: drafts } } })
+  if (fresh.length === 0) return ids
+  const first = final ? await takeNumbers(transaction, fresh.length) : undefined
+  const labels = fresh.map((_, nth) => (first === undefined ? '' : labelOf(numberPrefix, first + nth)))
+  await insertInvoices(transaction, fresh, { first, labels, at })
+  if (first !== undefined) await emitOperatorEvents(transaction, fresh.map(({ content, id }, nth) => toEvent(content, id, labels[nth] ?? '')), at)
   return ids
+}
+
+/** One statement for all: a batch keeps everybody else from writing. @param first number of the first; undefined: drafts, without labels */
+async function insertInvoices(transaction: Transaction, fresh: readonly Fresh[], { first, labels, at }: { first: number | undefined; labels: readonly string[]; at: Date }): Promise<void> {
+  const state: InvoiceState = first === undefined ? 'draft' : 'final'
+  await transaction.$executeRaw`
+    insert into invoices (id, tenant_id, month, revision, state, number, label, content, created_at, final_at)
+    select id::uuid, tenant_id, month, revision, ${state}, ${first ?? null}::int + nth::int - 1, nullif(label, ''), content::jsonb, ${at}::timestamptz,
+      case when ${state} = 'final' then ${at}::timestamptz end
+    from unnest(
+      ${fresh.map(({ id }) => id)}::text[], ${fresh.map(({ content }) => content.tenant_id)}::text[],
+      ${fresh.map(({ content }) => startOf(content).toISOString())}::timestamptz[], ${fresh.map(({ revision }) => revision)}::int[],
+      ${[...labels]}::text[], ${fresh.map(({ content }) => JSON.stringify(withoutLists(content)))}::text[]
+    ) with ordinality as f(id, tenant_id, month, revision, label, content, nth)`
 }
 
 async function latestOf(transaction: Transaction, contents: readonly InvoiceContent[]) {
@@ -56,10 +75,9 @@ async function takeNumbers(transaction: Transaction, count: number): Promise<num
   return last - count + 1
 }
 
-async function tell(transaction: Transaction, content: InvoiceContent, id: string, number: string, at: Date): Promise<void> {
-  const { tenant_id, month, currency, total } = content
+function toEvent({ tenant_id, month, currency, total }: InvoiceContent, id: string, number: string) {
   const data = { tenant_id, invoice_id: id, number, month, currency, total_micro: String(readDecimalText(total)) }
-  await emitOperatorEvent(transaction, { type: 'invoice.final', tenantId: tenant_id, data }, at, `invoice.final:${id}`)
+  return { type: 'invoice.final' as const, tenantId: tenant_id, data, once: `invoice.final:${id}` }
 }
 
 function labelOf(prefix: string, number: number): string {

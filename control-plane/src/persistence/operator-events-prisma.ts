@@ -19,3 +19,13 @@ export async function emitOperatorEvent(
     on conflict (once) do nothing`
   return written === 1
 }
+
+/** As `emitOperatorEvent`, of many at once. */
+export async function emitOperatorEvents(transaction: Pick<Transaction, '$executeRaw'>, events: readonly (OperatorEvent & { once: string })[], at: Date): Promise<void> {
+  const rows = events.map(({ type, tenantId, data, once }) => ({ type, tenant_id: tenantId, data, once }))
+  await transaction.$executeRaw`
+    insert into operator_events (id, type, tenant_id, once, data, at)
+    select gen_random_uuid(), type, tenant_id, once, data, ${at}
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as e(type text, tenant_id text, once text, data jsonb)
+    on conflict (once) do nothing`
+}

@@ -1,16 +1,26 @@
 // Plan periods of the control database; a trigger of the tenants' table writes them.
-import type { PlanHistory } from '../plans/plan-history.ts'
+import type { PlanHistory, PlanPeriod } from '../plans/plan-history.ts'
 import type { Database } from './database.ts'
 
 export function createPlanHistory(database: Database): PlanHistory {
+  const periodsOf: PlanHistory['periodsOf'] = async (tenantIds, from, to) => {
+    const rows = await database.$queryRaw<{ tenant_id: string; plan: string; since: Date; until: Date }[]>`
+      select tenant_id, plan_id as plan, greatest(since, ${from}) as since, least(coalesce(until, 'infinity'), ${to}) as until
+      from plan_periods
+      where tenant_id = any(${[...tenantIds]}) and greatest(since, ${from}) < least(coalesce(until, 'infinity'), ${to})
+      order by tenant_id, plan_periods.since`
+    const periods = new Map<string, PlanPeriod[]>()
+    for (const { tenant_id: id, plan, since, until } of rows) {
+      const its = periods.get(id)
+      if (its === undefined) periods.set(id, [{ plan, since, until }])
+      else its.push({ plan, since, until })
+    }
+    return periods
+  }
+
   return {
-    async periods(tenantId, from, to) {
-      return database.$queryRaw<{ plan: string; since: Date; until: Date }[]>`
-        select plan_id as plan, greatest(since, ${from}) as since, least(coalesce(until, 'infinity'), ${to}) as until
-        from plan_periods
-        where tenant_id = ${tenantId} and greatest(since, ${from}) < least(coalesce(until, 'infinity'), ${to})
-        order by plan_periods.since`
-    },
+    periodsOf,
+    periods: async (tenantId, from, to) => (await periodsOf([tenantId], from, to)).get(tenantId) ?? [],
 
     async tenants(from, to, after, limit) {
       const rows = await database.$queryRaw<{ tenant_id: string }[]>`

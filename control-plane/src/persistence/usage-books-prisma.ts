@@ -1,6 +1,5 @@
 // What the API reads of the ledger, on the control database. Each question is one statement: one instant.
 import { parseAmounts } from '../usage/amounts-text.ts'
-import type { Correction } from '../usage/closed-usage.ts'
 import { chainStart } from '../usage/hash-chain.ts'
 import { addAmounts, joinAmounts, noAmounts, type Amounts, type HourBucket } from '../usage/hour-bucket.ts'
 import { nextMonth } from '../usage/hours.ts'
@@ -8,6 +7,7 @@ import { amountOf, isBrokenDown } from '../usage/meters.ts'
 import { addToCell, unpackCells, type Cells } from '../usage/packed-cells.ts'
 import { unpackHours } from '../usage/packed-hours.ts'
 import type { MonthUsage, UsageBooks } from '../usage/usage-books.ts'
+import { toCorrection, type StoredCorrection } from './correction-rows.ts'
 import type { Database } from './database.ts'
 
 /** Hour in seconds, meter, and what is new since it was booked. */
@@ -25,8 +25,6 @@ interface MonthRow {
   open: OpenCounts | null
   corrections: StoredCorrection[] | null
 }
-
-type StoredCorrection = { number: number; hour: string; amounts: string; billed_month: string; recorded_at: string; previous: string; hash: string }
 
 export function createUsageBooks(database: Database): UsageBooks {
   /** Nothing is open in a closed month: what came since is billed with another. */
@@ -110,10 +108,7 @@ function toMonthUsage(tenantId: string, row: MonthRow, open: readonly HourBucket
   for (const [, meter, group, method, statusClass, bucket, value] of row.open ?? []) {
     if (isBrokenDown(meter)) addToCell(cells, { meter, group, method, statusClass, bucket }, BigInt(value))
   }
-  const corrections = (row.corrections ?? []).map((correction): Correction => ({
-    tenantId, number: correction.number, hour: new Date(correction.hour), amounts: parseAmounts(correction.amounts),
-    billedMonth: new Date(correction.billed_month), recordedAt: new Date(correction.recorded_at), previous: correction.previous, hash: correction.hash,
-  }))
+  const corrections = (row.corrections ?? []).map((correction) => toCorrection(tenantId, correction))
   return { totals: joined(row.totals, open), cells, closedAt: row.closed_at ?? undefined, isThere: row.totals !== null || open.length > 0, corrections }
 }
 

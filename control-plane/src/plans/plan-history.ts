@@ -13,6 +13,8 @@ export interface PlanHistory {
    * tenant was created and from the request of its deletion on there is none. Known of tenants that are gone, too.
    */
   periods(tenantId: string, from: Date, to: Date): Promise<PlanPeriod[]>
+  /** As `periods`, of many tenants; those without any are left out. */
+  periodsOf(tenantIds: readonly string[], from: Date, to: Date): Promise<ReadonlyMap<string, PlanPeriod[]>>
   /** Ids above `after`, in order, of tenants that had a period within [`from`, `to`): at most `limit`. */
   tenants(from: Date, to: Date, after: string, limit: number): Promise<string[]>
 }

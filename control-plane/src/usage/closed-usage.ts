@@ -33,6 +33,18 @@ export interface ClosedMonth {
   closedAt: Date | undefined
 }
 
+/** A tenant's month as it is stored: little, until it is read. */
+export interface StoredMonth {
+  /** As in `ClosedMonth`. */
+  closedAt: Date | undefined
+  /** Whether there is any closed hour. */
+  hasHours: boolean
+  /** Starts of the hours that its corrections are of. */
+  corrected: readonly Date[]
+  /** @throws Error when what is stored does not fit its chain */
+  read(): ClosedMonth
+}
+
 export interface ClosedUsage {
   /**
    * @param month its first instant, UTC
@@ -40,6 +52,8 @@ export interface ClosedUsage {
    * @throws Error when what is stored does not fit its chain
    */
   month(tenantId: string, month: Date): Promise<ClosedMonth>
+  /** As `month`, of many tenants at one instant; each of them has one. What is wrong with one shows when that one is read. */
+  months(tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, StoredMonth>>
   /** Tenants whose month is closed, in order of their ids, those that are gone by now too. */
   closedTenants(month: Date, page: { after: string | undefined; limit: number }): Promise<string[]>
 }
