@@ -14,6 +14,13 @@ t.test('a tenant’s own token opens that tenant’s usage, and nothing is count
     t.match(await ask(tenant.tenant_id, token, '?month=2020-01'), { status: 200, body: { month: '2020-01' } })
     t.match(await ask(tenant.tenant_id, token, '?month=2999-01'), { status: 400, body: { code: 'FUTURE_MONTH' } })
   }
+  for (const [query, path] of [['', 'usage'], ['?month=2020-01&granularity=day', 'usage/2020-01?granularity=day']] as const) {
+    const headers = { 'x-tenantry-internal': tenantToken(internalToken, tenant.tenant_id), accept: 'text/csv' }
+    const told = await api.call('GET', `/internal/v1/tenants/${tenant.tenant_id}/own-usage${query}`, { key: null, headers })
+    const known = await api.call('GET', `/v1/tenants/${tenant.tenant_id}/${path}`, { headers: { accept: 'text/csv' } })
+    t.match(told.headers['content-type'], /^text\/csv/)
+    t.same(told.text, known.text, 'as CSV what operators are told')
+  }
   t.same((await ask(other.tenant_id, tenantToken(internalToken, tenant.tenant_id))).status, 404)
   t.same((await ask(tenant.tenant_id, 'x'.repeat(40))).status, 404)
   t.same((await api.call('GET', `/internal/v1/tenants/${tenant.tenant_id}/own-usage`)).status, 404, 'a platform key does not')

@@ -64,11 +64,13 @@ t.test("a tenant's runtime asks for its own tenant's usage through the gateway, 
   const answer = await asked(path)
   t.same([answer.status, answer.body], [200, '{"month":"2026-11"}'])
   t.same(setting.front.usageAsked, [`${own} ${path}`])
+  const table = await ask(setting.gateway.internalPort, { path, method: 'GET', headers: { 'x-tenantry-internal': own, accept: 'text/csv' } })
+  t.same([table.status, table.headers['content-type'], table.body], [200, 'text/csv; charset=utf-8', 'month\r\n2026-11\r\n'], 'in the form that it asks for')
   for (const refused of [`/internal/v1/tenants/${other}/own-usage`, `/internal/v1/tenants/${id}/own-usage/../../${other}/own-usage`, `${path}&x=/../${other}`, `/internal/v1/tenants/${id}/usage`]) {
     t.ok((await asked(refused)).status >= 400, refused)
   }
   t.ok((await asked(path, 'POST')).status >= 400)
-  t.equal(setting.front.usageAsked.length, 1)
+  t.equal(setting.front.usageAsked.length, 2)
 })
 
 t.test('a reader that takes nothing holds the control plane back', async (t) => {

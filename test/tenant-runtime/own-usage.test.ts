@@ -25,6 +25,17 @@ t.test('own usage', { timeout: 60_000 }, async (t) => {
     t.ok((asked.at(-1)?.headers.get('x-tenantry-internal') ?? '').length > 30, 'it says who asks')
   })
 
+  t.test('it is told as CSV where that is wanted, and what the control plane answers is named for what it is', async (t) => {
+    const former = answer
+    t.teardown(() => (answer = former))
+    answer = () => new Response('resource,amount\r\n', { status: 200, headers: { 'content-type': 'text/csv; charset=utf-8' } })
+    const told = await tenant.ask('GET', '/usage/v1/2026-05?granularity=day', { as: 'service', headers: { accept: 'text/csv, application/json;q=0.5' } })
+    t.match({ status: told.status, type: told.headers['content-type'], text: told.text }, { status: 200, type: 'text/csv; charset=utf-8', text: 'resource,amount\r\n' })
+    t.equal(asked.at(-1)?.headers.get('accept'), 'text/csv, application/json;q=0.5')
+    answer = () => new Response('<b>', { status: 200, headers: { 'content-type': 'text/html' } })
+    t.equal((await tenant.ask('GET', '/usage/v1/', { as: 'service' })).headers['content-type'], 'application/json; charset=utf-8', 'and is never a page')
+  })
+
   t.test('nobody else is, and nothing is asked for them', async (t) => {
     const before = asked.length
     t.equal((await tenant.ask('GET', '/usage/v1/')).status, 401)

@@ -43,7 +43,7 @@ export function createInternalServer(options: InternalServerOptions): Server {
       const isWatch = request.url === internalPaths.watchManifests && request.method === 'GET'
       const asked = request.method === 'GET' ? ownUsagePath.exec(request.url ?? '')?.[1] : undefined
       if (tenantId !== undefined && isWatch) void options.relay.watchManifest(tenantId, token, response)
-      else if (tenantId !== undefined && asked === tenantId) void options.relay.askOwnUsage(token, request.url ?? '', response)
+      else if (tenantId !== undefined && asked === tenantId) void options.relay.askOwnUsage(token, request.url ?? '', request.headers.accept, response)
       else refuseInternal(response, refusals.internalTokenWrong)
     }
   })

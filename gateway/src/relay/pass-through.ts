@@ -11,6 +11,8 @@ export interface PassedCall {
   url: string
   /** What the called part knows the caller by. */
   token: string
+  /** In which form the caller wants the answer. */
+  accept?: string
   /** Milliseconds to the head of the answer, and between two pieces of it. */
   headTimeout: number
   idleTimeout: number
@@ -25,7 +27,7 @@ export async function passThrough(call: PassedCall, response: ServerResponse, di
     const answered = await request(call.url, {
       dispatcher,
       method: call.method,
-      headers: { [internalTokenHeader]: call.token },
+      headers: { [internalTokenHeader]: call.token, ...(call.accept === undefined ? {} : { accept: call.accept }) },
       headersTimeout: call.headTimeout,
       bodyTimeout: call.idleTimeout,
       signal: gone.signal,

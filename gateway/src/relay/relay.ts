@@ -55,10 +55,18 @@ export class Relay {
     else this.#watches.delete(tenantId)
   }
 
-  /** A tenant's runtime → control plane: what the tenant has used. @param path of `internalPaths.ownUsage`, of that tenant */
-  async askOwnUsage(token: string, path: string, response: ServerResponse): Promise<void> {
+  /** A tenant's runtime → control plane: what the tenant has used. @param path of `internalPaths.ownUsage`, of that tenant @param accept the caller's */
+  async askOwnUsage(token: string, path: string, accept: string | undefined, response: ServerResponse): Promise<void> {
     const { controlUrl, limits } = this.#options
-    const call = { method: 'GET' as const, url: `${controlUrl}${path}`, token, headTimeout: limits.relayTimeout, idleTimeout: limits.relayTimeout, refusalFor: refusalOfControl }
+    const call = {
+      method: 'GET' as const,
+      url: `${controlUrl}${path}`,
+      token,
+      ...(accept === undefined ? {} : { accept }),
+      headTimeout: limits.relayTimeout,
+      idleTimeout: limits.relayTimeout,
+      refusalFor: refusalOfControl,
+    }
     await passThrough(call, response, this.#agent)
   }
 

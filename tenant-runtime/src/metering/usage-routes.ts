@@ -26,18 +26,19 @@ export function addUsageRoutes(app: FastifyInstance, { controlUrl, internalToken
     const { month } = request.params
     if (month !== undefined && !/^\d{4}-\d{2}$/.test(month)) throw new RuntimeError('BAD_REQUEST', 'the month must be YYYY-MM')
     if (month !== undefined) url.searchParams.set('month', month)
-    const answered = await ask(url)
-    return reply.status(answered.status).type('application/json; charset=utf-8').header('cache-control', 'no-store').send(answered.text)
+    const answered = await ask(url, request.headers.accept)
+    return reply.status(answered.status).type(answered.type).header('cache-control', 'no-store').send(answered.text)
   }
 
-  /** @throws RuntimeError USAGE_UNAVAILABLE */
-  const ask = async (url: URL): Promise<{ status: number; text: string }> => {
+  /** @param accept the caller's: there is JSON and CSV @throws RuntimeError USAGE_UNAVAILABLE */
+  const ask = async (url: URL, accept = '*/*'): Promise<{ status: number; type: string; text: string }> => {
     try {
-      const response = await fetch(url, { headers: { [internalTokenHeader]: internalToken, accept: 'application/json' }, signal: AbortSignal.timeout(askMilliseconds) })
+      const response = await fetch(url, { headers: { [internalTokenHeader]: internalToken, accept }, signal: AbortSignal.timeout(askMilliseconds) })
       const text = await response.text()
       // What it refuses, e.g. a month that has not begun, is said to the caller in its words.
       if (response.status >= 500 || text.length > maxAnswerBytes) throw new Error(`the control plane answered ${response.status}`)
-      return { status: response.status, text }
+      const isCsv = response.headers.get('content-type')?.startsWith('text/csv') === true
+      return { status: response.status, type: `${isCsv ? 'text/csv' : 'application/json'}; charset=utf-8`, text }
     } catch (cause) {
       throw new RuntimeError('USAGE_UNAVAILABLE', 'usage can not be told now; try again later', { cause })
     }

@@ -39,7 +39,8 @@ export async function startFrontedSetting(t: Test, options: Partial<GatewayOptio
       if (answer !== 'hang') response.writeHead(answer).end()
     } else if (request.url?.includes('/own-usage') === true) {
       front.usageAsked.push(`${String(given)} ${request.url}`)
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"month":"2026-11"}')
+      if (request.headers.accept === 'text/csv') response.writeHead(200, { 'content-type': 'text/csv; charset=utf-8' }).end('month\r\n2026-11\r\n')
+      else response.writeHead(200, { 'content-type': 'application/json' }).end('{"month":"2026-11"}')
     } else if (request.url === internalPaths.watchManifests) {
       front.watchTokens.push(given)
       front.serveWatch(response)
