@@ -28,6 +28,6 @@ const meter = new NoMeter({ store: new CounterStore(Date.now, 0), now: Date.now,
 const gateway =
   variant === 'counted'
     ? await startGateway(options)
-    : await startGatewayWith(options, { meter, boot: randomUUID(), unfinished: () => [], run: nothing, clockKnown: async () => undefined, stop: async () => undefined })
+    : await startGatewayWith(options, { meter, boot: randomUUID(), unfinished: () => [], run: nothing, clockKnown: async () => undefined, askHour: async () => undefined, stop: async () => undefined })
 console.log(JSON.stringify({ port: gateway.port }))
 process.on('SIGTERM', () => void gateway.stop(1_000).then(() => process.exit(0)))

@@ -57,6 +57,8 @@ export interface GatewayOptions {
   machineBoot?: string
   /** Milliseconds between usage pushes. */
   pushInterval?: number
+  /** Milliseconds for which a gateway that has never heard the hour waits with its first routes. */
+  clockPatience?: number
   /** Milliseconds between two calls about leases with nothing urgent. */
   leaseInterval?: number
   /** Counters held at most; see CounterStore. */
@@ -123,7 +125,11 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     url: `${controlUrl}${internalPaths.watchRoutes}`,
     internalToken,
     file: join(options.data, 'routes.ndjson'),
-    fetch,
+    // New routes come with the hour that their requests are counted in, however late the control plane was.
+    fetch: async (...call) => {
+      await metering.askHour()
+      return fetch(...call)
+    },
     onRuntimes: (added, removed) => upstreams.changed(added, removed),
     onUnserved: (tenantId, isGone) => {
       live.endOf(tenantId)

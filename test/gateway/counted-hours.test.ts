@@ -50,6 +50,24 @@ t.test('a gateway whose clock is set while it runs goes on in the same hour', as
   t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
 })
 
+t.test('a gateway that was there before its first control plane counts in its hours from the first request on', async (t) => {
+  const setting = await startSetting(t)
+  const { control } = setting
+  await control.stop()
+  await rm(join(setting.data, 'control-clock.json'))
+  // No push tells it the time.
+  await setting.restart({ clockPatience: 1, pushInterval: day })
+  const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
+  control.now = () => new Date(Date.now() + start)
+  control.pushes.length = 0
+  await control.start()
+  await setting.add('acme')
+  await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+  await setting.gateway.stop(0)
+  t.equal(requests(setting), 1)
+  t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
+})
+
 t.test('an hour is complete once all that was counted in it is acknowledged, of earlier starts too', async (t) => {
   const setting = await startSetting(t)
   const { control } = setting

@@ -21,6 +21,8 @@ export interface MeteringOptions extends ControlPlane {
   onProblem: (problem: Error) => void
   /** Milliseconds between pushes. */
   pushInterval?: number
+  /** Milliseconds for which the first routes wait for the hour. */
+  clockPatience?: number
   /** Counters held at most; see CounterStore. */
   counterLimit?: number
 }
@@ -35,16 +37,18 @@ export interface Metering {
   run(): void
   /** Waits until the hour is known, but for no longer than is fair to those who want to be served. */
   clockKnown(signal: AbortSignal): Promise<void>
+  /** Asks for the hour where it was never heard. Never throws, and never takes long. */
+  askHour(): Promise<void>
   /** Pushes the last counts and ends; what was not acknowledged stays in the journal. Nothing may be counted any more. */
   stop(): Promise<void>
 }
 
 const defaultCounterLimit = 500_000
-const clockPatience = 5_000
+const defaultClockPatience = 5_000
 
 /** From here on everything that is counted is kept. Never throws for a disk that does not take it. */
 export async function openMetering(options: MeteringOptions): Promise<Metering> {
-  const { data, source, now, elapsed, onProblem, pushInterval, counterLimit = defaultCounterLimit } = options
+  const { data, source, now, elapsed, onProblem, pushInterval, counterLimit = defaultCounterLimit, clockPatience = defaultClockPatience } = options
   const { controlUrl, internalToken, fetch } = options
   const directory = join(data, 'journal')
   const boot = options.newId()
@@ -77,6 +81,10 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
       const known = new AbortController()
       await Promise.race([clock.onceKnown, pause(clockPatience, AbortSignal.any([signal, known.signal]))])
       known.abort()
+    },
+    askHour: async () => {
+      // Who does not answer now is asked with each push.
+      if (!clock.known) await pusher.hello()
     },
     async stop() {
       pushing.abort()
