@@ -56,12 +56,14 @@ function isUnreachable(error: Error): boolean {
 interface ValidationProblem {
   keyword: string
   instancePath: string
+  schemaPath: string
   message?: string
   params: Record<string, unknown>
 }
 
 function fromValidation(error: FastifyError): ControlError {
-  const [problem] = (error.validation ?? []) as ValidationProblem[]
+  const problems = (error.validation ?? []) as ValidationProblem[]
+  const [problem] = problems
   const inQuery = error.validationContext === 'querystring'
   const place = (problem?.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.')
   const named = (text: unknown) => (place === '' ? String(text) : `${place}.${String(text)}`)
@@ -77,8 +79,7 @@ function fromValidation(error: FastifyError): ControlError {
       ? new ControlError('INVALID_PARAMETER', `query parameter "${name}" is required`, { cause: error })
       : new ControlError('MISSING_FIELD', `field "${name}" is required`, { cause: error })
   }
-  const allowed = problem?.params['allowedValues']
-  const wanted = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : (problem?.message ?? 'is invalid')
+  const wanted = whatIsWanted(problem, problems)
   if (inQuery) {
     // Texts are all that a query holds: another type is a list of them.
     const what = problem?.keyword === 'type' ? 'may stand only once' : wanted
@@ -87,4 +88,20 @@ function fromValidation(error: FastifyError): ControlError {
   if (problem?.keyword === 'minProperties') return new ControlError('INVALID_FIELD', 'the body changes nothing: it has no fields', { cause: error })
   if (place === '') return new ControlError('INVALID_FIELD', `the body ${wanted}`, { cause: error })
   return new ControlError('INVALID_FIELD', `field "${place}" ${wanted}`, { cause: error })
+}
+
+/** Of a value of the wrong type that may have one of several, all are named. */
+function whatIsWanted(problem: ValidationProblem | undefined, problems: readonly ValidationProblem[]): string {
+  const allowed = problem?.params['allowedValues']
+  if (Array.isArray(allowed)) return `must be one of ${allowed.join(', ')}`
+  if (problem?.keyword !== 'type' || !problems.some(({ keyword, instancePath }) => keyword === 'anyOf' && instancePath === problem.instancePath)) {
+    return problem?.message ?? 'is invalid'
+  }
+  const here = problems.filter(({ instancePath }) => instancePath === problem.instancePath)
+  const constants = here.filter(({ keyword }) => keyword === 'const').map(({ schemaPath }) => schemaPath.replace(/const$/, 'type'))
+  const possible = here.flatMap(({ keyword, schemaPath, params }) => {
+    if (keyword === 'const') return [JSON.stringify(params['allowedValue'])]
+    return keyword === 'type' && !constants.includes(schemaPath) ? [String(params['type'])] : []
+  })
+  return `must be ${[...new Set(possible)].join(' or ')}`
 }

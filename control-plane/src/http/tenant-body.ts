@@ -49,6 +49,10 @@ export const TenantBody = Type.Object({
   pause_after_seconds: Nullable(Type.Integer({ description: 'null: as the region says; 0: never' })),
   backup_schedule: Nullable(Type.String({ description: 'Cron expression, UTC' })),
   backups_kept: Type.Integer(),
+  rate_limit: Type.Object(
+    { per_second: Nullable(Type.Integer()), burst: Nullable(Type.Integer()), source: Type.Enum(['plan', 'tenant']) },
+    { description: 'Of requests at each gateway: its plan\'s, or one of its own; null is unlimited' },
+  ),
   created_at: Timestamp,
   updated_at: Timestamp,
   purge_after: Nullable(Timestamp),
@@ -98,6 +102,7 @@ export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: st
     pause_after_seconds: tenant.pauseAfterSeconds ?? null,
     backup_schedule: tenant.backupSchedule ?? null,
     backups_kept: tenant.backupsKept,
+    rate_limit: { per_second: tenant.rateLimit.limit?.per_second ?? null, burst: tenant.rateLimit.limit?.burst ?? null, source: tenant.rateLimit.source },
     created_at: tenant.createdAt.toISOString(),
     updated_at: tenant.updatedAt.toISOString(),
     purge_after: tenant.purgeAfter?.toISOString() ?? null,

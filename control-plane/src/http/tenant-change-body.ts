@@ -2,6 +2,7 @@
 import { Cron } from 'croner'
 import { Type, type Static } from 'typebox'
 import { ControlError } from '../errors.ts'
+import { greatestRate } from '../quotas/rate-limits.ts'
 import { checkName } from '../tenants/names.ts'
 import { driftPolicies, type Tenant } from '../tenants/tenant.ts'
 import type { SizeChanges, TenantChange } from '../tenants/tenant-store.ts'
@@ -23,6 +24,11 @@ const Size = Type.Object(
 )
 const Sizes = Type.Object({ postgres: Type.Optional(Size), runtime: Type.Optional(Size) }, { additionalProperties: false, minProperties: 1 })
 
+const Rate = Type.Integer({ minimum: 1, maximum: greatestRate })
+
+/** A rate of a tenant's own. */
+export const OwnRateBody = [Type.Object({ per_second: Rate, burst: Rate }, { additionalProperties: false }), Type.Literal('unlimited')] as const
+
 export const TenantChangeBody = Type.Object(
   {
     name: Type.Optional(Type.String()),
@@ -39,6 +45,7 @@ export const TenantChangeBody = Type.Object(
       Type.Union([Type.String({ minLength: 1, maxLength: 100 }), Type.Null()], { description: 'Cron expression of five fields, UTC, at most once an hour; null: none' }),
     ),
     backups_kept: Type.Optional(Type.Integer({ minimum: 1, maximum: 365 })),
+    rate_limit: Type.Optional(Type.Union([...OwnRateBody, Type.Null()], { description: "Of requests at each gateway; null: the plan's" })),
   },
   { additionalProperties: false, minProperties: 1 },
 )
@@ -77,7 +84,7 @@ function comesUp(schedule: string): boolean {
 }
 
 export function toChange(body: TenantChangeBody): TenantChange {
-  const { name, plan, suspended, suspend_reason, payment_required, drift_policy, resources, pause_after_seconds, backup_schedule, backups_kept } = body
+  const { name, plan, suspended, suspend_reason, payment_required, drift_policy, resources, pause_after_seconds, backup_schedule, backups_kept, rate_limit } = body
   return {
     ...(name === undefined ? {} : { name }),
     ...(plan === undefined ? {} : { plan }),
@@ -89,6 +96,7 @@ export function toChange(body: TenantChangeBody): TenantChange {
     ...(pause_after_seconds === undefined ? {} : { pauseAfterSeconds: pause_after_seconds }),
     ...(backup_schedule === undefined ? {} : { backupSchedule: backup_schedule }),
     ...(backups_kept === undefined ? {} : { backupsKept: backups_kept }),
+    ...(rate_limit === undefined ? {} : { rateLimit: rate_limit }),
   }
 }
 

@@ -84,7 +84,7 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
               id: tenant.id, name: tenant.name, planId: tenant.plan, regionId: tenant.region, isolation: tenant.isolation,
               desired: 'restoring', reason: 'its data is being restored', createdAt: at, updatedAt: at,
             },
-            include: { sharedDatabase: true },
+            include: { sharedDatabase: true, plan: true },
           })
           await transaction.tenantSecret.createMany({
             data: Object.entries(tenant.secrets).map(([kind, text]) => ({ id: randomUUID(), tenantId: tenant.id, kind, sealed: seal.seal(text, `${tenant.id}:${kind}`), createdAt: at })),

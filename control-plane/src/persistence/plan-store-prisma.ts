@@ -1,10 +1,10 @@
 // Plans of the control database, and the regions it has to know for its foreign keys.
-import type { RateLimit } from '@tenantry/contract'
 import type { RegionConfig } from '../regions/region-config.ts'
 import type { Plan, PlanStore } from '../plans/plan.ts'
 import type { RateLimits } from '../quotas/rate-limits.ts'
 import type { Isolation } from '../tenants/tenant.ts'
 import type { Database } from './database.ts'
+import { toRate } from './rate-rows.ts'
 
 export function createPlanStore(database: Database): PlanStore {
   return {
@@ -46,9 +46,4 @@ export async function recordRegions(database: Database, regions: readonly Region
   for (const { id, engine, domain } of regions) {
     await database.region.upsert({ where: { id }, create: { id, engine, domain }, update: { engine, domain } })
   }
-}
-
-/** A check constraint lets either both be null or none. */
-export function toRate({ ratePerSecond, rateBurst }: { ratePerSecond: number | null; rateBurst: number | null }): RateLimit | null {
-  return ratePerSecond === null || rateBurst === null ? null : { per_second: ratePerSecond, burst: rateBurst }
 }

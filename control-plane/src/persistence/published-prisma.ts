@@ -11,7 +11,7 @@ import { ports } from '../stacks/tenant-services.ts'
 import type { SecretKind } from '../tenants/tenant.ts'
 import type { Database, Prisma } from './database.ts'
 import { liveSecrets } from './live-secrets.ts'
-import { toRate } from './plan-store-prisma.ts'
+import { toHeldRate } from './rate-rows.ts'
 
 const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
 type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
@@ -39,7 +39,7 @@ export function createPublishedSource(
       dedicated,
       runtimes: dedicated ? [`http://${componentAlias(row.id, 'runtime')}:${ports.runtime}`] : region.runtime_urls,
       postgres: dedicated ? `${componentAlias(row.id, 'postgres')}:${ports.postgres}` : hostAndPort(region.postgres_url),
-      limits: { requests_per_month: toNumber(row.plan.requestsPerMonth), connections: row.plan.realtimeConnections, rate: toRate(row.plan) },
+      limits: { requests_per_month: toNumber(row.plan.requestsPerMonth), connections: row.plan.realtimeConnections, rate: toHeldRate(row).limit },
       ...(row.desired === 'suspended' ? { reason: row.suspendReason ?? 'the tenant is suspended by its operator', payment_required: row.paymentRequired } : {}),
     }
     return { tenantId: row.id, route, manifest: row.homeVersion === null ? undefined : manifest(row, region) }

@@ -2,7 +2,8 @@
 import { dedicatedDatabase } from '../homes/dedicated-home.ts'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
-import type { Operation as OperationRow, SharedDatabase, Tenant as TenantRow } from '../../../prisma/client/client.ts'
+import type { Operation as OperationRow, Plan as PlanRow, SharedDatabase, Tenant as TenantRow } from '../../../prisma/client/client.ts'
+import { toHeldRate } from './rate-rows.ts'
 import { conditionTypes, type ComponentSizes, type Condition, type Desired, type DriftPolicy, type Isolation, type Operation, type Status, type Tenant } from '../tenants/tenant.ts'
 
 const Conditions = Type.Array(
@@ -18,7 +19,7 @@ const Conditions = Type.Array(
 const Size = Type.Object({ memory_bytes: Type.Integer(), cpu_millis: Type.Integer() })
 const Sizes = Type.Object({ postgres: Size, runtime: Size })
 
-export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | null }): Tenant {
+export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | null; plan: PlanRow }): Tenant {
   return {
     id: row.id,
     name: row.name,
@@ -45,6 +46,7 @@ export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | nul
     pauseAfterSeconds: row.pauseAfterSeconds ?? undefined,
     backupSchedule: row.backupSchedule ?? undefined,
     backupsKept: row.backupsKept,
+    rateLimit: toHeldRate(row),
   }
 }
 

@@ -3,6 +3,7 @@ import { Prisma } from '../../../prisma/client/client.ts'
 import { ControlError } from '../errors.ts'
 import type { ComponentSize, ComponentSizes, Desired, OperationKind } from '../tenants/tenant.ts'
 import type { SizeChanges, TenantChange } from '../tenants/tenant-store.ts'
+import { fromOwnRate } from './rate-rows.ts'
 import { fromSizes, toSizes } from './rows.ts'
 
 /** What a change begins from. */
@@ -22,6 +23,7 @@ export function changedColumns(change: TenantChange, from: Changed): Prisma.Tena
     ...(change.resources === undefined ? {} : { resources: change.resources === null ? Prisma.DbNull : fromSizes(resized(change.resources, from)) }),
     ...(change.pauseAfterSeconds === undefined ? {} : { pauseAfterSeconds: change.pauseAfterSeconds }),
     ...(change.backupSchedule === undefined ? {} : { backupSchedule: change.backupSchedule }),
+    ...(change.rateLimit === undefined ? {} : fromOwnRate(change.rateLimit)),
     ...(change.backupsKept === undefined ? {} : { backupsKept: change.backupsKept }),
     ...suspension(change, from.desired),
   }

@@ -7,6 +7,7 @@ import type { Desired, SecretKind, Status, Tenant } from '../tenants/tenant.ts'
 import type { NewTenant, TenantCreated, TenantState, TenantStore, WriteContext } from '../tenants/tenant-store.ts'
 import { afterPosition, decodeCursor, toPage } from './cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from './database.ts'
+import { fromOwnRate } from './rate-rows.ts'
 import { openOperation, raise, shownTenant, withPlan } from './raise.ts'
 import { besideGenerations } from './reconcile-store-prisma.ts'
 import { idempotencyContext, oldestAnswer, recordedWrite, type Recorded } from './recorded-write.ts'
@@ -31,9 +32,9 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
     recordedWrite(database, seal, now, context, work)
 
   const make = async (transaction: Transaction, tenant: NewTenant): Promise<TenantCreated> => {
-    const { id, name, plan, region, isolation, secrets } = tenant
+    const { id, name, plan, region, isolation, rateLimit, secrets } = tenant
     const sharedDatabaseId = isolation === 'schema-per-tenant' ? await sharedDatabaseWithRoom(transaction, region) : null
-    const data = { id, name, planId: plan, regionId: region, isolation, sharedDatabaseId, createdAt: now(), updatedAt: now() }
+    const data = { id, name, planId: plan, regionId: region, isolation, sharedDatabaseId, ...fromOwnRate(rateLimit ?? null), createdAt: now(), updatedAt: now() }
     const row = await transaction.tenant.create({ data, include: withPlan })
     await transaction.tenantSecret.createMany({ data: sealedSecrets(seal, id, secrets) })
     return { tenant: shownTenant(row), operation: await openOperation(transaction, id, 'create', 1, now()), secrets }
@@ -64,7 +65,8 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
         write(context, async (transaction) => {
           const result = (await claimWarm(transaction, seal, tenant, now())) ?? (await make(transaction, tenant))
           const { id } = result.tenant
-          const detail = { name: tenant.name, plan: tenant.plan, region: tenant.region, isolation: tenant.isolation }
+          const { name, plan, region, isolation, rateLimit } = tenant
+          const detail = { name, plan, region, isolation, ...(rateLimit === undefined ? {} : changeDetail({ rateLimit })) }
           return { result, audit: { action: 'tenant.create', target: id, detail }, changed: id, answer: answer(result) }
         }),
       ),

@@ -5,6 +5,7 @@ import type { NewTenant, TenantCreated } from '../tenants/tenant-store.ts'
 import type { Database, Transaction } from './database.ts'
 import { liveSecrets } from './live-secrets.ts'
 import { raise } from './raise.ts'
+import { fromOwnRate } from './rate-rows.ts'
 
 /** The oldest that is ready becomes the new tenant: its database is empty and its secrets were told to nobody. */
 export async function claimWarm(transaction: Transaction, seal: Seal, tenant: NewTenant, at: Date): Promise<TenantCreated | undefined> {
@@ -14,7 +15,7 @@ export async function claimWarm(transaction: Transaction, seal: Seal, tenant: Ne
     where desired = 'warm' and status = 'warm' and region_id = ${tenant.region} and isolation = ${tenant.isolation}
     order by created_at, id limit 1 for update skip locked`
   if (warm === undefined) return undefined
-  const columns = { name: tenant.name, planId: tenant.plan, desired: 'active', status: 'pending', createdAt: at }
+  const columns = { name: tenant.name, planId: tenant.plan, ...fromOwnRate(tenant.rateLimit ?? null), desired: 'active', status: 'pending', createdAt: at }
   const write = await raise(transaction, warm.id, 'create', columns, at)
   return { ...write, secrets: await secretsOf(transaction, seal, warm.id, at) }
 }

@@ -1,5 +1,17 @@
-// How fast tenants of each plan may ask at a gateway: the defaults, and the operator's own. Pure.
+// How fast tenants may ask at a gateway: the plans' defaults, the operator's own for a plan, and those of one tenant. Pure.
 import type { RateLimit } from '@tenantry/contract'
+
+/** Of one tenant, instead of its plan's. */
+export type OwnRate = RateLimit | 'unlimited'
+
+/** What holds for a tenant; null is unlimited. */
+export interface HeldRate {
+  limit: RateLimit | null
+  source: 'plan' | 'tenant'
+}
+
+/** Of `per_second` and `burst`: what seven digits say. */
+export const greatestRate = 9_999_999
 
 /** By plan; null is unlimited, and so is a plan that is not named. */
 export type RateLimits = Readonly<Record<string, RateLimit | null>>

@@ -1,5 +1,6 @@
 // What the API asks of the place where tenants are kept. Every write is one transaction that carries the change,
 // its operation, its audit entry and, when there is an Idempotency-Key, its answer.
+import type { OwnRate } from '../quotas/rate-limits.ts'
 import type { ComponentSize, DriftPolicy, Isolation, Operation, OperationKind, SecretKind, Status, Tenant } from './tenant.ts'
 
 /** Who writes, for the audit log: a platform key's id, or the name of a part of the installation. */
@@ -25,6 +26,8 @@ export interface NewTenant {
   plan: string
   region: string
   isolation: Isolation
+  /** Absent: the plan's. */
+  rateLimit?: OwnRate
   secrets: Record<SecretKind, string>
 }
 
@@ -42,6 +45,8 @@ export interface TenantChange {
   pauseAfterSeconds?: number | null
   backupSchedule?: string | null
   backupsKept?: number
+  /** Null: the plan's. */
+  rateLimit?: OwnRate | null
 }
 
 export interface SizeChanges {

@@ -1,4 +1,5 @@
 // A tenant and its operations, as the control plane knows them.
+import type { HeldRate } from '../quotas/rate-limits.ts'
 
 export type Isolation = 'schema-per-tenant' | 'database-per-tenant' | 'cluster-per-tenant'
 
@@ -53,6 +54,8 @@ export interface Tenant {
   /** Cron expression, UTC. */
   backupSchedule: string | undefined
   backupsKept: number
+  /** Of requests at each gateway. */
+  rateLimit: HeldRate
 }
 
 /** What the services of a tenant of its own may take. */

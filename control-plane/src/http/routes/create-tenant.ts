@@ -13,6 +13,7 @@ import { checkHostDisk, hostDiskReader } from '../host-limits.ts'
 import { answerOnce } from '../idempotency.ts'
 import { waitSeconds, writeContext } from '../parameters.ts'
 import { NoQuery } from './read-tenants.ts'
+import { OwnRateBody } from '../tenant-change-body.ts'
 import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from '../tenant-body.ts'
 import { waitUntilSettled } from '../wait.ts'
 
@@ -26,6 +27,7 @@ const Body = Type.Object(
         description: "Without it: the plan's own model, or the strongest that the region can do",
       }),
     ),
+    rate_limit: Type.Optional(Type.Union([...OwnRateBody], { description: "Of requests at each gateway. Without it: the plan's" })),
   },
   { additionalProperties: false },
 )
@@ -61,7 +63,9 @@ export function addCreateTenant(app: Api, deps: ApiDeps): void {
           keys: { publishable_key: secrets.publishable_key, secret_key: secrets.secret_key, jwt_secret: secrets.jwt_secret },
           operation: toOperationBody(operation),
         })
-        const wanted = { id: `t_${randomBytes(10).toString('hex')}`, name: request.body.name, plan, region: region.id, isolation, secrets: newSecrets() }
+        const { name, rate_limit: rateLimit } = request.body
+        const own = rateLimit === undefined ? {} : { rateLimit }
+        const wanted = { id: `t_${randomBytes(10).toString('hex')}`, name, plan, region: region.id, isolation, ...own, secrets: newSecrets() }
         const made = await deps.tenants.create(wanted, context, present)
         const settled = await waitUntilSettled(deps, made, wait, request)
         const answer = present({ ...settled, secrets: made.secrets })
