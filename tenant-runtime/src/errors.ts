@@ -28,10 +28,11 @@ export const errorKinds = {
   DATABASE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
   STATEMENT_TIMEOUT: { status: 503, tag: 'timeout' },
   TENANT_UNKNOWN: { status: 503, tag: 'unavailable' },
+  USAGE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
 
   // events
   INVALID_EVENT_ID: { status: 400, tag: 'bad_request' },
-  USAGE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
+  EVENTS_GONE: { status: 410, tag: 'gone' },
   TOO_MANY_SUBSCRIBERS: { status: 503, tag: 'unavailable' },
 
   // storage

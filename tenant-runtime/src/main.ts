@@ -40,7 +40,7 @@ const registry: TenantRegistry = new TenantRegistry({
 })
 const authenticator = new Authenticator()
 const tenantOf = (id: string) => registry.get(id)
-const events = createEventsArea({ now, authenticator, tenantOf })
+const events = createEventsArea({ now, elapsed: () => performance.now(), authenticator, tenantOf, onProblem: problem })
 const failpoint = parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL'))
 const storage = createStorageArea({
   backend: await openBackend(config.storage, config.data, failpoint),
@@ -74,7 +74,7 @@ const areas: Area[] = [
   rest,
   functions,
   events,
-  createMeteringArea({ ...config, fetch, now, tenantOf, runs, documents: rest.documentBytes, files: storage.collector }),
+  createMeteringArea({ ...config, fetch, now, tenantOf, onRead: (tenant) => void events.keeper.look(tenant), runs, documents: rest.documentBytes, files: storage.collector }),
 ]
 
 await registry.load()

@@ -64,6 +64,12 @@ export async function readEvents({ database }: Tenant, context: RlsContext, filt
   return { events, isLast: events.length === Number(rows[0]?.['found'] ?? 0) && events.length < mostEvents }
 }
 
+/** Up to which number events may be gone. A page that was read before may lack some of them. */
+export async function goneUpTo({ database }: Tenant): Promise<bigint> {
+  const { rows } = await database.lookUp({ role: 'service', reason: 'events' }, sql('select up_to::text as up_to from event_log_gone'))
+  return BigInt(String(rows[0]?.['up_to']))
+}
+
 /** Names as a JSON array; null for no filter. */
 export function listed(names: readonly string[] | undefined): string | null {
   return names === undefined ? null : JSON.stringify(names)

@@ -12,7 +12,7 @@ export interface Subscription {
   after: bigint | undefined
   /** Up to where the log is final, as soon as that is beyond `after`. */
   beyond(after: bigint, signal: AbortSignal): Promise<bigint>
-  /** At most a page of what the subscriber may see. */
+  /** At most a page of what the subscriber may see. Tried again when it fails. @throws Ended when there is no going on */
   read(after: bigint, upTo: bigint): Promise<EventPage>
   /** Asked with each heartbeat. Undefined: they may go on. */
   objection(): Promise<End | undefined>
@@ -20,7 +20,7 @@ export interface Subscription {
 
 /** Why a stream ended: sent as its last event. */
 export interface End {
-  code: 'SLOW_READER' | 'INVALID_TOKEN' | 'TENANT_CHANGED' | 'STOPPING'
+  code: 'SLOW_READER' | 'INVALID_TOKEN' | 'TENANT_CHANGED' | 'STOPPING' | 'EVENTS_GONE'
   message: string
 }
 
@@ -68,7 +68,10 @@ export async function followEvents(raw: ServerResponse, subscription: Subscripti
     for (;;) {
       const upTo = await subscription.beyond(after, over)
       while (after < upTo) {
-        const page = await subscription.read(after, upTo).catch(() => undefined)
+        const page = await subscription.read(after, upTo).catch((error: unknown) => {
+          if (error instanceof Ended) throw error
+          return undefined
+        })
         over.throwIfAborted()
         if (page === undefined) {
           await sleep(pace.again, undefined, { signal: over }).catch(() => over.throwIfAborted())

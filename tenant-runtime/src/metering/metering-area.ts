@@ -9,10 +9,12 @@ import { createBooksReader, type BooksReaderDeps } from './read-books.ts'
 export interface MeteringAreaOptions extends BooksReaderDeps, UsageRoutesDeps {
   now: () => Date
   tenantOf: (tenantId: string) => Tenant | undefined
+  /** A home is read: each at least once an hour, unless its tenant is paused. */
+  onRead: (tenant: Tenant) => void
 }
 
 export function createMeteringArea(options: MeteringAreaOptions): Area {
-  const { now, tenantOf } = options
+  const { now, tenantOf, onRead } = options
   const readBooks = createBooksReader(options)
   return {
     name: 'metering',
@@ -22,6 +24,7 @@ export function createMeteringArea(options: MeteringAreaOptions): Area {
         if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
         const { hours = '0' } = request.query
         if (!/^\d{1,3}$/.test(hours)) throw new RuntimeError('BAD_REQUEST', 'query parameter "hours" must be from 0 to 999')
+        onRead(tenant)
         return readBooks(tenant, Number(hours))
       })
       addUsageRoutes(app, options)

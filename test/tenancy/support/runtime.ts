@@ -17,6 +17,7 @@ import { Connections, defaultConnectionLimits, type ConnectionLimits } from '../
 import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
 import type { Result, ScopedStatements } from '../../../tenant-runtime/src/database/statement.ts'
 import type { PoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
+import { eventBounds, trimEvents, type EventBounds } from '../../../tenant-runtime/src/events/event-keeper.ts'
 import { createEventsArea } from '../../../tenant-runtime/src/events/events-area.ts'
 import type { Pace } from '../../../tenant-runtime/src/events/follow-events.ts'
 import { followTables } from '../../../tenant-runtime/src/functions/triggers/table-triggers.ts'
@@ -132,6 +133,8 @@ export interface TestRuntime {
   problems: string[]
   /** Something may have been written, or a planned time have come. */
   poke(tenantId: string): void
+  /** As is done each hour. */
+  trimEvents(tenantId: string, bounds: Partial<EventBounds>): Promise<number>
   addTenant(options?: { name?: string; limits?: Partial<Limits>; jwtSecrets?: string[] }): Promise<TestTenant>
 }
 
@@ -204,11 +207,13 @@ export async function startRuntime(
   })
   const events = createEventsArea({
     now: () => new Date(clock.now()),
+    elapsed: clock.now,
+    onProblem: (problem) => problems.push(problem.message),
     authenticator,
     tenantOf: (id) => tenants.get(id),
     ...subscriptions,
   })
-  const metering = createMeteringArea({ controlUrl: 'http://control.invalid', internalToken, fetch: askControl, now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), runs, documents: rest.documentBytes, files: storage.collector })
+  const metering = createMeteringArea({ controlUrl: 'http://control.invalid', internalToken, fetch: askControl, now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), onRead: (tenant) => void events.keeper.look(tenant), runs, documents: rest.documentBytes, files: storage.collector })
   const poke = (id: string) => {
     events.poke(id)
     functions.poke(id)
@@ -248,6 +253,11 @@ export async function startRuntime(
     clock,
     problems,
     poke,
+    async trimEvents(id, bounds) {
+      const tenant = tenants.get(id)
+      if (tenant === undefined) throw new Error(`there is no tenant ${id}`)
+      return trimEvents(tenant, { ...eventBounds, ...bounds })
+    },
     async addTenant({ name = 'acme', limits = {}, jwtSecrets = [randomBytes(32).toString('hex')] } = {}) {
       const home = await createHome(postgres)
       const secretKey = `sb_secret_${randomBytes(24).toString('base64url')}`

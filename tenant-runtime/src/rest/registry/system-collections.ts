@@ -26,6 +26,7 @@ export const systemCollections: ReadonlyMap<string, SystemCollection> = new Map(
 export const reservedCollections: ReadonlySet<string> = new Set([
   ...systemCollections.keys(), 'rpc', 'home_migrations', 'applied_schemas', 'published_catalog', 'blob_intents', 'blob_gc', 'storage_usage',
   'storage_bucket_counters', 'function_deliveries', 'function_dispatcher', 'function_logs', 'function_schedule_runs', 'function_webhook_ids', 'usage_hours',
+  'event_log_gone',
 ])
 
 /** Tables of the service that grow with what the tenant does with its own: they count as documents. */

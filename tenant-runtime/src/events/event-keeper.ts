@@ -1,0 +1,73 @@
+// Keeps the event log within its bounds: the oldest events go, a batch at a time. Up to where they are gone is written in the
+// transaction that removes them.
+import { sql } from '../database/statement.ts'
+import type { Tenant } from '../tenancy/tenant.ts'
+
+export interface EventBounds {
+  /** Older ones go. */
+  days: number
+  /** Of the newest, as they are stored; what is beyond that goes. */
+  bytes: number
+  /** Removed in one transaction. */
+  batch: number
+}
+
+export const eventBounds: EventBounds = { days: 7, bytes: 256 * 1024 * 1024, batch: 10_000 }
+
+/** Milliseconds between two looks at a tenant's log. */
+const betweenLooks = 3_600_000
+
+const context = { role: 'service', reason: 'old events' } as const
+
+export class EventKeeper {
+  readonly #elapsed: () => number
+  readonly #onProblem: (problem: Error) => void
+  /** When each log was last looked at, by its tenant. */
+  readonly #looked = new Map<string, number>()
+
+  /** @param elapsed milliseconds, monotonic */
+  constructor(elapsed: () => number, onProblem: (problem: Error) => void) {
+    this.#elapsed = elapsed
+    this.#onProblem = onProblem
+  }
+
+  /** To be called now and then. Looks at the log if it was not looked at for an hour. Never throws. */
+  async look(tenant: Tenant): Promise<void> {
+    const now = this.#elapsed()
+    if (now - (this.#looked.get(tenant.id) ?? -Infinity) < betweenLooks) return
+    this.#looked.set(tenant.id, now)
+    await trimEvents(tenant).catch((cause: unknown) => this.#onProblem(new Error(`${tenant.id}: old events are still there`, { cause })))
+  }
+
+  forget(tenantId: string): void {
+    this.#looked.delete(tenantId)
+  }
+}
+
+/** @returns how many events were removed */
+export async function trimEvents({ database }: Tenant, { days, bytes, batch }: EventBounds = eventBounds): Promise<number> {
+  // What was removed leaves room that is used again: a table that is large may have few events.
+  const { rows } = await database.query(
+    context,
+    `select (case when pg_table_size('event_log') <= $1::bigint then 0 else coalesce(
+       (select max(seq) from (select seq, sum(pg_column_size(payload) + 100) over (order by seq desc) as bytes from event_log) e where bytes > $1::bigint), 0) end)::text as beyond`,
+    bytes,
+  )
+  const beyond = String(rows[0]?.['beyond'])
+  let removed = 0
+  for (;;) {
+    const [, gone] = await database.run(
+      context,
+      sql(
+        `update event_log_gone set up_to = cut from (
+           select max(seq) as cut from (select seq, created_at from event_log order by seq limit $1::int) oldest
+           where seq <= $2::bigint or created_at < now() - make_interval(days => $3::int)) as c
+         where cut > up_to`,
+        batch, beyond, days,
+      ),
+      sql('delete from event_log where seq <= (select up_to from event_log_gone)'),
+    )
+    removed += gone?.count ?? 0
+    if ((gone?.count ?? 0) < batch) return removed
+  }
+}

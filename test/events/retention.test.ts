@@ -1,0 +1,110 @@
+// How long events are kept, and what those are told who were away for longer.
+import pg from 'pg'
+import t from 'tap'
+import { internalPaths } from '@tenantry/contract'
+import { until } from '../functions/support/until.ts'
+import { EventReader } from '../tenancy/support/event-reader.ts'
+import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+
+const follow = (tenant: TestTenant, last: string) => EventReader.open(tenant, '/events/v1', { ...tenant.as('service'), 'last-event-id': last })
+
+async function bucket(tenant: TestTenant, name: string): Promise<void> {
+  const { status, text } = await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name } })
+  if (status !== 201) throw new Error(text)
+}
+
+/** So many events in the log, of which the first ones are older than events become. */
+async function log(tenant: TestTenant, { events, old }: { events: number; old: number }): Promise<void> {
+  for (let number = 1; number <= events; number++) await bucket(tenant, `bucket-${number}`)
+  await tenant.rows("update event_log set created_at = now() - interval '8 days' where seq <= $1", [old])
+}
+
+const numbers = async (tenant: TestTenant) => (await tenant.rows('select seq::int as seq from event_log order by seq')).map(({ seq }) => seq)
+const goneUpTo = async (tenant: TestTenant) => (await tenant.rows('select up_to::int as up_to from event_log_gone'))[0]?.['up_to']
+
+t.test('how long events are kept', async (t) => {
+  const runtime = await startRuntime(t, { pace: { heartbeat: 100, patience: 500, farewell: 20_000, again: 50 } })
+
+  t.test('those that are older than a week go, a batch at a time, and the rest stays', async (t) => {
+    const tenant = await runtime.addTenant()
+    await log(tenant, { events: 9, old: 7 })
+    t.equal(await runtime.trimEvents(tenant.id, { batch: 3 }), 7)
+    t.same([await numbers(tenant), await goneUpTo(tenant)], [[8, 9], 7])
+    t.equal(await runtime.trimEvents(tenant.id, { batch: 3 }), 0, 'nothing is left to do')
+    await bucket(tenant, 'one-more')
+    t.same([await numbers(tenant), await goneUpTo(tenant)], [[8, 9, 10], 7])
+  })
+
+  t.test('of more than may be stored the oldest go', async (t) => {
+    const tenant = await runtime.addTenant()
+    await tenant.rows("insert into event_log (type, payload) select 'test', jsonb_build_object('n', n, 'x', repeat(md5(n::text), 30)) from generate_series(1, 1000) n")
+    t.equal(await runtime.trimEvents(tenant.id, { bytes: 10_000_000 }), 0)
+    const removed = await runtime.trimEvents(tenant.id, { bytes: 50_000, batch: 100 })
+    const kept = await numbers(tenant)
+    t.equal(kept.length + removed, 1000)
+    t.same(kept, Array.from({ length: kept.length }, (_, n) => removed + n + 1), 'the newest are there')
+    const [{ bytes } = { bytes: 0 }] = await tenant.rows('select sum(pg_column_size(payload) + 100)::int as bytes from event_log')
+    t.ok(Number(bytes) <= 50_000 && Number(bytes) > 40_000, `${String(bytes)} bytes are kept`)
+  })
+
+  t.test('whoever was away for longer is told so, and whoever was not goes on', async (t) => {
+    const tenant = await runtime.addTenant()
+    await log(tenant, { events: 6, old: 4 })
+    await runtime.trimEvents(tenant.id, {})
+    const refused = await tenant.ask('GET', '/events/v1', { as: 'service', headers: { 'last-event-id': '3' } })
+    t.match({ status: refused.status, ...refused.json() }, { status: 410, code: 'EVENTS_GONE' })
+    const reader = await follow(tenant, '4')
+    t.same((await reader.until(2)).map(({ data }) => data['bucket']), ['bucket-5', 'bucket-6'])
+    reader.leave()
+  })
+
+  t.test('whoever is being served, and has not got yet what goes, is told so as well', async (t) => {
+    const tenant = await runtime.addTenant()
+    await log(tenant, { events: 2, old: 0 })
+    const reader = await follow(tenant, '2')
+    // What comes behind a transaction that is open waits for it.
+    const slow = new pg.Client({ connectionString: `${runtime.postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${tenant.home.schema}`)}` })
+    await slow.connect()
+    await slow.query("begin; insert into event_log (type, payload) values ('test.slow', '{}')")
+    for (const name of ['late-4', 'late-5']) await bucket(tenant, name)
+    await tenant.rows("update event_log set created_at = now() - interval '8 days' where seq <= 4")
+    t.equal(await runtime.trimEvents(tenant.id, {}), 3)
+    await slow.query('commit')
+    await slow.end()
+    t.match((await reader.untilOver()).at(-1), { event: 'end', data: { code: 'EVENTS_GONE' } })
+  })
+
+  t.test('it is done when the home is read, at most once an hour', async (t) => {
+    const tenant = await runtime.addTenant()
+    await log(tenant, { events: 3, old: 2 })
+    const readHome = async () => {
+      const { status } = await tenant.ask('GET', internalPaths.tenantBooks(tenant.id))
+      t.equal(status, 200)
+    }
+    await readHome()
+    await until(async () => (await numbers(tenant)).length === 1)
+    await tenant.rows("update event_log set created_at = now() - interval '8 days'")
+    await readHome()
+    runtime.clock.ahead = 3_600_000
+    await readHome()
+    await until(async () => (await numbers(tenant)).length === 0)
+    t.equal(await goneUpTo(tenant), 3)
+    t.same(runtime.problems, [])
+  })
+
+  t.test('nobody else removes what is newer', async (t) => {
+    const tenant = await runtime.addTenant()
+    await log(tenant, { events: 2, old: 2 })
+    for (const who of ['service', 'ada']) t.equal((await tenant.ask('DELETE', '/rest/v1/event_log?seq=gt.0', { as: who })).status >= 400, true, who)
+    const client = new pg.Client({ connectionString: tenant.home.url })
+    await client.connect()
+    for (const role of ['service_role', 'authenticated', '']) {
+      await client.query('begin')
+      await client.query("select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)", [tenant.id, role])
+      t.equal((await client.query('delete from event_log')).rowCount, 0, role)
+      await client.query('rollback')
+    }
+    await client.end()
+    t.same(await numbers(tenant), [1, 2])
+  })
+})
