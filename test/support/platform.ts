@@ -7,6 +7,7 @@ import { access, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { internalPaths } from '@tenantry/contract'
+import type { MovedClock } from './moved-clock.ts'
 import { freePort, query, startPostgres, type TestPostgres } from './postgres.ts'
 
 const project = new URL('../../', import.meta.url).pathname
@@ -30,20 +31,41 @@ export interface Platform {
   homesDatabase: string
   controlUrl: string
   gatewayUrl: string
+  /** Of all gateways; `gatewayUrl` is the first one's. */
+  gatewayUrls: readonly string[]
   platformKey: string
   blobs: string
   /** Starts a control plane on the platform's port; returns when it answers or has ended. */
   startControlPlane(options?: ControlPlaneOptions): Promise<Service>
-  /** kill -9 of the gateway; and another one in its place, which returns when it answers. */
+  /** kill -9 of the first gateway; and another one in its place, which returns when it answers. */
   killGateway(): Promise<void>
   startGateway(): Promise<void>
   /** A call of the operators' API with the first platform key. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   /** A call of a tenant's own URL. */
-  tenantCall(name: string, method: string, path: string, init?: { key?: string; body?: Uint8Array | string; type?: string }): Promise<Response>
+  tenantCall(name: string, method: string, path: string, init?: TenantCall): Promise<Response>
   /** What all services wrote. */
   output(): string
   stop(): Promise<void>
+}
+
+export interface TenantCall {
+  key?: string
+  body?: Uint8Array | string
+  type?: string
+  /** Number of the gateway; the first is 0. */
+  gateway?: number
+}
+
+export interface PlatformSettings {
+  deleteGraceSeconds?: number
+  logLevel?: string
+  /** How many; 1. */
+  gateways?: number
+  /** Further variables of the control plane's environment. */
+  control?: Record<string, string>
+  /** That of the control plane, the runtime and the homes; gateways keep the machine's own. */
+  clock?: MovedClock
 }
 
 export interface Answer {
@@ -51,10 +73,17 @@ export interface Answer {
   body: Record<string, unknown>
 }
 
-export async function startPlatform(settings: { deleteGraceSeconds?: number; logLevel?: string } = {}): Promise<Platform> {
+const homesDatabase = 'tenantry_homes_1'
+
+export async function startPlatform(settings: PlatformSettings = {}): Promise<Platform> {
+  const { clock } = settings
   const postgres = await startPostgres()
+  await clock?.makeDatabase(postgres, homesDatabase)
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-platform-'))
-  const [control, gateway, gatewayInternal, runtime] = await Promise.all([freePort(), freePort(), freePort(), freePort()])
+  const [control, runtime] = await Promise.all([freePort(), freePort()])
+  const gateways = await Promise.all(Array.from({ length: settings.gateways ?? 1 }, async (_, number) => ({ number, port: await freePort(), internalPort: await freePort() })))
+  const gatewayUrls = gateways.map(({ port }) => `http://127.0.0.1:${port}`)
+  const [gatewayUrl = ''] = gatewayUrls
   const file = async (name: string, text: string) => {
     await writeFile(join(directory, name), text, { mode: 0o600 })
     return join(directory, name)
@@ -62,8 +91,8 @@ export async function startPlatform(settings: { deleteGraceSeconds?: number; log
   const tokenFile = await file('internal-token', randomBytes(32).toString('base64url'))
   const keyFile = join(directory, 'platform-key')
   const region = {
-    id: 'local', engine: 'process', domain: 'localhost', gateway_url: `http://127.0.0.1:${gateway}`, postgres_url: postgres.url('postgres'),
-    runtime_urls: [`http://127.0.0.1:${runtime}`], gateway_internal_urls: [`http://127.0.0.1:${gatewayInternal}`],
+    id: 'local', engine: 'process', domain: 'localhost', gateway_url: gatewayUrl, postgres_url: postgres.url('postgres'),
+    runtime_urls: [`http://127.0.0.1:${runtime}`], gateway_internal_urls: gateways.map(({ internalPort }) => `http://127.0.0.1:${internalPort}`),
   }
   const controlEnvironment = {
     TENANTRY_CONTROL_DATABASE_URL: postgres.url('control'),
@@ -71,26 +100,28 @@ export async function startPlatform(settings: { deleteGraceSeconds?: number; log
     TENANTRY_REGIONS_FILE: await file('regions.json', JSON.stringify([region])),
     TENANTRY_PLATFORM_KEY_FILE: keyFile,
     TENANTRY_DELETE_GRACE_SECONDS: String(settings.deleteGraceSeconds ?? 3600),
+    ...settings.control,
   }
   const services: Service[] = []
-  const start = async (main: string, livePort: number, environment: Record<string, string>): Promise<Service> => {
-    const service = startService(main, { TENANTRY_INTERNAL_TOKEN_FILE: tokenFile, TENANTRY_LOG_LEVEL: settings.logLevel ?? 'warn', ...environment })
+  const start = async (main: string, livePort: number, environment: Record<string, string>, preloads: readonly string[] = []): Promise<Service> => {
+    const service = startService(main, preloads, { TENANTRY_INTERNAL_TOKEN_FILE: tokenFile, TENANTRY_LOG_LEVEL: settings.logLevel ?? 'warn', ...environment })
     services.push(service)
     await untilAnswersOrEnded(service, `http://127.0.0.1:${livePort}${internalPaths.live}`)
     return service
   }
   const controlUrl = `http://127.0.0.1:${control}`
-  const data = { runtime: join(directory, 'runtime'), gateway: join(directory, 'gateway') }
-  const startGateway = () =>
-    start('gateway/src/main.ts', gatewayInternal, {
-      TENANTRY_PORT: String(gateway), TENANTRY_INTERNAL_PORT: String(gatewayInternal), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: data.gateway, TENANTRY_DOMAIN: 'localhost',
+  const startGateway = ({ number, port, internalPort }: (typeof gateways)[number]) =>
+    start('gateway/src/main.ts', internalPort, {
+      TENANTRY_PORT: String(port), TENANTRY_INTERNAL_PORT: String(internalPort), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: join(directory, `gateway-${number}`),
+      TENANTRY_DOMAIN: 'localhost', TENANTRY_SOURCE: `gateway-local-${number}`,
     })
-  let [gatewayService] = await Promise.all([
-    startGateway(),
-    start('tenant-runtime/src/main.ts', runtime, { TENANTRY_PORT: String(runtime), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: data.runtime }),
+  const runtimeData = join(directory, 'runtime')
+  const [running] = await Promise.all([
+    Promise.all(gateways.map(startGateway)),
+    start('tenant-runtime/src/main.ts', runtime, { TENANTRY_PORT: String(runtime), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: runtimeData, ...clock?.environment }, clock?.preloads),
   ])
   const startControlPlane = ({ failpoints = '', port = control }: ControlPlaneOptions = {}) =>
-    start('control-plane/src/main.ts', port, { ...controlEnvironment, TENANTRY_PORT: String(port), TENANTRY_FAILPOINTS: failpoints })
+    start('control-plane/src/main.ts', port, { ...controlEnvironment, TENANTRY_PORT: String(port), TENANTRY_FAILPOINTS: failpoints, ...clock?.environment }, clock?.preloads)
   const first = await startControlPlane()
   const platformKey = (await readFile(keyFile, 'utf8')).trim()
   first.process.kill('SIGTERM')
@@ -98,18 +129,19 @@ export async function startPlatform(settings: { deleteGraceSeconds?: number; log
 
   return {
     postgres,
-    homesDatabase: 'tenantry_homes_1',
+    homesDatabase,
     controlUrl,
-    gatewayUrl: region.gateway_url,
+    gatewayUrl,
+    gatewayUrls,
     platformKey,
-    blobs: join(data.runtime, 'blobs'),
+    blobs: join(runtimeData, 'blobs'),
     startControlPlane,
     async killGateway() {
-      gatewayService.process.kill('SIGKILL')
-      await gatewayService.exited
+      running[0]?.process.kill('SIGKILL')
+      await running[0]?.exited
     },
     async startGateway() {
-      gatewayService = await startGateway()
+      running.splice(0, 1, ...(await Promise.all(gateways.slice(0, 1).map(startGateway))))
     },
     async call(method, path, body, headers = {}) {
       const response = await fetch(`${controlUrl}${path}`, {
@@ -120,8 +152,8 @@ export async function startPlatform(settings: { deleteGraceSeconds?: number; log
       const text = await response.text()
       return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> }
     },
-    tenantCall: (name, method, path, { key, body, type } = {}) =>
-      fetch(`${region.gateway_url}/t/${name}${path}`, {
+    tenantCall: (name, method, path, { key, body, type, gateway = 0 } = {}) =>
+      fetch(`${gatewayUrls[gateway] ?? gatewayUrl}/t/${name}${path}`, {
         method,
         headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...(type === undefined ? {} : { 'content-type': type }) },
         ...(body === undefined ? {} : { body }),
@@ -138,8 +170,8 @@ export async function startPlatform(settings: { deleteGraceSeconds?: number; log
   }
 }
 
-function startService(main: string, environment: Record<string, string>): Service {
-  const child = spawn(process.execPath, [join(project, main)], {
+function startService(main: string, preloads: readonly string[], environment: Record<string, string>): Service {
+  const child = spawn(process.execPath, [...preloads.map((file) => `--import=${file}`), join(project, main)], {
     env: { PATH: process.env['PATH'] ?? '', TENANTRY_HOST: '127.0.0.1', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

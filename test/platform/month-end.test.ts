@@ -1,0 +1,314 @@
+// A whole installation goes over the ends of two months by itself: undisturbed, and with the control plane killed again and again.
+// Its clock is moved by weeks; that of the gateways stays the machine's.
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import type { InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
+import { pdfRows } from '../billing/support/pdf-words.ts'
+import { effort } from '../support/effort.ts'
+import { createMovedClock } from '../support/moved-clock.ts'
+import { startPlatform } from '../support/platform.ts'
+import { query } from '../support/postgres.ts'
+import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+const [second, hour, day] = [1_000, 3_600_000, 86_400_000]
+const quota = 40
+const fileBytes = 30_000
+
+interface Tally {
+  served: number
+  refused: number
+  bytes: number
+}
+
+interface Customer {
+  id: string
+  name: string
+  key: string
+  /** By month, `YYYY-MM`. */
+  sent: Map<string, Tally>
+}
+
+const today = new Date()
+const months = [1, 2, 3].map((later) => new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + later, 1)))
+const [first, next, last] = months as [Date, Date, Date]
+const textOf = (month: Date) => month.toISOString().slice(0, 7)
+const began = new Date(first.getTime() + 16 * day + 9 * hour)
+
+const prices = {
+  currency: 'EUR',
+  seller: { name: 'Nordlicht Hosting GmbH', lines: ['Speicherstraße 12', '20457 Hamburg'] },
+  number_prefix: 'NL-',
+  price_lists: [{
+    from: textOf(first), tax: { name: 'VAT', percent: '19' },
+    plans: {
+      Free: { fee: '0', resources: { requests: { unit: 'request', included: '5', tiers: [{ price: '0.01' }] } } },
+      Pro: { fee: '25', resources: { requests: { unit: 'request', included: '10', tiers: [{ up_to: '30', price: '0.5' }, { price: '0.25' }] }, files: { unit: 'GB-hour', tiers: [{ price: '0.9' }] } } },
+      Enterprise: { fee: '999.99' },
+    },
+  }],
+}
+
+const folder = t.testdir({ 'prices.json': JSON.stringify(prices) })
+const clock = await createMovedClock(began)
+const receiver = await startWebhookReceiver(t)
+const platform = await startPlatform({
+  clock, gateways: 2, logLevel: 'error',
+  control: { TENANTRY_PRICES_FILE: join(folder, 'prices.json'), TENANTRY_WEBHOOKS_MAY_REACH: '127.0.0.0/8' },
+})
+t.teardown(async () => {
+  await platform.stop()
+  await clock.remove()
+})
+const control = platform.postgres.url('control')
+const sql = (text: string, values: unknown[] = []) => query(control, text, values)
+await sql("update plans set requests_per_month = $1 where id = 'Free'", [quota])
+let plane = await platform.startControlPlane()
+const webhook = await platform.call('POST', '/v1/webhooks', { url: receiver.url, types: ['quota.reached', 'invoice.final'] })
+receiver.secret = String(webhook.body['secret'])
+
+const [small, big, grown] = [await create('small', 'Free'), await create('big', 'Pro'), await create('grown', 'Free')]
+/** Its requests are there to make the gateways speak. */
+const other = await create('other', 'Enterprise')
+const customers = [small, big, grown]
+const invoicesOfMonth = customers.length + 1
+
+async function create(name: string, plan: string): Promise<Customer> {
+  const { body } = await platform.call('POST', '/v1/tenants', { name, plan, region: 'local' }, { prefer: 'wait=30' })
+  const { secret_key: key } = body['keys'] as { secret_key: string }
+  return { id: String(body['tenant_id']), name, key, sent: new Map() }
+}
+
+function tallyOf({ sent }: Customer, month: string): Tally {
+  const tally = sent.get(month) ?? { served: 0, refused: 0, bytes: 0 }
+  sent.set(month, tally)
+  return tally
+}
+
+let turn = 0
+/** By one gateway after the other. @returns the answer's status */
+async function ask(customer: Customer, month: Date, method: string, path: string, body?: string): Promise<number> {
+  const tally = tallyOf(customer, textOf(month))
+  const response = await platform.tenantCall(customer.name, method, path, { key: customer.key, gateway: turn++ % 2, ...(body === undefined ? {} : { body, type: path.endsWith('/bucket') ? 'application/json' : 'text/plain' }) })
+  const { byteLength } = await response.arrayBuffer()
+  if (response.status === 429) tally.refused++
+  else {
+    tally.served++
+    tally.bytes += byteLength
+  }
+  return response.status
+}
+
+const download = (customer: Customer, month: Date) => ask(customer, month, 'GET', '/storage/v1/object/files/kept.txt')
+
+async function downloads(customer: Customer, month: Date, count: number): Promise<number[]> {
+  const statuses: number[] = []
+  while (statuses.length < count) statuses.push(await download(customer, month))
+  return statuses
+}
+
+/** Waits as long as it takes, and at most so long. @param pass is done before each further look */
+async function until(holds: () => Promise<boolean> | boolean, what: string, pass: () => Promise<unknown> = () => wait(20)): Promise<void> {
+  const deadline = Date.now() + 60_000
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`not within a minute: ${what}\n${platform.output().slice(-3000)}`)
+    await pass()
+  }
+}
+
+/** The clock is set, and the gateways have heard of it. */
+async function moveTo(at: Date): Promise<void> {
+  await clock.moveTo(at)
+  const heard = "select count(*)::int as count from usage_sources where tenant_id is null and last_seen_at >= $1"
+  for (const gateway of [0, 1]) await platform.tenantCall(other.name, 'GET', '/storage/v1/bucket', { key: other.key, gateway })
+  await until(async () => (await sql(heard, [at.toISOString()]))[0]?.['count'] === 2, 'the gateways speak to the control plane')
+}
+
+/** The clock passes two minutes. */
+const someTime = async () => {
+  await clock.moveTo(new Date(clock.now().getTime() + 120 * second))
+  await wait(60)
+}
+
+const usage = async ({ id }: Customer, path: string) => (await platform.call('GET', `/v1/tenants/${id}/usage${path}`)).body as unknown as UsageAnswer
+interface UsageAnswer {
+  month: string
+  incomplete: boolean
+  missing_sources: string[]
+  resources: { api_requests: { count: number; refused: number }; egress: { bytes: number }; storage: { files_byte_hours: number } }
+}
+
+const get = (path: string) => fetch(`${platform.controlUrl}${path}`, { headers: { authorization: `Bearer ${platform.platformKey}` } })
+const finals = () => receiver.messages.filter(({ type }) => type === 'invoice.final')
+const invoicesOf = async (month: Date) => sql('select tenant_id, state, number::int, label from invoices where month = $1 order by number', [month.toISOString()])
+
+function verify(...files: string[]): Promise<string> {
+  const program = new URL('../../control-plane/src/billing/verify-main.ts', import.meta.url).pathname
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...files], (error, output, problems) => resolve(`${error === null ? 'ok' : 'failed'}: ${output}${problems}`))
+  })
+}
+
+/** Usage, invoice, its PDF and its check all say what was sent in the month. */
+async function checkMonth(t: Test, customer: Customer, month: Date): Promise<void> {
+  const [sent, text] = [tallyOf(customer, textOf(month)), textOf(month)]
+  const used = await usage(customer, `/${text}`)
+  t.match(used, { month: text, incomplete: false, missing_sources: [] })
+  t.same([used.resources.api_requests.count, used.resources.api_requests.refused, used.resources.egress.bytes], [sent.served, sent.refused, sent.bytes], `${customer.name}: counted is what was sent`)
+
+  const path = `/v1/tenants/${customer.id}/invoices/${text}`
+  const exported = await (await get(`${path}.json`)).text()
+  const invoice = JSON.parse(exported) as InvoiceBody
+  t.match(invoice, { month: text, state: 'final', tenant_id: customer.id })
+  const quantity = (resource: string) => invoice.lines.filter((line) => line.resource === resource).reduce((sum, line) => sum + BigInt(line.quantity ?? 0), 0n)
+  t.equal(quantity('requests'), BigInt(sent.served), `${customer.name}: invoiced is what was sent`)
+  t.equal(Number(quantity('files') / 3600n), used.resources.storage.files_byte_hours)
+
+  const rows = pdfRows(Buffer.from(await (await get(`${path}.pdf`)).arrayBuffer()))
+  const figure = (name: string) => rows.find(([head]) => head === name)?.at(-1)
+  t.equal(figure('Amount due'), `EUR ${invoice.payable}`)
+  t.ok(rows.flat().includes(String(invoice.number)), `the PDF bears ${String(invoice.number)}`)
+
+  const files = [join(folder, 'invoice.json'), join(folder, 'usage.json')] as const
+  await writeFile(files[0], exported)
+  await writeFile(files[1], await (await get(`/v1/tenants/${customer.id}/usage/${text}?granularity=hour`)).text())
+  t.match(await verify(...files), /^ok: .*every figure was computed anew and is the same/)
+}
+
+t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
+  for (const customer of customers) {
+    t.equal(await ask(customer, first, 'POST', '/storage/v1/bucket', '{"name":"files","policy":"public"}'), 201)
+    t.equal(await ask(customer, first, 'POST', '/storage/v1/object/files/kept.txt', 'x'.repeat(fileBytes)), 200)
+  }
+  const stored = clock.now()
+  await downloads(grown, first, 3)
+  await moveTo(new Date(first.getTime() + 20 * day))
+  t.equal((await platform.call('PATCH', `/v1/tenants/${grown.id}`, { plan: 'Pro' }, { prefer: 'wait=30' })).status, 200)
+  await downloads(grown, first, 30)
+  const answers = await downloads(small, first, quota + 6)
+  t.equal(answers.filter((status) => status === 200).length, quota - 2, 'the Free quota is served, and no more')
+  await downloads(big, first, 25)
+
+  await moveTo(new Date(next.getTime() - 6 * second))
+  t.equal(await download(small, first), 429, 'used up to the last second')
+  // Pro goes on over the end, where nobody can say to which month a request belongs that was under way.
+  let atTheEdge = 0
+  while (clock.now().getTime() < next.getTime() + second) {
+    const month = clock.now() < next ? first : next
+    if (Math.abs(clock.now().getTime() - next.getTime()) < 500) atTheEdge++
+    await download(big, month)
+    await wait(20)
+  }
+  t.ok(atTheEdge > 0)
+
+  await t.test('the new month has its own quota, and no lease of the old one is used in it', async (t) => {
+    t.equal(await download(small, next), 200)
+    const leased = (month: Date) => sql("select coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and to_char(month, 'YYYY-MM') = $2", [small.id, textOf(month)])
+    await until(async () => (await leased(next))[0]?.['used'] === 1, 'the new lease is reported')
+    t.same(await leased(first), [{ used: quota }])
+    t.same((await downloads(small, next, 3)), [200, 200, 200])
+    const used = await usage(small, '')
+    t.equal(used.month, textOf(next))
+    await until(async () => (await usage(small, '')).resources.api_requests.count === 4, 'the new month counts from zero')
+  })
+
+  await until(async () => (await invoicesOf(first)).length === invoicesOfMonth && finals().length === invoicesOfMonth, 'invoices are made and told', someTime)
+  t.ok(clock.now().getTime() < next.getTime() + 3 * hour, `all is done by ${clock.now().toISOString()}`)
+
+  await t.test('hours, invoices, their PDF and their check say what was sent', async (t) => {
+    const [counted, begun] = [await usage(big, `/${textOf(first)}`), await usage(big, `/${textOf(next)}`)]
+    const [before, since] = [tallyOf(big, textOf(first)), tallyOf(big, textOf(next))]
+    t.equal(counted.resources.api_requests.count + begun.resources.api_requests.count, before.served + since.served, 'none is lost at the edge, and none counted twice')
+    const crossed = counted.resources.api_requests.count - before.served
+    t.ok(Math.abs(crossed) <= atTheEdge, `${crossed} of ${atTheEdge} at the edge`)
+    before.served += crossed
+    since.served -= crossed
+    before.bytes += crossed * fileBytes
+    since.bytes -= crossed * fileBytes
+    for (const customer of customers) await checkMonth(t, customer, first)
+    t.same((await invoicesOf(first)).map(({ state, label }) => [state, label]), [1, 2, 3, 4].map((number) => ['final', `NL-00000${number}`]))
+    const { resources } = await usage(small, `/${textOf(first)}`)
+    const whole = (fileBytes * (next.getTime() - stored.getTime())) / hour
+    t.ok(Math.abs(resources.storage.files_byte_hours - whole) < (fileBytes * 30 * second) / hour, 'a file counts from its upload to the end of the month')
+  })
+
+  await t.test('the plan that was changed is invoiced by its parts', async (t) => {
+    const invoice = (await (await get(`/v1/tenants/${grown.id}/invoices/${textOf(first)}.json`)).json()) as InvoiceBody
+    const periods = invoice.basis.months[0]?.plan_periods ?? []
+    t.same(periods.map(({ plan }) => plan), ['Free', 'Pro'])
+    t.equal(periods[0]?.until, periods[1]?.since)
+    t.equal(periods[1]?.until, next.toISOString())
+  })
+
+  await t.test('the webhook heard of each invoice once, signed', async (t) => {
+    t.same(finals().map(({ data }) => data['number']).sort(), [1, 2, 3, 4].map((number) => `NL-00000${number}`))
+    t.ok(finals().every(({ isSigned, at }) => isSigned && at >= next))
+    t.same(new Set(finals().map(({ data }) => data['tenant_id'])), new Set([...customers, other].map(({ id }) => id)))
+    t.match(receiver.messages.filter(({ type }) => type === 'quota.reached'), [{ isSigned: true, data: { tenant_id: small.id, month: textOf(first) } }])
+  })
+})
+
+/** What is written in turn: hours that are booked, months, invoices with their numbers, what they tell. */
+const steps = ['usage_months', 'usage_tenants', 'invoices', 'operator_events']
+
+/** kill -9 of the control plane as soon as it waits for a lock on the table, or `when` holds; then it is started anew. */
+async function killAt(table: string, when?: () => boolean): Promise<void> {
+  const holder = new pg.Client({ connectionString: control })
+  await holder.connect()
+  const waits = `select 1 from pg_locks l join pg_class c on c.oid = l.relation where c.relname = '${table}' and not l.granted`
+  try {
+    if (when === undefined) await holder.query(`begin; lock table ${table} in share row exclusive mode`)
+    await until(async () => when?.() ?? (await holder.query(waits)).rows.length > 0, `the control plane is at ${table}`, someTime)
+    plane.process.kill('SIGKILL')
+    await plane.exited
+  } finally {
+    await holder.end()
+  }
+  plane = await platform.startControlPlane()
+}
+
+t.test('over the end of a month with a control plane that is killed at each step of the close', { timeout: 120_000 }, async (t) => {
+  await downloads(big, next, 12)
+  await downloads(grown, next, 7)
+  await moveTo(new Date(last.getTime() - 5 * second))
+  t.same(await downloads(small, next, 5), Array.from({ length: 5 }, () => 200))
+  await until(() => clock.now().getTime() >= last.getTime() + second, 'the end of the month')
+  for (const customer of customers) t.same(await downloads(customer, last, 4), [200, 200, 200, 200])
+
+  for (const [nth, step] of steps.entries()) if (nth % effort({ small: 2, full: 1 }) === 0) await killAt(step)
+  receiver.isSilent = true
+  const heard = new Set(receiver.messages.map(({ id }) => id))
+  await killAt('nothing', () => receiver.messages.some(({ id }) => !heard.has(id)))
+  receiver.isSilent = false
+  const delivered = () => sql("select count(*)::int as count from webhook_deliveries d join operator_events e on e.id = d.event_id where e.type = 'invoice.final' and d.state = 'delivered'")
+  await until(async () => (await invoicesOf(last)).length === 0 && (await invoicesOf(next)).length === invoicesOfMonth && (await delivered())[0]?.['count'] === 2 * invoicesOfMonth, 'invoices are made and told', someTime)
+
+  for (const customer of customers) await checkMonth(t, customer, next)
+  t.same((await sql('select number::int, state from invoices order by number')), [1, 2, 3, 4, 5, 6, 7, 8].map((number) => ({ number, state: 'final' })), 'numbers without a gap')
+  const ids = new Map(finals().map(({ id, data }) => [id, data['number']]))
+  t.same([...ids.values()].sort(), [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `NL-00000${number}`), 'each invoice is one event')
+  t.ok(finals().length > ids.size, 'what was not answered came again')
+  t.ok(receiver.messages.every(({ isSigned }) => isSigned))
+  for (const customer of customers) {
+    const begun = async () => (await usage(customer, '')).resources.api_requests.count
+    // Gateways that were left alone again and again come back later and later.
+    await until(async () => (await begun()) >= 4, 'the gateways say what they counted')
+    t.equal(await begun(), 4, `${customer.name}: the current month has its own requests alone`)
+  }
+})
+
+t.test('no time in the control database is that of another clock', async (t) => {
+  // What migrations wrote was there before.
+  const columns = (await sql(`select table_name, column_name from information_schema.columns where table_schema = 'public' and data_type = 'timestamp with time zone'
+    and table_name not in ('_prisma_migrations', 'plans', 'installation', 'regions', 'usage_closing') order by 1, 2`)) as { table_name: string; column_name: string }[]
+  t.ok(columns.length > 30)
+  for (const { table_name: table, column_name: column } of columns) {
+    const [row] = await sql(`select min("${column}") as first, max("${column}") as last from "${table}" where isfinite("${column}")`)
+    const { first: earliest, last: latest } = row as { first: Date | null; last: Date | null }
+    if (earliest === null || latest === null) continue
+    t.ok(earliest >= first, `${table}.${column} from ${earliest.toISOString()}`)
+  }
+})

@@ -1,0 +1,56 @@
+// An operator's own service: takes the messages of a webhook, checks how they are signed, and may leave some without an answer.
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { Test } from 'tap'
+
+export interface Message {
+  /** The same of each time that it is sent. */
+  id: string
+  /** Of this attempt. */
+  at: Date
+  type: string
+  data: Record<string, unknown>
+  /** Whether it bears the secret's signature. */
+  isSigned: boolean
+}
+
+export interface WebhookReceiver {
+  url: string
+  secret: string
+  /** In the order in which they came, repeated ones too. */
+  messages: Message[]
+  /** No message is answered while this is so. */
+  isSilent: boolean
+}
+
+export async function startWebhookReceiver(t: Test): Promise<WebhookReceiver> {
+  const receiver: WebhookReceiver = { url: '', secret: '', messages: [], isSilent: false }
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      receiver.messages.push(readMessage(request, Buffer.concat(chunks).toString(), receiver.secret))
+      if (!receiver.isSilent) response.writeHead(204).end()
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  receiver.url = `http://127.0.0.1:${address.port}/hooks`
+  return receiver
+}
+
+function readMessage({ headers }: IncomingMessage, body: string, secret: string): Message {
+  const header = (name: string) => String(headers[name])
+  const [id, timestamp] = [header('webhook-id'), header('webhook-timestamp')]
+  const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
+  const wanted = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
+  const { type, data } = JSON.parse(body) as Pick<Message, 'type' | 'data'>
+  return { id, at: new Date(Number(timestamp) * 1000), type, data, isSigned: header('webhook-signature').split(' ').includes(`v1,${wanted}`) }
+}
