@@ -34,7 +34,7 @@ try {
 
 /** Files that use none start without one. */
 function needsEngine(file: string): boolean {
-  return /docker-platform|support\/docker|support\/sandbox|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(readFileSync(file, 'utf8'))
+  return /docker-platform|startBackupPlatform|support\/kills|support\/docker|support\/sandbox|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(readFileSync(file, 'utf8'))
 }
 
 function needsObjectStore(file: string): boolean {
