@@ -19,8 +19,12 @@ export function addErrorHandler(app: FastifyInstance): void {
   })
 }
 
+/** What a caller sent is quoted, but not page after page of it. */
+const longestMessage = 1_000
+
 export function errorBody(error: ControlError): ErrorBody & Record<string, unknown> {
-  return { statusCode: String(error.status), error: error.tag, message: error.message, code: error.code, ...error.detail }
+  const message = error.message.length > longestMessage ? `${error.message.slice(0, longestMessage).toWellFormed()} …` : error.message
+  return { statusCode: String(error.status), error: error.tag, message, code: error.code, ...error.detail }
 }
 
 export function toControlError(error: FastifyError | Error): ControlError {
