@@ -3,7 +3,10 @@ import fc from 'fast-check'
 import { HomeBooks, type HomeHour } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
-import { byteSeconds, checkedRuns, heldByteSeconds, hourMilliseconds, hourOf, noRuns, type Point, type RunAmounts } from '../../tenant-runtime/src/metering/book-hours.ts'
+import { byteSeconds, checkedRuns, hourMilliseconds, hourOf, noRuns, type Point, type RunAmounts } from '../../tenant-runtime/src/metering/book-hours.ts'
+import { reservedCollections } from '../../tenant-runtime/src/rest/registry/system-collections.ts'
+import { FileWitness } from '../../tenant-runtime/src/storage/file-witness.ts'
+import { askHost, compileAsker } from '../functions/support/asker.ts'
 import { deployFunction, invoke } from '../functions/support/deployed.ts'
 import { command } from '../functions/support/wasm.ts'
 import { effort, seed } from '../support/effort.ts'
@@ -51,8 +54,23 @@ t.test('records are believed as long as nothing is missing from them, and where 
   t.equal(checkedRuns(records, new Map([[h1, runs(2n, 20n)], [h2, runs(2n, 20n)]]), hour0), records, 'a run at the edge of an hour is in the other one')
   t.equal(checkedRuns(records, new Map([[hour0, runs(9n, 90n)]]), hour0), records, 'what was seen in the first hour may be in the one before')
   t.same([...checkedRuns(new Map([[h2, runs(1n, 10n)]]), new Map([[h1, runs(3n, 30n)], [h2, runs(0n, 0n)]]), hour0)], [[h2, runs(1n, 10n)], [h1, runs(3n, 30n)]])
-  t.equal(heldByteSeconds(1000, h1 - 500, h1 + 2_000, h1), 2_000n)
-  t.equal(heldByteSeconds(1000, h2, h2 + 1, h1), 0n)
+})
+
+t.test('what two sweeps have both found unsaid was there between them, in the hours in which it was', async (t) => {
+  const witness = new FileWitness()
+  const [h1, h2] = [hour0 + hourMilliseconds, hour0 + 2 * hourMilliseconds]
+  t.equal(witness.of('a'), undefined)
+  witness.note('a', 5_000, 5_000, h1 - 10_000)
+  witness.note('a', 5_000, 5_000, h1 - 500)
+  t.same(witness.of('a')?.unsaid, new Map(), 'what is said is the home’s to count')
+  witness.note('a', 5_000, 10, h1 + 2_000)
+  witness.note('a', 3_000, 10, h2)
+  witness.note('a', 9_000, 10, h2 + 1)
+  t.same(witness.of('a'), { bytes: 9_000, at: h2 + 1, unsaid: new Map([[hour0, 2_500_000n], [h1, 10_000_000n + 3_000n * 3_598_000n], [h2, 3_000n]]) })
+  for (let n = 1; n <= 60; n++) witness.note('a', 1, 0, h2 + n * hourMilliseconds)
+  t.equal(witness.of('a')?.unsaid.size, 48)
+  witness.forget('a')
+  t.equal(witness.of('a'), undefined)
 })
 
 t.test('a home', { timeout: 120_000 }, async (t) => {
@@ -139,6 +157,77 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     const least = (BigInt(Date.now() - since) * 500_000n) / 1_000n
     t.ok(sum((await books(tenant)).hours, 'file_byte_seconds') >= least)
     t.match(await tenant.rows('select file_bytes::int from storage_usage'), [{ file_bytes: 1 }])
+  })
+
+  t.test("… nor by what makes the sweeps' finds look like something else", async (t) => {
+    const tenant = await newTenant()
+    await upload(tenant, 'a.txt', 500_000)
+    const sweep = async () => t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).status, 200)
+    await sweep()
+    const since = Date.now()
+    await query(tenant.home.adminUrl, `alter table storage_usage disable trigger counted; update storage_usage set file_bytes = 0, file_byte_us = 0, counted_at = now();
+      insert into blob_gc (blob_id) select blob_id from storage_objects`)
+    await upload(tenant, 'b.txt', 1)
+    await sweep()
+    await upload(tenant, 'c.txt', 2)
+    await books(tenant)
+    await upload(tenant, 'd.txt', 3)
+    const least = (BigInt(Date.now() - since) * 500_000n) / 1_000n
+    const { hours, file_bytes } = await books(tenant)
+    t.ok(sum(hours, 'file_byte_seconds') >= least, `${String(sum(hours, 'file_byte_seconds'))} of ${String(least)}`)
+    t.ok(file_bytes >= 500_000)
+  })
+
+  t.test("… nor by tables that can't be read: what was said last goes on, and what was seen counts", async (t) => {
+    for (const [what, sql] of [
+      ['a column that is none', 'alter table usage_hours rename column value to worth'],
+      ['no right to read', `revoke select on usage_hours from "$runtime"`],
+      ['no books', 'truncate storage_usage'],
+      ['no table', 'alter table storage_usage rename to storage_used'],
+      ['an error that looks like an outage', "alter table usage_hours rename to hours_used; create function down() returns int language plpgsql as $$ begin raise exception 'down' using errcode = '57P01'; end $$; create view usage_hours as select hour, meter, value from hours_used where down() = 1"],
+    ] as const) {
+      const tenant = await newTenant()
+      await deployFunction(tenant, { name: 'one', wasm: command() })
+      await upload(tenant, 'a.txt', 500_000)
+      for (let n = 0; n < 2; n++) await invoke(tenant, 'one')
+      const before = await books(tenant)
+      await query(tenant.home.adminUrl, sql.replace('$runtime', tenant.id))
+      const since = Date.now()
+      for (let n = 0; n < 2; n++) await invoke(tenant, 'one')
+      await query(tenant.home.adminUrl, 'alter table function_invocations disable trigger user; delete from function_invocations')
+      for (let n = 0; n < 2; n++) {
+        const after = await books(tenant)
+        t.equal(after.books, before.books, what)
+        t.equal(sum(after.hours, 'function_invocations'), 4n, what)
+        const least = sum(before.hours, 'file_byte_seconds') + (BigInt(Date.parse(after.at) - since) * 500_000n) / 1_000n - 1n
+        t.ok(sum(after.hours, 'file_byte_seconds') >= least, what)
+        t.ok(after.document_bytes >= before.document_bytes, what)
+      }
+    }
+  })
+
+  t.test('… nor by a trigger that keeps what a run took from being written', async (t) => {
+    const tenant = await newTenant()
+    await deployFunction(tenant, { name: 'asker', wasm: await compileAsker(), config: { role: 'service_role' } })
+    await query(tenant.home.adminUrl, `create function never() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
+      create trigger never before update on function_invocations for each row execute function never()`)
+    const answer = await askHost(tenant, 'asker', 'ada', 'query', 'select pg_sleep(0.1)')
+    t.ok(answer.ok)
+    t.match(await tenant.rows('select duration_ms from function_invocations'), [{ duration_ms: 0 }])
+    const { hours } = await books(tenant)
+    t.equal(sum(hours, 'function_invocations'), 1n)
+    t.ok(sum(hours, 'function_milliseconds') >= 100n)
+    t.ok(sum(hours, 'function_cpu_microseconds') > 0n)
+  })
+
+  t.test('… nor by a name that is reserved and no table of the service’s: what is in it counts as documents', async (t) => {
+    const tenant = await newTenant()
+    const taken = new Set((await tenant.rows('select relname from pg_class where relnamespace = $1::regnamespace', [tenant.id])).map(({ relname }) => String(relname)))
+    const free = [...reservedCollections].filter((name) => !taken.has(name))
+    t.same(free, ['rpc'])
+    const before = await books(tenant)
+    for (const name of free) await query(tenant.home.adminUrl, `create table ${name} (data bytea); alter table ${name} alter column data set storage external; insert into ${name} select convert_to(repeat('x', 1000000), 'UTF8')`)
+    t.ok((await books(tenant)).document_bytes >= before.document_bytes + 1_000_000 * free.length)
   })
 
   t.test('files that are deleted by SQL no longer count', async (t) => {

@@ -73,9 +73,3 @@ export function checkedRuns(records: ReadonlyMap<number, RunAmounts>, seen: Read
   const hours = new Set([...records.keys(), ...recent.keys()])
   return new Map([...hours].map((hour) => [hour, combined(records.get(hour) ?? noRuns, recent.get(hour) ?? noRuns, greater)]))
 }
-
-/** Byte-seconds within an hour of so many bytes that lay there from one time to another, in milliseconds since 1970. */
-export function heldByteSeconds(bytes: number, since: number, until: number, hour: number): bigint {
-  const milliseconds = Math.min(until, hour + hourMilliseconds) - Math.max(since, hour)
-  return milliseconds <= 0 ? 0n : (BigInt(bytes) * BigInt(Math.floor(milliseconds))) / 1000n
-}

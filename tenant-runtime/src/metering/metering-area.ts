@@ -15,7 +15,7 @@ export interface MeteringAreaOptions extends BooksReaderDeps, UsageRoutesDeps {
 
 export function createMeteringArea(options: MeteringAreaOptions): Area {
   const { now, tenantOf, onRead } = options
-  const readBooks = createBooksReader(options)
+  const books = createBooksReader(options)
   return {
     name: 'metering',
     async routes(app) {
@@ -25,7 +25,7 @@ export function createMeteringArea(options: MeteringAreaOptions): Area {
         const { hours = '0' } = request.query
         if (!/^\d{1,3}$/.test(hours)) throw new RuntimeError('BAD_REQUEST', 'query parameter "hours" must be from 0 to 999')
         onRead(tenant)
-        return readBooks(tenant, Number(hours))
+        return books.read(tenant, Number(hours))
       })
       addUsageRoutes(app, options)
     },
@@ -35,7 +35,10 @@ export function createMeteringArea(options: MeteringAreaOptions): Area {
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     usage: async () => ({}),
     // It may be another home by now, with what was seen counted already.
-    forget: (tenantId) => options.runs.forget(tenantId),
+    forget(tenantId) {
+      options.runs.forget(tenantId)
+      books.forget(tenantId)
+    },
     removeData: async () => undefined,
   }
 }

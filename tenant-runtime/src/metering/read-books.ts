@@ -4,7 +4,7 @@ import type { HomeBooks } from '@tenantry/contract'
 import { sql, type Row } from '../database/statement.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
-import { byteSeconds, checkedRuns, heldByteSeconds, hourMilliseconds, hourOf, noRuns, plusRuns, type Point, type RunAmounts } from './book-hours.ts'
+import { byteSeconds, checkedRuns, hourMilliseconds, hourOf, noRuns, plusRuns, type Point, type RunAmounts } from './book-hours.ts'
 import type { RunWitness } from './run-witness.ts'
 
 export interface BooksReaderDeps {
@@ -12,15 +12,40 @@ export interface BooksReaderDeps {
   /** Bytes that its documents take, as the quota has it. */
   documents: (tenant: Tenant) => Promise<number>
   files: {
-    /** What the store was found to hold at the last sweep. */
-    seen(tenantId: string): { bytes: number; since: number } | undefined
+    /** What the store was found to hold at the last sweep, and for how long the home did not say so: bytes times milliseconds by hours. */
+    seen(tenantId: string): { bytes: number; unsaid: ReadonlyMap<number, bigint> } | undefined
     sweep(tenant: Tenant): Promise<unknown>
   }
 }
 
-export type BooksReader = (tenant: Tenant, hours: number) => Promise<HomeBooks>
+export interface BooksReader {
+  /** @throws when the home can't say, and has not since the runtime's start */
+  read(tenant: Tenant, hours: number): Promise<HomeBooks>
+  forget(tenantId: string): void
+}
 
-const look: RlsContext = { role: 'service', reason: 'usage' }
+/** What a home says of its files: its books' id, bytes, and the integral of their time up to `at`; times in microseconds since 1970. */
+interface FileBooks {
+  books: string
+  began: bigint
+  bytes: bigint
+  at: bigint
+  /** In the order of time, the last at `at`. */
+  points: readonly Point[]
+}
+
+interface Told {
+  files: FileBooks
+  runs: ReadonlyMap<number, RunAmounts>
+}
+
+/** What a home said last. */
+interface Remembered {
+  files: FileBooks
+  documentBytes: number
+}
+
+const context: RlsContext = { role: 'service', reason: 'usage' }
 const microseconds = (time: string) => `(extract(epoch from ${time}) * 1000000)::bigint::text`
 
 const state = `select books::text, file_bytes::text, trunc(file_byte_us)::text as value, ${microseconds('books_began')} as began,
@@ -42,50 +67,85 @@ const runs = `select ${microseconds('hour')} as hour, sum(invocations)::text as 
     from usage_hours where hour >= asked.from and meter <> 'file_byte_us'
   ) as parts group by 1`
 
-/** @throws Error when the home can't say */
 export function createBooksReader({ runs: witness, documents, files }: BooksReaderDeps): BooksReader {
-  /** What lies in the store and the home does not speak of. A file may come or go while it is looked for: what the home says before and after holds for it. */
-  const heldUnsaid = async (tenant: Tenant, before: number): Promise<{ bytes: number; since: number } | undefined> => {
-    if ((files.seen(tenant.id)?.bytes ?? 0) <= before) return undefined
-    await files.sweep(tenant)
-    const { rows } = await tenant.database.query(look, 'select file_bytes::text from storage_usage')
-    const found = files.seen(tenant.id)
-    return found !== undefined && found.bytes > Math.max(before, Number(rows[0]?.['file_bytes'] ?? 0)) ? found : undefined
-  }
+  const remembered = new Map<string, Remembered>()
 
-  return async (tenant, hours) => {
-    const from = hourOf(Date.now()) - hours * hourMilliseconds
-    const [stated, marked, ran] = await tenant.database.read(look, sql(state), sql(marks, from), sql(runs, from))
-    const row = stated?.rows[0]
-    if (row === undefined) throw new Error(`${tenant.id}: the home has no books`)
-    const number = (name: string) => BigInt(String(row[name]))
-    const [began, counted, at, bytes] = [number('began'), number('counted'), number('at'), number('file_bytes')]
-    const points: Point[] = [
-      { at: began, value: 0n },
-      ...(marked?.rows ?? []).map((mark) => ({ at: BigInt(String(mark['at'])), value: BigInt(String(mark['value'])) })).filter((mark) => mark.at > began && mark.at < counted),
-      { at: counted, value: number('value') },
-      { at, value: number('value') + bytes * (at > counted ? at - counted : 0n) },
-    ]
-    const used = checkedRuns(new Map((ran?.rows ?? []).map(runsOf)), witness.of(tenant.id), from)
-    const [unsaid, documentBytes] = await Promise.all([heldUnsaid(tenant, Number(bytes)), documents(tenant)])
-    const now = Number(at / 1000n)
-    // When the books began is the home's word, too: what was seen before that was there.
-    const first = Math.min(Number(began / 1000n), unsaid?.since ?? now, ...used.keys())
-    const asked = Array.from({ length: hours + 1 }, (_, n) => from + n * hourMilliseconds).filter((hour) => hour <= now && hour + hourMilliseconds > first)
-    return {
-      tenant_id: tenant.id, books: String(row['books']), began: iso(began), at: iso(at),
-      document_bytes: documentBytes, file_bytes: Math.max(Number(bytes), unsaid?.bytes ?? 0),
-      hours: asked.map((hour) => {
-        const [said, held] = [byteSeconds(points, hour), unsaid === undefined ? 0n : heldByteSeconds(unsaid.bytes, unsaid.since, now, hour)]
-        const amounts = used.get(hour) ?? noRuns
-        return {
-          hour: new Date(hour).toISOString(), file_byte_seconds: String(held > said ? held : said),
-          function_invocations: String(amounts.functionInvocations), function_milliseconds: String(amounts.functionMilliseconds),
-          function_cpu_microseconds: String(amounts.functionCpuMicroseconds), function_memory_kib_milliseconds: String(amounts.functionMemoryKibMilliseconds),
-        }
-      }),
+  /** What it gives, or else `otherwise` where Postgres answers and this alone fails twice: what the tenant has made of its tables must not make it unread. */
+  const insisted = async <T>(tenant: Tenant, ask: () => Promise<T>, otherwise: T | undefined): Promise<T> => {
+    try {
+      return await ask()
+    } catch (cause) {
+      if (otherwise === undefined) throw cause
+      await tenant.database.query(context, 'select 1')
+      return ask().catch(() => otherwise)
     }
   }
+
+  const ask = async (tenant: Tenant, from: number): Promise<Told> => {
+    const [stated, marked, ran] = await tenant.database.read(context, sql(state), sql(marks, from), sql(runs, from))
+    return { files: fileBooksOf(tenant, stated?.rows[0], marked?.rows ?? []), runs: new Map((ran?.rows ?? []).map(runsOf)) }
+  }
+
+  return {
+    async read(tenant, hours) {
+      const from = hourOf(Date.now()) - hours * hourMilliseconds
+      const before = remembered.get(tenant.id)
+      const goingOn = before && { files: goneOn(before.files), runs: new Map<number, RunAmounts>() }
+      const told = await insisted(tenant, () => ask(tenant, from), goingOn)
+      // What lies in the store and the home does not speak of.
+      const lookAgain = async () => {
+        if ((files.seen(tenant.id)?.bytes ?? 0) > Number(told.files.bytes)) await files.sweep(tenant)
+      }
+      const [documentBytes] = await Promise.all([insisted(tenant, () => documents(tenant), before?.documentBytes), insisted(tenant, lookAgain, null)])
+      remembered.set(tenant.id, { files: before !== undefined && told === goingOn ? before.files : told.files, documentBytes })
+      const { books, began, bytes, at, points } = told.files
+      const used = checkedRuns(told.runs, witness.of(tenant.id), from)
+      const seen = files.seen(tenant.id)
+      const unsaid = seen?.unsaid ?? new Map<number, bigint>()
+      const now = Number(at / 1000n)
+      // When the books began is the home's word, too: what was seen before that was there.
+      const first = Math.min(Number(began / 1000n), now, ...unsaid.keys(), ...used.keys())
+      const asked = Array.from({ length: hours + 1 }, (_, n) => from + n * hourMilliseconds).filter((hour) => hour <= now && hour + hourMilliseconds > first)
+      return {
+        tenant_id: tenant.id, books, began: iso(began), at: iso(at),
+        document_bytes: documentBytes, file_bytes: Math.max(Number(bytes), unsaid.size === 0 ? 0 : (seen?.bytes ?? 0)),
+        hours: asked.map((hour) => {
+          const [said, held] = [byteSeconds(points, hour), (unsaid.get(hour) ?? 0n) / 1000n]
+          const amounts = used.get(hour) ?? noRuns
+          return {
+            hour: new Date(hour).toISOString(), file_byte_seconds: String(held > said ? held : said),
+            function_invocations: String(amounts.functionInvocations), function_milliseconds: String(amounts.functionMilliseconds),
+            function_cpu_microseconds: String(amounts.functionCpuMicroseconds), function_memory_kib_milliseconds: String(amounts.functionMemoryKibMilliseconds),
+          }
+        }),
+      }
+    },
+    forget: (tenantId) => remembered.delete(tenantId),
+  }
+}
+
+function fileBooksOf(tenant: Tenant, row: Row | undefined, marked: readonly Row[]): FileBooks {
+  if (row === undefined) throw new Error(`${tenant.id}: the home has no books`)
+  const number = (name: string) => BigInt(String(row[name]))
+  const [began, counted, at, bytes, value] = [number('began'), number('counted'), number('at'), number('file_bytes'), number('value')]
+  const marks = marked.map((mark) => ({ at: BigInt(String(mark['at'])), value: BigInt(String(mark['value'])) }))
+  return {
+    books: String(row['books']), began, bytes, at,
+    points: [
+      { at: began, value: 0n },
+      ...marks.filter((mark) => mark.at > began && mark.at < counted),
+      { at: counted, value },
+      { at, value: value + bytes * (at > counted ? at - counted : 0n) },
+    ],
+  }
+}
+
+/** As if nothing had changed since. */
+function goneOn(files: FileBooks): FileBooks {
+  const at = BigInt(Date.now()) * 1000n
+  const last = files.points.at(-1)
+  if (last === undefined || at <= last.at) return files
+  return { ...files, at, points: [...files.points, { at, value: last.value + files.bytes * (at - last.at) }] }
 }
 
 function iso(at: bigint): string {

@@ -155,6 +155,9 @@ interface TableSize {
   isCollection: boolean
 }
 
+/** Reserved for the interface; a table that has its name is the tenant's. */
+const pathOnly = 'rpc'
+
 /** Every table of the home that is not the service's own, whoever made it, and what waits to be told to functions. */
 const sizes = sql(
   `select c.relname as name, pg_relation_size(c.oid) / current_setting('block_size')::bigint as pages, pg_table_size(c.oid) as bytes, pg_indexes_size(c.oid) as index_bytes,
@@ -162,7 +165,7 @@ const sizes = sql(
      exists (select from applied_schemas a where a.name = c.relname) as is_collection
    from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'm')
      and (not $1::jsonb ? c.relname::text or $2::jsonb ? c.relname::text and pg_relation_size(c.oid) > 0)`,
-  JSON.stringify([...reservedCollections]), JSON.stringify([...countedAsDocuments]),
+  JSON.stringify([...reservedCollections].filter((name) => name !== pathOnly)), JSON.stringify([...countedAsDocuments]),
 )
 
 function tableSize(row: Row): TableSize {

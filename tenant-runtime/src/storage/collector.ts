@@ -5,6 +5,7 @@ import type { BlobBackend } from './backend/backend.ts'
 import { bookkeeping } from './bookkeeping.ts'
 import { CollectionHold } from './collection-hold.ts'
 import type { StorageFailpoint } from './failpoints.ts'
+import { FileWitness, type SeenFiles } from './file-witness.ts'
 import { storeProblem } from './store-mark.ts'
 
 const batch = 200
@@ -37,13 +38,6 @@ export interface SweepReport {
   refused: string | undefined
 }
 
-/** Files that objects speak of and that have lain for a while, as the store itself has them. */
-export interface Seen {
-  bytes: number
-  /** Since when each sweep has found as much; milliseconds since 1970. */
-  since: number
-}
-
 /** Files that should be gone: those without a row, and those that were let go of. */
 export interface Leftovers {
   orphans: number
@@ -61,7 +55,7 @@ export class Collector {
   readonly #sweeping = new Map<string, Promise<SweepReport>>()
   /** What the last sweep left, where it left something. */
   readonly #left = new Map<string, Leftovers>()
-  readonly #seen = new Map<string, Seen>()
+  readonly #witness = new FileWitness()
 
   constructor(options: CollectorOptions) {
     this.#options = options
@@ -169,15 +163,15 @@ export class Collector {
 
   /**
    * What the store shows, whatever the tenant's tables say: they are the tenant's.
-   * @returns undefined before the first sweep, and when that could not tell
+   * @returns undefined before the first sweep
    */
-  seen(tenantId: string): Seen | undefined {
-    return this.#seen.get(tenantId)
+  seen(tenantId: string): SeenFiles | undefined {
+    return this.#witness.of(tenantId)
   }
 
   /** The tenant is gone, or served elsewhere. */
   forget(tenantId: string): void {
-    this.#seen.delete(tenantId)
+    this.#witness.forget(tenantId)
     this.#left.delete(tenantId)
     this.#suspects.delete(tenantId)
     this.#clean.delete(tenantId)
@@ -225,8 +219,10 @@ export class Collector {
       this.expect(tenant)
       return { ...report, refused: problem }
     }
+    const before = await saidBytes(tenant)
     const { files, young, orphans, bytes } = await this.#survey(tenant)
-    await this.#note(tenant, bytes)
+    // A file may come or go meanwhile.
+    this.#witness.note(tenant.id, bytes, Math.max(before, await saidBytes(tenant)), Date.now())
     Object.assign(report, { files, orphans: orphans.length })
     if (young > 0) this.expect(tenant)
     const refused = doubt(files, orphans.length)
@@ -234,30 +230,25 @@ export class Collector {
       this.expect(tenant)
       return { ...report, refused }
     }
-    const before = this.#suspects.get(tenant.id) ?? new Set()
+    const suspected = this.#suspects.get(tenant.id) ?? new Set()
     await this.#hold.unlessHeld(tenant.id, async () => {
       for (const blobId of orphans) {
-        if (!before.has(blobId)) continue
+        if (!suspected.has(blobId)) continue
         await backend.remove(tenant.id, blobId)
         report.removed++
       }
     })
-    const suspects = new Set(orphans.filter((blobId) => !before.has(blobId)))
+    const suspects = new Set(orphans.filter((blobId) => !suspected.has(blobId)))
     if (suspects.size > 0) this.#suspects.set(tenant.id, suspects)
     else this.#suspects.delete(tenant.id)
     if (orphans.length > 0) this.expect(tenant)
     return report
   }
 
-  async #note({ id, database }: Tenant, bytes: number): Promise<void> {
-    // What was let go of lies there still while a backup holds it.
-    const { rows } = await database.query(bookkeeping, 'select 1 from blob_gc limit 1')
-    const before = this.#seen.get(id)
-    if (rows.length > 0) this.#seen.delete(id)
-    else this.#seen.set(id, { bytes, since: before?.bytes === bytes ? before.since : Date.now() })
-  }
-
-  /** All files; of those that are old enough to be nobody's, the ones that no row refers to, and the bytes of the others. */
+  /**
+   * All files; of those that are old enough to be nobody's, the ones that no row refers to, and the bytes of the others. What waits to
+   * be removed is not among these: a backup may hold it for long.
+   */
   async #survey(tenant: Tenant): Promise<{ files: number; young: number; orphans: string[]; bytes: number }> {
     let [files, young] = [0, 0]
     const old = new Map<string, number>()
@@ -266,25 +257,28 @@ export class Collector {
       if (age >= this.#age) old.set(blobId, size)
       else young++
     }
-    const orphans = await this.#unreferenced(tenant, [...old.keys()])
+    const { orphans, waiting } = await this.#unreferenced(tenant, [...old.keys()])
     const sum = (blobIds: Iterable<string>) => [...blobIds].reduce((bytes, blobId) => bytes + (old.get(blobId) ?? 0), 0)
-    return { files, young, orphans, bytes: sum(old.keys()) - sum(orphans) }
+    return { files, young, orphans, bytes: sum(old.keys()) - sum(orphans) - sum(waiting) }
   }
 
-  async #unreferenced(tenant: Tenant, blobIds: string[]): Promise<string[]> {
-    const orphans: string[] = []
+  async #unreferenced(tenant: Tenant, blobIds: string[]): Promise<{ orphans: string[]; waiting: string[] }> {
+    const found: { orphans: string[]; waiting: string[] } = { orphans: [], waiting: [] }
     for (let from = 0; from < blobIds.length; from += 1000) {
       const { rows } = await tenant.database.query(
         bookkeeping,
-        `select blob_id from (select jsonb_array_elements_text($1::jsonb)::uuid as blob_id) f
+        `select f.blob_id, g.blob_id is not null as is_known, coalesce(g.created_at <= now(), false) as waits
+         from (select jsonb_array_elements_text($1::jsonb)::uuid as blob_id) f left join blob_gc g using (blob_id)
          where not exists (select from storage_objects o where o.blob_id = f.blob_id)
-           and not exists (select from blob_intents i where i.blob_id = f.blob_id)
-           and not exists (select from blob_gc g where g.blob_id = f.blob_id)`,
+           and not exists (select from blob_intents i where i.blob_id = f.blob_id)`,
         JSON.stringify(blobIds.slice(from, from + 1000)),
       )
-      orphans.push(...rows.map((row) => String(row['blob_id'])))
+      for (const { blob_id: blobId, is_known: isKnown, waits } of rows) {
+        if (waits === true) found.waiting.push(String(blobId))
+        else if (isKnown !== true) found.orphans.push(String(blobId))
+      }
     }
-    return orphans
+    return found
   }
 
   /**
@@ -316,6 +310,11 @@ export class Collector {
   async idle(): Promise<void> {
     await Promise.all([...this.#working.values()].map(({ done }) => done))
   }
+}
+
+async function saidBytes({ database }: Tenant): Promise<number> {
+  const { rows } = await database.query(bookkeeping, 'select file_bytes::text from storage_usage')
+  return Number(rows[0]?.['file_bytes'] ?? 0)
 }
 
 const nothing: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, refused: undefined }

@@ -1,6 +1,6 @@
 // A function's statement before it goes to Postgres: one query or change and nothing else, without what would let it leave
 // its caller's context; made to answer with rows that are JSON. Pure. What it guards stands in docs/functions.md.
-import { reservedCollections, systemCollections } from '../../rest/registry/system-collections.ts'
+import { reservedCollections, systemCollections, tablesOfBooks } from '../../rest/registry/system-collections.ts'
 import { CallError } from './call-error.ts'
 import { readTokens, type Token } from './sql-tokens.ts'
 
@@ -41,7 +41,7 @@ export function guardStatement(sql: string, asCaller: boolean): GuardedStatement
   if (asCaller) {
     refuseNames(tokens)
     refuseOwnTables(tokens)
-  }
+  } else refuseChangesOfBooks(tokens)
   const at = first.text === 'with' ? tokens.findIndex(({ kind, text, depth }) => kind === 'word' && depth === 0 && verbs.includes(text)) : 0
   const main = tokens[at]
   if (main === undefined) throw refused('its WITH is followed by no query')
@@ -91,6 +91,36 @@ function refuseOwnTables(tokens: readonly Token[]): void {
     const isOwn = reservedCollections.has(name) && name !== 'rpc'
     if (isOwn && (isChange || !systemCollections.has(name))) throw refused(`it names ${JSON.stringify(name)}, which is the runtime's own; only what is shown as a collection can be read, by a statement that changes nothing`)
   }
+}
+
+/** The word that must stand between each of them and what is changed. `update` also follows FOR and ON CONFLICT DO, then by no table. */
+const targets = new Map([['insert', 'into'], ['delete', 'from'], ['merge', 'into'], ['update', '']])
+
+/** The service role does what it likes with its tenant's records. What the tenant has used is not its to say. */
+function refuseChangesOfBooks(tokens: readonly Token[]): void {
+  for (const [at, { kind, text }] of tokens.entries()) {
+    const between = kind === 'word' ? targets.get(text) : undefined
+    if (between === undefined) continue
+    const name = tableAt(tokens, at + 1, between)
+    if (name !== undefined && tablesOfBooks.has(name)) throw refused(`it changes ${JSON.stringify(name)}, where the runtime keeps what was stored and used`)
+  }
+}
+
+/** The last part of a table's name, in lower case. */
+function tableAt(tokens: readonly Token[], begin: number, between: string): string | undefined {
+  let at = begin
+  const skip = (text: string, kind: Token['kind']) => {
+    if (tokens[at]?.kind !== kind || tokens[at]?.text !== text) return false
+    at++
+    return true
+  }
+  if (between !== '' && !skip(between, 'word')) return undefined
+  skip('only', 'word')
+  skip('(', 'sign')
+  let name: string | undefined
+  do name = tokens[at++]?.text.toLowerCase()
+  while (skip('.', 'sign'))
+  return name
 }
 
 function refused(why: string): CallError {

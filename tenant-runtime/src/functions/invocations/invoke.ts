@@ -22,7 +22,7 @@ export interface InvokeDeps {
   pool: ExecutorPool
   modules: ModuleCache
   logs: LogKeeper
-  /** Told of each end that was written. */
+  /** Told of each run that was begun and has ended, whether or not the home has taken its end. */
   onEnd?: (tenantId: string, end: InvocationEnd) => void
   /** In milliseconds since 1970. */
   now: () => number
@@ -211,7 +211,7 @@ async function finish(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId
   }
   if (!done.isBegun && !(await recordInvocation(tenant, { ...end, version: fn.updatedAt }, fn, deps.onProblem))) return 'changed'
   const isWritten = !done.isBegun || (await writeEnd(deps, tenant, end))
-  if (isWritten) deps.onEnd?.(tenant.id, end)
+  deps.onEnd?.(tenant.id, end)
   if (isWritten && end.log !== undefined) {
     deps.logs.wrote(tenant, fn.id, end.log.bytes)
     call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, lines: end.log.lines.length }, 'a function wrote to its log')
