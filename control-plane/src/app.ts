@@ -6,6 +6,7 @@ import Fastify, { LogController, type FastifyBaseLogger, type FastifyPluginAsync
 import { addAccess } from './http/access.ts'
 import type { ApiDeps } from './http/deps.ts'
 import { addErrorHandler, errorBody, toControlError } from './http/error-handler.ts'
+import { addAdjustmentRoutes } from './http/routes/adjustments.ts'
 import { addAuditRoutes } from './http/routes/audit.ts'
 import { addBackupRoutes } from './http/routes/backups.ts'
 import { addHealthRoutes } from './http/routes/health.ts'
@@ -83,6 +84,7 @@ export async function buildApp(deps: AppDeps) {
   addTenantUsage(app, deps)
   addUsageSources(app, deps)
   addInvoiceRoutes(app, deps)
+  addAdjustmentRoutes(app, deps)
   addOperationRoutes(app, deps)
   addPlanRoutes(app, deps)
   addRolloutRoutes(app, deps)

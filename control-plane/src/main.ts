@@ -100,7 +100,7 @@ const changes = new ChangeFeed({ url: config.controlDatabaseUrl, onProblem: prob
 const hub = new WatchHub(createPublishedSource(database, seal, config.regions, config.maxUploadBytes, now), problem)
 const ledger = createUsageLedger(database, now)
 const plans = createPlanStore(database)
-const { billing, invoices, ledger: invoiceLedger, history, usage: closedUsage } = openBilling(database, config.billing, seal, now)
+const { billing, invoices, adjustments, ledger: invoiceLedger, history, usage: closedUsage } = openBilling(database, config.billing, seal, now)
 if (config.billing !== undefined) await checkBilling({ ledger: invoiceLedger }, config.billing, (await plans.list()).map(({ id }) => id))
 let pdfFonts: Promise<PdfFonts> | undefined
 const conditions = createRegionConditions(systemClock)
@@ -142,6 +142,7 @@ const app = await buildApp({
   webhooks: createWebhookStore({ database, seal, now }),
   billing,
   invoices,
+  adjustments,
   history,
   pdfFonts: () => (pdfFonts ??= loadPdfFonts()),
   health: createHealthReader({ ...sight, probe }),

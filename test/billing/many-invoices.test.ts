@@ -47,17 +47,19 @@ t.test('one whose hours were tampered with has none and is named; the others hav
   t.same(await api.sql("select count(*)::int as told from operator_events where type = 'invoice.final'"), [{ told: tenants.length }])
 })
 
-t.test('corrections of some tenants and of different months stand on their invoices alone', async (t) => {
+t.test('corrections of some tenants and of different months, and a charge of one, stand on their invoices alone', async (t) => {
   for (const { id, late } of tenants) if (late > 0n) await api.count(id, thisHour, Number(late), 'gateway-that-was-cut-off')
   await api.closeUntil(new Date(third.getTime() + 2 * 3_600_000))
   const [first] = tenants
   await api.count(first?.id ?? '', thisHour, 77_777, 'another-gateway')
   await api.closeUntil(new Date(end.getTime() + 2 * 3_600_000))
+  const charged = tenants[1]?.id ?? ''
+  t.equal((await api.call('POST', `/v1/tenants/${charged}/adjustments`, { body: { description: 'a charge', amount: '1.25' } })).status, 201)
   await api.makeInvoices()
   const [seconds, thirds] = [await netsOf(next), await netsOf(third)]
   for (const { id, requests, late } of tenants) {
     const corrected = (await costOf(id, month, requests + late)) - (await costOf(id, month, requests))
-    t.equal(seconds.get(id), (await costOf(id, next, 0n)) + corrected, `second month of ${id}`)
+    t.equal(seconds.get(id), (await costOf(id, next, 0n)) + corrected + (id === charged ? 1_250_000n : 0n), `second month of ${id}`)
     const more = id === first?.id ? (await costOf(id, month, requests + late + 77_777n)) - (await costOf(id, month, requests + late)) : 0n
     t.equal(thirds.get(id), (await costOf(id, third, 0n)) + more, `third month of ${id}`)
   }
@@ -73,10 +75,11 @@ t.test('however many tenants there are, the questions are as many', async (t) =>
       asked++
       return ask(...given)
     }
-    const { usage, history, invoices } = api.billing
+    const { usage, history, invoices, adjustments } = api.billing
     const deps: BillingDeps = {
       config: billingConfig, usage: { months: counted(usage.months) }, history: { periodsOf: counted(history.periodsOf) },
-      invoices: { pricesOf: counted(invoices.pricesOf), buyers: counted(invoices.buyers) }, namesOf: counted(createTenantNames(database)),
+      invoices: { pricesOf: counted(invoices.pricesOf), buyers: counted(invoices.buyers) }, adjustments: { due: counted(adjustments.due) },
+      namesOf: counted(createTenantNames(database)),
     }
     const composed = await createBilling(deps).composeAll(ids, third)
     t.same(composed.map(({ tenantId, content }) => [tenantId, content?.tenant_id]), ids.map((id) => [id, id]))

@@ -23,7 +23,10 @@ function invoiceOf(year: SimulatedYear, nth: number, buyer: { name: string; line
   const own = facts[nth]
   if (own === undefined) throw new Error('no such month')
   const content = composeInvoice(
-    { tenantId: year.tenantId, own, earlier: facts.slice(0, nth), corrections: facts.flatMap(({ corrections }) => corrections) },
+    {
+      tenantId: year.tenantId, own, earlier: facts.slice(0, nth), corrections: facts.flatMap(({ corrections }) => corrections),
+      adjustments: year.adjustments.filter(({ billedMonth }) => billedMonth.getTime() === own.month.getTime()),
+    },
     { seller: billingConfig.seller, buyer, notes: ['Please pay within 14 days.'] },
   )
   const at = new Date('2026-09-01T03:00:00Z')

@@ -1,4 +1,4 @@
-// A simulated year through changes of plan, suspensions and late counts: hours, lines and a second computation agree.
+// A simulated year through changes of plan, suspensions, late counts and adjustments by hand: hours, lines and a second computation agree.
 import t from 'tap'
 import { chanceOf } from '../simulation/chance.ts'
 import { listFor } from '../../control-plane/src/billing/billing-config.ts'
@@ -6,6 +6,7 @@ import { composeInvoice, type InvoiceFacts, type MonthFacts } from '../../contro
 import { readLine } from '../../control-plane/src/billing/line.ts'
 import { decimalText, readDecimalText } from '../../control-plane/src/billing/money.ts'
 import { resourceKind, resources } from '../../control-plane/src/billing/resources.ts'
+import { verifyInvoice } from '../../control-plane/src/billing/verify.ts'
 import type { ClosedMonth } from '../../control-plane/src/usage/closed-usage.ts'
 import { effort, seed } from '../support/effort.ts'
 import { billingConfig } from './support/prices.ts'
@@ -21,11 +22,21 @@ function monthFacts({ periods }: SimulatedYear, { month, hours, previous, hash }
 }
 
 function factsOf(year: SimulatedYear, closed: ClosedMonth): InvoiceFacts {
-  const corrections = year.months.filter(({ month }) => month <= closed.month).flatMap((month) => month.corrections)
-  const corrected = (month: Date) => closed.corrections.some(({ hour }) => hour.toISOString().slice(0, 7) === month.toISOString().slice(0, 7))
-  const earlier = year.months.filter(({ month }) => month < closed.month && corrected(month))
-  return { tenantId: year.tenantId, own: monthFacts(year, closed), earlier: earlier.map((month) => monthFacts(year, month)), corrections }
+  const nameOf = (at: Date) => at.toISOString().slice(0, 7)
+  const corrected = new Set([nameOf(closed.month), ...closed.corrections.map(({ hour }) => nameOf(hour))])
+  const earlier = year.months.filter(({ month }) => month < closed.month && corrected.has(nameOf(month)))
+  const corrections = year.months.filter(({ month }) => month <= closed.month).flatMap((month) => month.corrections.filter(({ hour }) => corrected.has(nameOf(hour))))
+  return {
+    tenantId: year.tenantId, own: monthFacts(year, closed), earlier: earlier.map((month) => monthFacts(year, month)), corrections,
+    adjustments: adjustmentsOf(year, closed.month),
+  }
 }
+
+function adjustmentsOf({ adjustments }: SimulatedYear, billed: Date) {
+  return adjustments.filter(({ billedMonth }) => billedMonth.getTime() === billed.getTime())
+}
+
+const sumOf = (amounts: readonly { amount: bigint }[]) => amounts.reduce((sum, { amount }) => sum + amount, 0n)
 
 /** A month's net cost as it was known when `billed` was invoiced. */
 function costAsOf(year: SimulatedYear, { month, hours }: ClosedMonth, billed: Date): bigint {
@@ -50,18 +61,25 @@ for (let nth = 0; nth < tenants; nth++) {
     }
 
     const december = new Date('2026-12-01T00:00:00Z')
-    t.equal(lines.reduce((sum, { amount }) => sum + amount, 0n), year.months.reduce((sum, month) => sum + costAsOf(year, month, december), 0n), 'the whole year')
+    const used = year.months.reduce((sum, month) => sum + costAsOf(year, month, december), 0n)
+    t.equal(sumOf(lines), used + sumOf(year.adjustments), 'the whole year')
+    t.same(lines.flatMap(({ adjustment }) => adjustment?.id ?? []), year.adjustments.map(({ id }) => id), 'each adjustment once')
     for (const [index, invoice] of invoices.entries()) {
       const billed = new Date(Date.UTC(2026, index, 1))
       const before = index === 0 ? new Date(0) : new Date(Date.UTC(2026, index - 1, 1))
-      const own = year.months.slice(0, index + 1).reduce((sum, month, at) => sum + costAsOf(year, month, billed) - (at < index ? costAsOf(year, month, before) : 0n), 0n)
+      const cost = year.months.slice(0, index + 1).reduce((sum, month, at) => sum + costAsOf(year, month, billed) - (at < index ? costAsOf(year, month, before) : 0n), 0n)
+      const own = cost + sumOf(adjustmentsOf(year, billed))
       t.equal(readDecimalText(invoice.net), own, `net of ${invoice.month}`)
       const byRate = new Map<string, bigint>()
       for (const { tax_rate: rate, amount } of invoice.lines) byRate.set(rate, (byRate.get(rate) ?? 0n) + readDecimalText(amount))
-      const taxes = [...byRate].map(([rate, net]) => (2n * net * readDecimalText(rate) + 1_000_000n) / 2_000_000n)
+      const taxes = [...byRate].map(([rate, net]) => {
+        const [size, sign] = net < 0n ? [-net, -1n] : [net, 1n]
+        return (sign * (2n * size * readDecimalText(rate) + 1_000_000n)) / 2_000_000n
+      })
       t.equal(invoice.total, decimalText(taxes.reduce((sum, tax) => sum + tax, own)), `total of ${invoice.month}`)
       t.equal(invoice.lines.reduce((sum, { amount }) => sum + readDecimalText(amount), 0n), readDecimalText(invoice.net))
     }
     t.ok(lines.some(({ correction }) => correction), 'there are corrections')
+    t.same(invoices.flatMap((invoice) => verifyInvoice(invoice, { hours: year.months.flatMap(({ hours }) => hours), corrections: year.months.flatMap(({ corrections }) => corrections) })), [])
   })
 }

@@ -2,6 +2,8 @@
 import { ControlError } from '../errors.ts'
 import type { PlanHistory } from '../plans/plan-history.ts'
 import type { ClosedUsage, StoredMonth } from '../usage/closed-usage.ts'
+import type { Adjustment } from './adjustment.ts'
+import type { AdjustmentStore } from './adjustment-store.ts'
 import { listFor, type BillingConfig } from './billing-config.ts'
 import { composeInvoice } from './compose.ts'
 import { correctedMonths, earlierFacts, readEarlier, type EarlierMonth } from './earlier-months.ts'
@@ -16,6 +18,7 @@ export interface BillingDeps {
   usage: Pick<ClosedUsage, 'months'>
   history: Pick<PlanHistory, 'periodsOf'>
   invoices: Pick<InvoiceStore, 'pricesOf' | 'buyers'>
+  adjustments: Pick<AdjustmentStore, 'due'>
   /** Tenants' names, those of tenants that are gone too; without those that nobody knows. */
   namesOf(tenantIds: readonly string[]): Promise<ReadonlyMap<string, string>>
 }
@@ -44,11 +47,12 @@ interface Readings {
   own: ReadonlyMap<string, StoredMonth>
   periods: Awaited<ReturnType<PlanHistory['periodsOf']>>
   earlier: readonly EarlierMonth[]
+  adjustments: ReadonlyMap<string, Adjustment[]>
   buyers: ReadonlyMap<string, Party>
 }
 
 export function createBilling(deps: BillingDeps): Billing {
-  const { config, usage, history, invoices } = deps
+  const { config, usage, history, invoices, adjustments } = deps
 
   const buyersOf = async (tenantIds: readonly string[]): Promise<ReadonlyMap<string, Party>> => {
     const said = await invoices.buyers(tenantIds)
@@ -62,8 +66,11 @@ export function createBilling(deps: BillingDeps): Billing {
     if (config === undefined) throw new ControlError('BILLING_OFF', 'this installation makes no invoices: it has no prices (TENANTRY_PRICES_FILE)')
     const list = listFor(config, month)
     if (list === undefined) throw new ControlError('NO_PRICES', `there are no prices for ${monthText(month)}`)
-    const [own, periods, buyers] = await Promise.all([usage.months(tenantIds, month), history.periodsOf(tenantIds, month, nextMonth(month)), buyersOf(tenantIds)])
-    return { month, prices: list.text, config, own, periods, buyers, earlier: await readEarlier({ config, usage, history, invoices }, own, month) }
+    const [own, periods, due, buyers] = await Promise.all([
+      usage.months(tenantIds, month), history.periodsOf(tenantIds, month, nextMonth(month)), adjustments.due(tenantIds, month), buyersOf(tenantIds),
+    ])
+    const earlier = await readEarlier({ config, usage, history, invoices }, own, month)
+    return { month, prices: list.text, config, own, periods, earlier, adjustments: due, buyers }
   }
 
   const composeAll = async (tenantIds: readonly string[], month: Date): Promise<Composed[]> => {
@@ -99,7 +106,7 @@ function outcomeOf(readings: Readings, tenantId: string): Composed {
   }
 }
 
-function contentOf({ month, prices, config, own, periods, earlier, buyers }: Readings, tenantId: string): InvoiceContent {
+function contentOf({ month, prices, config, own, periods, earlier, adjustments, buyers }: Readings, tenantId: string): InvoiceContent {
   const stored = of(own, tenantId)
   const held = periods.get(tenantId) ?? []
   if (stored.closedAt === undefined && !stored.hasHours && held.length === 0) {
@@ -111,8 +118,11 @@ function contentOf({ month, prices, config, own, periods, earlier, buyers }: Rea
   const before = earlierFacts(earlier, tenantId, correctedMonths(stored, month))
   const billed = [month, ...before.facts.map((facts) => facts.month)].map(monthText)
   const known = [...before.corrections, ...corrections].filter(({ hour }) => billed.includes(monthText(hour)))
+  const due = adjustments.get(tenantId) ?? []
+  const foreign = due.find(({ currency }) => currency !== prices.currency)
+  if (foreign !== undefined) throw new Error(`the adjustment ${foreign.id} is in ${foreign.currency} and can't be billed in ${prices.currency}`)
   const letterhead = { seller: config.seller, notes: config.notes, buyer: of(buyers, tenantId) }
-  return composeInvoice({ tenantId, own: { month, prices, periods: held, hours, previous, hash }, earlier: before.facts, corrections: known }, letterhead)
+  return composeInvoice({ tenantId, own: { month, prices, periods: held, hours, previous, hash }, earlier: before.facts, corrections: known, adjustments: due }, letterhead)
 }
 
 function of<T>(found: ReadonlyMap<string, T>, tenantId: string): T {

@@ -56,9 +56,9 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
       const settled = await ledger.settled(month, tenants, { drafts: !final })
       const open = tenants.filter((tenant) => !settled.has(tenant))
       const contents = open.length === 0 ? [] : await compose(open, month)
-      if (contents.length > 0) await ledger.keepAll(contents, final, epoch)
-      if (contents.length > 0) log.info({ month: monthText(month), invoices: contents.length, final }, 'invoices were made')
-      missing += open.length - contents.length
+      const kept = contents.length === 0 ? 0 : await ledger.keepAll(contents, final, epoch)
+      if (kept > 0) log.info({ month: monthText(month), invoices: kept, final }, 'invoices were made')
+      missing += open.length - kept
     }
     return missing
   }

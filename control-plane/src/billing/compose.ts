@@ -2,6 +2,7 @@
 import type { Correction } from '../usage/closed-usage.ts'
 import type { HourBucket } from '../usage/hour-bucket.ts'
 import type { PlanPeriod } from '../plans/plan-history.ts'
+import { adjustmentLine, toAdjustmentBasis, type AdjustmentFact } from './adjustment.ts'
 import { correctionLines } from './corrections.ts'
 import type { InvoiceContent, MonthBasis } from './invoice.ts'
 import { lineText, type Line } from './line.ts'
@@ -31,6 +32,8 @@ export interface InvoiceFacts {
   earlier: readonly MonthFacts[]
   /** All corrections of these months that are billed with the invoiced month or an earlier one. */
   corrections: readonly Correction[]
+  /** All that this invoice bills, oldest first. */
+  adjustments: readonly AdjustmentFact[]
 }
 
 export interface Letterhead {
@@ -41,7 +44,7 @@ export interface Letterhead {
 
 /** @throws Error when months are in different currencies, or as `rateMonth` and `readPriceList` */
 export function composeInvoice(facts: InvoiceFacts, { seller, buyer, notes }: Letterhead): InvoiceContent {
-  const { own, earlier, corrections } = facts
+  const { own, earlier, corrections, adjustments } = facts
   const { currency, tax } = own.prices
   const lines = linesOf(facts)
   const totals = totalsOf(lines)
@@ -59,12 +62,12 @@ export function composeInvoice(facts: InvoiceFacts, { seller, buyer, notes }: Le
     taxes: totals.taxes.map(({ rate, net, tax: amount }) => ({ name: tax.name, rate: decimalText(rate), net: decimalText(net), tax: decimalText(amount) })),
     total: decimalText(totals.total),
     payable: payableText(totals.total, currencyPlaces(currency)),
-    basis: { months: [own, ...earlier].map(toBasis), corrections: last === undefined ? null : { number: last.number, hash: last.hash } },
+    basis: { months: [own, ...earlier].map(toBasis), corrections: last === undefined ? null : { number: last.number, hash: last.hash }, adjustments: adjustments.map(toAdjustmentBasis) },
   }
 }
 
-/** The month's own lines, then the corrections of earlier months. */
-export function linesOf({ own, earlier, corrections }: InvoiceFacts): Line[] {
+/** The month's own lines, then the corrections of earlier months, then adjustments. */
+export function linesOf({ own, earlier, corrections, adjustments }: InvoiceFacts): Line[] {
   const billed = own.month
   const rated = (facts: MonthFacts, known: (correction: Correction) => boolean) => {
     const late = corrections.filter((correction) => monthText(correction.hour) === monthText(facts.month) && known(correction))
@@ -77,6 +80,7 @@ export function linesOf({ own, earlier, corrections }: InvoiceFacts): Line[] {
   return [
     ...rated(own, ({ billedMonth }) => billedMonth <= billed),
     ...earlier.flatMap((month) => correctionLines(rated(month, ({ billedMonth }) => billedMonth <= billed), rated(month, ({ billedMonth }) => billedMonth < billed))),
+    ...adjustments.map((adjustment) => adjustmentLine(adjustment, billed, listOf(own).tax.rate)),
   ]
 }
 

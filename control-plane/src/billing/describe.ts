@@ -21,6 +21,7 @@ export function describeLine(line: Line): string {
 }
 
 function describeCharge(line: Line): string {
+  if (line.adjustment !== undefined) return line.adjustment.description
   const plan = line.plan === undefined ? 'no plan' : `${line.plan} plan`
   if (line.charge === 'minimum') return `${plan}, up to the monthly minimum`
   if (line.charge === 'fee') return `${plan}, ${describePeriod(line)}`

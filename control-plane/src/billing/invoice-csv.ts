@@ -15,7 +15,7 @@ function csv(rows: readonly (readonly Cell[])[]): string {
 }
 
 const lineColumns = [
-  'charge', 'month', 'correction', 'plan', 'from', 'to', 'resource', 'tier', 'unit', 'unit_price', 'quantity', 'amount', 'tax_rate', 'description', 'quantity_text',
+  'charge', 'month', 'correction', 'plan', 'from', 'to', 'resource', 'tier', 'unit', 'unit_price', 'quantity', 'amount', 'tax_rate', 'description', 'quantity_text', 'adjustment_id',
 ] as const
 
 /** One row for each line, then one each for `net`, every tax and `total`. */
@@ -25,7 +25,7 @@ export function invoiceCsv(invoice: InvoiceBody): string {
     [...head, ...lineColumns.map((column) => ({ charge, month: invoice.month, amount, description, tax_rate: rate })[column as string] ?? null)]
   return csv([
     ['number', 'state', 'tenant_id', 'currency', ...lineColumns],
-    ...invoice.lines.map((line) => [...head, ...lineColumns.map((column) => line[column])]),
+    ...invoice.lines.map((line) => [...head, ...lineColumns.map((column) => line[column] ?? null)]),
     sum('net', invoice.net, 'Net'),
     ...invoice.taxes.map(({ name, rate, tax }) => sum('tax', tax, name, rate)),
     sum('total', invoice.total, 'Total'),

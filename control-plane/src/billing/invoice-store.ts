@@ -18,9 +18,10 @@ export interface InvoiceStore {
   /**
    * Keeps a month's invoice. One that is final already stays as it is and is given back.
    * @param final false: as a draft, in place of the draft before
+   * @returns undefined: nothing was kept, because the tenant's adjustments are not those of the content any more; compose it anew
    */
-  keep(content: InvoiceContent, final: boolean, context: WriteContext): Promise<Invoice>
-  /** @throws ControlError INVOICE_NOT_FOUND, INVOICE_NOT_FINAL */
+  keep(content: InvoiceContent, final: boolean, context: WriteContext): Promise<Invoice | undefined>
+  /** Sets its adjustments free. @throws ControlError INVOICE_NOT_FOUND, INVOICE_NOT_FINAL */
   makeVoid(tenantId: string, id: string, reason: string, context: WriteContext): Promise<Invoice>
 }
 
@@ -28,10 +29,10 @@ export interface InvoiceStore {
 export interface InvoiceLedger {
   /** Of these tenants, those whose month has nothing left to be done by itself: an invoice that is final, or was and is void; or a draft, where these count. */
   settled(month: Date, tenantIds: readonly string[], counting: { drafts: boolean }): Promise<Set<string>>
-  /** As `InvoiceStore.keep`, all in one transaction. */
-  keepAll(contents: readonly InvoiceContent[], final: boolean, epoch: bigint): Promise<void>
+  /** As `InvoiceStore.keep`, all in one transaction. @returns how many were kept */
+  keepAll(contents: readonly InvoiceContent[], final: boolean, epoch: bigint): Promise<number>
   finished(month: Date): Promise<boolean>
   finish(month: Date, epoch: bigint): Promise<void>
-  /** Currencies of the invoices that are not void, but this one. */
+  /** Currencies of the invoices that are not void, and of the adjustments that none has yet, but this one. */
   currenciesBut(currency: string): Promise<string[]>
 }

@@ -1,5 +1,6 @@
 // An invoice: what stands on it, what it was made of, and its states.
 import { Type, type Static } from 'typebox'
+import { AdjustmentBasis } from './adjustment.ts'
 import { LineText } from './line.ts'
 import { Party, PriceListText } from './price-list.ts'
 
@@ -35,6 +36,8 @@ export const InvoiceContent = Type.Object({
     months: Type.Array(MonthBasis, { minItems: 1 }),
     /** The tenant's last correction that was known. */
     corrections: Type.Union([Type.Object({ number: Type.Integer(), hash: Type.String() }), Type.Null()]),
+    /** Absent from invoices of before there were any. */
+    adjustments: Type.Optional(Type.Array(AdjustmentBasis)),
   }),
 })
 export type InvoiceContent = Static<typeof InvoiceContent>

@@ -6,9 +6,9 @@ import { isResource, type Resource } from './resources.ts'
 
 /**
  * `fee`: the plan's, for one period of it. `usage`: one tier of one resource of one plan. `minimum`: what the plan's
- * fee and usage are short of.
+ * fee and usage are short of. `adjustment`: a credit or one-time charge that an operator gave.
  */
-export type Charge = 'fee' | 'usage' | 'minimum'
+export type Charge = 'fee' | 'usage' | 'minimum' | 'adjustment'
 
 /** One amount of an invoice. Amounts are millionths of the currency's unit, quantities the resource's base amounts. */
 export interface Line {
@@ -31,6 +31,8 @@ export interface Line {
   amount: bigint
   /** Millionths. */
   taxRate: bigint
+  /** Of an adjustment alone: which one, in the operator's words. */
+  adjustment: { id: string; description: string } | undefined
 }
 
 const Integer = Type.String({ pattern: '^-?[0-9]{1,30}$' })
@@ -39,7 +41,7 @@ const MaybeText = Type.Union([Type.String(), Type.Null()])
 
 /** A line as it is kept, and as the API shows it. Quantities and amounts are texts: they may be beyond what JSON's numbers hold. */
 export const LineText = Type.Object({
-  charge: Type.Union([Type.Literal('fee'), Type.Literal('usage'), Type.Literal('minimum')]),
+  charge: Type.Union([Type.Literal('fee'), Type.Literal('usage'), Type.Literal('minimum'), Type.Literal('adjustment')]),
   month: Type.String({ description: 'YYYY-MM' }),
   correction: Type.Boolean(),
   plan: MaybeText,
@@ -52,6 +54,8 @@ export const LineText = Type.Object({
   quantity: Type.Union([Integer, Type.Null()], { description: "In the resource's base amount, e.g. bytes" }),
   amount: Decimal,
   tax_rate: Decimal,
+  adjustment_id: Type.Optional(Type.String({ description: 'Of an adjustment alone' })),
+  adjustment_text: Type.Optional(Type.String({ description: "Of an adjustment alone, in the operator's words" })),
 })
 export type LineText = Static<typeof LineText>
 
@@ -70,6 +74,7 @@ export function lineText(line: Line): LineText {
     quantity: line.quantity === undefined ? null : String(line.quantity),
     amount: decimalText(line.amount),
     tax_rate: decimalText(line.taxRate),
+    ...(line.adjustment === undefined ? {} : { adjustment_id: line.adjustment.id, adjustment_text: line.adjustment.description }),
   }
 }
 
@@ -92,6 +97,7 @@ export function readLine(text: LineText): Line {
     quantity: text.quantity === null ? undefined : BigInt(text.quantity),
     amount: readDecimalText(text.amount),
     taxRate: readDecimalText(text.tax_rate),
+    adjustment: text.adjustment_id === undefined ? undefined : { id: text.adjustment_id, description: text.adjustment_text ?? '' },
   }
 }
 

@@ -45,7 +45,7 @@ export function rateMonth({ month, prices, periods, usage }: MonthToRate): Line[
 function blankLine(month: Date, plan: string | undefined, taxRate: bigint): Line {
   return {
     charge: 'fee', month, correction: false, plan, from: undefined, to: undefined, resource: undefined, tier: undefined,
-    unit: undefined, unitPrice: undefined, quantity: undefined, amount: 0n, taxRate,
+    unit: undefined, unitPrice: undefined, quantity: undefined, amount: 0n, taxRate, adjustment: undefined,
   }
 }
 

@@ -2,6 +2,7 @@
 import { chainOf, correctionLink } from '../usage/hash-chain.ts'
 import type { Correction } from '../usage/closed-usage.ts'
 import type { HourBucket } from '../usage/hour-bucket.ts'
+import { readAdjustmentBasis } from './adjustment.ts'
 import { composeInvoice, type InvoiceFacts, type MonthFacts } from './compose.ts'
 import { InvoiceContent, type MonthBasis } from './invoice.ts'
 import { LineText } from './line.ts'
@@ -31,7 +32,11 @@ export function verifyInvoice(invoice: InvoiceContent, usage: ExportedUsage): st
   if (own === undefined || own.month.getTime() !== billed.getTime()) return [...wrong, 'the first month of the basis is not the invoiced one']
   if (wrong.length > 0) return wrong
   const names = months.map(({ month }) => month.toISOString().slice(0, 7))
-  const facts: InvoiceFacts = { tenantId: invoice.tenant_id, own, earlier, corrections: corrections.filter(({ hour }) => names.includes(hour.toISOString().slice(0, 7))) }
+  const facts: InvoiceFacts = {
+    tenantId: invoice.tenant_id, own, earlier,
+    corrections: corrections.filter(({ hour }) => names.includes(hour.toISOString().slice(0, 7))),
+    adjustments: (invoice.basis.adjustments ?? []).map(readAdjustmentBasis),
+  }
   return differences(invoice, composeInvoice(facts, invoice))
 }
 

@@ -2,6 +2,7 @@
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { BackupStore } from '../backups/backup-store.ts'
 import type { BackupTarget } from '../backups/backup-target.ts'
+import type { AdjustmentStore } from '../billing/adjustment-store.ts'
 import type { Billing } from '../billing/billing.ts'
 import type { InvoiceStore } from '../billing/invoice-store.ts'
 import type { PdfFonts } from '../billing/pdf-text.ts'
@@ -36,6 +37,7 @@ export interface ApiDeps {
   webhooks: WebhookStore
   billing: Billing
   invoices: InvoiceStore
+  adjustments: AdjustmentStore
   history: PlanHistory
   /** Read when the first PDF is made. */
   pdfFonts(): Promise<PdfFonts>

@@ -1,10 +1,12 @@
 // The parts of billing, put together on the control database.
 import { createBilling, type Billing } from '../billing/billing.ts'
 import { checkPlans, type BillingConfig } from '../billing/billing-config.ts'
+import type { AdjustmentStore } from '../billing/adjustment-store.ts'
 import type { InvoiceLedger, InvoiceStore } from '../billing/invoice-store.ts'
 import type { Seal } from '../keys/seal.ts'
 import type { PlanHistory } from '../plans/plan-history.ts'
 import type { ClosedUsage } from '../usage/closed-usage.ts'
+import { createAdjustmentStore } from './adjustment-store-prisma.ts'
 import { createClosedUsage } from './closed-usage-prisma.ts'
 import type { Database } from './database.ts'
 import { createInvoiceLedger, createInvoiceStore } from './invoice-store-prisma.ts'
@@ -14,6 +16,7 @@ import { createTenantNames } from './tenant-names-prisma.ts'
 export interface BillingParts {
   billing: Billing
   invoices: InvoiceStore
+  adjustments: AdjustmentStore
   ledger: InvoiceLedger
   history: PlanHistory
   usage: ClosedUsage
@@ -21,13 +24,14 @@ export interface BillingParts {
 
 export function openBilling(database: Database, config: BillingConfig | undefined, seal: Seal, now: () => Date): BillingParts {
   const options = { database, seal, now, numberPrefix: config?.numberPrefix ?? '' }
-  const [invoices, history, usage] = [createInvoiceStore(options), createPlanHistory(database), createClosedUsage(database)]
-  return { billing: createBilling({ config, usage, history, invoices, namesOf: createTenantNames(database) }), invoices, ledger: createInvoiceLedger(options), history, usage }
+  const [invoices, adjustments, history, usage] = [createInvoiceStore(options), createAdjustmentStore(options), createPlanHistory(database), createClosedUsage(database)]
+  const billing = createBilling({ config, usage, history, invoices, adjustments, namesOf: createTenantNames(database) })
+  return { billing, invoices, adjustments, ledger: createInvoiceLedger(options), history, usage }
 }
 
 /** @throws Error when the prices do not fit the plans, or the invoices there are */
 export async function checkBilling({ ledger }: Pick<BillingParts, 'ledger'>, config: BillingConfig, plans: readonly string[]): Promise<void> {
   checkPlans(config, plans)
   const other = await ledger.currenciesBut(config.currency)
-  if (other.length > 0) throw new Error(`prices: currency is ${config.currency}, but there are invoices in ${other.join(', ')}, which could not be corrected`)
+  if (other.length > 0) throw new Error(`prices: currency is ${config.currency}, but there are invoices or adjustments in ${other.join(', ')}, which could not be corrected or billed`)
 }

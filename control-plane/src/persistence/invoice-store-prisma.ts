@@ -5,6 +5,7 @@ import { Party } from '../billing/price-list.ts'
 import { monthText } from '../billing/months.ts'
 import { ControlError } from '../errors.ts'
 import type { Seal } from '../keys/seal.ts'
+import { setFree } from './adjustment-store-prisma.ts'
 import { afterPosition, decodeCursor, toPage } from './cursor.ts'
 import type { Database } from './database.ts'
 import { listsOf, toInvoices } from './invoice-rows.ts'
@@ -13,6 +14,9 @@ import { ledWrite } from './led-write.ts'
 import { recordedWrite } from './recorded-write.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Ends a transaction that would keep a content which is out of date. */
+class Outdated extends Error {}
 
 export interface InvoiceStoreOptions {
   database: Database
@@ -58,14 +62,21 @@ export function createInvoiceStore({ database, seal, now, numberPrefix }: Invoic
         return { result: buyer, audit: { action: 'tenant.set_buyer', target: tenantId, detail: { name: buyer.name } } }
       }),
 
-    keep: (content, final, context) =>
-      recordedWrite(database, seal, now, context, async (transaction) => {
-        const [id] = await keepInvoices(transaction, [content], { final, at: now(), numberPrefix })
-        const row = await transaction.invoice.findUniqueOrThrow({ where: { id: id ?? '' } })
-        const [result] = await toInvoices(transaction, [row])
-        if (result === undefined) throw new Error('an invoice that was just kept is not there')
-        return { result, audit: { action: 'invoice.close', target: content.tenant_id, detail: { invoice_id: result.id, month: content.month, state: result.state } } }
-      }),
+    async keep(content, final, context) {
+      try {
+        return await recordedWrite(database, seal, now, context, async (transaction) => {
+          const [id] = await keepInvoices(transaction, [content], { final, at: now(), numberPrefix })
+          if (id === undefined) throw new Outdated()
+          const row = await transaction.invoice.findUniqueOrThrow({ where: { id } })
+          const [result] = await toInvoices(transaction, [row])
+          if (result === undefined) throw new Error('an invoice that was just kept is not there')
+          return { result, audit: { action: 'invoice.close', target: content.tenant_id, detail: { invoice_id: result.id, month: content.month, state: result.state } } }
+        })
+      } catch (error) {
+        if (error instanceof Outdated) return undefined
+        throw error
+      }
+    },
 
     makeVoid: (tenantId, id, reason, context) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
@@ -73,6 +84,7 @@ export function createInvoiceStore({ database, seal, now, numberPrefix }: Invoic
         if (row === null) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
         if (row.state !== 'final') throw new ControlError('INVOICE_NOT_FINAL', `the invoice is ${row.state}; only a final one can be made void`)
         const changed = await transaction.invoice.update({ where: { id }, data: { state: 'void', voidedAt: now(), voidReason: reason } })
+        await setFree(transaction, id)
         const [result] = await toInvoices(transaction, [changed])
         if (result === undefined) throw new Error('an invoice that was just made void is not there')
         return { result, audit: { action: 'invoice.void', target: tenantId, detail: { invoice_id: id, month: monthText(row.month), number: row.label ?? '', reason } } }
@@ -92,7 +104,8 @@ export function createInvoiceLedger({ database, now, numberPrefix }: Omit<Invoic
 
     keepAll: (contents, final, epoch) =>
       ledWrite(database, epoch, async (transaction) => {
-        await keepInvoices(transaction, contents, { final, at: now(), numberPrefix })
+        const ids = await keepInvoices(transaction, contents, { final, at: now(), numberPrefix })
+        return ids.filter((id) => id !== undefined).length
       }),
 
     async finished(month) {
@@ -108,7 +121,8 @@ export function createInvoiceLedger({ database, now, numberPrefix }: Omit<Invoic
       // The few price lists tell what there is at all; only where one has another currency is it looked for.
       const rows = await database.$queryRaw<{ currency: string }[]>`
         select currency from (select distinct text::jsonb->>'currency' as currency from price_lists) l
-        where currency <> ${currency} and exists (select from invoices i where i.state <> 'void' and i.content->>'currency' = l.currency)`
+        where currency <> ${currency} and exists (select from invoices i where i.state <> 'void' and i.content->>'currency' = l.currency)
+        union select distinct currency from adjustments where currency <> ${currency} and invoice_id is null`
       return rows.map((row) => row.currency)
     },
   }

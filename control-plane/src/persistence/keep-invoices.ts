@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { readDecimalText } from '../billing/money.ts'
 import type { InvoiceContent, InvoiceState } from '../billing/invoice.ts'
 import { monthText, parseMonth } from '../billing/months.ts'
+import { bill, dueAdjustments } from './adjustment-store-prisma.ts'
 import type { Transaction } from './database.ts'
 import { keepLists, withoutLists } from './invoice-rows.ts'
 import { emitOperatorEvents } from './operator-events-prisma.ts'
@@ -19,17 +20,24 @@ interface Fresh {
   revision: number
 }
 
-/** Ids of the invoices now current, in the order of the contents. The transaction is in line with all other writers (see `serialise`). */
-export async function keepInvoices(transaction: Transaction, contents: readonly InvoiceContent[], { final, at, numberPrefix }: Keeping): Promise<string[]> {
+/**
+ * Ids of the invoices now current, in the order of the contents; undefined for a content that is out of date, because the
+ * tenant's adjustments changed since it was composed. The transaction is in line with all other writers (see `serialise`).
+ */
+export async function keepInvoices(transaction: Transaction, contents: readonly InvoiceContent[], { final, at, numberPrefix }: Keeping): Promise<(string | undefined)[]> {
   await keepLists(transaction, contents, at)
-  const current = await latestOf(transaction, contents)
-  const ids: string[] = []
+  const [current, outdated] = [await latestOf(transaction, contents), await outdatedOf(transaction, contents)]
+  const ids: (string | undefined)[] = []
   const drafts: string[] = []
   const fresh: Fresh[] = []
   for (const content of contents) {
     const last = current.get(placeOf(content))
     if (last?.state === 'final') {
       ids.push(last.id)
+      continue
+    }
+    if (outdated.has(content)) {
+      ids.push(undefined)
       continue
     }
     if (last?.state === 'draft') drafts.push(last.id)
@@ -42,6 +50,7 @@ export async function keepInvoices(transaction: Transaction, contents: readonly 
   const first = final ? await takeNumbers(transaction, fresh.length) : undefined
   const labels = fresh.map((_, nth) => (first === undefined ? '' : labelOf(numberPrefix, first + nth)))
   await insertInvoices(transaction, fresh, { first, labels, at })
+  await bill(transaction, fresh.flatMap(({ content, id }) => adjustmentsOf(content).map((adjustmentId) => ({ adjustmentId, invoiceId: id }))))
   if (first !== undefined) await emitOperatorEvents(transaction, fresh.map(({ content, id }, nth) => toEvent(content, id, labels[nth] ?? '')), at)
   return ids
 }
@@ -67,6 +76,25 @@ async function latestOf(transaction: Transaction, contents: readonly InvoiceCont
     orderBy: { revision: 'asc' },
   })
   return new Map(rows.map((row) => [placeOf({ tenant_id: row.tenantId, month: monthText(row.month) }), row]))
+}
+
+/** Those that do not have exactly the adjustments that are due. */
+async function outdatedOf(transaction: Transaction, contents: readonly InvoiceContent[]): Promise<Set<InvoiceContent>> {
+  const outdated = new Set<InvoiceContent>()
+  for (const ofMonth of Map.groupBy(contents, ({ month }) => month).values()) {
+    const [first] = ofMonth
+    if (first === undefined) continue
+    const due = await dueAdjustments(transaction, ofMonth.map(({ tenant_id: id }) => id), startOf(first))
+    for (const content of ofMonth) {
+      const ids = (due.get(content.tenant_id) ?? []).map(({ id }) => id)
+      if (ids.join() !== adjustmentsOf(content).join()) outdated.add(content)
+    }
+  }
+  return outdated
+}
+
+function adjustmentsOf({ basis }: InvoiceContent): string[] {
+  return (basis.adjustments ?? []).map(({ adjustment_id: id }) => id)
 }
 
 /** @returns the first of them */

@@ -1,4 +1,5 @@
 // A year of a tenant that did not exist, from a seed: hours of usage, changes of plan, suspensions, and counts that came late.
+import type { AdjustmentFact } from '../../../control-plane/src/billing/adjustment.ts'
 import { chainOf, chainStart, correctionLink } from '../../../control-plane/src/usage/hash-chain.ts'
 import type { ClosedMonth, Correction } from '../../../control-plane/src/usage/closed-usage.ts'
 import { noAmounts, type Amounts, type HourBucket } from '../../../control-plane/src/usage/hour-bucket.ts'
@@ -10,6 +11,8 @@ export interface SimulatedYear {
   tenantId: string
   periods: PlanPeriod[]
   months: ClosedMonth[]
+  /** Credits and charges by hand, each with the month whose invoice is the first to be made after it was given. */
+  adjustments: (AdjustmentFact & { billedMonth: Date })[]
 }
 
 const hourMilliseconds = 3_600_000
@@ -34,7 +37,8 @@ export function simulateYear(random: Random, tenantId: string): SimulatedYear {
     stored = stored < 0n ? 0n : stored + BigInt(Math.floor((random() - 0.45) * 1e8))
     hours.push({ tenantId, hour, amounts: suspended(hour) ? kept(stored) : used(random, stored) })
   }
-  return { tenantId, periods, months: closedMonths(tenantId, hours, lateCounts(random, tenantId, hours)) }
+  const months = closedMonths(tenantId, hours, lateCounts(random, tenantId, hours))
+  return { tenantId, periods, months, adjustments: givenByHand(random, within, created) }
 }
 
 function planPeriods(random: Random, created: Date, gone: Date, within: (from: Date, to: Date) => Date): PlanPeriod[] {
@@ -78,6 +82,19 @@ function lateCounts(random: Random, tenantId: string, hours: readonly HourBucket
       previous = correction.hash
       return correction
     })
+}
+
+/** Some of a millionth, some larger than all of a month; invoices are made two hours after the month's end. */
+function givenByHand(random: Random, within: (from: Date, to: Date) => Date, created: Date): SimulatedYear['adjustments'] {
+  return Array.from({ length: 20 }, () => within(created, new Date(yearEnd.getTime() + 2 * hourMilliseconds)))
+    .sort((a, b) => a.getTime() - b.getTime())
+    .map((createdAt, index) => {
+      const size = 1n + BigInt(Math.floor(random() ** 6 * 5e9))
+      const billedMonth = monthOf(new Date(createdAt.getTime() - 2 * hourMilliseconds))
+      const words = index % 3 === 0 ? 'moved from another host, with all that was to be done for it, '.repeat(3).trim() : 'goodwill'
+      return { id: `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`, description: `${words} ${index}`, amount: random() < 0.6 ? -size : size, createdAt, billedMonth }
+    })
+    .filter(({ billedMonth }) => billedMonth >= monthOf(created))
 }
 
 function closedMonths(tenantId: string, hours: readonly HourBucket[], corrections: readonly Correction[]): ClosedMonth[] {

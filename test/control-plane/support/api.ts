@@ -241,6 +241,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     webhooks: createWebhookStore({ database, seal, now }),
     billing: billing.billing,
     invoices: billing.invoices,
+    adjustments: billing.adjustments,
     history: billing.history,
     pdfFonts: loadPdfFonts,
     health: createHealthReader({ ...sight, probe: region }),

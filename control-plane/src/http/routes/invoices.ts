@@ -11,6 +11,7 @@ import { Party } from '../../billing/price-list.ts'
 import { ControlError } from '../../errors.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
+import { invoicedTenant, knownTenant } from '../invoiced-tenant.ts'
 import { isUuid } from '../lookup.ts'
 import { PageQuery, pageRequest, writeContext } from '../parameters.ts'
 import { formTypes, wantedForm, type Form } from '../wanted-form.ts'
@@ -101,8 +102,12 @@ function addWriteInvoices(app: Api, deps: ApiDeps): void {
       if (nextMonth(month) > deps.now()) throw new ControlError('MONTH_NOT_CLOSED', `month ${request.body.month} is not over`)
       const there = await deps.invoices.ofMonth(tenantId, month)
       if (there?.state === 'final') return toInvoiceBody(there)
-      const content = await deps.billing.compose(tenantId, month)
-      return toInvoiceBody(await deps.invoices.keep(content, request.body.final ?? true, { ...writeContext(request), idempotency: undefined }))
+      for (let attempt = 0; attempt < 10; attempt++) {
+        const content = await deps.billing.compose(tenantId, month)
+        const kept = await deps.invoices.keep(content, request.body.final ?? true, { ...writeContext(request), idempotency: undefined })
+        if (kept !== undefined) return toInvoiceBody(kept)
+      }
+      throw new ControlError('UNAVAILABLE', "the tenant's adjustments change faster than its invoice can be made")
     },
   )
 
@@ -156,18 +161,6 @@ function addBuyer(app: Api, deps: ApiDeps): void {
 /** An answer whose form the caller's `Accept` decides. */
 function say(reply: FastifyReply, form: Form): FastifyReply {
   return reply.header('vary', 'accept').type(form === 'pdf' ? formTypes.pdf : `${formTypes[form]}; charset=utf-8`)
-}
-
-/** Its own id, when the tenant is there or has invoices. @throws ControlError TENANT_NOT_FOUND */
-async function knownTenant(deps: ApiDeps, id: string): Promise<string> {
-  if (isTenantId(id) && ((await deps.tenants.get(id)) !== undefined || (await deps.invoices.list(id, { limit: 1, cursor: undefined })).items.length > 0)) return id
-  throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
-}
-
-/** As `knownTenant`, or one that is gone and had a plan in the month. */
-async function invoicedTenant(deps: ApiDeps, id: string, month: Date): Promise<string> {
-  if (isTenantId(id) && (await deps.history.periods(id, month, nextMonth(month))).length > 0) return id
-  return knownTenant(deps, id)
 }
 
 async function page(deps: ApiDeps, id: string, query: { limit?: string; cursor?: string }) {

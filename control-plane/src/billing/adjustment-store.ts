@@ -1,0 +1,25 @@
+// Where adjustments are kept, as the API and the making of invoices use it.
+import type { PageRequest, WriteContext } from '../tenants/tenant-store.ts'
+import type { Adjustment } from './adjustment.ts'
+
+export interface NewAdjustment {
+  tenantId: string
+  description: string
+  /** Millionths, not 0. */
+  amount: bigint
+  currency: string
+}
+
+export interface AdjustmentStore {
+  /** Oldest first; also of a tenant that is gone. */
+  list(tenantId: string, page: PageRequest): Promise<{ items: Adjustment[]; nextCursor: string | undefined }>
+  /**
+   * @param answer body of the answer, which is kept under the Idempotency-Key
+   * @throws ControlError TOO_MANY_ADJUSTMENTS
+   */
+  create(given: NewAdjustment, context: WriteContext, answer: (made: Adjustment) => unknown): Promise<Adjustment>
+  /** @returns what was removed. @throws ControlError ADJUSTMENT_NOT_FOUND; ADJUSTMENT_BILLED when it stands on a final invoice */
+  remove(tenantId: string, id: string, context: WriteContext): Promise<Adjustment>
+  /** What an invoice of the month would bill of each tenant, oldest first: what stands on no invoice, or on the month's draft. Tenants without any are left out. */
+  due(tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, Adjustment[]>>
+}

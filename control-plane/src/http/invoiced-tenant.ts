@@ -1,0 +1,25 @@
+// Which tenants there are for billing: it goes on when a tenant is gone.
+import { isTenantId } from '@tenantry/contract'
+import { nextMonth } from '../billing/months.ts'
+import { ControlError } from '../errors.ts'
+import type { ApiDeps } from './deps.ts'
+
+type Deps = Pick<ApiDeps, 'tenants' | 'invoices' | 'history' | 'now'>
+
+/** Its own id, when the tenant is there or has invoices. @throws ControlError TENANT_NOT_FOUND */
+export async function knownTenant(deps: Deps, id: string): Promise<string> {
+  if (isTenantId(id) && ((await deps.tenants.get(id)) !== undefined || (await deps.invoices.list(id, { limit: 1, cursor: undefined })).items.length > 0)) return id
+  throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+}
+
+/** As `knownTenant`, or one that is gone and had a plan in the month. */
+export async function invoicedTenant(deps: Deps, id: string, month: Date): Promise<string> {
+  if (isTenantId(id) && (await deps.history.periods(id, month, nextMonth(month))).length > 0) return id
+  return knownTenant(deps, id)
+}
+
+/** As `knownTenant`, or one that is gone and had a plan at any time. */
+export async function billedTenant(deps: Deps, id: string): Promise<string> {
+  if (isTenantId(id) && (await deps.history.periods(id, new Date(0), nextMonth(deps.now()))).length > 0) return id
+  return knownTenant(deps, id)
+}
