@@ -32,9 +32,9 @@ export const reservedCollections: ReadonlySet<string> = new Set([
 /** Tables of the service that grow with what the tenant does with its own: they count as documents. */
 export const countedAsDocuments: ReadonlySet<string> = new Set(['function_deliveries'])
 
-/** Tables of the service that say what the tenant stores and has used: nobody's statement but the service's own changes them. */
+/** Tables of the service that say what the tenant stores, has used and has seen happen: nobody's statement but the service's own changes them. */
 export const tablesOfBooks: ReadonlySet<string> = new Set([
-  'usage_hours', 'storage_usage', 'storage_bucket_counters', 'storage_objects', 'blob_intents', 'blob_gc', 'function_invocations', 'home_migrations',
+  'usage_hours', 'storage_usage', 'storage_bucket_counters', 'storage_objects', 'blob_intents', 'blob_gc', 'function_invocations', 'home_migrations', 'event_log', 'event_log_gone',
 ])
 
 /** Functions of the home that are for the service's own statements. */
