@@ -77,6 +77,27 @@ t.test('a lease ends with its month, and tells what was used before the hour', a
   t.ok(lease.take(end - start + 20))
 })
 
+t.test('what a request that is refused after all has taken is the next one’s, in the same month', async (t) => {
+  const clock: MonthClock = { month: '2026-11', endsAt: 1_000, wall: () => Date.parse('2026-11-05T00:00:00Z') }
+  const lease = new Lease('t_00000000000000000000', 3)
+  lease.granted({ tenant_id: lease.tenantId, granted: 3, limit: 3, used: 0, state: 'granted' }, 0, clock, 0)
+  t.ok(lease.take(1) && lease.take(1) && lease.take(1) && !lease.take(1))
+  const { term } = lease
+  lease.untake(term)
+  lease.untake({})
+  lease.giveBack()
+  t.match(lease.report(), { used: 3, keep: 3 }, 'what is used only grows')
+  t.ok(lease.take(2))
+  t.notOk(lease.take(2))
+  lease.untake(term)
+  t.notOk(lease.take(1_000), 'none of the old month’s is for the new one')
+  lease.report()
+  lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 3, used: 0, state: 'granted' }, 3, { ...clock, month: '2026-12', endsAt: 2_000 }, 1_001)
+  t.ok(lease.take(1_002))
+  lease.untake(term)
+  t.notOk(lease.take(1_002), 'nor is one that was let in before')
+})
+
 t.test('rates that operators set stand beside the defaults, and nonsense is refused by name', async (t) => {
   t.same(readRateLimits(''), defaultRateLimits)
   t.same(readRateLimits('Free=5/7, Pro=none'), { ...defaultRateLimits, Free: { per_second: 5, burst: 7 }, Pro: null })

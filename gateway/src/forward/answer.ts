@@ -54,6 +54,8 @@ export class Answer {
   keepAlive = true
   /** False while the request waits for its tenant's quota: a client that leaves then was never let in. */
   admitted = true
+  /** What the tenant's quota has let it in by. */
+  term: object | undefined
   readonly #since: number
   #begun = false
   #over = false
@@ -101,6 +103,7 @@ export class Answer {
     if (!this.keepAlive || this.#options.isClosing()) head.headers.push('connection', 'close')
     const refusal = head.isEventStream ? this.#options.gate.opened() : undefined
     if (refusal !== undefined) {
+      this.#options.gate.undo(this.term)
       this.refuse(refusal)
       this.source?.abort(new Error(refusal.message))
       return

@@ -55,6 +55,7 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
     }
     const refusal = options.gate.opened()
     if (refusal !== undefined) {
+      options.gate.undo(answer.term)
       socket.destroy()
       answer.refuse(refusal)
       return

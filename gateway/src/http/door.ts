@@ -116,6 +116,7 @@ export class Door {
       go: () => {
         answer.source = undefined
         answer.admitted = true
+        answer.term = counted.gate.term
         const route = this.#options.routes.get(call.route.tenant_id)
         if (route === undefined) refuse(answer, manner, refusals.tenantNotFound)
         else this.#serve({ ...call, route }, manner, counted)
@@ -125,8 +126,10 @@ export class Door {
         refuse(answer, manner, refusal)
       },
     }))
-    if (entry === undefined) this.#serve(call, manner, counted)
-    else if (typeof entry === 'function') {
+    if (entry === undefined) {
+      answer.term = counted.gate.term
+      this.#serve(call, manner, counted)
+    } else if (typeof entry === 'function') {
       answer.admitted = false
       answer.source = { pause: () => undefined, resume: () => undefined, abort: entry }
     } else refuse(answer, manner, entry)

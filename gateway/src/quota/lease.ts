@@ -35,6 +35,8 @@ const slow = 20_000
 
 export class Lease {
   readonly tenantId: string
+  /** Another one in each month. */
+  term: object = {}
   readonly #keep: KeepLease
   readonly waiters = new Set<Waiter>()
   /** Whether its counts changed since they were last reported. */
@@ -51,6 +53,8 @@ export class Lease {
   #inherited: LeaseReport['inherited']
   /** Whether something was given back since the last report: what is granted in answer to that was asked for before. */
   #gaveBack = false
+  /** Of what is used, for requests that were refused after all: the next ones take their places. */
+  #spare = 0
   #usedBefore = 0
   #hour: string | undefined
   /** When hour or month end. */
@@ -98,12 +102,24 @@ export class Lease {
   /** @param now milliseconds, monotonic @returns whether the request is let in */
   take(now: number): boolean {
     if (now >= this.#turnAt) this.#turn(now)
+    if (this.#spare > 0) {
+      this.#spare--
+      return true
+    }
     if (this.#granted <= this.#used) return false
     this.#used++
     this.changed = true
     if (this.#used > this.#reserved) this.#reserve()
     this.#isLow = this.#asksAhead && this.#granted - this.#used <= this.#slice / 2
     return true
+  }
+
+  /**
+   * A request was refused after all, and used nothing. What is used only grows, so another comes in for it.
+   * @param term in which it was let in
+   */
+  untake(term: object): void {
+    if (term === this.term) this.#spare++
   }
 
   /** Nothing is let in any more until it is granted anew. */
@@ -176,6 +192,7 @@ export class Lease {
     if (this.#month !== clock.month) {
       this.#month = clock.month
       this.#used = 0
+      this.#beginTerm()
       this.#reserved = 0
       this.#inherited = undefined
       this.#usedElsewhere = used
@@ -228,12 +245,18 @@ export class Lease {
     if (this.#clock === undefined) return
     if (now >= this.#clock.endsAt) {
       this.giveBack()
+      this.#beginTerm()
       this.state = 'unknown'
       this.#turnAt = Infinity
       return
     }
     this.#beginHour(this.#clock.wall(now))
     this.#setTurn(now)
+  }
+
+  #beginTerm(): void {
+    this.term = {}
+    this.#spare = 0
   }
 
   #beginHour(wall: number | undefined): void {

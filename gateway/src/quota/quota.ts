@@ -99,6 +99,16 @@ export class TenantGate {
     return taken === 'exhausted' ? this.#usedUp(lease) : requestsNotLeased
   }
 
+  /** What a request that is let in now is let in by; undefined when nothing is deducted for it. */
+  get term(): object | undefined {
+    return this.#lease?.term
+  }
+
+  /** A request that was let in is refused after all: it uses none of the month's. @param term by which it was let in */
+  undo(term: object | undefined): void {
+    if (term !== undefined) this.#lease?.untake(term)
+  }
+
   /** @returns undefined when there is room for one more connection that stays; it ends with `closed` */
   opened(): Refusal | undefined {
     if (this.#open >= this.#connections) return connectionsTaken(this.#connections, this.#open)
