@@ -1,4 +1,5 @@
-// How gateways and the control plane share a tenant's requests of the month: by leases, deducted before they are used.
+// How gateways and the control plane share what a tenant's plan allows: its requests of the month by leases, its connections
+// that stay by slots; both are deducted before they are used.
 import { Type, type Static } from 'typebox'
 import { TenantId } from './ids.ts'
 
@@ -26,6 +27,18 @@ export const LeaseReport = Type.Object({
 })
 export type LeaseReport = Static<typeof LeaseReport>
 
+/** What one incarnation of a gateway says of one tenant's connections that stay. */
+export const SlotReport = Type.Object({
+  tenant_id: TenantId,
+  open: Count,
+  /** Slots that it counts on; what was granted above is given back. */
+  keep: Count,
+  /** Further ones wanted; and how many of them for connections that wait at this moment, or are open without one. */
+  ask: Count,
+  waiting: Count,
+})
+export type SlotReport = Static<typeof SlotReport>
+
 /** From a gateway; one at a time. */
 export const LeaseCall = Type.Object({
   /** As in `UsagePush`. */
@@ -38,6 +51,8 @@ export const LeaseCall = Type.Object({
   /** The last call: nothing more is let in. */
   stopping: Type.Boolean(),
   reports: Type.Array(LeaseReport, { maxItems: 1_000 }),
+  /** Absent: none. */
+  slots: Type.Optional(Type.Array(SlotReport, { maxItems: 1_000 })),
 })
 export type LeaseCall = Static<typeof LeaseCall>
 
@@ -53,6 +68,18 @@ export const LeaseGrant = Type.Object({
 })
 export type LeaseGrant = Static<typeof LeaseGrant>
 
+export const SlotGrant = Type.Object({
+  tenant_id: TenantId,
+  /** Connections that may be open at this gateway; null: any number. */
+  held: Type.Union([Count, Type.Null()]),
+  /** Of the plan; and what all gateways together have reported as open. */
+  limit: Type.Union([Count, Type.Null()]),
+  open: Count,
+  /** As of requests. */
+  state: LeaseGrant.properties.state,
+})
+export type SlotGrant = Static<typeof SlotGrant>
+
 export const LeaseAnswer = Type.Object({
   /** The control plane's clock, and the end of its month, ISO 8601. */
   now: Type.String(),
@@ -63,5 +90,8 @@ export const LeaseAnswer = Type.Object({
   grants: Type.Array(LeaseGrant),
   /** Tenants of which others want what this gateway has not used. */
   recalled: Type.Array(TenantId),
+  slots: Type.Array(SlotGrant),
+  /** The same for slots. */
+  slots_recalled: Type.Array(TenantId),
 })
 export type LeaseAnswer = Static<typeof LeaseAnswer>

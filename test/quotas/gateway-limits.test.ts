@@ -56,6 +56,7 @@ t.test('a refused request keeps its connection, and one that a phase refuses tak
 
 t.test('connections that stay are as many as the plan allows; one that ends makes room', async (t) => {
   const setting = await startSetting(t)
+  setting.control.connections = 3
   const { name, tenant_id: id } = await setting.add('joined', { limits: { ...unlimited, connections: 3 } })
   const upgrade = `GET /t/${name}/raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
   const stream = `GET /t/${name}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`
@@ -112,4 +113,46 @@ t.test('a gateway with nothing but an older copy of its routes knows no limits',
   await setting.put(route)
   const answer = await ask(setting.gateway.port, { path: '/t/older/status/200' })
   t.same([answer.status, headersOf(answer)], [200, {}])
+})
+
+t.test('a connection waits for a control plane that is away for a moment: nothing of it is lost, and one that leaves takes no place', async (t) => {
+  const setting = await startSetting(t)
+  setting.control.connections = 3
+  const { name, tenant_id: id } = await setting.add('held', { limits: { ...unlimited, connections: 3 } })
+  await setting.control.stop()
+  const send = (text: string) => {
+    const socket = connect(setting.gateway.port, '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    const seen = { socket, text: '' }
+    socket.on('error', () => undefined).on('data', (chunk: Buffer) => (seen.text += chunk.toString()))
+    socket.write(text)
+    return seen
+  }
+  const upgrade = `GET /t/${name}/raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
+  const stream = `GET /t/${name}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`
+  const [raw, events] = [send(upgrade), send(stream)]
+  const leaving = [send(stream), send(stream)]
+  await until(() => setting.upstream.seen.length === 4, 'all at the runtime')
+  await until(() => setting.problems.some((fields) => typeof fields === 'object' && fields !== null && 'err' in fields && /could not be leased/.test(String(fields.err))))
+  t.same([raw.text, events.text], ['', ''])
+  for (const { socket } of leaving) socket.destroy()
+  await until(() => setting.upstream.open === 1, 'the end of the streams that left, at the runtime')
+  await setting.control.start()
+  await until(() => /^HTTP\/1.1 101[^]*hello $/.test(raw.text) && /^HTTP\/1.1 200[^]*data: first/.test(events.text), 'both')
+  raw.socket.write('and back')
+  await until(() => raw.text.endsWith('hello and back'), 'its echo')
+  await until(() => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'connections_peak') === 2, 'the two that stayed')
+  const third = send(upgrade)
+  await until(() => /^HTTP\/1.1 101/.test(third.text), 'the third place, which none of those who left has')
+})
+
+t.test('who waits for a place in vain is told so, and the runtime\'s side is let go', async (t) => {
+  const setting = await startSetting(t)
+  setting.control.connections = 0
+  const { name } = await setting.add('vain', { limits: { ...unlimited, connections: 3 } })
+  const upgrade = `GET /t/${name}/raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
+  t.match(await sendRaw(setting.gateway.port, upgrade, { waitFor: /"code"/ }), /^HTTP\/1.1 429[^]*"code":"QUOTA_CONNECTIONS","limit":3/)
+  const stream = await ask(setting.gateway.port, { path: `/t/${name}/events` })
+  t.match([stream.status, stream.body], [429, /"QUOTA_CONNECTIONS"/])
+  await until(() => setting.upstream.open === 0, 'no stream is left at the runtime')
 })

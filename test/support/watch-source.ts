@@ -118,15 +118,23 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
 
   /** Requests of a month that are granted as they are asked for; null: no tenant has a quota. */
   monthly: number | null = null
+  /** Of a tenant, granted as they are asked for; null: no tenant has a quota. */
+  connections: number | null = null
 
   async #lease(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = ''
     for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
     const now = this.now()
+    const call = JSON.parse(text) as LeaseCall
+    const limit = this.connections
     const answer: LeaseAnswer = {
       now: now.toISOString(), month: now.toISOString().slice(0, 7),
-      resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(), accepted: true, recalled: [],
-      grants: (JSON.parse(text) as LeaseCall).reports.map(({ tenant_id, used, keep, ask }) => ({ tenant_id, granted: this.monthly === null ? null : keep + ask, limit: this.monthly, used, state: 'granted' })),
+      resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(), accepted: true, recalled: [], slots_recalled: [],
+      grants: call.reports.map(({ tenant_id, used, keep, ask }) => ({ tenant_id, granted: this.monthly === null ? null : keep + ask, limit: this.monthly, used, state: 'granted' })),
+      slots: (call.slots ?? []).map(({ tenant_id, keep, ask, waiting, open }) => {
+        const held = limit === null ? null : Math.min(limit, keep + ask)
+        return { tenant_id, held, limit, open, state: held === null || held - keep >= waiting ? 'granted' : 'exhausted' }
+      }),
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   }

@@ -1,7 +1,9 @@
-// Leases of monthly requests on the control database: one transaction a call, whatever the number of tenants in it.
+// Leases of monthly requests on the control database, and slots with them: one transaction a call, whatever the number of
+// tenants in it.
 import type { LeaseAnswer, LeaseCall, LeaseGrant, LeaseReport } from '@tenantry/contract'
 import { decideLease } from '../quotas/lease-plan.ts'
 import type { RequestLeases } from '../quotas/request-leases.ts'
+import { shareSlots } from './connection-slots-prisma.ts'
 import type { Database, Transaction } from './database.ts'
 
 /** A holder that was not heard of for so long is not waited for to give back. It calls each second. */
@@ -17,9 +19,10 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
       const end = new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1))
       const answer = { now: at.toISOString(), month: monthOf(start), resets_at: end.toISOString() }
       return database.$transaction(async (transaction): Promise<LeaseAnswer> => {
-        if (!(await hold(transaction, call, at))) return { ...answer, accepted: false, grants: [], recalled: [] }
+        const held = await hold(transaction, call, at)
+        if (held === undefined) return { ...answer, accepted: false, grants: [], recalled: [], slots: [], slots_recalled: [] }
         await inherit(transaction, call, answer.month)
-        await endEarlier(transaction, call)
+        if (held.latest) await endEarlier(transaction, call)
         const asked = call.stopping ? [] : call.reports.filter(({ ask }) => ask > 0)
         // Before its counts are taken down: what one gives back must not be granted twice.
         const budgets = await lockBudgets(transaction, asked, start)
@@ -27,19 +30,36 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
         const grants = await grant(transaction, call, asked.filter(({ tenant_id: id }) => budgets.has(id)), start, at)
         const unlimited = asked.filter(({ tenant_id: id }) => !budgets.has(id)).map(({ tenant_id: id, used }): LeaseGrant => ({ tenant_id: id, granted: null, limit: null, used, state: 'granted' }))
         if (call.stopping) await transaction.$executeRaw`update lease_holders set ended = true where source = ${call.source} and boot = ${call.boot}::uuid`
-        return { ...answer, accepted: true, grants: [...grants, ...unlimited], recalled: await recalled(transaction, call, start, at) }
+        const shared = held.latest ? await shareSlots(transaction, { call, isFirst: held.isFirst, at, heardOf: heardOf(at), recalledUntil: recalledUntil(at) }) : noSlots
+        return { ...answer, accepted: true, grants: [...grants, ...unlimited], recalled: await recalled(transaction, call, start, at), ...shared }
       }, { maxWait: 5_000, timeout: 10_000 })
     },
   }
 }
 
-/** @returns false when the call comes late or the incarnation has ended; holds its row until the end of the transaction */
-async function hold(transaction: Transaction, { source, boot, sequence }: LeaseCall, at: Date): Promise<boolean> {
-  const held = await transaction.$executeRaw`
+const noSlots = { slots: [], slots_recalled: [] }
+
+function heardOf(at: Date): Date {
+  return new Date(at.getTime() - silentMilliseconds)
+}
+
+function recalledUntil(at: Date): Date {
+  return new Date(at.getTime() + recallMilliseconds)
+}
+
+/**
+ * Holds the incarnation's row until the end of the transaction. Its first call makes it the latest of its source: that waits
+ * for a call of an earlier one that is under way.
+ * @returns undefined when the call comes late or the incarnation has ended
+ */
+async function hold(transaction: Transaction, { source, boot, sequence }: LeaseCall, at: Date): Promise<{ isFirst: boolean; latest: boolean } | undefined> {
+  const [held] = await transaction.$queryRaw<{ is_first: boolean; latest: boolean }[]>`
     insert into lease_holders (source, boot, sequence, seen_at) values (${source}, ${boot}::uuid, ${sequence}, ${at})
     on conflict (source, boot) do update set sequence = excluded.sequence, seen_at = excluded.seen_at
-    where not lease_holders.ended and lease_holders.sequence < excluded.sequence`
-  return held > 0
+    where not lease_holders.ended and lease_holders.sequence < excluded.sequence
+    returning latest, not exists (select from lease_holders known where known.source = ${source} and known.boot = ${boot}::uuid) as is_first`
+  if (held?.is_first === true) await transaction.$executeRaw`update lease_holders set latest = false where source = ${source} and boot <> ${boot}::uuid and latest`
+  return held && { isFirst: held.is_first, latest: held.latest }
 }
 
 /**
@@ -130,12 +150,11 @@ interface Standing {
 async function grant(transaction: Transaction, { source, boot }: LeaseCall, asked: readonly LeaseReport[], start: Date, at: Date): Promise<LeaseGrant[]> {
   if (asked.length === 0) return []
   const month = monthOf(start)
-  const heardOf = new Date(at.getTime() - silentMilliseconds)
   const standings = await transaction.$queryRaw<Standing[]>`
     select t.id as tenant_id, p.requests_per_month as limit,
       coalesce(sum(l.granted) filter (where is_own), 0)::bigint as own, coalesce(sum(l.granted) filter (where not is_own), 0)::bigint as others,
       coalesce(sum(l.used), 0)::bigint as used,
-      coalesce(sum(l.granted - l.used) filter (where not is_own and not h.ended and h.seen_at > ${heardOf}), 0)::bigint as reclaimable
+      coalesce(sum(l.granted - l.used) filter (where not is_own and not h.ended and h.seen_at > ${heardOf(at)}), 0)::bigint as reclaimable
     from tenants t join plans p on p.id = t.plan_id
     left join request_leases l on l.tenant_id = t.id and l.month = (${month} || '-01')::date
     left join lease_holders h on h.source = l.source and h.boot = l.boot
@@ -161,7 +180,7 @@ async function grant(transaction: Transaction, { source, boot }: LeaseCall, aske
   const recalls = decided.filter(({ decision }) => decision.recall).map(({ id }) => id)
   if (recalls.length > 0) {
     await transaction.$executeRaw`
-      update request_budgets set recalled_until = ${new Date(at.getTime() + recallMilliseconds)}
+      update request_budgets set recalled_until = ${recalledUntil(at)}
       where tenant_id = any(${recalls}) and month = (${month} || '-01')::date`
   }
   return decided.map(({ id, standing, decision }) => ({

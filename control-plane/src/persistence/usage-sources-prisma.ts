@@ -3,6 +3,7 @@ import type { UsageSource as SourceRow } from '../../../prisma/client/client.ts'
 import { ControlError } from '../errors.ts'
 import type { Seal } from '../keys/seal.ts'
 import { liveMilliseconds, type UsageSource, type UsageSources } from '../usage/usage-sources.ts'
+import { freeSlots } from './connection-slots-prisma.ts'
 import type { Database } from './database.ts'
 import { recordedWrite } from './recorded-write.ts'
 
@@ -37,6 +38,8 @@ export function createUsageSources({ database, seal, now }: UsageSourcesOptions)
           throw new ControlError('SOURCE_LIVES', `${source} was heard of at ${row.lastSeenAt.toISOString()}; stop it first`)
         }
         const retired = await transaction.usageSource.update({ where: { source }, data: { retiredAt: row.retiredAt ?? at } })
+        // Who does not come back has no connections. If it does, it is granted anew what is left.
+        await freeSlots(transaction, source)
         const detail = { complete_until: row.completeUntil.toISOString() }
         return { result: toSource(retired), audit: { action: 'usage_source.retire', target: source, detail } }
       }),

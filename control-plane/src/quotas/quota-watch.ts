@@ -5,6 +5,8 @@ import type { OperatorEvent } from '../operator-events/operator-event.ts'
 import type { Leadership } from '../persistence/leader.ts'
 
 export const percents = [80, 100] as const
+/** The lower of them. */
+export const [warnedFrom] = percents
 
 /** Of one tenant and resource; bytes or requests. */
 export interface Standing {

@@ -10,7 +10,7 @@ import type { Group } from '../resolve/group.ts'
 import { endBeforeRequest } from './leftover.ts'
 import type { LiveConnections } from './live-connections.ts'
 import type { PassedBytes } from './passed-bytes.ts'
-import { responseHead, type AnsweredHeaders } from './response-head.ts'
+import { responseHead, type AnsweredHeaders, type ResponseHead } from './response-head.ts'
 
 /** The runtime's side: undici's controller, or the like of it. */
 export interface Source {
@@ -63,6 +63,8 @@ export class Answer {
   #notLive: (() => void) | undefined
   /** Whether it has a place among the tenant's connections that stay. */
   #stays = false
+  /** An event stream that waits for its place, with what has come of it. */
+  #held: { status: number; head: ResponseHead; leave: () => void; pieces: Buffer[] } | undefined
   /** Bytes of the body still to come, when the runtime said how many. */
   #left: number | undefined
   #readerTimer: NodeJS.Timeout | undefined
@@ -78,9 +80,9 @@ export class Answer {
     this.response.on('error', ignore)
   }
 
-  /** Whether the head has gone out. */
+  /** Whether the runtime's head has come: nobody asks once more. */
   get begun(): boolean {
-    return this.#begun
+    return this.#begun || this.#held !== undefined
   }
 
   get over(): boolean {
@@ -95,20 +97,47 @@ export class Answer {
     this.response.writeInformation(status, interim)
   }
 
-  /** The runtime's head. Counts the request: all that is counted by status is known, and nothing has ended yet. */
+  /** The runtime's head. An event stream waits here for its place. */
   begin(status: number, answered: AnsweredHeaders): void {
     if (this.#over) return
-    const { requestId, meter, live, tenantId } = this.#options
+    const { requestId, gate } = this.#options
     const head = responseHead(answered, requestId, status)
-    if (!this.keepAlive || this.#options.isClosing()) head.headers.push('connection', 'close')
-    const refusal = head.isEventStream ? this.#options.gate.opened() : undefined
-    if (refusal !== undefined) {
-      this.#options.gate.undo(this.term)
-      this.refuse(refusal)
-      this.source?.abort(new Error(refusal.message))
+    if (!head.isEventStream) {
+      this.#send(status, head)
       return
     }
-    this.#stays = head.isEventStream
+    const place = gate.open(() => ({ go: () => this.#letGoOn(true), refuse: (refusal) => this.#turnAway(refusal) }))
+    if (place === undefined) {
+      this.#stays = true
+      this.#send(status, head)
+    } else if (typeof place === 'function') {
+      this.#held = { status, head, leave: place, pieces: [] }
+      this.source?.pause()
+    } else this.#turnAway(place)
+  }
+
+  #turnAway(refusal: Refusal): void {
+    this.#held = undefined
+    this.#options.gate.undo(this.term)
+    this.refuse(refusal)
+    this.source?.abort(new Error(refusal.message))
+  }
+
+  /** @param stays false: the stream has ended already, and needs no place */
+  #letGoOn(stays: boolean): void {
+    const held = this.#held
+    if (held === undefined) return
+    this.#held = undefined
+    this.#stays = stays
+    this.#send(held.status, held.head)
+    for (const piece of held.pieces) this.write(piece)
+    if (stays) this.source?.resume()
+  }
+
+  /** Counts the request: all that is counted by status is known, and nothing has ended yet. */
+  #send(status: number, head: ResponseHead): void {
+    const { meter, live, tenantId } = this.#options
+    if (!this.keepAlive || this.#options.isClosing()) head.headers.push('connection', 'close')
     this.#options.gate.addHeaders(head.headers)
     try {
       this.response.writeHead(status, head.headers)
@@ -121,7 +150,7 @@ export class Answer {
     this.#count(status)
     const hasBody = this.request.method !== 'HEAD' && status !== 204 && status !== 304
     if (hasBody) this.#left = head.length
-    if (!head.isEventStream) return
+    if (!this.#stays) return
     meter.opened()
     this.#notLive = live.add(tenantId, () => this.giveUp(refusals.badGateway))
     this.response.flushHeaders()
@@ -129,6 +158,10 @@ export class Answer {
 
   write(chunk: Buffer): void {
     if (this.#over) return
+    if (this.#held !== undefined) {
+      this.#held.pieces.push(chunk)
+      return
+    }
     const { meter, group, passed } = this.#options
     meter.egress(group, chunk.length)
     passed.add(chunk.length)
@@ -145,6 +178,8 @@ export class Answer {
 
   end(): void {
     if (this.#over) return
+    this.#held?.leave()
+    this.#letGoOn(false)
     this.#conclude(undefined)
   }
 
@@ -239,6 +274,8 @@ export class Answer {
     this.#over = true
     this.#options.meter.ended()
     clearTimeout(this.#readerTimer)
+    this.#held?.leave()
+    this.#held = undefined
     if (this.#stays) this.#options.gate.closed()
     if (this.#notLive !== undefined) {
       this.#notLive()

@@ -1,7 +1,7 @@
 // WebSocket and any other upgrade: the handshake is the runtime's, after it bytes go both ways untouched.
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { refusals } from '../errors.ts'
+import { refusals, type Refusal } from '../errors.ts'
 import type { TenantMeter } from '../meter/meter.ts'
 import type { TenantGate } from '../quota/quota.ts'
 import { isUnreachable, refusalFor } from './failures.ts'
@@ -53,17 +53,33 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
       socket.destroy()
       return
     }
-    const refusal = options.gate.opened()
-    if (refusal !== undefined) {
+    const switched = () => {
+      if (socket.destroyed) {
+        options.gate.closed()
+        answer.fail(refusals.badGateway)
+        return
+      }
+      answer.response.detachSocket(client.socket)
+      answer.switched()
+      client.socket.write(switchingHead(message, call.requestId), 'latin1')
+      goOn(call, client, { socket, head: first }, options)
+    }
+    const turnAway = (refusal: Refusal) => {
       options.gate.undo(answer.term)
       socket.destroy()
       answer.refuse(refusal)
-      return
     }
-    answer.response.detachSocket(client.socket)
-    answer.switched()
-    client.socket.write(switchingHead(message, call.requestId), 'latin1')
-    goOn(call, client, { socket, head: first }, options)
+    const place = options.gate.open(() => {
+      // Nothing is read of it meanwhile. One that breaks is noticed when it goes on.
+      socket.on('error', ignore)
+      return { go: switched, refuse: turnAway }
+    })
+    if (place === undefined) switched()
+    else if (typeof place !== 'function') turnAway(place)
+    else answer.source = { pause: ignore, resume: ignore, abort: () => {
+      place()
+      socket.destroy()
+    } }
   })
   // The runtime answered as to an ordinary request: refused, or it doesn't speak the protocol.
   single.on('response', (message: IncomingMessage) => {
@@ -102,3 +118,5 @@ function goOn(call: Call, client: ClientEnd, runtime: ClientEnd, options: Upgrad
     return true
   })
 }
+
+function ignore(): void {}

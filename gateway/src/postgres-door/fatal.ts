@@ -19,6 +19,7 @@ export const sqlRefusals = {
   tlsRequired: { code: invalidAuthorization, message: 'Only encrypted connections are served (sslmode=require).' },
   tooManyLogins: { code: '53300', message: 'Too many logins are under way already.' },
   tooManySessions: { code: '53300', message: 'Too many sessions are open already.' },
+  connectionsUnknown: { code: '53300', message: 'Whether the plan has room for one more connection cannot be found out for now.' },
   connectionsTaken: { code: '53300', message: 'The plan allows no more connections at once than are open already.' },
   unreachable: { code: cannotConnectNow, message: 'The database cannot be reached for now.' },
 } as const satisfies Record<string, SqlRefusal>
@@ -27,6 +28,11 @@ export const sqlRefusals = {
 export function sqlRefusal({ status, message }: Refusal): SqlRefusal {
   if (status === 404) return sqlRefusals.unknownUser
   return { code: status < 500 ? invalidAuthorization : cannotConnectNow, message }
+}
+
+/** The same of one more session that the tenant's quota has no room for, or none that is known of. */
+export function sqlRefusalOfSession({ code }: Refusal): SqlRefusal {
+  return code === 'QUOTA_CONNECTIONS' ? sqlRefusals.connectionsTaken : sqlRefusals.connectionsUnknown
 }
 
 export function fatalMessage({ code, message }: SqlRefusal): Buffer {

@@ -7,10 +7,10 @@ import { joinSockets } from '../forward/joined.ts'
 import type { LiveConnections } from '../forward/live-connections.ts'
 import type { Limits } from '../limits.ts'
 import type { Meter } from '../meter/meter.ts'
-import type { Quota } from '../quota/quota.ts'
+import type { Quota, TenantGate } from '../quota/quota.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import type { WaitingRoom } from '../waiting/waiting-room.ts'
-import { fatalMessage, sqlRefusal, sqlRefusals, type SqlRefusal } from './fatal.ts'
+import { fatalMessage, sqlRefusal, sqlRefusalOfSession, sqlRefusals, type SqlRefusal } from './fatal.ts'
 import { greet } from './greeting.ts'
 import { Places, type Leave } from './places.ts'
 import { SessionStart } from './session-start.ts'
@@ -193,34 +193,74 @@ export class PostgresDoor {
     const { client, tenantId } = login
     const meter = this.#options.meter.tenant(tenantId)
     const start = new SessionStart()
+    /** What the server has said while the session waits for its place. */
+    let held: Buffer[] | undefined
     joinSockets(client, server, (chunk) => {
       if (client.destroyed) return false
       meter.egress('other', chunk.length)
       const { letInAt, cancelKey } = start.look(chunk)
-      const refusal = letInAt === undefined ? undefined : this.#letIn(login)
-      if (refusal !== undefined) {
+      if (cancelKey !== undefined) this.#remember(client, cancelKey, address)
+      if (held !== undefined) {
+        held.push(chunk)
+        return false
+      }
+      if (letInAt === undefined) return true
+      const refused = (refusal: SqlRefusal) => {
         // As PostgreSQL does when a login has as many sessions as it may: after the password.
         client.write(chunk.subarray(0, letInAt))
         refuse(client, refusal)
         server.destroy()
-        return false
       }
-      if (cancelKey !== undefined) this.#remember(client, cancelKey, address)
-      return true
+      const goOn = () => {
+        for (const piece of held ?? []) client.write(piece)
+        held = undefined
+        server.resume()
+      }
+      const outcome = this.#letIn(login, { goOn, refused })
+      if (outcome === 'let in') return true
+      if (outcome === 'waits') {
+        held = [chunk]
+        server.pause()
+      } else refused(outcome)
+      return false
     })
   }
 
-  /** The client is no stranger any longer. @returns undefined when there is room for its session */
-  #letIn({ client, tenantId, stranger, leave }: Login): SqlRefusal | undefined {
+  /** The client is no stranger any longer, once there is room for its session. @param later when it has to wait for that */
+  #letIn(login: Login, later: { goOn: () => void; refused: (refusal: SqlRefusal) => void }): 'let in' | 'waits' | SqlRefusal {
+    const { client, tenantId, stranger } = login
     const route = this.#options.routes.get(tenantId)
     if (route === undefined) return sqlRefusals.unknownUser
     const gate = this.#options.quota.gate(route)
     const leaveSession = this.#places.session(tenantId)
     if (leaveSession === undefined) return sqlRefusals.tooManySessions
-    if (gate.opened() !== undefined) {
-      leaveSession()
-      return sqlRefusals.connectionsTaken
+    const place = gate.open(() => {
+      stranger.wait()
+      return {
+        go: () => {
+          this.#begin(login, gate, leaveSession)
+          later.goOn()
+        },
+        refuse: (why) => {
+          leaveSession()
+          later.refused(sqlRefusalOfSession(why))
+        },
+      }
+    })
+    if (place === undefined) {
+      this.#begin(login, gate, leaveSession)
+      return 'let in'
     }
+    if (typeof place === 'function') {
+      client.on('close', place)
+      client.on('close', leaveSession)
+      return 'waits'
+    }
+    leaveSession()
+    return sqlRefusalOfSession(place)
+  }
+
+  #begin({ client, tenantId, stranger, leave }: Login, gate: TenantGate, leaveSession: () => void): void {
     const meter = this.#options.meter.tenant(tenantId)
     stranger.wait()
     stranger.leave()
@@ -231,7 +271,6 @@ export class PostgresDoor {
       gate.closed()
       meter.closed()
     })
-    return undefined
   }
 
   #remember(client: Socket, cancelKey: string, address: string): void {

@@ -1,10 +1,12 @@
 // Leases of all tenants with a monthly quota: asks the control plane for more before they run out, gives back what others
-// want, and says once a second what was used.
+// want, and says once a second what was used. Slots for connections go with the same calls.
 import { internalPaths, LeaseAnswer, Outage, type LeaseCall } from '@tenantry/contract'
 import { answerAs, postToControl, type ControlPlane } from '../control-call.ts'
 import { pause } from '../pause.ts'
 import type { LeaseFile } from './lease-file.ts'
 import { Lease, type KeepLease, type MonthClock, type Waiter } from './lease.ts'
+import { seat } from './seat.ts'
+import { SlotKeeper } from './slot-keeper.ts'
 
 export interface LeaseKeeperOptions {
   control: ControlPlane
@@ -37,6 +39,7 @@ const reportsPerCall = 500
 const pendingInterval = 50
 
 export class LeaseKeeper {
+  readonly slots: SlotKeeper
   readonly #options: LeaseKeeperOptions
   readonly #patience: number
   readonly #interval: number
@@ -60,6 +63,9 @@ export class LeaseKeeper {
     this.#patience = options.patience ?? 5_000
     this.#interval = options.interval ?? 1_000
     this.#timeout = options.timeout ?? 2_000
+    const { waiting, waitingPerTenant, elapsed } = options
+    const isAway = (now: number) => this.#closed || this.#isCutOff(now)
+    this.slots = new SlotKeeper({ waiting, waitingPerTenant, elapsed, patience: this.#patience, want: () => this.#want(), isAway })
   }
 
   /** Goes on with what an earlier incarnation has left. */
@@ -99,21 +105,26 @@ export class LeaseKeeper {
     if (lease.isExhausted(now)) return exhausted
     if (this.#closed || this.#isCutOff(now)) return unknown
     if (this.#waiting >= this.#options.waiting || lease.waiters.size >= this.#options.waitingPerTenant) return full
-    return { taken: 'waits', leave: this.#seat(lease, waiter()) }
+    this.#waiting++
+    const leave = seat(waiter(), {
+      waiters: lease.waiters, patience: this.#patience, isExhausted: () => lease.state === 'exhausted', onLeft: () => this.#waiting--,
+    })
+    this.#want()
+    return { taken: 'waits', leave }
   }
 
   /** Calls until aborted; then gives all back. Never throws. */
   async run(signal: AbortSignal): Promise<void> {
     const isStopped = () => signal.aborted
     while (!isStopped()) {
-      const next = this.#settled && this.#leases.size === 0 ? 'when wanted' : await this.#call(false)
+      const next = this.#settled && this.#leases.size === 0 && this.slots.isIdle ? 'when wanted' : await this.#call(false)
       if (isStopped()) break
       if (next === 'soon') await pause(pendingInterval, signal)
       else await this.#rest(signal)
     }
     this.#closed = true
     this.#refuseAll()
-    if (this.#leases.size === 0) return
+    if (this.#leases.size === 0 && this.slots.isIdle) return
     // What was given back is lost to the next incarnation, whether anybody heard of it or not.
     await this.#call(false)
     for (const lease of this.#leases.values()) {
@@ -134,36 +145,6 @@ export class LeaseKeeper {
 
   #isCutOff(now: number): boolean {
     return this.#failingSince !== undefined && now - this.#failingSince >= this.#patience
-  }
-
-  #seat(lease: Lease, waiter: Waiter): () => void {
-    const timer = setTimeout(() => {
-      leave()
-      if (lease.state === 'exhausted') waiter.exhausted()
-      else waiter.unknown()
-    }, this.#patience)
-    const seated: Waiter = {
-      go: () => {
-        clearTimeout(timer)
-        waiter.go()
-      },
-      exhausted: () => {
-        clearTimeout(timer)
-        waiter.exhausted()
-      },
-      unknown: () => {
-        clearTimeout(timer)
-        waiter.unknown()
-      },
-    }
-    const leave = () => {
-      clearTimeout(timer)
-      if (lease.waiters.delete(seated)) this.#waiting--
-    }
-    lease.waiters.add(seated)
-    this.#waiting++
-    this.#want()
-    return leave
   }
 
   #want(): void {
@@ -191,8 +172,10 @@ export class LeaseKeeper {
     this.#isWanted = false
     const reported = [...this.#leases.values()].filter((lease) => lease.isLow || lease.changed).slice(0, reportsPerCall)
     const reports = reported.map((lease) => lease.report())
-    const call = { source, boot, sequence: ++this.#sequence, unfinished: [...unfinished()], stopping, reports }
+    const slots = this.slots.reports(reportsPerCall)
+    const call = { source, boot, sequence: ++this.#sequence, unfinished: [...unfinished()], stopping, reports, slots }
     const sentAt = elapsed()
+    let isPending: boolean
     try {
       const answer = await answerAs(LeaseAnswer, await postToControl(control, internalPaths.leases, { timeout: this.#timeout, body: call }))
       if (!answer.accepted) throw new Error(`the leases of ${source} were ended: another gateway bears its name`)
@@ -202,19 +185,22 @@ export class LeaseKeeper {
       this.#settled = call.unfinished.length === 0
       for (const lease of reported) lease.reported()
       this.#apply(answer, call, sentAt)
+      isPending = this.slots.apply(answer, slots)
     } catch (cause) {
       for (const lease of reported) lease.changed = true
+      this.slots.failed(slots)
       const now = elapsed()
       if (this.#outage.failed(now)) onProblem(new Error('tenants\' requests could not be leased', { cause }))
       this.#failingSince ??= now
       this.#notBefore = now + this.#interval
       // A control plane that is being started anew is back in a moment: so long they may wait.
       if (this.#isCutOff(now)) this.#refuseAll()
-      else if (this.#waiting > 0) this.#isWanted = true
+      else if (this.#waiting + this.slots.waiting > 0) this.#isWanted = true
       return 'when wanted'
     }
-    const isPending = reported.some((lease) => lease.state === 'pending' && lease.waiters.size > 0)
-    if (!isPending && (this.#waiting > 0 || reported.length === reportsPerCall)) this.#isWanted = true
+    isPending ||= reported.some((lease) => lease.state === 'pending' && lease.waiters.size > 0)
+    const isMore = reported.length === reportsPerCall || slots.length === reportsPerCall
+    if (!isPending && (this.#waiting + this.slots.waiting > 0 || isMore)) this.#isWanted = true
     return isPending ? 'soon' : 'when wanted'
   }
 
@@ -242,6 +228,7 @@ export class LeaseKeeper {
   }
 
   #refuseAll(): void {
+    this.slots.refuseAll()
     for (const lease of this.#leases.values()) for (const waiter of this.#left(lease.leaveAll())) waiter.unknown()
   }
 

@@ -46,6 +46,13 @@ export const requestsNotLeased: Refusal = {
   retryAfter: 1,
 }
 
+export const connectionsNotLeased: Refusal = {
+  ...refused,
+  code: 'QUOTA_UNAVAILABLE',
+  message: 'Whether the plan has room for one more connection that stays open cannot be found out for now.',
+  retryAfter: 1,
+}
+
 /** @param limit of the plan; all are taken */
 export function connectionsTaken(limit: number, open: number): Refusal {
   return {

@@ -4,8 +4,9 @@ import type { Route, RouteLimits } from '@tenantry/contract'
 import type { Refusal } from '../errors.ts'
 import type { Lease } from './lease.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
-import { connectionsTaken, rateLimited, requestsNotLeased, requestsUsedUp } from './quota-refusals.ts'
+import { connectionsNotLeased, connectionsTaken, rateLimited, requestsNotLeased, requestsUsedUp } from './quota-refusals.ts'
 import { RateGate } from './rate-gate.ts'
+import type { Slots } from './slots.ts'
 
 export interface QuotaOptions {
   leases: LeaseKeeper
@@ -15,7 +16,7 @@ export interface QuotaOptions {
   now: () => number
 }
 
-/** A request that waits for its turn. One of the two is called, once, unless it leaves before. */
+/** A request, or a connection, that waits for its turn. One of the two is called, once, unless it leaves before. */
 export interface Entrant {
   go(): void
   refuse(refusal: Refusal): void
@@ -58,13 +59,13 @@ export class TenantGate {
   readonly #options: QuotaOptions
   #rate: RateGate | undefined
   #lease: Lease | undefined
-  #connections = Infinity
-  #open = 0
+  readonly #slots: Slots
   #policy = ''
 
   constructor(tenantId: string, options: QuotaOptions) {
     this.#tenantId = tenantId
     this.#options = options
+    this.#slots = options.leases.slots.of(tenantId)
   }
 
   change({ requests_per_month: requests, connections, rate }: RouteLimits): void {
@@ -74,7 +75,7 @@ export class TenantGate {
       if (this.#lease !== undefined) this.#options.leases.drop(this.#tenantId, false)
       this.#lease = undefined
     } else this.#lease = this.#options.leases.lease(this.#tenantId, requests)
-    this.#connections = connections ?? Infinity
+    this.#options.leases.slots.limit(this.#slots, connections)
     this.#policy = policyOf(rate, requests)
   }
 
@@ -109,15 +110,27 @@ export class TenantGate {
     if (term !== undefined) this.#lease?.untake(term)
   }
 
-  /** @returns undefined when there is room for one more connection that stays; it ends with `closed` */
-  opened(): Refusal | undefined {
-    if (this.#open >= this.#connections) return connectionsTaken(this.#connections, this.#open)
-    this.#open++
-    return undefined
+  /**
+   * One more connection that stays; from the moment it is let in until `closed` it takes room.
+   * @returns as `enter`
+   */
+  open(entrant: () => Entrant): Refusal | (() => void) | undefined {
+    const slots = this.#slots
+    const { taken, leave } = this.#options.leases.slots.take(slots, () => {
+      const one = entrant()
+      return {
+        go: () => one.go(),
+        exhausted: () => one.refuse(connectionsTaken(slots.limit, slots.openInAll)),
+        unknown: () => one.refuse(connectionsNotLeased),
+      }
+    })
+    if (taken === 'taken') return undefined
+    if (taken === 'waits' && leave !== undefined) return leave
+    return taken === 'exhausted' ? connectionsTaken(slots.limit, slots.openInAll) : connectionsNotLeased
   }
 
   closed(): void {
-    this.#open--
+    this.#options.leases.slots.close(this.#slots)
   }
 
   /** Appends `RateLimit` headers (draft-ietf-httpapi-ratelimit-headers) to a list of names and values. */

@@ -4,6 +4,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { Agent, createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { internalPaths, internalTokenHeader, type LeaseAnswer, type Route, type RouteLimits, type UsagePush } from '@tenantry/contract'
@@ -149,6 +150,36 @@ export async function ask(port: number, path: string, headers: Record<string, st
   let body = ''
   for await (const chunk of response.setEncoding('latin1')) body += String(chunk)
   return { status: response.statusCode ?? 0, headers: response.headers, body }
+}
+
+export interface Opened {
+  /** 101, or what it was refused with. */
+  status: number
+  /** Of the error. */
+  code: string | undefined
+  socket: Socket
+}
+
+/** A connection that stays, to the upstream's `/raw`. */
+export async function openRaw(t: Test, port: number, name: string): Promise<Opened> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  t.teardown(() => socket.destroy())
+  socket.write(`GET /t/${name}/raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`)
+  let text = ''
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    text += String(chunk)
+    const status = Number(/^HTTP\/1.1 (\d+)/.exec(text)?.[1])
+    const code = /"code":"(\w+)"/.exec(text)?.[1]
+    if (status === 101 || code !== undefined) return { status, code, socket }
+  }
+  throw new Error(`the connection ended: ${text}`)
+}
+
+/** Slots and open connections of a tenant, by gateway. */
+export async function slotsOf(api: TestApi, tenantId: string): Promise<Record<string, [slots: number, open: number]>> {
+  const rows = await api.sql('select source, slots, open from connection_slots where tenant_id = $1 order by source', [tenantId])
+  return Object.fromEntries(rows.map(({ source, slots, open }) => [String(source), [Number(slots), Number(open)]]))
 }
 
 /** What billing would see: the greatest value of each counter, summed up. */

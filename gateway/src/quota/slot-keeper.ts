@@ -1,0 +1,127 @@
+// Slots of all tenants with a quota of connections that stay: who may open one, who waits, and what the calls about leases
+// say of them.
+import type { LeaseAnswer, SlotReport } from '@tenantry/contract'
+import type { Waiter } from './lease.ts'
+import type { Taken } from './lease-keeper.ts'
+import { seat } from './seat.ts'
+import { Slots } from './slots.ts'
+
+export interface SlotKeeperOptions {
+  /** Connections that wait at once: of one tenant, and in all. */
+  waitingPerTenant: number
+  waiting: number
+  /** Milliseconds for which one waits at most. */
+  patience: number
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
+  /** The control plane should be called soon. */
+  want: () => void
+  /** Whether it does not answer, and nobody should wait for it. */
+  isAway: (now: number) => boolean
+}
+
+export class SlotKeeper {
+  readonly #options: SlotKeeperOptions
+  /** Those of which something is open, held, awaited or to be told. */
+  readonly #active = new Map<string, Slots>()
+  #waiting = 0
+  #answered = false
+
+  constructor(options: SlotKeeperOptions) {
+    this.#options = options
+  }
+
+  /** Whether there is nothing to tell and nothing to give back. */
+  get isIdle(): boolean {
+    return this.#active.size === 0
+  }
+
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  of(tenantId: string): Slots {
+    return this.#active.get(tenantId) ?? new Slots(tenantId)
+  }
+
+  /** @param limit of the plan; null: none */
+  limit(slots: Slots, limit: number | null): void {
+    for (const waiter of this.#left(slots.changeLimit(limit ?? Infinity, this.#options.elapsed()))) waiter.go()
+    if (!slots.changed || (slots.open === 0 && slots.held === 0)) return
+    this.#active.set(slots.tenantId, slots)
+    this.#options.want()
+  }
+
+  /** @param waiter is made when the connection has to wait; told to go, it is open */
+  take(slots: Slots, waiter: () => Waiter): { taken: Taken; leave?: () => void } {
+    const { elapsed, isAway, waiting, waitingPerTenant, patience, want } = this.#options
+    const now = elapsed()
+    if (slots.waiters.size === 0 && slots.take(now)) {
+      if (slots.limit !== Infinity) this.#active.set(slots.tenantId, slots)
+      if (slots.isLow) want()
+      return { taken: 'taken' }
+    }
+    if (slots.isExhausted(now)) return { taken: 'exhausted' }
+    if (isAway(now)) return { taken: 'unknown' }
+    if (this.#waiting >= waiting || slots.waiters.size >= waitingPerTenant) return { taken: 'full' }
+    this.#active.set(slots.tenantId, slots)
+    this.#waiting++
+    const leave = seat(waiter(), { waiters: slots.waiters, patience, isExhausted: () => slots.state === 'exhausted', onLeft: () => this.#waiting-- })
+    want()
+    return { taken: 'waits', leave }
+  }
+
+  close(slots: Slots): void {
+    const next = slots.close()
+    if (next !== undefined) for (const waiter of this.#left([next])) waiter.go()
+    if (slots.isRecalled) this.#options.want()
+  }
+
+  /** At most so many; what is not needed is given back with them while the control plane answers. */
+  reports(most: number): SlotReport[] {
+    const now = this.#options.elapsed()
+    const told = [...this.#active.values()].filter((slots) => slots.hasNews(now, this.#answered)).slice(0, most)
+    return told.map((slots) => slots.report(now, this.#answered))
+  }
+
+  /** @returns whether those who wait need another call soon */
+  apply(answer: LeaseAnswer, reports: readonly SlotReport[]): boolean {
+    const now = this.#options.elapsed()
+    this.#answered = true
+    const reported = new Map(reports.map((report) => [report.tenant_id, report]))
+    let isPending = false
+    for (const grant of answer.slots) {
+      const slots = this.#active.get(grant.tenant_id)
+      if (slots === undefined) continue
+      for (const waiter of this.#left(slots.granted(grant, reported.get(grant.tenant_id)?.open ?? 0, now))) waiter.go()
+      if (grant.state === 'exhausted') for (const waiter of this.#left(slots.leaveAll())) waiter.exhausted()
+      isPending ||= grant.state === 'pending' && slots.waiters.size > 0
+    }
+    const recalled = new Set(answer.slots_recalled)
+    for (const slots of this.#active.values()) {
+      slots.isRecalled = recalled.has(slots.tenantId)
+      if (slots.isRecalled && slots.held > slots.open) this.#options.want()
+      const isOver = slots.open === 0 && slots.held === 0 && slots.waiters.size === 0 && !slots.changed
+      if (isOver || (slots.limit === Infinity && reported.has(slots.tenantId))) this.#active.delete(slots.tenantId)
+    }
+    return isPending
+  }
+
+  /** What was told must be told again. */
+  failed(reports: readonly SlotReport[]): void {
+    this.#answered = false
+    for (const { tenant_id: id } of reports) {
+      const slots = this.#active.get(id)
+      if (slots !== undefined) slots.changed = true
+    }
+  }
+
+  refuseAll(): void {
+    for (const slots of this.#active.values()) for (const waiter of this.#left(slots.leaveAll())) waiter.unknown()
+  }
+
+  #left(waiters: Waiter[]): Waiter[] {
+    this.#waiting -= waiters.length
+    return waiters
+  }
+}

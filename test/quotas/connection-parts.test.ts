@@ -1,0 +1,130 @@
+// The pure parts of the quota of connections: what is granted, what a gateway makes of it, and both together under chance.
+import type { SlotReport } from '@tenantry/contract'
+import t from 'tap'
+import { decideSlots } from '../../control-plane/src/quotas/slot-plan.ts'
+import { Slots } from '../../gateway/src/quota/slots.ts'
+import { effort, seed } from '../support/effort.ts'
+import { chanceOf } from '../simulation/chance.ts'
+
+const id = 't_00000000000000000000'
+const grant = (held: number, open = 0, state: 'granted' | 'exhausted' = 'granted') => ({ tenant_id: id, held, limit: 100, open, state })
+
+t.test('what waits is granted while a slot is nobody\'s, and others are asked for theirs when none is left', async (t) => {
+  const decide = (more: Partial<Parameters<typeof decideSlots>[0]>) => decideSlots({ limit: 100, own: 0, others: 0, reclaimable: 0, ask: 3, waiting: 1, ...more })
+  t.same(decide({}), { amount: 3, state: 'granted', recall: false })
+  t.same(decide({ others: 98 }), { amount: 1, state: 'granted', recall: false }, 'near the end nothing in advance')
+  t.same(decide({ others: 100 }), { amount: 0, state: 'exhausted', recall: false })
+  t.same(decide({ others: 100, reclaimable: 2 }), { amount: 0, state: 'pending', recall: true })
+  t.same(decide({ others: 100, reclaimable: 2, ask: 0, waiting: 0 }), { amount: 0, state: 'granted', recall: false }, 'nobody is asked for what nobody waits for')
+  t.same(decide({ own: 10, others: 100, ask: 0, waiting: 0 }), { amount: 0, state: 'granted', recall: true }, 'but when the plan allows fewer than are held')
+})
+
+t.test('slots that were not in use for a while are given back, all of them when nothing is open', async (t) => {
+  const slots = new Slots(id)
+  slots.changeLimit(100, 0)
+  t.notOk(slots.take(0), 'nothing is open before it is granted')
+  slots.granted(grant(10), 0, 0)
+  for (let nth = 0; nth < 8; nth++) t.ok(slots.take(1))
+  for (let nth = 0; nth < 7; nth++) slots.close()
+  t.match(slots.report(1_000, true), { open: 1, keep: 10 }, 'they may come back')
+  t.notOk(slots.hasNews(4_000, true))
+  t.match(slots.report(6_000, true), { keep: 10 })
+  t.ok(slots.hasNews(12_000, true))
+  t.notOk(slots.hasNews(12_000, false), 'who is cut off keeps what it has')
+  t.match(slots.report(12_000, true), { open: 1, keep: 3 }, 'two are ready for the next')
+  slots.close()
+  slots.report(20_000, true)
+  t.match(slots.report(30_000, true), { open: 0, keep: 0, ask: 0, waiting: 0 })
+})
+
+t.test('what is open stays when the plan becomes smaller; nothing new is opened, and what ends is given back', async (t) => {
+  const slots = new Slots(id)
+  slots.changeLimit(100, 0)
+  slots.granted(grant(6), 0, 0)
+  for (let nth = 0; nth < 5; nth++) slots.take(0)
+  slots.changeLimit(3, 0)
+  t.notOk(slots.take(0))
+  t.match(slots.report(0, true), { open: 5, keep: 5, ask: 0, waiting: 0 })
+  slots.close()
+  t.notOk(slots.take(0))
+  t.match(slots.report(0, true), { open: 4, keep: 4, ask: 0 })
+  slots.changeLimit(Infinity, 0)
+  t.ok(slots.take(0))
+  t.match(slots.report(0, true), { open: 0, keep: 0, ask: 0, waiting: 0 }, 'without a quota nothing is held')
+  slots.changeLimit(7, 0)
+  t.match(slots.report(0, true), { open: 5, keep: 0, ask: 5, waiting: 5 }, 'with one again, all that is open asks for its slot')
+})
+
+t.test(`gateways that come, go, die and lose answers never have more open than the plan allows, and find every slot again (seed ${seed})`, async (t) => {
+  const random = chanceOf(seed).next
+  const below = (most: number) => Math.floor(random() * most)
+  const limit = 12
+  /** The control plane's side. */
+  const held = new Map<string, number>()
+  const openOf = new Map<string, number>()
+  let recalled = false
+  const sum = (counts: Iterable<number>) => [...counts].reduce((total, count) => total + count, 0)
+  const answer = (name: string, { keep, open, ask, waiting }: SlotReport) => {
+    held.set(name, Math.min(held.get(name) ?? 0, keep))
+    const own = held.get(name) ?? 0
+    openOf.set(name, Math.min(own, open))
+    const others = sum(held.values()) - own
+    const reclaimable = sum([...held].map(([other, slots]) => (other === name ? 0 : slots - (openOf.get(other) ?? 0))))
+    const decision = decideSlots({ limit, own, others, reclaimable, ask, waiting })
+    recalled = decision.recall
+    held.set(name, own + decision.amount)
+    return { tenant_id: id, held: own + decision.amount, limit, open: sum(openOf.values()), state: decision.state }
+  }
+  const made = (now: number) => {
+    const slots = new Slots(id)
+    slots.changeLimit(limit, now)
+    return slots
+  }
+  const names = ['a', 'b', 'c', 'd']
+  const gateways = new Map(names.map((name) => [name, made(0)]))
+  const total = () => sum([...gateways.values()].map(({ open }) => open))
+  const wait = (slots: Slots) => slots.waiters.add({ go: () => undefined, exhausted: () => undefined, unknown: () => undefined })
+  let [refused, most] = [0, 0]
+  const steps = effort({ small: 20_000, full: 400_000 })
+  for (let now = 0; now < steps; now++) {
+    const name = names[below(names.length)] ?? 'a'
+    const slots = gateways.get(name)
+    if (slots === undefined) throw new Error(name)
+    const what = random()
+    if (what < 0.45) {
+      if (slots.waiters.size > 0 || !slots.take(now * 50)) wait(slots)
+    } else if (what < 0.7) {
+      if (slots.open > 0) slots.close()
+    } else if (what < 0.99) {
+      const isLost = random() < 0.2
+      const report = slots.report(now * 50, true)
+      const answered = isLost && random() < 0.5 ? undefined : answer(name, report)
+      if (!isLost && answered !== undefined) {
+        slots.granted(answered, report.open, now * 50)
+        slots.isRecalled = recalled
+        if (answered.state === 'exhausted') refused += slots.leaveAll().length
+      }
+    } else {
+      // Its sockets end with it, and the next incarnation's first call frees what it held.
+      gateways.set(name, made(now * 50))
+      held.set(name, 0)
+      openOf.set(name, 0)
+    }
+    most = Math.max(most, total())
+    if (sum(held.values()) > limit || total() > limit) t.fail(`step ${now}: ${sum(held.values())} are held, ${total()} open`)
+    for (const [other, one] of gateways) if (one.held > (held.get(other) ?? 0)) t.fail(`step ${now}: ${other} goes by slots that it was not granted`)
+  }
+  t.equal(most, limit, 'all were in use at some time')
+  t.ok(refused > 0)
+  for (const slots of gateways.values()) {
+    slots.leaveAll()
+    while (slots.open > 0) slots.close()
+  }
+  for (let round = 0; round < 4; round++) {
+    for (const [name, slots] of gateways) {
+      const now = steps * 50 + round * 20_000
+      slots.granted(answer(name, slots.report(now, true)), 0, now)
+    }
+  }
+  t.same(sum(held.values()), 0, 'nothing is lost')
+})

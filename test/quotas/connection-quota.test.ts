@@ -1,0 +1,186 @@
+// The quota of connections that stay over several gateways: as many are open as the plan allows, whatever happens to gateways.
+import t, { type Test } from 'tap'
+import { startApi, until } from '../control-plane/support/api.ts'
+import { effort, seed } from '../support/effort.ts'
+import { chanceOf } from '../simulation/chance.ts'
+import { leaseCall, openRaw, push, slotsOf, startQuotaSetting, type Opened, type QuotaGateway } from './support/gateways.ts'
+
+const api = await startApi(t, { control: false })
+const limit = effort({ small: 24, full: 100 })
+await api.sql("update plans set realtime_connections = $1, requests_per_month = null where id = 'Free'", [limit])
+const connections = { connections: limit, requests_per_month: null }
+
+/** Longer than a gateway may be silent and still be waited for. */
+const silence = 6_000
+
+const portOf = (one: QuotaGateway | undefined) => one?.gateway.port ?? 0
+const isOpen = ({ status }: Opened) => status === 101
+const sum = async (id: string) => {
+  const all = Object.values(await slotsOf(api, id))
+  return { slots: all.reduce((total, [slots]) => total + slots, 0), open: all.reduce((total, [, open]) => total + open, 0) }
+}
+
+async function openMany(t: Test, gateways: readonly QuotaGateway[], name: string, count: number): Promise<Opened[]> {
+  return Promise.all(Array.from({ length: count }, (_, nth) => openRaw(t, portOf(gateways[nth % gateways.length]), name)))
+}
+
+/** Until there is room: a connection that ends elsewhere is told of within a second. */
+async function openOne(t: Test, port: number, name: string): Promise<Opened> {
+  for (;;) {
+    const opened = await openRaw(t, port, name)
+    if (isOpen(opened)) return opened
+    opened.socket.destroy()
+    t.same([opened.status, opened.code], [429, 'QUOTA_CONNECTIONS'])
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+t.test(`four gateways let in exactly the plan's number, at once and as connections come and go (seed ${seed})`, async (t) => {
+  const { addTenant, gateways } = await startQuotaSetting(t, api, 4)
+  const { name, tenant_id: id } = await addTenant('Free', connections)
+  const all = await openMany(t, gateways, name, limit * 2)
+  const open = all.filter(isOpen)
+  t.equal(open.length, limit)
+  t.same(new Set(all.filter((one) => !isOpen(one)).map(({ status, code }) => `${status} ${code ?? ''}`)), new Set(['429 QUOTA_CONNECTIONS']))
+  t.same(await sum(id), { slots: limit, open: limit })
+  const next = chanceOf(seed).next
+  for (let round = 0; round < effort({ small: 12, full: 200 }); round++) {
+    const [leaving] = open.splice(Math.floor(next() * open.length), 1)
+    leaving?.socket.destroy()
+    open.push(await openOne(t, portOf(gateways[Math.floor(next() * 4)]), name))
+    const { slots } = await sum(id)
+    t.ok(slots <= limit, `${slots} of ${limit}`)
+  }
+  const more = await openMany(t, gateways, name, 8)
+  t.same(more.filter(isOpen).length, 0, 'none of the rounds lost a slot or made one')
+  for (const { socket } of open) t.notOk(socket.destroyed)
+})
+
+t.test('one tenant takes none of another\'s, and a plan without a number none at all', async (t) => {
+  const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
+  const full = await addTenant('Free', connections)
+  t.equal((await openMany(t, gateways, full.name, limit + 2)).filter(isOpen).length, limit)
+  const other = await addTenant('Free', connections)
+  t.ok(isOpen(await openRaw(t, portOf(gateways[0]), other.name)))
+  const unlimited = await addTenant('Enterprise')
+  t.equal((await openMany(t, gateways, unlimited.name, limit + 2)).filter(isOpen).length, limit + 2)
+  t.same(await slotsOf(api, unlimited.tenant_id), {})
+})
+
+t.test('slots that are not in use any longer are nobody\'s within seconds', async (t) => {
+  let ahead = 0
+  const { addTenant, gateways } = await startQuotaSetting(t, api, 2, { elapsed: () => performance.now() + ahead })
+  const { name, tenant_id: id } = await addTenant('Free', connections)
+  const all = await openMany(t, gateways, name, 6)
+  t.ok(all.every(isOpen))
+  for (const { socket } of all) socket.destroy()
+  await until(async () => (await sum(id)).open === 0, 'their ends')
+  t.ok((await sum(id)).slots > 0, 'they are kept for those that come back')
+  ahead += 20_000
+  // What was open is known to be long over with the second look.
+  await until(async () => {
+    ahead += 1_000
+    return Object.keys(await slotsOf(api, id)).length === 0
+  }, 'the return of all')
+})
+
+t.test('a gateway that is cut off serves within what it holds, and no other gets that', async (t) => {
+  const { addTenant, gateways: [cut, other] } = await startQuotaSetting(t, api, 2)
+  if (cut === undefined || other === undefined) throw new Error('there are two')
+  const { name, tenant_id: id } = await addTenant('Free', connections)
+  t.ok(isOpen(await openRaw(t, portOf(cut), name)))
+  const held = (await slotsOf(api, id))[cut.source]?.[0] ?? 0
+  t.ok(held > 1)
+  cut.reachable = false
+  const alone = await openMany(t, [cut], name, held)
+  t.equal(alone.filter(isOpen).length, held - 1)
+  t.same(alone.filter((one) => !isOpen(one)).map(({ status, code }) => [status, code]), [[429, 'QUOTA_UNAVAILABLE']])
+  alone.find(isOpen)?.socket.destroy()
+  await until(async () => isOpen(await openRaw(t, portOf(cut), name)), 'one in its place, without anybody')
+  api.clock.ahead += silence
+  const others = await openMany(t, [other], name, limit)
+  t.equal(others.filter(isOpen).length, limit - held)
+  t.same(new Set(others.filter((one) => !isOpen(one)).map(({ code }) => code)), new Set(['QUOTA_CONNECTIONS']))
+  cut.reachable = true
+  await until(async () => (await openRaw(t, portOf(cut), name)).code === 'QUOTA_CONNECTIONS', 'its word with the control plane')
+  t.same(await sum(id), { slots: limit, open: limit })
+})
+
+t.test('a gateway that stops gives all back; one that was killed does with its next incarnation', async (t) => {
+  const { addTenant, gateways: [first, second] } = await startQuotaSetting(t, api, 2)
+  if (first === undefined || second === undefined) throw new Error('there are two')
+  const { name, tenant_id: id } = await addTenant('Free', connections)
+  t.equal((await openMany(t, [first], name, limit)).filter(isOpen).length, limit)
+  await first.gateway.stop(0)
+  t.same(await slotsOf(api, id), {})
+  t.equal((await openMany(t, [second], name, limit)).filter(isOpen).length, limit)
+  await second.kill()
+  await first.start()
+  api.clock.ahead += silence
+  t.same((await openRaw(t, portOf(first), name)).code, 'QUOTA_CONNECTIONS', 'nobody knows yet whether its connections have ended')
+  t.same(await sum(id), { slots: limit, open: limit })
+  second.reachable = true
+  await second.start()
+  await until(async () => Object.keys(await slotsOf(api, id)).length === 0, 'the next incarnation\'s word')
+  // It was told a moment ago that all are taken, and believes that for a second.
+  await openOne(t, portOf(first), name)
+  t.equal((await openMany(t, [first, second], name, limit + 4)).filter(isOpen).length, limit - 1)
+})
+
+t.test('what a gateway holds that never comes back is free when an operator retires it', async (t) => {
+  const { addTenant, gateways: [gone, other] } = await startQuotaSetting(t, api, 2)
+  if (gone === undefined || other === undefined) throw new Error('there are two')
+  const { name, tenant_id: id } = await addTenant('Free', connections)
+  t.equal((await openMany(t, [gone], name, limit)).filter(isOpen).length, limit)
+  await push(api, { source: gone.source, boot: '00000000-0000-4000-8000-000000000000', counters: [] })
+  await gone.kill()
+  t.same((await api.call('DELETE', `/v1/usage/sources/${gone.source}`)).status, 409)
+  t.same(await sum(id), { slots: limit, open: limit })
+  api.clock.ahead += 61_000
+  t.same((await api.call('DELETE', `/v1/usage/sources/${gone.source}`)).status, 200)
+  t.same(await slotsOf(api, id), {})
+  t.equal((await openMany(t, [other], name, limit + 2)).filter(isOpen).length, limit)
+})
+
+t.test('a smaller plan closes nothing and opens nothing until there is room; a larger one does at once', async (t) => {
+  const { addTenant, gateways, put } = await startQuotaSetting(t, api, 2)
+  const route = await addTenant('Free', connections)
+  const { tenant_id: id, name } = route
+  const change = async (plan: string, generation: number, allowed: number) => {
+    await api.sql('update tenants set plan_id = $2, updated_at = now() where id = $1', [id, plan])
+    await put({ ...route, generation, limits: { ...connections, rate: null, connections: allowed } })
+  }
+  await api.sql("update plans set realtime_connections = 6, requests_per_month = null where id = 'Pro'")
+  const open = await openMany(t, gateways, name, 10)
+  t.ok(open.every(isOpen))
+  await change('Pro', 2, 6)
+  for (const one of gateways) t.equal((await openRaw(t, portOf(one), name)).code, 'QUOTA_CONNECTIONS')
+  t.notOk(open.some(({ socket }) => socket.destroyed))
+  for (const { socket } of open.splice(0, 4)) socket.destroy()
+  await until(async () => (await sum(id)).slots === 6, 'the return of what ended')
+  for (const one of gateways) t.equal((await openRaw(t, portOf(one), name)).code, 'QUOTA_CONNECTIONS')
+  open.pop()?.socket.destroy()
+  await openOne(t, portOf(gateways[0]), name)
+  await change('Free', 3, limit)
+  t.equal((await openMany(t, gateways, name, limit)).filter(isOpen).length, limit - 6)
+})
+
+t.test('calls that come late, twice or of an earlier incarnation change nothing', async (t) => {
+  const { addTenant } = await startQuotaSetting(t, api, 1)
+  const { tenant_id: id } = await addTenant('Free', connections)
+  const [early, later] = ['00000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-00000000000b']
+  const call = async (boot: string, sequence: number, report: Record<string, number>) => {
+    const { body } = await leaseCall(api, { source: 'late', boot, sequence, unfinished: boot === later ? [early] : [], slots: [{ tenant_id: id, open: 0, keep: 0, ask: 0, waiting: 0, ...report }] })
+    return body
+  }
+  t.match(await call(early, 2, { ask: 2, waiting: 2 }), { accepted: true, slots: [{ tenant_id: id, held: 2, limit, open: 2, state: 'granted' }] })
+  t.match(await call(early, 2, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'twice')
+  t.match(await call(early, 1, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'late')
+  t.same((await slotsOf(api, id))['late'], [2, 2])
+  t.match(await call(later, 1, { ask: 1, waiting: 1 }), { slots: [{ held: 1, open: 1 }] }, 'the earlier one\'s are free')
+  t.match(await call(early, 3, { open: 2, keep: 2, ask: 5, waiting: 5 }), { accepted: true, slots: [] }, 'its counts may still come, but it has no connections')
+  t.same((await slotsOf(api, id))['late'], [1, 1])
+  t.match(await call(later, 2, { open: 1, keep: 1 }), { slots: [{ held: 1 }] })
+  const stranger = await call(later, 3, {})
+  t.same([stranger.slots.map(({ held }) => held), await slotsOf(api, id)], [[0], {}])
+})
