@@ -52,7 +52,7 @@ export class Slots {
   }
 
   isExhausted(now: number): boolean {
-    return this.state === 'exhausted' && now < this.#exhaustedUntil
+    return this.#open >= this.limit || (this.state === 'exhausted' && now < this.#exhaustedUntil)
   }
 
   /** @param now milliseconds, monotonic @returns whether there is room for one more, which is open from then on */
