@@ -147,4 +147,6 @@ t.test('without prices no invoice is made', async (t) => {
   const free = await startApi(t, { control: false })
   await free.sql("insert into tenants (id, name, plan_id, region_id, isolation, created_at, updated_at) values ('t_00000000000000000001', 'one', 'Free', 'local', 'schema-per-tenant', '2026-01-01', '2026-01-01')")
   isError(t, await free.call('POST', '/v1/tenants/t_00000000000000000001/invoices/close', { body: { month: '2026-01' } }), 422, 'BILLING_OFF', 'TENANTRY_PRICES_FILE', 'billing off')
+  isError(t, await free.call('GET', '/v1/tenants/t_00000000000000000001/invoices/upcoming'), 422, 'BILLING_OFF', 'TENANTRY_PRICES_FILE', 'no preview')
+  isError(t, await free.call('POST', '/v1/tenants/t_00000000000000000001/adjustments', { body: { description: 'x', amount: '1' } }), 422, 'BILLING_OFF', 'TENANTRY_PRICES_FILE', 'no adjustment')
 })

@@ -77,7 +77,7 @@ t.test('however many tenants there are, the questions are as many', async (t) =>
     }
     const { usage, history, invoices, adjustments } = api.billing
     const deps: BillingDeps = {
-      config: billingConfig, usage: { months: counted(usage.months) }, history: { periodsOf: counted(history.periodsOf) },
+      config: billingConfig, usage: { months: counted(usage.months), closedUntil: usage.closedUntil }, history: { periodsOf: counted(history.periodsOf) },
       invoices: { pricesOf: counted(invoices.pricesOf), buyers: counted(invoices.buyers) }, adjustments: { due: counted(adjustments.due) },
       namesOf: counted(createTenantNames(database)),
     }

@@ -3,7 +3,7 @@ import t from 'tap'
 import { chanceOf } from '../simulation/chance.ts'
 import { listFor } from '../../control-plane/src/billing/billing-config.ts'
 import { composeInvoice } from '../../control-plane/src/billing/compose.ts'
-import { toInvoiceBody, type InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
+import { toInvoiceBody, toUpcomingBody, type InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
 import { invoicePdf } from '../../control-plane/src/billing/invoice-pdf.ts'
 import { parseDecimal } from '../../control-plane/src/billing/money.ts'
 import { loadPdfFonts } from '../../control-plane/src/billing/pdf-text.ts'
@@ -14,7 +14,7 @@ import { simulateYear, type SimulatedYear } from './support/year.ts'
 
 const fonts = await loadPdfFonts()
 
-function invoiceOf(year: SimulatedYear, nth: number, buyer: { name: string; lines: string[] } = { name: 'A customer', lines: [] }): InvoiceBody {
+function invoiceParts(year: SimulatedYear, nth: number, buyer: { name: string; lines: string[] } = { name: 'A customer', lines: [] }) {
   const facts = year.months.slice(0, nth + 1).map((closed) => {
     const list = listFor(billingConfig, closed.month)
     if (list === undefined) throw new Error('no price list')
@@ -29,8 +29,13 @@ function invoiceOf(year: SimulatedYear, nth: number, buyer: { name: string; line
     },
     { seller: billingConfig.seller, buyer, notes: ['Please pay within 14 days.'] },
   )
+  return { month: own.month, content }
+}
+
+function invoiceOf(year: SimulatedYear, nth: number, buyer?: { name: string; lines: string[] }): InvoiceBody {
+  const { month, content } = invoiceParts(year, nth, buyer)
   const at = new Date('2026-09-01T03:00:00Z')
-  return toInvoiceBody({ id: '', tenantId: year.tenantId, month: own.month, state: 'final', number: 'NL-000042', content, createdAt: at, finalAt: at, voidedAt: undefined, voidReason: undefined })
+  return toInvoiceBody({ id: '', tenantId: year.tenantId, month, state: 'final', number: 'NL-000042', content, createdAt: at, finalAt: at, voidedAt: undefined, voidReason: undefined })
 }
 
 const millionths = (text: string) => {
@@ -66,6 +71,18 @@ for (let nth = 0; nth < years; nth++) {
     }
   })
 }
+
+t.test('the month under way says on each page that it is no invoice, and nowhere that it is to be paid', async (t) => {
+  const { content } = invoiceParts(simulateYear(chanceOf(seed).next, 't_0123456789abcdef0123'), 10)
+  const long = { ...content, buyer: { name: 'A customer', lines: Array.from({ length: 10 }, (_, nth) => `Line ${nth}`) }, lines: [...content.lines, ...content.lines, ...content.lines] }
+  const pieces = pdfPieces(await invoicePdf(toUpcomingBody({ content: long, asOf: new Date('2026-11-21T14:00:00Z') }), fonts))
+  const pages = Math.max(...pieces.map(({ page }) => page)) + 1
+  t.ok(pages > 1)
+  for (let page = 0; page < pages; page++) t.ok(pieces.some((piece) => piece.page === page && piece.text.includes('Preview, no invoice')), `page ${page}`)
+  const text = pieces.map((piece) => piece.text).join(' ')
+  for (const words of ['This is not an invoice', '21 November 2026, 14:00 UTC', 'So far']) t.ok(text.includes(words), words)
+  for (const words of ['Amount due', 'In your favour', 'BILL TO', 'Please pay', 'Number']) t.notOk(text.includes(words), words)
+})
 
 t.test('the same invoice gives the same bytes', async (t) => {
   const invoice = invoiceOf(simulateYear(chanceOf(seed).next, 't_0123456789abcdef0123'), 5)

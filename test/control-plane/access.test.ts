@@ -36,6 +36,8 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'DELETE /v1/usage/sources/:source': ['admin'],
   'GET /v1/tenants/:id/invoices': everybody,
   'GET /v1/tenants/:id/invoices.csv': everybody,
+  'GET /v1/tenants/:id/invoices/upcoming': everybody,
+  'GET /v1/tenants/:id/invoices/upcoming.:extension': everybody,
   'GET /v1/tenants/:id/invoices/:invoice': everybody,
   'POST /v1/tenants/:id/invoices/close': ['admin', 'billing'],
   'POST /v1/tenants/:id/invoices/:invoice/void': ['admin', 'billing'],

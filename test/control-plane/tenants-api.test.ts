@@ -60,8 +60,8 @@ t.test('secrets are in the answer that creates, and nowhere else in the clear', 
 
   const ids: Record<string, string[]> = { '/v1/tenants/:id': [tenant.tenant_id], '/v1/operations/:id': [tenant.operation.id] }
   const paths = api.routes
-    // A tenant of the shared services has no log, a rollout, backup, webhook or invoice there is none.
-    .filter(({ method, url }) => method === 'GET' && !url.startsWith('/internal/') && !/\/logs$|^\/v1\/(rollouts|backups|webhooks)\/:id|\/:invoice/.test(url))
+    // A tenant of the shared services has no log, a rollout, backup, webhook or invoice there is none, and without prices nothing to come.
+    .filter(({ method, url }) => method === 'GET' && !url.startsWith('/internal/') && !/\/logs$|^\/v1\/(rollouts|backups|webhooks)\/:id|\/:invoice|\/upcoming/.test(url))
     .flatMap(({ url }) => (ids[/^\/v1\/\w+\/:id/.exec(url)?.[0] ?? ''] ?? ['']).map((id) => url.replace(':id', id).replace(':month', '2026-01')))
   t.ok(paths.length > 12, 'every GET is asked')
   const places: [place: string, text: string][] = []

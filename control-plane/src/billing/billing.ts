@@ -1,5 +1,7 @@
 // Makes invoices of tenants' months of what the ledger, the plans and the prices say.
 import { ControlError } from '../errors.ts'
+import { settleMilliseconds } from '../usage/close-ledger.ts'
+import { startOfHour } from '../usage/hours.ts'
 import type { PlanHistory } from '../plans/plan-history.ts'
 import type { ClosedUsage, StoredMonth } from '../usage/closed-usage.ts'
 import type { Adjustment } from './adjustment.ts'
@@ -9,13 +11,13 @@ import { composeInvoice } from './compose.ts'
 import { correctedMonths, earlierFacts, readEarlier, type EarlierMonth } from './earlier-months.ts'
 import type { InvoiceContent } from './invoice.ts'
 import type { InvoiceStore } from './invoice-store.ts'
-import { monthText, nextMonth } from './months.ts'
+import { monthBefore, monthText, nextMonth, startOfMonth } from './months.ts'
 import type { Party, PriceListText } from './price-list.ts'
 
 export interface BillingDeps {
   /** Undefined: there are no prices, and no invoices are made. */
   config: BillingConfig | undefined
-  usage: Pick<ClosedUsage, 'months'>
+  usage: Pick<ClosedUsage, 'months' | 'closedUntil'>
   history: Pick<PlanHistory, 'periodsOf'>
   invoices: Pick<InvoiceStore, 'pricesOf' | 'buyers'>
   adjustments: Pick<AdjustmentStore, 'due'>
@@ -26,6 +28,12 @@ export interface BillingDeps {
 /** A tenant's invoice, or why there is none: what `compose` throws. */
 export type Composed = { tenantId: string; content: InvoiceContent } | { tenantId: string; content: undefined; problem: unknown }
 
+export interface Upcoming {
+  content: InvoiceContent
+  /** Usage of the hours before this is in it. */
+  asOf: Date
+}
+
 export interface Billing {
   config: BillingConfig | undefined
   /**
@@ -35,6 +43,11 @@ export interface Billing {
   compose(tenantId: string, month: Date): Promise<InvoiceContent>
   /** Of many tenants, in their order; what is wrong with one does not hold up the others. @throws ControlError BILLING_OFF, NO_PRICES */
   composeAll(tenantIds: readonly string[], month: Date): Promise<Composed[]>
+  /**
+   * What the invoice of the month under way would be, by what is closed so far and the present plan until the month's end. Kept nowhere.
+   * @throws ControlError as `compose`, but not MONTH_NOT_CLOSED
+   */
+  upcoming(tenantId: string, at: Date): Promise<Upcoming>
   /** Who is invoiced: as it was set, or the tenant's name. */
   buyerOf(tenantId: string): Promise<Party>
 }
@@ -84,10 +97,25 @@ export function createBilling(deps: BillingDeps): Billing {
     return composed
   }
 
+  /** Whether the month before is still to be invoiced: then that invoice will have the adjustments, as it is the next one. */
+  const isAwaited = async (tenantId: string, month: Date): Promise<boolean> => {
+    if (config === undefined || listFor(config, month) === undefined) return false
+    const [periods, invoiced] = await Promise.all([history.periodsOf([tenantId], month, nextMonth(month)), invoices.pricesOf([tenantId], month)])
+    return periods.has(tenantId) && !invoiced.has(tenantId)
+  }
+
   return {
     config,
     buyerOf,
     composeAll,
+
+    async upcoming(tenantId, at) {
+      const month = startOfMonth(at)
+      const asOf = await usage.closedUntil(tenantId, startOfHour(new Date(at.getTime() - settleMilliseconds)))
+      const [readings, awaited] = await Promise.all([read([tenantId], month), isAwaited(tenantId, monthBefore(month))])
+      checkPlanned(readings, tenantId)
+      return { asOf, content: contentOf(awaited ? { ...readings, adjustments: new Map() } : readings, tenantId) }
+    },
 
     async compose(tenantId, month) {
       const [composed] = await composeAll([tenantId], month)
@@ -100,20 +128,22 @@ export function createBilling(deps: BillingDeps): Billing {
 
 function outcomeOf(readings: Readings, tenantId: string): Composed {
   try {
+    checkPlanned(readings, tenantId)
+    if (of(readings.own, tenantId).closedAt === undefined) throw new ControlError('MONTH_NOT_CLOSED', `${monthText(readings.month)} is not closed yet: usage of it may still come`)
     return { tenantId, content: contentOf(readings, tenantId) }
   } catch (problem) {
     return { tenantId, content: undefined, problem }
   }
 }
 
+function checkPlanned({ month, own, periods }: Readings, tenantId: string): void {
+  const { closedAt, hasHours } = of(own, tenantId)
+  if (closedAt !== undefined || hasHours || periods.has(tenantId)) return
+  throw new ControlError('INVOICE_NOT_FOUND', `there is nothing to invoice: the tenant had no plan in ${monthText(month)}`)
+}
+
 function contentOf({ month, prices, config, own, periods, earlier, adjustments, buyers }: Readings, tenantId: string): InvoiceContent {
   const stored = of(own, tenantId)
-  const held = periods.get(tenantId) ?? []
-  if (stored.closedAt === undefined && !stored.hasHours && held.length === 0) {
-    throw new ControlError('INVOICE_NOT_FOUND', `there is nothing to invoice: the tenant had no plan in ${monthText(month)}`)
-  }
-  if (stored.closedAt === undefined) throw new ControlError('MONTH_NOT_CLOSED', `${monthText(month)} is not closed yet: usage of it may still come`)
-
   const { hours, previous, hash, corrections } = stored.read()
   const before = earlierFacts(earlier, tenantId, correctedMonths(stored, month))
   const billed = [month, ...before.facts.map((facts) => facts.month)].map(monthText)
@@ -122,7 +152,7 @@ function contentOf({ month, prices, config, own, periods, earlier, adjustments, 
   const foreign = due.find(({ currency }) => currency !== prices.currency)
   if (foreign !== undefined) throw new Error(`the adjustment ${foreign.id} is in ${foreign.currency} and can't be billed in ${prices.currency}`)
   const letterhead = { seller: config.seller, notes: config.notes, buyer: of(buyers, tenantId) }
-  return composeInvoice({ tenantId, own: { month, prices, periods: held, hours, previous, hash }, earlier: before.facts, corrections: known, adjustments: due }, letterhead)
+  return composeInvoice({ tenantId, own: { month, prices, periods: periods.get(tenantId) ?? [], hours, previous, hash }, earlier: before.facts, corrections: known, adjustments: due }, letterhead)
 }
 
 function of<T>(found: ReadonlyMap<string, T>, tenantId: string): T {

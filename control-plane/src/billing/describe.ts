@@ -15,6 +15,11 @@ export function describeDay(at: Date): string {
   return dayName.format(at)
 }
 
+/** To the minute. */
+export function describeInstant(at: Date): string {
+  return `${describeDay(at)}, ${at.toISOString().slice(11, 16)} UTC`
+}
+
 export function describeLine(line: Line): string {
   const text = describeCharge(line)
   return line.correction ? `Correction for ${describeMonth(line.month)}: ${text}` : text

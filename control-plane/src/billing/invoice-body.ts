@@ -1,5 +1,6 @@
 // Invoices as the API shows them: all that is kept, and each line in words and in the units of its price.
 import { Type, type Static } from 'typebox'
+import type { Upcoming } from './billing.ts'
 import { describeLine, quantityText } from './describe.ts'
 import { InvoiceContent, invoiceStates, type Invoice } from './invoice.ts'
 import { LineText, readLine } from './line.ts'
@@ -31,6 +32,16 @@ export type InvoiceSummary = Static<typeof InvoiceSummary>
 export const InvoiceBody = Type.Object({ ...Head, ...InvoiceContent.properties, lines: Type.Array(LineBody) })
 export type InvoiceBody = Static<typeof InvoiceBody>
 
+/** Of the month under way: it is no invoice, has no id and is kept nowhere. */
+export const UpcomingBody = Type.Object({
+  state: Type.Literal('upcoming'),
+  number: Type.Null(),
+  as_of: Type.String({ description: 'Usage of the hours before this is in it; ISO 8601, UTC' }),
+  ...InvoiceContent.properties,
+  lines: Type.Array(LineBody),
+})
+export type UpcomingBody = Static<typeof UpcomingBody>
+
 function headOf({ id, number, state, createdAt, finalAt, voidedAt, voidReason }: Invoice) {
   return {
     invoice_id: id,
@@ -50,6 +61,11 @@ export function toSummary(invoice: Invoice): InvoiceSummary {
 
 export function toInvoiceBody(invoice: Invoice): InvoiceBody {
   return { ...headOf(invoice), ...invoice.content, lines: invoice.content.lines.map(toLineBody) }
+}
+
+/** Without the notes: they say how an invoice is paid. */
+export function toUpcomingBody({ content, asOf }: Upcoming): UpcomingBody {
+  return { state: 'upcoming', number: null, as_of: asOf.toISOString(), ...content, notes: [], lines: content.lines.map(toLineBody) }
 }
 
 function toLineBody(text: LineText): LineBody {

@@ -1,5 +1,5 @@
 // Invoices as CSV (RFC 4180).
-import type { InvoiceBody, InvoiceSummary } from './invoice-body.ts'
+import type { InvoiceBody, InvoiceSummary, UpcomingBody } from './invoice-body.ts'
 
 type Cell = string | number | boolean | null
 
@@ -19,7 +19,7 @@ const lineColumns = [
 ] as const
 
 /** One row for each line, then one each for `net`, every tax and `total`. */
-export function invoiceCsv(invoice: InvoiceBody): string {
+export function invoiceCsv(invoice: InvoiceBody | UpcomingBody): string {
   const head = [invoice.number, invoice.state, invoice.tenant_id, invoice.currency]
   const sum = (charge: string, amount: string, description: string, rate: string | null = null) =>
     [...head, ...lineColumns.map((column) => ({ charge, month: invoice.month, amount, description, tax_rate: rate })[column as string] ?? null)]
@@ -28,7 +28,7 @@ export function invoiceCsv(invoice: InvoiceBody): string {
     ...invoice.lines.map((line) => [...head, ...lineColumns.map((column) => line[column] ?? null)]),
     sum('net', invoice.net, 'Net'),
     ...invoice.taxes.map(({ name, rate, tax }) => sum('tax', tax, name, rate)),
-    sum('total', invoice.total, 'Total'),
+    sum('total', invoice.total, invoice.state === 'upcoming' ? `Total so far, with the usage up to ${invoice.as_of}; no invoice` : 'Total'),
   ])
 }
 

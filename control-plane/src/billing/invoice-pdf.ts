@@ -1,7 +1,7 @@
 // An invoice as a PDF page that can be sent to a customer; as many pages as its lines need.
 import PDFDocument from 'pdfkit'
-import { describeDay, describeMonth, shortDecimal } from './describe.ts'
-import type { InvoiceBody } from './invoice-body.ts'
+import { describeDay, describeInstant, describeMonth, shortDecimal } from './describe.ts'
+import type { InvoiceBody, UpcomingBody } from './invoice-body.ts'
 import { currencyPlaces, decimalText, readDecimalText } from './money.ts'
 import { parseMonth } from './months.ts'
 import { lineHeight, PdfText, type PdfDocument, type PdfFonts, type TextStyle } from './pdf-text.ts'
@@ -9,15 +9,18 @@ import { lineHeight, PdfText, type PdfDocument, type PdfFonts, type TextStyle } 
 const page = { left: 56, right: 539, top: 56, bottom: 770, footer: 800 }
 const columns = { description: { x: 56, width: 204 }, quantity: { x: 260, width: 130 }, price: { x: 392, width: 66 }, amount: { x: 464, width: 75 } }
 const grey = '#6b6b6b'
+const warning = '#a11'
 const small: TextStyle = { size: 8.5 }
 const label: TextStyle = { size: 7.5, color: grey }
 const due: TextStyle = { size: 11, bold: true }
 
-/** The same invoice gives the same bytes. */
-export async function invoicePdf(invoice: InvoiceBody, fonts: PdfFonts): Promise<Buffer> {
+type Printed = InvoiceBody | UpcomingBody
+
+/** The same invoice gives the same bytes. What the month under way would cost says on every page that it is no invoice. */
+export async function invoicePdf(invoice: Printed, fonts: PdfFonts): Promise<Buffer> {
   const document = new PDFDocument({
     size: 'A4', margin: 0, bufferPages: true, lang: 'en',
-    info: { Title: `${titleOf(invoice)} ${invoice.number ?? invoice.month}`, Author: invoice.seller.name, CreationDate: new Date(invoice.final_at ?? invoice.created_at) },
+    info: { Title: `${titleOf(invoice)} ${invoice.number ?? invoice.month}`, Author: invoice.seller.name, CreationDate: dateOf(invoice) },
   })
   const pieces: Buffer[] = []
   const ended = new Promise<void>((resolve, reject) => document.on('end', resolve).on('error', reject))
@@ -33,42 +36,52 @@ export async function invoicePdf(invoice: InvoiceBody, fonts: PdfFonts): Promise
   return Buffer.concat(pieces)
 }
 
-function titleOf({ state, total }: InvoiceBody): string {
+function dateOf(invoice: Printed): Date {
+  return new Date(invoice.state === 'upcoming' ? invoice.as_of : (invoice.final_at ?? invoice.created_at))
+}
+
+function titleOf({ state, total }: Printed): string {
+  if (state === 'upcoming') return 'Preview, no invoice'
   const title = readDecimalText(total) < 0n ? 'Credit note' : 'Invoice'
   if (state === 'draft') return `Draft ${title.toLowerCase()}`
   return state === 'void' ? `${title}, void` : title
 }
 
 /** Seller, title, facts, buyer. @returns where the lines begin */
-function drawHead(document: PdfDocument, text: PdfText, invoice: InvoiceBody): number {
+function drawHead(document: PdfDocument, text: PdfText, invoice: Printed): number {
   const { seller, buyer } = invoice
   const half = 225
   let left = page.top
   left += text.draw(seller.name, page.left, left, half, { size: 12, bold: true })
   for (const line of seller.lines) left += text.draw(line, page.left, left, half, { ...small, color: grey })
 
-  const facts: [string, string][] = [
-    ['Number', invoice.number ?? 'not yet given'],
-    ['Date', describeDay(new Date(invoice.final_at ?? invoice.created_at))],
-    ['Period', describeMonth(monthOf(invoice))],
-    ['Tenant', invoice.tenant_id],
-    ...(invoice.voided_at === null ? [] : [['Void since', describeDay(new Date(invoice.voided_at))], ['Reason', invoice.void_reason ?? '']] satisfies [string, string][]),
-  ]
   let right = page.top
-  right += text.draw(titleOf(invoice), 320, right, page.right - 320, { size: 20, bold: true, color: invoice.state === 'void' ? '#a11' : '#1a1a1a' }) + 8
-  for (const [name, value] of facts) {
+  right += text.draw(titleOf(invoice), 320, right, page.right - 320, { size: 20, bold: true, color: invoice.state === 'void' || invoice.state === 'upcoming' ? warning : '#1a1a1a' }) + 8
+  for (const [name, value] of factsOf(invoice)) {
     text.draw(name, 320, right, 60, { ...small, color: grey })
     right += text.draw(value, 385, right, page.right - 385, small)
   }
 
   let y = Math.max(left, right) + 24
-  y += text.draw('BILL TO', page.left, y, half, label) + 2
+  if (invoice.state === 'upcoming') y += text.draw(previewText(invoice), page.left, y, page.right - page.left, { ...small, bold: true, color: warning }) + 12
+  y += text.draw(invoice.state === 'upcoming' ? 'FOR' : 'BILL TO', page.left, y, half, label) + 2
   y += text.draw(buyer.name, page.left, y, 380, { size: 10.5, bold: true })
   for (const line of buyer.lines) y += text.draw(line, page.left, y, 380, small)
   return drawColumnHeads(document, text, invoice, y + 26)
 }
 
-function drawColumnHeads(document: PdfDocument, text: PdfText, { currency }: InvoiceBody, y: number): number {
+function factsOf(invoice: Printed): [string, string][] {
+  const whose: [string, string][] = [['Period', describeMonth(monthOf(invoice))], ['Tenant', invoice.tenant_id]]
+  if (invoice.state === 'upcoming') return [['Usage until', describeInstant(dateOf(invoice))], ...whose]
+  const voided: [string, string][] = invoice.voided_at === null ? [] : [['Void since', describeDay(new Date(invoice.voided_at))], ['Reason', invoice.void_reason ?? '']]
+  return [['Number', invoice.number ?? 'not yet given'], ['Date', describeDay(dateOf(invoice))], ...whose, ...voided]
+}
+
+function previewText(invoice: Printed): string {
+  return `This is not an invoice, and nothing is to be paid by it. It shows what ${describeMonth(monthOf(invoice))} would cost with the usage until ${describeInstant(dateOf(invoice))} and the present plan until the month's end.`
+}
+
+function drawColumnHeads(document: PdfDocument, text: PdfText, { currency }: Printed, y: number): number {
   const heads = { description: 'DESCRIPTION', quantity: 'QUANTITY', price: 'UNIT PRICE', amount: `AMOUNT (${currency})` }
   for (const name of ['description', 'quantity', 'price', 'amount'] as const) {
     text.draw(heads[name], columns[name].x, y, columns[name].width, { ...label, align: name === 'description' ? 'left' : 'right' })
@@ -76,7 +89,7 @@ function drawColumnHeads(document: PdfDocument, text: PdfText, { currency }: Inv
   return rule(document, y + lineHeight(label) + 3, '#1a1a1a') + 5
 }
 
-function drawLines(document: PdfDocument, text: PdfText, invoice: InvoiceBody, from: number): number {
+function drawLines(document: PdfDocument, text: PdfText, invoice: Printed, from: number): number {
   let y = from
   const numbers: TextStyle = { ...small, align: 'right' }
   for (const [nth, line] of invoice.lines.entries()) {
@@ -94,7 +107,7 @@ function drawLines(document: PdfDocument, text: PdfText, invoice: InvoiceBody, f
   return y
 }
 
-function drawTotals(document: PdfDocument, text: PdfText, invoice: InvoiceBody, from: number): number {
+function drawTotals(document: PdfDocument, text: PdfText, invoice: Printed, from: number): number {
   const rows: [string, string][] = [
     ['Net', money(invoice.net, invoice)],
     ...invoice.taxes.map(({ name, rate, net, tax }): [string, string] => [`${name} ${percent(rate)} % of ${money(net, invoice)}`, money(tax, invoice)]),
@@ -106,16 +119,21 @@ function drawTotals(document: PdfDocument, text: PdfText, invoice: InvoiceBody, 
     y += text.draw(value, columns.amount.x - 40, y, columns.amount.width + 40, { ...small, align: 'right' }) + 3
   }
   y = rule(document, y + 2, '#1a1a1a', 300) + 6
-  text.draw(readDecimalText(invoice.total) < 0n ? 'In your favour' : 'Amount due', 250, y, 150, { ...due, align: 'right' })
+  text.draw(dueText(invoice), 250, y, 150, { ...due, align: 'right' })
   y += text.draw(`${invoice.currency} ${money(invoice.payable, invoice)}`, 400, y, page.right - 400, { ...due, align: 'right' })
   return y + 30
 }
 
-function totalsHeight({ taxes }: InvoiceBody): number {
+function dueText({ state, total }: Printed): string {
+  if (state === 'upcoming') return 'So far'
+  return readDecimalText(total) < 0n ? 'In your favour' : 'Amount due'
+}
+
+function totalsHeight({ taxes }: Printed): number {
   return (taxes.length + 2) * (lineHeight(small) + 3) + lineHeight(due) + 10
 }
 
-function drawNotes(document: PdfDocument, text: PdfText, { notes }: InvoiceBody, from: number): void {
+function drawNotes(document: PdfDocument, text: PdfText, { notes }: Printed, from: number): void {
   let y = from
   for (const note of notes) {
     const height = text.height(note, page.right - page.left, small)
@@ -124,7 +142,7 @@ function drawNotes(document: PdfDocument, text: PdfText, { notes }: InvoiceBody,
   }
 }
 
-function drawFooters(document: PdfDocument, text: PdfText, invoice: InvoiceBody): void {
+function drawFooters(document: PdfDocument, text: PdfText, invoice: Printed): void {
   const { count } = document.bufferedPageRange()
   for (let nth = 0; nth < count; nth++) {
     document.switchToPage(nth)
@@ -145,14 +163,14 @@ function rule(document: PdfDocument, y: number, color: string, from: number = pa
   return y
 }
 
-function monthOf({ month }: InvoiceBody): Date {
+function monthOf({ month }: Printed): Date {
   const start = parseMonth(month)
   if (start === undefined) throw new Error(`"${month}" is no month`)
   return start
 }
 
 /** Every digit of the amount that is not a zero at its end. */
-function money(text: string, { currency }: InvoiceBody): string {
+function money(text: string, { currency }: Printed): string {
   return grouped(shortDecimal(text, currencyPlaces(currency)))
 }
 

@@ -36,6 +36,20 @@ export function createClosedUsage(database: Database): ClosedUsage {
       return stored.read()
     },
 
+    async closedUntil(tenantId, settled) {
+      // As hours are closed: by all gateways, the tenant's own home while it is there, and what was counted and not booked yet.
+      const [row] = await database.$queryRaw<{ until: Date }[]>`
+        select greatest(t.last_hour + interval '1 hour', least(
+          ${settled}::timestamptz,
+          (select min(complete_until) from usage_sources where tenant_id is null and retired_at is null),
+          (select min(complete_until) from usage_sources s where s.tenant_id = t.id and retired_at is null and exists (select from tenants where id = t.id)),
+          (select min(hour) from usage_counters c where c.tenant_id = t.id and dirty and hour > coalesce(t.last_hour, '-infinity'))
+        )) as until
+        from (select one.id, u.last_hour from (select ${tenantId}::text as id) one left join usage_tenants u on u.tenant_id = one.id) t`
+      if (row === undefined) throw new Error('a statement that always has a row had none')
+      return row.until
+    },
+
     async closedTenants(month, { after = '', limit }) {
       const rows = await database.usageMonth.findMany({
         where: { month, tenantId: { gt: after }, closedAt: { not: null } }, select: { tenantId: true }, orderBy: { tenantId: 'asc' }, take: limit,

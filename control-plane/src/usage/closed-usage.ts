@@ -54,6 +54,11 @@ export interface ClosedUsage {
   month(tenantId: string, month: Date): Promise<ClosedMonth>
   /** As `month`, of many tenants at one instant; each of them has one. What is wrong with one shows when that one is read. */
   months(tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, StoredMonth>>
+  /**
+   * Up to where a tenant's hours are closed, as an hour's start. All of them are in what is read after this was asked.
+   * @param settled hours from this one on are not to be closed yet
+   */
+  closedUntil(tenantId: string, settled: Date): Promise<Date>
   /** Tenants whose month is closed, in order of their ids, those that are gone by now too. */
   closedTenants(month: Date, page: { after: string | undefined; limit: number }): Promise<string[]>
 }

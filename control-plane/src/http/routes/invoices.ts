@@ -1,8 +1,8 @@
 // Invoices of a tenant: read as JSON, CSV or PDF, made for a month, made void; and who is invoiced (specification, section 4.4).
 import { isTenantId } from '@tenantry/contract'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { InvoiceBody, InvoiceSummary, toInvoiceBody, toSummary } from '../../billing/invoice-body.ts'
+import { InvoiceBody, InvoiceSummary, toInvoiceBody, toSummary, toUpcomingBody, UpcomingBody } from '../../billing/invoice-body.ts'
 import { invoiceCsv, invoicesCsv } from '../../billing/invoice-csv.ts'
 import { invoicePdf } from '../../billing/invoice-pdf.ts'
 import type { Invoice } from '../../billing/invoice.ts'
@@ -11,7 +11,7 @@ import { Party } from '../../billing/price-list.ts'
 import { ControlError } from '../../errors.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
-import { invoicedTenant, knownTenant } from '../invoiced-tenant.ts'
+import { billedTenant, invoicedTenant, knownTenant } from '../invoiced-tenant.ts'
 import { isUuid } from '../lookup.ts'
 import { PageQuery, pageRequest, writeContext } from '../parameters.ts'
 import { formTypes, wantedForm, type Form } from '../wanted-form.ts'
@@ -26,6 +26,7 @@ const closed = { additionalProperties: false }
 
 export function addInvoiceRoutes(app: Api, deps: ApiDeps): void {
   addReadInvoices(app, deps)
+  addUpcoming(app, deps)
   addWriteInvoices(app, deps)
   addBuyer(app, deps)
 }
@@ -79,6 +80,28 @@ function addReadInvoices(app: Api, deps: ApiDeps): void {
       return say(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
     },
   )
+}
+
+function addUpcoming(app: Api, deps: ApiDeps): void {
+  const schema = {
+    summary: 'What the invoice of the month under way would be',
+    description: 'By the hours that are closed so far, and the present plan until the end of the month. JSON, CSV or PDF, by the extension or by `Accept`. It is no invoice, and kept nowhere.',
+    tags: ['invoices'],
+    querystring: NoQuery,
+    response: { 200: { content: { 'application/json': { schema: UpcomingBody }, 'text/csv': { schema: Type.String() }, 'application/pdf': { schema: Type.Any() } } } },
+  }
+  const answer = async (request: FastifyRequest, reply: FastifyReply, id: string, extension?: string) => {
+    const form = wantedForm(request, ['json', 'csv', 'pdf'], extension)
+    const body = toUpcomingBody(await deps.billing.upcoming(await billedTenant(deps, id), deps.now()))
+    if (form === 'json') return say(reply, form).send(body)
+    reply.header('content-disposition', `inline; filename="preview-${body.month}.${form}"`)
+    return say(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
+  }
+  app.get('/v1/tenants/:id/invoices/upcoming', { config: { scopes: everybody }, schema: { ...schema, params: Id } }, (request, reply) =>
+    answer(request, reply, request.params.id))
+  const WithExtension = Type.Object({ id: Type.String(), extension: Type.String({ description: '`json`, `csv` or `pdf`' }) })
+  app.get('/v1/tenants/:id/invoices/upcoming.:extension', { config: { scopes: everybody }, schema: { ...schema, params: WithExtension } }, (request, reply) =>
+    answer(request, reply, request.params.id, request.params.extension))
 }
 
 function addWriteInvoices(app: Api, deps: ApiDeps): void {
