@@ -13,6 +13,8 @@ import type { UsageLedger } from '../../../control-plane/src/usage/usage-ledger.
 import { query, startPostgres } from '../../support/postgres.ts'
 
 export interface TestLedger {
+  /** Of the control database. */
+  url: string
   database: Database
   ledger: UsageLedger
   closing: LedgerClosing
@@ -41,7 +43,7 @@ export async function startLedger(t: Test, now = '2026-05-10T12:30:00Z'): Promis
     await postgres.stop()
   })
   return {
-    database, clock, closing,
+    url, database, clock, closing,
     ledger: createUsageLedger(database, () => clock.now),
     async close(at) {
       clock.now = new Date(at)

@@ -1,0 +1,15 @@
+// The leader's look at the months as a process of its own, which a test may kill: closing-child.ts URL NOW
+import { createClosing } from '../../../control-plane/src/billing/close-months.ts'
+import { systemClock } from '../../../control-plane/src/clock.ts'
+import { createSeal } from '../../../control-plane/src/keys/seal.ts'
+import { openBilling } from '../../../control-plane/src/persistence/billing-prisma.ts'
+import { openDatabase } from '../../../control-plane/src/persistence/database.ts'
+import { billingConfig } from './prices.ts'
+
+const [url = '', at = ''] = process.argv.slice(2)
+const now = () => new Date(at)
+const database = openDatabase(url)
+const log = { info: () => undefined, warn: (details: object) => { throw new Error('an invoice could not be made', { cause: details }) } }
+const { look } = createClosing({ ...openBilling(database, billingConfig, createSeal(Buffer.alloc(32)), now), config: billingConfig, clock: { ...systemClock, now }, log }, 0n)
+await look(new AbortController().signal)
+await database.$disconnect()
