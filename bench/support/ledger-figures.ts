@@ -77,7 +77,9 @@ async function reading({ database, month, tenantIds }: LedgerScene): Promise<{ o
 /** The last hour, with what two gateways and the homes have counted in it, then the month of every tenant. */
 async function monthClose({ database, month, sql, tenantIds }: LedgerScene): Promise<number> {
   const now = new Date(nextMonth(month).getTime() + 15 * 60_000)
-  const milliseconds = await timed(() => closeAll(createLedgerClosing(database, () => now), now, 0n))
+  const milliseconds = await timed(async () => {
+    await closeAll(createLedgerClosing(database, () => now), now, 0n)
+  })
   const [row] = await sql('select count(*)::int as closed from usage_months where month = $1 and closed_at is not null', [month])
   if (row?.['closed'] !== tenantIds.length) throw new Error(`${String(row?.['closed'])} of ${tenantIds.length} tenants have the month closed`)
   return milliseconds / 1000
@@ -92,7 +94,7 @@ async function monthInvoices({ database, month, sql, tenantIds }: LedgerScene): 
     warn: (details: object, message: string) => { throw new Error(message, { cause: details }) },
   }
   const parts = openBilling(database, config, createSeal(randomBytes(32)), now)
-  const closing = createClosing({ ...parts, config, clock: { ...systemClock, now }, log }, 0n)
+  const closing = createClosing({ ...parts, config, clock: { ...systemClock, now }, measure: () => undefined, log }, 0n)
   let milliseconds = 0
   const { most } = await watchMemory(process.pid, async () => {
     milliseconds = await timed(async () => {

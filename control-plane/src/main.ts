@@ -65,6 +65,7 @@ import { createRegionProbe } from './reconcile/region-probe.ts'
 import type { RegionConfig } from './regions/region-config.ts'
 import { readHomes } from './usage/home-reader.ts'
 import { closeLedger } from './usage/close-ledger.ts'
+import { measuredLeases } from './quotas/measured-leases.ts'
 import { createStoredReader } from './quotas/plan-fit.ts'
 import { watchQuotas } from './quotas/quota-watch.ts'
 import { createUsageReader } from './usage/read-usage.ts'
@@ -104,7 +105,7 @@ const { billing, invoices, adjustments, ledger: invoiceLedger, history, usage: c
 if (config.billing !== undefined) await checkBilling({ ledger: invoiceLedger }, config.billing, (await plans.list()).map(({ id }) => id))
 let pdfFonts: Promise<PdfFonts> | undefined
 const conditions = createRegionConditions(systemClock)
-const metrics = createMetrics(conditions)
+const metrics = createMetrics(conditions, now)
 const tenants = createTenantStore({ database, seal, now })
 const reconcileStore = createReconcileStore(database, seal, now)
 const sight = { regions, store: reconcileStore, clock: systemClock }
@@ -120,12 +121,12 @@ const housekeeping = [
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
   watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
-  dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ reachable: config.webhooksMayReach, resolve: lookUpAll, timeoutMilliseconds: 15_000 }), random: Math.random }),
-  readHomes({ ...keeping, store: createHomeReadingStore(database), ledger }),
-  closeLedger({ closing: createLedgerClosing(database, now), clock: systemClock, log }),
+  dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ reachable: config.webhooksMayReach, resolve: lookUpAll, timeoutMilliseconds: 15_000 }), random: Math.random, measure: metrics.metering.webhooks }),
+  readHomes({ ...keeping, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }),
+  closeLedger({ closing: createLedgerClosing(database, now), clock: systemClock, measure: metrics.metering.ledger, log }),
   watchQuotas({ ...keeping, store: createQuotaWatchStore(database, now) }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
-  ...(config.billing === undefined ? [] : [closeMonths({ billing, config: config.billing, ledger: invoiceLedger, usage: closedUsage, history, clock: systemClock, log })]),
+  ...(config.billing === undefined ? [] : [closeMonths({ billing, config: config.billing, ledger: invoiceLedger, usage: closedUsage, history, clock: systemClock, measure: metrics.metering.invoices, log })]),
 ]
 
 const app = await buildApp({
@@ -158,7 +159,7 @@ const app = await buildApp({
   logger: log,
   internal: async (instance) => {
     await instance.register(internalRoutes({ hub, ledger, tenants, now }))
-    await instance.register(leaseRoutes(createRequestLeases(database, now)))
+    await instance.register(leaseRoutes(measuredLeases(createRequestLeases(database, now), metrics.metering.leases)))
     await instance.register(tlsAsk({ regions: config.regions, hosts: createHostNames(database) }))
   },
   metrics,

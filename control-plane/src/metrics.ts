@@ -3,6 +3,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import type { BackupKeeperDeps } from './backups/backup-keeper.ts'
 import type { StorageWatchDeps } from './housekeeping/storage-watch.ts'
 import type { WarmPoolDeps } from './housekeeping/warm-pool.ts'
+import { createMeteringMetrics, type MeteringMeasures } from './metering-metrics.ts'
 import type { ControllerMeasures } from './reconcile/controller.ts'
 import type { RegionConditions } from './reconcile/region-conditions.ts'
 
@@ -13,10 +14,11 @@ export interface Metrics {
   warmPool: WarmPoolDeps['measure']
   storage: StorageWatchDeps['measure']
   backups: BackupKeeperDeps['measure']
+  metering: MeteringMeasures
 }
 
 /** @param regions asked when the metrics are */
-export function createMetrics(regions: Pick<RegionConditions, 'all'>): Metrics {
+export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () => Date): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const runs = new Counter({
@@ -43,6 +45,7 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>): Metrics {
   const backupSeconds = new Histogram({
     name: 'tenantry_backup_job_seconds', help: 'Time of a backup, restore or verification', labelNames: ['kind'], buckets: [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000], registers: [registry],
   })
+  const metering = createMeteringMetrics(registry, now)
   let readQueue = () => ({ depth: 0, delayed: 0, oldestSeconds: 0 })
   return {
     contentType: registry.contentType,
@@ -53,8 +56,10 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>): Metrics {
       oldest.set(queue.oldestSeconds)
       regionReady.reset()
       for (const [region, { status }] of regions.all()) regionReady.set({ region }, status === 'True' ? 1 : 0)
+      metering.age()
       return registry.metrics()
     },
+    metering: metering.measures,
     controller: {
       reconciled(outcome, took) {
         runs.inc({ outcome })

@@ -123,6 +123,7 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
   const asked: number[] = []
   const books = randomUUID()
   const warnings: string[] = []
+  const outcomes: string[] = []
   const deps = {
     store: createHomeReadingStore(database), ledger: createUsageLedger(database, () => new Date(time)),
     regions: new Map([['local', { config: { gateway_internal_urls: ['http://gateway.invalid'] } as never, runtimeUrls: () => ['http://runtime.invalid'] }]]),
@@ -135,6 +136,7 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
       },
     },
     clock: { ...systemClock, now: () => new Date(time) },
+    measure: (outcome: string) => outcomes.push(outcome),
     log: { warn: (_details: object, message: string) => warnings.push(message) },
   }
   const reader = createHomeReader(deps)
@@ -155,6 +157,7 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     answer = () => said(time, { books, began: h, documents: 2_000, files: 70, hours: { [h]: { files: 63_000n, runs: 1n } } }, id)
     await look()
     t.same(asked.splice(0), [2])
+    t.same(outcomes.splice(0), ['read', 'read'], 'the metrics are told')
     t.match(await counters(), { document_byte_seconds: '900001', file_byte_seconds: '63000', function_invocations: '2' }, 'nothing is taken back')
   })
 
@@ -174,9 +177,11 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     const completeUntil = async () => (await api.sql('select complete_until from usage_sources where source = $1', [homeSource(id)]))[0]?.['complete_until'] as Date
     const open = await completeUntil()
     time += hourMilliseconds
+    outcomes.length = 0
     await look()
     t.same(await completeUntil(), open)
     t.ok(warnings.length > 0)
+    t.same(outcomes, ['failed'])
     time += 1.5 * hourMilliseconds
     await look()
     t.ok((await completeUntil()) > open)
@@ -192,5 +197,19 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     t.match(await api.sql("select extract(year from complete_until)::int as year from usage_sources where source = $1", [homeSource(id)]), [{ year: 9999 }])
     await look()
     t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [], 'it is not read again')
+  })
+
+  t.test('one that nobody uses is read once an hour, as soon as the hour before can be complete', async (t) => {
+    const { tenant_id: quiet } = await api.create()
+    const begin = startOfHour(new Date(time)).getTime() + hourMilliseconds
+    answer = () => said(time, { books: randomUUID(), began: begin }, quiet)
+    const lookAt = async (minutes: number) => {
+      time = begin + minutes * 60_000
+      asked.length = 0
+      await look()
+      return asked.length
+    }
+    t.same([await lookAt(5), await lookAt(9), await lookAt(10), await lookAt(69), await lookAt(70), await lookAt(71), await lookAt(129), await lookAt(130)], [1, 0, 1, 0, 1, 0, 0, 1])
+    t.same(await api.sql('select complete_until from usage_sources where source = $1', [homeSource(quiet)]), [{ complete_until: new Date(begin + 2 * hourMilliseconds) }])
   })
 })

@@ -70,7 +70,7 @@ const time = { now: Date.now() }
 const now = () => new Date(time.now)
 const outbox = createWebhookOutbox(database, api.seal, now)
 const deps = {
-  outbox, clock: { ...systemClock, now }, random: () => 0, log: { info: () => undefined, warn: () => undefined },
+  outbox, clock: { ...systemClock, now }, random: () => 0, measure: () => undefined, log: { info: () => undefined, warn: () => undefined },
   send: createSend({ reachable: readNetworks(['127.0.0.0/8']), resolve: async () => ['127.0.0.1'], timeoutMilliseconds: 400 }),
 }
 const dispatcher = createDispatcher(deps)

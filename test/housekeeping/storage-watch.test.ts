@@ -26,7 +26,7 @@ t.test('what shared runtimes and tenants\' own ones tell is summed, and whoever 
     if (said === undefined) throw new Error('no answer')
     return said
   }
-  const metrics = createMetrics({ all: () => new Map() })
+  const metrics = createMetrics({ all: () => new Map() }, () => new Date())
   const watch = createStorageWatch({ config }, {
     ...plane, measure: metrics.storage,
     probe: { storageState: async (url) => answer(url), tenantStorageState: async (url, id) => (url === 'http://gate' ? answer(id) : answer('the other gateway')) },

@@ -114,7 +114,7 @@ t.test('who leads no more says nothing', async (t) => {
 
 t.test('the metrics tell of each region that was looked at', async (t) => {
   const { conditions, loop } = startLoop()
-  const metrics = createMetrics(conditions)
+  const metrics = createMetrics(conditions, () => new Date())
   const told = async () => (await metrics.text()).split('\n').filter((line) => line.startsWith('tenantry_region_ready'))
   t.same(await told(), [])
   await loop.sweep()

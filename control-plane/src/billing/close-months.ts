@@ -11,6 +11,17 @@ import type { InvoiceContent } from './invoice.ts'
 import type { InvoiceLedger } from './invoice-store.ts'
 import { monthText, nextMonth } from './months.ts'
 
+/** Tenants of a month that is over that have no invoice yet. */
+export interface MissingInvoices {
+  month: Date
+  /** Usage of the month may still come. */
+  notClosed: number
+  /** It could not be made; the log says why. */
+  failed: number
+  /** What it was made of has changed meanwhile: it is made anew. */
+  outdated: number
+}
+
 export interface ClosingDeps {
   billing: Pick<Billing, 'composeAll'>
   config: BillingConfig
@@ -18,6 +29,8 @@ export interface ClosingDeps {
   usage: Pick<ClosedUsage, 'closedTenants'>
   history: Pick<PlanHistory, 'tenants'>
   clock: Clock
+  /** Told after each look; undefined when this control plane leads no longer. */
+  measure: (missing: readonly MissingInvoices[] | undefined) => void
   log: { info(details: object, message: string): void; warn(details: object, message: string): void }
 }
 
@@ -30,7 +43,7 @@ const dayMilliseconds = 86_400_000
 export function closeMonths(deps: ClosingDeps): (leadership: Leadership) => Promise<void> {
   return ({ epoch, lost }) => {
     const closing = createClosing(deps, epoch)
-    return repeat({ clock: deps.clock, work: closing.look, onProblem: (error) => deps.log.warn({ err: error }, 'invoices could not be made; it is tried again') }, lost)
+    return repeat({ clock: deps.clock, work: closing.look, onProblem: (error) => deps.log.warn({ err: error }, 'invoices could not be made; it is tried again') }, lost).finally(() => deps.measure(undefined))
   }
 }
 
@@ -39,26 +52,31 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
   const finished = new Set<number>()
 
   /** Of those whose invoice can be made; one that can't must not keep the others waiting for theirs. */
-  const compose = async (tenants: readonly string[], month: Date): Promise<InvoiceContent[]> => {
+  const compose = async (tenants: readonly string[], month: Date, missing: MissingInvoices): Promise<InvoiceContent[]> => {
     const composed = await deps.billing.composeAll(tenants, month)
     for (const one of composed) {
-      if (one.content !== undefined || (one.problem instanceof ControlError && one.problem.code === 'MONTH_NOT_CLOSED')) continue
+      if (one.content !== undefined) continue
+      if (one.problem instanceof ControlError && one.problem.code === 'MONTH_NOT_CLOSED') {
+        missing.notClosed++
+        continue
+      }
+      missing.failed++
       log.warn({ err: one.problem, tenant: one.tenantId, month: monthText(month) }, "a tenant's invoice could not be made; it is tried again")
     }
     return composed.flatMap(({ content }) => content ?? [])
   }
 
-  /** @returns how many have none yet */
-  const close = async (month: Date, final: boolean, signal: AbortSignal): Promise<number> => {
-    let missing = 0
+  /** Makes what can be made. */
+  const close = async (month: Date, final: boolean, signal: AbortSignal): Promise<MissingInvoices> => {
+    const missing = { month, notClosed: 0, failed: 0, outdated: 0 }
     for await (const tenants of pages(deps, month)) {
       signal.throwIfAborted()
       const settled = await ledger.settled(month, tenants, { drafts: !final })
       const open = tenants.filter((tenant) => !settled.has(tenant))
-      const contents = open.length === 0 ? [] : await compose(open, month)
+      const contents = open.length === 0 ? [] : await compose(open, month, missing)
       const kept = contents.length === 0 ? 0 : await ledger.keepAll(contents, final, epoch)
       if (kept > 0) log.info({ month: monthText(month), invoices: kept, final }, 'invoices were made')
-      missing += open.length - kept
+      missing.outdated += contents.length - kept
     }
     return missing
   }
@@ -67,15 +85,18 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
   const look = async (signal: AbortSignal): Promise<number> => {
     const now = clock.now()
     const first = config.lists[0]?.from ?? now
+    const missing: MissingInvoices[] = []
     for (let month = first; nextMonth(month) <= now; month = nextMonth(month)) {
       if (finished.has(month.getTime()) || (await ledger.finished(month))) {
         finished.add(month.getTime())
         continue
       }
       const final = now.getTime() >= nextMonth(month).getTime() + config.draftDays * dayMilliseconds
-      const missing = await close(month, final, signal)
-      if (final && missing === 0) await ledger.finish(month, epoch)
+      const left = await close(month, final, signal)
+      missing.push(left)
+      if (final && left.notClosed + left.failed + left.outdated === 0) await ledger.finish(month, epoch)
     }
+    deps.measure(missing)
     return intervalMilliseconds
   }
 

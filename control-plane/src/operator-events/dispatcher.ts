@@ -6,17 +6,20 @@ import type { Leadership } from '../persistence/leader.ts'
 import { verdictOf } from './delivery-plan.ts'
 import type { Send } from './send-message.ts'
 import { messageBody, messageHeaders } from './webhook-message.ts'
-import type { DueDelivery, WebhookOutbox } from './webhook-store.ts'
+import type { DueDelivery, WebhookBacklog, WebhookOutbox } from './webhook-store.ts'
 
 export interface DispatcherDeps {
   outbox: WebhookOutbox
   send: Send
   clock: Clock
   random: () => number
+  /** Told from time to time; undefined when this control plane leads no longer. */
+  measure: (backlog: WebhookBacklog | undefined) => void
   log: { info(details: object, message: string): void; warn(details: object, message: string): void }
 }
 
 const intervalMilliseconds = 1_000
+const measureMilliseconds = 15_000
 const forgetMilliseconds = 3_600_000
 /** Of one endpoint in a round: a slow one holds up nobody else for long. */
 const eachAtOnce = 4
@@ -26,11 +29,12 @@ const sentAtOnce = 16
 export function dispatchWebhooks(deps: DispatcherDeps): (leadership: Leadership) => Promise<void> {
   const { clock, log } = deps
   const dispatcher = createDispatcher(deps)
-  return ({ lost }) => repeat({ clock, work: dispatcher.look, onProblem: (error) => log.warn({ err: error }, 'webhooks could not be sent; it is tried again') }, lost)
+  return ({ lost }) => repeat({ clock, work: dispatcher.look, onProblem: (error) => log.warn({ err: error }, 'webhooks could not be sent; it is tried again') }, lost).finally(() => deps.measure(undefined))
 }
 
-export function createDispatcher({ outbox, send, clock, random, log }: DispatcherDeps) {
+export function createDispatcher({ outbox, send, clock, random, measure, log }: DispatcherDeps) {
   let forgotten = 0
+  let measured = 0
 
   const deliver = async (delivery: DueDelivery, signal: AbortSignal): Promise<void> => {
     const { event, url, secrets, attempts } = delivery
@@ -55,6 +59,10 @@ export function createDispatcher({ outbox, send, clock, random, log }: Dispatche
     if (clock.now().getTime() - forgotten >= forgetMilliseconds) {
       forgotten = clock.now().getTime()
       await outbox.forgetOld()
+    }
+    if (clock.now().getTime() - measured >= measureMilliseconds) {
+      measure(await outbox.backlog())
+      measured = clock.now().getTime()
     }
     return fresh + due.length > 0 ? 0 : intervalMilliseconds
   }

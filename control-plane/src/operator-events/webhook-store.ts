@@ -65,6 +65,14 @@ export interface DueDelivery {
   attempts: number
 }
 
+/** Of endpoints that are enabled. */
+export interface WebhookBacklog {
+  pending: number
+  dead: number
+  /** When the oldest that is pending was made. */
+  oldest: Date | undefined
+}
+
 /** As the leader uses it. */
 export interface WebhookOutbox {
   /** Makes the deliveries of new events. @returns how many events there were */
@@ -72,6 +80,7 @@ export interface WebhookOutbox {
   /** Of each endpoint at most `each`, the longest due first. */
   due(each: number): Promise<DueDelivery[]>
   record(delivery: DueDelivery, result: AttemptResult, verdict: Verdict): Promise<void>
+  backlog(): Promise<WebhookBacklog>
   /** Events that are older than they are kept, with their deliveries. */
   forgetOld(): Promise<void>
 }

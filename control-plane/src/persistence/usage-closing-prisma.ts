@@ -18,6 +18,14 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
       return rows[0]?.until ?? undefined
     },
 
+    async missing(until) {
+      const [row] = await database.$queryRaw<{ gateway: number; home: number }[]>`
+        select (count(*) filter (where tenant_id is null))::int as gateway, (count(*) filter (where tenant_id is not null))::int as home
+        from usage_sources s
+        where retired_at is null and complete_until < ${until} and (tenant_id is null or exists (select from tenants where id = s.tenant_id))`
+      return row ?? { gateway: 0, home: 0 }
+    },
+
     closeHours: (until, { after, limit }, epoch) =>
       leading(database, epoch, async (transaction) => {
         // The home of a tenant that is gone tells nothing any more.

@@ -66,6 +66,15 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
       await database.$transaction([recorded, ...(isGone ? [database.webhookEndpoint.updateMany({ where: { id: endpointId, disabled: null }, data: { disabled: 'gone' } })] : [])])
     },
 
+    async backlog() {
+      const [row] = await database.$queryRaw<{ pending: number; dead: number; oldest: Date | null }[]>`
+        select (count(*) filter (where state = 'pending'))::int as pending, (count(*) filter (where state = 'dead'))::int as dead,
+          min(d.created_at) filter (where state = 'pending') as oldest
+        from webhook_deliveries d join webhook_endpoints e on e.id = d.endpoint_id
+        where d.state in ('pending', 'dead') and e.disabled is null`
+      return { pending: row?.pending ?? 0, dead: row?.dead ?? 0, oldest: row?.oldest ?? undefined }
+    },
+
     async forgetOld() {
       await database.operatorEvent.deleteMany({ where: { handedOut: true, at: { lt: new Date(now().getTime() - keptMilliseconds) } } })
     },

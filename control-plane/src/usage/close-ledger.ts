@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { repeat } from '../housekeeping/repeat.ts'
 import type { Leadership } from '../persistence/leader.ts'
 import { hourMilliseconds, nextMonth, startOfHour } from './hours.ts'
-import type { LedgerClosing, TenantRange } from './ledger-closing.ts'
+import type { LedgerClosing, MissingSources, TenantRange } from './ledger-closing.ts'
 
 /** So long after its end an hour closes at the earliest: a source that was just started has been heard of by then. */
 export const settleMilliseconds = 10 * 60_000
@@ -12,8 +12,19 @@ const keptMilliseconds = 24 * hourMilliseconds
 const tenantsAtOnce = 500
 const intervalMilliseconds = 60_000
 
+/** What is left open. */
+export interface LedgerState {
+  /** Hours before it are closed, but those that wait for a tenant's own home. */
+  until: Date
+  /** End of the first month that is over and not closed for all tenants. */
+  openMonthEnd: Date | undefined
+  missing: MissingSources
+}
+
 export interface CloseLedgerDeps {
   closing: LedgerClosing
+  /** Told after each pass; undefined when this control plane leads no longer. */
+  measure: (state: LedgerState | undefined) => void
   clock: Clock
   log: { warn(details: object, message: string): void }
 }
@@ -25,18 +36,29 @@ export function closeLedger(deps: CloseLedgerDeps): (leadership: Leadership) => 
       {
         clock: deps.clock,
         work: async (signal) => {
-          await closeAll(deps.closing, deps.clock.now(), epoch, signal)
+          const now = deps.clock.now()
+          const until = await closeAll(deps.closing, now, epoch, signal)
+          deps.measure(await stateOf(deps.closing, now, until))
           return intervalMilliseconds
         },
         onProblem: (error) => deps.log.warn({ err: error }, 'the usage ledger could not be closed; it is tried again'),
       },
       lost,
-    )
+    ).finally(() => deps.measure(undefined))
 }
 
-/** Hours, then months, then counters that are done with; each in steps that may be interrupted and done again. */
-export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint, signal?: AbortSignal): Promise<void> {
-  const settled = startOfHour(new Date(now.getTime() - settleMilliseconds))
+async function stateOf(closing: LedgerClosing, now: Date, until: Date): Promise<LedgerState> {
+  const [month, missing] = await Promise.all([closing.firstOpenMonth(), closing.missing(settledAt(now))])
+  return { until, missing, openMonthEnd: month !== undefined && nextMonth(month) <= now ? nextMonth(month) : undefined }
+}
+
+function settledAt(now: Date): Date {
+  return startOfHour(new Date(now.getTime() - settleMilliseconds))
+}
+
+/** Hours, then months, then counters that are done with; each in steps that may be interrupted and done again. @returns until when hours are closed */
+export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint, signal?: AbortSignal): Promise<Date> {
+  const settled = settledAt(now)
   const complete = await closing.completeUntil()
   const until = complete === undefined || complete > settled ? settled : complete
 
@@ -53,12 +75,13 @@ export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint,
   }
   // Hours that an earlier call named: pushes that had begun before it have ended by now.
   const keep = startOfHour(new Date(until.getTime() - keptMilliseconds))
-  if ((await closing.keptFrom()) >= keep) return
+  if ((await closing.keptFrom()) >= keep) return until
   for (const tenants of tenantRanges) {
     signal?.throwIfAborted()
     await closing.removeBooked(tenants, epoch)
   }
   await closing.keepFrom(keep, epoch)
+  return until
 }
 
 /** By the first hexadecimal digit of their ids. */

@@ -7,8 +7,8 @@ import { repeat } from '../housekeeping/repeat.ts'
 import type { Leadership } from '../persistence/leader.ts'
 import type { Region } from '../reconcile/region.ts'
 import type { BooksProbe, RegionProbe } from '../reconcile/region-probe.ts'
-import { forGood, heldReading, readingOf, type HomeState } from './home-reading.ts'
-import { hourMilliseconds, startOfHour } from './hours.ts'
+import { completeUntil, forGood, heldReading, readingOf, type HomeState } from './home-reading.ts'
+import { hourMilliseconds } from './hours.ts'
 import type { HomeReading, UsageLedger } from './usage-ledger.ts'
 import type { Isolation } from '../tenants/tenant.ts'
 
@@ -37,6 +37,8 @@ export interface HomeReaderDeps {
   regions: ReadonlyMap<string, Pick<Region, 'config' | 'runtimeUrls'>>
   probe: BooksProbe & Pick<RegionProbe, 'activity'>
   clock: Clock
+  /** `held`: it was not asked, or did not answer, and stores what it stored. */
+  measure: (outcome: 'read' | 'held' | 'failed') => void
   log: { warn(details: object, message: string): void }
 }
 
@@ -55,7 +57,7 @@ export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Pro
   return ({ lost }) => repeat({ clock, work: reader.look, onProblem: (error) => log.warn({ err: error }, 'homes could not be read for the ledger; it is tried again') }, lost)
 }
 
-export function createHomeReader({ store, ledger, regions, probe, clock, log }: HomeReaderDeps) {
+export function createHomeReader({ store, ledger, regions, probe, clock, measure, log }: HomeReaderDeps) {
   const keep = async (readings: HomeReading[], state: HomeState): Promise<void> => {
     // The state comes last: what was recorded is recorded again after a crash, and does no harm.
     for (const reading of readings) await ledger.recordHome(reading)
@@ -91,13 +93,16 @@ export function createHomeReader({ store, ledger, regions, probe, clock, log }: 
     try {
       if (!isRunning && state !== undefined && home.isolation !== 'schema-per-tenant') {
         await hold(state, clock.now())
+        measure('held')
         return
       }
       const books = await ask(home, signal)
       const { readings, state: next } = readingOf(state, books, clock.now())
       await keep(readings, next)
+      measure('read')
     } catch (cause) {
       signal.throwIfAborted()
+      measure(isRunning ? 'failed' : 'held')
       if (isRunning) log.warn({ tenant: home.tenantId, err: cause }, 'a home could not be read for the ledger; it is tried again')
       if (state !== undefined && (!isRunning || clock.now().getTime() - state.readAt.getTime() > patienceMilliseconds)) await hold(state, clock.now())
     }
@@ -122,7 +127,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, log }: 
     const [homes, seen] = await Promise.all([store.homes(), lastSeen(signal)])
     const now = clock.now()
     const isDue = ({ tenantId, state, endedAt }: HomeToRead) => {
-      if (state === undefined || endedAt !== undefined || state.readAt < startOfHour(now)) return true
+      if (state === undefined || endedAt !== undefined || completeUntil(state.readAt) < completeUntil(now)) return true
       return now.getTime() - state.readAt.getTime() >= activeMilliseconds && (seen.get(tenantId) ?? 0) > state.readAt.getTime()
     }
     const queue = new PQueue({ concurrency: readAtOnce })

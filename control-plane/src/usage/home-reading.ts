@@ -92,7 +92,8 @@ function held(from: Date, until: Date, bytes: bigint, told: bigint): Map<number,
   return amounts
 }
 
-function completeUntil(at: Date): Date {
+/** Of a home that was read then: before it, nothing more comes. */
+export function completeUntil(at: Date): Date {
   return startOfHour(new Date(at.getTime() - longestRunMilliseconds))
 }
 

@@ -6,9 +6,16 @@ export interface TenantRange {
   to: string
 }
 
+export interface MissingSources {
+  gateway: number
+  home: number
+}
+
 export interface LedgerClosing {
   /** How far all living sources that count for all tenants are complete; undefined when there is none. */
   completeUntil(): Promise<Date | undefined>
+  /** How many living sources are not complete so far: gateways, and homes of tenants that are there. */
+  missing(until: Date): Promise<MissingSources>
   /**
    * Books what was counted in hours before `until`: closed hours and corrections. A tenant whose own home is not complete
    * so far is booked as far as that is.

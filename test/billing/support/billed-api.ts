@@ -59,7 +59,7 @@ export async function startBilledApi(t: Test): Promise<BilledApi> {
     async makeInvoices(as?: bigint) {
       const { billing, ledger, usage, history } = api.billing
       const log = { info: () => undefined, warn: (_details: object, message: string) => warnings.push(message) }
-      const { look } = createClosing({ billing, config: billingConfig, ledger, usage, history, clock: { ...systemClock, now }, log }, as ?? (await epoch()))
+      const { look } = createClosing({ billing, config: billingConfig, ledger, usage, history, clock: { ...systemClock, now }, measure: () => undefined, log }, as ?? (await epoch()))
       await look(new AbortController().signal)
     },
   })

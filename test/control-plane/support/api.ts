@@ -22,6 +22,7 @@ import { newPlatformKey } from '../../../control-plane/src/keys/key-text.ts'
 import type { Scope } from '../../../control-plane/src/keys/platform-key-store.ts'
 import { createSeal, type Seal } from '../../../control-plane/src/keys/seal.ts'
 import { createMetrics } from '../../../control-plane/src/metrics.ts'
+import { measuredLeases } from '../../../control-plane/src/quotas/measured-leases.ts'
 import { createAuditLog } from '../../../control-plane/src/persistence/audit-log-prisma.ts'
 import { createBackupStore } from '../../../control-plane/src/persistence/backup-store-prisma.ts'
 import { openBilling, type BillingParts } from '../../../control-plane/src/persistence/billing-prisma.ts'
@@ -211,7 +212,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
   const hub = new WatchHub(published, problem)
   const billing = openBilling(database, options.prices, seal, now)
   const conditions = createRegionConditions({ now })
-  const metrics = createMetrics(conditions)
+  const metrics = createMetrics(conditions, now)
 
   const feeds = new AbortController()
   const loops: Promise<void>[] = []
@@ -225,7 +226,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
 
   const { routes, plugin } = routeCollector(async (instance) => {
     await instance.register(internalRoutes({ hub, ledger, tenants, now: () => new Date() }))
-    await instance.register(leaseRoutes(createRequestLeases(database, now)))
+    await instance.register(leaseRoutes(measuredLeases(createRequestLeases(database, now), metrics.metering.leases)))
   })
   const app = await buildApp({
     regions: configs,

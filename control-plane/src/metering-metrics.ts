@@ -1,0 +1,91 @@
+// Metrics of metering, quotas, invoices and webhooks: what waits, since when, and what goes wrong.
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { ClosingDeps } from './billing/close-months.ts'
+import { monthText } from './billing/months.ts'
+import type { DispatcherDeps } from './operator-events/dispatcher.ts'
+import type { LeaseMeasure } from './quotas/measured-leases.ts'
+import type { CloseLedgerDeps } from './usage/close-ledger.ts'
+import type { HomeReaderDeps } from './usage/home-reader.ts'
+
+/** What the leader's loops say of the state they find; undefined once another control plane may lead. */
+export interface MeteringMeasures {
+  ledger: CloseLedgerDeps['measure']
+  homes: HomeReaderDeps['measure']
+  invoices: ClosingDeps['measure']
+  webhooks: DispatcherDeps['measure']
+  leases: LeaseMeasure
+}
+
+export interface MeteringMetrics {
+  measures: MeteringMeasures
+  /** Before the metrics are read: ages go on between two looks. */
+  age(): void
+}
+
+/** An age in seconds, of an instant that is told from time to time. */
+class Age {
+  readonly #gauge: Gauge
+  #since: Date | undefined
+
+  constructor(registry: Registry, name: string, help: string) {
+    this.#gauge = new Gauge({ name, help, registers: [registry] })
+    this.#gauge.remove()
+  }
+
+  /** @param since `none`: nothing waits; undefined: nobody knows here */
+  tell(since: Date | 'none' | undefined): void {
+    this.#since = since === 'none' ? undefined : since
+    if (since === undefined) this.#gauge.remove()
+    else this.#gauge.set(0)
+  }
+
+  show(now: Date): void {
+    if (this.#since !== undefined) this.#gauge.set(Math.max(0, (now.getTime() - this.#since.getTime()) / 1000))
+  }
+}
+
+export function createMeteringMetrics(registry: Registry, now: () => Date): MeteringMetrics {
+  const registers = [registry]
+  const gauge = (name: string, help: string, labelNames: string[]) => new Gauge({ name, help, labelNames, registers })
+  const counter = (name: string, help: string, labelNames: string[]) => new Counter({ name, help, labelNames, registers })
+  const openHours = new Age(registry, 'tenantry_usage_open_seconds', 'Age of the first hour of usage that is not closed')
+  const openMonth = new Age(registry, 'tenantry_usage_open_month_seconds', 'Time since the end of the first month that is not closed for all tenants; 0 when there is none')
+  const missing = gauge('tenantry_usage_missing_sources', 'Sources of usage that hold back hours which could close otherwise', ['kind'])
+  const readings = counter('tenantry_home_readings_total', 'Readings of homes for the ledger, by outcome', ['outcome'])
+  const invoices = gauge('tenantry_invoices_missing', 'Tenants without an invoice of a month that is over, by what it waits for', ['month', 'reason'])
+  const deliveries = gauge('tenantry_webhook_deliveries', 'Messages of webhooks that are on their way or were given up', ['state'])
+  const oldestDelivery = new Age(registry, 'tenantry_webhook_oldest_seconds', 'Age of the oldest message of a webhook that is on its way; 0 when there is none')
+  const leaseCalls = counter('tenantry_lease_calls_total', "Gateways' calls for leases of monthly requests, by outcome", ['outcome'])
+  const leases = counter('tenantry_leases_total', 'Leases of monthly requests that were asked for, by what came of it', ['state'])
+  return {
+    measures: {
+      ledger(state) {
+        openHours.tell(state?.until)
+        openMonth.tell(state === undefined ? undefined : (state.openMonthEnd ?? 'none'))
+        if (state === undefined) missing.reset()
+        else for (const kind of ['gateway', 'home'] as const) missing.set({ kind }, state.missing[kind])
+      },
+      homes: (outcome) => readings.inc({ outcome }),
+      invoices(months) {
+        invoices.reset()
+        for (const { month, notClosed, failed, outdated } of months ?? []) {
+          invoices.set({ month: monthText(month), reason: 'not_closed' }, notClosed)
+          invoices.set({ month: monthText(month), reason: 'failed' }, failed)
+          invoices.set({ month: monthText(month), reason: 'outdated' }, outdated)
+        }
+      },
+      webhooks(backlog) {
+        oldestDelivery.tell(backlog === undefined ? undefined : (backlog.oldest ?? 'none'))
+        deliveries.reset()
+        if (backlog !== undefined) for (const state of ['pending', 'dead'] as const) deliveries.set({ state }, backlog[state])
+      },
+      leases: {
+        called: (outcome) => leaseCalls.inc({ outcome }),
+        asked: (state) => leases.inc({ state }),
+      },
+    },
+    age() {
+      for (const one of [openHours, openMonth, oldestDelivery]) one.show(now())
+    },
+  }
+}
