@@ -2,7 +2,10 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
+import { openDatabase } from '../../control-plane/src/persistence/database.ts'
 import { migrate, readMigrations, type Migration } from '../../control-plane/src/persistence/migrations.ts'
+import { createPlanHistory } from '../../control-plane/src/persistence/plan-history-prisma.ts'
+import { createLedgerClosing } from '../../control-plane/src/persistence/usage-closing-prisma.ts'
 import { query, startPostgres } from '../support/postgres.ts'
 import { tablesOfDatabase, tablesOfSchema } from './support/data-model.ts'
 
@@ -127,4 +130,54 @@ t.test('what another tool began is left to it; what it rolled back is applied', 
   await t.rejects(migrate(url, [...migrations, next]), { message: /20990101000000_later was begun by another tool and not finished/ })
   await query(url, "update _prisma_migrations set rolled_back_at = now() where id = 'begun'")
   t.same(await migrate(url, [...migrations, next]), [next.name])
+})
+
+t.test('tenants that were there before plans had a history begin theirs with the plan they have, and go on from there', async (t) => {
+  const url = await emptyDatabase()
+  const at = migrations.findIndex(({ name }) => name === '20260302000000_quotas')
+  t.ok(at > 0)
+  await migrate(url, migrations.slice(0, at))
+  const id = (nth: number) => `t_${String(nth).padStart(20, '0')}`
+  const [made, later] = ['2026-01-10T08:00:00.123Z', '2026-02-20T09:30:00.456Z']
+  await query(url, "insert into regions (id, engine, domain) values ('local', 'process', 'localhost')")
+  const add = (nth: number, plan: string, desired: string, more: { name?: string; asked?: string } = {}) =>
+    query(url, `insert into tenants (id, name, plan_id, region_id, isolation, desired, status, created_at, updated_at, delete_requested_at, purge_after)
+      values ($1, $2, $3, 'local', 'schema-per-tenant', $4, $5, $6, $7, $8, $8::timestamptz + interval '7 days')`, [
+      id(nth), more.name ?? `tenant-${nth}`, plan, desired, desired === 'deleted' ? 'deleting' : desired === 'warm' ? 'warm' : 'ready', made, later, more.asked ?? null,
+    ])
+  const running = ['active', 'suspended', 'paused', 'restoring'] as const
+  for (const [nth, desired] of running.entries()) await add(nth, nth % 2 === 0 ? 'Free' : 'Pro', desired)
+  await add(4, 'Enterprise', 'deleted', { asked: later })
+  // The clock had stepped back before it was deleted.
+  await add(5, 'Pro', 'deleted', { asked: '2026-01-10T07:59:00.000Z' })
+  await add(6, 'Free', 'warm', { name: `warm-${id(6).slice(2)}` })
+  await add(7, 'Free', 'deleted', { name: `warm-${id(7).slice(2)}`, asked: later })
+  // Free until the day on which it was changed: no table had kept that.
+  await add(8, 'Free', 'active')
+  await query(url, "update tenants set plan_id = 'Pro' where id = $1", [id(8)])
+
+  t.same(await migrate(url, migrations), migrations.slice(at).map(({ name }) => name))
+  const periods = async () => (await query(url, 'select tenant_id, plan_id, since, until from plan_periods order by tenant_id, since'))
+    .map(({ tenant_id: tenant, plan_id: plan, since, until }) => [tenant, plan, (since as Date).toISOString(), until === null ? null : (until as Date).toISOString()])
+  const filled = [
+    ...running.map((_, nth) => [id(nth), nth % 2 === 0 ? 'Free' : 'Pro', made, null]),
+    [id(4), 'Enterprise', made, later], [id(5), 'Pro', made, made], [id(8), 'Pro', made, null],
+  ]
+  t.same(await periods(), filled, 'whoever had one has it from the creation to the deletion, and nobody else')
+
+  const [changed, gone, claimed] = ['2026-03-05T00:00:00.000Z', '2026-03-06T00:00:00.000Z', '2026-03-07T00:00:00.000Z']
+  await query(url, "update tenants set plan_id = 'Enterprise', updated_at = $2 where id = $1", [id(0), changed])
+  await query(url, "update tenants set desired = 'deleted', status = 'deleting', delete_requested_at = $2, purge_after = $2 where id = $1", [id(1), gone])
+  await query(url, "update tenants set desired = 'active', status = 'pending', created_at = $2, name = 'claimed' where id = $1", [id(6), claimed])
+  t.same(await periods(), [
+    [id(0), 'Free', made, changed], [id(0), 'Enterprise', changed, null], [id(1), 'Pro', made, gone], ...filled.slice(2, 6), [id(6), 'Free', claimed, null], ...filled.slice(6),
+  ])
+
+  const database = openDatabase(url)
+  t.teardown(() => database.$disconnect())
+  t.same(await createLedgerClosing(database, () => new Date(later)).firstOpenMonth(), new Date('2026-01-01T00:00:00Z'), 'their months close from the first one on')
+  const history = createPlanHistory(database)
+  t.same(await history.periods(id(0), new Date('2026-03-01T00:00:00Z'), new Date('2026-04-01T00:00:00Z')), [
+    { plan: 'Free', since: new Date('2026-03-01T00:00:00Z'), until: new Date(changed) }, { plan: 'Enterprise', since: new Date(changed), until: new Date('2026-04-01T00:00:00Z') },
+  ])
 })
