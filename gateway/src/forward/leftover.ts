@@ -22,14 +22,21 @@ export function endBeforeRequest(response: ServerResponse, last: Buffer | undefi
 /** A body longer than the limit, or one that stops coming, costs the connection. */
 function readOn(request: IncomingMessage, limits: Limits, onEnd: () => void): void {
   let left = limits.leftoverBytes
-  const giveUp = () => request.socket.destroy()
+  const { socket } = request
+  const giveUp = () => socket.destroy()
   const timer = setTimeout(giveUp, limits.bodyIdleTimeout)
+  // A request whose answer has ended hears nothing of its connection any more.
+  const over = () => {
+    clearTimeout(timer)
+    socket.off('close', over)
+  }
   request.on('data', (chunk: Buffer) => {
     left -= chunk.length
     timer.refresh()
     if (left < 0) giveUp()
   })
   request.on('end', onEnd)
-  request.on('close', () => clearTimeout(timer))
+  request.on('close', over)
+  socket.on('close', over)
   request.resume()
 }
