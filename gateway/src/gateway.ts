@@ -14,8 +14,8 @@ import { createInternalServer } from './http/internal-server.ts'
 import { createPublicServer } from './http/public-server.ts'
 import { defaultLimits, type Limits } from './limits.ts'
 import { openMetering, type Metering } from './meter/metering.ts'
-import { LeaseFile } from './quota/lease-file.ts'
 import { LeaseKeeper } from './quota/lease-keeper.ts'
+import { leaseFile, slotFile } from './quota/left-file.ts'
 import { Quota } from './quota/quota.ts'
 import { PostgresDoor } from './postgres-door/postgres-door.ts'
 import { Relay } from './relay/relay.ts'
@@ -104,6 +104,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const tokens = new RuntimeTokens(internalToken)
   const { meter } = metering
   const onProblem = (problem: Error) => log.warn({ err: problem }, problem.message)
+  const kept = (name: string) => ({ path: join(options.data, name), machineBoot: options.machineBoot ?? '', onProblem })
   const control: ControlPlane = { controlUrl, internalToken, fetch }
   const leases = new LeaseKeeper({
     control,
@@ -112,7 +113,8 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     unfinished: metering.unfinished,
     now: options.now,
     elapsed: options.elapsed,
-    file: new LeaseFile({ path: join(options.data, 'leases.ndjson'), machineBoot: options.machineBoot ?? '', onProblem }),
+    file: leaseFile(kept('leases.ndjson')),
+    slotFile: slotFile(kept('slots.ndjson')),
     onProblem,
     waitingPerTenant: limits.leaseWaitingPerTenant,
     waiting: limits.leaseWaiting,

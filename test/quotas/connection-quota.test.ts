@@ -106,6 +106,28 @@ t.test('a gateway that is cut off serves within what it holds, and no other gets
   t.same(await sum(id), { slots: limit, open: limit })
 })
 
+t.test('a gateway that is killed and started anew while the control plane is away goes on within what it held', async (t) => {
+  const { addTenant, gateways: [killed, other] } = await startQuotaSetting(t, api, 2)
+  if (killed === undefined || other === undefined) throw new Error('there are two')
+  const { name, tenant_id: id } = await addTenant('Free', connections)
+  t.equal((await openMany(t, [killed], name, 7)).filter(isOpen).length, 7)
+  const held = (await slotsOf(api, id))[killed.source]?.[0] ?? 0
+  t.ok(held >= 7 && held < limit)
+  for (let nth = 0; nth < 2; nth++) {
+    await killed.kill()
+    await killed.start()
+    t.ok(isOpen(await openRaw(t, portOf(killed), name)), 'it serves on')
+  }
+  const alone = await openMany(t, [killed], name, held)
+  t.equal(alone.filter(isOpen).length, held - 1, 'and not one more')
+  api.clock.ahead += silence
+  t.equal((await openMany(t, [other], name, limit)).filter(isOpen).length, limit - held)
+  killed.reachable = true
+  for (const { socket } of alone) socket.destroy()
+  await until(async () => (await sum(id)).open === limit - held + 1, 'its word with the control plane')
+  t.equal((await openMany(t, [killed, other], name, limit)).filter(isOpen).length, held - 1)
+})
+
 t.test('a gateway that stops gives all back; one that was killed does with its next incarnation', async (t) => {
   const { addTenant, gateways: [first, second] } = await startQuotaSetting(t, api, 2)
   if (first === undefined || second === undefined) throw new Error('there are two')

@@ -3,8 +3,8 @@
 import { internalPaths, LeaseAnswer, Outage, type LeaseCall } from '@tenantry/contract'
 import { answerAs, postToControl, type ControlPlane } from '../control-call.ts'
 import { pause } from '../pause.ts'
-import type { LeaseFile } from './lease-file.ts'
 import { Lease, type KeepLease, type MonthClock, type Waiter } from './lease.ts'
+import type { LeftFile, LeftLease, LeftSlots } from './left-file.ts'
 import { seat } from './seat.ts'
 import { SlotKeeper } from './slot-keeper.ts'
 
@@ -20,7 +20,8 @@ export interface LeaseKeeperOptions {
   /** Milliseconds since 1970. */
   now: () => number
   /** Where what is left is kept for the next incarnation. */
-  file: LeaseFile
+  file: LeftFile<LeftLease>
+  slotFile: LeftFile<LeftSlots>
   onProblem: (problem: Error) => void
   /** Requests that wait for a lease at once: of one tenant, and in all. */
   waitingPerTenant: number
@@ -63,19 +64,20 @@ export class LeaseKeeper {
     this.#patience = options.patience ?? 5_000
     this.#interval = options.interval ?? 1_000
     this.#timeout = options.timeout ?? 2_000
-    const { waiting, waitingPerTenant, elapsed } = options
+    const { waiting, waitingPerTenant, elapsed, slotFile: file } = options
     const isAway = (now: number) => this.#closed || this.#isCutOff(now)
-    this.slots = new SlotKeeper({ waiting, waitingPerTenant, elapsed, patience: this.#patience, want: () => this.#want(), isAway })
+    this.slots = new SlotKeeper({ waiting, waitingPerTenant, elapsed, file, patience: this.#patience, want: () => this.#want(), isAway })
   }
 
   /** Goes on with what an earlier incarnation has left. */
   load(): void {
     const { file, now, elapsed } = this.#options
     const [wallNow, monotonicNow] = [now(), elapsed()]
-    for (const left of file.load(wallNow)) {
+    for (const left of file.load(({ ends_at: endsAt }) => endsAt > wallNow)) {
       const lease = this.#made(left.tenant_id, left.limit)
       lease.inherit(left, { month: left.month, endsAt: monotonicNow + left.ends_at - wallNow, wall: () => undefined }, monotonicNow)
     }
+    this.slots.load()
   }
 
   /** The lease of a tenant whose plan allows so many requests a month; one for as long as the tenant is known. */
@@ -131,7 +133,9 @@ export class LeaseKeeper {
       if (this.#failingSince !== undefined) lease.rest()
       else lease.giveBack()
     }
-    if (this.#failingSince === undefined) await this.#call(true)
+    if (this.#failingSince !== undefined) return
+    this.slots.giveBackAll()
+    await this.#call(true)
   }
 
   #made(tenantId: string, limit: number): Lease {

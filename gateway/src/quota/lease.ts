@@ -1,6 +1,6 @@
 // One tenant's share of its monthly requests: what this gateway may let in without asking, and who waits for more. No I/O.
 import type { LeaseGrant, LeaseReport } from '@tenantry/contract'
-import type { LeftLease } from './lease-file.ts'
+import type { LeftLease } from './left-file.ts'
 
 /** A request that waits. One of the three is called, once, unless it leaves before. */
 export interface Waiter {

@@ -3,10 +3,13 @@
 import type { LeaseAnswer, SlotReport } from '@tenantry/contract'
 import type { Waiter } from './lease.ts'
 import type { Taken } from './lease-keeper.ts'
+import type { LeftFile, LeftSlots } from './left-file.ts'
 import { seat } from './seat.ts'
 import { Slots } from './slots.ts'
 
 export interface SlotKeeperOptions {
+  /** Where what is held is kept for the next incarnation. */
+  file: LeftFile<LeftSlots>
   /** Connections that wait at once: of one tenant, and in all. */
   waitingPerTenant: number
   waiting: number
@@ -24,11 +27,31 @@ export class SlotKeeper {
   readonly #options: SlotKeeperOptions
   /** Those of which something is open, held, awaited or to be told. */
   readonly #active = new Map<string, Slots>()
+  /** What the file says of each. */
+  readonly #kept = new Map<string, number>()
   #waiting = 0
   #answered = false
 
   constructor(options: SlotKeeperOptions) {
     this.#options = options
+  }
+
+  /** Goes on with what an earlier incarnation has left. */
+  load(): void {
+    for (const { tenant_id: id, limit, held } of this.#options.file.load()) {
+      const slots = new Slots(id)
+      slots.inherit(held, limit)
+      this.#active.set(id, slots)
+      this.#kept.set(id, held)
+    }
+  }
+
+  /** For the last call, which says so; the next incarnation finds nothing. */
+  giveBackAll(): void {
+    for (const slots of this.#active.values()) {
+      slots.giveBackAll()
+      this.#keep(slots)
+    }
   }
 
   /** Whether there is nothing to tell and nothing to give back. */
@@ -81,7 +104,12 @@ export class SlotKeeper {
   reports(most: number): SlotReport[] {
     const now = this.#options.elapsed()
     const told = [...this.#active.values()].filter((slots) => slots.hasNews(now, this.#answered)).slice(0, most)
-    return told.map((slots) => slots.report(now, this.#answered))
+    return told.map((slots) => {
+      const report = slots.report(now, this.#answered)
+      // Before it is somebody else's.
+      this.#keep(slots)
+      return report
+    })
   }
 
   /** @returns whether those who wait need another call soon */
@@ -93,7 +121,9 @@ export class SlotKeeper {
     for (const grant of answer.slots) {
       const slots = this.#active.get(grant.tenant_id)
       if (slots === undefined) continue
-      for (const waiter of this.#left(slots.granted(grant, reported.get(grant.tenant_id)?.open ?? 0, now))) waiter.go()
+      const going = this.#left(slots.granted(grant, reported.get(grant.tenant_id)?.open ?? 0, now))
+      this.#keep(slots)
+      for (const waiter of going) waiter.go()
       if (grant.state === 'exhausted') for (const waiter of this.#left(slots.leaveAll())) waiter.exhausted()
       isPending ||= grant.state === 'pending' && slots.waiters.size > 0
     }
@@ -118,6 +148,13 @@ export class SlotKeeper {
 
   refuseAll(): void {
     for (const slots of this.#active.values()) for (const waiter of this.#left(slots.leaveAll())) waiter.unknown()
+  }
+
+  #keep({ tenantId, limit, held }: Slots): void {
+    if ((this.#kept.get(tenantId) ?? 0) === held) return
+    if (held === 0) this.#kept.delete(tenantId)
+    else this.#kept.set(tenantId, held)
+    this.#options.file.write({ tenant_id: tenantId, limit: limit === Infinity ? 0 : limit, held })
   }
 
   #left(waiters: Waiter[]): Waiter[] {

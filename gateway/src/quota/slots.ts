@@ -46,6 +46,18 @@ export class Slots {
     return this.#openElsewhere + this.#open
   }
 
+  /** Goes on with what an earlier incarnation has left: the connections of that one are closed. */
+  inherit(held: number, limit: number): void {
+    this.limit = limit
+    this.#held = held
+    this.changed = true
+  }
+
+  /** Nothing is opened any more. */
+  giveBackAll(): void {
+    this.#held = 0
+  }
+
   /** Whether it should be asked for more. */
   get isLow(): boolean {
     return this.#isLow || this.waiters.size > 0

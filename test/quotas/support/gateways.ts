@@ -39,6 +39,9 @@ export interface QuotaSetting {
   put(route: Route): Promise<void>
 }
 
+/** What a gateway leaves to its next incarnation. */
+const files = ['leases.ndjson', 'slots.ndjson']
+
 const agent = new Agent({ keepAlive: true, maxSockets: 512 })
 
 export async function startQuotaSetting(t: Test, api: TestApi, count: number, options: Partial<GatewayOptions> = {}): Promise<QuotaSetting> {
@@ -125,9 +128,9 @@ async function startOne(t: Test, api: TestApi, routes: WatchSource<Route>, sourc
     async kill() {
       one.reachable = false
       // What a killed process has on disk is what it had before any of its last steps.
-      const leases = await readFile(join(data, 'leases.ndjson'), 'utf8')
+      const left = await Promise.all(files.map((name) => readFile(join(data, name), 'utf8')))
       await one.gateway.stop(0)
-      await writeFile(join(data, 'leases.ndjson'), leases)
+      await Promise.all(files.map((name, nth) => writeFile(join(data, name), left[nth] ?? '')))
     },
     async start(more = {}) {
       one.gateway = await start(more)

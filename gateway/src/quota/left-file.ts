@@ -1,4 +1,5 @@
-// What is left of the leases, on disk: a gateway that is started anew while the control plane is away goes on with it.
+// What is left of the leases, or of the slots, on disk: a gateway that is started anew while the control plane is away goes on
+// with it.
 import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
@@ -20,45 +21,66 @@ export const LeftLease = Type.Object({
 })
 export type LeftLease = Static<typeof LeftLease>
 
-export interface LeaseFileOptions {
+/** Slots for connections, of one tenant. */
+export const LeftSlots = Type.Object({ tenant_id: Type.String(), limit: Count, held: Count })
+export type LeftSlots = Static<typeof LeftSlots>
+
+export interface LeftFileOptions<Left> {
   path: string
   /** Another one after a crash of the machine, which may have cost the last lines: then the file is not believed. */
   machineBoot: string
+  read: (line: unknown) => Left | undefined
+  /** Whether it says that nothing is left. */
+  isNothing: (left: Left) => boolean
   onProblem: (problem: Error) => void
 }
 
 const Header = Type.Object({ machine_boot: Type.String() })
 const linesAtMost = 20_000
 
+type FileOptions = Pick<LeftFileOptions<never>, 'path' | 'machineBoot' | 'onProblem'>
+
+export function leaseFile(options: FileOptions): LeftFile<LeftLease> {
+  return new LeftFile({
+    ...options,
+    read: (line) => (Value.Check(LeftLease, line) ? line : undefined),
+    isNothing: ({ free, spent }) => free === 0 && spent === 0,
+  })
+}
+
+export function slotFile(options: FileOptions): LeftFile<LeftSlots> {
+  return new LeftFile({ ...options, read: (line) => (Value.Check(LeftSlots, line) ? line : undefined), isNothing: ({ held }) => held === 0 })
+}
+
 /** The last line of a tenant holds. Written so that it never says more than there is, whenever the process dies. */
-export class LeaseFile {
-  readonly #options: LeaseFileOptions
-  #left = new Map<string, LeftLease>()
+export class LeftFile<Left extends { tenant_id: string }> {
+  readonly #options: LeftFileOptions<Left>
+  #left = new Map<string, Left>()
   #lines = 0
   #isBroken = false
 
-  constructor(options: LeaseFileOptions) {
+  constructor(options: LeftFileOptions<Left>) {
     this.#options = options
   }
 
-  /** @param now milliseconds since 1970 @returns what was left; unreadable lines end what is believed */
-  load(now: number): LeftLease[] {
+  /** @returns what was left and holds still; unreadable lines end what is believed */
+  load(holds: (left: Left) => boolean = () => true): Left[] {
     for (const line of this.#read()) {
-      if (line.ends_at > now && line.free + line.spent > 0) this.#left.set(line.tenant_id, line)
+      if (holds(line) && !this.#options.isNothing(line)) this.#left.set(line.tenant_id, line)
       else this.#left.delete(line.tenant_id)
     }
     this.#rewrite()
     return [...this.#left.values()]
   }
 
-  write(left: LeftLease): void {
-    if (left.free === 0 && left.spent === 0) this.#left.delete(left.tenant_id)
+  write(left: Left): void {
+    if (this.#options.isNothing(left)) this.#left.delete(left.tenant_id)
     else this.#left.set(left.tenant_id, left)
     if (++this.#lines > linesAtMost) this.#rewrite()
     else this.#try(() => appendFileSync(this.#options.path, `${JSON.stringify(left)}\n`))
   }
 
-  #read(): LeftLease[] {
+  #read(): Left[] {
     let text: string
     try {
       text = readFileSync(this.#options.path, 'utf8')
@@ -69,7 +91,7 @@ export class LeaseFile {
     const header = parsed(first)
     if (!Value.Check(Header, header) || header.machine_boot !== this.#options.machineBoot) return []
     // A line that was not written to its end was followed by no admission.
-    return lines.slice(0, -1).map(parsed).filter((line) => Value.Check(LeftLease, line))
+    return lines.slice(0, -1).flatMap((line) => this.#options.read(parsed(line)) ?? [])
   }
 
   #rewrite(): void {
