@@ -10,6 +10,6 @@ const [url = '', at = ''] = process.argv.slice(2)
 const now = () => new Date(at)
 const database = openDatabase(url)
 const log = { info: () => undefined, warn: (details: object) => { throw new Error('an invoice could not be made', { cause: details }) } }
-const { look } = createClosing({ ...openBilling(database, billingConfig, createSeal(Buffer.alloc(32)), now), config: billingConfig, clock: { ...systemClock, now }, log }, 0n)
+const { look } = createClosing({ ...openBilling(database, billingConfig, createSeal(Buffer.alloc(32)), now), config: billingConfig, clock: { ...systemClock, now }, measure: () => undefined, log }, 0n)
 await look(new AbortController().signal)
 await database.$disconnect()
