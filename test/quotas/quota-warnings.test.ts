@@ -6,6 +6,7 @@ import { openDatabase } from '../../control-plane/src/persistence/database.ts'
 import { createQuotaWatchStore } from '../../control-plane/src/persistence/quota-watch-prisma.ts'
 import { createQuotaWatch } from '../../control-plane/src/quotas/quota-watch.ts'
 import { startApi } from '../control-plane/support/api.ts'
+import { leaseCall } from './support/gateways.ts'
 
 const api = await startApi(t)
 const database = openDatabase(api.controlUrl)
@@ -79,4 +80,37 @@ t.test('leases of months long over are forgotten, those of the month before are 
   for (const month of ['2026-04-01', '2026-05-01', '2026-06-01']) await use(id, 1, month)
   await watch.look()
   t.same((await api.sql('select month::text from request_leases where tenant_id = $1 order by month', [id])).map(({ month }) => month), ['2026-05-01', '2026-06-01'])
+})
+
+t.test('connections warn by the most that gateways had open together in the month, also when they are closed again', async (t) => {
+  const { tenant_id: id } = await api.create()
+  api.clock.ahead = now.getTime() - Date.now()
+  t.teardown(() => (api.clock.ahead = 0))
+  let sequence = 0
+  /** One gateway has so many open, and lets in more. */
+  const open = (nth: number, keep: number, more: number) =>
+    leaseCall(api, { source: `gateway-${nth}`, boot: `00000000-0000-4000-8000-00000000000${nth}`, sequence: ++sequence, slots: [{ tenant_id: id, open: keep, keep, ask: more, waiting: more }] })
+  await open(1, 0, 50)
+  await open(2, 0, 29)
+  await watch.look()
+  t.same(await told(id), [], 'one connection before')
+  await open(2, 29, 1)
+  await open(2, 3, 0)
+  await watch.look()
+  await watch.look()
+  const warning = ['quota.warning', 'realtime_connections', '80', '100', null, null]
+  t.same(await told(id), [warning], 'though most are closed again')
+  await open(1, 50, 47)
+  await watch.look()
+  await watch.look()
+  const reached = ['quota.reached', 'realtime_connections', '100', '100', null, null]
+  t.same(await told(id), [warning, reached])
+  now = new Date('2026-07-02T12:00:00Z')
+  await watch.look()
+  t.equal((await told(id)).length, 2, 'a new month begins anew')
+  await api.sql("update tenants set plan_id = 'Pro' where id = $1", [id])
+  await api.sql("update connection_budgets set peak = 9000, peak_limit = 10000, peak_month = '2026-07-01' where tenant_id = $1", [id])
+  await api.sql("update tenants set plan_id = 'Free' where id = $1", [id])
+  await watch.look()
+  t.equal((await told(id)).length, 2, 'what was open under a larger plan is nothing of this one\'s')
 })

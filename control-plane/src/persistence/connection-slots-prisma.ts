@@ -96,7 +96,7 @@ async function grant(transaction: Transaction, source: string, reports: readonly
       on conflict (tenant_id, source) do update set slots = connection_slots.slots + excluded.slots, open = connection_slots.open + excluded.open`
   }
   await recall(transaction, decided.filter(({ decision }) => decision.recall).map(({ standing }) => standing.tenant_id), recalledUntil)
-  await keepPeaks(transaction, decided.filter(({ open, standing }) => open * 100 >= standing.limit * warnedFrom).map(({ standing, open }) => ({ tenant_id: standing.tenant_id, open })), at)
+  await keepPeaks(transaction, decided.filter(({ open, standing }) => open * 100 >= standing.limit * warnedFrom).map(({ standing, open }) => ({ tenant_id: standing.tenant_id, open, of: standing.limit })), at)
   const limited = decided.map(({ standing, decision, open }): SlotGrant => (
     { tenant_id: standing.tenant_id, held: standing.own + decision.amount, limit: standing.limit, open, state: decision.state }
   ))
@@ -111,15 +111,16 @@ async function recall(transaction: Transaction, tenantIds: readonly string[], un
     on conflict (tenant_id) do update set recalled_until = excluded.recalled_until`
 }
 
-/** Only of those that are near their quota: nobody asks for others. */
-async function keepPeaks(transaction: Transaction, peaks: readonly { tenant_id: string; open: number }[], at: Date): Promise<void> {
+/** Only of those that are near their quota: nobody asks for others. One under another plan says nothing of this one. */
+async function keepPeaks(transaction: Transaction, peaks: readonly { tenant_id: string; open: number; of: number }[], at: Date): Promise<void> {
   if (peaks.length === 0) return
   const month = `${at.toISOString().slice(0, 7)}-01`
   await transaction.$executeRaw`
-    insert into connection_budgets as b (tenant_id, peak, peak_month)
-    select tenant_id, open, ${month}::date from jsonb_to_recordset(${JSON.stringify(peaks)}::jsonb) as p(tenant_id text, open integer) order by tenant_id
-    on conflict (tenant_id) do update set peak = excluded.peak, peak_month = excluded.peak_month
-    where b.peak_month is distinct from excluded.peak_month or b.peak < excluded.peak`
+    insert into connection_budgets as b (tenant_id, peak, peak_limit, peak_month)
+    select p.tenant_id, p.open, p.of, ${month}::date from jsonb_to_recordset(${JSON.stringify(peaks)}::jsonb) as p(tenant_id text, open integer, "of" integer)
+    order by p.tenant_id
+    on conflict (tenant_id) do update set peak = excluded.peak, peak_limit = excluded.peak_limit, peak_month = excluded.peak_month
+    where (b.peak_month, b.peak_limit) is distinct from (excluded.peak_month, excluded.peak_limit) or b.peak < excluded.peak`
 }
 
 async function recalled(transaction: Transaction, source: string, at: Date): Promise<string[]> {

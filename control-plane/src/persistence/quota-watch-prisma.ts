@@ -1,4 +1,5 @@
-// How near tenants are to their quotas, on the control database: leases tell of requests, the last readings of what is stored.
+// How near tenants are to their quotas, on the control database: leases tell of requests, slots of connections, the last
+// readings of what is stored.
 import type { Standing } from '../quotas/quota-watch.ts'
 import { onceKey, percents, type QuotaWatchStore } from '../quotas/quota-watch.ts'
 import type { Database } from './database.ts'
@@ -22,8 +23,10 @@ export function createQuotaWatchStore(database: Database, now: () => Date): Quot
           from tenants t join plans p on p.id = t.plan_id
           left join leased l on l.tenant_id = t.id
           left join home_readings h on h.tenant_id = t.id
+          left join connection_budgets c on c.tenant_id = t.id and c.peak_month = ${first}::date and c.peak_limit = p.realtime_connections
           cross join lateral (values
-            ('api_requests', l.used, p.requests_per_month), ('documents', h.document_bytes, p.document_bytes), ('files', h.file_bytes, p.file_bytes)
+            ('api_requests', l.used, p.requests_per_month), ('documents', h.document_bytes, p.document_bytes), ('files', h.file_bytes, p.file_bytes),
+            ('realtime_connections', c.peak::bigint, p.realtime_connections::bigint)
           ) s(resource, used, quota)
           where t.desired <> 'deleted' and s.quota is not null and s.used * 100 >= s.quota * ${percents[0]}::int)
         select * from standing order by tenant_id, resource`

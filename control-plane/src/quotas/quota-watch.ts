@@ -8,10 +8,10 @@ export const percents = [80, 100] as const
 /** The lower of them. */
 export const [warnedFrom] = percents
 
-/** Of one tenant and resource; bytes or requests. */
+/** Of one tenant and resource; bytes, requests or connections. */
 export interface Standing {
   tenantId: string
-  resource: 'api_requests' | 'documents' | 'files'
+  resource: 'api_requests' | 'documents' | 'files' | 'realtime_connections'
   used: bigint
   limit: bigint
 }

@@ -1,9 +1,10 @@
 -- A row for each tenant of which slots for connections that stay are held: whoever grants some holds its lock. "peak" is how
--- many were in use at most in "peak_month".
+-- many were in use at most in "peak_month", when the plan allowed "peak_limit"; kept from 80 % on.
 CREATE TABLE "connection_budgets" (
     "tenant_id" TEXT NOT NULL,
     "recalled_until" TIMESTAMPTZ(3),
     "peak" INTEGER NOT NULL DEFAULT 0,
+    "peak_limit" INTEGER,
     "peak_month" DATE,
 
     CONSTRAINT "connection_budgets_pkey" PRIMARY KEY ("tenant_id")
