@@ -52,7 +52,24 @@ t.test('what is open stays when the plan becomes smaller; nothing new is opened,
   t.ok(slots.take(0))
   t.match(slots.report(0, true), { open: 0, keep: 0, ask: 0, waiting: 0 }, 'without a quota nothing is held')
   slots.changeLimit(7, 0)
+  t.notOk(slots.take(0))
   t.match(slots.report(0, true), { open: 5, keep: 0, ask: 5, waiting: 5 }, 'with one again, all that is open asks for its slot')
+})
+
+t.test('slots that nobody uses are given up as the plan becomes smaller, also those that are granted at that moment', async (t) => {
+  const slots = new Slots(id)
+  slots.changeLimit(100, 0)
+  slots.granted(grant(10), 0, 0)
+  slots.take(0)
+  slots.take(0)
+  t.match(slots.report(0, true), { open: 2, keep: 10 })
+  slots.changeLimit(6, 0)
+  slots.granted(grant(10), 2, 0)
+  t.notOk(slots.take(0), 'others may hold all six')
+  t.match(slots.report(0, true), { open: 2, keep: 2 })
+  slots.granted(grant(3), 2, 0)
+  t.ok(slots.take(0))
+  t.notOk(slots.take(0))
 })
 
 t.test(`gateways that come, go, die and lose answers never have more open than the plan allows, and find every slot again (seed ${seed})`, async (t) => {

@@ -70,6 +70,7 @@ export class SlotKeeper {
   /** @param limit of the plan; null: none */
   limit(slots: Slots, limit: number | null): void {
     for (const waiter of this.#left(slots.changeLimit(limit ?? Infinity, this.#options.elapsed()))) waiter.go()
+    this.#keep(slots)
     if (!slots.changed || (slots.open === 0 && slots.held === 0)) return
     this.#active.set(slots.tenantId, slots)
     this.#options.want()

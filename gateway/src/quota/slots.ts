@@ -21,6 +21,8 @@ export class Slots {
   #held = 0
   #openElsewhere = 0
   #isLow = false
+  /** Whether something was given back since the last report: what is granted in answer to that was asked for before. */
+  #gaveBack = false
   /** False after nothing was granted in advance: then it is asked for only by those who wait. */
   #asksAhead = true
   #exhaustedUntil = -Infinity
@@ -95,6 +97,7 @@ export class Slots {
   /** What it says it keeps, it goes by from then on, whether the report arrives or not. */
   report(now: number, mayGiveBack: boolean): SlotReport {
     this.changed = false
+    this.#gaveBack = false
     if (mayGiveBack) this.#held = Math.min(this.#held, this.#needed(now))
     const waiting = Math.max(0, this.#open + this.waiters.size - this.#held)
     const ahead = this.isLow && this.#asksAhead && !this.isRecalled ? this.#spare : 0
@@ -112,6 +115,10 @@ export class Slots {
     this.state = state
     this.#exhaustedUntil = now + exhaustedMilliseconds
     this.#openElsewhere = Math.max(0, open - reported)
+    if (this.#gaveBack) {
+      this.changed = true
+      return []
+    }
     if (held === null) return this.#leave(this.waiters.size, now)
     this.#asksAhead = held > this.#held
     this.#held = held
@@ -128,6 +135,11 @@ export class Slots {
   /** The plan has another number now. @returns those who waited and may go */
   changeLimit(limit: number, now: number): Waiter[] {
     if (limit === this.limit) return []
+    if (this.limit !== Infinity && limit < this.limit) {
+      // All gateways together may hold more than it allows.
+      this.#held = Math.min(this.#held, this.#open)
+      this.#gaveBack = true
+    }
     this.limit = limit
     this.state = 'unknown'
     this.#asksAhead = true
