@@ -20,6 +20,7 @@ await api.closeUntil(new Date(next.getTime() + 2 * 3_600_000))
 await api.makeInvoices()
 await api.count(tenant.tenant_id, thisHour, 1_111_111, 'gateway-that-was-cut-off')
 await api.count(tenant.tenant_id, next, 55_555)
+await api.call('POST', `/v1/tenants/${tenant.tenant_id}/adjustments`, { body: { description: 'goodwill', amount: '-12.5' } })
 await api.closeUntil(new Date(next.getTime() + 4 * 3_600_000))
 await api.closeUntil(new Date(after.getTime() + 2 * 3_600_000))
 await api.makeInvoices()
@@ -49,6 +50,18 @@ t.test('both invoices are verified, the second with its corrections, from JSON a
   t.match(await verify(files.first, files.usage), { code: 0, said: /every figure was computed anew and is the same/ })
   t.ok((JSON.parse(files.second) as InvoiceBody).lines.some(({ correction }) => correction))
   t.match(await verify(files.second, files.usage, files.nextUsage), { code: 0, said: /every figure/ })
+})
+
+t.test('an invoice of before there were adjustments is verified, and one that lost or changed its adjustment is not', async (t) => {
+  t.match(await verify(files.first.replace(',"adjustments":[]', ''), files.usage), { code: 0, said: /every figure/ })
+  const invoice = JSON.parse(files.second) as InvoiceBody
+  const given = invoice.basis.adjustments?.[0]
+  if (given === undefined) throw new Error('the invoice has no adjustment')
+  const changed = (adjustments: object[]) => JSON.stringify({ ...invoice, basis: { ...invoice.basis, adjustments } })
+  const lines = invoice.lines.length
+  t.match(await verify(changed([]), files.usage, files.nextUsage), { code: 1, said: new RegExp(`there are ${lines} lines, but ${lines - 1} were computed`) })
+  t.match(await verify(changed([{ ...given, amount: '-12.500001' }]), files.usage, files.nextUsage), { code: 1, said: new RegExp(`line ${lines}: amount is -12.500000, but -12.500001 was computed`) })
+  t.match(await verify(changed([{ ...given, description: 'bad will' }]), files.usage, files.nextUsage), { code: 1, said: /adjustment_text is goodwill, but bad will was computed/ })
 })
 
 t.test('what is missing or was changed is named', async (t) => {
