@@ -10,6 +10,7 @@ import { createFunctionsArea, type FunctionsArea } from './functions/functions-a
 import { followTables } from './functions/triggers/table-triggers.ts'
 import { createMeteringArea } from './metering/metering-area.ts'
 import { RunWitness } from './metering/run-witness.ts'
+import { WitnessFile } from './metering/witness-file.ts'
 import { createRestArea } from './rest/rest-area.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
 import { parseStorageFailpoints } from './storage/failpoints.ts'
@@ -74,7 +75,7 @@ const areas: Area[] = [
   rest,
   functions,
   events,
-  createMeteringArea({ ...config, fetch, now, tenantOf, onRead: (tenant) => void events.keeper.look(tenant), runs, documents: rest.documentBytes, files: storage.collector }),
+  createMeteringArea({ ...config, fetch, now, tenantOf, onRead: (tenant) => void events.keeper.look(tenant), runs, witnessFile: new WitnessFile({ path: join(config.data, 'run-witness.ndjson'), witness: runs, onProblem: problem }), documents: rest.documentBytes, files: storage.collector }),
 ]
 
 await registry.load()

@@ -30,6 +30,11 @@ export function plusRuns(one: RunAmounts, other: RunAmounts): RunAmounts {
   return combined(one, other, (a, b) => a + b)
 }
 
+/** Never below nothing. */
+export function minusRuns(one: RunAmounts, other: RunAmounts): RunAmounts {
+  return combined(one, other, (a, b) => greater(a - b, 0n))
+}
+
 function combined(one: RunAmounts, other: RunAmounts, of: (a: bigint, b: bigint) => bigint): RunAmounts {
   return {
     functionInvocations: of(one.functionInvocations, other.functionInvocations),

@@ -5,12 +5,15 @@ import type { Area } from '../tenancy/area.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { addUsageRoutes, type UsageRoutesDeps } from './usage-routes.ts'
 import { createBooksReader, type BooksReaderDeps } from './read-books.ts'
+import type { WitnessFile } from './witness-file.ts'
 
 export interface MeteringAreaOptions extends BooksReaderDeps, UsageRoutesDeps {
   now: () => Date
   tenantOf: (tenantId: string) => Tenant | undefined
   /** A home is read: each at least once an hour, unless its tenant is paused. */
   onRead: (tenant: Tenant) => void
+  /** Keeps `runs` over restarts. */
+  witnessFile: Pick<WitnessFile, 'load' | 'run'>
 }
 
 export function createMeteringArea(options: MeteringAreaOptions): Area {
@@ -29,14 +32,15 @@ export function createMeteringArea(options: MeteringAreaOptions): Area {
       })
       addUsageRoutes(app, options)
     },
-    start: async () => undefined,
-    run: async () => undefined,
+    start: () => options.witnessFile.load(),
+    run: (signal) => options.witnessFile.run(signal),
     close: async () => undefined,
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     usage: async () => ({}),
-    // It may be another home by now, with what was seen counted already.
     forget(tenantId) {
-      options.runs.forget(tenantId)
+      // What was seen of a tenant that has only changed, or is told of anew, is still true.
+      if (tenantOf(tenantId) === undefined) options.runs.forget(tenantId)
+      // It may be another home by now.
       books.forget(tenantId)
     },
     removeData: async () => undefined,

@@ -99,7 +99,7 @@ export function createBooksReader({ runs: witness, documents, files }: BooksRead
       const [documentBytes] = await Promise.all([insisted(tenant, () => documents(tenant), before?.documentBytes), insisted(tenant, lookAgain, null)])
       remembered.set(tenant.id, { files: before !== undefined && told === goingOn ? before.files : told.files, documentBytes })
       const { books, began, bytes, at, points } = told.files
-      const used = checkedRuns(told.runs, witness.of(tenant.id), from)
+      const used = checkedRuns(told.runs, witness.tell(tenant.id, books), from)
       const seen = files.seen(tenant.id)
       const unsaid = seen?.unsaid ?? new Map<number, bigint>()
       const now = Number(at / 1000n)
