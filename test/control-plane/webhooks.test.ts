@@ -1,7 +1,6 @@
 // Operators' webhooks: each event reaches each endpoint that wants it, signed, at least once; what can't be delivered is kept, listed
 // and replayed; and no message goes where the operator's machine alone should reach.
 import { createHmac, randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { readNetworks } from '@tenantry/contract'
 import t from 'tap'
@@ -12,6 +11,7 @@ import { createWebhookOutbox } from '../../control-plane/src/persistence/webhook
 import { mostAttempts, verdictOf } from '../../control-plane/src/operator-events/delivery-plan.ts'
 import { createDispatcher } from '../../control-plane/src/operator-events/dispatcher.ts'
 import { createSend } from '../../control-plane/src/operator-events/send-message.ts'
+import { listen } from '../support/listen.ts'
 import { isError, startApi } from './support/api.ts'
 
 interface Received {
@@ -56,15 +56,7 @@ const server = createServer((request, response) => {
     response.end()
   })
 })
-server.listen(0, '127.0.0.1')
-await once(server, 'listening')
-t.teardown(() => {
-  server.closeAllConnections()
-  server.close()
-})
-const address = server.address()
-if (address === null || typeof address === 'string') throw new Error('no port was given')
-const { port } = address
+const port = await listen(t, server)
 
 const time = { now: Date.now() }
 const now = () => new Date(time.now)

@@ -1,5 +1,4 @@
 // http_fetch: which hosts and addresses are reached, by whatever name, notation or redirect; and what goes either way.
-import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -14,6 +13,7 @@ import { CallError } from '../../tenant-runtime/src/functions/host/call-error.ts
 import { allowsHost, checkHost } from '../../tenant-runtime/src/functions/host/http-hosts.ts'
 import { fetchForFunction, type FetchDeps } from '../../tenant-runtime/src/functions/host/http-fetch.ts'
 import { effort, seed } from '../support/effort.ts'
+import { listen } from '../support/listen.ts'
 import { makeAuthority } from '../support/tls.ts'
 import { startRuntime } from '../tenancy/support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
@@ -94,19 +94,6 @@ async function serve(t: Test, answer: (request: Seen, response: ServerResponse) 
     })
   })
   return { port: await listen(t, server), seen, server }
-}
-
-/** On this machine, until the test ends. */
-async function listen(t: Test, server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
-  return address.port
 }
 
 const loopback = readNetworks(['127.0.0.0/8'])

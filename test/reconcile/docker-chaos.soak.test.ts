@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { ensureEngine } from '../../scripts/engine.ts'
+import { chanceOf } from '../simulation/chance.ts'
 import { startDockerPlatform, type DockerPlatform } from '../support/docker-platform.ts'
 import { effort, seed } from '../support/effort.ts'
 
@@ -14,16 +15,6 @@ const tenantCount = effort({ small: 3, full: 20 })
 const planeKills = effort({ small: 4, full: 100 })
 const engineKills = effort({ small: 1, full: 30 })
 const foreignCount = effort({ small: 3, full: 20 })
-
-/** Uniform in [0, 1), the same for the same seed (mulberry32). */
-function randomFrom(state: number): () => number {
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 /** Objects that are not ours, some with names like ours. */
 async function plantForeign(docker: (...args: string[]) => Promise<string>): Promise<{ look(): Promise<string>; remove(): Promise<void> }> {
@@ -68,7 +59,7 @@ async function ask(platform: DockerPlatform, random: () => number, count: () => 
 
 t.test(`${planeKills} kills of the control plane and ${engineKills} of the engine over ${tenantCount} tenants`, { timeout: 3 * 3_600_000 }, async (t) => {
   t.comment(`seed ${seed}`)
-  const random = randomFrom(seed)
+  const random = chanceOf(seed).next
   const engine = await ensureEngine()
   const docker = async (...args: string[]) => (await run('docker', ['-H', engine.host, ...args], { maxBuffer: 2 ** 26 })).stdout.trim()
   const foreign = await plantForeign(docker)

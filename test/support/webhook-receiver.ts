@@ -1,8 +1,8 @@
 // An operator's own service: takes the messages of a webhook, checks how they are signed, and may leave some without an answer.
 import { createHmac } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Test } from 'tap'
+import { listen } from './listen.ts'
 
 export interface Message {
   /** The same of each time that it is sent. */
@@ -34,15 +34,7 @@ export async function startWebhookReceiver(t: Test): Promise<WebhookReceiver> {
       if (!receiver.isSilent) response.writeHead(204).end()
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port was given')
-  receiver.url = `http://127.0.0.1:${address.port}/hooks`
+  receiver.url = `http://127.0.0.1:${await listen(t, server)}/hooks`
   return receiver
 }
 
