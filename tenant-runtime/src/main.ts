@@ -75,7 +75,17 @@ const areas: Area[] = [
   rest,
   functions,
   events,
-  createMeteringArea({ ...config, fetch, now, tenantOf, onRead: (tenant) => void events.keeper.look(tenant), runs, witnessFile: new WitnessFile({ path: join(config.data, 'run-witness.ndjson'), witness: runs, onProblem: problem }), documents: rest.documentBytes, files: storage.collector }),
+  createMeteringArea({
+    ...config,
+    fetch,
+    now,
+    tenantOf,
+    onRead: (tenant) => void events.keeper.look(tenant),
+    runs,
+    witnessFile: new WitnessFile({ path: join(config.data, 'run-witness.ndjson'), witness: runs, onProblem: problem }),
+    documents: rest.documentBytes,
+    files: storage.collector,
+  }),
 ]
 
 await registry.load()
