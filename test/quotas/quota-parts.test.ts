@@ -77,6 +77,24 @@ t.test('a lease ends with its month, and tells what was used before the hour', a
   t.ok(lease.take(end - start + 20))
 })
 
+t.test('a lease ends as soon as the control plane speaks of another month, and is told of once', async (t) => {
+  const clock: MonthClock = { month: '2026-11', endsAt: 1_000_000, wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed }
+  const lease = new Lease('t_00000000000000000000', 1_000)
+  lease.heardMonth('2026-12')
+  lease.granted({ tenant_id: lease.tenantId, granted: 10, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
+  t.ok(lease.take(1) && lease.take(2))
+  lease.heardMonth('2026-11')
+  t.ok(lease.take(3))
+  lease.heardMonth('2026-12')
+  t.notOk(lease.take(4))
+  t.match(lease.report(), { month: '2026-11', used: 3, keep: 3 })
+  lease.heardMonth('2026-12')
+  t.notOk(lease.changed)
+  lease.granted({ tenant_id: lease.tenantId, granted: 5, limit: 1_000, used: 0, state: 'granted' }, 3, { ...clock, month: '2026-12' }, 5)
+  t.ok(lease.take(6))
+  t.match(lease.report(), { month: '2026-12', used: 1, keep: 5 })
+})
+
 t.test('what a request that is refused after all has taken is the next one’s, in the same month', async (t) => {
   const clock: MonthClock = { month: '2026-11', endsAt: 1_000, wall: () => Date.parse('2026-11-05T00:00:00Z') }
   const lease = new Lease('t_00000000000000000000', 3)

@@ -144,3 +144,23 @@ t.test('a plan without a quota asks for no lease', async (t) => {
   for (let nth = 0; nth < 5; nth++) t.same((await ask(only?.gateway.port ?? 0, `/t/${name}/status/200`)).status, 200)
   t.same(await leased(api, id), { granted: 0, used: 0 })
 })
+
+t.test('a clock that is set over the end of the month ends what was leased before, though no gateway has seen that end', async (t) => {
+  const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
+  const { name, tenant_id: id } = await addTenant('Free')
+  const port = gateways[0]?.gateway.port ?? 0
+  const get = async () => t.equal((await ask(port, `/t/${name}/status/200`)).status, 200)
+  const of = async (month: Date) => (await api.sql("select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and to_char(month, 'YYYY-MM') = $2", [id, month.toISOString().slice(0, 7)]))[0]
+  const former = new Date(Date.now() + api.clock.ahead)
+  const next = new Date(Date.UTC(former.getUTCFullYear(), former.getUTCMonth() + 1, 1, 0, 10))
+  for (let n = 0; n < 3; n++) await get()
+  const ahead = api.clock.ahead
+  t.teardown(() => (api.clock.ahead = ahead))
+  api.clock.ahead += next.getTime() - former.getTime()
+  // What is told of it brings the news.
+  await get()
+  await until(async () => (await of(former))?.['granted'] === 4, 'the rest is given back')
+  for (let n = 0; n < 5; n++) await get()
+  await until(async () => (await of(next))?.['used'] === 5, 'the new month has its own')
+  t.same(await of(former), { granted: 4, used: 4 })
+})

@@ -225,6 +225,7 @@ export class LeaseKeeper {
       for (const waiter of this.#left(going)) waiter.go()
       if (grant.state === 'exhausted') for (const waiter of this.#left(lease.leaveAll())) waiter.exhausted()
     }
+    for (const lease of this.#leases.values()) lease.heardMonth(answer.month)
     for (const tenantId of answer.recalled) {
       this.#leases.get(tenantId)?.giveBack()
       this.#isWanted = true

@@ -134,6 +134,14 @@ export class Lease {
     this.#writeDown()
   }
 
+  /** The control plane says which month it is: its clock was set, or this machine stood still, where that is another one. */
+  heardMonth(month: string): void {
+    if (this.#month === undefined || this.#month === month || this.free <= 0) return
+    this.giveBack()
+    this.state = 'unknown'
+    this.#turnAt = Infinity
+  }
+
   /** Nothing more will be let in: all that is not used is the next incarnation's, if nobody takes it back. */
   rest(): void {
     this.#reserved = this.#used
