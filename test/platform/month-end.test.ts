@@ -192,8 +192,9 @@ t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
   t.equal(answers.filter((status) => status === 200).length, quota - 2, 'the Free quota is served, and no more')
   await downloads(big, first, 25)
 
-  await moveTo(new Date(next.getTime() - 6 * second))
-  t.equal(await download(small, first), 429, 'used up to the last second')
+  await moveTo(new Date(next.getTime() - hour))
+  t.equal(await download(small, first), 429, 'what is used up stays so to the end of the month')
+  await clock.moveTo(new Date(next.getTime() - 4 * second))
   // Pro goes on over the end, where nobody can say to which month a request belongs that was under way.
   let atTheEdge = 0
   while (clock.now().getTime() < next.getTime() + second) {
@@ -273,12 +274,13 @@ async function killAt(table: string, when?: () => boolean): Promise<void> {
 t.test('over the end of a month with a control plane that is killed at each step of the close', { timeout: 120_000 }, async (t) => {
   await downloads(big, next, 12)
   await downloads(grown, next, 7)
-  await moveTo(new Date(last.getTime() - 5 * second))
+  await moveTo(new Date(last.getTime() - hour))
   t.same(await downloads(small, next, 5), Array.from({ length: 5 }, () => 200))
+  await moveTo(new Date(last.getTime() - 2 * second))
   await until(() => clock.now().getTime() >= last.getTime() + second, 'the end of the month')
   for (const customer of customers) t.same(await downloads(customer, last, 4), [200, 200, 200, 200])
 
-  for (const [nth, step] of steps.entries()) if (nth % effort({ small: 2, full: 1 }) === 0) await killAt(step)
+  for (const [nth, step] of steps.entries()) if ((nth + 1) % effort({ small: 3, full: 1 }) === 0) await killAt(step)
   receiver.isSilent = true
   const heard = new Set(receiver.messages.map(({ id }) => id))
   await killAt('nothing', () => receiver.messages.some(({ id }) => !heard.has(id)))

@@ -104,7 +104,11 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
   }
   const services: Service[] = []
   const start = async (main: string, livePort: number, environment: Record<string, string>, preloads: readonly string[] = []): Promise<Service> => {
-    const service = startService(main, preloads, { TENANTRY_INTERNAL_TOKEN_FILE: tokenFile, TENANTRY_LOG_LEVEL: settings.logLevel ?? 'warn', ...environment })
+    const service = startService(main, preloads, {
+      // Most of a start is reading the source.
+      NODE_COMPILE_CACHE: join(directory, 'compiled'),
+      TENANTRY_INTERNAL_TOKEN_FILE: tokenFile, TENANTRY_LOG_LEVEL: settings.logLevel ?? 'warn', ...environment,
+    })
     services.push(service)
     await untilAnswersOrEnded(service, `http://127.0.0.1:${livePort}${internalPaths.live}`)
     return service
