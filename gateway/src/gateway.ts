@@ -135,6 +135,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     onRuntimes: (added, removed) => upstreams.changed(added, removed),
     onUnserved: (tenantId, isGone) => {
       live.endOf(tenantId)
+      leases.slots.refuse(tenantId)
       if (isGone) meter.forget(tenantId)
     },
     onChanged: (tenantId, route) => {

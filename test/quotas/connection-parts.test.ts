@@ -1,7 +1,10 @@
 // The pure parts of the quota of connections: what is granted, what a gateway makes of it, and both together under chance.
+import { join } from 'node:path'
 import type { SlotReport } from '@tenantry/contract'
 import t from 'tap'
 import { decideSlots } from '../../control-plane/src/quotas/slot-plan.ts'
+import { slotFile } from '../../gateway/src/quota/left-file.ts'
+import { SlotKeeper } from '../../gateway/src/quota/slot-keeper.ts'
 import { Slots } from '../../gateway/src/quota/slots.ts'
 import { effort, seed } from '../support/effort.ts'
 import { chanceOf } from '../simulation/chance.ts'
@@ -62,7 +65,7 @@ t.test('slots that nobody uses are given up as the plan becomes smaller, also th
   slots.granted(grant(10), 0, 0)
   slots.take(0)
   slots.take(0)
-  t.match(slots.report(0, true), { open: 2, keep: 10 })
+  t.match(slots.report(0, false), { open: 2, keep: 10 })
   slots.changeLimit(6, 0)
   slots.granted(grant(10), 2, 0)
   t.notOk(slots.take(0), 'others may hold all six')
@@ -70,6 +73,34 @@ t.test('slots that nobody uses are given up as the plan becomes smaller, also th
   slots.granted(grant(3), 2, 0)
   t.ok(slots.take(0))
   t.notOk(slots.take(0))
+})
+
+t.test('who waits is told once: when there is a place, when there is none, when nobody may wait any longer', async (t) => {
+  const answer = { now: '', month: '', resets_at: '', accepted: true, grants: [], recalled: [], slots_recalled: [] }
+  const written: object[] = []
+  const file = slotFile({ path: join(t.testdir(), 'slots.ndjson'), machineBoot: '', onProblem: (problem) => written.push(problem) })
+  const keeper = new SlotKeeper({ file, waitingPerTenant: 3, waiting: 3, patience: 60_000, elapsed: () => 0, want: () => undefined, isAway: () => false })
+  const slots = keeper.of(id)
+  keeper.limit(slots, 100)
+  const told: string[] = []
+  const wait = (name: string) => keeper.take(slots, () => ({ go: () => told.push(`${name} goes`), exhausted: () => told.push(`${name} is too many`), unknown: () => told.push(`${name} is sent away`) }))
+  t.match([wait('a'), wait('b'), wait('c')].map(({ taken }) => taken), ['waits', 'waits', 'waits'])
+  t.same(wait('d'), { taken: 'full' })
+  const reports = keeper.reports(10)
+  t.match(reports, [{ open: 0, keep: 0, waiting: 3 }])
+  t.notOk(keeper.apply({ ...answer, slots: [grant(1, 1, 'exhausted')] }, reports))
+  t.same(told, ['a goes', 'b is too many', 'c is too many'])
+  t.same([keeper.waiting, slots.open], [0, 1])
+  const leaving = wait('e')
+  t.same(leaving, { taken: 'exhausted' })
+  keeper.apply({ ...answer, slots: [grant(1, 1)] }, keeper.reports(10))
+  wait('f')
+  wait('g').leave?.()
+  keeper.refuse('t_00000000000000000001')
+  t.equal(keeper.waiting, 1)
+  keeper.refuse(id)
+  t.same(told.slice(3), ['f is sent away'])
+  t.same([keeper.waiting, slots.open, written], [0, 1, []])
 })
 
 t.test(`gateways that come, go, die and lose answers never have more open than the plan allows, and find every slot again (seed ${seed})`, async (t) => {

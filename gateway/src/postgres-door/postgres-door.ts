@@ -12,6 +12,7 @@ import type { RouteTable } from '../routes/route-table.ts'
 import type { WaitingRoom } from '../waiting/waiting-room.ts'
 import { fatalMessage, sqlRefusal, sqlRefusalOfSession, sqlRefusals, type SqlRefusal } from './fatal.ts'
 import { greet } from './greeting.ts'
+import { heldSession, type WaitingSession } from './held-session.ts'
 import { Places, type Leave } from './places.ts'
 import { SessionStart } from './session-start.ts'
 
@@ -193,41 +194,18 @@ export class PostgresDoor {
     const { client, tenantId } = login
     const meter = this.#options.meter.tenant(tenantId)
     const start = new SessionStart()
-    /** What the server has said while the session waits for its place. */
-    let held: Buffer[] | undefined
+    const passes = heldSession({ client, server, letIn: (waiting) => this.#letIn(login, waiting), refuse: (refusal) => refuse(client, refusal) })
     joinSockets(client, server, (chunk) => {
       if (client.destroyed) return false
       meter.egress('other', chunk.length)
       const { letInAt, cancelKey } = start.look(chunk)
       if (cancelKey !== undefined) this.#remember(client, cancelKey, address)
-      if (held !== undefined) {
-        held.push(chunk)
-        return false
-      }
-      if (letInAt === undefined) return true
-      const refused = (refusal: SqlRefusal) => {
-        // As PostgreSQL does when a login has as many sessions as it may: after the password.
-        client.write(chunk.subarray(0, letInAt))
-        refuse(client, refusal)
-        server.destroy()
-      }
-      const goOn = () => {
-        for (const piece of held ?? []) client.write(piece)
-        held = undefined
-        server.resume()
-      }
-      const outcome = this.#letIn(login, { goOn, refused })
-      if (outcome === 'let in') return true
-      if (outcome === 'waits') {
-        held = [chunk]
-        server.pause()
-      } else refused(outcome)
-      return false
+      return passes(chunk, letInAt)
     })
   }
 
-  /** The client is no stranger any longer, once there is room for its session. @param later when it has to wait for that */
-  #letIn(login: Login, later: { goOn: () => void; refused: (refusal: SqlRefusal) => void }): 'let in' | 'waits' | SqlRefusal {
+  /** The client is no stranger any longer, once there is room for its session. @param waiting is told when it had to wait for that */
+  #letIn(login: Login, waiting: WaitingSession): 'let in' | 'waits' | SqlRefusal {
     const { client, tenantId, stranger } = login
     const route = this.#options.routes.get(tenantId)
     if (route === undefined) return sqlRefusals.unknownUser
@@ -239,11 +217,11 @@ export class PostgresDoor {
       return {
         go: () => {
           this.#begin(login, gate, leaveSession)
-          later.goOn()
+          waiting.goOn()
         },
         refuse: (why) => {
           leaveSession()
-          later.refused(sqlRefusalOfSession(why))
+          waiting.refused(sqlRefusalOfSession(why))
         },
       }
     })

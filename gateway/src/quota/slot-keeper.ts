@@ -147,6 +147,11 @@ export class SlotKeeper {
     }
   }
 
+  /** Nobody waits for a tenant that is not served any longer. */
+  refuse(tenantId: string): void {
+    for (const waiter of this.#left(this.#active.get(tenantId)?.leaveAll() ?? [])) waiter.unknown()
+  }
+
   refuseAll(): void {
     for (const slots of this.#active.values()) for (const waiter of this.#left(slots.leaveAll())) waiter.unknown()
   }
