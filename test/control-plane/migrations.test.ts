@@ -181,3 +181,16 @@ t.test('tenants that were there before plans had a history begin theirs with the
     { plan: 'Free', since: new Date('2026-03-01T00:00:00Z'), until: new Date(changed) }, { plan: 'Enterprise', since: new Date(changed), until: new Date('2026-04-01T00:00:00Z') },
   ])
 })
+
+t.test('of the incarnations of gateways that leased before, the one heard of last is the latest of its source', async (t) => {
+  const url = await emptyDatabase()
+  const at = migrations.findIndex(({ name }) => name === '20260305120000_connection_slots')
+  t.ok(at > 0)
+  await migrate(url, migrations.slice(0, at))
+  const boot = (nth: number) => `00000000-0000-4000-8000-00000000000${nth}`
+  for (const [source, nth, seen, ended] of [['a', 1, '08:00', true], ['a', 2, '09:00', false], ['a', 3, '08:30', false], ['b', 4, '07:00', false], ['b', 5, '07:00', false]] as const) {
+    await query(url, 'insert into lease_holders (source, boot, sequence, seen_at, ended) values ($1, $2, 1, $3, $4)', [source, boot(nth), `2026-03-01T${seen}:00Z`, ended])
+  }
+  await migrate(url, migrations)
+  t.same((await query(url, 'select boot from lease_holders where latest order by boot')).map(({ boot: one }) => one), [boot(2), boot(5)])
+})
