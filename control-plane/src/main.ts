@@ -63,7 +63,7 @@ import { createRegion, type Region } from './reconcile/region.ts'
 import { createRegionConditions } from './reconcile/region-conditions.ts'
 import { createRegionProbe } from './reconcile/region-probe.ts'
 import type { RegionConfig } from './regions/region-config.ts'
-import { readHomes } from './usage/home-reader.ts'
+import { createHomeReader, readHomes } from './usage/home-reader.ts'
 import { closeLedger } from './usage/close-ledger.ts'
 import { measuredLeases } from './quotas/measured-leases.ts'
 import { createStoredReader } from './quotas/plan-fit.ts'
@@ -112,17 +112,18 @@ const sight = { regions, store: reconcileStore, clock: systemClock }
 
 const housekeepingStore = createHousekeepingStore(database, seal, now)
 const keeping = { regions, probe, clock: systemClock, log }
+const homeReading = { ...keeping, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
 const backups = await openBackups()
 const housekeeping = [
   ...(backups === undefined
     ? []
-    : [keepBackups({ ...keeping, target: backups, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), measure: metrics.backups })]),
+    : [keepBackups({ ...keeping, target: backups, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), readHome: createHomeReader(homeReading).readNow, measure: metrics.backups })]),
   keepWarmPools({ ...keeping, store: housekeepingStore, measure: metrics.warmPool }),
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
   watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
   dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ reachable: config.webhooksMayReach, resolve: lookUpAll, timeoutMilliseconds: 15_000 }), random: Math.random, measure: metrics.metering.webhooks }),
-  readHomes({ ...keeping, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }),
+  readHomes(homeReading),
   closeLedger({ closing: createLedgerClosing(database, now), clock: systemClock, measure: metrics.metering.ledger, log }),
   watchQuotas({ ...keeping, store: createQuotaWatchStore(database, now) }),
   keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),

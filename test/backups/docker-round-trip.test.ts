@@ -1,5 +1,6 @@
 // Backups of tenants on a Docker Engine: taken, restored into a new tenant and into the same one, and verified.
 import t from 'tap'
+import { command } from '../functions/support/wasm.ts'
 import { query } from '../support/postgres.ts'
 import { canary, createOwner, ended, filesBelow, furnish, json, put, scratchObjects, seen, startBackupPlatform, toOwner } from './support/tenants.ts'
 
@@ -11,6 +12,18 @@ t.test('backups of a tenant of its own', async (t) => {
   await furnish(platform, ada, 30 * megabyte)
   const before = await seen(platform, ada)
   let backupId = ''
+
+  /** Deploys a function and calls it so many times. */
+  const run = async (times: number) => {
+    const form = new FormData()
+    for (const [name, value] of [['name', 'one'], ['trigger', '"Http"'], ['config', '{}']] as const) form.set(name, value)
+    form.set('wasm', new Blob([command()]), 'one.wasm')
+    const encoded = new Response(form)
+    const deployed = await platform.tenantCall('ada', 'POST', '/functions/v1/deploy', { key: ada.key, body: new Uint8Array(await encoded.arrayBuffer()), type: encoded.headers.get('content-type') ?? '' })
+    if (deployed.status !== 201) throw new Error(await deployed.text())
+    for (let n = 0; n < times; n++) await json(platform, 'ada', ada.key, 'POST', '/functions/v1/invoke/one', {})
+  }
+  const runsTold = async () => Number((await platform.sql("select sum(value)::int as runs from usage_counters where tenant_id = $1 and meter = 'function_invocations'", [ada.id]))[0]?.['runs'])
 
   t.test('a backup is taken while files are overwritten, and nothing in it can be read', async (t) => {
     let writing = true
@@ -73,6 +86,7 @@ t.test('backups of a tenant of its own', async (t) => {
     await put(platform, 'ada', ada.key, 'papers/letter.txt', 'overwritten')
     await put(platform, 'ada', ada.key, 'papers/later.txt', 'later')
     await platform.tenantCall('ada', 'DELETE', '/storage/v1/object/papers/large.bin', { key: ada.key })
+    await run(3)
     t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), { state: 'succeeded' })
     t.same(await seen(platform, ada), before)
     t.equal((await platform.tenantCall('ada', 'GET', '/storage/v1/object/papers/later.txt', { key: ada.key })).status, 404)
@@ -80,6 +94,16 @@ t.test('backups of a tenant of its own', async (t) => {
     t.same(await query(ada.url, "select datname from pg_database where datname ~ '_' and datname !~ '^template'"), [], 'the old home and the copy are gone')
     await put(platform, 'ada', ada.key, 'papers/new.txt', 'new')
     t.match(await platform.call('GET', `/v1/tenants/${ada.id}`), { body: { status: 'ready' } })
+    t.equal(await runsTold(), 3, 'what the old home was used for is told')
+  })
+
+  t.test('… again and again: each run is told once, and files from the restore on under the new books', async (t) => {
+    await run(2)
+    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), { state: 'succeeded' })
+    t.equal(await runsTold(), 5)
+    const swapped = await platform.sql("select read_at from home_readings where tenant_id = $1", [ada.id])
+    const [fresh] = await query(ada.url, 'select books_began, counted_at, file_byte_us::text from storage_usage')
+    t.ok(Number(fresh?.['books_began']) >= Number(swapped[0]?.['read_at']) - 10_000, 'not from the time at which the copy was made')
   })
 
   t.test('what a backup is asked for and cannot do', async (t) => {
@@ -96,6 +120,6 @@ t.test('backups of a tenant of its own', async (t) => {
     t.equal((await platform.call('GET', `/v1/backups/${backupId}`)).status, 404)
     t.same(await filesBelow(platform.directory), new Map())
     const audit = await platform.sql("select action from audit_log where action like 'backup.%' order by seq")
-    t.same(audit.map(({ action }) => action), ['backup.create', 'backup.verify', 'backup.restore', 'backup.restore', 'backup.delete'])
+    t.same(audit.map(({ action }) => action), ['backup.create', 'backup.verify', 'backup.restore', 'backup.restore', 'backup.restore', 'backup.delete'])
   })
 })

@@ -161,6 +161,16 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     t.match(await counters(), { document_byte_seconds: '900001', file_byte_seconds: '63000', function_invocations: '2' }, 'nothing is taken back')
   })
 
+  t.test('one that is asked for is read at once', async (t) => {
+    const before = await counters()
+    const { signal } = new AbortController()
+    await reader.readNow('t_00000000000000000000', signal)
+    t.same(asked.splice(0), [])
+    await reader.readNow(id, signal)
+    t.same(asked.splice(0), [1])
+    t.same(await counters(), before)
+  })
+
   t.test('a control plane that is killed before it kept what it read counts nothing twice', async (t) => {
     const [before] = await api.sql('select * from home_readings where tenant_id = $1', [id])
     const killed = createHomeReader({ ...deps, store: { ...deps.store, save: () => Promise.reject(new Error('killed')) } })

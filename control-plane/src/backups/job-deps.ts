@@ -17,6 +17,8 @@ export interface JobDeps {
   regions: ReadonlyMap<string, Pick<Region, 'engine' | 'images' | 'stack' | 'awaitDatabase'>>
   /** The tenant as it is now; undefined when there is none. */
   tenant: (tenantId: string) => Promise<Snapshot | undefined>
+  /** Reads the tenant's home for the ledger. What goes wrong is logged. */
+  readHome: (tenantId: string, signal: AbortSignal) => Promise<void>
   clock: Clock
   log: { info(details: object, message: string): void; warn(details: object, message: string): void }
   epoch: bigint

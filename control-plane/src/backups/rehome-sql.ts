@@ -60,15 +60,20 @@ end $retag$`
 
 /**
  * The books of use begin anew: what they say was counted where the backup was taken. For the ddl login, before triggers are
- * there. A backup of an older version has none.
+ * there, or when they are. A backup of an older version has none.
  */
 export function freshBooksSql(schema: string): string {
   const usage = `${identifier(schema)}.storage_usage`
   return `set search_path = '';
 do $books$
+declare
+  -- It lets nobody set the books.
+  is_guarded boolean := exists (select from pg_catalog.pg_trigger where tgrelid = ${literal(usage)}::pg_catalog.regclass and tgname = 'counted' and tgenabled <> 'D');
 begin
   if exists (select from pg_catalog.pg_attribute where attrelid = ${literal(usage)}::pg_catalog.regclass and attname = 'books') then
+    if is_guarded then alter table ${usage} disable trigger counted; end if;
     update ${usage} set file_byte_us = 0, counted_at = pg_catalog.clock_timestamp(), books = pg_catalog.gen_random_uuid(), books_began = pg_catalog.clock_timestamp();
+    if is_guarded then alter table ${usage} enable trigger counted; end if;
     delete from ${identifier(schema)}.usage_hours;
   end if;
 end $books$`

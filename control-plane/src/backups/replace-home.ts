@@ -8,11 +8,13 @@ import type { Snapshot } from '../reconcile/reconcile-store.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
 import { whileHeld } from './collection-hold.ts'
-import { asSuperuser, filesScript, inPostgres, runtimeData, type HomePlace } from './home-place.ts'
+import { asLogin, asSuperuser, filesScript, inPostgres, runtimeData, type HomePlace } from './home-place.ts'
 import { ownPlace, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
 import { loadHome, wantedBlobs } from './load-home.ts'
+import type { Login } from './login.ts'
 import { standAgain } from './lost-home.ts'
 import { openPsql } from './psql-session.ts'
+import { freshBooksSql } from './rehome-sql.ts'
 import type { Load } from './restore-job.ts'
 
 const server = 'postgres'
@@ -41,7 +43,12 @@ export async function replaceHome(job: Job, tenant: Snapshot, load: Load, deps: 
     try {
       await stage(tenant, place, staging, load, signal)
       await load.step('replace')
-      await whileHeld(own, tenant.id, deps.clock, signal, (held) => swap(own, { fresh, old, staging }, held))
+      // What the old home was used for, before it is gone. Runs of the last moment the runtime has seen itself.
+      await deps.readHome(tenant.id, signal)
+      await whileHeld(own, tenant.id, deps.clock, signal, async (held) => {
+        await beginBooks(tenant, place, deps, held)
+        await swap(own, { fresh, old, staging }, held)
+      })
     } catch (cause) {
       await unstage(own, fresh, staging, deps.clock.timeout(renewMilliseconds)).catch((error: unknown) => deps.log.warn({ tenant: tenant.id, err: error }, 'what was restored in vain could not be removed'))
       throw cause
@@ -54,11 +61,23 @@ export async function replaceHome(job: Job, tenant: Snapshot, load: Load, deps: 
   await deps.ledger.finish(job, deps.epoch)
 }
 
+/** Until now the old home has been in use, and was counted. What the tenant has put into its own home can make this fail, and does not stop it. */
+async function beginBooks(tenant: Snapshot, place: HomePlace, { log }: JobDeps, signal: AbortSignal): Promise<void> {
+  await asLogin(place, ddlLogin(tenant), freshBooksSql(tenant.id), signal).catch((cause: unknown) => {
+    signal.throwIfAborted()
+    log.warn({ tenant: tenant.id, err: cause }, 'the books of a restored home begin with its data, not with its use')
+  })
+}
+
+function ddlLogin({ id, secrets }: Snapshot): Login {
+  const [password = ''] = secrets.ddl_password
+  return { role: homeRoles(id).ddl, password }
+}
+
 async function stage(tenant: Snapshot, place: HomePlace, staging: string, load: Load, signal: AbortSignal): Promise<void> {
   await unstage(place, place.database, staging, signal)
-  const [password = ''] = tenant.secrets.ddl_password
   await asSuperuser(place, server, `create database ${identifier(place.database)} template template0`, signal)
-  await loadHome({ ...load, place, login: { role: homeRoles(tenant.id).ddl, password }, newId: undefined }, signal)
+  await loadHome({ ...load, place, login: ddlLogin(tenant), newId: undefined }, signal)
 }
 
 async function unstage(place: HomePlace, database: string, directory: string, signal: AbortSignal): Promise<void> {

@@ -20,7 +20,7 @@ interface Row {
 
 export function createHomeReadingStore(database: Database): HomeReadingStore {
   return {
-    async homes() {
+    async homes(tenantId) {
       const rows = await database.$queryRaw<Row[]>`
         select tenant_id, t.region_id, t.isolation, t.desired = 'active' and t.status in ('ready', 'failed') as running,
           case when t.id is null then coalesce((select max(created_at) from operations o where o.tenant_id = r.tenant_id and o.kind = 'delete'), r.read_at)
@@ -29,7 +29,7 @@ export function createHomeReadingStore(database: Database): HomeReadingStore {
         from home_readings r full join (
           select *, id as tenant_id from tenants where desired not in ('warm', 'restoring') and (home_version is not null or desired = 'deleted')
         ) t using (tenant_id)
-        where r.tenant_id is not null or t.desired <> 'deleted'
+        where (r.tenant_id is not null or t.desired <> 'deleted') and (${tenantId ?? null}::text is null or tenant_id = ${tenantId ?? null}::text)
         order by r.read_at nulls first`
       return rows.map((row) => ({
         tenantId: row.tenant_id, regionId: row.region_id ?? '', isolation: row.isolation ?? 'schema-per-tenant', isRunning: row.running === true,

@@ -25,8 +25,8 @@ export interface HomeToRead {
 }
 
 export interface HomeReadingStore {
-  /** Tenants that are somebody's and have, or had, a home; those that are gone as long as there is a state of them. */
-  homes(): Promise<HomeToRead[]>
+  /** Tenants that are somebody's and have, or had, a home; those that are gone as long as there is a state of them. @param tenantId this one alone */
+  homes(tenantId?: string): Promise<HomeToRead[]>
   save(state: HomeState): Promise<void>
   forget(tenantId: string): Promise<void>
 }
@@ -138,5 +138,10 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     return intervalMilliseconds
   }
 
-  return { look }
+  /** One home at once, whether or not it is due. What goes wrong in reading it is logged. */
+  const readNow = async (tenantId: string, signal: AbortSignal): Promise<void> => {
+    for (const home of await store.homes(tenantId)) await read(home, signal)
+  }
+
+  return { look, readNow }
 }
