@@ -61,6 +61,8 @@ export interface GatewayOptions {
   clockPatience?: number
   /** Milliseconds between two calls about leases with nothing urgent. */
   leaseInterval?: number
+  /** Milliseconds for which a request or a connection waits for a lease at most. */
+  leasePatience?: number
   /** Counters held at most; see CounterStore. */
   counterLimit?: number
 }
@@ -119,6 +121,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     waitingPerTenant: limits.leaseWaitingPerTenant,
     waiting: limits.leaseWaiting,
     ...(options.leaseInterval === undefined ? {} : { interval: options.leaseInterval }),
+    ...(options.leasePatience === undefined ? {} : { patience: options.leasePatience }),
   })
   leases.load()
   const quota = new Quota({ leases, elapsed: options.elapsed, now: options.now })
