@@ -7,6 +7,7 @@ import { identifier, literal } from '../homes/identifiers.ts'
 import type { Snapshot } from '../reconcile/reconcile-store.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
+import { endOfNames, linkBlobs, removeBlobs } from './blob-scripts.ts'
 import { whileHeld } from './collection-hold.ts'
 import { asLogin, asSuperuser, filesScript, inPostgres, runtimeData, type HomePlace } from './home-place.ts'
 import { ownPlace, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
@@ -85,17 +86,6 @@ async function unstage(place: HomePlace, database: string, directory: string, si
   await filesScript(place, 'rm -rf "$1"', [directory], { signal })
 }
 
-/** Every file of the new home lies in the store before the database that speaks of it; what lay there stays. */
-const linkBlobs = `
-umask 077
-mkdir -p "$2"
-cd "$2"
-find . -mindepth 2 -type f -printf '%f\\n' | LC_ALL=C sort > "$1/before"
-cp --recursive --link --update=none --no-target-directory "$1/files" "$2"
-cp "$1/files/store" "$2/store"
-sync --file-system "$2"
-`
-
 /** Nobody is in the old home from the first statement on; the last one is the moment at which the new one holds. */
 async function swap(own: HomePlace, { fresh, old, staging }: ReturnType<typeof namesOf>, signal: AbortSignal): Promise<void> {
   const home = identifier(dedicatedDatabase)
@@ -139,16 +129,10 @@ async function renewed(tenantId: string, deps: JobDeps, signal: AbortSignal): Pr
   throw new BackupError('FAILED', 'the data is in place, but the runtime does not show it')
 }
 
-/** Files that only the old home spoke of. What was written since is not among those that lay there before. */
-const removeBlobs = `
-cd "$2"
-[ -e "$1/before" ] || exit 0
-LC_ALL=C comm -23 "$1/before" - | while read -r blob; do rm -f "\${blob:0:2}/$blob"; done
-`
-
 async function removeOld(own: HomePlace, old: string, staging: string, { files }: Load, signal: AbortSignal): Promise<void> {
   async function* names() {
     for await (const { id } of wantedBlobs(files)) yield Buffer.from(`${id}\n`)
+    yield Buffer.from(`${endOfNames}\n`)
   }
   await filesScript(own, removeBlobs, [staging, own.blobs], { input: names(), signal })
   await asSuperuser(own, server, `drop database if exists ${identifier(old)} with (force)`, signal)
