@@ -1,5 +1,6 @@
 // How fast the ledger of many tenants is read, closed and invoiced after a year, and how large it is.
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { readBillingConfig } from '../../control-plane/src/billing/billing-config.ts'
 import { createClosing } from '../../control-plane/src/billing/close-months.ts'
 import { monthText } from '../../control-plane/src/billing/months.ts'
@@ -85,9 +86,10 @@ async function monthClose({ database, month, sql, tenantIds }: LedgerScene): Pro
   return milliseconds / 1000
 }
 
-/** Everybody's invoice of the closed month, as the leader makes them; by the prices that docs/invoices.md shows. */
+/** Everybody's invoice of the closed month, as the leader makes them; by the example's prices. */
 async function monthInvoices({ database, month, sql, tenantIds }: LedgerScene): Promise<{ seconds: number; bytes: number }> {
-  const config = readBillingConfig(JSON.stringify({ ...prices, price_lists: [{ from: monthText(month), ...priceList }] }))
+  const example = await readFile(new URL('../../examples/prices.json', import.meta.url), 'utf8')
+  const config = readBillingConfig(example.replace('2026-01', monthText(month)))
   const now = () => new Date(nextMonth(month).getTime() + 3_600_000)
   const log = {
     info: () => undefined,
@@ -106,28 +108,6 @@ async function monthInvoices({ database, month, sql, tenantIds }: LedgerScene): 
     if (row?.[name] !== tenantIds.length) throw new Error(`${name}: ${String(row?.[name])} of ${tenantIds.length} invoices`)
   }
   return { seconds: milliseconds / 1000, bytes: most }
-}
-
-const prices = {
-  currency: 'EUR',
-  seller: { name: 'Nordlicht Hosting GmbH', lines: ['Speicherstraße 12', '20457 Hamburg', 'VAT DE 999 999 999'] },
-  notes: ['Please pay within 14 days.'],
-  number_prefix: 'NL-',
-}
-const priceList = {
-  tax: { name: 'VAT', percent: '19' },
-  plans: {
-    Free: { fee: '0' },
-    Pro: {
-      fee: '25',
-      minimum: '30',
-      resources: {
-        requests: { unit: 'million requests', included: '1', tiers: [{ up_to: '5', price: '2' }, { price: '1.25' }] },
-        files: { unit: 'GB-month', included: '5.5', tiers: [{ price: '0.021' }] },
-      },
-    },
-    Enterprise: { fee: '999.99' },
-  },
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {

@@ -73,3 +73,10 @@ t.test('the example of the documentation is a file of prices', async (t) => {
   t.doesNotThrow(() => checkPlans(example, ['Free', 'Pro', 'Enterprise']))
   t.equal(example.lists[0]?.prices.plans.get('Pro')?.minimum, 30_000_000n)
 })
+
+t.test('the example can be read, and is what the page shows', async (t) => {
+  const [example, page] = await Promise.all(['examples/prices.json', 'docs/invoices.md'].map((path) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')))
+  t.same(readBillingConfig(example ?? '').lists.map(({ prices }) => [...prices.plans.keys()]), [['Free', 'Pro', 'Enterprise']])
+  const shown = /```json\n(\{\n {2}"currency".*?)```/s.exec(page ?? '')?.[1]
+  t.same(JSON.parse(shown ?? 'null'), JSON.parse(example ?? 'undefined'))
+})

@@ -1,6 +1,6 @@
 // `npm start`: the whole platform on one machine, as child processes of this one.
 import { writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import pg from 'pg'
 import pino from 'pino'
 import pretty from 'pino-pretty'
@@ -100,7 +100,13 @@ async function start({ data: root, port, domain, json, logLevel }: LocalOptions)
 }
 
 function settings(names: RegExp): Record<string, string> {
-  return Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value !== undefined && names.test(name) ? [[name, value]] : [])))
+  return Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value = '']) => {
+      if (!names.test(name) || value === '') return []
+      // The services run elsewhere than where the file was named.
+      return [[name, name.endsWith('_FILE') ? resolve(value) : value]]
+    }),
+  )
 }
 
 function welcome({ urls, platformKey, keyFile, firstRun }: { urls: { control: string; gateway: string }; platformKey: string; keyFile: string; firstRun: boolean }): string {
