@@ -9,7 +9,8 @@ import { manifestHash, type Manifest, type Part } from '../../control-plane/src/
 import { openFiles } from '../../control-plane/src/backups/parts.ts'
 import { createSeal } from '../../control-plane/src/keys/seal.ts'
 import { query } from '../support/postgres.ts'
-import { createOwner, ended, filesBelow, furnish, scratchObjects, seen, startBackupPlatform, until, type BackupPlatform } from './support/tenants.ts'
+import { until } from '../support/until.ts'
+import { createOwner, ended, filesBelow, furnish, scratchObjects, seen, startBackupPlatform, type BackupPlatform } from './support/tenants.ts'
 
 const megabyte = 2 ** 20
 

@@ -1,7 +1,8 @@
 // The control plane killed while it takes, verifies or restores a backup: everything converges, and nothing is left.
 import t from 'tap'
+import { until } from '../support/until.ts'
 import { startKills } from './support/kills.ts'
-import { ended, filesBelow, scratchObjects, seen, toOwner, until } from './support/tenants.ts'
+import { ended, filesBelow, scratchObjects, seen, toOwner } from './support/tenants.ts'
 
 t.test('backups and kills', async (t) => {
   const { platform, ada, before, backupId, interrupted } = await startKills(t)

@@ -1,7 +1,8 @@
 // A tenant whose volume was removed is called failed, is never started on an empty one, and is restored in its place.
 import t from 'tap'
+import { until } from '../support/until.ts'
 import { startKills } from './support/kills.ts'
-import { ended, seen, until } from './support/tenants.ts'
+import { ended, seen } from './support/tenants.ts'
 
 t.test('a lost volume comes back from a backup', async (t) => {
   const { platform, ada, before, backupId } = await startKills(t)

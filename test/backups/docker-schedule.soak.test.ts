@@ -1,6 +1,7 @@
 // Backups by the tenants' own schedules: one for each planned time, of paused tenants too, and no more kept than asked for.
 import t from 'tap'
-import { createOwner, ended, filesBelow, seen, startBackupPlatform, furnish, until, type BackupPlatform } from './support/tenants.ts'
+import { until } from '../support/until.ts'
+import { createOwner, ended, filesBelow, seen, startBackupPlatform, furnish, type BackupPlatform } from './support/tenants.ts'
 
 const hourly = '0 * * * *'
 

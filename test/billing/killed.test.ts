@@ -3,8 +3,8 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import pg from 'pg'
 import t from 'tap'
+import { until } from '../support/until.ts'
 import { startLedger } from '../usage/support/ledger.ts'
-import { until } from '../control-plane/support/api.ts'
 
 const ledger = await startLedger(t, '2026-02-01T01:00:00Z')
 const { sql, url } = ledger

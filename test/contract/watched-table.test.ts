@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { Route, WatchedTable, internalTokenHeader } from '@tenantry/contract'
+import { until } from '../support/until.ts'
 
 const id = (n: number) => `t_${String(n).padStart(20, '0')}`
 const route = (n: number, generation = 1): Route => ({
@@ -42,14 +43,6 @@ async function watchSource() {
       server.closeAllConnections()
       await once(server, 'close')
     },
-  }
-}
-
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 10_000
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error('it did not happen within 10 s')
-    await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
 

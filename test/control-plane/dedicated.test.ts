@@ -2,7 +2,8 @@
 import { internalPaths, internalTokenHeader } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import type { OperationBody, TenantBody } from '../../control-plane/src/http/tenant-body.ts'
-import { internalToken, isError, newName, startApi, until, type Answer, type CreatedTenant } from './support/api.ts'
+import { until } from '../support/until.ts'
+import { internalToken, isError, newName, startApi, type Answer, type CreatedTenant } from './support/api.ts'
 
 const api = await startApi(t, { cloud: true })
 

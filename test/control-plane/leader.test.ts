@@ -3,7 +3,8 @@ import t from 'tap'
 import { LeadershipLost } from '../../control-plane/src/reconcile/reconcile-store.ts'
 import { effort } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
-import { newName, startApi, until, type CreatedTenant, type TestController } from './support/api.ts'
+import { until } from '../support/until.ts'
+import { newName, startApi, type CreatedTenant, type TestController } from './support/api.ts'
 
 const api = await startApi(t, { control: false })
 const controllers = [api.startController(), api.startController()]

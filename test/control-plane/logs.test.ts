@@ -2,7 +2,8 @@
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { logTime } from '../../control-plane/src/http/log-times.ts'
-import { isError, newName, startApi, until } from './support/api.ts'
+import { until } from '../support/until.ts'
+import { isError, newName, startApi } from './support/api.ts'
 
 const api = await startApi(t, { cloud: true })
 const url = await api.app.listen({ host: '127.0.0.1', port: 0 })

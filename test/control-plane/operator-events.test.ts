@@ -3,7 +3,8 @@ import t from 'tap'
 import { openDatabase } from '../../control-plane/src/persistence/database.ts'
 import { emitOperatorEvent } from '../../control-plane/src/persistence/operator-events-prisma.ts'
 import type { OperatorEvent } from '../../control-plane/src/operator-events/operator-event.ts'
-import { startApi, until } from './support/api.ts'
+import { until } from '../support/until.ts'
+import { startApi } from './support/api.ts'
 
 const api = await startApi(t)
 const database = openDatabase(api.controlUrl)

@@ -1,7 +1,8 @@
 // What is seen of a tenant with services of its own: drift, health and usage, each from the engine, and never made up.
 import t from 'tap'
 import type { Drift } from '../../control-plane/src/health/drift-reader.ts'
-import { isError, startApi, until, newName } from './support/api.ts'
+import { until } from '../support/until.ts'
+import { isError, startApi, newName } from './support/api.ts'
 
 // What drifts is not to be mended under the test's hands.
 const api = await startApi(t, { cloud: true })

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import type { OperationBody, TenantBody } from '../../control-plane/src/http/tenant-body.ts'
 import { query } from '../support/postgres.ts'
-import { isError, newName, startApi, until, type Answer, type CreatedTenant } from './support/api.ts'
+import { until } from '../support/until.ts'
+import { isError, newName, startApi, type Answer, type CreatedTenant } from './support/api.ts'
 
 const api = await startApi(t)
 

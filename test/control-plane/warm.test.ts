@@ -7,7 +7,8 @@ import { openDatabase } from '../../control-plane/src/persistence/database.ts'
 import { createHousekeepingStore } from '../../control-plane/src/persistence/housekeeping-store-prisma.ts'
 import { warmName } from '../../control-plane/src/tenants/names.ts'
 import { newSecrets } from '../../control-plane/src/tenants/new-secrets.ts'
-import { internalToken, isError, newName, startApi, until, type CreatedTenant } from './support/api.ts'
+import { until } from '../support/until.ts'
+import { internalToken, isError, newName, startApi, type CreatedTenant } from './support/api.ts'
 
 const api = await startApi(t, { cloud: true })
 const database = openDatabase(api.controlUrl)

@@ -12,7 +12,8 @@ import { createSeal } from '../../control-plane/src/keys/seal.ts'
 import { createTenantStore } from '../../control-plane/src/persistence/tenant-store-prisma.ts'
 import { createUsageLedger } from '../../control-plane/src/persistence/usage-ledger-prisma.ts'
 import { openDatabase } from '../../control-plane/src/persistence/database.ts'
-import { internalToken, newName, startApi, until, type CreatedTenant } from './support/api.ts'
+import { until } from '../support/until.ts'
+import { internalToken, newName, startApi, type CreatedTenant } from './support/api.ts'
 
 type Line = WatchLine<Route | TenantManifest>
 

@@ -2,7 +2,7 @@
 import pg from 'pg'
 import t from 'tap'
 import { internalPaths } from '@tenantry/contract'
-import { until } from '../functions/support/until.ts'
+import { until } from '../support/until.ts'
 import { EventReader } from '../tenancy/support/event-reader.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 

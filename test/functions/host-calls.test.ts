@@ -2,10 +2,10 @@
 import t, { type Test } from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { reservedCollections, systemCollections } from '../../tenant-runtime/src/rest/registry/system-collections.ts'
+import { until } from '../support/until.ts'
 import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
 import { deployFunction } from './support/deployed.ts'
-import { until } from './support/until.ts'
 
 const canary = 'canary-7d1f20'
 const asker = compileAsker()

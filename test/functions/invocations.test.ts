@@ -5,10 +5,10 @@ import t from 'tap'
 import { ClaimTaken, beginInvocation, endInvocation, recordInvocation, rememberedFunction, type Claim } from '../../tenant-runtime/src/functions/invocations/invocation-store.ts'
 import { WrittenEnds } from '../../tenant-runtime/src/functions/invocations/written-ends.ts'
 import { effort } from '../support/effort.ts'
+import { until } from '../support/until.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { openTenant } from './support/open-tenant.ts'
-import { until } from './support/until.ts'
 import { command } from './support/wasm.ts'
 
 const recordsOf = (tenant: TestTenant) => tenant.rows('select i.*, f.name from function_invocations i join functions f on f.id = i.function_id order by i.id')

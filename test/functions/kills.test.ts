@@ -7,9 +7,9 @@ import { chanceOf } from '../simulation/chance.ts'
 import { openControl, startProcess, type RuntimeProcess } from '../storage/support/runtime-process.ts'
 import { openScene, type Scene } from '../storage/support/scene.ts'
 import { effort, seed } from '../support/effort.ts'
+import { until } from '../support/until.ts'
 import { signToken, startRuntime, type Answer } from '../tenancy/support/runtime.ts'
 import { deploy, executorsOf, guestsOf, invoke, killAll, type Asker } from './support/deployed.ts'
-import { until } from './support/until.ts'
 import { command } from './support/wasm.ts'
 
 const workers = 6

@@ -4,6 +4,7 @@ import t from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { executorProgram } from '../../tenant-runtime/src/functions/executor/executor-program.ts'
 import { mostBytes, mostRuns } from '../../tenant-runtime/src/functions/logs/log-keeper.ts'
+import { until } from '../support/until.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
@@ -178,14 +179,6 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     t.same(runtime.problems.filter((problem) => /is not recorded|are still there/.test(problem)), [])
   })
 })
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000
-  while (!(await isSo())) {
-    if (Date.now() > deadline) throw new Error('it never was so')
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-}
 
 /** Kills those executors of this process that have used more than a start's share of the processor. */
 async function killSpinning(): Promise<number> {

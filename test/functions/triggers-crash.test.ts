@@ -8,8 +8,8 @@ import { openControl, startProcess, type RuntimeProcess } from '../storage/suppo
 import { openScene } from '../storage/support/scene.ts'
 import { effort, seed } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 import { readAll } from './support/assemblyscript.ts'
-import { until } from './support/until.ts'
 
 /** Writes down what it was told. */
 const keeper = () => compileSource(`${readAll}

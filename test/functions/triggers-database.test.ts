@@ -5,11 +5,11 @@ import { mostAttempts, waitAfter } from '../../tenant-runtime/src/functions/trig
 import { planTriggers, type Listener, type TriggerState } from '../../tenant-runtime/src/functions/triggers/table-trigger-sql.ts'
 import { effort } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 import { startRuntime, type RuntimeOptions, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { secondRuntime } from './support/second-runtime.ts'
-import { until } from './support/until.ts'
 import { command, forever } from './support/wasm.ts'
 
 /** Writes what it was told to its log, where the test reads it; what it is told with the text `broken` fails it. */

@@ -5,11 +5,11 @@ import { RuntimeError } from '../../tenant-runtime/src/errors.ts'
 import { checkTrigger } from '../../tenant-runtime/src/functions/function.ts'
 import { dueTime, nextRun, type Schedule } from '../../tenant-runtime/src/functions/triggers/schedule.ts'
 import { effort } from '../support/effort.ts'
+import { until } from '../support/until.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { secondRuntime } from './support/second-runtime.ts'
-import { until } from './support/until.ts'
 
 const nightly = await compileSource(`${readAll}
 const told = readAll()

@@ -5,7 +5,8 @@ import { Activity } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
 import { WebSocket } from 'ws'
-import { ask, startSetting, token, until, type Setting } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { ask, startSetting, token, type Setting } from './support/gateway.ts'
 
 async function whole({ gateway }: Setting): Promise<Activity> {
   const { status, body } = await ask(gateway.internalPort, { path: '/internal/v1/activity', headers: { 'x-tenantry-internal': token } })

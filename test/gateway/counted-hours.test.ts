@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import type { Counter } from '@tenantry/contract'
 import t from 'tap'
 import { ControlClock } from '../../gateway/src/meter/control-clock.ts'
-import { ask, startSetting, until, type Setting } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { ask, startSetting, type Setting } from './support/gateway.ts'
 
 const hour = 3_600_000
 const day = 24 * hour

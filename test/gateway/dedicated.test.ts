@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { tenantToken } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import { appliedRoute, ask, newTenantId, sendRaw, startSetting, token, until } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { appliedRoute, ask, newTenantId, sendRaw, startSetting, token } from './support/gateway.ts'
 import { startUpstream } from './support/upstream.ts'
 
 async function ownRuntime(t: Test) {

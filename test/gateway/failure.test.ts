@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { connect, createServer } from 'node:net'
 import t from 'tap'
-import { ask, sendRaw, startSetting, until } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { ask, sendRaw, startSetting } from './support/gateway.ts'
 import { startUpstream } from './support/upstream.ts'
 
 t.test('a client that leaves ends its request at the runtime', async (t) => {

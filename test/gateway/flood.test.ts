@@ -6,7 +6,8 @@ import t, { type Test } from 'tap'
 import type { GatewayOptions } from '../../gateway/src/gateway.ts'
 import { defaultLimits } from '../../gateway/src/limits.ts'
 import { parseIpv4Range } from '../../gateway/src/tenants/ipv4-range.ts'
-import { ask, startSetting, until, type Setting } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { ask, startSetting, type Setting } from './support/gateway.ts'
 import { errorFields, startup } from './support/sql-wire.ts'
 
 const bounds = { tenantConnections: 8, tenantInternalConnections: 6, tenantSqlConnections: 4 }

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
-import { sendRaw, startSetting, token, until } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { sendRaw, startSetting, token } from './support/gateway.ts'
 
 interface Forgery {
   what: string

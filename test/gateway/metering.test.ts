@@ -8,7 +8,8 @@ import { WebSocket } from 'ws'
 import { CounterStore } from '../../gateway/src/meter/counter-store.ts'
 import { Meter } from '../../gateway/src/meter/meter.ts'
 import { seed } from '../support/effort.ts'
-import { ask, newTenantId, startSetting, until, type Setting } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { ask, newTenantId, startSetting, type Setting } from './support/gateway.ts'
 
 const hour = 3_600_000
 

@@ -9,9 +9,10 @@ import t, { type Test } from 'tap'
 import { Value } from 'typebox/value'
 import type { GatewayOptions } from '../../gateway/src/gateway.ts'
 import { query, startPostgres, type TestPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 import { selfSigned } from './support/certificate.ts'
 import { startFrontedSetting } from './support/control-front.ts'
-import { ask, newTenantId, startSetting, token, until, type Setting } from './support/gateway.ts'
+import { ask, newTenantId, startSetting, token, type Setting } from './support/gateway.ts'
 import { cancelRequest, errorFields, exchange, gssRequest, knock, letIn, message, openSession, packet, sslRequest, startFakePostgres, startup } from './support/sql-wire.ts'
 
 const withDoor = { postgres: { port: 0 } }

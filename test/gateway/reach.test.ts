@@ -4,7 +4,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { Activity, type Route } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
-import { ask, sendRaw, startSetting, token, until, type Setting } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { ask, sendRaw, startSetting, token, type Setting } from './support/gateway.ts'
 
 const nobody = ['http://127.0.0.1:1', 'http://no-such-host.invalid:1']
 const patient = { limits: { reachTimeout: 20_000 } }

@@ -6,7 +6,8 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { appliedRoute, ask, newTenantId, startSetting, until, type Setting } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { appliedRoute, ask, newTenantId, startSetting, type Setting } from './support/gateway.ts'
 
 async function answerOf(setting: Setting, name: string): Promise<[status: number, code: string | undefined]> {
   const { status, body } = await ask(setting.gateway.port, { path: `/t/${name}/head` })

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import t from 'tap'
-import { ask, sendRaw, startSetting, until } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { ask, sendRaw, startSetting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
 const large = 100 * megabyte

@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { sendRaw, startSetting, until } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { sendRaw, startSetting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
 t.test('a WebSocket echoes through the gateway, by path and by host', async (t) => {

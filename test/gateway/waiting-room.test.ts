@@ -4,7 +4,8 @@ import t from 'tap'
 import { defaultLimits, type Limits } from '../../gateway/src/limits.ts'
 import { WakeRefused, type Wake } from '../../gateway/src/waiting/wake.ts'
 import { WaitingRoom } from '../../gateway/src/waiting/waiting-room.ts'
-import { newTenantId, until } from './support/gateway.ts'
+import { until } from '../support/until.ts'
+import { newTenantId } from './support/gateway.ts'
 
 const wakes = () => Promise.resolve()
 const never: Wake = (_, signal) => new Promise((_resolve, reject) => {

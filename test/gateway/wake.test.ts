@@ -5,8 +5,9 @@ import { Activity } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
 import { WebSocket } from 'ws'
+import { until } from '../support/until.ts'
 import { startFrontedSetting } from './support/control-front.ts'
-import { ask, sendRaw, token, until, type Setting } from './support/gateway.ts'
+import { ask, sendRaw, token, type Setting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
 /** Requests that wait, or are otherwise under way. */

@@ -1,8 +1,9 @@
 // The quota of connections that stay over several gateways: as many are open as the plan allows, whatever happens to gateways.
 import t, { type Test } from 'tap'
-import { startApi, until } from '../control-plane/support/api.ts'
+import { startApi } from '../control-plane/support/api.ts'
 import { effort, seed } from '../support/effort.ts'
 import { chanceOf } from '../simulation/chance.ts'
+import { until } from '../support/until.ts'
 import { leaseCall, openRaw, push, slotsOf, startQuotaSetting, type Opened, type QuotaGateway } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })

@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Route, RouteLimits } from '@tenantry/contract'
 import t from 'tap'
-import { ask, newTenantId, sendRaw, startSetting, until, type Answered } from '../gateway/support/gateway.ts'
+import { ask, newTenantId, sendRaw, startSetting, type Answered } from '../gateway/support/gateway.ts'
+import { until } from '../support/until.ts'
 
 const unlimited: RouteLimits = { requests_per_month: null, connections: null, rate: null }
 const headersOf = ({ headers }: Answered) => Object.fromEntries(Object.entries(headers).filter(([name]) => /^(?:ratelimit|retry)/.test(name)))

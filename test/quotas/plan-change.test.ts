@@ -3,7 +3,8 @@
 import t from 'tap'
 import { createPlanHistory } from '../../control-plane/src/persistence/plan-history-prisma.ts'
 import { openDatabase } from '../../control-plane/src/persistence/database.ts'
-import { isError, startApi, until } from '../control-plane/support/api.ts'
+import { isError, startApi } from '../control-plane/support/api.ts'
+import { until } from '../support/until.ts'
 import { ask, leased, startQuotaSetting } from './support/gateways.ts'
 
 const api = await startApi(t)

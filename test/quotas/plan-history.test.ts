@@ -6,7 +6,8 @@ import { createHousekeepingStore } from '../../control-plane/src/persistence/hou
 import { createPlanHistory } from '../../control-plane/src/persistence/plan-history-prisma.ts'
 import { warmName } from '../../control-plane/src/tenants/names.ts'
 import { newSecrets } from '../../control-plane/src/tenants/new-secrets.ts'
-import { newName, startApi, until } from '../control-plane/support/api.ts'
+import { newName, startApi } from '../control-plane/support/api.ts'
+import { until } from '../support/until.ts'
 
 const api = await startApi(t, { cloud: true })
 const database = openDatabase(api.controlUrl)

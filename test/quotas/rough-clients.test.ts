@@ -6,7 +6,8 @@ import type { Route } from '@tenantry/contract'
 import t from 'tap'
 import { chanceOf } from '../simulation/chance.ts'
 import { effort, seed } from '../support/effort.ts'
-import { startApi, until } from '../control-plane/support/api.ts'
+import { startApi } from '../control-plane/support/api.ts'
+import { until } from '../support/until.ts'
 import { ask, counted, leased, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { chromium, type BrowserContext, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { ensureChromium } from '../../scripts/chromium.ts'
+import { until } from '../support/until.ts'
 import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
 import { scriptFiles, type ScriptFile } from './support/script-files.ts'
 
@@ -87,10 +88,6 @@ async function leftAt(context: BrowserContext, url: string): Promise<number> {
   const left = await page.evaluate('localStorage.length + document.cookie.length')
   await page.close()
   return Number(left)
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 20_000; !isSo() && Date.now() < deadline; ) await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
 async function upload(tenant: TestTenant, bucket: string, { name, contentType, bytes }: ScriptFile): Promise<void> {

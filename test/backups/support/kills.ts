@@ -1,6 +1,7 @@
 // A control plane that is killed in the middle of what it does with a backup, and started again.
 import type { Test } from 'tap'
-import { createOwner, ended, furnish, seen, startBackupPlatform, until, type BackupPlatform } from './tenants.ts'
+import { until } from '../../support/until.ts'
+import { createOwner, ended, furnish, seen, startBackupPlatform, type BackupPlatform } from './tenants.ts'
 
 const megabyte = 2 ** 20
 

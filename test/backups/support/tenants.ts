@@ -148,15 +148,6 @@ export async function filesBelow(directory: string): Promise<Map<string, Buffer>
   return new Map(await Promise.all(files.map(async (file) => [file, await readFile(file)] as const)))
 }
 
-/** @throws Error after two minutes */
-export async function until(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 120_000
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error('not in 120 s')
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}
-
 /** Names of what scratch homes have on the engine. */
 export async function scratchObjects(platform: DockerPlatform): Promise<string[]> {
   const { containers, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(10_000))

@@ -389,12 +389,3 @@ export function isError(t: Test, answer: Answer, status: number, code: string, n
   t.match({ status: answer.status, body }, { status, body: { statusCode: String(status), error: /^[a-z_]+$/, code, message: String } }, what)
   t.ok(body.message.includes(names), `${what}: "${body.message}" names ${names}`)
 }
-
-/** Polls until it holds. @throws after half a minute */
-export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = Date.now() + 30_000
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`${what} did not come about`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-}

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import type { Route } from '@tenantry/contract'
 import type { Test } from 'tap'
 import { startGateway, type Gateway, type GatewayOptions } from '../../../gateway/src/gateway.ts'
+import { until } from '../../support/until.ts'
 import { WatchSource } from '../../support/watch-source.ts'
 import { startUpstream, type Upstream } from './upstream.ts'
 
@@ -141,13 +142,4 @@ export async function sendRaw(port: number, bytes: string, { waitFor }: { waitFo
   await ended
   socket.destroy()
   return got
-}
-
-/** Polls until it holds. @throws after ten seconds */
-export async function until(holds: () => boolean | Promise<boolean>, what = 'it'): Promise<void> {
-  const deadline = Date.now() + 10_000
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error(`${what} did not come about`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
 }

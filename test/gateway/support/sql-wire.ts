@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
-import { until } from './gateway.ts'
+import { until } from '../../support/until.ts'
 
 /** A packet without a type: length, code, the rest. */
 export function packet(code: number, rest: Buffer | string = ''): Buffer {
