@@ -34,6 +34,8 @@ const bodies: unknown[] = [
   { name: 'a', lines: [] }, { name: '\0', lines: [] }, { name: 'a', lines: ['\0'] }, { name: 'a', lines: [1] }, { name: 'a', lines: Array.from({ length: 10_000 }, () => 'x') }, { name: large, lines: [] }, { name: '', lines: [] }, { name: 'half \ud83e', lines: [] },
   { url: 'https://a.example', types: ['no.such'] }, { url: 'https://a.example', description: large }, { url: 'https://a.example', description: '\0' }, { url: 'https://a.example', description: 'half \ud83e' }, { url: `https://a.example/${'x'.repeat(3_000)}` }, { url: 'https://a.example/\0' },
   { url: 'https://[::1' }, { url: 'file:///etc/passwd' }, { url: 'https://user@a.example' }, { url: '' }, { url: 7 }, { url: ['https://a.example'] }, { types: 'invoice.final' }, { types: Array.from({ length: 2_000 }, () => 'invoice.final') }, { enabled: 'no' }, { enabled: null },
+  ...['1', '-1', '0', '-0', '+1', '1e3', '.5', '1.', '0.0000001', '1,5', '٣', ' 1', '999999999.999999', '1000000000', 'NaN', '--1', '1\n', 7, null, ['1']].map((amount) => ({ description: 'x', amount })),
+  { description: '', amount: '1' }, { description: '\0', amount: '1' }, { description: 'half \ud83e', amount: '1' }, { description: large, amount: '1' }, { description: 'a\nb', amount: '1' }, { amount: '1' }, { description: 'x' },
   { overlap_seconds: -1 }, { overlap_seconds: 1e300 }, { overlap_seconds: '1' }, { overlap_seconds: 0.5 }, { url: 'https://a.example', __proto__x: 1 },
 ]
 const payloads = ['{"month":"2026-01","month":["x"]}', '{"__proto__":{"month":"2026-01"}}', '{', '', '\0', `{"reason":"${large}"}`, '['.repeat(30_000), '{"overlap_seconds":1e999}', '\ufeff{}']
@@ -44,7 +46,8 @@ const pick = <T>(all: readonly T[]) => fc.constantFrom(...all)
 const query = fc.array(fc.tuple(pick(queryNames), fc.oneof(pick(values), pick(cursors))), { maxLength: 3 })
 const routes = pick([
   'GET /v1/tenants/{id}/usage', 'GET /v1/tenants/{id}/usage/{month}', 'GET /v1/usage', 'GET /v1/usage/sources', 'DELETE /v1/usage/sources/{id}', 'GET /v1/tenants/{id}/invoices', 'GET /v1/tenants/{id}/invoices.csv', 'GET /v1/tenants/{id}/invoices/{month}{form}', 'GET /v1/tenants/{id}/invoices/{id}{form}',
-  'POST /v1/tenants/{id}/invoices/close', 'POST /v1/tenants/{id}/invoices/{id}/void', 'GET /v1/tenants/{id}/buyer', 'PUT /v1/tenants/{id}/buyer', 'GET /v1/webhooks', 'POST /v1/webhooks', 'GET /v1/webhooks/{id}', 'PATCH /v1/webhooks/{id}', 'POST /v1/webhooks/{id}/rotate', 'GET /v1/webhooks/{id}/deliveries',
+  'POST /v1/tenants/{id}/invoices/close', 'POST /v1/tenants/{id}/invoices/{id}/void', 'GET /v1/tenants/{id}/invoices/upcoming{form}', 'GET /v1/tenants/{id}/adjustments', 'POST /v1/tenants/{id}/adjustments', 'DELETE /v1/tenants/{id}/adjustments/{id}',
+  'GET /v1/tenants/{id}/buyer', 'PUT /v1/tenants/{id}/buyer', 'GET /v1/webhooks', 'POST /v1/webhooks', 'GET /v1/webhooks/{id}', 'PATCH /v1/webhooks/{id}', 'POST /v1/webhooks/{id}/rotate', 'GET /v1/webhooks/{id}/deliveries',
   'POST /v1/webhooks/{id}/replay', 'POST /v1/webhooks/{id}/deliveries/{id}/replay', 'GET /internal/v1/tenants/{id}/usage', 'POST /internal/v1/usage', 'POST /internal/v1/leases',
 ] as const)
 const ours = fc.oneof({ weight: 3, arbitrary: fc.constantFrom(tenant.tenant_id, invoiceId, hookId) }, { weight: 2, arbitrary: pick(ids) })

@@ -198,6 +198,21 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     t.match(await counters(), { document_byte_seconds: String(900_001 + 2_000 * 600 + 2_000 * 9_000), file_byte_seconds: String(63_000 + Math.floor((time - (h + 1_500_001)) * 70 / 1_000) - 1) }, 'what lay there lies there')
   })
 
+  t.test('what happens while a home answers is for the next time', async (t) => {
+    const at = time
+    answer = () => {
+      time += 3 * hourMilliseconds
+      return said(at, { books, began: h, documents: 2_000, files: 70 }, id)
+    }
+    await reader.readNow(id, new AbortController().signal)
+    const [{ read_at: readAt } = {}] = await api.sql('select read_at from home_readings where tenant_id = $1', [id])
+    t.same(readAt, new Date(at))
+    asked.length = 0
+    answer = () => said(time, { books, began: h, documents: 2_000, files: 70 }, id)
+    await reader.readNow(id, new AbortController().signal)
+    t.same(asked, [4], 'and is asked for then')
+  })
+
   t.test('what is deleted counts no longer, and its hours wait for nobody', async (t) => {
     const before = await counters()
     await api.call('DELETE', `/v1/tenants/${id}`)

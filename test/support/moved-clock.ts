@@ -2,15 +2,18 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { query, type TestPostgres } from './postgres.ts'
+
+type ClockOf = 'controlPlane' | 'runtime'
 
 export interface MovedClock {
   now(): Date
   /** Sets it forward; it goes on from there. */
   moveTo(at: Date): Promise<void>
-  /** What a process of Node needs to go by it. */
+  /** What a process of Node needs to go by it. The clock of control planes is set last: what they ask goes by it already. */
   preloads: readonly string[]
-  environment: Record<string, string>
+  environments: Record<ClockOf, Record<string, string>>
   /** Makes a database of which `now()` and `clock_timestamp()` go by it, in statements parsed from then on. */
   makeDatabase(postgres: TestPostgres, name: string): Promise<void>
   remove(): Promise<void>
@@ -28,17 +31,26 @@ const moveDatabase = `
   create function pg_catalog.clock_timestamp() returns timestamptz language plpgsql volatile security definer as
     $$ begin return machine_clock_timestamp() + (select milliseconds * interval '1 millisecond' from moved_clock.ahead); end $$`
 
+/** As the preload has it: what was read holds for so long. */
+const freshMilliseconds = 20
+
+async function tell(file: string, ahead: number): Promise<void> {
+  await writeFile(`${file}.new`, String(ahead))
+  await rename(`${file}.new`, file)
+}
+
 export async function createMovedClock(start: Date): Promise<MovedClock> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-clock-'))
-  const file = join(directory, 'ahead')
+  const files = { runtime: join(directory, 'runtime'), controlPlane: join(directory, 'control-plane') }
   const databases: string[] = []
   let ahead = 0
 
   const set = async (at: Date) => {
     ahead = at.getTime() - Date.now()
     await Promise.all(databases.map((url) => query(url, 'update moved_clock.ahead set milliseconds = $1', [ahead])))
-    await writeFile(`${file}.new`, String(ahead))
-    await rename(`${file}.new`, file)
+    await tell(files.runtime, ahead)
+    await wait(2 * freshMilliseconds)
+    await tell(files.controlPlane, ahead)
   }
   await set(start)
 
@@ -46,7 +58,7 @@ export async function createMovedClock(start: Date): Promise<MovedClock> {
     now: () => new Date(Date.now() + ahead),
     moveTo: set,
     preloads: [new URL('./moved-clock-preload.ts', import.meta.url).href],
-    environment: { TENANTRY_TEST_CLOCK: file },
+    environments: { runtime: { TENANTRY_TEST_CLOCK: files.runtime }, controlPlane: { TENANTRY_TEST_CLOCK: files.controlPlane } },
     async makeDatabase(postgres, name) {
       await query(postgres.url('postgres'), `create database ${name}`)
       const url = postgres.url(name)

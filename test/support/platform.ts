@@ -122,10 +122,10 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
   const runtimeData = join(directory, 'runtime')
   const [running] = await Promise.all([
     Promise.all(gateways.map(startGateway)),
-    start('tenant-runtime/src/main.ts', runtime, { TENANTRY_PORT: String(runtime), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: runtimeData, ...clock?.environment }, clock?.preloads),
+    start('tenant-runtime/src/main.ts', runtime, { TENANTRY_PORT: String(runtime), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: runtimeData, ...clock?.environments.runtime }, clock?.preloads),
   ])
   const startControlPlane = ({ failpoints = '', port = control }: ControlPlaneOptions = {}) =>
-    start('control-plane/src/main.ts', port, { ...controlEnvironment, TENANTRY_PORT: String(port), TENANTRY_FAILPOINTS: failpoints, ...clock?.environment }, clock?.preloads)
+    start('control-plane/src/main.ts', port, { ...controlEnvironment, TENANTRY_PORT: String(port), TENANTRY_FAILPOINTS: failpoints, ...clock?.environments.controlPlane }, clock?.preloads)
   const first = await startControlPlane()
   const platformKey = (await readFile(keyFile, 'utf8')).trim()
   first.process.kill('SIGTERM')

@@ -77,10 +77,10 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     await store.forget(state.tenantId)
   }
 
-  const ask = async (home: HomeToRead, signal: AbortSignal) => {
+  const ask = async (home: HomeToRead, at: Date, signal: AbortSignal) => {
     const region = regions.get(home.regionId)
     if (region === undefined) throw new Error(`the region ${home.regionId} is not configured`)
-    const since = home.state === undefined ? mostHours : Math.ceil((clock.now().getTime() - home.state.readAt.getTime()) / hourMilliseconds) + 1
+    const since = home.state === undefined ? mostHours : Math.ceil((at.getTime() - home.state.readAt.getTime()) / hourMilliseconds) + 1
     return firstAnswer(region.runtimeUrls(home), (url) => probe.tenantBooks(url, home.tenantId, Math.min(since, mostHours), signal))
   }
 
@@ -96,8 +96,10 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
         measure('held')
         return
       }
-      const books = await ask(home, signal)
-      const { readings, state: next } = readingOf(state, books, clock.now())
+      // What happens while it answers is for the next time.
+      const at = clock.now()
+      const books = await ask(home, at, signal)
+      const { readings, state: next } = readingOf(state, books, at)
       await keep(readings, next)
       measure('read')
     } catch (cause) {
