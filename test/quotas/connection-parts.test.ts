@@ -176,3 +176,17 @@ t.test(`gateways that come, go, die and lose answers never have more open than t
   }
   t.same(sum(held.values()), 0, 'nothing is lost')
 })
+
+t.test('those that always have news keep no other tenant from being told of', async (t) => {
+  const file = slotFile({ path: join(t.testdir(), 'slots.ndjson'), machineBoot: '', onProblem: (problem) => t.fail(problem.message) })
+  const keeper = new SlotKeeper({ file, waitingPerTenant: 3, waiting: 100, patience: 60_000, elapsed: () => 0, want: () => undefined, isAway: () => false })
+  const ids = ['a', 'b', 'c', 'd', 'e'].map((last) => `t_0000000000000000000${last}`)
+  for (const one of ids) {
+    const slots = keeper.of(one)
+    keeper.limit(slots, 100)
+    t.match(keeper.take(slots, () => ({ go: () => undefined, exhausted: () => undefined, unknown: () => undefined })), { taken: 'waits' })
+  }
+  const told = [keeper.reports(2), keeper.reports(2), keeper.reports(2)].flat().map(({ tenant_id: one }) => one)
+  t.same(new Set(told), new Set(ids))
+  keeper.refuseAll()
+})

@@ -176,6 +176,11 @@ export class LeaseKeeper {
     this.#isWanted = false
     const reported = [...this.#leases.values()].filter((lease) => lease.isLow || lease.changed).slice(0, reportsPerCall)
     const reports = reported.map((lease) => lease.report())
+    // At the end, so that those who always have news keep nobody else from being told of.
+    for (const lease of reported) {
+      this.#leases.delete(lease.tenantId)
+      this.#leases.set(lease.tenantId, lease)
+    }
     const slots = this.slots.reports(reportsPerCall)
     const call = { source, boot, sequence: ++this.#sequence, unfinished: [...unfinished()], stopping, reports, slots }
     const sentAt = elapsed()

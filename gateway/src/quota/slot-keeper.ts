@@ -107,6 +107,9 @@ export class SlotKeeper {
     const told = [...this.#active.values()].filter((slots) => slots.hasNews(now, this.#answered)).slice(0, most)
     return told.map((slots) => {
       const report = slots.report(now, this.#answered)
+      // At the end, so that those who always have news keep nobody else from being told of.
+      this.#active.delete(slots.tenantId)
+      this.#active.set(slots.tenantId, slots)
       // Before it is somebody else's.
       this.#keep(slots)
       return report
