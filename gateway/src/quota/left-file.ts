@@ -1,6 +1,7 @@
 // What is left of the leases, or of the slots, on disk: a gateway that is started anew while the control plane is away goes on
 // with it.
 import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 
@@ -80,6 +81,10 @@ export class LeftFile<Left extends { tenant_id: string }> {
     else this.#try(() => appendFileSync(this.#options.path, `${JSON.stringify(left)}\n`))
   }
 
+  get #name(): string {
+    return basename(this.#options.path)
+  }
+
   #read(): Left[] {
     let text: string
     try {
@@ -108,10 +113,10 @@ export class LeftFile<Left extends { tenant_id: string }> {
   #try(work: () => void): void {
     try {
       work()
-      if (this.#isBroken) this.#options.onProblem(new Error('leases are kept on disk again'))
+      if (this.#isBroken) this.#options.onProblem(new Error(`${this.#name} is kept on disk again`))
       this.#isBroken = false
     } catch (cause) {
-      if (!this.#isBroken) this.#options.onProblem(new Error('leases could not be kept on disk', { cause }))
+      if (!this.#isBroken) this.#options.onProblem(new Error(`${this.#name} could not be kept on disk`, { cause }))
       this.#isBroken = true
       this.#lines = Infinity
       rmSync(this.#options.path, { force: true })
