@@ -45,7 +45,15 @@ export class EventKeeper {
 }
 
 /** @returns how many events were removed */
-export async function trimEvents({ database }: Tenant, { days, bytes, batch }: EventBounds = eventBounds): Promise<number> {
+export async function trimEvents(tenant: Tenant, { days, bytes, batch }: EventBounds = eventBounds): Promise<number> {
+  // What is too old goes first: weighing a log that has grown for long takes longer than a statement may.
+  const old = await remove(tenant, '0', { days, batch })
+  const beyond = await lastBeyond(tenant, bytes)
+  return old + (beyond === '0' ? 0 : await remove(tenant, beyond, { days, batch }))
+}
+
+/** @returns number of the last event that the newest so many bytes leave no room for; `0`: there is none */
+async function lastBeyond({ database }: Tenant, bytes: number): Promise<string> {
   // What was removed leaves room that is used again: a table that is large may have few events.
   const { rows } = await database.query(
     context,
@@ -53,7 +61,11 @@ export async function trimEvents({ database }: Tenant, { days, bytes, batch }: E
        (select max(seq) from (select seq, sum(pg_column_size(payload) + 100) over (order by seq desc) as bytes from event_log) e where bytes > $1::bigint), 0) end)::text as beyond`,
     bytes,
   )
-  const beyond = String(rows[0]?.['beyond'])
+  return String(rows[0]?.['beyond'])
+}
+
+/** Those up to a number, and those that are too old. */
+async function remove({ database }: Tenant, beyond: string, { days, batch }: Pick<EventBounds, 'days' | 'batch'>): Promise<number> {
   let removed = 0
   for (;;) {
     const [, gone] = await database.run(
