@@ -55,8 +55,8 @@ export function createMeteringMetrics(registry: Registry, now: () => Date): Mete
   const invoices = gauge('tenantry_invoices_missing', 'Tenants without an invoice of a month that is over, by what it waits for', ['month', 'reason'])
   const deliveries = gauge('tenantry_webhook_deliveries', 'Messages of webhooks that are on their way or were given up', ['state'])
   const oldestDelivery = new Age(registry, 'tenantry_webhook_oldest_seconds', 'Age of the oldest message of a webhook that is on its way; 0 when there is none')
-  const leaseCalls = counter('tenantry_lease_calls_total', "Gateways' calls for leases of monthly requests, by outcome", ['outcome'])
-  const leases = counter('tenantry_leases_total', 'Leases of monthly requests that were asked for, by what came of it', ['state'])
+  const leaseCalls = counter('tenantry_lease_calls_total', "Gateways' calls for leases of monthly requests and slots for connections, by outcome", ['outcome'])
+  const leases = counter('tenantry_leases_total', 'Leases of monthly requests, or slots for connections, that were asked for, by what came of it', ['kind', 'state'])
   return {
     measures: {
       ledger(state) {
@@ -81,7 +81,7 @@ export function createMeteringMetrics(registry: Registry, now: () => Date): Mete
       },
       leases: {
         called: (outcome) => leaseCalls.inc({ outcome }),
-        asked: (state) => leases.inc({ state }),
+        asked: (kind, state) => leases.inc({ kind, state }),
       },
     },
     age() {

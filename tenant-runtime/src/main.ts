@@ -80,7 +80,7 @@ const areas: Area[] = [
     fetch,
     now,
     tenantOf,
-    onRead: (tenant) => void events.keeper.look(tenant),
+    onRead: (tenant) => events.keeper.look(tenant),
     runs,
     witnessFile: new WitnessFile({ path: join(config.data, 'run-witness.ndjson'), witness: runs, onProblem: problem }),
     documents: rest.documentBytes,

@@ -136,12 +136,12 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
   t.test("gateways' calls for leases are counted by outcome, and what they are granted by state", async (t) => {
     const { tenant_id: id } = await api.create()
     const boot = randomUUID()
-    const call = (sequence: number, ask: number, keep = 0) => api.call('POST', internalPaths.leases, {
+    const call = (sequence: number, ask: number, keep = 0, slots = 0) => api.call('POST', internalPaths.leases, {
       key: null, headers: { 'x-tenantry-internal': internalToken },
-      body: { source: 'gateway-1', boot, sequence, unfinished: [], stopping: false, reports: ask === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, ask, waiting: ask }] },
+      body: { source: 'gateway-1', boot, sequence, unfinished: [], stopping: false, reports: ask === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, ask, waiting: ask }], slots: [{ tenant_id: id, open: 0, keep: 0, ask: slots, waiting: slots }] },
     })
     t.equal((await call(1, 10)).status, 200)
-    await call(2, 20_000)
+    await call(2, 20_000, 0, 3)
     await call(3, 5, 10_000)
     await call(3, 5)
     await api.sql('alter table lease_holders rename to lease_holders_away')
@@ -150,7 +150,7 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
     const text = (await api.call('GET', '/metrics')).text
     t.same(lines(text, 'tenantry_lease'), [
       'lease_calls_total{outcome="accepted"} 3', 'lease_calls_total{outcome="refused"} 1', 'lease_calls_total{outcome="failed"} 1',
-      'leases_total{state="granted"} 2', 'leases_total{state="exhausted"} 1',
+      'leases_total{kind="requests",state="granted"} 2', 'leases_total{kind="connections",state="granted"} 1', 'leases_total{kind="requests",state="exhausted"} 1',
     ])
   })
 })

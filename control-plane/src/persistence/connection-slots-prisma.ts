@@ -21,8 +21,8 @@ export async function shareSlots(transaction: Transaction, { call, isFirst, at, 
     await freeSlots(transaction, source)
     return { slots: [], slots_recalled: [] }
   }
-  if (isFirst) await freeSlots(transaction, source, reports.filter(({ keep }) => keep > 0).map(({ tenant_id: id }) => id))
   await lockBudgets(transaction, reports)
+  if (isFirst) await freeSlots(transaction, source, reports.filter(({ keep }) => keep > 0).map(({ tenant_id: id }) => id))
   await takeDown(transaction, source, reports)
   const slots = await grant(transaction, source, reports, { at, heardOf, recalledUntil })
   return { slots, slots_recalled: await recalled(transaction, source, at) }
@@ -36,12 +36,12 @@ export async function freeSlots(transaction: Transaction, source: string, except
 async function lockBudgets(transaction: Transaction, reports: readonly SlotReport[]): Promise<void> {
   if (reports.length === 0) return
   const ids = reports.map(({ tenant_id: id }) => id)
-  // In order, so that two calls never wait for each other.
+  // In order, so that two calls never wait for each other. No tenant that is found is removed before the end.
   await transaction.$executeRaw`
     insert into connection_budgets (tenant_id)
     select t.id from tenants t join plans p on p.id = t.plan_id
     where t.id = any(${ids}) and p.realtime_connections is not null
-    order by t.id on conflict do nothing`
+    order by t.id for key share of t on conflict do nothing`
   await transaction.$queryRaw`select 1 as held from connection_budgets where tenant_id = any(${ids}) order by tenant_id for update`
 }
 

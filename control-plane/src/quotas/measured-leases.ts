@@ -5,8 +5,8 @@ import type { RequestLeases } from './request-leases.ts'
 export interface LeaseMeasure {
   /** `refused`: a late call, or one of a gateway whose leases were ended. `failed`: it got no answer. */
   called(outcome: 'accepted' | 'refused' | 'failed'): void
-  /** Once for each tenant that was asked for. */
-  asked(state: LeaseGrant['state']): void
+  /** Once for each tenant of which requests, or slots for connections, were asked for. */
+  asked(kind: 'requests' | 'connections', state: LeaseGrant['state']): void
 }
 
 export function measuredLeases(leases: RequestLeases, measure: LeaseMeasure): RequestLeases {
@@ -15,7 +15,9 @@ export function measuredLeases(leases: RequestLeases, measure: LeaseMeasure): Re
       try {
         const answer = await leases.call(call)
         measure.called(answer.accepted ? 'accepted' : 'refused')
-        for (const { state } of answer.grants) measure.asked(state)
+        for (const { state } of answer.grants) measure.asked('requests', state)
+        const waits = new Set(call.slots?.filter(({ ask }) => ask > 0).map(({ tenant_id: id }) => id))
+        for (const { tenant_id: id, state } of answer.slots) if (waits.has(id)) measure.asked('connections', state)
         return answer
       } catch (error) {
         measure.called('failed')

@@ -24,6 +24,7 @@ export class EventKeeper {
   readonly #onProblem: (problem: Error) => void
   /** When each log was last looked at, by its tenant. */
   readonly #looked = new Map<string, number>()
+  readonly #looking = new Set<Promise<void>>()
 
   /** @param elapsed milliseconds, monotonic */
   constructor(elapsed: () => number, onProblem: (problem: Error) => void) {
@@ -32,11 +33,19 @@ export class EventKeeper {
   }
 
   /** To be called now and then. Looks at the log if it was not looked at for an hour. Never throws. */
-  async look(tenant: Tenant): Promise<void> {
+  look(tenant: Tenant): void {
     const now = this.#elapsed()
     if (now - (this.#looked.get(tenant.id) ?? -Infinity) < betweenLooks) return
     this.#looked.set(tenant.id, now)
-    await trimEvents(tenant).catch((cause: unknown) => this.#onProblem(new Error(`${tenant.id}: old events are still there`, { cause })))
+    const looking = trimEvents(tenant)
+      .then(() => undefined, (cause: unknown) => this.#onProblem(new Error(`${tenant.id}: old events are still there`, { cause })))
+      .finally(() => this.#looking.delete(looking))
+    this.#looking.add(looking)
+  }
+
+  /** Until every look is over that has begun. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#looking)
   }
 
   forget(tenantId: string): void {

@@ -59,7 +59,7 @@ export function createEventsArea({ now, elapsed, authenticator, tenantOf, mostSu
     poke: (tenantId) => followers.poke(tenantId),
     start: async () => undefined,
     run: (signal) => followers.run(signal),
-    close: async () => undefined,
+    close: () => keeper.idle(),
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     usage: async () => ({}),
     forget,

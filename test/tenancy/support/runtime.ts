@@ -213,7 +213,7 @@ export async function startRuntime(
     tenantOf: (id) => tenants.get(id),
     ...subscriptions,
   })
-  const metering = createMeteringArea({ controlUrl: 'http://control.invalid', internalToken, fetch: askControl, now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), onRead: (tenant) => void events.keeper.look(tenant), runs, witnessFile: { load: async () => undefined, run: async () => undefined }, documents: rest.documentBytes, files: storage.collector })
+  const metering = createMeteringArea({ controlUrl: 'http://control.invalid', internalToken, fetch: askControl, now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), onRead: (tenant) => events.keeper.look(tenant), runs, witnessFile: { load: async () => undefined, run: async () => undefined }, documents: rest.documentBytes, files: storage.collector })
   const poke = (id: string) => {
     events.poke(id)
     functions.poke(id)
@@ -240,6 +240,7 @@ export async function startRuntime(
     await app.close()
     await storage.idle()
     await functions.close()
+    await events.close()
     await loops
     await connections.close()
     await postgres.stop()
