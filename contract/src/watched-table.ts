@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import type { TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { internalTokenHeader } from './internal.ts'
+import { isMissingFile } from './missing-file.ts'
 import { Outage } from './outage.ts'
 import { WatchLine, watchPingSeconds } from './watch.ts'
 
@@ -203,10 +204,6 @@ async function writeWhole(file: string, text: string): Promise<void> {
     await handle.close()
   }
   await rename(next, file)
-}
-
-function isMissingFile(cause: unknown): boolean {
-  return cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
 }
 
 function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {

@@ -95,6 +95,20 @@ t.test('a lease ends as soon as the control plane speaks of another month, and i
   t.match(lease.report(), { month: '2026-12', used: 1, keep: 5 })
 })
 
+t.test('no place of a refused request of one month is taken in another, whichever way it is heard of', async (t) => {
+  const clock: MonthClock = { month: '2026-11', endsAt: 1_000_000, wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed }
+  for (const isRefusedLate of [false, true]) {
+    const lease = new Lease('t_00000000000000000000', 1)
+    lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 1, used: 0, state: 'granted' }, 0, clock, 0)
+    t.ok(lease.take(1))
+    const { term } = lease
+    if (!isRefusedLate) lease.untake(term)
+    lease.heardMonth('2026-12')
+    if (isRefusedLate) lease.untake(term)
+    t.notOk(lease.take(2))
+  }
+})
+
 t.test('what a request that is refused after all has taken is the next one’s, in the same month', async (t) => {
   const clock: MonthClock = { month: '2026-11', endsAt: 1_000, wall: () => Date.parse('2026-11-05T00:00:00Z') }
   const lease = new Lease('t_00000000000000000000', 3)

@@ -12,14 +12,8 @@ export async function knownTenant(deps: Deps, id: string): Promise<string> {
   throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
 }
 
-/** As `knownTenant`, or one that is gone and had a plan in the month. */
-export async function invoicedTenant(deps: Deps, id: string, month: Date): Promise<string> {
-  if (isTenantId(id) && (await deps.history.periods(id, month, nextMonth(month))).length > 0) return id
-  return knownTenant(deps, id)
-}
-
-/** As `knownTenant`, or one that is gone and had a plan at any time. */
-export async function billedTenant(deps: Deps, id: string): Promise<string> {
-  if (isTenantId(id) && (await deps.history.periods(id, new Date(0), nextMonth(deps.now()))).length > 0) return id
+/** As `knownTenant`, or one that is gone and had a plan at any time, or in the time that is given. */
+export async function billedTenant(deps: Deps, id: string, from = new Date(0), to = nextMonth(deps.now())): Promise<string> {
+  if (isTenantId(id) && (await deps.history.periods(id, from, to)).length > 0) return id
   return knownTenant(deps, id)
 }

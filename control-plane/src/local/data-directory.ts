@@ -8,6 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isMissingFile } from '@tenantry/contract'
 import { giveTo, type Identity } from '../engines/process/unprivileged.ts'
 
 export interface DataDirectory {
@@ -56,7 +57,7 @@ export async function readText(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).trim()
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return ''
+    if (isMissingFile(cause)) return ''
     throw cause
   }
 }

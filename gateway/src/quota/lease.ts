@@ -136,10 +136,7 @@ export class Lease {
 
   /** The control plane says which month it is: its clock was set, or this machine stood still, where that is another one. */
   heardMonth(month: string): void {
-    if (this.#month === undefined || this.#month === month || this.free <= 0) return
-    this.giveBack()
-    this.state = 'unknown'
-    this.#turnAt = Infinity
+    if (this.#month !== undefined && this.#month !== month && this.#turnAt !== Infinity) this.#end()
   }
 
   /** Nothing more will be let in: all that is not used is the next incarnation's, if nobody takes it back. */
@@ -252,14 +249,19 @@ export class Lease {
   #turn(now: number): void {
     if (this.#clock === undefined) return
     if (now >= this.#clock.endsAt) {
-      this.giveBack()
-      this.#beginTerm()
-      this.state = 'unknown'
-      this.#turnAt = Infinity
+      this.#end()
       return
     }
     this.#beginHour(this.#clock.wall(now))
     this.#setTurn(now)
+  }
+
+  /** The month is over: nothing is let in before it is granted anew. */
+  #end(): void {
+    this.giveBack()
+    this.#beginTerm()
+    this.state = 'unknown'
+    this.#turnAt = Infinity
   }
 
   #beginTerm(): void {

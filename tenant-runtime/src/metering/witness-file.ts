@@ -2,6 +2,7 @@
 import { appendFile, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { isMissingFile } from '@tenantry/contract'
 import type { RunWitness } from './run-witness.ts'
 
 export interface WitnessFileOptions {
@@ -33,7 +34,7 @@ export class WitnessFile {
       const unreadable = witness.load(lines)
       if (unreadable > 0) onProblem(new Error(`${unreadable} of ${lines.length} lines about functions' runs could not be read`))
     } catch (cause) {
-      if (!isMissing(cause)) onProblem(new Error("what was seen of functions' runs could not be read", { cause }))
+      if (!isMissingFile(cause)) onProblem(new Error("what was seen of functions' runs could not be read", { cause }))
     }
   }
 
@@ -79,8 +80,4 @@ export class WitnessFile {
 
 function textOf(lines: readonly string[]): string {
   return lines.map((line) => `${line}\n`).join('')
-}
-
-function isMissing(cause: unknown): boolean {
-  return cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
 }

@@ -11,7 +11,7 @@ import { Party } from '../../billing/price-list.ts'
 import { ControlError } from '../../errors.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
-import { billedTenant, invoicedTenant, knownTenant } from '../invoiced-tenant.ts'
+import { billedTenant, knownTenant } from '../invoiced-tenant.ts'
 import { isUuid } from '../lookup.ts'
 import { PageQuery, pageRequest, writeContext } from '../parameters.ts'
 import { formTypes, wantedForm, type Form } from '../wanted-form.ts'
@@ -121,7 +121,7 @@ function addWriteInvoices(app: Api, deps: ApiDeps): void {
     },
     async (request) => {
       const month = begunMonth(deps, request.body.month)
-      const tenantId = await invoicedTenant(deps, request.params.id, month)
+      const tenantId = await billedTenant(deps, request.params.id, month, nextMonth(month))
       if (nextMonth(month) > deps.now()) throw new ControlError('MONTH_NOT_CLOSED', `month ${request.body.month} is not over`)
       const there = await deps.invoices.ofMonth(tenantId, month)
       if (there?.state === 'final') return toInvoiceBody(there)

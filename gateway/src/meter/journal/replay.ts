@@ -2,7 +2,7 @@
 // once it knows.
 import { readdir, readFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Counter } from '@tenantry/contract'
+import { isMissingFile, type Counter } from '@tenantry/contract'
 import { readSegment, type Origin } from './segment.ts'
 
 /** The counts of one earlier start. */
@@ -54,7 +54,7 @@ async function namesIn(directory: string): Promise<string[]> {
   try {
     return await readdir(directory)
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return []
+    if (isMissingFile(cause)) return []
     throw cause
   }
 }
