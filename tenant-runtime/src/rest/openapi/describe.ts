@@ -100,7 +100,7 @@ function describeRows({ references }: Catalog, relation: Relation): Json {
 
 function describeColumn(column: Column, notes: readonly string[]): TypeDescription & Json {
   return {
-    ...describeType(column.type),
+    ...describeType(column.base),
     ...(column.default === undefined ? {} : { default: column.default }),
     ...(notes.length === 0 ? {} : { description: notes.join('\n') }),
   }
@@ -108,13 +108,13 @@ function describeColumn(column: Column, notes: readonly string[]): TypeDescripti
 
 function describeRoutine({ name, arguments: list, isReading, comment }: Routine): Json {
   const about = { tags: [`(rpc) ${name}`], ...(comment === undefined ? {} : { summary: comment }), responses: { 200: ok } }
-  const properties = Object.fromEntries(list.filter((argument) => argument.name !== '').map((argument) => [argument.name, describeType(argument.type)]))
+  const properties = Object.fromEntries(list.filter((argument) => argument.name !== '').map((argument) => [argument.name, describeType(argument.base)]))
   const required = list.filter(({ name, isOptional, isVariadic }) => name !== '' && !isOptional && !isVariadic).map(({ name }) => name)
   const post = {
     ...about,
     parameters: [{ name: 'args', in: 'body', required: true, schema: { type: 'object', ...(required.length === 0 ? {} : { required }), properties } }],
   }
   if (!isReading) return { post }
-  const get = { ...about, parameters: list.filter((argument) => argument.name !== '').map((argument) => ({ name: argument.name, in: 'query', required: required.includes(argument.name), ...describeType(argument.type) })) }
+  const get = { ...about, parameters: list.filter((argument) => argument.name !== '').map((argument) => ({ name: argument.name, in: 'query', required: required.includes(argument.name), ...describeType(argument.base) })) }
   return { get, post }
 }

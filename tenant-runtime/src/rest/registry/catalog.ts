@@ -3,8 +3,10 @@ import type { Field } from './collection.ts'
 
 export interface Column {
   readonly name: string
-  /** Postgres' type, as it is written in SQL. */
+  /** Postgres' type as it is written in SQL, with its modifier: `character(5)`. */
   readonly type: string
+  /** The plain name of the type behind domains, without a modifier: `character`. */
+  readonly base: string
   readonly nullable: boolean
   /** SQL of the default; undefined without one, or when Postgres alone makes the value. */
   readonly default: string | undefined
@@ -47,7 +49,10 @@ export interface Reference {
 export interface Argument {
   /** Empty for the only one of a function that takes its whole body. */
   readonly name: string
+  /** Postgres' type as it is written in SQL. Postgres keeps no modifier of an argument: of `character(5)` it is `bpchar`. */
   readonly type: string
+  /** The plain name of the type behind domains. */
+  readonly base: string
   readonly isOptional: boolean
   readonly isVariadic: boolean
 }
@@ -62,7 +67,7 @@ export interface Routine {
     /** Rows are of this relation. */
     readonly relation: string | undefined
     /** Of a row: its columns, when no relation tells them and they are known. */
-    readonly columns: readonly { readonly name: string; readonly type: string }[]
+    readonly columns: readonly { readonly name: string; readonly type: string; readonly base: string }[]
   }
   /** It changes nothing, so that GET may call it. */
   readonly isReading: boolean

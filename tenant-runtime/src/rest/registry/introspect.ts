@@ -2,9 +2,16 @@
 // them are served, and under which names, `publish.ts` decides.
 import type { Statement } from '../../database/statement.ts'
 
-export interface HomeColumn {
-  name: string
+/** A type as it is written in SQL, and the plain name of what it is. */
+export interface HomeType {
+  /** With its modifier: `character(5)`. Where there is none, `bpchar` and `"bit"`: without one, `character` is of length 1. */
   type: string
+  /** Behind domains and without a modifier: `character`. Catalogs that were published before it was asked for have none. */
+  base?: string
+}
+
+export interface HomeColumn extends HomeType {
+  name: string
   nullable: boolean
   default: string | null
   writable: boolean
@@ -35,7 +42,7 @@ export interface HomeRoutine {
   comment: string | null
   reading: boolean
   /** Of all parameters, in order; `mode` as in pg_proc. */
-  arguments: { name: string; type: string; mode: 'i' | 'o' | 'b' | 'v' | 't' }[]
+  arguments: (HomeType & { name: string; mode: 'i' | 'o' | 'b' | 'v' | 't' })[]
   /** So many of the last ones that go in may be left out. */
   defaults: number
   returns: { type: string; kind: 'void' | 'value' | 'row'; set: boolean; relation: string | null }
@@ -46,6 +53,12 @@ export interface HomeDescription {
   references: HomeReference[]
   routines: HomeRoutine[]
 }
+
+/** The plain name of a type, whose id is given as SQL, behind all domains. */
+const baseSql = (type: string) => `(with recursive behind as (
+      select t.oid, t.typtype, t.typbasetype from pg_type t where t.oid = ${type}
+      union all select t.oid, t.typtype, t.typbasetype from behind b join pg_type t on t.oid = b.typbasetype where b.typtype = 'd')
+    select format_type(oid, null) from behind where typtype <> 'd')`
 
 /** One row with one column, `home`: a HomeDescription as JSON. The home is the search path's schema. */
 export const introspection: Statement = {
@@ -59,7 +72,7 @@ relations as (
   from pg_class c join home on c.relnamespace = home.oid where c.relkind in ('r', 'p', 'v', 'm', 'f')),
 columns as (
   select a.attrelid, json_agg(json_build_object(
-      'name', a.attname, 'type', format_type(a.atttypid, null), 'nullable', not a.attnotnull,
+      'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod), 'base', ${baseSql('a.atttypid')}, 'nullable', not a.attnotnull,
       'default', case when a.attidentity = 'd' then format('nextval(%L)', pg_get_serial_sequence(a.attrelid::regclass::text, a.attname))
         when a.attgenerated = '' then pg_get_expr(d.adbin, d.adrelid) end,
       'writable', a.attgenerated = '' and a.attidentity <> 'a') order by a.attnum) as list
@@ -77,7 +90,7 @@ refs as (
   from pg_constraint k join relations f on f.oid = k.conrelid join relations t on t.oid = k.confrelid where k.contype = 'f' and k.conparentid = 0),
 routines as (
   select p.proname as name, obj_description(p.oid, 'pg_proc') as comment, p.provolatile <> 'v' as reading, p.pronargdefaults as defaults,
-    (select coalesce(json_agg(json_build_object('name', coalesce(p.proargnames[n], ''), 'type', format_type(a.type, null), 'mode', coalesce(p.proargmodes[n], 'i')) order by n), '[]')
+    (select coalesce(json_agg(json_build_object('name', coalesce(p.proargnames[n], ''), 'type', format_type(a.type, -1), 'base', ${baseSql('a.type')}, 'mode', coalesce(p.proargmodes[n], 'i')) order by n), '[]')
       from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality a (type, n)) as arguments,
     json_build_object('type', format_type(p.prorettype, null), 'set', p.proretset,
       'kind', case when t.typname = 'void' then 'void' when t.typtype = 'c' or t.typname = 'record' then 'row' else 'value' end,

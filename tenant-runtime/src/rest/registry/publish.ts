@@ -66,7 +66,7 @@ function relationOf({ name, kind, comment, columns, key, unique }: HomeRelation,
     kind,
     columns: new Map(names.flatMap((name) => {
       const column = known.get(name)
-      return column === undefined ? [] : [[name, { ...column, default: column.default ?? undefined, field: undefined } satisfies Column] as const]
+      return column === undefined ? [] : [[name, { ...column, base: column.base ?? column.type, default: column.default ?? undefined, field: undefined } satisfies Column] as const]
     })),
     key: key.filter((column) => names.includes(column)),
     unique,
@@ -95,13 +95,13 @@ function routineOf({ name, comment, reading, arguments: all, defaults, returns }
   if (!isWhole && taken.some((argument) => argument.name === '')) return undefined
   return {
     name,
-    arguments: taken.map(({ name, type, mode }, n) => ({ name, type, isOptional: n >= taken.length - defaults, isVariadic: mode === 'v' })),
+    arguments: taken.map(({ name, type, base = type, mode }, n) => ({ name, type, base, isOptional: n >= taken.length - defaults, isVariadic: mode === 'v' })),
     returns: {
       kind: returns.kind === 'void' ? 'nothing' : returns.kind,
       type: returns.type,
       isSet: returns.set,
       relation: returns.relation !== null && relations.has(returns.relation) ? returns.relation : undefined,
-      columns: made.map(({ name, type }) => ({ name, type })),
+      columns: made.map(({ name, type, base = type }) => ({ name, type, base })),
     },
     isReading: reading,
     comment: comment ?? undefined,

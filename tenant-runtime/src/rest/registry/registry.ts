@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
-import { sql } from '../../database/statement.ts'
+import { sql, type Result } from '../../database/statement.ts'
 import { TripError } from '../../database/trip-error.ts'
 import { RuntimeError } from '../../errors.ts'
 import { SharedRun } from '../../shared-run.ts'
@@ -11,6 +11,7 @@ import type { Tenant } from '../../tenancy/tenant.ts'
 import type { Catalog } from './catalog.ts'
 import { checkReferences, checkSchema, type WrittenSchema } from './check-schema.ts'
 import type { SchemaDefinition } from './collection.ts'
+import { completeTypes, hasModifiers } from './complete-types.ts'
 import { readExistingTables } from './existing-tables.ts'
 import { introspection, type HomeDescription } from './introspect.ts'
 import { isUnsafe, lint, lintStatement, type LintFacts, type LintProblem } from './lint.ts'
@@ -160,7 +161,7 @@ export class Registry {
     const [stored, found] = await tenant.database.run(look, sql('select document, version::text from published_catalog'), lintStatement(tenant.id))
     const row = stored?.rows[0]
     // What stands there was checked before it was written.
-    const published = row === undefined ? await beforeAnyReload(tenant) : (row['document'] as Published)
+    const published = row === undefined ? await beforeAnyReload(tenant) : await withModifiers(tenant, row['document'] as Published)
     const problems = lint(JSON.parse(String(found?.rows[0]?.['facts'])) as LintFacts, new Set([...published.schemas.map(({ name }) => name), ...published.withdrawn]))
     this.#tell(tenant, problems)
     return { catalog: publish(withoutUnsafe(published, problems)), version: String(row?.['version']), checkedAt: this.#options.now() }
@@ -202,10 +203,21 @@ function withoutUnsafe(published: Published, problems: readonly LintProblem[]): 
 /** The service's own collections, and those of reloads that did not leave a catalog behind. */
 async function beforeAnyReload({ database }: Tenant): Promise<Published> {
   const [described, applied] = await database.run(look, introspection, sql('select definition, published from applied_schemas order by name'))
-  const home = JSON.parse(String(described?.rows[0]?.['home'])) as HomeDescription
+  const home = homeOf(described)
   const published = toPublish(home, (applied?.rows ?? []) as unknown as Applied[])
   const names = new Set([...systemCollections.keys(), ...published.schemas.map(({ name }) => name)])
   return { ...published, home: { ...home, relations: home.relations.filter(({ name }) => names.has(name)), routines: [] } }
+}
+
+/** Catalogs that were published without the modifiers of their types are completed from the home as it is. */
+async function withModifiers({ database }: Tenant, published: Published): Promise<Published> {
+  if (hasModifiers(published.home)) return published
+  const [described] = await database.run(look, introspection)
+  return { ...published, home: completeTypes(published.home, homeOf(described)) }
+}
+
+function homeOf(described: Result | undefined): HomeDescription {
+  return JSON.parse(String(described?.rows[0]?.['home'])) as HomeDescription
 }
 
 async function readSchemas(client: pg.Client): Promise<SchemaDefinition[]> {

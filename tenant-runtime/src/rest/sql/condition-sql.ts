@@ -77,7 +77,7 @@ function testSql(path: PlannedPath, test: Test, { table, parameters }: Condition
 
 function typeOf({ column, steps }: PlannedPath): string {
   const last = steps.at(-1)
-  return last === undefined ? column.type : last.arrow === '->>' ? 'text' : 'jsonb'
+  return last === undefined ? column.base : last.arrow === '->>' ? 'text' : 'jsonb'
 }
 
 function isText(type: string): boolean {

@@ -8,5 +8,5 @@ export function pathSql(table: string, { column, steps }: PlannedPath, parameter
   const whole = `${table}.${identifier(column.name)}`
   if (steps.length === 0) return whole
   const parts = steps.map(({ arrow, key }) => `${arrow}${parameters.add(String(key))}::${typeof key === 'number' ? 'integer' : 'text'}`)
-  return `(${column.type === 'json' || column.type === 'jsonb' ? whole : `to_jsonb(${whole})`}${parts.join('')})`
+  return `(${column.base === 'json' || column.base === 'jsonb' ? whole : `to_jsonb(${whole})`}${parts.join('')})`
 }

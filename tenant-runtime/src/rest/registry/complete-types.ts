@@ -1,0 +1,28 @@
+// Completes the types of a catalog that was published without their modifiers, until the next reload publishes it anew. Pure.
+import type { HomeDescription, HomeType } from './introspect.ts'
+
+/** Reports whether the types of a published home have their modifiers. Homes without columns and arguments need none. */
+export function hasModifiers({ relations, routines }: HomeDescription): boolean {
+  const types: HomeType[] = [...relations.flatMap(({ columns }) => columns), ...routines.flatMap((routine) => routine.arguments)]
+  return types.every(({ base }) => base !== undefined)
+}
+
+/** A column takes over its type from the home as it is `now`, unless it has become another one since it was published. */
+export function completeTypes(published: HomeDescription, now: HomeDescription): HomeDescription {
+  const relations = published.relations.map((relation) => {
+    const columns = now.relations.find(({ name }) => name === relation.name)?.columns
+    return { ...relation, columns: relation.columns.map((column) => ({ ...column, ...completed(column, columns?.find(({ name }) => name === column.name)) })) }
+  })
+  const routines = published.routines.map((routine) => ({ ...routine, arguments: routine.arguments.map((argument) => ({ ...argument, ...ofAnyLength(argument) })) }))
+  return { ...published, relations, routines }
+}
+
+function completed(published: HomeType, now: HomeType | undefined): HomeType {
+  const isSame = now !== undefined && (now.base === published.type || now.type === published.type)
+  return isSame ? { type: now.type, base: now.base ?? now.type } : ofAnyLength(published)
+}
+
+/** `character` and `bit` without a modifier are of length 1 where they are written in SQL; these names are of any length. */
+function ofAnyLength({ type }: HomeType): HomeType {
+  return { type: type.replace(/^character(?=$|\[\]$)/, 'bpchar').replace(/^bit(?=$|\[\]$)/, '"bit"'), base: type }
+}

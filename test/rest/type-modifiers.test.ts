@@ -1,0 +1,216 @@
+// Types with a modifier: whatever the interface writes, compares or passes on is what Postgres makes of the same literal.
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { asLiteral, modifiedTypes, type ModifiedType } from './support/modified-types.ts'
+
+const tables = modifiedTypes.map(({ name, sql, type }) => `${sql}
+  create table ${name} (id integer primary key, v ${type}, note text default 'none');
+  create table wanted_${name} (like ${name} including all);
+  create view view_${name} with (security_invoker) as select id, v from ${name};
+  alter table ${name} enable row level security;
+  create policy everyone on ${name} using (true) with check (true);
+  create function f_${name}(v ${type}) returns text immutable language sql as 'select to_json(v)::text';`)
+const keyed = modifiedTypes.filter(({ isScalar }) => isScalar).map(({ name, type }) => `
+  create table key_${name} (v ${type} primary key);
+  alter table key_${name} enable row level security;
+  create policy everyone on key_${name} using (true) with check (true);`)
+const variadic = modifiedTypes.filter(({ isArray, type }) => isArray && type.endsWith('[]')).map(({ name, type }) =>
+  `create function all_${name}(variadic v ${type}) returns text immutable language sql as 'select to_json(v)::text';`)
+
+
+interface Scene {
+  tenant: TestTenant
+  oracle: pg.Client
+}
+
+async function openScene(t: Test): Promise<Scene> {
+  const tenant = await (await startRuntime(t)).addTenant()
+  const oracle = new pg.Client({ connectionString: tenant.home.adminUrl, options: '-c timezone=UTC' })
+  await oracle.connect()
+  // The runtime ends the server when the test is over.
+  oracle.on('error', () => undefined)
+  await oracle.query([...tables, ...keyed, ...variadic].join('\n'))
+  const reloaded = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
+  t.equal(reloaded.status, 200, reloaded.text)
+  return { tenant, oracle }
+}
+
+/** What a statement of one column gave, or the SQLSTATE with which it failed. */
+type Outcome = { values: unknown[] } | { code: string }
+
+async function ask({ oracle }: Scene, sql: string): Promise<Outcome> {
+  try {
+    const { rows } = await oracle.query<unknown[]>({ text: sql, rowMode: 'array' })
+    return { values: rows.map(([value]) => value) }
+  } catch (error) {
+    if (error instanceof pg.DatabaseError) return { code: error.code ?? '' }
+    throw error
+  }
+}
+
+const outcomeOf = (answer: Answer, values: (body: unknown) => unknown[]): Outcome =>
+  answer.status < 300 ? { values: answer.text === '' ? [] : values(JSON.parse(answer.text)) } : { code: `${answer.status === 400 ? '' : `${answer.status} `}${String(answer.json()['code'])}` }
+
+const idsOf = (body: unknown) => (body as { id: number }[]).map(({ id }) => id)
+const parameter = (text: string) => encodeURIComponent(text)
+/** A value within parentheses. */
+const listed = (text: string) => parameter(`"${text.replaceAll(/["\\]/g, '\\$&')}"`)
+
+interface Write {
+  method: string
+  path: (name: string) => string
+  prefer?: string
+  isMany?: true
+  isNew: boolean
+}
+
+const writes: Record<string, Write> = {
+  'an insert': { method: 'POST', path: (name) => name, isNew: true },
+  'an insert of several': { method: 'POST', path: (name) => name, isMany: true, isNew: true },
+  'an insert with defaults': { method: 'POST', path: (name) => `${name}?columns=id,v,note`, prefer: 'missing=default', isNew: true },
+  'an insert by a view': { method: 'POST', path: (name) => `view_${name}`, isNew: true },
+  'an update': { method: 'PATCH', path: (name) => `${name}?id=eq.1`, isNew: false },
+  'an upsert': { method: 'POST', path: (name) => name, prefer: 'resolution=merge-duplicates', isNew: false },
+  'a put': { method: 'PUT', path: (name) => `${name}?id=eq.1`, isNew: false },
+}
+
+t.test('types with a modifier', async (t) => {
+  const scene = await openScene(t)
+  const { tenant, oracle } = scene
+  const stored = async (table: string) => (await oracle.query<{ v: string }>(`select to_json(v)::text as v from ${table} order by id`)).rows
+  const empty = async ({ name }: ModifiedType) => oracle.query(`truncate ${name}; truncate wanted_${name}`)
+
+  for (const [what, { method, path, prefer, isMany = false, isNew }] of Object.entries(writes)) {
+    t.test(`${what} stores what Postgres stores`, async (t) => {
+      for (const type of modifiedTypes) {
+        for (const value of type.values) {
+          await empty(type)
+          if (!isNew) await oracle.query(`insert into ${type.name} (id) values (1); insert into wanted_${type.name} (id) values (1)`)
+          const wanted = await ask(scene, isNew ? `insert into wanted_${type.name} (id, v) values (1, ${asLiteral(value)}) returning to_json(v)` : `update wanted_${type.name} set v = ${asLiteral(value)} where id = 1 returning to_json(v)`)
+          const record = { id: 1, v: value.json, ...(method === 'PUT' ? { note: null } : {}) }
+          const answer = await tenant.ask(method, `/rest/v1/${path(type.name)}`, { body: isMany ? [record] : record, headers: { prefer: `return=representation${prefer === undefined ? '' : `,${prefer}`}` } })
+          const given = outcomeOf(answer, (body) => [body].flat().map((row) => (row as { v: unknown }).v))
+          t.same([given, await stored(type.name)], [wanted, await stored(`wanted_${type.name}`)], `${type.type}: ${value.text}`)
+        }
+      }
+    })
+  }
+
+  t.test('an argument of a function is what Postgres makes of it', async (t) => {
+    for (const { name, type, isArray, values } of modifiedTypes) {
+      for (const value of values) {
+        const called = async (fn: string, sql: string) => {
+          const wanted = await ask(scene, `select ${fn}(${sql})`)
+          t.same(outcomeOf(await tenant.ask('GET', `/rest/v1/rpc/${fn}?v=${parameter(value.text)}`), (body) => [body]), wanted, `GET ${fn}: ${type}: ${value.text}`)
+          t.same(outcomeOf(await tenant.ask('POST', `/rest/v1/rpc/${fn}`, { body: { v: value.json } }), (body) => [body]), wanted, `POST ${fn}: ${type}: ${value.text}`)
+        }
+        await called(`f_${name}`, asLiteral(value))
+        if (isArray && type.endsWith('[]')) await called(`all_${name}`, `variadic ${asLiteral(value)}`)
+      }
+    }
+  })
+
+  t.test('a filter finds what Postgres finds', async (t) => {
+    for (const type of modifiedTypes) {
+      await empty(type)
+      for (const [n, value] of type.values.entries()) await ask(scene, `insert into ${type.name} (id, v) values (${n}, ${asLiteral(value)})`)
+      await oracle.query(`insert into ${type.name} (id) values (100)`)
+      const [first] = type.values
+      for (const value of type.values) {
+        const sql = asLiteral(value)
+        const filters: [string, string][] = [
+          [`v=eq.${parameter(value.text)}`, `v = ${sql}`], [`v=neq.${parameter(value.text)}`, `v <> ${sql}`], [`v=gte.${parameter(value.text)}`, `v >= ${sql}`],
+          [`v=isdistinct.${parameter(value.text)}`, `v is distinct from ${sql}`],
+          [`or=(v.eq.${listed(value.text)},id.eq.100)`, `v = ${sql} or id = 100`],
+        ]
+        if (!type.isComposite) filters.push([`v=in.(${listed(value.text)},${listed(first?.text ?? '')})`, `v in (${sql}, ${asLiteral(first ?? value)})`])
+        if (type.isArray) filters.push([`v=cs.${parameter(value.text)}`, `v @> ${sql}`], [`v=cd.${parameter(value.text)}`, `v <@ ${sql}`], [`v=ov.${parameter(value.text)}`, `v && ${sql}`])
+        if (type.isTextual) filters.push([`v=like.${parameter(value.text)}`, `v like ${sql}`], [`v=ilike.${parameter(`${value.text}*`)}`, `v ilike ${sql} || '%'`], [`v=match.${parameter(`${value.text}$`)}`, `v ~ (${sql} || '$')`])
+        const [found, wanted]: [Record<string, Outcome>, Record<string, Outcome>] = [{}, {}]
+        for (const [filter, condition] of filters) {
+          wanted[condition] = await ask(scene, `select id from ${type.name} where ${condition} order by id`)
+          found[condition] = outcomeOf(await tenant.ask('GET', `/rest/v1/${type.name}?select=id&order=id&${filter}`), idsOf)
+        }
+        t.same(found, wanted, `${type.type}: ${value.text}`)
+      }
+      const changed = await ask(scene, `select id from ${type.name} where v = ${asLiteral(first ?? { text: '', json: '' })} order by id`)
+      const answer = await tenant.ask('PATCH', `/rest/v1/${type.name}?select=id&order=id&v=eq.${parameter(first?.text ?? '')}`, { body: { note: 'changed' }, headers: { prefer: 'return=representation' } })
+      t.same(outcomeOf(answer, idsOf), changed, `${type.type}: what a change finds`)
+    }
+  })
+
+  t.test('pages by keys give the whole list in its order', async (t) => {
+    for (const type of modifiedTypes.filter(({ isComposite }) => !isComposite)) {
+      await empty(type)
+      for (const n of [0, 1]) for (const [m, value] of type.values.entries()) await ask(scene, `insert into ${type.name} (id, v) values (${m * 2 + n}, ${asLiteral(value)})`)
+      await oracle.query(`insert into ${type.name} (id) values (100)`)
+      for (const direction of ['asc', 'desc']) {
+        const wanted = await ask(scene, `select id from ${type.name} order by v ${direction}, id ${direction}`)
+        const found: unknown[] = []
+        for (let cursor: string | undefined = ''; cursor !== undefined;) {
+          const answer = await tenant.ask('GET', `/rest/v1/${type.name}?select=id&order=v.${direction}&limit=2&cursor=${cursor}`)
+          if (answer.status !== 200) throw new Error(answer.text)
+          found.push(...answer.list().map(({ id }) => id))
+          cursor = answer.headers['next-cursor']?.toString()
+        }
+        t.same({ values: found }, wanted, `${type.type} ${direction}`)
+      }
+    }
+  })
+
+  t.test('a record is found, paged by and replaced by its key', async (t) => {
+    for (const { name, type, values } of modifiedTypes.filter(({ isScalar }) => isScalar)) {
+      for (const value of values.filter(({ text }) => text !== '')) {
+        await oracle.query(`truncate key_${name}`)
+        const put = await tenant.ask('PUT', `/rest/v1/key_${name}?v=eq.${parameter(value.text)}`, { body: { v: value.json }, headers: { prefer: 'return=representation' } })
+        const kept = await ask(scene, `select to_json(v)::text from key_${name} where v = ${asLiteral(value)}`)
+        const isKept = 'values' in kept && kept.values.length > 0
+        t.equal(put.status, isKept ? 201 : 400, `${type}: ${value.text}: ${put.text}`)
+        const found = await tenant.ask('GET', `/rest/v1/key_${name}/${parameter(value.text)}`)
+        t.equal(found.status, isKept ? 200 : 'code' in kept ? 400 : 404, `${type}: ${value.text}: ${found.text}`)
+        if (isKept) t.same(found.json(), { v: JSON.parse(String(kept.values[0])) as unknown })
+      }
+    }
+  })
+
+  t.test('a cast in select is what Postgres makes of it', async (t) => {
+    for (const [from, to] of [['plain_0', 'char'], ['plain_0', 'varchar'], ['plain_0', 'text'], ['array_0', 'text[]'], ['array_0', 'char[]'], ['plain_6', 'int'], ['plain_6', 'numeric'], ['domain_6', 'text'], ['plain_14', 'date'], ['plain_14', 'time']] as const) {
+      const type = modifiedTypes.find(({ name }) => name === from)
+      if (type === undefined) throw new Error(`there is no ${from}`)
+      await empty(type)
+      await ask(scene, `insert into ${from} (id, v) values (1, ${asLiteral(type.values[0] ?? { text: '', json: '' })})`)
+      const wanted = await ask(scene, `select to_json(v::${to}) from ${from}`)
+      t.same(outcomeOf(await tenant.ask('GET', `/rest/v1/${from}?select=v::${to}`), (body) => (body as { v: unknown }[]).map(({ v }) => v)), wanted, `${type.type} as ${to}`)
+    }
+  })
+
+  t.test('the description names types without their modifier', async (t) => {
+    const { definitions } = (await tenant.ask('GET', '/rest/v1/')).json() as { definitions: Record<string, { properties: Record<string, unknown> }> }
+    const shown = Object.fromEntries(['plain_0', 'array_0', 'domain_6', 'arrays_6', 'plain_8', 'plain_14'].map((name) => [name, definitions[name]?.properties['v']]))
+    t.same(shown, {
+      plain_0: { type: 'string', format: 'character' }, array_0: { type: 'array', format: 'character[]', items: { type: 'string', format: 'character' } },
+      domain_6: { type: 'number', format: 'numeric' }, arrays_6: { type: 'array', format: 'numeric[]', items: { type: 'number', format: 'numeric' } },
+      plain_8: { type: 'string', format: 'interval' }, plain_14: { type: 'string', format: 'timestamp without time zone' },
+    })
+  })
+
+  t.test('a catalog that was published without modifiers is completed from the home', async (t) => {
+    const withoutModifier = ({ base, type, ...rest }: { base: string; type: string }) => ({ ...rest, type: /^(?:dd|a)_/.test(type) ? type : base })
+    await oracle.query('truncate plain_0, array_0, domain_0, plain_3; drop view view_plain_6; alter table plain_6 alter v type text')
+    const [row] = await tenant.rows('select document from published_catalog')
+    const document = JSON.parse(JSON.stringify(row?.['document'], (_key, value: unknown) => (typeof value === 'object' && value !== null && 'base' in value ? withoutModifier(value as never) : value))) as object
+    t.match(JSON.stringify(document), /"type":"character"/)
+    t.notMatch(JSON.stringify(document), /"base"/)
+    await tenant.rows('update published_catalog set document = $1', [JSON.stringify(document)])
+    tenant.change({})
+    for (const [name, v] of [['plain_0', 'abcde'], ['array_0', ['abcde']], ['domain_0', 'abcde'], ['plain_3', '101']] as const) {
+      const answer = await tenant.ask('POST', `/rest/v1/${name}?select=v`, { body: { id: 1, v }, headers: { prefer: 'return=representation' } })
+      t.same(outcomeOf(answer, (body) => [body].flat().map((row) => (row as { v: unknown }).v)), { values: [v] }, name)
+    }
+    t.equal((await tenant.ask('GET', '/rest/v1/rpc/f_plain_0?v=abcde')).text, JSON.stringify('"abcde"'))
+    t.equal((await tenant.ask('GET', '/rest/v1/rpc/f_array_3?v={101}')).text, JSON.stringify('["101"]'))
+    const numeric = await tenant.ask('POST', '/rest/v1/plain_6', { body: { id: 2, v: 'words' } })
+    t.same([numeric.status, numeric.json()['code']], [400, '22P02'], 'another type is not published before a reload')
+  })
+})
