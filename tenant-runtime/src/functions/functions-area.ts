@@ -70,7 +70,8 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
   const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onProblem)
   const followers = new Followers({ sequence: 'function_logs_seq_seq', what: 'logs', most: mostFollowers, placesPerRow: placesPerRun, authenticator: options.authenticator, tenantOf, pace: options.followPace })
   const logs = new LogKeeper((tenantId) => followers.poke(tenantId), onProblem)
-  const deps: InvokeDeps = { pool, modules: new ModuleCache(), logs, now: () => now().getTime(), onProblem, host, ...(options.onEnd === undefined ? {} : { onEnd: options.onEnd }) }
+  const modules = new ModuleCache()
+  const deps: InvokeDeps = { pool, modules, logs, now: () => now().getTime(), onProblem, host, ...(options.onEnd === undefined ? {} : { onEnd: options.onEnd }) }
   let log: FastifyBaseLogger | undefined
   const dispatcher = new Dispatcher({
     tenants, tenantOf, now, random, onProblem,
@@ -121,11 +122,13 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
       dispatcher.forget(tenantId)
       followers.forget(tenantId)
     },
+      modules.forget(tenantId)
     async removeData(tenantId) {
       pool.end(tenantId)
       dispatcher.forget(tenantId)
       followers.forget(tenantId)
     },
+      modules.forget(tenantId)
   }
 }
 

@@ -77,7 +77,7 @@ export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Prom
 function knownHarmless({ modules }: InvokeDeps, tenant: Tenant, { name, trigger, claim }: Call): Known | undefined {
   if (trigger !== 'http' || claim !== undefined) return undefined
   const fn = rememberedFunction(tenant, name)
-  const module = fn && modules.get(fn.wasmHash)
+  const module = fn && modules.get(tenant.id, fn.wasmHash)
   return fn === undefined || module === undefined || module.reachesOut ? undefined : { fn, module }
 }
 
@@ -163,12 +163,12 @@ async function run({ modules, now, host }: InvokeDeps, tenant: Tenant, call: Cal
   let result: RunResult | undefined
   let problem: unknown
   try {
-    module ??= modules.get(fn.wasmHash)
+    module ??= modules.get(tenant.id, fn.wasmHash)
     if (module === undefined) {
       // It may have been updated since: then it runs as it is now, all of it.
       const loaded = await loadFunction(tenant, fn.id)
       fn = loaded.fn
-      module = modules.add(loaded.wasm, fn.wasmHash)
+      module = modules.add(tenant.id, loaded.wasm, fn.wasmHash)
     }
     await turn.ready
     since = performance.now()

@@ -1,4 +1,4 @@
-// Modules ready for executors, by hash: read from the tenant's database once, checked, with their memory made an import.
+// Modules ready for executors, by tenant and hash: read from the tenant's database once, checked, with their memory made an import.
 import type { Module } from '../executor/executor.ts'
 import { importMemory } from './cap-memory.ts'
 import { checkModule } from './check-module.ts'
@@ -11,31 +11,53 @@ export function prepareModule(wasm: Uint8Array, hash: string): Module {
   return { key: hash, bytes: importMemory(wasm, shape), memory: shape.memory, reachesOut: shape.reachesOut }
 }
 
+/**
+ * The hash alone must not find a module: a tenant writes its `wasm_hash` as it likes, and would run another tenant's module by
+ * its hash. A tenant's first use of a hash reads the tenant's own bytes and compares them with it (FUNC-I2).
+ */
 export class ModuleCache {
-  /** The longest unused first. A hash names its bytes, whoever's they are. */
+  /** By tenant and hash, the least recently used first. */
   readonly #modules = new Map<string, Module>()
   #bytes = 0
 
-  get(hash: string): Module | undefined {
-    const known = this.#modules.get(hash)
+  get(tenantId: string, hash: string): Module | undefined {
+    const key = keyOf(tenantId, hash)
+    const known = this.#modules.get(key)
     if (known === undefined) return undefined
-    this.#modules.delete(hash)
-    this.#modules.set(hash, known)
+    this.#modules.delete(key)
+    this.#modules.set(key, known)
     return known
   }
 
-  /** @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE */
-  add(wasm: Uint8Array, hash: string): Module {
-    const known = this.get(hash)
+  /**
+   * @param hash of `wasm`, which the caller has compared
+   * @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE
+   */
+  add(tenantId: string, wasm: Uint8Array, hash: string): Module {
+    const known = this.get(tenantId, hash)
     if (known !== undefined) return known
     const module = prepareModule(wasm, hash)
-    this.#modules.set(hash, module)
+    const added = keyOf(tenantId, hash)
+    this.#modules.set(added, module)
     this.#bytes += module.bytes.length
-    for (const [key, { bytes }] of this.#modules) {
-      if (this.#bytes <= maxBytes || key === hash) break
-      this.#modules.delete(key)
-      this.#bytes -= bytes.length
+    for (const [key, module] of this.#modules) {
+      if (this.#bytes <= maxBytes || key === added) break
+      this.#drop(key, module)
     }
     return module
   }
+
+  /** Drops the modules of a tenant that has changed or is gone. */
+  forget(tenantId: string): void {
+    for (const [key, module] of this.#modules) if (key.startsWith(keyOf(tenantId, ''))) this.#drop(key, module)
+  }
+
+  #drop(key: string, { bytes }: Module): void {
+    this.#modules.delete(key)
+    this.#bytes -= bytes.length
+  }
+}
+
+function keyOf(tenantId: string, hash: string): string {
+  return `${tenantId}/${hash}`
 }
