@@ -1,5 +1,5 @@
 // A token that is not good is refused with 401 before anything is asked of the database; a good one is who it says.
-import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { ask, signToken, startRuntime, type TestTenant } from './support/runtime.ts'
 
@@ -183,6 +183,27 @@ t.test('tokens', async (t) => {
     await refused(t, tenant, { authorization: former }, 'signed with a secret that was rotated out')
     t.same(await bucketsOf({ authorization: `Bearer ${signToken(good(), secret)}` }), seen.u1)
     t.same(await bucketsOf(key), seen.anonymous, 'a key that was taken back is nobody')
+  })
+
+  t.test('in the form of an API key that is not known are told so, in either header', async (t) => {
+    for (const kind of ['secret', 'publishable'] as const) {
+      const key = `tn_${kind}_${randomBytes(32).toString('base64url')}`
+      const sha256 = createHash('sha256').update(key).digest('hex')
+      const ways: Record<string, string>[] = [{ authorization: `Bearer ${key}` }, { apikey: key }, { apikey: key, authorization: `Bearer ${key}` }]
+      tenant.change({ keys: [{ kind, sha256 }] })
+      for (const headers of ways) t.same(await bucketsOf(headers), kind === 'secret' ? seen.service : seen.anonymous)
+      tenant.change({ keys: [] })
+      other.change({ keys: [{ kind, sha256 }] })
+      const before = tenant.statements()
+      for (const headers of ways) {
+        const answer = await ask(tenant.port, 'GET', path, headers)
+        t.same([answer.status, answer.headers['www-authenticate']], [401, 'Bearer'])
+        t.match(answer.json(), { code: 'INVALID_TOKEN', message: `Unknown ${kind} API key: it was rotated, or it is not a key of this tenant.` }, 'the same of a key of another tenant')
+        t.notMatch(answer.text, key)
+      }
+      t.equal(tenant.statements(), before, 'no SQL')
+      t.same(await bucketsOf({ apikey: key, authorization: `Bearer ${signToken(good(), secret)}` }), seen.u1, 'a bearer beats it')
+    }
   })
 
   t.test("that don't suffice: 401 for nobody, 403 for a user, without SQL", async (t) => {

@@ -45,14 +45,13 @@ export class Authenticator {
   async authenticate(tenant: Tenant, { authorization, apikey }: Credentials): Promise<RlsContext> {
     const bearer = readBearer(authorization)
     if (bearer === undefined) {
-      // Only an API key: the secret one is the service, any other text is nobody.
-      return apikey !== undefined && apiKeyKind(tenant, apikey) === 'secret' ? service('secret key') : anonymous
+      // Only an API key: the secret one is the service, a text of another form is an anonymous caller.
+      return apikey === undefined ? anonymous : ofApiKey(tenant, apikey) ?? anonymous
     }
     const known = this.#known(tenant, bearer)
     if (known !== undefined) return known
-    const kind = apiKeyKind(tenant, bearer)
-    if (kind === 'secret') return service('secret key')
-    if (kind === 'publishable') return anonymous
+    const context = ofApiKey(tenant, bearer)
+    if (context !== undefined) return context
     if (bearer === apikey && !looksLikeToken(bearer)) return anonymous
     return this.#verify(tenant, bearer)
   }
@@ -93,6 +92,20 @@ function readBearer(header: string | undefined): string | undefined {
   const match = /^Bearer[ ]+(\S+)[ ]*$/i.exec(header)
   if (match?.[1] === undefined) throw new RuntimeError('INVALID_TOKEN', 'the Authorization header must be "Bearer <token>"')
   return match[1]
+}
+
+const apiKeyForm = /^tn_(publishable|secret)_/
+
+/**
+ * What an API key proves; undefined for a text that is no API key.
+ * @throws RuntimeError INVALID_TOKEN for one that has the form of a key and is none of the tenant's
+ */
+function ofApiKey(tenant: Tenant, text: string): RlsContext | undefined {
+  const kind = apiKeyKind(tenant, text)
+  if (kind !== undefined) return kind === 'secret' ? service('secret key') : anonymous
+  const form = apiKeyForm.exec(text)?.[1]
+  if (form === undefined) return undefined
+  throw new RuntimeError('INVALID_TOKEN', `Unknown ${form} API key: it was rotated, or it is not a key of this tenant.`)
 }
 
 function apiKeyKind(tenant: Tenant, text: string): 'publishable' | 'secret' | undefined {
