@@ -11,6 +11,7 @@ import { readConfig } from '../../tenant-runtime/src/config.ts'
 import { isReachable, readNetworks } from '@tenantry/contract'
 import { CallError } from '../../tenant-runtime/src/functions/host/call-error.ts'
 import { allowsHost, checkHost } from '../../tenant-runtime/src/functions/host/http-hosts.ts'
+import { namesDefaultRoute } from '../../tenant-runtime/src/functions/host/default-route.ts'
 import { fetchForFunction, type FetchDeps } from '../../tenant-runtime/src/functions/host/http-fetch.ts'
 import { effort, seed } from '../support/effort.ts'
 import { listen } from '../support/listen.ts'
@@ -102,7 +103,7 @@ const loopback = readNetworks(['127.0.0.0/8'])
 async function ask(request: object | string, { body = '', hosts, signal = AbortSignal.timeout(10_000), ...deps }: Partial<FetchDeps> & { body?: string; hosts: string[]; signal?: AbortSignal }) {
   const text = typeof request === 'string' ? request : JSON.stringify(request)
   try {
-    const answer = await fetchForFunction({ resolve: async () => ['127.0.0.1'], reachable: loopback, ...deps }, hosts.map(checkHost), [Buffer.from(text), Buffer.from(body)], signal)
+    const answer = await fetchForFunction({ resolve: async () => ['127.0.0.1'], hasWayOut: async () => true, reachable: loopback, ...deps }, hosts.map(checkHost), [Buffer.from(text), Buffer.from(body)], signal)
     const end = answer.indexOf('\n')
     const head = JSON.parse(answer.toString('utf8', 0, end)) as { status: number; headers: Record<string, string> }
     return { code: '', message: '', ...head, body: answer.subarray(end + 1) }
@@ -243,6 +244,37 @@ t.test('what the other side does wrong', async (t) => {
   t.equal((await of('/never', AbortSignal.timeout(100))).code, 'FETCH_FAILED', 'it ends with the invocation')
   const resolving = ask({ url: `http://a.example:${port}` }, { hosts, signal: AbortSignal.timeout(100), resolve: () => new Promise(() => undefined) })
   t.equal((await resolving).code, 'FETCH_FAILED', 'while the name is looked for, too')
+})
+
+t.test('a fetch that gets nowhere says why', async (t) => {
+  const failing = (code: string) => async () => Promise.reject(Object.assign(new Error('getaddrinfo of 10.0.0.2'), { code }))
+  const of = (code: string, wayOut: boolean, reachable = none) => ask({ url: 'http://a.example' }, { hosts: ['a.example'], reachable, resolve: failing(code), hasWayOut: async () => wayOut })
+  for (const code of ['ENOTFOUND', 'ENODATA']) t.match(await of(code, true), { code: 'FETCH_FAILED', message: 'http_fetch: the host name "a.example" does not exist' })
+  for (const code of ['EAI_AGAIN', 'EAI_FAIL', 'ECONNREFUSED']) t.match(await of(code, true), { code: 'FETCH_FAILED', message: `http_fetch: the host name "a.example" could not be looked up (${code}); try again later` })
+  const noWayOut = { code: 'NO_OUTBOUND_NETWORK', message: /^http_fetch: outbound connections are not possible here/ }
+  t.match(await of('EAI_AGAIN', false, readNetworks(['10.0.0.0/8'])), noWayOut, 'names of networks that the operator named are looked up all the same')
+  t.match(await of('ENOTFOUND', false, readNetworks(['10.0.0.0/8'])), { code: 'FETCH_FAILED', message: /does not exist/ })
+  let asked = 0
+  const resolve = async () => Promise.reject(new Error(`asked ${asked++}`))
+  t.match(await ask({ url: 'http://a.example' }, { hosts: ['a.example'], reachable: none, resolve, hasWayOut: async () => false }), noWayOut)
+  t.equal(asked, 0, 'nobody waits for a resolver that gives up after seconds')
+  t.equal((await ask({ url: 'http://b.example' }, { hosts: ['a.example'], reachable: none, hasWayOut: async () => false })).code, 'HOST_NOT_ALLOWED')
+  t.equal((await ask({ url: 'http://127.0.0.1' }, { hosts: ['127.0.0.1'], reachable: none, hasWayOut: async () => false })).code, 'ADDRESS_REFUSED')
+})
+
+t.test('a machine without a default route has no way out', async (t) => {
+  const head = 'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n'
+  const inner = 'eth0\t0000120A\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n'
+  const outer = 'eth0\t00000000\t010011AC\t0003\t0\t0\t0\t00000000\t0\t0\t0\n'
+  const zeros = '0'.repeat(32)
+  const loopback6 = `${zeros} 00 ${zeros} 00 ${zeros} ffffffff 00000001 00000000 00200200       lo\n`
+  const outer6 = `${zeros} 00 ${zeros} 00 fe800000000000000000000000000001 00000400 00000001 00000000 00000003     eth0\n`
+  t.equal(namesDefaultRoute(head + inner, loopback6), false, 'a container on an internal network')
+  t.equal(namesDefaultRoute(head, ''), false)
+  t.equal(namesDefaultRoute(head + outer + inner, loopback6), true)
+  t.equal(namesDefaultRoute(head + inner, outer6 + loopback6), true)
+  t.equal(namesDefaultRoute(head + outer.replace('0003', '0203'), ''), false, 'a route that rejects leads nowhere')
+  t.equal(namesDefaultRoute(head + outer.replace('\t00000000\t0\t0\t0', '\t00000080\t0\t0\t0'), ''), false, 'half of all addresses are no default')
 })
 
 t.test('a deployed function fetches from the hosts of its list', { timeout: 180_000 }, async (t) => {

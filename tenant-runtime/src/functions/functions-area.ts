@@ -11,6 +11,7 @@ import { findConfinement, type Confinement } from './executor/confinement.ts'
 import { ExecutorPool, defaultPoolLimits, type PoolLimits } from './executor/pool.ts'
 import type { Trigger } from './function.ts'
 import type { Networks } from '@tenantry/contract'
+import { hasDefaultRoute } from './host/default-route.ts'
 import type { FileStore } from './host/file-store.ts'
 import type { HostDeps } from './host/host-calls.ts'
 import { addInvokeRoutes } from './invocations/invoke-routes.ts'
@@ -45,6 +46,8 @@ export interface FunctionsAreaOptions {
   reachable: Networks
   /** All addresses of a name, as the machine resolves it. */
   resolve?: (hostname: string) => Promise<string[]>
+  /** Whether functions can reach anything beyond the networks of this machine; by its routes without. */
+  hasWayOut?: () => Promise<boolean>
   /** Told at the start what the machine allows to shut executors off from. */
   onConfinement?: (confinement: Confinement) => void
   tenants: () => Iterable<Tenant>
@@ -66,7 +69,7 @@ const siblingsMilliseconds = 60_000
 
 export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsArea {
   const { limits, now, onProblem, onConfinement, onWrite, tenants, tenantOf, hasSiblings = false, dispatchPace, random = Math.random } = options
-  const host: HostDeps = { files: options.files, reachable: options.reachable, resolve: options.resolve ?? lookUpAll, onWrite, onProblem }
+  const host: HostDeps = { files: options.files, reachable: options.reachable, resolve: options.resolve ?? lookUpAll, hasWayOut: options.hasWayOut ?? hasDefaultRoute, onWrite, onProblem }
   const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onProblem)
   const followers = new Followers({ sequence: 'function_logs_seq_seq', what: 'logs', most: mostFollowers, placesPerRow: placesPerRun, authenticator: options.authenticator, tenantOf, pace: options.followPace })
   const logs = new LogKeeper((tenantId) => followers.poke(tenantId), onProblem)
@@ -119,16 +122,16 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
     },
     forget(tenantId) {
       pool.forget(tenantId)
+      modules.forget(tenantId)
       dispatcher.forget(tenantId)
       followers.forget(tenantId)
     },
-      modules.forget(tenantId)
     async removeData(tenantId) {
       pool.end(tenantId)
+      modules.forget(tenantId)
       dispatcher.forget(tenantId)
       followers.forget(tenantId)
     },
-      modules.forget(tenantId)
   }
 }
 

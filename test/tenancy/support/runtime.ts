@@ -155,6 +155,8 @@ export interface RuntimeOptions {
   /** Networks that functions may reach beside the public ones, and how they find a host's addresses. */
   mayReach?: string[]
   resolve?: (hostname: string) => Promise<string[]>
+  /** Whether functions have a way out, whatever the routes of this machine; they have one without. */
+  hasWayOut?: () => Promise<boolean>
   /** Of subscriptions to events. */
   pace?: Pace
   mostSubscribers?: number
@@ -167,7 +169,7 @@ export interface RuntimeOptions {
 /** Everything ends with the test. */
 export async function startRuntime(
   t: Test,
-  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, logLevel = 'error', mayReach = [], resolve, askControl = () => Promise.reject(new Error('there is no control plane')), ...subscriptions }: RuntimeOptions = {},
+  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, logLevel = 'error', mayReach = [], resolve, hasWayOut = async () => true, askControl = () => Promise.reject(new Error('there is no control plane')), ...subscriptions }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
@@ -203,6 +205,7 @@ export async function startRuntime(
     files: storage.files,
     onWrite: (id) => poke(id),
     reachable: readNetworks(mayReach),
+    hasWayOut,
     ...(resolve === undefined ? {} : { resolve }),
   })
   const events = createEventsArea({

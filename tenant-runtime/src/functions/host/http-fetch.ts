@@ -12,6 +12,8 @@ import { allowsHost, portOf } from './http-hosts.ts'
 export interface FetchDeps {
   /** All addresses of a name. */
   resolve: (hostname: string) => Promise<string[]>
+  /** Whether anything beyond the networks of this machine can be reached. */
+  hasWayOut: () => Promise<boolean>
   /** Private networks that functions may reach all the same. */
   reachable: Networks
 }
@@ -22,7 +24,10 @@ const mostRedirects = 5
 export async function fetchForFunction(deps: FetchDeps, hosts: readonly string[], parts: readonly Buffer[], signal: AbortSignal): Promise<Buffer> {
   let request = readRequest(parts)
   for (let redirects = 0; ; redirects++) {
-    const response = await send(request, await addressOf(deps, hosts, request.url, signal), signal)
+    const address = await addressOf(deps, hosts, request.url, signal)
+    const response = await send(request, address, signal).catch(async (error: unknown) => {
+      throw codeOf(error) === 'ENETUNREACH' && !(await deps.hasWayOut()) ? noWayOut(error) : failed(error)
+    })
     try {
       const next = redirected(request, response.statusCode ?? 0, response.headers.location)
       if (next === undefined) return await receive(response)
@@ -37,26 +42,33 @@ export async function fetchForFunction(deps: FetchDeps, hosts: readonly string[]
 }
 
 /** The one to connect to. @throws CallError for a host that is not of the list, or has an address that may not be reached, or none */
-async function addressOf({ resolve, reachable }: FetchDeps, hosts: readonly string[], url: URL, signal: AbortSignal): Promise<string> {
+async function addressOf(deps: FetchDeps, hosts: readonly string[], url: URL, signal: AbortSignal): Promise<string> {
   if (!allowsHost(hosts, url)) throw new CallError('HOST_NOT_ALLOWED', `http_fetch: the function may not fetch from ${JSON.stringify(url.host.slice(0, 300))}; its "http_hosts" names those it may`)
   const bare = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  const addresses = isIP(bare) === 0 ? await resolved(resolve, bare, signal) : [bare]
+  const addresses = isIP(bare) === 0 ? await resolved(deps, bare, signal) : [bare]
   const [first] = addresses
   if (first === undefined) throw new CallError('FETCH_FAILED', 'http_fetch: the host\'s name has no address')
   // One of several that leads inside is a mistake at best.
-  if (!addresses.every((address) => isReachable(address, reachable))) throw new CallError('ADDRESS_REFUSED', 'http_fetch: the host has an address that functions may not reach')
+  if (!addresses.every((address) => isReachable(address, deps.reachable))) throw new CallError('ADDRESS_REFUSED', 'http_fetch: the host has an address that functions may not reach')
   return first
 }
 
-async function resolved(resolve: FetchDeps['resolve'], hostname: string, signal: AbortSignal): Promise<string[]> {
+async function resolved({ resolve, reachable, hasWayOut }: FetchDeps, hostname: string, signal: AbortSignal): Promise<string[]> {
   signal.throwIfAborted()
+  // A resolver without a way out takes seconds to give up. Names in networks that the operator named it may know all the same.
+  if (reachable.rules.length === 0 && !(await hasWayOut())) throw noWayOut()
   const over = Promise.withResolvers<never>()
   const abort = () => over.reject(new Error('the run is over'))
   signal.addEventListener('abort', abort)
   try {
     return await Promise.race([resolve(hostname), over.promise])
   } catch (cause) {
-    throw new CallError('FETCH_FAILED', 'http_fetch: the host\'s name was not found', { cause })
+    if (signal.aborted) throw new CallError('FETCH_FAILED', 'http_fetch: the run ended while the host name was looked up', { cause })
+    const shown = JSON.stringify(hostname.slice(0, 100))
+    // The resolver reports that there is no such name, or no address of it.
+    if (['ENOTFOUND', 'ENODATA', 'EAI_NODATA'].includes(codeOf(cause))) throw new CallError('FETCH_FAILED', `http_fetch: the host name ${shown} does not exist`, { cause })
+    if (!(await hasWayOut())) throw noWayOut(cause)
+    throw new CallError('FETCH_FAILED', `http_fetch: the host name ${shown} could not be looked up (${codeOf(cause)}); try again later`, { cause })
   } finally {
     signal.removeEventListener('abort', abort)
   }
@@ -72,7 +84,7 @@ function send({ method, url, headers, body }: FetchRequest, address: string, sig
       headers: { ...headers, host: url.host, ...(body.length > 0 || /^P/.test(method) ? { 'content-length': body.length } : {}) },
       ...(isSecure && isIP(hostname) === 0 ? { servername: hostname } : {}),
     })
-    request.on('error', (error) => reject(failed(error)))
+    request.on('error', reject)
     request.once('response', resolve)
     // Nobody asked to speak another protocol.
     request.once('upgrade', (_response, socket) => {
@@ -96,9 +108,17 @@ async function receive(response: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
+/** This is the installation's doing, and no other host would be reached either. */
+function noWayOut(cause?: unknown): CallError {
+  return new CallError('NO_OUTBOUND_NETWORK', 'http_fetch: outbound connections are not possible here: functions of this installation run on a network without internet access', { cause })
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown'
+}
+
 /** What went wrong on the way, by its code alone: messages hold addresses. */
 function failed(error: unknown): CallError {
   if (error instanceof CallError) return error
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown'
-  return new CallError('FETCH_FAILED', `http_fetch: the request failed (${code})`, { cause: error })
+  return new CallError('FETCH_FAILED', `http_fetch: the request failed (${codeOf(error)})`, { cause: error })
 }
