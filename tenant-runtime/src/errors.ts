@@ -5,6 +5,8 @@ interface ErrorKind {
   status: number
   /** Short tag: `error` in the body. Some texts are compared by clients. */
   tag: string
+  /** The tenant's own code failed. The tenant reads of it in its answer and its logs; it is no error of the service. */
+  isOfTenant?: true
 }
 
 /** `code` in the body → HTTP status and tag. */
@@ -64,7 +66,7 @@ export const errorKinds = {
   INVALID_SCHEMA: { status: 400, tag: 'bad_request' },
   ROW_DENIED: { status: 403, tag: 'forbidden' },
   AMBIGUOUS: { status: 300, tag: 'ambiguous' },
-  RAISED: { status: 400, tag: 'raised' },
+  RAISED: { status: 400, tag: 'raised', isOfTenant: true },
   NOT_ACCEPTABLE: { status: 406, tag: 'not_acceptable' },
   NO_SUCH_COLLECTION: { status: 404, tag: 'not_found' },
   NO_SUCH_RECORD: { status: 404, tag: 'not_found' },
@@ -81,8 +83,8 @@ export const errorKinds = {
   NO_SUCH_DELIVERY: { status: 404, tag: 'not_found' },
   FUNCTION_EXISTS: { status: 409, tag: 'Duplicate' },
   WASM_TOO_LARGE: { status: 413, tag: 'Payload too large' },
-  HOST_FUNCTION_ERROR: { status: 500, tag: 'function_error' },
-  FUNCTION_TIMEOUT: { status: 504, tag: 'timeout' },
+  HOST_FUNCTION_ERROR: { status: 500, tag: 'function_error', isOfTenant: true },
+  FUNCTION_TIMEOUT: { status: 504, tag: 'timeout', isOfTenant: true },
   FUNCTIONS_BUSY: { status: 503, tag: 'unavailable' },
 } as const satisfies Record<string, ErrorKind>
 
@@ -101,6 +103,8 @@ export class RuntimeError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly tag: string
+  /** The tenant's own code failed, not the service. */
+  readonly isOfTenant: boolean
   /** Seconds, sent as `Retry-After`. */
   readonly retryAfter: number | undefined
   /** Further public members of the body, in the dialect of a client. */
@@ -114,6 +118,7 @@ export class RuntimeError extends Error {
     this.code = code
     this.status = options.status ?? kind.status
     this.tag = options.tag ?? kind.tag
+    this.isOfTenant = kind.isOfTenant === true
     this.extra = options.extra ?? {}
     this.retryAfter = options.retryAfter ?? (kind.status === 503 ? 1 : undefined)
   }

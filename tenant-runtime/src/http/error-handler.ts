@@ -8,7 +8,11 @@ import { corsHeaders } from './cors.ts'
 export function addErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Error, request, reply) => {
     const shown = toRuntimeError(error)
-    if (shown.status >= 500) request.log.error({ err: error, url: request.url }, 'request failed')
+    if (shown.status >= 500) {
+      // Operators look after the service. Why a tenant's code failed is for the tenant, in its answer and its logs.
+      if (shown.isOfTenant) request.log.debug({ tenant: request.tenant.id, code: shown.code }, "a tenant's code failed")
+      else request.log.error({ err: error, url: request.url }, 'request failed')
+    }
     if (shown.retryAfter !== undefined) reply.header('retry-after', String(shown.retryAfter))
     if (shown.status === 401) reply.header('www-authenticate', 'Bearer')
     // Fastify would close the connection on a body that is too large, and the kernel reset it with the answer unread:

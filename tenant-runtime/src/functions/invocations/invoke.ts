@@ -199,7 +199,8 @@ async function finish(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId
   let answer: FunctionAnswer | RuntimeError
   try {
     if (result === undefined) throw done.problem
-    answer = answerOf(fn, result, lines, deps.onProblem)
+    if (result.outcome.kind === 'died') call.log.info({ tenant: tenant.id, function: fn.name, reason: result.outcome.message }, 'a function ended its executor')
+    answer = answerOf(fn, result, lines)
   } catch (error) {
     answer = shownError(error, secrets)
   }
@@ -246,7 +247,7 @@ function environmentOf(fn: FunctionRecord, { trigger, context, variables }: Call
 }
 
 /** @throws RuntimeError HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
-function answerOf(fn: FunctionRecord, { outcome, output }: RunResult, log: readonly LogLine[], onProblem: (problem: Error) => void): FunctionAnswer {
+function answerOf(fn: FunctionRecord, { outcome, output }: RunResult, log: readonly LogLine[]): FunctionAnswer {
   const failed = (what: string) => new RuntimeError('HOST_FUNCTION_ERROR', what)
   switch (outcome.kind) {
     case 'exited':
@@ -259,7 +260,6 @@ function answerOf(fn: FunctionRecord, { outcome, output }: RunResult, log: reado
     case 'refused':
       throw failed(`the module could not be compiled: ${outcome.message}`)
     case 'died':
-      onProblem(new Error(`the function ${fn.name} ended its executor: ${outcome.message}`))
       throw failed('the function was stopped: its process took more than it may have')
     case 'timeout':
       throw new RuntimeError('FUNCTION_TIMEOUT', `the function did not end within its ${fn.config.timeout} s`)
