@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { openEngineWithImages } from './engine-with-images.ts'
 import { ensureSwift } from './swift.ts'
@@ -56,7 +57,8 @@ async function runTap(files: readonly string[], options: readonly string[]): Pro
   if (files.length === 0) return { passed: 0, failed: 0 }
   // Full counts take what they take.
   const patience = isFull ? ['--timeout=14400'] : []
-  const tap = spawn('tap', ['run', '--reporter=tap', ...patience, ...options, ...files], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const nodeOptions = `${process.env['NODE_OPTIONS'] ?? ''} --require=${JSON.stringify(resolve('test/support/fail-on-queued-queries.cjs'))}`
+  const tap = spawn('tap', ['run', '--reporter=tap', ...patience, ...options, ...files], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, NODE_OPTIONS: nodeOptions } })
   let block: string[] = []
   let summary: Record<string, number> = {}
   for await (const line of createInterface({ input: tap.stdout })) {

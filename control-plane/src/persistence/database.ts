@@ -1,16 +1,16 @@
 // The one client of the control database.
-import { PrismaPg } from '@prisma/adapter-pg'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { PrismaClient } from '../../../prisma/client/client.ts'
 import type { Prisma } from '../../../prisma/client/client.ts'
+import { SequentialPrismaPg } from './sequential-adapter.ts'
 
 export type Database = PrismaClient
 export type Transaction = Prisma.TransactionClient
 export type { Prisma }
 
 export function openDatabase(url: string): Database {
-  const adapter = new PrismaPg({ connectionString: url, max: 16, connectionTimeoutMillis: 5_000, statement_timeout: 30_000, application_name: 'tenantry-control-plane' })
+  const adapter = new SequentialPrismaPg({ connectionString: url, max: 16, connectionTimeoutMillis: 5_000, statement_timeout: 30_000, application_name: 'tenantry-control-plane' })
   return new PrismaClient({ adapter })
 }
 

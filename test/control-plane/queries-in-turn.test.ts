@@ -1,0 +1,63 @@
+// No connection of node-postgres gets a query while others wait for it: Prisma's transactions send one at a time, and a process
+// of a test run that does otherwise ends.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { openDatabase } from '../../control-plane/src/persistence/database.ts'
+import { migrate, readMigrations } from '../../control-plane/src/persistence/migrations.ts'
+import { startPostgres } from '../support/postgres.ts'
+
+/** The most queries that waited on one connection at once. */
+function watchQueues(t: Test): { most: number } {
+  const seen = { most: 0 }
+  const query = pg.Client.prototype.query
+  t.teardown(() => (pg.Client.prototype.query = query))
+  pg.Client.prototype.query = function (this: pg.Client & { _queryQueue: unknown[] }, ...args: unknown[]) {
+    const result: unknown = Reflect.apply(query, this, args)
+    seen.most = Math.max(seen.most, this._queryQueue.length)
+    return result
+  } as typeof query
+  return seen
+}
+
+t.test('queries of a transaction', async (t) => {
+  const postgres = await startPostgres()
+  t.teardown(() => postgres.stop())
+  await migrate(postgres.url('control'), await readMigrations())
+  const queues = watchQueues(t)
+  const database = openDatabase(postgres.url('control'))
+  t.teardown(() => database.$disconnect())
+
+  t.test('are sent one at a time, in their order', async (t) => {
+    const rows = await database.$transaction((transaction) => Promise.all(Array.from({ length: 8 }, (_, n) => transaction.$queryRaw<{ n: number }[]>`select ${n}::int as n`)))
+    t.same(rows.flat().map(({ n }) => n), [0, 1, 2, 3, 4, 5, 6, 7])
+    t.equal(queues.most, 0)
+  })
+
+  t.test('of which one fails undo the whole, and hold up nothing', async (t) => {
+    const key = async (n: number) => (await database.$queryRaw<{ found: boolean }[]>`select pg_try_advisory_lock(${n}::int) and pg_advisory_unlock(${n}::int) as found`)[0]?.found
+    await t.rejects(database.$transaction((transaction) => Promise.all([
+      transaction.$executeRaw`select pg_advisory_xact_lock(7)`, transaction.$executeRaw`select 1 / 0`, transaction.$queryRaw`select 1`, transaction.$queryRaw`select 2`,
+    ])), /division by zero/)
+    t.equal(await key(7), true, 'the transaction is over')
+    t.equal(queues.most, 0)
+  })
+})
+
+t.test('a process of a test run that queues queries ends', async (t) => {
+  const postgres = await startPostgres()
+  t.teardown(() => postgres.stop())
+  const run = async (queries: string) => {
+    const program = `const pg = (await import('pg')).default; const client = new pg.Client(process.argv[1]); await client.connect(); ${queries}; await client.end()`
+    const child = spawn(process.execPath, ['--require', fileURLToPath(new URL('../support/fail-on-queued-queries.cjs', import.meta.url)), '--input-type=module', '--eval', program, postgres.url('postgres')], { stdio: ['ignore', 'ignore', 'pipe'] })
+    let complaint = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (complaint += text))
+    const [code] = (await once(child, 'close')) as [number | null]
+    return { code, complaint }
+  }
+  t.match(await run("await client.query('select 1'); await client.query('select 2'); await client.query('select 3')"), { code: 0 })
+  t.match(await run("await Promise.all(['select 1', 'select 2', 'select 3'].map((text) => client.query(text)))"), { code: 1, complaint: /already executing a query/ })
+  t.match(process.env['NODE_OPTIONS'], /fail-on-queued-queries/, 'it is loaded into this one too')
+})
