@@ -1,77 +1,85 @@
 // Reading a service's environment: each variable is there, of its form, or the start ends with its name.
 import { readFileSync } from 'node:fs'
 import { readNetworks, type Networks } from './addresses.ts'
+import { ConfigurationError } from './configuration-error.ts'
+import type { Settings } from './settings.ts'
+import { rejectUnknownSettings } from './unknown-settings.ts'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 const shortestToken = 32
 
-export class Environment {
+export class Environment<Name extends string> {
   readonly #variables: Readonly<Record<string, string | undefined>>
 
-  constructor(variables: Readonly<Record<string, string | undefined>>) {
+  /**
+   * @param settings all that the part has; it can read no others
+   * @throws ConfigurationError for a name that begins with `TENANTRY_` and is none of the settings
+   */
+  constructor(settings: Settings<Name>, variables: Readonly<Record<string, string | undefined>>) {
+    rejectUnknownSettings(Object.keys(settings), variables)
     this.#variables = variables
   }
 
   /** An empty variable counts as none. */
-  optional(name: string): string | undefined {
+  optional(name: Name): string | undefined {
     const value = this.#variables[name]
     return value === '' ? undefined : value
   }
 
-  /** @throws Error that names the variable, as all of these do */
-  required(name: string): string {
+  /** @throws ConfigurationError that names the variable, as all of these do */
+  required(name: Name): string {
     const value = this.optional(name)
-    if (value === undefined) throw new Error(`${name} is not set`)
+    if (value === undefined) throw new ConfigurationError(`${name} is not set`)
     return value
   }
 
-  /** Networks, separated by commas. @throws Error that names the variable and the one that is none */
-  networks(name: string): Networks {
+  /** Networks, separated by commas. @throws ConfigurationError that names the variable and the one that is none */
+  networks(name: Name): Networks {
     const texts = (this.optional(name) ?? '').split(',').map((text) => text.trim()).filter((text) => text !== '')
     try {
       return readNetworks(texts)
     } catch (cause) {
-      throw new Error(`${name}: ${cause instanceof Error ? cause.message : 'unreadable'}`, { cause })
+      throw new ConfigurationError(`${name}: ${cause instanceof Error ? cause.message : 'unreadable'}`, { cause })
     }
   }
 
-  integer(name: string, fallback: number, least: number, most: number): number {
+  integer(name: Name, fallback: number, least: number, most: number): number {
     const text = this.optional(name)
     if (text === undefined) return fallback
     const value = Number(text)
     if (!Number.isInteger(value) || value < least || value > most) {
-      throw new Error(`${name} is ${JSON.stringify(text)}: want a whole number from ${least} to ${most}`)
+      throw new ConfigurationError(`${name} is ${JSON.stringify(text)}: want a whole number from ${least} to ${most}`)
     }
     return value
   }
 
   /** The text of the file that the variable names, without blanks around it. */
-  file(name: string): string {
+  file(name: Name): string {
     const path = this.required(name)
     try {
       return readFileSync(path, 'utf8').trim()
     } catch (cause) {
-      throw new Error(`${name} names a file that can't be read`, { cause })
+      throw new ConfigurationError(`${name} names a file that can't be read`, { cause })
     }
   }
 
   /** The variable, or the text of the file that `NAME_FILE` names. */
-  given(name: string): string {
-    const file = `${name}_FILE`
+  given<Short extends string>(name: Name & Short & (`${Short}_FILE` extends Name ? Short : never)): string {
+    const file = `${name}_FILE` as Name
     const value = this.optional(name) ?? (this.optional(file) === undefined ? undefined : this.file(file))
-    if (value === undefined) throw new Error(`${name} is not set, nor is ${file}`)
+    if (value === undefined) throw new ConfigurationError(`${name} is not set, nor is ${file}`)
     return value
   }
 
-  internalToken(): string {
+  internalToken(this: Environment<Name | 'TENANTRY_INTERNAL_TOKEN_FILE'>): string {
     const token = this.file('TENANTRY_INTERNAL_TOKEN_FILE')
-    if (token.length < shortestToken) throw new Error(`TENANTRY_INTERNAL_TOKEN_FILE must hold at least ${shortestToken} characters`)
+    if (token.length < shortestToken) throw new ConfigurationError(`TENANTRY_INTERNAL_TOKEN_FILE must hold at least ${shortestToken} characters`)
     return token
   }
 
-  logLevel(): string {
+  logLevel(this: Environment<Name | 'TENANTRY_LOG_LEVEL'>): string {
     const level = this.optional('TENANTRY_LOG_LEVEL') ?? 'info'
-    if (!logLevels.includes(level)) throw new Error(`TENANTRY_LOG_LEVEL is ${JSON.stringify(level)}: want one of ${logLevels.join(', ')}`)
+    if (!logLevels.includes(level)) throw new ConfigurationError(`TENANTRY_LOG_LEVEL is ${JSON.stringify(level)}: want one of ${logLevels.join(', ')}`)
     return level
   }
 }

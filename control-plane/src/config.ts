@@ -1,6 +1,6 @@
 // The environment as one frozen, validated value.
 import { fileURLToPath } from 'node:url'
-import { Environment, type Networks } from '@tenantry/contract'
+import { ConfigurationError, Environment, controlPlaneSettings, type Networks } from '@tenantry/contract'
 import { readRateLimits, type RateLimits } from './quotas/rate-limits.ts'
 import { readBillingConfig, type BillingConfig } from './billing/billing-config.ts'
 import { readRegions, type RegionConfig } from './regions/region-config.ts'
@@ -34,11 +34,13 @@ export interface Config {
   backups: string | undefined
 }
 
+type ControlPlaneEnvironment = Environment<keyof typeof controlPlaneSettings>
+
 /** @throws Error that names the variable and what is wrong with it */
 export function readConfig(variables: NodeJS.ProcessEnv): Config {
-  const environment = new Environment(variables)
+  const environment = new Environment(controlPlaneSettings, variables)
   const masterKey = Buffer.from(environment.file('TENANTRY_MASTER_KEY_FILE'), 'base64')
-  if (masterKey.length !== 32) throw new Error('TENANTRY_MASTER_KEY_FILE must hold 32 bytes in base64')
+  if (masterKey.length !== 32) throw new ConfigurationError('TENANTRY_MASTER_KEY_FILE must hold 32 bytes in base64')
   return Object.freeze({
     host: environment.optional('TENANTRY_HOST') ?? '127.0.0.1',
     port: environment.integer('TENANTRY_PORT', 4400, 0, 65_535),
@@ -57,13 +59,19 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     maxUploadBytes: environment.integer('TENANTRY_MAX_UPLOAD_BYTES', 100_000_000, 1, Number.MAX_SAFE_INTEGER),
     rateLimits: readRateLimits(environment.optional('TENANTRY_RATE_LIMITS') ?? ''),
     webhooksMayReach: environment.networks('TENANTRY_WEBHOOKS_MAY_REACH'),
-    billing: environment.optional('TENANTRY_PRICES_FILE') === undefined ? undefined : readBillingConfig(environment.file('TENANTRY_PRICES_FILE')),
+    billing: readPrices(environment),
     backups: environment.optional('TENANTRY_BACKUPS'),
   })
 }
 
-function readInstallation(environment: Environment): string | undefined {
+/** An installation without a file of prices makes no invoices. */
+function readPrices(environment: ControlPlaneEnvironment): BillingConfig | undefined {
+  const path = environment.optional('TENANTRY_PRICES_FILE')
+  return path === undefined ? undefined : readBillingConfig(environment.file('TENANTRY_PRICES_FILE'), `TENANTRY_PRICES_FILE (${path})`)
+}
+
+function readInstallation(environment: ControlPlaneEnvironment): string | undefined {
   const name = environment.optional('TENANTRY_INSTALLATION')
-  if (name !== undefined && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name)) throw new Error('TENANTRY_INSTALLATION must be a UUID in lower case')
+  if (name !== undefined && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name)) throw new ConfigurationError('TENANTRY_INSTALLATION must be a UUID in lower case')
   return name
 }

@@ -69,31 +69,28 @@ import { measuredLeases } from './quotas/measured-leases.ts'
 import { createStoredReader } from './quotas/plan-fit.ts'
 import { watchQuotas } from './quotas/quota-watch.ts'
 import { createUsageReader } from './usage/read-usage.ts'
-import { stopOnSignals, watchPingSeconds } from '@tenantry/contract'
+import { checkOrExit, readOrExit, stopOnSignals, watchPingSeconds } from '@tenantry/contract'
 
-const config = readConfig(process.env)
+const config = readOrExit(() => readConfig(process.env))
 const log = pino({ level: config.logLevel, base: null })
 const now = () => new Date()
 const problem = (error: Error) => log.warn({ err: error }, error.message)
 
-const failpoint = parseFailpoints(
-  config.failpoints,
-  () => process.kill(process.pid, 'SIGKILL'),
-  (name) => log.trace({ failpoint: name }, 'failpoint passed'),
-)
+const kill = () => process.kill(process.pid, 'SIGKILL')
+const failpoint = readOrExit(() => parseFailpoints(config.failpoints, kill, (name) => log.trace({ failpoint: name }, 'failpoint passed')))
 const applied = await migrate(config.controlDatabaseUrl, await readMigrations())
 if (applied.length > 0) log.info({ migrations: applied }, 'migrations applied')
 
 const seal = createSeal(config.masterKey)
 const database = openDatabase(config.controlDatabaseUrl)
-await refuseUnknownRegions(database, config.regions)
+await checkOrExit(() => refuseUnknownRegions(database, config.regions))
 await recordRegions(database, config.regions)
 await recordRateLimits(database, config.rateLimits)
 const keys = createPlatformKeyStore({ database, seal, now })
 await makeFirstKey()
 
 const migrations = await loadHomeMigrations(config.homeMigrations)
-const installation = await nameInstallation(database, config.installation)
+const installation = await checkOrExit(() => nameInstallation(database, config.installation))
 const homes = new Map(config.regions.map((region) => [region.id, new HomeDatabases(region.postgres_url, migrations)]))
 const regions = new Map(config.regions.map((region) => [region.id, openRegion(region)]))
 const probe = createRegionProbe(config.internalToken, fetch)
@@ -102,7 +99,7 @@ const hub = new WatchHub(createPublishedSource(database, seal, config.regions, c
 const ledger = createUsageLedger(database, now)
 const plans = createPlanStore(database)
 const { billing, invoices, adjustments, ledger: invoiceLedger, history, usage: closedUsage } = openBilling(database, config.billing, seal, now)
-if (config.billing !== undefined) await checkBilling({ ledger: invoiceLedger }, config.billing, (await plans.list()).map(({ id }) => id))
+await checkOrExit(checkPrices)
 let pdfFonts: Promise<PdfFonts> | undefined
 const conditions = createRegionConditions(systemClock)
 const metrics = createMetrics(conditions, now)
@@ -113,7 +110,7 @@ const sight = { regions, store: reconcileStore, clock: systemClock }
 const housekeepingStore = createHousekeepingStore(database, seal, now)
 const keeping = { regions, probe, clock: systemClock, log }
 const homeReading = { ...keeping, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
-const backups = await openBackups()
+const backups = await checkOrExit(openBackups)
 const housekeeping = [
   ...(backups === undefined
     ? []
@@ -202,6 +199,10 @@ function openRegion(region: RegionConfig): Region {
 
 async function lookUpAll(hostname: string): Promise<string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address)
+}
+
+async function checkPrices(): Promise<void> {
+  if (config.billing !== undefined) await checkBilling({ ledger: invoiceLedger }, config.billing, (await plans.list()).map(({ id }) => id))
 }
 
 async function openBackups() {

@@ -1,5 +1,6 @@
 // The environment → one frozen, validated Config. Whatever is missing or wrong ends the start with its name.
-import { Type, type Static } from 'typebox'
+import { ConfigurationError, gatewaySettings, rejectUnknownSettings } from '@tenantry/contract'
+import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { TenantAddresses } from './tenants/connection-bounds.ts'
 import { parseIpv4Range, parseIpv4Ranges, type Ipv4Range as Range } from './tenants/ipv4-range.ts'
@@ -11,6 +12,7 @@ const Ipv4Ranges = Type.Refine(Type.String(), (text) => parseIpv4Ranges(text) !=
 const Ipv4Range = Type.Refine(Type.String(), (text) => parseIpv4Range(text) !== undefined)
 
 const Environment = Type.Object({
+  TENANTRY_RESTARTS: Type.Optional(Type.String()),
   TENANTRY_HOST: Type.String({ minLength: 1 }),
   TENANTRY_PORT: Type.String({ pattern: port }),
   TENANTRY_INTERNAL_HOST: Type.String({ minLength: 1 }),
@@ -29,7 +31,7 @@ const Environment = Type.Object({
   TENANTRY_LOG_LEVEL: Type.Union(
     (['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map((level) => Type.Literal(level)),
   ),
-})
+} satisfies Record<keyof typeof gatewaySettings, TSchema>)
 type Environment = Static<typeof Environment>
 
 const required = new Set<string>(Environment.required)
@@ -67,8 +69,9 @@ export interface Config {
   readonly logLevel: Environment['TENANTRY_LOG_LEVEL']
 }
 
-/** @throws Error that names every variable that is missing or wrong, never its value */
+/** @throws ConfigurationError that names every variable that is missing or wrong, never its value */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  rejectUnknownSettings(Object.keys(gatewaySettings), environment)
   const given: Record<string, string> = { ...defaults }
   for (const name of Object.keys(Environment.properties)) {
     const value = environment[name]
@@ -78,7 +81,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     const wrong = Object.entries(Environment.properties)
       .filter(([name, schema]) => (given[name] === undefined ? required.has(name) : !Value.Check(schema, given[name])))
       .map(([name]) => (given[name] === undefined ? `${name} is missing` : `${name} is not valid`))
-    throw new Error(`the gateway cannot start: ${wrong.join(', ')}`)
+    throw new ConfigurationError(`the gateway cannot start: ${wrong.join(', ')}`)
   }
   return Object.freeze({
     host: given.TENANTRY_HOST,
@@ -100,7 +103,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 function postgresOf(given: Environment): Pick<Config, 'postgres'> {
   const { TENANTRY_POSTGRES_PORT, TENANTRY_POSTGRES_TLS_CERT_FILE: certFile, TENANTRY_POSTGRES_TLS_KEY_FILE: keyFile } = given
   if ((certFile === undefined) !== (keyFile === undefined)) {
-    throw new Error('the gateway cannot start: TENANTRY_POSTGRES_TLS_CERT_FILE and TENANTRY_POSTGRES_TLS_KEY_FILE go together')
+    throw new ConfigurationError('the gateway cannot start: TENANTRY_POSTGRES_TLS_CERT_FILE and TENANTRY_POSTGRES_TLS_KEY_FILE go together')
   }
   if (TENANTRY_POSTGRES_PORT === undefined) return {}
   const tls = certFile === undefined || keyFile === undefined ? {} : { tls: { certFile, keyFile } }

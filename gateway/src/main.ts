@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { stopOnSignals } from '@tenantry/contract'
+import { ConfigurationError, exitForConfiguration, stopOnSignals } from '@tenantry/contract'
 import { destination, pino } from 'pino'
 import { readConfig } from './config.ts'
 import { startGateway } from './gateway.ts'
@@ -18,7 +18,7 @@ try {
   const config = readConfig(process.env)
   const log = pino({ name: 'gateway', level: config.logLevel }, output)
   const internalToken = (await readFile(config.internalTokenFile, 'utf8')).trim()
-  if (internalToken.length < 16) throw new Error('the gateway cannot start: the internal token is too short')
+  if (internalToken.length < 16) throw new ConfigurationError('the gateway cannot start: the internal token is too short')
   await mkdir(config.data, { recursive: true, mode: 0o700 })
   const { postgres, ...others } = config
   const tls = postgres?.tls === undefined ? {} : { tls: await readPem(postgres.tls) }
@@ -40,6 +40,7 @@ try {
   }
   stopOnSignals(stop, (cause) => log.error({ err: cause }, 'the gateway did not stop cleanly'))
 } catch (cause) {
+  if (cause instanceof ConfigurationError) exitForConfiguration(cause.message)
   process.stderr.write(`${cause instanceof Error ? cause.message : String(cause)}\n`)
   process.exitCode = 1
 }

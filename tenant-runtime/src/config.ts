@@ -1,5 +1,5 @@
 // The environment as one frozen, validated value.
-import { Environment, type Networks } from '@tenantry/contract'
+import { ConfigurationError, Environment, runtimeSettings, type Networks } from '@tenantry/contract'
 import { longestPath } from './storage/object-path.ts'
 import { defaultStorageLimits, type StorageLimits } from './storage/storage-limits.ts'
 import { backendName, type BackendName, type StorageSettings } from './storage/backend/open-backend.ts'
@@ -27,9 +27,11 @@ export interface Config {
   failpoints: string
 }
 
-/** @throws Error that names the variable and what is wrong with it */
+type RuntimeEnvironment = Environment<keyof typeof runtimeSettings>
+
+/** @throws ConfigurationError that names the variable and what is wrong with it */
 export function readConfig(variables: NodeJS.ProcessEnv): Config {
-  const environment = new Environment(variables)
+  const environment = new Environment(runtimeSettings, variables)
   return Object.freeze({
     host: environment.optional('TENANTRY_HOST') ?? '127.0.0.1',
     port: environment.integer('TENANTRY_PORT', 24_401, 0, 65_535),
@@ -47,7 +49,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
   })
 }
 
-function readStorageLimits(environment: Environment): StorageLimits {
+function readStorageLimits(environment: RuntimeEnvironment): StorageLimits {
   const { pathBytes, signedSeconds, longestSignedSeconds } = defaultStorageLimits
   const longest = environment.integer('TENANTRY_MAX_SIGNED_URL_SECONDS', longestSignedSeconds, 1, 10 * longestSignedSeconds)
   return {
@@ -57,24 +59,24 @@ function readStorageLimits(environment: Environment): StorageLimits {
   }
 }
 
-function readStorage(environment: Environment): StorageSettings {
-  const named = (variable: string): BackendName | undefined => {
+function readStorage(environment: RuntimeEnvironment): StorageSettings {
+  const named = (variable: 'TENANTRY_STORAGE_BACKEND' | 'TENANTRY_STORAGE_FALLBACK'): BackendName | undefined => {
     const name = environment.optional(variable)
     return name === undefined ? undefined : backendName(variable, name)
   }
   const backend = named('TENANTRY_STORAGE_BACKEND') ?? 'local'
   const fallback = named('TENANTRY_STORAGE_FALLBACK')
-  if (backend === fallback) throw new Error(`TENANTRY_STORAGE_FALLBACK is ${JSON.stringify(fallback)}, as TENANTRY_STORAGE_BACKEND: there is nothing to move`)
+  if (backend === fallback) throw new ConfigurationError(`TENANTRY_STORAGE_FALLBACK is ${JSON.stringify(fallback)}, as TENANTRY_STORAGE_BACKEND: there is nothing to move`)
   return { backend, fallback, s3: backend === 's3' || fallback === 's3' ? readS3(environment) : undefined }
 }
 
-function readS3(environment: Environment): S3Settings {
+function readS3(environment: RuntimeEnvironment): S3Settings {
   const endpoint = environment.optional('TENANTRY_S3_ENDPOINT')
   if (endpoint !== undefined && !/^https?:$/.test(URL.parse(endpoint)?.protocol ?? '')) {
-    throw new Error(`TENANTRY_S3_ENDPOINT is ${JSON.stringify(endpoint)}: want a URL that begins with http:// or https://`)
+    throw new ConfigurationError(`TENANTRY_S3_ENDPOINT is ${JSON.stringify(endpoint)}: want a URL that begins with http:// or https://`)
   }
   const prefix = environment.optional('TENANTRY_S3_PREFIX') ?? ''
-  if (!/^(?:[\w.-]+\/)*$/.test(prefix)) throw new Error(`TENANTRY_S3_PREFIX is ${JSON.stringify(prefix)}: want names that each end with a slash`)
+  if (!/^(?:[\w.-]+\/)*$/.test(prefix)) throw new ConfigurationError(`TENANTRY_S3_PREFIX is ${JSON.stringify(prefix)}: want names that each end with a slash`)
   return {
     endpoint,
     prefix,

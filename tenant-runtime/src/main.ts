@@ -1,6 +1,6 @@
 // The runtime as a process: reads its environment, builds, listens, stops. Nothing else touches `process`.
 import { join } from 'node:path'
-import { stopOnSignals } from '@tenantry/contract'
+import { readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
@@ -22,7 +22,7 @@ import { TenantRegistry } from './tenancy/tenant-registry.ts'
 /** A stop waits so long for requests under way. */
 const drainMilliseconds = 10_000
 
-const config = readConfig(process.env)
+const config = readOrExit(() => readConfig(process.env))
 const log = pino({ level: config.logLevel, base: null })
 const now = () => new Date()
 const problem = (error: Error) => log.warn({ err: error }, error.message)
@@ -42,7 +42,7 @@ const registry: TenantRegistry = new TenantRegistry({
 const authenticator = new Authenticator()
 const tenantOf = (id: string) => registry.get(id)
 const events = createEventsArea({ now, elapsed: () => performance.now(), authenticator, tenantOf, onProblem: problem })
-const failpoint = parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL'))
+const failpoint = readOrExit(() => parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL')))
 const storage = createStorageArea({
   backend: await openBackend(config.storage, config.data, failpoint),
   tenants: () => registry.all(),

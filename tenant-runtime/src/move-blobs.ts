@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { readOrExit } from '@tenantry/contract'
 import { readConfig } from './config.ts'
 import { Connections, defaultConnectionLimits } from './database/connections.ts'
 import { RuntimeError } from './errors.ts'
@@ -26,7 +27,7 @@ if (options.help) {
   process.exit(0)
 }
 
-const config = readConfig(process.env)
+const config = readOrExit(() => readConfig(process.env))
 const pair = await openPair()
 
 const connections = new Connections({ ...defaultConnectionLimits, total: 8 })

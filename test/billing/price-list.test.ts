@@ -1,5 +1,7 @@
 // The file of prices: what it says is read to the last digit, and what is wrong in it is named.
+import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { checkPlans, listFor, readBillingConfig } from '../../control-plane/src/billing/billing-config.ts'
 import { billingConfig, pricesFile } from './support/prices.ts'
@@ -36,26 +38,29 @@ t.test('a price list holds from its month until the next one', async (t) => {
 t.test('what is wrong is named with its place', async (t) => {
   const pro = 'price_lists.0.plans.Pro'
   const wrong: [string, unknown, RegExp][] = [
-    ['currency', 'EURO', /price_lists\[0\]: currency/],
-    ['currency', 'XQQ', /currency "XQQ" is not known/],
+    ['currency', 'EURO', /^prices: currency is "EURO", but must be a code of ISO 4217/],
+    ['currency', 'XQQ', /^prices: currency is "XQQ"/],
     ['seller.name', '', /seller\.name/],
-    ['seller.lines', ['a\nb'], /seller\.lines\.0/],
-    ['discount', '3', /discount|additional/],
+    ['seller.lines', ['a\nb'], /seller\.lines\[0\] is "a\\nb"/],
+    ['discount', '3', /^prices: discount is not a known field$/],
     ['number_prefix', 'A B', /number_prefix/],
     ['draft_days', 1.5, /draft_days/],
     ['price_lists', [], /price_lists/],
     ['price_lists.0.from', '2026-1', /price_lists\[0\]\.from/],
-    ['price_lists.1.from', '2026-01', /price_lists\[1\]\.from must be later/],
+    ['price_lists.1.from', '2026-01', /price_lists\[1\]\.from is "2026-01", but must be later/],
     ['price_lists.0.tax.percent', '-19', /tax\.percent/],
-    ['price_lists.0.tax.percent', '1.00001', /more than four decimal places/],
-    [`${pro}.fee`, 25, /plans\.Pro\.fee/],
+    ['price_lists.0.tax.percent', '1.00001', /tax\.percent is "1.00001", but may have at most four decimal places/],
+    [`${pro}.fee`, 25, /^prices: price_lists\[0\]\.plans\.Pro\.fee is 25, but must be string$/],
+    [`${pro}.fee`, undefined, /^prices: price_lists\[0\]\.plans\.Pro\.fee is missing$/],
+    [`${pro}.fee`, 'x'.repeat(200), /Pro\.fee is "x{98}…, but must be a decimal/],
+    [`${pro}.free`, '1', /^prices: price_lists\[0\]\.plans\.Pro\.free is not a known field$/],
     [`${pro}.fee`, '25,00', /plans\.Pro\.fee is "25,00"/],
-    [`${pro}.resources.cpu`, { unit: 'hour', tiers: [{ price: '1' }] }, /no resource "cpu"; there are requests/],
+    [`${pro}.resources.cpu`, { unit: 'hour', tiers: [{ price: '1' }] }, /^prices: price_lists\[0\]\.plans\.Pro\.resources\.cpu is not a known resource\. Allowed: requests/],
     [`${pro}.resources.requests.unit`, 'GB', /requests\.unit is "GB", but must be one of request, thousand requests/],
     [`${pro}.resources.requests.unit`, 'toString', /requests\.unit is "toString"/],
     [`${pro}.resources.requests.tiers`, [{ price: '1' }, { price: '2' }], /tiers\[0\]: the last tier/],
     [`${pro}.resources.requests.tiers`, [{ up_to: '9', price: '1' }], /tiers\[0\]: the last tier/],
-    [`${pro}.resources.requests.tiers`, [{ up_to: '1', price: '1' }, { price: '2' }], /tiers\[0\]\.up_to must be more/],
+    [`${pro}.resources.requests.tiers`, [{ up_to: '1', price: '1' }, { price: '2' }], /tiers\[0\]\.up_to is "1", but must be more/],
   ]
   for (const [path, value, message] of wrong) t.throws(() => readBillingConfig(changed(path, value)), message, path)
   t.throws(() => readBillingConfig('{'), /not JSON/)
@@ -63,8 +68,8 @@ t.test('what is wrong is named with its place', async (t) => {
 
 t.test('every plan has prices in every list, and nothing else has', async (t) => {
   t.doesNotThrow(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise']))
-  t.throws(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise', 'Team']), /no prices for the plan Team/)
-  t.throws(() => checkPlans(billingConfig, ['Free', 'Pro']), /there is no plan Enterprise/)
+  t.throws(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise', 'Team']), /price_lists\[0\]\.plans\.Team is missing/)
+  t.throws(() => checkPlans(billingConfig, ['Free', 'Pro']), /price_lists\[0\]\.plans\.Enterprise is not a known plan\. Allowed: Free, Pro/)
 })
 
 t.test('the example of the documentation is a file of prices', async (t) => {
@@ -79,4 +84,20 @@ t.test('the example can be read, and is what the page shows', async (t) => {
   t.same(readBillingConfig(example ?? '').lists.map(({ prices }) => [...prices.plans.keys()]), [['Free', 'Pro', 'Enterprise']])
   const shown = /```json\n(\{\n {2}"currency".*?)```/s.exec(page ?? '')?.[1]
   t.same(JSON.parse(shown ?? 'null'), JSON.parse(example ?? 'undefined'))
+})
+
+t.test('check-prices validates a file, and names the field that is wrong', { timeout: 180_000 }, async (t) => {
+  const directory = t.testdir({ 'wrong.json': changed('price_lists.0.plans.Pro.fee', 25), 'text.json': '{\n]', 'plans.json': changed('price_lists.0.plans.Team', { fee: '1' }) })
+  const program = new URL('../../control-plane/src/billing/check-prices-main.ts', import.meta.url).pathname
+  const run = (...files: string[]) => spawnSync(process.execPath, [program, ...files], { encoding: 'utf8' })
+  const example = new URL('../../examples/prices.json', import.meta.url).pathname
+  t.match(run(example), { status: 0, stdout: `${example}: 1 price list in EUR, no errors\n`, stderr: '' })
+  const wrong: [string, RegExp][] = [
+    ['wrong.json', /wrong\.json: price_lists\[0\]\.plans\.Pro\.fee is 25, but must be string\n$/],
+    ['text.json', /text\.json: the file is not JSON: [^\n]*\n$/],
+    ['plans.json', /plans\.json: price_lists\[0\]\.plans\.Team is not a known plan\. Allowed: Free, Pro, Enterprise\n$/],
+    ['nothing.json', /no such file/],
+  ]
+  for (const [file, message] of wrong) t.match(run(join(directory, file)), { status: 1, stdout: '', stderr: message }, file)
+  t.match(run(), { status: 1, stderr: /^usage: npm run check-prices -- FILE/ })
 })

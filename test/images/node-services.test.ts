@@ -45,7 +45,7 @@ t.test('the control plane makes its database and lives, and says why when a sett
   const secrets = await sandbox.secrets('control-plane', { 'internal-token': internalToken, 'master-key': Buffer.alloc(32, 1).toString('base64'), 'regions.json': JSON.stringify([region]) })
   const environment = { TENANTRY_MASTER_KEY_FILE: '/run/secrets/master-key', TENANTRY_REGIONS_FILE: '/run/secrets/regions.json' }
   const incomplete = await sandbox.start('control-plane', { network, secrets, environment })
-  t.equal(await incomplete.ended(), 1)
+  t.equal(await incomplete.ended(), 78, 'the exit code of a wrong configuration')
   t.match(await incomplete.logs(), /TENANTRY_CONTROL_DATABASE_URL is not set/)
 
   const service = await sandbox.start('control-plane', { network, secrets, environment: { ...environment, TENANTRY_CONTROL_DATABASE_URL: `${url}/home` } })

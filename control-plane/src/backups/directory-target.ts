@@ -5,6 +5,7 @@
 import { constants } from 'node:fs'
 import { access, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ConfigurationError } from '@tenantry/contract'
 import { BackupError } from './backup-error.ts'
 import type { BackupTarget } from './backup-target.ts'
 
@@ -56,8 +57,13 @@ export function createDirectoryTarget(directory: string, installation: string): 
 
 /** @throws Error when backups can't be kept there */
 export async function checkDirectory(directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: 0o700 })
-  await access(directory, constants.R_OK | constants.W_OK | constants.X_OK)
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    await access(directory, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : 'unknown error'
+    throw new ConfigurationError(`TENANTRY_BACKUPS is ${JSON.stringify(directory)}, which this process cannot write: ${reason}`, { cause })
+  }
 }
 
 async function writeFile(path: string, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number> {

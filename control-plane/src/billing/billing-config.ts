@@ -1,7 +1,9 @@
 // The operator's file of prices: who sells, in which currency, how invoices are numbered, and which price list holds when.
+import { ConfigurationError } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { parseMonth } from './months.ts'
-import { checkForm, Party, PriceListText, readPriceList, type PriceList } from './price-list.ts'
+import { checkForm, shown } from './check-form.ts'
+import { checkCurrency, Party, PriceListText, readPriceList, type PriceList } from './price-list.ts'
 
 const closed = { additionalProperties: false }
 
@@ -34,30 +36,38 @@ export interface BillingConfig {
   lists: readonly { from: Date; text: PriceListText; prices: PriceList }[]
 }
 
-/** Reads the operator's file of prices. @throws Error that names the place and what is wrong there */
-export function readBillingConfig(json: string): BillingConfig {
-  const file = checkForm(BillingFile, parseJson(json), 'prices')
+/**
+ * Reads the operator's file of prices.
+ * @param source what an error calls the file
+ * @throws Error that names the field, its value and what is allowed
+ */
+export function readBillingConfig(json: string, source = 'prices'): BillingConfig {
+  const file = checkForm(BillingFile, parseJson(json, source), `${source}: `)
+  checkCurrency(file.currency, `${source}: `)
   const lists = file.price_lists.map(({ from, tax, plans }, index) => {
-    const where = `prices: price_lists[${index}]`
+    const where = `${source}: price_lists[${index}].`
     const month = parseMonth(from)
-    if (month === undefined) throw new Error(`${where}.from must be a month, YYYY-MM`)
+    if (month === undefined) throw new Error(`${where}from is ${shown(from)}, but must be a month, YYYY-MM`)
     const text = { currency: file.currency, tax, plans }
     return { from: month, text, prices: readPriceList(text, where) }
   })
   for (const [index, { from }] of lists.entries()) {
     const before = lists[index - 1]
-    if (before !== undefined && before.from >= from) throw new Error(`prices: price_lists[${index}].from must be later than the one before`)
+    if (before !== undefined && before.from >= from) {
+      throw new Error(`${source}: price_lists[${index}].from is ${shown(file.price_lists[index]?.from)}, but must be later than the one before`)
+    }
   }
   return { currency: file.currency, seller: file.seller, notes: file.notes ?? [], numberPrefix: file.number_prefix ?? '', draftDays: file.draft_days ?? 0, lists }
 }
 
-/** @throws Error when a list has no prices for a plan, or prices for one that there is not */
-export function checkPlans(config: BillingConfig, plans: readonly string[]): void {
-  for (const { text, prices } of config.lists) {
-    const missing = plans.filter((plan) => !prices.plans.has(plan))
-    if (missing.length > 0) throw new Error(`prices: a price list has no prices for the plan ${missing.join(', ')}`)
-    const unknown = Object.keys(text.plans).filter((plan) => !plans.includes(plan))
-    if (unknown.length > 0) throw new Error(`prices: there is no plan ${unknown.join(', ')}; there are ${plans.join(', ')}`)
+/** @throws ConfigurationError when a list has no prices for a plan, or prices for one that does not exist */
+export function checkPlans(config: BillingConfig, plans: readonly string[], source = 'prices'): void {
+  for (const [index, { text, prices }] of config.lists.entries()) {
+    const where = `${source}: price_lists[${index}].plans`
+    const missing = plans.find((plan) => !prices.plans.has(plan))
+    if (missing !== undefined) throw new ConfigurationError(`${where}.${missing} is missing: each list has prices for every plan`)
+    const unknown = Object.keys(text.plans).find((plan) => !plans.includes(plan))
+    if (unknown !== undefined) throw new ConfigurationError(`${where}.${unknown} is not a known plan. Allowed: ${plans.join(', ')}`)
   }
 }
 
@@ -66,10 +76,10 @@ export function listFor(config: BillingConfig, month: Date): BillingConfig['list
   return config.lists.findLast(({ from }) => from <= month)
 }
 
-function parseJson(text: string): unknown {
+function parseJson(text: string, source: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new Error('prices: the file is not JSON', { cause })
+    throw new Error(`${source}: the file is not JSON: ${cause instanceof Error ? cause.message.replaceAll(/\s+/g, ' ') : ''}`, { cause })
   }
 }

@@ -88,7 +88,7 @@ const lists = new WeakMap<PriceListText, PriceList>()
 
 /** Read once of the same value: a month's invoices are all made by one. */
 function listOf({ month, prices }: MonthFacts): PriceList {
-  const list = lists.get(prices) ?? readPriceList(prices, `price list of ${monthText(month)}`)
+  const list = lists.get(prices) ?? readPriceList(prices, `price list of ${monthText(month)}: `)
   lists.set(prices, list)
   return list
 }

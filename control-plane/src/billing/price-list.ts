@@ -1,6 +1,6 @@
 // One price list: as an operator writes it, checked to the last field, and as rating needs it.
 import { Type, type Static } from 'typebox'
-import { Value } from 'typebox/value'
+import { checkForm, shown } from './check-form.ts'
 import { parseDecimal } from './money.ts'
 import { isResource, resourceKind, resources, type Resource } from './resources.ts'
 
@@ -64,22 +64,31 @@ export interface ResourcePrice {
   tiers: readonly { upTo: bigint | undefined; price: bigint }[]
 }
 
-/** @throws Error that names the place and what is wrong there */
-export function readPriceList(given: unknown, where = 'price list'): PriceList {
+/**
+ * Reads one price list.
+ * @param where text before the path of a field in an error, e.g. `prices.json: price_lists[0].`
+ * @throws Error that names the field, its value and what is allowed
+ */
+export function readPriceList(given: unknown, where = 'price list: '): PriceList {
   const text = checkForm(PriceListText, given, where)
-  if (!Intl.supportedValuesOf('currency').includes(text.currency)) throw new Error(`${where}: currency "${text.currency}" is not known`)
-  const percent = decimal(text.tax.percent, `${where}: tax.percent`)
-  if (percent % 100n !== 0n) throw new Error(`${where}: tax.percent has more than four decimal places`)
+  checkCurrency(text.currency, where)
+  const percent = decimal(text.tax.percent, `${where}tax.percent`)
+  if (percent % 100n !== 0n) throw new Error(`${where}tax.percent is ${shown(text.tax.percent)}, but may have at most four decimal places`)
   return {
     currency: text.currency,
     tax: { name: text.tax.name, rate: percent / 100n },
-    plans: new Map(Object.entries(text.plans).map(([plan, prices]) => [plan, readPlan(prices, `${where}: plans.${plan}`)])),
+    plans: new Map(Object.entries(text.plans).map(([plan, prices]) => [plan, readPlan(prices, `${where}plans.${plan}`)])),
   }
+}
+
+/** @throws Error for what is not the code of a currency */
+export function checkCurrency(currency: string, where: string): void {
+  if (!Intl.supportedValuesOf('currency').includes(currency)) throw new Error(`${where}currency is ${shown(currency)}, but must be a code of ISO 4217, like EUR`)
 }
 
 function readPlan(text: Static<typeof PlanPricesText>, where: string): PlanPrices {
   const prices = Object.entries(text.resources ?? {}).map(([name, price]): [Resource, ResourcePrice] => {
-    if (!isResource(name)) throw new Error(`${where}: there is no resource "${name}"; there are ${resources.join(', ')}`)
+    if (!isResource(name)) throw new Error(`${where}.resources.${name} is not a known resource. Allowed: ${resources.join(', ')}`)
     return [name, readResource(name, price, `${where}.resources.${name}`)]
   })
   return {
@@ -91,7 +100,7 @@ function readPlan(text: Static<typeof PlanPricesText>, where: string): PlanPrice
 
 function readResource(resource: Resource, text: Static<typeof ResourcePriceText>, where: string): ResourcePrice {
   const { units } = resourceKind(resource)
-  if (!Object.hasOwn(units, text.unit)) throw new Error(`${where}.unit is "${text.unit}", but must be one of ${Object.keys(units).join(', ')}`)
+  if (!Object.hasOwn(units, text.unit)) throw new Error(`${where}.unit is ${shown(text.unit)}, but must be one of ${Object.keys(units).join(', ')}`)
   const included = decimal(text.included ?? '0', `${where}.included`)
   let below = included
   const tiers = text.tiers.map((tier, index) => {
@@ -99,7 +108,7 @@ function readResource(resource: Resource, text: Static<typeof ResourcePriceText>
     const last = index === text.tiers.length - 1
     if (last !== (tier.up_to === undefined)) throw new Error(`${place}: the last tier, and no other, has no "up_to"`)
     const upTo = tier.up_to === undefined ? undefined : decimal(tier.up_to, `${place}.up_to`)
-    if (upTo !== undefined && upTo <= below) throw new Error(`${place}.up_to must be more than what is included and than the tier before`)
+    if (upTo !== undefined && upTo <= below) throw new Error(`${place}.up_to is ${shown(tier.up_to)}, but must be more than what is included and than the tier before`)
     below = upTo ?? below
     return { upTo, price: decimal(tier.price, `${place}.price`) }
   })
@@ -108,13 +117,6 @@ function readResource(resource: Resource, text: Static<typeof ResourcePriceText>
 
 function decimal(text: string, where: string): bigint {
   const value = parseDecimal(text)
-  if (value === undefined) throw new Error(`${where} is "${text}", but must be a decimal number of at most six places, not negative`)
+  if (value === undefined) throw new Error(`${where} is ${shown(text)}, but must be a decimal number of at most six places, not negative`)
   return value
-}
-
-/** @throws Error that begins with `where` and names the field */
-export function checkForm<T extends Parameters<typeof Value.Check>[1]>(schema: T, given: unknown, where: string): Static<T> {
-  if (Value.Check(schema, given)) return given
-  const [first] = Value.Errors(schema, given)
-  throw new Error(`${where}: ${first === undefined ? 'not of the form that is wanted' : `${first.instancePath === '' ? 'the whole' : first.instancePath.slice(1).replaceAll('/', '.')} ${first.message}`}`)
 }

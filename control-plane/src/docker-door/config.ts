@@ -1,5 +1,5 @@
 // The door's environment as one frozen value.
-import { Environment } from '@tenantry/contract'
+import { ConfigurationError, Environment, dockerDoorSettings } from '@tenantry/contract'
 import { parseRange } from '../stacks/subnets.ts'
 import type { DoorRules } from './door-rules.ts'
 
@@ -13,12 +13,12 @@ export interface DoorConfig {
 
 /** @throws Error that names the variable and what is wrong with it */
 export function readDoorConfig(variables: NodeJS.ProcessEnv): DoorConfig {
-  const environment = new Environment(variables)
-  const list = (name: string) => (environment.optional(name) ?? '').split(',').map((one) => one.trim()).filter((one) => one !== '')
+  const environment = new Environment(dockerDoorSettings, variables)
+  const list = (name: keyof typeof dockerDoorSettings) => (environment.optional(name) ?? '').split(',').map((one) => one.trim()).filter((one) => one !== '')
   const installation = environment.required('TENANTRY_INSTALLATION')
-  if (!/^[A-Za-z0-9_-]{8,64}$/.test(installation)) throw new Error('TENANTRY_INSTALLATION must be 8 to 64 letters, digits and dashes')
+  if (!/^[A-Za-z0-9_-]{8,64}$/.test(installation)) throw new ConfigurationError('TENANTRY_INSTALLATION must be 8 to 64 letters, digits and dashes')
   const images = list('TENANTRY_DOOR_IMAGES')
-  if (images.length === 0) throw new Error('TENANTRY_DOOR_IMAGES names no image: nothing could ever run')
+  if (images.length === 0) throw new ConfigurationError('TENANTRY_DOOR_IMAGES names no image: nothing could ever run')
   return Object.freeze({
     socket: environment.required('TENANTRY_DOOR_SOCKET'),
     engineSocket: environment.optional('TENANTRY_DOCKER_SOCKET') ?? '/var/run/docker.sock',

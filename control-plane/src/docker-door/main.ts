@@ -1,13 +1,13 @@
 // The door as a process: environment, log, sockets, signals.
 import { chmod, rm } from 'node:fs/promises'
 import { once } from 'node:events'
-import { stopOnSignals } from '@tenantry/contract'
+import { readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
 import { readDoorConfig } from './config.ts'
 import { createDoor } from './door.ts'
 import { engineSocket } from './engine-socket.ts'
 
-const config = readDoorConfig(process.env)
+const config = readOrExit(() => readDoorConfig(process.env))
 const log = pino({ name: 'docker-door', level: config.logLevel, base: null })
 const door = createDoor({ rules: config.rules, engine: engineSocket(config.engineSocket), log })
 

@@ -1,4 +1,5 @@
 // The parts of billing, put together on the control database.
+import { ConfigurationError } from '@tenantry/contract'
 import { createBilling, type Billing } from '../billing/billing.ts'
 import { checkPlans, type BillingConfig } from '../billing/billing-config.ts'
 import type { AdjustmentStore } from '../billing/adjustment-store.ts'
@@ -29,9 +30,12 @@ export function openBilling(database: Database, config: BillingConfig | undefine
   return { billing, invoices, adjustments, ledger: createInvoiceLedger(options), history, usage }
 }
 
-/** @throws Error when the prices do not fit the plans, or the invoices there are */
+/** What an error calls the file of prices. */
+const pricesSetting = 'TENANTRY_PRICES_FILE'
+
+/** @throws ConfigurationError when the prices do not fit the plans, or the invoices there are */
 export async function checkBilling({ ledger }: Pick<BillingParts, 'ledger'>, config: BillingConfig, plans: readonly string[]): Promise<void> {
-  checkPlans(config, plans)
+  checkPlans(config, plans, pricesSetting)
   const other = await ledger.currenciesBut(config.currency)
-  if (other.length > 0) throw new Error(`prices: currency is ${config.currency}, but there are invoices or adjustments in ${other.join(', ')}, which could not be corrected or billed`)
+  if (other.length > 0) throw new ConfigurationError(`${pricesSetting}: currency is ${config.currency}, but there are invoices or adjustments in ${other.join(', ')}, which could not be corrected or billed`)
 }

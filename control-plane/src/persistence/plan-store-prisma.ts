@@ -1,4 +1,5 @@
 // Plans of the control database, and the regions it has to know for its foreign keys.
+import { ConfigurationError } from '@tenantry/contract'
 import type { RegionConfig } from '../regions/region-config.ts'
 import type { Plan, PlanStore } from '../plans/plan.ts'
 import type { RateLimits } from '../quotas/rate-limits.ts'
@@ -37,7 +38,7 @@ export async function recordRateLimits(database: Database, limits: RateLimits): 
 export async function refuseUnknownRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
   const homeless = await database.tenant.groupBy({ by: ['regionId'], where: { regionId: { notIn: regions.map(({ id }) => id) } }, _count: true })
   if (homeless.length > 0) {
-    throw new Error(`tenants live in regions that are not configured: ${homeless.map(({ regionId, _count: count }) => `${regionId} (${count})`).join(', ')}`)
+    throw new ConfigurationError(`tenants live in regions that are not configured: ${homeless.map(({ regionId, _count: count }) => `${regionId} (${count})`).join(', ')}`)
   }
 }
 

@@ -1,6 +1,7 @@
 // Which way leads from a relation to the one that `select` names: by the foreign keys, with a hint where there are several.
+import { nearest } from '@tenantry/contract'
 import { relationshipsOf, type Catalog, type Relation, type Relationship } from '../registry/catalog.ts'
-import { nearest, restError } from '../rest-error.ts'
+import { restError } from '../rest-error.ts'
 
 /** @throws RuntimeError when there is no way (PGRST200), or more than one (PGRST201) */
 export function findRelationship(catalog: Catalog, from: Relation, target: string, hint: string | undefined): Relationship {

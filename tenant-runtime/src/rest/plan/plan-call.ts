@@ -1,7 +1,8 @@
 // A call of a function: which of those that share a name, and what is read of its answer. Pure.
+import { nearest } from '@tenantry/contract'
 import type { Catalog, Relation, Routine } from '../registry/catalog.ts'
 import type { Query } from '../request/read-query.ts'
-import { nearest, restError } from '../rest-error.ts'
+import { restError } from '../rest-error.ts'
 import { defaultRows, mostRows, planRead } from './plan-read.ts'
 import type { CallPlan, PlanScope } from './plan.ts'
 

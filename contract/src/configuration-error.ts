@@ -1,0 +1,38 @@
+// A configuration that a part cannot start with: one line for the operator, and an exit code that tells a supervisor that a
+// restart will not help.
+import { writeSync } from 'node:fs'
+
+/** Exit code of a process whose configuration is wrong; EX_CONFIG of sysexits.h. */
+export const configurationExitCode = 78
+
+/** A setting, or a file that a setting names, is missing or wrong. Its message is for the operator. */
+export class ConfigurationError extends Error {}
+
+/** Returns what `read` returns. Any error of it ends the process, as `exitForConfiguration` does. */
+export function readOrExit<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    return exitForConfiguration(error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** Returns what `check` resolves to. A ConfigurationError ends the process; every other error is thrown on. */
+export async function checkOrExit<T>(check: () => Promise<T>): Promise<T> {
+  try {
+    return await check()
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error
+    return exitForConfiguration(error.message)
+  }
+}
+
+/** Writes the message as one line to standard error and ends the process with `configurationExitCode`. */
+export function exitForConfiguration(message: string): never {
+  try {
+    writeSync(2, `${message.replaceAll(/\s*[\r\n]+\s*/g, ' ')}\n`)
+  } catch {
+    // Nobody reads standard error any more; the exit code still says what is wrong.
+  }
+  process.exit(configurationExitCode)
+}
