@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { createClient } from '@supabase/supabase-js'
 import { compileFunction } from './functions/compile.ts'
@@ -22,7 +23,7 @@ interface Usage {
 const { values: options } = parseArgs({
   options: {
     data: { type: 'string', default: '.tenantry' },
-    // Of an installation that was not started by `npm start` here.
+    // Of an installation that was not started by `npm start` here; the key file `-` is standard input.
     'control-url': { type: 'string' },
     'key-file': { type: 'string' },
     plan: { type: 'string', default: 'Free' },
@@ -47,9 +48,9 @@ function ok<T>(answer: { data: T; error: unknown }): NonNullable<T> {
 }
 
 async function json(response: Response): Promise<Record<string, unknown>> {
-  const text = await response.text()
-  assert.ok(response.ok, `${response.url} answered ${response.status}: ${text}`)
-  return JSON.parse(text) as Record<string, unknown>
+  const body = await response.text()
+  assert.ok(response.ok, `${response.url} answered ${response.status}: ${body}`)
+  return JSON.parse(body) as Record<string, unknown>
 }
 
 /** A user's token as the tenant's own sign-in service would make it: HS256 with the tenant's secret. */
@@ -60,17 +61,22 @@ function userToken(secret: string, userId: string): string {
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
 }
 
+/** The key in a file, or on standard input, so that it need not lie in a file of its own. */
+async function readKey(file: string): Promise<string> {
+  return (file === '-' ? await text(process.stdin) : await readFile(file, 'utf8')).trim()
+}
+
 async function readInstallation(): Promise<{ controlUrl: string; platformKey: string }> {
   const { data, 'control-url': controlUrl, 'key-file': keyFile } = options
   if (controlUrl !== undefined) {
     assert.ok(keyFile !== undefined, '--control-url needs --key-file: a file that holds a platform key')
-    return { controlUrl: controlUrl.replace(/\/$/, ''), platformKey: (await readFile(keyFile, 'utf8')).trim() }
+    return { controlUrl: controlUrl.replace(/\/$/, ''), platformKey: await readKey(keyFile) }
   }
-  const text = await readFile(join(data, 'installation.json'), 'utf8').catch(() => {
+  const found = await readFile(join(data, 'installation.json'), 'utf8').catch(() => {
     throw new Error(`no running installation in ${data}: run "npm start" in another terminal, or name one with --data or --control-url`)
   })
-  const { control_url } = JSON.parse(text) as { control_url: string }
-  return { controlUrl: control_url, platformKey: (await readFile(keyFile ?? join(data, 'secrets', 'platform-key'), 'utf8')).trim() }
+  const { control_url } = JSON.parse(found) as { control_url: string }
+  return { controlUrl: control_url, platformKey: await readKey(keyFile ?? join(data, 'secrets', 'platform-key')) }
 }
 
 const installation = await step('find the running installation', async () => {

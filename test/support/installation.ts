@@ -28,6 +28,7 @@ export interface InstallationOptions {
   dataDirectory?: string
   port?: number
   environment?: Record<string, string>
+  logLevel?: string
   /** Started as this user; the data directory must be theirs. */
   user?: Identity
 }
@@ -39,7 +40,7 @@ const main = join(project, 'control-plane/src/local/main.ts')
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
   const data = options.dataDirectory ?? join(await mkdtemp(join(tmpdir(), 'tenantry-installation-')), 'data')
   const port = options.port ?? (await freePair())
-  const started = { command: process.execPath, args: [main, '--json', '--data', data, '--port', String(port)] }
+  const started = { command: process.execPath, args: [main, '--json', '--data', data, '--port', String(port), ...(options.logLevel === undefined ? [] : ['--log-level', options.logLevel])] }
   const { command, args } = await asIdentity(options.user, [project, dirname(data)], started)
   const supervisor = spawn(command, args, {
     env: { ...process.env, ...options.environment },

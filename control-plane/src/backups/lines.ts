@@ -1,14 +1,10 @@
-// Text streams line by line.
+// Lines of what programs in a tenant's containers print. The tenant's own tables are among what they read.
+import { linesOf as boundedLines } from '../engines/lines.ts'
 
-/** Without their ends; a last line without one counts too. */
-export async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<string, undefined> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of source) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
-  }
-  rest += decoder.decode()
-  if (rest !== '') yield rest
+/** More than any line of a backup's statements; a tenant that alters its system tables could print any length. */
+const maxLineBytes = 64 * 1024 * 1024
+
+/** Without their ends; a last line without one counts too. @throws Error for a line of more than 64 MiB */
+export function linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<string, undefined> {
+  return boundedLines(source, maxLineBytes)
 }

@@ -1,33 +1,33 @@
 // `npm start`: the whole platform on one machine, as child processes of this one.
 import { writeSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ConfigurationError, configurationExitCode, readOrExit } from '@tenantry/contract'
 import pg from 'pg'
-import pino from 'pino'
-import pretty from 'pino-pretty'
 import { lockDataDirectory, DataDirectoryInUse } from '../engines/process/data-lock.ts'
 import { initialiseDataDirectory, postgresBinaries } from '../engines/process/postgres-files.ts'
 import { Supervisor } from '../engines/process/supervisor.ts'
-import { serviceIdentity } from '../engines/process/unprivileged.ts'
+import { giveTo, serviceIdentity, type Identity } from '../engines/process/unprivileged.ts'
 import { prepareDataDirectory, readText, writeWhole } from './data-directory.ts'
 import { untilRoutesAreKnown } from './gateway-routes.ts'
 import { parseOptions, usage, UsageError, type LocalOptions } from './options.ts'
+import { openLog, openOutput } from './output.ts'
+import { directoriesOf, passedSettings } from './passed-settings.ts'
 import { choosePorts, PortTaken } from './ports.ts'
 import { controlPlaneService, gatewayService, postgresService, postgresUrl, runtimeService, type ServiceOptions } from './services.ts'
 
-/** Settings that tests and operators may give to the control plane. */
-const passedOn = {
-  controlPlane: /^TENANTRY_(?:FAILPOINTS|DELETE_GRACE_SECONDS|MAX_UPLOAD_BYTES|RATE_LIMITS|PRICES_FILE)$/,
-  runtime: /^TENANTRY_(?:MAX_PATH_BYTES|(?:MAX_)?SIGNED_URL_SECONDS|(?:STORAGE|S3)_\w+)$/,
-}
-
 const options = readOptions()
-const log = openLog(options)
+const passed = readOrExit(() => passedSettings(process.env, process.cwd()))
+// Standard output belongs to the one JSON line, if that is wanted.
+const [standardOutput, standardError] = [openOutput(1), openOutput(2)]
+const log = options.json ? openLog(standardError, options.logLevel, process.stderr.isTTY) : openLog(standardOutput, options.logLevel, process.stdout.isTTY)
 
 const stopping = new AbortController()
 const hurry = new AbortController()
 let supervisor: Supervisor | undefined
 let release: (() => Promise<void>) | undefined
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+// SIGHUP: the terminal was closed.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
     if (stopping.signal.aborted) {
       log.warn('a second signal: what still runs is killed')
@@ -46,6 +46,7 @@ try {
   await start(options)
 } catch (error) {
   if (!stopping.signal.aborted) {
+    if (error instanceof ConfigurationError) await endFor(error)
     if (error instanceof PortTaken || error instanceof DataDirectoryInUse) log.fatal(error.message)
     else log.fatal({ err: error }, error instanceof Error ? error.message : 'the start failed')
     await stop(1)
@@ -57,15 +58,16 @@ async function start({ data: root, port, domain, json, logLevel }: LocalOptions)
   const identity = await serviceIdentity()
   const data = await prepareDataDirectory(root, identity)
   release = await lockDataDirectory(root)
-  const running = new Supervisor({ runDirectory: data.run, identity, log })
+  const running = new Supervisor({ runDirectory: data.run, identity, log, onConfigurationError: (error) => void endFor(error) })
   supervisor = running
   await running.endOrphans()
 
   const ports = await choosePorts(join(root, 'ports.json'), port)
   const binaries = await postgresBinaries()
   const postgresPassword = await readText(data.secrets.postgresPassword)
-  const passed = { controlPlane: settings(passedOn.controlPlane), runtime: settings(passedOn.runtime) }
-  const services: ServiceOptions = { data, ports, domain, logLevel, postgresPassword, passed }
+  await makeBackupDirectory(identity)
+  const directories = await directoriesOf(passed)
+  const services: ServiceOptions = { data, ports, domain, logLevel, postgresPassword, passed, directories }
   const urls = { control: `http://127.0.0.1:${ports.control}`, gateway: `http://127.0.0.1:${ports.gateway}` }
   const region = {
     id: 'local',
@@ -95,18 +97,8 @@ async function start({ data: root, port, domain, json, logLevel }: LocalOptions)
   await writeWhole(join(root, 'installation.json'), JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway }), 0o644, undefined)
   const seconds = ((performance.now() - begin) / 1000).toFixed(1)
   log.info(`ready in ${seconds} s`)
-  if (json) writeSync(1, `${JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway, platform_key: platformKey, data: root })}\n`)
-  else writeSync(1, welcome({ urls, platformKey, keyFile: data.secrets.platformKey, firstRun }))
-}
-
-function settings(names: RegExp): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(process.env).flatMap(([name, value = '']) => {
-      if (!names.test(name) || value === '') return []
-      // The services run elsewhere than where the file was named.
-      return [[name, name.endsWith('_FILE') ? resolve(value) : value]]
-    }),
-  )
+  if (json) standardOutput.write(`${JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway, platform_key: platformKey, data: root })}\n`)
+  else standardOutput.write(welcome({ urls, platformKey, keyFile: data.secrets.platformKey, firstRun }))
 }
 
 function welcome({ urls, platformKey, keyFile, firstRun }: { urls: { control: string; gateway: string }; platformKey: string; keyFile: string; firstRun: boolean }): string {
@@ -125,6 +117,13 @@ function welcome({ urls, platformKey, keyFile, firstRun }: { urls: { control: st
 `
 }
 
+/** As the services' own user, which could not make it everywhere. An existing one is the operator's matter. */
+async function makeBackupDirectory(identity: Identity | undefined): Promise<void> {
+  const directory = passed.controlPlane['TENANTRY_BACKUPS']
+  if (directory === undefined) return
+  if ((await mkdir(directory, { recursive: true, mode: 0o700 })) !== undefined) await giveTo(directory, identity)
+}
+
 async function ensureDatabase(url: string, name: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
   await client.connect()
@@ -141,7 +140,15 @@ async function ensureDatabase(url: string, name: string): Promise<void> {
   }
 }
 
-async function stop(code: number): Promise<void> {
+/** A service cannot start with its configuration, now or later: the message ends the whole. */
+async function endFor(error: ConfigurationError): Promise<void> {
+  if (stopping.signal.aborted) return
+  stopping.abort()
+  await stop(configurationExitCode, error.message)
+}
+
+/** @param reason the last line of the log, where it was no signal */
+async function stop(code: number, reason?: string): Promise<void> {
   try {
     await supervisor?.stop(hurry.signal)
     await release?.()
@@ -150,6 +157,8 @@ async function stop(code: number): Promise<void> {
     log.error({ err: error }, 'the stop failed')
     code = 1
   }
+  if (reason !== undefined) log.fatal(reason)
+  await Promise.all([standardOutput.close(), standardError.close()])
   process.exit(code)
 }
 
@@ -164,13 +173,4 @@ function readOptions(): LocalOptions {
     writeSync(2, `${error.message}\n\n${usage}`)
     process.exit(2)
   }
-}
-
-/** Logs go to standard output, or to standard error when that belongs to the one JSON line. */
-function openLog({ json, logLevel }: LocalOptions) {
-  const descriptor = json ? 2 : 1
-  const settings = { level: logLevel, base: null }
-  const terminal = json ? process.stderr.isTTY : process.stdout.isTTY
-  if (!terminal) return pino(settings, pino.destination({ dest: descriptor, sync: true }))
-  return pino(settings, pretty({ destination: descriptor, sync: true, colorize: true, ignore: 'service', messageFormat: '{service} {msg}' }))
 }

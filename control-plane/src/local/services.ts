@@ -6,6 +6,7 @@ import pg from 'pg'
 import { postgresArguments, removeStaleLock, type PostgresBinaries } from '../engines/process/postgres-files.ts'
 import type { ProcessService } from '../engines/process/supervisor.ts'
 import type { DataDirectory } from './data-directory.ts'
+import type { PassedSettings } from './passed-settings.ts'
 
 export interface Ports {
   control: number
@@ -32,8 +33,9 @@ export interface ServiceOptions {
   domain: string
   logLevel: string
   postgresPassword: string
-  /** Settings of the environment that are passed on. */
-  passed: Record<'controlPlane' | 'runtime', Record<string, string>>
+  passed: PassedSettings
+  /** Directories that the passed settings name. */
+  directories: Record<keyof PassedSettings, string[]>
 }
 
 export function postgresUrl({ ports, postgresPassword }: Pick<ServiceOptions, 'ports' | 'postgresPassword'>, database: string): string {
@@ -65,7 +67,7 @@ export function postgresService(options: ServiceOptions, binaries: PostgresBinar
 
 export function controlPlaneService(options: ServiceOptions): ProcessService {
   const { data, ports } = options
-  return nodeService(options, 'control-plane', 'control-plane/src/main.ts', ports.control, {
+  return nodeService(options, { name: 'control-plane', main: 'control-plane/src/main.ts', livePort: ports.control, directories: options.directories.controlPlane }, {
     TENANTRY_PORT: String(ports.control),
     TENANTRY_CONTROL_DATABASE_URL: postgresUrl(options, 'tenantry_control'),
     TENANTRY_MASTER_KEY_FILE: data.secrets.masterKey,
@@ -79,7 +81,7 @@ export function controlPlaneService(options: ServiceOptions): ProcessService {
 
 export function runtimeService(options: ServiceOptions): ProcessService {
   const { data, ports } = options
-  return nodeService(options, 'runtime', 'tenant-runtime/src/main.ts', ports.runtime, {
+  return nodeService(options, { name: 'runtime', main: 'tenant-runtime/src/main.ts', livePort: ports.runtime, directories: options.directories.runtime }, {
     TENANTRY_PORT: String(ports.runtime),
     TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
     TENANTRY_DATA: data.runtime,
@@ -90,17 +92,26 @@ export function runtimeService(options: ServiceOptions): ProcessService {
 
 export function gatewayService(options: ServiceOptions): ProcessService {
   const { data, ports } = options
-  return nodeService(options, 'gateway', 'gateway/src/main.ts', ports.gatewayInternal, {
+  return nodeService(options, { name: 'gateway', main: 'gateway/src/main.ts', livePort: ports.gatewayInternal, directories: options.directories.gateway }, {
     TENANTRY_PORT: String(ports.gateway),
     TENANTRY_INTERNAL_PORT: String(ports.gatewayInternal),
     TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
     TENANTRY_DATA: data.gateway,
     TENANTRY_DOMAIN: options.domain,
+    ...options.passed.gateway,
   })
 }
 
-/** `livePort` is where the service answers that it lives. */
-function nodeService(options: ServiceOptions, name: string, main: string, livePort: number, environment: Record<string, string>): ProcessService {
+interface NodeService {
+  name: string
+  main: string
+  /** Where the service answers that it lives. */
+  livePort: number
+  /** Beyond the project and the data directory. */
+  directories: string[]
+}
+
+function nodeService(options: ServiceOptions, { name, main, livePort, directories }: NodeService, environment: Record<string, string>): ProcessService {
   return {
     name,
     command: process.execPath,
@@ -115,7 +126,7 @@ function nodeService(options: ServiceOptions, name: string, main: string, livePo
       TENANTRY_INTERNAL_TOKEN_FILE: options.data.secrets.internalToken,
       ...environment,
     },
-    needs: [project, options.data.root],
+    needs: [project, options.data.root, ...directories],
     ready: async (signal) => {
       const response = await fetch(`http://127.0.0.1:${livePort}${internalPaths.live}`, { signal: AbortSignal.any([signal, AbortSignal.timeout(1_000)]) })
       await response.body?.cancel()

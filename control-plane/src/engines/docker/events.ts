@@ -3,6 +3,7 @@
 import type Dockerode from 'dockerode'
 import type { HostEvent, Ownership } from '../container-host.ts'
 import { EngineError } from '../engine-error.ts'
+import { linesOf } from '../lines.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
 import { flow } from './flow.ts'
@@ -83,15 +84,9 @@ async function labelsOf(api: EngineApi, path: string, signal: AbortSignal): Prom
 
 /** One JSON object a line. */
 async function* parse(source: AsyncIterable<Buffer>): AsyncGenerator<EngineEvent, undefined> {
-  let rest = Buffer.alloc(0)
-  for await (const chunk of source) {
-    rest = Buffer.concat([rest, chunk])
-    for (let end = rest.indexOf(0x0a); end !== -1; end = rest.indexOf(0x0a)) {
-      const line = rest.toString('utf8', 0, end).trim()
-      rest = rest.subarray(end + 1)
-      if (line !== '') yield parseEvent(line)
-    }
-    if (rest.length > maxLineBytes) throw new EngineError('ENGINE_FAILED', 'the Docker Engine sent an event of more than 1 MiB')
+  const tooLong = () => new EngineError('ENGINE_FAILED', 'the Docker Engine sent an event of more than 1 MiB')
+  for await (const line of linesOf(source, maxLineBytes, tooLong)) {
+    if (line.trim() !== '') yield parseEvent(line)
   }
 }
 

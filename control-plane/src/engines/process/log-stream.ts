@@ -1,47 +1,67 @@
-// The logs of all services as one stream: pretty on a terminal, JSON otherwise. Whatever a service writes that is no
-// JSON becomes the text of a line.
-import { createInterface } from 'node:readline'
+// A service's output as lines of the log. Tenants can make services write anything, so a line is cut at 64 KB, the rate is
+// limited, and no output is an error.
 import type { Readable } from 'node:stream'
 import type { Logger } from 'pino'
+import { LineSplitter, type SplitLine } from '../lines.ts'
+import { defaultLogLimits, LogBudget, type LogLimits } from './log-budget.ts'
+import { readServiceLine } from './log-line.ts'
 
-const levels = new Set(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
-const byNumber: Record<number, string> = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' }
+export const maxLogLineBytes = 64 * 1024
+/** Dropped lines are reported this long after the first of them. */
+const reportMilliseconds = 1_000
 
-/** Copies a service's lines into the log until the stream ends. */
-export function followLog(service: string, stream: Readable, log: Logger): void {
-  const child = log.child({ service })
-  createInterface({ input: stream, crlfDelay: Infinity }).on('line', (line) => {
-    if (line === '') return
-    // Postgres writes no JSON: what looks like it was put there by somebody's statement.
-    const { level, message, details } = service === 'postgres' ? readPostgresLine(line) : readLine(line)
-    child[level](details, message)
-  })
-}
+export class ServiceLog {
+  readonly #service: string
+  readonly #log: Logger
+  readonly #budget: LogBudget
+  #dropped = 0
+  #report: NodeJS.Timeout | undefined
 
-type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal'
-
-function readLine(line: string): { level: Level; message: string; details: object } {
-  if (line.startsWith('{')) {
-    try {
-      const { level, msg, time, pid, hostname, service, ...details } = JSON.parse(line) as Record<string, unknown>
-      return { level: levelOf(level), message: typeof msg === 'string' ? msg : '', details }
-    } catch {
-      // No JSON after all.
-    }
+  constructor(service: string, log: Logger, limits: LogLimits = defaultLogLimits, elapsed = () => performance.now()) {
+    this.#service = service
+    this.#log = log.child({ service })
+    this.#budget = new LogBudget(limits, elapsed)
   }
-  return { level: 'info', message: line, details: {} }
-}
 
-/** `LOG:  text` */
-function readPostgresLine(line: string): { level: Level; message: string; details: object } {
-  const match = /^(DEBUG\d?|LOG|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC|DETAIL|HINT|STATEMENT|CONTEXT):\s+(.*)$/.exec(line)
-  if (match === null) return { level: 'info', message: line, details: {} }
-  const severity = match[1] ?? ''
-  const level = severity === 'PANIC' ? 'fatal' : severity === 'FATAL' || severity === 'WARNING' ? 'warn' : severity === 'ERROR' ? 'info' : 'debug'
-  return { level, message: match[2] ?? '', details: { severity } }
-}
+  /**
+   * Copies a stream's lines into the log. Resolves when the stream is over, however it ends.
+   * @param onLine called with the text of each line that is not empty, dropped ones too
+   */
+  follow(stream: Readable, onLine: (text: string) => void = () => undefined): Promise<void> {
+    const splitter = new LineSplitter(maxLogLineBytes)
+    return new Promise((resolve) => {
+      stream.on('data', (chunk: Buffer) => {
+        for (const line of splitter.push(chunk)) this.#take(line, onLine)
+      })
+      // A pipe that breaks is the end of a process, which the supervisor sees by itself.
+      stream.on('error', () => undefined)
+      stream.once('close', () => {
+        const last = splitter.end()
+        if (last !== undefined) this.#take(last, onLine)
+        resolve()
+      })
+    })
+  }
 
-function levelOf(value: unknown): Level {
-  const name = typeof value === 'number' ? byNumber[value] : value
-  return typeof name === 'string' && levels.has(name) ? (name as Level) : 'info'
+  #take({ bytes, isCut }: SplitLine, onLine: (text: string) => void): void {
+    const text = bytes.toString().replace(/\r$/, '')
+    if (text === '') return
+    onLine(text)
+    const { level, message, details } = readServiceLine(this.#service, text)
+    if (!this.#log.isLevelEnabled(level)) return
+    if (!this.#budget.admits(bytes.length)) {
+      this.#drop()
+      return
+    }
+    this.#log[level](isCut ? { ...details, cut: true } : details, message)
+  }
+
+  #drop(): void {
+    this.#dropped++
+    this.#report ??= setTimeout(() => {
+      this.#log.warn({ dropped: this.#dropped }, `${this.#dropped} lines of the service were dropped, because it writes too many`)
+      this.#dropped = 0
+      this.#report = undefined
+    }, reportMilliseconds).unref()
+  }
 }

@@ -1,8 +1,9 @@
 // Keeps services running as child processes: starts them, restarts what dies with growing delay, stops them in order.
 // Each is the leader of a process group of its own, recorded on disk, so that a later run finds what this one left.
 import { spawn, type ChildProcess } from 'node:child_process'
+import { ConfigurationError, configurationExitCode } from '@tenantry/contract'
 import type { Logger } from 'pino'
-import { followLog } from './log-stream.ts'
+import { ServiceLog } from './log-stream.ts'
 import { endGroup } from './process-group.ts'
 import { identityOf } from './process-identity.ts'
 import { RunRecords } from './run-records.ts'
@@ -32,6 +33,8 @@ export interface SupervisorOptions {
   runDirectory: string
   identity: Identity | undefined
   log: Logger
+  /** Called when a service that ran before does not start again because its configuration is wrong; it stays down. */
+  onConfigurationError?: (error: ConfigurationError) => void
   readyMilliseconds?: number
 }
 
@@ -39,20 +42,28 @@ const firstDelay = 100
 const longestDelay = 10_000
 /** A service that ran so long has earned a short delay again. */
 const steadyMilliseconds = 30_000
+/** A service that has ended is waited for so long to close its output. */
+const lastWordsMilliseconds = 1_000
 
 interface Running {
   service: ProcessService
+  log: ServiceLog
+  /** Undefined when nothing of its latest process is left. */
   child: ChildProcess | undefined
   stopping: AbortController
   /** Ends when the service is stopped for good. */
   loop: Promise<void>
   exited: Promise<void>
+  /** Ends when all that its latest process wrote has been read. */
+  output: Promise<unknown>
+  lastErrorLine: string
 }
 
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #records: RunRecords
   readonly #running: Running[] = []
+  #isStopped = false
 
   constructor(options: SupervisorOptions) {
     this.#options = options
@@ -64,25 +75,33 @@ export class Supervisor {
     await this.#records.endOrphans(this.#options.log)
   }
 
-  /** Starts a service and returns once it answers. @throws Error when it does not in time, or ends before */
+  /**
+   * Starts a service and returns once it answers.
+   * @throws ConfigurationError when its configuration is wrong
+   * @throws Error when it does not answer in time, or ends before
+   */
   async start(service: ProcessService): Promise<void> {
+    if (this.#isStopped) throw new Error(`the service ${service.name} is not started: all of them are being stopped`)
     const stopping = new AbortController()
-    const running: Running = { service, child: undefined, stopping, loop: Promise.resolve(), exited: Promise.resolve() }
-    await this.#spawn(running)
+    const log = new ServiceLog(service.name, this.#options.log)
+    const running: Running = {
+      service, log, child: undefined, stopping, loop: Promise.resolve(), exited: Promise.resolve(), output: Promise.resolve(), lastErrorLine: '',
+    }
     this.#running.push(running)
+    await this.#spawn(running)
     const readyMilliseconds = this.#options.readyMilliseconds ?? 30_000
-    const died = running.exited.then(() => {
-      if (!stopping.signal.aborted) throw new Error(`the service ${service.name} ended while it was started; its log above says why`)
+    const died = running.exited.then(async () => {
+      if (stopping.signal.aborted) return
+      throw (await configurationErrorOf(running)) ?? new Error(`the service ${service.name} ended while it was started; its log above says why`)
     })
     const answered = untilReady(service, AbortSignal.any([stopping.signal, AbortSignal.timeout(readyMilliseconds)]), readyMilliseconds)
     await Promise.race([died, answered])
     running.loop = this.#keep(running)
-    // Nobody waits for it before the stop.
-    running.loop.catch(() => undefined)
   }
 
   /** Stops all services, each in its turn. `hurry` kills what still runs. */
   async stop(hurry: AbortSignal): Promise<void> {
+    this.#isStopped = true
     for (const running of this.#running.splice(0).sort((a, b) => a.service.stopOrder - b.service.stopOrder)) {
       running.stopping.abort()
       const { child, service } = running
@@ -94,7 +113,7 @@ export class Supervisor {
     }
   }
 
-  /** Restarts the service whenever it ends, until it is stopped. */
+  /** Restarts the service whenever it ends, until it is stopped. Never throws: nobody would start it again. */
   async #keep(running: Running): Promise<void> {
     const { service, stopping } = running
     const { log } = this.#options
@@ -102,24 +121,33 @@ export class Supervisor {
     for (;;) {
       const begin = performance.now()
       await running.exited
-      if (stopping.signal.aborted) return
+      if (isAborted(stopping.signal)) return
+      const wrong = await configurationErrorOf(running)
+      if (wrong !== undefined) {
+        log.error({ service: service.name }, 'a service is not started again: its configuration is wrong')
+        this.#options.onConfigurationError?.(wrong)
+        return
+      }
       if (performance.now() - begin > steadyMilliseconds) delay = firstDelay
-      log.warn({ service: service.name, code: running.child?.exitCode, signal: running.child?.signalCode, delay }, 'a service ended by itself; it is started again')
-      // What it had started (executors, backends) must not live on beside the new one.
-      if (running.child?.pid !== undefined) await endGroup(running.child.pid, { signal: 'SIGKILL', milliseconds: 2_000 })
-      await pause(delay, stopping.signal)
-      if (isStopped(stopping.signal)) return
+      try {
+        log.warn({ service: service.name, code: running.child?.exitCode, signal: running.child?.signalCode, delay }, 'a service ended by itself; it is started again')
+        await endRest(running)
+        await pause(delay, stopping.signal)
+        if (isAborted(stopping.signal)) return
+        await this.#spawn(running)
+      } catch (error) {
+        log.error({ service: service.name, err: error }, 'a service could not be started; it is tried again')
+      }
       delay = Math.min(delay * 2, longestDelay)
-      await this.#spawn(running).catch((error: unknown) => {
-        log.error({ service: service.name, err: error }, 'a service could not be started')
-      })
     }
   }
 
   async #spawn(running: Running): Promise<void> {
-    const { service } = running
+    const { service, stopping } = running
     await service.prepare?.()
     const { command, args } = await asIdentity(this.#options.identity, service.needs, service)
+    // A stop that came meanwhile has found no process to end.
+    if (stopping.signal.aborted) return
     const child = spawn(command, args, {
       cwd: service.cwd,
       env: service.environment,
@@ -130,15 +158,29 @@ export class Supervisor {
     running.child = child
     running.exited = new Promise((resolve) => {
       child.once('exit', () => resolve())
-      child.once('error', () => resolve())
+      child.on('error', () => resolve())
     })
-    followLog(service.name, child.stdout, this.#options.log)
-    followLog(service.name, child.stderr, this.#options.log)
+    running.output = Promise.all([running.log.follow(child.stdout), running.log.follow(child.stderr, (line) => (running.lastErrorLine = line))])
     if (child.pid === undefined) return
     const identity = await identityOf(child.pid)
     if (identity === undefined) return
     await this.#records.write(service.name, { ...identity, command: service.command, stopSignal: service.stopSignal, stopOrder: service.stopOrder })
   }
+}
+
+/** The last line of standard error, when it ended because of its configuration: a restart would end the same way. */
+async function configurationErrorOf(running: Running): Promise<ConfigurationError | undefined> {
+  if (running.child?.exitCode !== configurationExitCode) return undefined
+  await Promise.race([running.output, pause(lastWordsMilliseconds)])
+  return new ConfigurationError(`${running.service.name}: ${running.lastErrorLine}`)
+}
+
+/** What the service had started (executors, backends) must not live on beside the new one. */
+async function endRest(running: Running): Promise<void> {
+  if (running.child?.pid === undefined) return
+  await endGroup(running.child.pid, { signal: 'SIGKILL', milliseconds: 2_000 })
+  // Its number may be another process' from now on.
+  running.child = undefined
 }
 
 async function untilReady(service: ProcessService, signal: AbortSignal, milliseconds: number): Promise<void> {
@@ -150,16 +192,19 @@ async function untilReady(service: ProcessService, signal: AbortSignal, millisec
 }
 
 /** Read anew, because it changes while one waits. */
-function isStopped(signal: AbortSignal): boolean {
+function isAborted(signal: AbortSignal): boolean {
   return signal.aborted
 }
 
 function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve()
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds)
-    signal?.addEventListener('abort', () => {
+    const done = () => {
       clearTimeout(timer)
+      signal?.removeEventListener('abort', done)
       resolve()
-    }, { once: true })
+    }
+    const timer = setTimeout(done, milliseconds)
+    signal?.addEventListener('abort', done)
   })
 }

@@ -1,0 +1,195 @@
+// The supervisor with real processes: whatever they write and however they end, what dies is started again.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ConfigurationError } from '@tenantry/contract'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { LogBudget } from '../../control-plane/src/engines/process/log-budget.ts'
+import { groupMembers } from '../../control-plane/src/engines/process/process-group.ts'
+import { Supervisor, type ProcessService } from '../../control-plane/src/engines/process/supervisor.ts'
+
+interface Line {
+  level: number
+  msg: string
+  service?: string
+  cut?: boolean
+  dropped?: number
+}
+
+interface Scene {
+  supervisor: Supervisor
+  lines: Line[]
+  /** Resolves once a line fits. */
+  until(found: (line: Line) => boolean): Promise<Line>
+  /** Resolves to its number once the service reports that it runs. */
+  running(): Promise<number>
+  configurationErrors: ConfigurationError[]
+}
+
+const says = (text: string) => (line: Line) => line.msg.startsWith(text)
+
+async function openScene(t: Test): Promise<Scene> {
+  const runDirectory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
+  const lines: Line[] = []
+  const waiting = new Set<() => void>()
+  const log = pino({ level: 'trace', base: null }, {
+    write: (text) => {
+      lines.push(JSON.parse(text) as Line)
+      for (const wake of waiting) wake()
+    },
+  })
+  const configurationErrors: ConfigurationError[] = []
+  const supervisor = new Supervisor({ runDirectory, identity: undefined, log, onConfigurationError: (error) => configurationErrors.push(error) })
+  await supervisor.endOrphans()
+  t.teardown(async () => {
+    await supervisor.stop(AbortSignal.abort())
+    await rm(runDirectory, { recursive: true, force: true })
+  })
+  const until = (found: (line: Line) => boolean) =>
+    new Promise<Line>((resolve) => {
+      const look = () => {
+        const line = lines.find(found)
+        if (line === undefined) return
+        waiting.delete(look)
+        resolve(line)
+      }
+      waiting.add(look)
+      look()
+    })
+  return {
+    supervisor,
+    lines,
+    configurationErrors,
+    until,
+    running: async () => Number(/^running (\d+)$/.exec((await until(says('running'))).msg)?.[1]),
+  }
+}
+
+/** A service that runs a shell script. */
+function shell(name: string, script: string, more: Partial<ProcessService> = {}): ProcessService {
+  return {
+    name, command: '/bin/sh', args: ['-c', script], cwd: '/', environment: { PATH: '/usr/bin:/bin' }, needs: [], ready: async () => true,
+    stopSignal: 'SIGTERM', stopOrder: 0, stopMilliseconds: 1_000, ...more,
+  }
+}
+
+/** Kills the service and waits until it reports again that it runs. */
+async function checkRestarts(t: Test, scene: Scene, when: string): Promise<void> {
+  const before = await scene.running()
+  scene.lines.length = 0
+  process.kill(before, 'SIGKILL')
+  t.not(await scene.running(), before, `${when}: it was started again`)
+}
+
+t.test('a line longer than any string is cut, and the service is still restarted', { timeout: 240_000 }, async (t) => {
+  const scene = await openScene(t)
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
+  t.teardown(() => rm(directory, { recursive: true, force: true }))
+  const marker = join(directory, 'told')
+  const long = (bytes: number) => `head -c ${bytes} /dev/zero | tr '\\0' x; echo`
+  const script = `[ -e ${marker} ] || { : > ${marker}; ${long(100_000)}; { ${long(540_000_000)}; } >&2; }; echo running $$; exec sleep 1000`
+  await scene.supervisor.start(shell('talker', script))
+  await scene.running()
+  const found = scene.lines.filter((line) => line.msg.startsWith('x'))
+  t.same(found.map(({ msg, cut }) => [msg.length, cut]), [[65_536, true], [65_536, true]], 'a line of each stream, cut at 64 KB')
+  await checkRestarts(t, scene, 'after such lines')
+})
+
+t.test('bytes of any kind are a line, and no output is an error', async (t) => {
+  const scene = await openScene(t)
+  const deep = `{"level":30,"msg":"deep","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
+  const script = `echo running $$; printf 'invalid \\377\\376 text\\nnul \\000 here\\nescape \\033[2J now\\n{"level":"x","msg":5}\\n{broken\\n[1]\\n{"__proto__":{"level":60},"toJSON":1}\\n\\r\\n\\n'
+printf '%s\\n' '${deep}'; printf 'no end'; exec sleep 1000 >&- 2>&-`
+  await scene.supervisor.start(shell('talker', script))
+  await scene.until(says('no end'))
+  const texts = scene.lines.filter(({ service, msg }) => service === 'talker' && !msg.startsWith('running')).map(({ msg }) => msg)
+  t.same(texts, ['invalid \ufffd\ufffd text', 'nul \ufffd here', 'escape \ufffd[2J now', '', '{broken', '[1]', '', 'deep', 'no end'])
+  await checkRestarts(t, scene, 'with its output closed')
+})
+
+t.test('a service that writes without end is limited, and what was dropped is counted', async (t) => {
+  const scene = await openScene(t)
+  const count = 50_000
+  await scene.supervisor.start(shell('talker', `seq ${count}; exec sleep 1000`))
+  let dropped = 0
+  while (scene.lines.filter(({ msg }) => /^\d+$/.test(msg)).length + dropped < count) {
+    const report = await scene.until(({ dropped: some }) => some !== undefined)
+    dropped += report.dropped ?? 0
+    t.match(report.msg, /^\d+ lines of the service were dropped, because it writes too many$/)
+    delete report.dropped
+  }
+  const shown = scene.lines.filter(({ msg }) => /^\d+$/.test(msg)).length
+  t.equal(shown + dropped, count, 'each line was written or counted')
+  t.ok(shown >= 2_000 && shown < count, `${shown} lines were written`)
+})
+
+t.test('a budget admits a burst and a steady rate, of lines and of bytes', async (t) => {
+  let now = 0
+  const budget = new LogBudget({ burstLines: 3, linesPerSecond: 1, burstBytes: 100, bytesPerSecond: 10 }, () => now)
+  t.same([1, 1, 1, 1].map((bytes) => budget.admits(bytes)), [true, true, true, false])
+  now = 2_000
+  t.same([1, 1, 1].map((bytes) => budget.admits(bytes)), [true, true, false], 'two seconds, two lines')
+  now = 1_000_000
+  t.same([101, 100, 1].map((bytes) => budget.admits(bytes)), [false, true, false], 'bytes')
+})
+
+t.test('a wrong configuration ends the start with its message, and is not tried again', async (t) => {
+  const scene = await openScene(t)
+  const wrong = shell('wrong', 'echo starting >&2; echo "TENANTRY_X is \\"y\\"" >&2; exit 78', { ready: async () => false })
+  const error = await scene.supervisor.start(wrong).then(() => undefined, (reason: unknown) => reason)
+  t.ok(error instanceof ConfigurationError)
+  t.match(error, { message: 'wrong: TENANTRY_X is "y"' })
+  const other = shell('other', 'exit 1', { ready: async () => false })
+  await t.rejects(scene.supervisor.start(other), { message: /the service other ended while it was started/ })
+
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
+  t.teardown(() => rm(directory, { recursive: true, force: true }))
+  const marker = join(directory, 'broken')
+  await scene.supervisor.start(shell('later', `if [ -e ${marker} ]; then echo "it is broken now" >&2; exit 78; fi; : > ${marker}; echo running $$; exec sleep 1000`))
+  process.kill(await scene.running(), 'SIGKILL')
+  await scene.until(says('a service is not started again'))
+  t.same(scene.configurationErrors.map(({ message }) => message), ['later: it is broken now'])
+})
+
+t.test('a start that fails between two tries is tried again', async (t) => {
+  const scene = await openScene(t)
+  let tries = 0
+  await scene.supervisor.start(
+    shell('unlucky', 'echo running $$; exec sleep 1000', {
+      prepare: async () => {
+        tries++
+        if (tries === 2) throw new Error('the disk is full')
+      },
+    }),
+  )
+  await checkRestarts(t, scene, 'after a failed preparation')
+  t.equal(tries, 3)
+})
+
+t.test('a stop while a service is being restarted ends, and leaves nothing', async (t) => {
+  const scene = await openScene(t)
+  const restarting = Promise.withResolvers<undefined>()
+  const stopped = Promise.withResolvers<undefined>()
+  let tries = 0
+  await scene.supervisor.start(
+    shell('late', 'echo running $$; exec sleep 1000', {
+      prepare: async () => {
+        tries++
+        if (tries < 2) return
+        restarting.resolve(undefined)
+        await stopped.promise
+      },
+    }),
+  )
+  const first = await scene.running()
+  scene.lines.length = 0
+  process.kill(first, 'SIGKILL')
+  await restarting.promise
+  const stop = scene.supervisor.stop(new AbortController().signal)
+  stopped.resolve(undefined)
+  await stop
+  t.notOk(scene.lines.some(says('running')), 'nothing was started any more')
+  t.same(await groupMembers(first), [])
+  await t.rejects(scene.supervisor.start(shell('too-late', 'exec sleep 1000')), { message: /all of them are being stopped/ })
+})
