@@ -43,6 +43,8 @@ export const errorKinds = {
   ROLLOUT_FINISHED: { status: 409, tag: 'conflict' },
   BACKUP_NOT_COMPLETE: { status: 409, tag: 'conflict' },
   BACKUP_IN_USE: { status: 409, tag: 'conflict' },
+  BACKUP_NOT_ADOPTED: { status: 409, tag: 'conflict' },
+  BACKUP_NOT_ADOPTABLE: { status: 409, tag: 'conflict' },
   MONTH_NOT_CLOSED: { status: 409, tag: 'conflict' },
   INVOICE_NOT_FINAL: { status: 409, tag: 'conflict' },
   ADJUSTMENT_BILLED: { status: 409, tag: 'conflict' },

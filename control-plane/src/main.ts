@@ -4,7 +4,9 @@ import { writeFile } from 'node:fs/promises'
 import pino from 'pino'
 import { buildApp } from './app.ts'
 import { keepBackups } from './backups/backup-keeper.ts'
+import { createBackupRecords } from './backups/backup-record.ts'
 import { checkDirectory, createDirectoryTarget } from './backups/directory-target.ts'
+import { createUnknownBackups } from './backups/unknown-backups.ts'
 import { closeMonths } from './billing/close-months.ts'
 import { loadPdfFonts, type PdfFonts } from './billing/pdf-text.ts'
 import { readConfig } from './config.ts'
@@ -114,7 +116,7 @@ const backups = await checkOrExit(openBackups)
 const housekeeping = [
   ...(backups === undefined
     ? []
-    : [keepBackups({ ...keeping, target: backups, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), readHome: createHomeReader(homeReading).readNow, measure: metrics.backups })]),
+    : [keepBackups({ ...keeping, target: backups.target, records: backups.records, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), readHome: createHomeReader(homeReading).readNow, measure: metrics.backups, found: metrics.foundBackups })]),
   keepWarmPools({ ...keeping, store: housekeepingStore, measure: metrics.warmPool }),
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
   watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
@@ -134,7 +136,7 @@ const app = await buildApp({
   keys,
   audit: createAuditLog(database),
   rollouts: createRolloutStore({ database, seal, now }),
-  backups: { store: createBackupStore({ database, seal, now }), target: backups },
+  backups: { store: createBackupStore({ database, seal, now }), kept: backups },
   usageSources: createUsageSources({ database, seal, now }),
   usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history, probe }),
   stored: createStoredReader({ ...sight, probe }),
@@ -208,7 +210,9 @@ async function checkPrices(): Promise<void> {
 async function openBackups() {
   if (config.backups === undefined) return undefined
   await checkDirectory(config.backups)
-  return createDirectoryTarget(config.backups, installation)
+  const target = createDirectoryTarget(config.backups, installation)
+  const records = createBackupRecords({ seal, installation })
+  return { target, records, unknown: createUnknownBackups(target, records) }
 }
 
 /** Kept in a file, because it is shown nowhere else; written before it is valid, so that no crash loses it. */

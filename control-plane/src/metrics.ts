@@ -14,6 +14,7 @@ export interface Metrics {
   warmPool: WarmPoolDeps['measure']
   storage: StorageWatchDeps['measure']
   backups: BackupKeeperDeps['measure']
+  foundBackups: BackupKeeperDeps['found']
   metering: MeteringMeasures
 }
 
@@ -42,6 +43,8 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
   const storeOrphans = gauge('tenantry_storage_orphans', 'Files without an object that the last sweeps have left', ['region'])
   const storeBacklog = gauge('tenantry_storage_backlog', 'Files that were let go of and could not be removed', ['region'])
   const backupJobs = counter('tenantry_backup_jobs_total', 'Backups, restores and verifications that ended, by outcome', ['kind', 'outcome'])
+  const unknownBackups = gauge('tenantry_backups_unknown', 'Backups in the quarantine, which the control database does not know')
+  const missingBackups = gauge('tenantry_backups_missing', 'Complete backups whose files are not in the directory of backups')
   const backupSeconds = new Histogram({
     name: 'tenantry_backup_job_seconds', help: 'Time of a backup, restore or verification', labelNames: ['kind'], buckets: [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000], registers: [registry],
   })
@@ -78,6 +81,10 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
     backups(kind, outcome, took) {
       backupJobs.inc({ kind, outcome })
       backupSeconds.observe({ kind }, took)
+    },
+    foundBackups({ unknown, missing }) {
+      unknownBackups.set(unknown)
+      missingBackups.set(missing)
     },
     storage(region, { phantoms, orphans, backlog }) {
       storePhantoms.set({ region }, phantoms)

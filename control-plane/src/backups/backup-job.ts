@@ -4,30 +4,54 @@ import { isDedicated } from '../reconcile/region.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
 import { filesOf, ownPlace, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
-import { takeBackup } from './take-backup.ts'
+import { encryptedParts } from './manifest.ts'
+import { takeBackup, type Taken } from './take-backup.ts'
 
 const wakeMilliseconds = 120_000
 const lookMilliseconds = 250
 
-/** @throws BackupError, EngineError, NotWanted; nothing of it is left in the target then */
+/**
+ * A backup that an interrupted take has committed is recorded as it is, and not taken again.
+ * @throws BackupError, EngineError, NotWanted; nothing that is not committed is left in the target then
+ */
 export async function runBackup(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const { ledger, target, epoch, log } = deps
+  const taken = (await committed(job, deps, signal)) ?? (await takeOwn(job, deps, signal))
+  for (const old of await ledger.completeBackup(job, taken, epoch)) {
+    await target.remove(old).catch((cause: unknown) => log.warn({ backup: old, err: cause }, 'an old backup could not be removed'))
+  }
+}
+
+async function committed(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Taken | undefined> {
+  const bytes = await deps.target.size(job.backup.id, encryptedParts)
+  return bytes === undefined ? undefined : { bytes, manifestHash: await filesOf(deps, job, signal).manifestHash() }
+}
+
+async function takeOwn(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Taken> {
+  const { target, ledger, log } = deps
   const { backup, tenantId } = job
-  await target.remove(backup.id)
+  await target.discard(backup.id)
   try {
-    const taken = await awake(job, deps, signal, async (tenant) => {
+    const { plan } = await ledger.planOf(tenantId)
+    return await awake(job, deps, signal, async (tenant) => {
       const { engine } = regionOf(deps, tenant.regionId)
       const files = filesOf(deps, job, signal)
-      return takeBackup({ backupId: backup.id, tenant, place: ownPlace(engine, tenantId), files, clock: deps.clock, step: stepOf(deps, job) }, signal)
+      const record = (taken: Taken) => recordOf(job, { ...tenant, plan }, taken, deps)
+      return takeBackup({ backupId: backup.id, tenant, place: ownPlace(engine, tenantId), files, clock: deps.clock, record, step: stepOf(deps, job) }, signal)
     })
-    for (const old of await ledger.completeBackup(job, taken, epoch)) {
-      // What is left of it can't be read without its key, and goes at the next start.
-      await target.remove(old).catch((cause: unknown) => log.warn({ backup: old, err: cause }, 'an old backup could not be removed'))
-    }
   } catch (cause) {
-    await target.remove(backup.id).catch((error: unknown) => log.warn({ backup: backup.id, err: error }, 'a broken backup could not be removed'))
+    await target.discard(backup.id).catch((error: unknown) => log.warn({ backup: backup.id, err: error }, 'a broken backup could not be removed'))
     throw cause
   }
+}
+
+function recordOf({ backup, key }: Job, tenant: Snapshot & { plan: string }, taken: Taken, { records, clock }: JobDeps): string {
+  const described = {
+    backup_id: backup.id, tenant_id: tenant.id, tenant_name: tenant.name, plan: tenant.plan, isolation: tenant.isolation, region: backup.region,
+    trigger: backup.trigger, planned_at: backup.plannedAt?.toISOString() ?? null, created_at: backup.createdAt.toISOString(), finished_at: clock.now().toISOString(),
+    bytes: taken.bytes, manifest_sha256: taken.manifestHash,
+  }
+  return records.write(described, key)
 }
 
 /** Calls `work` when the tenant runs; one that was paused is paused again afterwards, unless something was asked of it. */

@@ -1,5 +1,5 @@
 // Carries out backups, restores and verifications while this control plane leads, plans what the tenants' schedules say,
-// and removes what an earlier leader has left.
+// compares the target with the control database, and removes scratch homes that an earlier leader has left.
 import { repeat } from '../housekeeping/repeat.ts'
 import type { Leadership } from '../persistence/leader.ts'
 import { LeadershipLost } from '../reconcile/reconcile-store.ts'
@@ -7,23 +7,28 @@ import type { Job, JobKind } from './backup.ts'
 import { isLasting, NotWanted, publicReason } from './backup-error.ts'
 import { runBackup } from './backup-job.ts'
 import type { JobDeps } from './job-deps.ts'
+import { encryptedParts } from './manifest.ts'
 import { runRestore } from './restore-job.ts'
 import { planSchedule } from './schedule-plan.ts'
 import { isScratchId, scratchId } from './scratch-stack.ts'
+import { surveyBackups, type FoundBackups } from './survey-backups.ts'
 import { runVerify } from './verify-job.ts'
 
 export interface BackupKeeperDeps extends Omit<JobDeps, 'epoch'> {
   /** Told of every job that ended. */
   measure: (kind: JobKind, outcome: 'succeeded' | 'failed', seconds: number) => void
+  /** Told after each comparison of the target with the control database. */
+  found: (counts: FoundBackups) => void
 }
 
 const lookMilliseconds = 1_000
 const atOnce = 2
 const jobMilliseconds = 6 * 3_600_000
-/** Of restores and verifications; a backup is not begun a second time. */
+/** Of restores and verifications; a backup is not begun a second time, but for what records a committed one. */
 const mostAttempts = 3
 const againMilliseconds = 5_000
 const observeMilliseconds = 30_000
+const surveyMilliseconds = 60_000
 
 const work: Record<JobKind, (job: Job, deps: JobDeps, signal: AbortSignal) => Promise<void>> = { backup: runBackup, restore: runRestore, verify: runVerify }
 
@@ -34,12 +39,22 @@ export function keepBackups(keeperDeps: BackupKeeperDeps): (leadership: Leadersh
     const deps = { ...keeperDeps, epoch }
     const running = new Map<string, Promise<void>>()
     let recovered = false
+    let surveyedAt = -Infinity
+    const reportedMissing = new Set<string>()
 
     const begin = (job: Job) => {
       const ended = carryOut(job, deps, lost).finally(() => running.delete(job.operationId))
       running.set(job.operationId, ended)
     }
+    const survey = async () => {
+      const at = clock.now().getTime()
+      // What an earlier leader has left is judged by a survey that succeeded.
+      if (recovered && at - surveyedAt < surveyMilliseconds) return
+      surveyedAt = at
+      deps.found(await surveyBackups({ target: deps.target, states: () => deps.ledger.backupStates(), log }, reportedMissing))
+    }
     const look = async () => {
+      await survey()
       const jobs = await deps.ledger.openJobs()
       if (!recovered) {
         await recover(jobs, deps, lost)
@@ -87,7 +102,7 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
   } catch (error) {
     if (error instanceof LeadershipLost || lost.aborted) return
     log.warn({ ...details, err: error }, `a ${job.kind} failed`)
-    const isOver = error instanceof NotWanted || job.kind === 'backup' || isLasting(error) || job.attempts + 1 >= mostAttempts
+    const isOver = error instanceof NotWanted || isLasting(error) || job.attempts + 1 >= mostAttempts || (job.kind === 'backup' && !(await isCommitted(job, deps)))
     if (isOver) {
       deps.measure(job.kind, 'failed', seconds())
       await ledger.fail(job, publicReason(error), epoch).catch((cause: unknown) => log.warn({ ...details, err: cause }, 'a failure could not be recorded'))
@@ -95,18 +110,24 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
   }
 }
 
-/** What an earlier leader had begun: backups are not carried on, everything else is begun anew. Nothing without an owner stays. */
+/** A backup on disk is worth more than the failure to record it. Never throws. */
+async function isCommitted({ backup }: Job, { target, log }: Deps): Promise<boolean> {
+  return target.size(backup.id, encryptedParts).then(
+    (bytes) => bytes !== undefined,
+    (error: unknown) => {
+      log.warn({ backup: backup.id, err: error }, 'the directory of the backups could not be read')
+      return true
+    },
+  )
+}
+
+/** What an earlier leader had begun: takes are not continued, but committed backups are recorded, and everything else is begun again. */
 async function recover(jobs: readonly Job[], deps: Deps, signal: AbortSignal): Promise<void> {
   const { ledger, target, regions, epoch, clock, log } = deps
   for (const job of jobs) {
-    if (job.kind !== 'backup' || job.state !== 'running') continue
+    if (job.kind !== 'backup' || job.state !== 'running' || (await isCommitted(job, deps))) continue
     await ledger.fail(job, 'the control plane ended while it was taken', epoch)
-    await target.remove(job.backup.id)
-  }
-  // Without a row there is no key: nobody can read it.
-  const known = await ledger.backupIds()
-  for (const id of await target.list()) {
-    if (!known.has(id)) await target.remove(id)
+    await target.discard(job.backup.id)
   }
   const wanted = new Set(jobs.filter(({ kind }) => kind === 'verify').map(({ operationId }) => scratchId(operationId)))
   for (const [region, { engine }] of regions) {

@@ -1,6 +1,6 @@
 // What the leading control plane reads and writes of backups. Every write carries its epoch, and throws `LeadershipLost`
 // when another has taken the lead.
-import type { Job } from './backup.ts'
+import type { Backup, Job } from './backup.ts'
 import type { ScheduledTenant } from './schedule-plan.ts'
 
 export interface BackupLedger {
@@ -31,6 +31,8 @@ export interface BackupLedger {
   recordSeen(tenantId: string, schedule: string, at: Date, epoch: bigint): Promise<void>
   /** Opens the backup of a planned time; one that is there already stays the only one. */
   plan(tenantId: string, schedule: string, plannedAt: Date, epoch: bigint): Promise<void>
-  /** Of all backups. */
-  backupIds(): Promise<Set<string>>
+  /** Of all backups, by ID. */
+  backupStates(): Promise<Map<string, Backup['state']>>
+  /** @throws NotWanted when there is no such tenant */
+  planOf(tenantId: string): Promise<{ plan: string }>
 }

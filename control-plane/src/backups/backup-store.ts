@@ -1,7 +1,8 @@
 // What the API asks of the place where backups are recorded. Every write is one transaction with its audit entry.
 import type { Isolation, Operation, SecretKind } from '../tenants/tenant.ts'
 import type { Page, PageRequest, TenantWrite, WriteContext } from '../tenants/tenant-store.ts'
-import type { Backup } from './backup.ts'
+import type { Backup, BackupState } from './backup.ts'
+import type { BackupDescription } from './backup-record.ts'
 
 export interface BackupWrite {
   backup: Backup
@@ -23,7 +24,17 @@ export interface BackupStore {
   get(id: string): Promise<Backup | undefined>
   /** Of a tenant that may be gone, oldest first. */
   list(tenantId: string, page: PageRequest): Promise<Page<Backup>>
-  /** Forgets it with its key: what is left of it can't be read any more. @throws ControlError BACKUP_NOT_FOUND, BACKUP_IN_USE */
+  /** Of all tenants, oldest first; of one state only when it is given. */
+  listAll(state: BackupState | undefined, page: PageRequest): Promise<Page<Backup>>
+  /** IDs of all complete ones. */
+  completeIds(): Promise<string[]>
+  /** In the order of their IDs. */
+  getMany(ids: readonly string[]): Promise<Backup[]>
+  /** Records a backup that the control database did not know; one that it knows by now stays as it is. No schedule removes it. */
+  adopt(adopted: { description: BackupDescription; key: Uint8Array }, context: WriteContext): Promise<Backup>
+  /** Records the decision to remove a backup that the control database does not know. @throws ControlError BACKUP_IN_USE when it knows it by now */
+  recordUnknownRemoved(id: string, context: WriteContext): Promise<void>
+  /** Forgets it with its key. @throws ControlError BACKUP_NOT_FOUND, BACKUP_IN_USE */
   remove(id: string, context: WriteContext): Promise<Backup>
   /** @throws ControlError BACKUP_NOT_FOUND, BACKUP_NOT_COMPLETE, OPERATION_UNDER_WAY */
   requestVerify(id: string, context: WriteContext, answer: (write: BackupWrite) => unknown): Promise<BackupWrite>

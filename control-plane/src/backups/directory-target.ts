@@ -1,20 +1,25 @@
 // Backups in a directory: written aside, fsynced, renamed into place, and the place fsynced too.
 //
-//   <directory>/<installation>/<backup>.making/<part>   being written
-//   <directory>/<installation>/<backup>/<part>          whole
+//   <directory>/<installation>/<backup>.making/<part>       being written
+//   <directory>/<installation>/<backup>/<part>              whole
+//   <directory>/<installation>/<backup>.removing/<part>     being removed
+//   <directory>/<installation>/quarantine/<backup>/<part>   unknown to the control database; `.making` when not whole
 import { constants } from 'node:fs'
-import { access, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConfigurationError } from '@tenantry/contract'
 import { BackupError } from './backup-error.ts'
-import type { BackupTarget } from './backup-target.ts'
+import type { BackupTarget, TargetEntry } from './backup-target.ts'
 
 const making = '.making'
+const removing = '.removing'
+const entryName = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(\.making|\.removing)?$/
 const readBytes = 256 * 1024
 
 /** @param installation keeps those of two installations apart that share the directory */
 export function createDirectoryTarget(directory: string, installation: string): BackupTarget {
   const root = join(directory, installation)
+  const quarantine = join(root, 'quarantine')
   const aside = (backupId: string) => join(root, `${backupId}${making}`)
 
   return {
@@ -34,23 +39,57 @@ export function createDirectoryTarget(directory: string, installation: string): 
     },
 
     async *read(backupId, part, signal) {
-      const handle = await open(join(root, backupId, part), 'r').catch((cause: unknown) => {
-        throw codeOf(cause) === 'ENOENT' ? new BackupError('INCOMPLETE', `the part "${part}" of the backup is gone`, { cause }) : cause
-      })
+      const handle = await openFirst([join(root, backupId, part), join(quarantine, backupId, part)])
+      if (handle === undefined) throw new BackupError('INCOMPLETE', `the part "${part}" of the backup is gone`)
       yield* handle.createReadStream({ highWaterMark: readBytes, signal }) as AsyncIterable<Buffer>
     },
 
-    async remove(backupId) {
-      for (const path of [aside(backupId), join(root, backupId)]) await rm(path, { recursive: true, force: true })
+    async size(backupId, parts) {
+      try {
+        const sizes = await Promise.all(parts.map(async (part) => (await stat(join(root, backupId, part))).size))
+        return sizes.reduce((sum, size) => sum + size, 0)
+      } catch (cause) {
+        unlessMissing(cause)
+        return undefined
+      }
+    },
+
+    async discard(backupId) {
+      await rm(aside(backupId), { recursive: true, force: true })
       await sync(root).catch(unlessMissing)
     },
 
+    async remove(backupId) {
+      const doomed = join(root, `${backupId}${removing}`)
+      const isQuarantined = join(quarantine, backupId)
+      // The quarantine comes last: whoever moves the backup there at the same time has done so when it is not found before.
+      for (const path of [aside(backupId), join(root, backupId), `${isQuarantined}${making}`, isQuarantined]) {
+        await rm(doomed, { recursive: true, force: true })
+        // The name says that the removal was decided, whatever is left of it after an interruption.
+        if (await move(path, doomed)) await sync(root)
+      }
+      await rm(doomed, { recursive: true, force: true })
+      for (const path of [root, quarantine]) await sync(path).catch(unlessMissing)
+    },
+
+    async quarantine(backupId) {
+      await mkdir(quarantine, { recursive: true, mode: 0o700 })
+      await sync(root)
+      for (const name of [backupId, `${backupId}${making}`]) await move(join(root, name), join(quarantine, name))
+      await sync(quarantine)
+      await sync(root)
+    },
+
+    async release(backupId) {
+      if (!(await move(join(quarantine, backupId), join(root, backupId)))) return false
+      await sync(root)
+      await sync(quarantine)
+      return true
+    },
+
     async list() {
-      const names = await readdir(root).catch((cause: unknown) => {
-        unlessMissing(cause)
-        return []
-      })
-      return [...new Set(names.map((name) => (name.endsWith(making) ? name.slice(0, -making.length) : name)))]
+      const [kept, quarantined] = await Promise.all([namesIn(root), namesIn(quarantine)])
+      return [...entriesOf(kept, false), ...entriesOf(quarantined, true)]
     },
   }
 }
@@ -64,6 +103,43 @@ export async function checkDirectory(directory: string): Promise<void> {
     const reason = cause instanceof Error ? cause.message : 'unknown error'
     throw new ConfigurationError(`TENANTRY_BACKUPS is ${JSON.stringify(directory)}, which this process cannot write: ${reason}`, { cause })
   }
+}
+
+function entriesOf(names: readonly string[], isQuarantined: boolean): TargetEntry[] {
+  return names.flatMap((name): TargetEntry[] => {
+    const [, id, suffix] = entryName.exec(name) ?? []
+    if (id === undefined) return []
+    return [{ id, content: suffix === making ? 'making' : suffix === removing ? 'removing' : 'whole', isQuarantined }]
+  })
+}
+
+async function namesIn(path: string): Promise<string[]> {
+  return readdir(path).catch((cause: unknown) => {
+    unlessMissing(cause)
+    return []
+  })
+}
+
+/** @returns false when there was nothing to move, or something is there already */
+async function move(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to)
+    return true
+  } catch (cause) {
+    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(String(codeOf(cause)))) throw cause
+    return false
+  }
+}
+
+async function openFirst(paths: readonly string[]) {
+  for (const path of paths) {
+    try {
+      return await open(path, 'r')
+    } catch (cause) {
+      unlessMissing(cause)
+    }
+  }
+  return undefined
 }
 
 async function writeFile(path: string, content: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number> {

@@ -7,6 +7,7 @@ import type { Snapshot } from '../reconcile/reconcile-store.ts'
 import type { Job } from './backup.ts'
 import { BackupError, NotWanted } from './backup-error.ts'
 import type { BackupLedger } from './backup-ledger.ts'
+import type { BackupRecords } from './backup-record.ts'
 import type { BackupTarget } from './backup-target.ts'
 import { blobsOf, type HomePlace } from './home-place.ts'
 import { openFiles, type BackupFiles } from './parts.ts'
@@ -14,6 +15,7 @@ import { openFiles, type BackupFiles } from './parts.ts'
 export interface JobDeps {
   ledger: BackupLedger
   target: BackupTarget
+  records: BackupRecords
   regions: ReadonlyMap<string, Pick<Region, 'engine' | 'images' | 'stack' | 'awaitDatabase'>>
   /** The tenant as it is now; undefined when there is none. */
   tenant: (tenantId: string) => Promise<Snapshot | undefined>

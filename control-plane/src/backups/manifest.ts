@@ -9,6 +9,8 @@ export const formatVersion = 1
 /** Written in this order; `manifest` is a part too, and the last. */
 export const partNames = ['database', 'files', 'index'] as const
 export type PartName = (typeof partNames)[number]
+/** All that is encrypted with the backup's key. */
+export const encryptedParts = [...partNames, 'manifest'] as const
 
 const Part = Type.Object({
   name: Type.Enum([...partNames]),

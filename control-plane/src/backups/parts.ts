@@ -2,17 +2,22 @@
 import { createHash } from 'node:crypto'
 import { BackupError } from './backup-error.ts'
 import type { BackupTarget } from './backup-target.ts'
+import { recordPart } from './backup-record.ts'
 import { decrypted, encrypted } from './encrypted-stream.ts'
-import { partNames, partOf, readManifest, type Manifest, type Part, type PartName } from './manifest.ts'
+import { manifestHash, partNames, partOf, readManifest, type Manifest, type Part, type PartName } from './manifest.ts'
 
 export interface BackupFiles {
   /** Bytes in the target so far. */
   bytes(): number
   write(name: PartName, content: AsyncIterable<Uint8Array>): Promise<Part>
   writeManifest(text: string): Promise<void>
+  /** In plain text. */
+  writeRecord(text: string): Promise<void>
   commit(): Promise<void>
   read(name: PartName): AsyncIterable<Buffer>
   readManifest(hash: string): Promise<Manifest>
+  /** Of the manifest that was written with this key: nobody without it can have made another one. @throws BackupError DAMAGED, INCOMPLETE */
+  manifestHash(): Promise<string>
   /** Reads every part to its end. @throws BackupError DAMAGED, INCOMPLETE */
   check(manifest: Manifest): Promise<void>
 }
@@ -26,6 +31,16 @@ export function openFiles(target: BackupTarget, backupId: string, key: Uint8Arra
   const read = (name: string) => decrypted(target.read(backupId, name, signal), key, context(name))
   const write = async (name: string, content: AsyncIterable<Uint8Array>) => {
     bytes += await target.write(backupId, name, encrypted(content, key, context(name)), signal)
+  }
+  const manifestText = async () => {
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of read('manifest')) {
+      size += chunk.length
+      if (size > largestManifest) throw new BackupError('DAMAGED', 'the manifest of the backup is too large')
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString()
   }
   return {
     bytes: () => bytes,
@@ -45,19 +60,14 @@ export function openFiles(target: BackupTarget, backupId: string, key: Uint8Arra
     },
 
     writeManifest: (text) => write('manifest', once(text)),
+    async writeRecord(text) {
+      await target.write(backupId, recordPart, once(text), signal)
+    },
     commit: () => target.commit(backupId),
     read,
 
-    async readManifest(hash) {
-      const chunks: Buffer[] = []
-      let size = 0
-      for await (const chunk of read('manifest')) {
-        size += chunk.length
-        if (size > largestManifest) throw new BackupError('DAMAGED', 'the manifest of the backup is too large')
-        chunks.push(chunk)
-      }
-      return readManifest(Buffer.concat(chunks).toString(), hash)
-    },
+    readManifest: async (hash) => readManifest(await manifestText(), hash),
+    manifestHash: async () => manifestHash(await manifestText()),
 
     async check(manifest) {
       for (const name of partNames) {

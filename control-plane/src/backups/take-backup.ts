@@ -27,6 +27,8 @@ export interface TakeBackup {
   place: HomePlace
   files: BackupFiles
   clock: Clock
+  /** Text of the record that the backup is found by when the control database does not know it. */
+  record: (taken: Taken) => string
   /** Told of every step. */
   step: (name: string) => Promise<void>
 }
@@ -37,7 +39,7 @@ export async function takeBackup(options: TakeBackup, signal: AbortSignal): Prom
   return whileHeld(place, tenant.id, clock, signal, (held) => take(options, held))
 }
 
-async function take({ backupId, tenant, place, files, clock, step }: TakeBackup, signal: AbortSignal): Promise<Taken> {
+async function take({ backupId, tenant, place, files, clock, record, step }: TakeBackup, signal: AbortSignal): Promise<Taken> {
   const reader = await readerLogin(place, signal)
   const session = openPsql(inPostgres(place), place.database, reader, [...factSettings, 'begin isolation level repeatable read, read only'], signal)
   try {
@@ -60,9 +62,11 @@ async function take({ backupId, tenant, place, files, clock, step }: TakeBackup,
     }
     const text = JSON.stringify(manifest)
     await files.writeManifest(text)
+    const taken = { bytes: files.bytes(), manifestHash: manifestHash(text) }
+    await files.writeRecord(record(taken))
     await step('commit')
     await files.commit()
-    return { bytes: files.bytes(), manifestHash: manifestHash(text) }
+    return taken
   } finally {
     await session.close()
   }

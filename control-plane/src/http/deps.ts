@@ -2,6 +2,7 @@
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { BackupStore } from '../backups/backup-store.ts'
 import type { BackupTarget } from '../backups/backup-target.ts'
+import type { UnknownBackups } from '../backups/unknown-backups.ts'
 import type { AdjustmentStore } from '../billing/adjustment-store.ts'
 import type { Billing } from '../billing/billing.ts'
 import type { InvoiceStore } from '../billing/invoice-store.ts'
@@ -29,8 +30,8 @@ export interface ApiDeps {
   keys: PlatformKeyStore
   audit: AuditLog
   rollouts: RolloutStore
-  /** Without a target none are kept. */
-  backups: { store: BackupStore; target: BackupTarget | undefined }
+  /** `kept` is undefined when the installation keeps no backups. */
+  backups: { store: BackupStore; kept: { target: BackupTarget; unknown: UnknownBackups } | undefined }
   usage: UsageReader
   usageSources: UsageSources
   stored: StoredReader

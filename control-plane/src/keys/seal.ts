@@ -1,11 +1,13 @@
 // Sealing of secrets at rest: AES-256-GCM with the installation's master key, bound to what the secret belongs to.
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 
 const algorithm = 'aes-256-gcm'
 const nonceBytes = 12
 const tagBytes = 16
 
 export interface Seal {
+  /** Fingerprint of the master key, by which another one is told apart from damage. */
+  masterKeyId: string
   /** `context` (for example tenant id and kind) must be the same when opening. */
   seal(text: string, context: string): Uint8Array<ArrayBuffer>
   /** @throws Error when the bytes or the context were changed */
@@ -14,6 +16,8 @@ export interface Seal {
 
 export function createSeal(masterKey: Buffer): Seal {
   return {
+    masterKeyId: createHmac('sha256', masterKey).update('master key id').digest('hex').slice(0, 16),
+
     seal(text, context) {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv(algorithm, masterKey, nonce).setAAD(Buffer.from(context))

@@ -148,8 +148,16 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
         await openJob(transaction, 'backup', tenantId, id, now())
       }),
 
-    async backupIds() {
-      return new Set((await database.backup.findMany({ select: { id: true } })).map(({ id }) => id))
+    async backupStates() {
+      const rows = await database.backup.findMany({ select: { id: true, state: true } })
+      // A check constraint holds the state to its values.
+      return new Map(rows.map(({ id, state }) => [id, state as Backup['state']]))
+    },
+
+    async planOf(tenantId) {
+      const tenant = await database.tenant.findUnique({ where: { id: tenantId }, select: { planId: true } })
+      if (tenant === null) throw new NotWanted(`${tenantId} is wanted no more`)
+      return { plan: tenant.planId }
     },
   }
 }

@@ -1,15 +1,16 @@
 // The store of backups on the control database, as the API uses it.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { jobKinds } from '../backups/backup.ts'
+import { jobKinds, type Backup } from '../backups/backup.ts'
 import type { BackupStore, BackupWrite } from '../backups/backup-store.ts'
 import { keyBytes } from '../backups/encrypted-stream.ts'
 import { ControlError } from '../errors.ts'
 import type { Seal } from '../keys/seal.ts'
 import type { OperationKind } from '../tenants/tenant.ts'
+import type { PageRequest } from '../tenants/tenant-store.ts'
 import { keyContext, toBackup } from './backup-rows.ts'
 import { changeChannels } from './change-channels.ts'
 import { afterPosition, decodeCursor, toPage } from './cursor.ts'
-import { brokenConstraint, type Database, type Transaction } from './database.ts'
+import { brokenConstraint, type Database, type Prisma, type Transaction } from './database.ts'
 import { recordedWrite } from './recorded-write.ts'
 import { toOperation, toTenant } from './rows.ts'
 
@@ -23,6 +24,14 @@ export interface BackupStoreOptions {
 }
 
 export function createBackupStore({ database, seal, now }: BackupStoreOptions): BackupStore {
+  const listed = async (where: Prisma.BackupWhereInput, { limit, cursor }: PageRequest) => {
+    const rows = await database.backup.findMany({
+      where: { AND: [where, cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))] },
+      orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+      take: limit + 1,
+    })
+    return toPage(rows, limit, toBackup)
+  }
   return {
     request: (tenantId, context, answer) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
@@ -38,14 +47,40 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       return row === null ? undefined : toBackup(row)
     },
 
-    async list(tenantId, { limit, cursor }) {
-      const rows = await database.backup.findMany({
-        where: { tenantId, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))) },
-        orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
-        take: limit + 1,
-      })
-      return toPage(rows, limit, toBackup)
+    list: (tenantId, page) => listed({ tenantId }, page),
+
+    listAll: (state, page) => listed(state === undefined ? {} : { state }, page),
+
+    async completeIds() {
+      const rows = await database.backup.findMany({ where: { state: 'complete' satisfies Backup['state'] }, select: { id: true } })
+      return rows.map(({ id }) => id)
     },
+
+    async getMany(ids) {
+      const rows = await database.backup.findMany({ where: { id: { in: [...ids] } }, orderBy: { id: 'asc' } })
+      return rows.map(toBackup)
+    },
+
+    adopt: ({ description, key }, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const id = description.backup_id
+        const backup = (await transaction.backup.findUnique({ where: { id } })) ?? (await transaction.backup.create({
+          data: {
+            id, tenantId: description.tenant_id, regionId: description.region, state: 'complete' satisfies Backup['state'],
+            // As one that an operator asked for: the schedule of its tenant keeps only so many of its own.
+            trigger: 'request' satisfies Backup['trigger'],
+            key: sealedKey(seal, id, key), bytes: description.bytes, manifestHash: description.manifest_sha256,
+            createdAt: new Date(description.created_at), finishedAt: new Date(description.finished_at),
+          },
+        }))
+        return { result: toBackup(backup), audit: { action: 'backup.adopt', target: id, detail: { tenant_id: backup.tenantId } } }
+      }),
+
+    recordUnknownRemoved: (id, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        if ((await transaction.backup.count({ where: { id } })) > 0) throw new ControlError('BACKUP_IN_USE', 'The backup was adopted meanwhile.')
+        return { result: undefined, audit: { action: 'backup.delete', target: id, detail: { unknown: true } } }
+      }),
 
     remove: (id, context) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
@@ -132,11 +167,15 @@ async function completeBackup(transaction: Transaction, id: string) {
   return backup
 }
 
-/** With a key of its own, which is gone with the row. */
+function sealedKey(seal: Seal, backupId: string, key: Uint8Array) {
+  return seal.seal(Buffer.from(key).toString('base64'), keyContext(backupId))
+}
+
+/** With a key of its own. */
 export async function newBackup(transaction: Transaction, seal: Seal, tenantId: string, cause: { trigger: 'request' | 'schedule'; plannedAt: Date | null }, at: Date) {
   const { regionId } = await transaction.tenant.findUniqueOrThrow({ where: { id: tenantId }, select: { regionId: true } })
   const id = randomUUID()
-  const key = seal.seal(randomBytes(keyBytes).toString('base64'), keyContext(id))
+  const key = sealedKey(seal, id, randomBytes(keyBytes))
   return transaction.backup.create({ data: { id, tenantId, regionId, ...cause, key, createdAt: at } })
 }
 

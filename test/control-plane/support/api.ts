@@ -17,6 +17,7 @@ import { loadHomeMigrations, migrationsFingerprint } from '../../../control-plan
 import { internalRoutes } from '../../../control-plane/src/http-internal/internal-routes.ts'
 import { leaseRoutes } from '../../../control-plane/src/http-internal/lease-routes.ts'
 import { WatchHub, type Published, type PublishedSource } from '../../../control-plane/src/http-internal/watch-hub.ts'
+import type { ApiDeps } from '../../../control-plane/src/http/deps.ts'
 import type { OperationBody, TenantBody } from '../../../control-plane/src/http/tenant-body.ts'
 import { newPlatformKey } from '../../../control-plane/src/keys/key-text.ts'
 import type { Scope } from '../../../control-plane/src/keys/platform-key-store.ts'
@@ -170,8 +171,18 @@ export class StandInRegion implements RegionProbe {
   }
 }
 
-/** Everything ends with the test. `cloud`: there is a region `cloud` beside the region `local`. */
-export async function startApi(t: Test, options: { deleteGraceSeconds?: number; control?: boolean; cloud?: boolean; prices?: BillingConfig } = {}): Promise<TestApi> {
+export interface TestApiOptions {
+  deleteGraceSeconds?: number
+  control?: boolean
+  /** There is a region `cloud` beside the region `local`. */
+  cloud?: boolean
+  prices?: BillingConfig
+  /** Where backups are kept; without it none are. */
+  kept?: (seal: Seal) => ApiDeps['backups']['kept']
+}
+
+/** Everything ends with the test. */
+export async function startApi(t: Test, options: TestApiOptions = {}): Promise<TestApi> {
   const postgres = await startPostgres()
   const controlUrl = postgres.url('control')
   await migrate(controlUrl, await readMigrations())
@@ -234,7 +245,7 @@ export async function startApi(t: Test, options: { deleteGraceSeconds?: number; 
     plans,
     keys: keyStore,
     audit: createAuditLog(database),
-    backups: { store: createBackupStore({ database, seal, now }), target: undefined },
+    backups: { store: createBackupStore({ database, seal, now }), kept: options.kept?.(seal) },
     rollouts: createRolloutStore({ database, seal, now }),
     usageSources: createUsageSources({ database, seal, now }),
     usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: billing.history, probe: region }),

@@ -5,6 +5,7 @@ import type { FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import type { Backup } from '../../backups/backup.ts'
 import type { BackupWrite, RestoredTenant } from '../../backups/backup-store.ts'
+import type { UnknownBackup } from '../../backups/unknown-backups.ts'
 import { ControlError } from '../../errors.ts'
 import { checkName } from '../../tenants/names.ts'
 import { newSecrets } from '../../tenants/new-secrets.ts'
@@ -13,13 +14,16 @@ import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
 import { answerOnce } from '../idempotency.ts'
 import { isUuid } from '../lookup.ts'
-import { PageQuery, pageRequest, waitSeconds, writeContext } from '../parameters.ts'
+import { NoBody, PageQuery, pageRequest, waitSeconds, writeContext } from '../parameters.ts'
 import { KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from '../tenant-body.ts'
 import { waitUntilSettled } from '../wait.ts'
 import { NoQuery } from './read-tenants.ts'
+import { pageOfIds, toUnknownBackupBody, UnknownBackupBody } from './unknown-backups.ts'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const Id = Type.Object({ id: Type.String() })
+/** For what is read of the directory of backups within a call. */
+const readMilliseconds = 20_000
 
 const BackupBody = Type.Object({
   id: Type.String(),
@@ -57,10 +61,40 @@ export function addBackupRoutes(app: Api, deps: ApiDeps): void {
   addReadBackups(app, deps)
   addTakeBackup(app, deps)
   addRemoveBackup(app, deps)
+  addAdoptBackup(app, deps)
   addUseBackup(app, deps)
 }
 
 function addReadBackups(app: Api, deps: ApiDeps): void {
+  app.get(
+    '/v1/backups',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: 'List the backups of all tenants, oldest first',
+        description: '`state=missing`: complete ones whose files are not in the directory of backups. `state=unknown`: what that directory has and the control database does not know. Both are in the order of their IDs.',
+        tags: ['backups'],
+        querystring: Type.Object({ ...PageQuery, state: Type.Optional(Type.Enum(['running', 'complete', 'failed', 'missing', 'unknown'])) }, { additionalProperties: false }),
+        response: { 200: Type.Object({ backups: Type.Array(Type.Union([BackupBody, UnknownBackupBody])), next_cursor: Maybe }) },
+      },
+    },
+    async (request) => {
+      const { state } = request.query
+      const page = pageRequest(request.query)
+      if (state === 'unknown') {
+        const { unknown } = keptOf(deps)
+        const { ids, next_cursor } = pageOfIds(await unknown.ids(), page)
+        return { backups: (await unknown.get(ids, deps.clock.timeout(readMilliseconds))).map(toUnknownBackupBody), next_cursor }
+      }
+      if (state === 'missing') {
+        const { ids, next_cursor } = pageOfIds(await missingIds(deps), page)
+        return { backups: (await deps.backups.store.getMany(ids)).map(toBackupBody), next_cursor }
+      }
+      const { items, nextCursor } = await deps.backups.store.listAll(state, page)
+      return { backups: items.map(toBackupBody), next_cursor: nextCursor ?? null }
+    },
+  )
+
   app.get(
     '/v1/tenants/:id/backups',
     {
@@ -85,9 +119,13 @@ function addReadBackups(app: Api, deps: ApiDeps): void {
     '/v1/backups/:id',
     {
       config: { scopes: ['admin', 'read'] },
-      schema: { summary: 'One backup', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: BackupBody } },
+      schema: { summary: 'One backup', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: Type.Union([BackupBody, UnknownBackupBody]) } },
     },
-    async (request) => toBackupBody(await foundBackup(deps, request.params.id)),
+    async (request) => {
+      const { id } = request.params
+      const unknown = await unknownBackup(deps, id)
+      return unknown === undefined ? toBackupBody(await foundBackup(deps, id)) : toUnknownBackupBody(unknown)
+    },
   )
 }
 
@@ -110,7 +148,7 @@ function addTakeBackup(app: Api, deps: ApiDeps): void {
       const wait = waitSeconds(request)
       reply.status(202)
       return answerOnce(deps, context, reply, async () => {
-        targetOf(deps)
+        keptOf(deps)
         if (!isTenantId(request.params.id)) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
         return settled(deps, await deps.backups.store.request(request.params.id, context, present), wait, request)
       })
@@ -123,15 +161,49 @@ function addRemoveBackup(app: Api, deps: ApiDeps): void {
     '/v1/backups/:id',
     {
       config: { scopes: ['admin'] },
-      schema: { summary: 'Remove a backup for good', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: BackupBody } },
+      schema: { summary: 'Remove a backup for good, also an unknown one', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: Type.Union([BackupBody, UnknownBackupBody]) } },
     },
     async (request) => {
-      const target = targetOf(deps)
-      const { id } = await foundBackup(deps, request.params.id)
-      const removed = await deps.backups.store.remove(id, { ...writeContext(request), idempotency: undefined })
-      // Its key is gone already; what can't be removed now goes at the next start.
-      await target.remove(id).catch((cause: unknown) => request.log.warn({ err: cause }, "a backup's files could not be removed"))
-      return toBackupBody(removed)
+      const { target } = keptOf(deps)
+      const context = { ...writeContext(request), idempotency: undefined }
+      const unknown = await unknownBackup(deps, request.params.id)
+      const { id } = unknown ?? (await foundBackup(deps, request.params.id))
+      const removed = unknown === undefined ? toBackupBody(await deps.backups.store.remove(id, context)) : toUnknownBackupBody(unknown)
+      if (unknown !== undefined) await deps.backups.store.recordUnknownRemoved(id, context)
+      // What can't be removed now is found by the next survey: as being removed, or as unknown.
+      await target.remove(id).catch((cause: unknown) => request.log.warn({ err: cause, backup: id }, "a backup's files could not be removed"))
+      return removed
+    },
+  )
+}
+
+function addAdoptBackup(app: Api, deps: ApiDeps): void {
+  app.post(
+    '/v1/backups/:id/adopt',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Adopt a backup that the control database does not know',
+        description: 'Its record must be of this installation and sealed with its master key. Then it is a backup like any other. One that was adopted before stays as it is.',
+        tags: ['backups'],
+        params: Id,
+        querystring: NoQuery,
+        body: NoBody,
+        response: { 200: BackupBody },
+      },
+    },
+    async (request) => {
+      const { target } = keptOf(deps)
+      const unknown = await unknownBackup(deps, request.params.id)
+      if (unknown === undefined) return toBackupBody(await foundBackup(deps, request.params.id))
+      const { id, record } = unknown
+      if (record.problem !== undefined) {
+        throw new ControlError('BACKUP_NOT_ADOPTABLE', `The backup can't be adopted. ${record.problem.message}`, { detail: { problem: record.problem.code } })
+      }
+      const adopted = await deps.backups.store.adopt(record, { ...writeContext(request), idempotency: undefined })
+      // Until it is moved back it is read where it is; the next survey moves it, too.
+      await target.release(id).catch((cause: unknown) => request.log.warn({ err: cause, backup: id }, 'an adopted backup could not be moved out of the quarantine'))
+      return toBackupBody(adopted)
     },
   )
 }
@@ -155,7 +227,7 @@ function addUseBackup(app: Api, deps: ApiDeps): void {
       const wait = waitSeconds(request)
       reply.status(202)
       return answerOnce(deps, context, reply, async () => {
-        targetOf(deps)
+        keptOf(deps)
         const { id } = await foundBackup(deps, request.params.id)
         return settled(deps, await deps.backups.store.requestVerify(id, context, present), wait, request)
       })
@@ -183,7 +255,7 @@ function addUseBackup(app: Api, deps: ApiDeps): void {
       if (into !== 'same') checkName(into.name)
       reply.status(202)
       return answerOnce<Static<typeof Restored> | Static<typeof WithOperation>>(deps, context, reply, async () => {
-        targetOf(deps)
+        keptOf(deps)
         const backup = await foundBackup(deps, request.params.id)
         if (into === 'same') return settled(deps, await deps.backups.store.requestRestore(backup.id, context, present), wait, request)
         return restoreInto(deps, backup, await newTenant(deps, backup, into), wait, request)
@@ -217,15 +289,32 @@ async function newTenant(deps: ApiDeps, backup: Backup, { name, plan }: Static<t
 }
 
 /** @throws ControlError BACKUPS_OFF */
-function targetOf({ backups }: ApiDeps) {
-  if (backups.target === undefined) throw new ControlError('BACKUPS_OFF', 'this installation keeps no backups: it has no directory for them (TENANTRY_BACKUPS)')
-  return backups.target
+function keptOf({ backups }: ApiDeps) {
+  if (backups.kept === undefined) throw new ControlError('BACKUPS_OFF', 'this installation keeps no backups: it has no directory for them (TENANTRY_BACKUPS)')
+  return backups.kept
 }
 
+async function missingIds(deps: ApiDeps): Promise<string[]> {
+  const complete = await deps.backups.store.completeIds()
+  // Listed after the rows were read: a backup that is removed meanwhile may show, one that is there does not.
+  const whole = new Set((await keptOf(deps).target.list()).flatMap(({ id, content }) => (content === 'whole' ? [id] : [])))
+  return complete.filter((id) => !whole.has(id))
+}
+
+/** @throws ControlError BACKUP_NOT_FOUND; BACKUP_NOT_ADOPTED when it is in the quarantine */
 async function foundBackup(deps: ApiDeps, id: string): Promise<Backup> {
   const backup = isUuid(id) ? await deps.backups.store.get(id) : undefined
-  if (backup === undefined) throw new ControlError('BACKUP_NOT_FOUND', 'there is no such backup')
-  return backup
+  if (backup !== undefined) return backup
+  if ((await unknownBackup(deps, id)) !== undefined) {
+    throw new ControlError('BACKUP_NOT_ADOPTED', `The control database does not know the backup "${id}". Adopt it first: POST /v1/backups/${id}/adopt.`)
+  }
+  throw new ControlError('BACKUP_NOT_FOUND', 'there is no such backup')
+}
+
+/** A backup in the quarantine that has no row. */
+async function unknownBackup({ backups, clock }: ApiDeps, id: string): Promise<UnknownBackup | undefined> {
+  if (backups.kept === undefined || !isUuid(id) || (await backups.store.get(id)) !== undefined) return undefined
+  return (await backups.kept.unknown.get([id], clock.timeout(readMilliseconds)))[0]
 }
 
 /** As it is when the operation has ended, or the time is over. */

@@ -1,0 +1,106 @@
+// What a backup's directory says of it without the control database: whose it is, and its key, sealed with the master key and
+// bound to everything else in the record. With the master key, whoever has the directory can adopt the backup.
+import { createHash } from 'node:crypto'
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import type { Seal } from '../keys/seal.ts'
+
+/** Name of the part. It is plain text: nothing in it is the tenant's content. */
+export const recordPart = 'record'
+export const maxRecordBytes = 64 * 1024
+
+const format = 1
+const Time = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$' })
+
+const Description = Type.Object({
+  installation: Type.String(),
+  backup_id: Type.String(),
+  tenant_id: Type.String(),
+  tenant_name: Type.String(),
+  plan: Type.String(),
+  isolation: Type.String(),
+  region: Type.String(),
+  trigger: Type.Enum(['request', 'schedule']),
+  planned_at: Type.Union([Time, Type.Null()]),
+  created_at: Time,
+  finished_at: Time,
+  /** Of the encrypted parts. */
+  bytes: Type.Integer(),
+  manifest_sha256: Type.String(),
+})
+export type BackupDescription = Static<typeof Description>
+
+const BackupRecord = Type.Object({
+  format: Type.Literal(format),
+  description: Description,
+  /** Which master key sealed it; a fingerprint. */
+  master_key: Type.String(),
+  /** Base64. */
+  sealed_key: Type.String(),
+})
+
+/** Why a backup that the control database does not know can't be adopted. */
+export type UnadoptableCode = 'INCOMPLETE' | 'NO_RECORD' | 'RECORD_DAMAGED' | 'DAMAGED' | 'OTHER_INSTALLATION' | 'OTHER_MASTER_KEY'
+
+export interface Unadoptable {
+  code: UnadoptableCode
+  message: string
+}
+
+/** What a record says: `key` when it is of this installation and nothing in it was changed. */
+export type ReadRecord =
+  | { description: BackupDescription; key: Uint8Array; problem?: undefined }
+  | { description: BackupDescription | undefined; key?: undefined; problem: Unadoptable }
+
+export interface BackupRecords {
+  write(description: Omit<BackupDescription, 'installation'>, key: Uint8Array): string
+  /** @param text undefined when the backup has no record */
+  read(text: string | undefined, backupId: string): ReadRecord
+}
+
+export function createBackupRecords({ seal, installation }: { seal: Seal; installation: string }): BackupRecords {
+  return {
+    write(described, key) {
+      const description = { ...described, installation }
+      const sealed = seal.seal(Buffer.from(key).toString('base64'), contextOf(description))
+      return JSON.stringify({ format, description, master_key: seal.masterKeyId, sealed_key: Buffer.from(sealed).toString('base64') }, null, 2)
+    },
+
+    read(text, backupId) {
+      if (text === undefined) return unadoptable('NO_RECORD', 'The backup has no record: its key was in the control database alone, and is lost without it.')
+      const record = parsed(text)
+      if (record === undefined || record.description.backup_id !== backupId) return unadoptable('RECORD_DAMAGED', 'The record of the backup is damaged, or of another backup.')
+      const { description, master_key: masterKeyId } = record
+      if (description.installation !== installation) {
+        return unadoptable('OTHER_INSTALLATION', `The backup is of the installation "${description.installation.slice(0, 100)}". This is "${installation}".`, description)
+      }
+      if (masterKeyId !== seal.masterKeyId) return unadoptable('OTHER_MASTER_KEY', 'The key of the backup is sealed with another master key.', description)
+      try {
+        const key = Buffer.from(seal.open(Buffer.from(record.sealed_key, 'base64'), contextOf(description)), 'base64')
+        return { description, key }
+      } catch {
+        return unadoptable('RECORD_DAMAGED', 'The record of the backup was changed after it was written.')
+      }
+    },
+  }
+}
+
+function unadoptable(code: UnadoptableCode, message: string, description?: BackupDescription): ReadRecord {
+  return { description, problem: { code, message } }
+}
+
+function parsed(text: string): Static<typeof BackupRecord> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Value.Check(BackupRecord, value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The sealed key opens only beside exactly this description. */
+function contextOf(description: BackupDescription): string {
+  const names = Object.keys(Description.properties) as (keyof BackupDescription)[]
+  const hash = createHash('sha256').update(JSON.stringify(names.map((name) => description[name]))).digest('hex')
+  return `backup-record:${hash}`
+}

@@ -1,0 +1,52 @@
+// Compares the directories of the target with the backups that the control database knows. Either may be older than the other:
+// a database that was restored from a dump, a target that was copied. So nothing is forgotten, and nothing is deleted but what
+// a recorded decision has begun to remove.
+import type { Backup } from './backup.ts'
+import type { BackupTarget, TargetEntry } from './backup-target.ts'
+
+export interface FoundBackups {
+  /** In the quarantine: the control database does not know them. */
+  unknown: number
+  /** Complete by the control database, and not in the target. */
+  missing: number
+}
+
+export interface Survey {
+  target: BackupTarget
+  /** State of every backup that the control database knows. */
+  states: () => Promise<ReadonlyMap<string, Backup['state']>>
+  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+}
+
+/** @param reported IDs of missing backups that an earlier call has logged; updated */
+export async function surveyBackups({ target, states, log }: Survey, reported: Set<string>): Promise<FoundBackups> {
+  // A row is there before the first file, and gone before the last: so the files are listed first.
+  const before = await target.list()
+  const known = await states()
+  for (const entry of before) await settle(entry, known, target, log)
+  const after = await target.list()
+  const unknown = new Set(after.filter(({ isQuarantined, content }) => isQuarantined && content !== 'removing').map(({ id }) => id))
+  const whole = new Set(after.filter(({ content }) => content === 'whole').map(({ id }) => id))
+  const missing = [...known].flatMap(([id, state]) => (state === 'complete' && !whole.has(id) ? [id] : []))
+  for (const id of missing) {
+    if (!reported.has(id)) log.warn({ backup: id }, 'the files of a complete backup are missing; its row stays, and copying the files back makes it restorable')
+  }
+  reported.clear()
+  for (const id of missing) reported.add(id)
+  return { unknown: unknown.size, missing: missing.length }
+}
+
+async function settle({ id, content, isQuarantined }: TargetEntry, known: ReadonlyMap<string, Backup['state']>, target: BackupTarget, log: Survey['log']): Promise<void> {
+  const state = known.get(id)
+  if (content === 'removing') {
+    await target.remove(id)
+  } else if (isQuarantined) {
+    if (content !== 'whole' || state === undefined) return
+    if (await target.release(id)) log.info({ backup: id }, 'the control database knows a backup of the quarantine: the backup was moved back')
+  } else if (state === undefined) {
+    await target.quarantine(id)
+    log.warn({ backup: id, whole: content === 'whole' }, 'the control database does not know a backup: it was moved to the quarantine (GET /v1/backups?state=unknown)')
+  } else if (content === 'making' && state === 'failed') {
+    await target.discard(id)
+  }
+}

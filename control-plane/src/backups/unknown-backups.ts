@@ -1,0 +1,74 @@
+// Backups in the quarantine, which the control database does not know: found by their directories, and described by their records.
+import { BackupError } from './backup-error.ts'
+import { maxRecordBytes, recordPart, type BackupRecords, type ReadRecord } from './backup-record.ts'
+import type { BackupTarget } from './backup-target.ts'
+import { openFiles } from './parts.ts'
+
+export interface UnknownBackup {
+  id: string
+  record: ReadRecord
+}
+
+export interface UnknownBackups {
+  /** Sorted. */
+  ids(): Promise<string[]>
+  /** Those of the IDs that the quarantine has, in its order. */
+  get(ids: readonly string[], signal: AbortSignal): Promise<UnknownBackup[]>
+}
+
+export function createUnknownBackups(target: BackupTarget, records: BackupRecords): UnknownBackups {
+  /** ID → whether all of it is there. */
+  const quarantined = async () => {
+    const found = new Map<string, boolean>()
+    for (const { id, content, isQuarantined } of await target.list()) {
+      if (isQuarantined && content !== 'removing') found.set(id, found.get(id) === true || content === 'whole')
+    }
+    return found
+  }
+  const recordOf = async (id: string, isWhole: boolean, signal: AbortSignal): Promise<ReadRecord> => {
+    if (!isWhole) return { description: undefined, problem: { code: 'INCOMPLETE', message: 'The backup is incomplete: its take did not end.' } }
+    const record = records.read(await recordText(target, id, signal), id)
+    return record.problem === undefined ? withManifest(target, id, record, signal) : record
+  }
+  return {
+    ids: async () => [...(await quarantined()).keys()].sort(),
+
+    async get(ids, signal) {
+      const found = await quarantined()
+      const backups: UnknownBackup[] = []
+      for (const id of ids) {
+        const isWhole = found.get(id)
+        if (isWhole !== undefined) backups.push({ id, record: await recordOf(id, isWhole, signal) })
+      }
+      return backups
+    },
+  }
+}
+
+/** A key that does not open the manifest that the record names makes no backup. */
+async function withManifest(target: BackupTarget, id: string, record: Extract<ReadRecord, { key: Uint8Array }>, signal: AbortSignal): Promise<ReadRecord> {
+  const { description, key } = record
+  try {
+    if ((await openFiles(target, id, key, signal).manifestHash()) === description.manifest_sha256) return record
+  } catch (cause) {
+    if (!(cause instanceof BackupError)) throw cause
+  }
+  return { description, problem: { code: 'DAMAGED', message: 'The manifest of the backup is damaged or missing.' } }
+}
+
+async function recordText(target: BackupTarget, id: string, signal: AbortSignal): Promise<string | undefined> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const chunk of target.read(id, recordPart, signal)) {
+      size += chunk.length
+      // Whatever is so long is not ours, and reads as damaged.
+      if (size > maxRecordBytes) return ''
+      chunks.push(chunk)
+    }
+  } catch (cause) {
+    if (cause instanceof BackupError && cause.code === 'INCOMPLETE') return undefined
+    throw cause
+  }
+  return Buffer.concat(chunks).toString()
+}

@@ -1,0 +1,93 @@
+// The control database is another one than the backups were taken with: restored from an older copy, or empty on a new host. No
+// backup is deleted: what the database does not know is quarantined, listed, adopted and restored.
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { query } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { createOwner, ended, filesBelow, furnish, seen, startBackupPlatform, toOwner, type BackupPlatform } from './support/tenants.ts'
+
+const installation = '6f0c2f0e-4d8c-4f0e-9a51-0d6f3a1c2b77'
+
+t.test('the control database is restored from a copy', async (t) => {
+  const platform = await startBackupPlatform(t, { environment: { TENANTRY_INSTALLATION: installation } })
+  const ada = await createOwner(platform, 'ada')
+  await furnish(platform, ada, 100_000)
+  const before = await seen(platform, ada)
+  const take = async () => {
+    const answer = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
+    t.match(await ended(platform, answer), { state: 'succeeded' })
+    return String(answer.body['id'])
+  }
+  const first = await take()
+  await replaceDatabase(platform, 'create database control_copy template control')
+  const second = await take()
+  const files = await contents(platform)
+  t.equal(files.size, 10, 'four parts and a record each')
+
+  t.test('a backup that is younger than the copy is quarantined whole, and told', async (t) => {
+    await replaceDatabase(platform, 'drop database control', 'create database control template control_copy')
+    await untilListed(platform, 'unknown', [second])
+    t.same(await contents(platform), files, 'every byte is there')
+    t.match(await platform.call('GET', '/v1/backups?state=unknown'), { body: {
+      backups: [{ id: second, state: 'unknown', tenant_id: ada.id, tenant_name: 'ada', plan: 'Pro', isolation: 'database-per-tenant', region: 'local', adoptable: true, problem: null }],
+      next_cursor: null,
+    } })
+    t.match(await platform.call('GET', '/v1/backups'), { body: { backups: [{ id: first, state: 'complete' }] } })
+    await until(async () => (await metrics(platform)).includes('tenantry_backups_unknown 1\n'))
+    t.match(await platform.call('POST', `/v1/backups/${second}/restore`, { into: 'same' }), { status: 409, body: { code: 'BACKUP_NOT_ADOPTED' } })
+  })
+
+  t.test('it is adopted, and restored into a new tenant with all there is', async (t) => {
+    t.match(await platform.call('POST', `/v1/backups/${second}/adopt`), { status: 200, body: { id: second, state: 'complete', tenant_id: ada.id } })
+    t.match(await platform.call('POST', `/v1/backups/${second}/adopt`), { status: 200 }, 'a repeat changes nothing')
+    await untilListed(platform, 'unknown', [])
+    t.match(await platform.call('GET', `/v1/tenants/${ada.id}/backups`), { body: { backups: [{ id: first }, { id: second }] } })
+    const answer = await platform.call('POST', `/v1/backups/${second}/restore`, { into: { name: 'grace' } })
+    t.match(await ended(platform, answer), { state: 'succeeded' })
+    t.same(await seen(platform, toOwner(answer.body)), before)
+  })
+
+  t.test('an empty database on the host forgets none of them, and knows them again when its copy is restored', async (t) => {
+    await replaceDatabase(platform, 'drop database control', 'create database control')
+    await until(async () => [...(await filesBelow(platform.directory)).keys()].filter((file) => file.includes('/quarantine/')).length === 10)
+    t.same(await contents(platform), files)
+    await replaceDatabase(platform, 'drop database control', 'create database control template control_copy')
+    await untilListed(platform, 'unknown', [second])
+    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${first}/verify`)), { state: 'succeeded' })
+  })
+
+  t.test('a backup whose files are gone is not forgotten', async (t) => {
+    await platform.stopControlPlanes()
+    await rm(join(platform.directory, first), { recursive: true })
+    await platform.startControlPlane()
+    await untilListed(platform, 'missing', [first])
+    t.match(await platform.call('GET', `/v1/backups/${first}`), { body: { state: 'complete' } })
+    await until(async () => (await metrics(platform)).includes('tenantry_backups_missing 1\n'))
+  })
+})
+
+/** Between a stop of the control plane and its next start. */
+async function replaceDatabase(platform: BackupPlatform, ...statements: string[]): Promise<void> {
+  await platform.stopControlPlanes()
+  for (const statement of statements) await query(platform.postgres.url('postgres'), statement)
+  await platform.startControlPlane()
+}
+
+async function untilListed(platform: BackupPlatform, state: string, ids: readonly string[]): Promise<void> {
+  await until(async () => {
+    const { body } = await platform.call('GET', `/v1/backups?state=${state}`)
+    const listed = (body['backups'] as { id: string }[]).map(({ id }) => id)
+    return JSON.stringify(listed) === JSON.stringify(ids)
+  })
+}
+
+/** Of every file of the backups, by backup and part, in the quarantine or not. */
+async function contents(platform: BackupPlatform): Promise<Map<string, string>> {
+  const files = await filesBelow(platform.directory)
+  return new Map([...files].map(([file, bytes]) => [file.slice(platform.directory.length + 1).replace('quarantine/', ''), bytes.toString('base64')]))
+}
+
+async function metrics({ controlUrl, platformKey }: BackupPlatform): Promise<string> {
+  return (await fetch(`${controlUrl}/metrics`, { headers: { authorization: `Bearer ${platformKey}` } })).text()
+}
