@@ -142,7 +142,7 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
       },
     }
     running.add(plane)
-    const deadline = Date.now() + 30_000
+    const deadline = Date.now() + 90_000
     while (child.exitCode === null && child.signalCode === null) {
       const live = await fetch(`${controlUrl}/health`).then((response) => response.body?.cancel().then(() => true), () => false)
       if (live === true) return plane

@@ -1,0 +1,60 @@
+// A runbook of docs/operations.md as an operator follows it: its own shell blocks, run one after the other in one shell's
+// environment, with only addresses and paths replaced.
+import { execFile } from 'node:child_process'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const blockMilliseconds = 10 * 60_000
+
+/** Shell blocks below a heading of the third level, in their order. @throws Error when there is none */
+export async function shellBlocks(heading: string): Promise<string[]> {
+  const text = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const [, section] = text.split(`\n### ${heading}\n`)
+  const blocks = [...(section?.split(/\n##+ /)[0] ?? '').matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => block)
+  if (blocks.length === 0) throw new Error(`docs/operations.md has no shell block below "${heading}"`)
+  return blocks
+}
+
+export interface Shell {
+  /** What a block printed. What it exports holds in the next one. @throws Error with what it printed when any command of it fails */
+  run(block: string): Promise<string>
+}
+
+/**
+ * @param directory where blocks run; made with the first one
+ * @param tools directory for stand-ins of programs that this machine lacks: the plugin `docker compose`, and `sudo`
+ * @param replaced texts of the documentation → this machine's
+ */
+export async function openShell(options: { directory: string; tools: string; environment: Record<string, string>; replaced: ReadonlyMap<string, string> }): Promise<Shell> {
+  const { directory, tools, environment, replaced } = options
+  const exported = join(tools, 'exported')
+  await mkdir(tools, { recursive: true })
+  await writeFile(exported, '')
+  const tool = async (name: string, script: string) => {
+    await writeFile(join(tools, name), `#!/bin/sh\n${script}\n`)
+    await chmod(join(tools, name), 0o755)
+  }
+  const path = process.env['PATH'] ?? ''
+  if (!(await works('docker', ['compose', 'version']))) {
+    await tool('docker', `PATH='${path}'\nif [ "$1" = compose ]; then shift; exec docker-compose "$@"; fi\nexec docker "$@"`)
+  }
+  if (process.getuid?.() === 0 && !(await works('sudo', ['--version']))) await tool('sudo', 'exec "$@"')
+  return {
+    async run(block) {
+      const text = [...replaced].reduce((before, [documented, here]) => before.replaceAll(documented, here), block)
+      const script = `set -euo pipefail\n. ${exported}\n${text}\nexport -p > ${exported}\n`
+      const env = { ...process.env, ...environment, PATH: `${tools}:${path}` }
+      const { stdout, stderr } = await run('bash', ['-c', script], { cwd: directory, env, timeout: blockMilliseconds, maxBuffer: 64 * 2 ** 20 }).catch((cause: unknown) => {
+        const { stdout = '', stderr = '' } = cause as { stdout?: string; stderr?: string }
+        throw new Error(`a block of the runbook failed:\n${text}\n${stdout.slice(-2000)}\n${stderr.slice(-4000)}`, { cause })
+      })
+      return stdout + stderr
+    },
+  }
+}
+
+async function works(program: string, args: readonly string[]): Promise<boolean> {
+  return run(program, args).then(() => true, () => false)
+}
