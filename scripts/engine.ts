@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Docker from 'dockerode'
 import { DataDirectoryInUse, lockDataDirectory } from '../control-plane/src/engines/process/data-lock.ts'
-import { dockerSocket, endDockerd, engineDirectory, startDaemons, stopDaemons } from './engine/daemons.ts'
+import { dockerSocket, endDaemon, engineDirectory, startDaemons, stopDaemons, type Daemon, type EngineSettings } from './engine/daemons.ts'
 import { ensureInstalled } from './engine/install.ts'
 
 const oldestApi = [1, 41] as const
@@ -18,10 +18,15 @@ export interface Engine {
   docker: Docker
   /** Ends it where this process has started it. */
   stop(): Promise<void>
-  /** Ends dockerd in its own time, unless it is gone already, and starts it again. @throws Error for an engine that is not the project's */
-  restart(): Promise<void>
-  /** Ends dockerd as a crash does. @throws Error for an engine that is not the project's */
-  kill(): Promise<void>
+  /** Whether it is the project's own engine, which tests may end. */
+  isOwn: boolean
+  /**
+   * Ends dockerd in its own time, unless it is gone already, and starts it again, and containerd where it is gone, too.
+   * @throws Error for an engine that is not the project's
+   */
+  restart(settings?: EngineSettings): Promise<void>
+  /** Ends these daemons as a crash does; without a word dockerd alone. @throws Error for an engine that is not the project's */
+  kill(...daemons: readonly Daemon[]): Promise<void>
 }
 
 const project = dirname(import.meta.dirname)
@@ -101,12 +106,15 @@ function projectsEngine(directory: string, stop: () => Promise<void>): Engine {
     host,
     docker,
     stop,
-    async restart() {
-      await endDockerd(directory, 'SIGTERM')
-      await startDaemons(directory)
+    isOwn: true,
+    async restart(settings) {
+      await endDaemon(directory, 'dockerd', 'SIGTERM')
+      await startDaemons(directory, settings)
       await checked(this)
     },
-    kill: () => endDockerd(directory, 'SIGKILL'),
+    async kill(...daemons) {
+      for (const daemon of daemons.length === 0 ? (['dockerd'] as const) : daemons) await endDaemon(directory, daemon, 'SIGKILL')
+    },
   }
 }
 
@@ -114,7 +122,7 @@ function foreignEngine(host: string): Engine {
   const refuse = async () => {
     throw new Error(`${host} is not the project's own engine; run as root without TENANTRY_DOCKER_HOST for tests that end it`)
   }
-  return { host, docker: dockerAt(host), stop: async () => undefined, restart: refuse, kill: refuse }
+  return { host, docker: dockerAt(host), stop: async () => undefined, isOwn: false, restart: refuse, kill: refuse }
 }
 
 /** @param timeout milliseconds that an answer may take; without it, any time */

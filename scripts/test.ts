@@ -15,15 +15,20 @@ interface Totals {
 
 const asked = process.argv.slice(2)
 const isFull = process.env['TENANTRY_SOAK'] === 'full'
-/** `NAME.soak.test.ts` takes too long for every run, or needs the engine for itself. */
+/** `NAME.soak.test.ts` takes too long for every run. */
 const isSoak = (file: string) => file.endsWith('.soak.test.ts')
+/** `NAME.alone.test.ts` is in every run, and ends the engine: only the project's own may be ended. */
+const endsEngine = (file: string) => file.endsWith('.alone.test.ts')
 const files = asked.length > 0 ? asked : globSync('test/**/*.test.ts').filter((file) => isFull || !isSoak(file)).sort()
-/** One at a time, after all others: some of them end the engine. */
-const alone = files.filter(isSoak)
-const together = files.filter((file) => !alone.includes(file))
+/** One at a time, after all others: some of the long ones end the engine, too. */
+const isAlone = (file: string) => isSoak(file) || endsEngine(file)
+const together = files.filter((file) => !isAlone(file))
 
 if (files.some(needsObjectStore)) await orEnd(ensureSwift())
 const engine = files.some(needsEngine) ? await orEnd(openEngineWithImages((line) => console.log(line))) : undefined
+const excluded = asked.length === 0 && engine?.isOwn === false ? files.filter(endsEngine) : []
+for (const file of excluded) console.log(`not part of this run: ${file} kills the Docker Engine, and ${engine?.host ?? ''} is not the project's own`)
+const alone = files.filter((file) => isAlone(file) && !excluded.includes(file))
 try {
   const totals = [await runTap(together, []), await runTap(alone, ['--jobs=1'])]
   const passed = totals.reduce((sum, part) => sum + part.passed, 0)
@@ -35,7 +40,7 @@ try {
 
 /** Files that use none start without one. */
 function needsEngine(file: string): boolean {
-  return /docker-platform|startBackupPlatform|support\/kills|support\/docker|support\/sandbox|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(readFileSync(file, 'utf8'))
+  return /docker-platform|startBackupPlatform|support\/kills|support\/docker|support\/compose-platform|support\/sandbox|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(readFileSync(file, 'utf8'))
 }
 
 function needsObjectStore(file: string): boolean {

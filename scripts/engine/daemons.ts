@@ -24,7 +24,12 @@ const pollMilliseconds = 25
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-type Daemon = 'containerd' | 'dockerd'
+export type Daemon = 'containerd' | 'dockerd'
+
+/** What `daemon.json` of a test's engine may say. */
+export interface EngineSettings {
+  'live-restore'?: boolean
+}
 
 /** Where the project's engine lives. Its images stay there between runs. */
 export function engineDirectory(project: string): string {
@@ -38,12 +43,13 @@ export function dockerSocket(directory: string): string {
 }
 
 /**
- * Starts what does not run; returns when it can be used.
+ * Starts what does not run; returns when it can be used. A dockerd that runs already keeps its settings.
  * @throws Error with the end of the log of what did not start
  */
-export async function startDaemons(directory: string): Promise<void> {
+export async function startDaemons(directory: string, settings: EngineSettings = {}): Promise<void> {
   await refuseSecondEngine(directory)
   await startDaemon(directory, 'containerd', () => takesConnections(containerdSocket(directory)))
+  if ((await findDaemon(directory, 'dockerd')) === undefined) await prepareDockerd(directory, settings)
   // It takes connections long before it answers, and also when it is about to give up.
   await startDaemon(directory, 'dockerd', () => answersPing(dockerSocket(directory)))
 }
@@ -55,9 +61,16 @@ export async function stopDaemons(directory: string): Promise<void> {
   await unmountBelow(directory)
 }
 
-/** Ends dockerd alone; returns when it is gone. */
-export async function endDockerd(directory: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-  await endDaemon(directory, 'dockerd', signal)
+/** Ends one daemon alone; returns when it is gone. */
+export async function endDaemon(directory: string, daemon: Daemon, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  const pid = await findDaemon(directory, daemon)
+  if (pid === undefined) return
+  signalProcess(pid, signal)
+  const deadline = performance.now() + stopMilliseconds
+  while (!(await hasEnded(pid))) {
+    if (performance.now() > deadline) signalProcess(pid, 'SIGKILL')
+    await sleep(pollMilliseconds)
+  }
 }
 
 function containerdSocket(directory: string): string {
@@ -77,12 +90,16 @@ function argumentsOf(directory: string, daemon: Daemon): [string, ...string[]] {
   ]
 }
 
+/** Writes a file of settings, because those of the machine are not for this engine. */
+async function prepareDockerd(directory: string, settings: EngineSettings): Promise<void> {
+  await writeFile(join(directory, 'daemon.json'), `${JSON.stringify(settings)}\n`)
+  // A pid file that a kill left would keep it from starting when the number is another process' now.
+  await rm(join(directory, 'docker.pid'), { force: true })
+}
+
 async function startDaemon(directory: string, daemon: Daemon, isReady: () => Promise<boolean>): Promise<void> {
   if ((await findDaemon(directory, daemon)) === undefined) {
     if (daemon === 'containerd') await writeFile(join(directory, 'containerd.toml'), 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n')
-    // Empty files of settings, because those of the machine are not for this engine. A pid file that a kill left would
-    // keep it from starting when the number is another process' now.
-    else await Promise.all([writeFile(join(directory, 'daemon.json'), '{}\n'), rm(join(directory, 'docker.pid'), { force: true })])
     const log = await open(logOf(directory, daemon), 'w')
     const child = spawn(daemon, argumentsOf(directory, daemon), { cwd: '/', detached: true, stdio: ['ignore', log.fd, log.fd], env: { PATH: path } })
     child.unref()
@@ -94,17 +111,6 @@ async function startDaemon(directory: string, daemon: Daemon, isReady: () => Pro
     if (performance.now() > deadline || (await findDaemon(directory, daemon)) === undefined) {
       throw new Error(`${daemon} did not start:\n${(await readFile(logOf(directory, daemon), 'utf8')).slice(-4_000)}`)
     }
-    await sleep(pollMilliseconds)
-  }
-}
-
-async function endDaemon(directory: string, daemon: Daemon, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-  const pid = await findDaemon(directory, daemon)
-  if (pid === undefined) return
-  signalProcess(pid, signal)
-  const deadline = performance.now() + stopMilliseconds
-  while (!(await hasEnded(pid))) {
-    if (performance.now() > deadline) signalProcess(pid, 'SIGKILL')
     await sleep(pollMilliseconds)
   }
 }

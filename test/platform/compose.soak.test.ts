@@ -1,129 +1,17 @@
 // The whole platform as docker-compose.yml starts it: prepared, started, used over TLS by a paying tenant, looked at from
 // outside and from inside, and removed without a trace.
 import { execFile, spawn } from 'node:child_process'
-import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { request } from 'node:https'
-import type { IncomingMessage } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type Dockerode from 'dockerode'
-import t, { type Test } from 'tap'
-import { connectDocker } from '../../control-plane/src/engines/docker/docker-connection.ts'
-import { ensureCompose } from '../../scripts/compose.ts'
+import t from 'tap'
+import { overTls, remaining, removePlatform, startComposePlatform, type ComposePlatform } from '../support/compose-platform.ts'
 import { engineAddress, engineSocket, until } from '../support/docker.ts'
-import { freePort } from '../support/postgres.ts'
 
 const run = promisify(execFile)
 const project = new URL('../../', import.meta.url).pathname
 
-interface Platform {
-  name: string
-  region: string
-  /** File of what deploy/setup has chosen. */
-  settings: string
-  docker: Dockerode
-  installation: string
-  controlUrl: string
-  httpUrl: string
-  httpsPort: number
-  postgresPort: number
-  keyFile: string
-  key: string
-  /** Of Caddy's own authority. */
-  certificate: string
-  certificateFile: string
-  /** Texts of the files of secrets. */
-  secrets: string[]
-  /** What a program in a service's container prints. */
-  inside(service: string, command: readonly string[]): Promise<{ code: number; output: string }>
-}
-
-async function startPlatform(t: Test): Promise<Platform> {
-  const compose = await ensureCompose()
-  const { docker, close } = connectDocker({ host: engineAddress() })
-  const directory = await mkdtemp(join(tmpdir(), 'tenantry-compose-'))
-  const name = `tenantry-${randomBytes(3).toString('hex')}`
-  const region = `r${randomBytes(3).toString('hex')}`
-  const settings = join(directory, 'settings')
-  const [http, https, postgres, control] = await Promise.all([freePort(), freePort(), freePort(), freePort()])
-  const environment = { DOCKER_HOST: engineAddress() }
-  const options = {
-    name, region, files: directory, settings, address: '127.0.0.1', 'docker-socket': engineSocket(), 'network-range': `10.${randomInt(16, 64)}.${randomInt(0, 16) * 16}.0/20`,
-    'http-port': String(http), 'https-port': String(https), 'postgres-port': String(postgres), 'control-port': String(control),
-  }
-  await run(join(project, 'deploy/setup'), Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]))
-  const composeFile = ['--env-file', settings, '--file', join(project, 'docker-compose.yml')]
-  const installation = /^TENANTRY_INSTALLATION=(.*)$/m.exec(await readFile(settings, 'utf8'))?.[1] ?? ''
-  t.teardown(async () => {
-    await removePlatform(settings)
-    close()
-    await rm(directory, { recursive: true })
-  })
-  await compose([...composeFile, 'up', '--detach'], environment)
-
-  const service = async (service: string) => {
-    const filters = { label: [`com.docker.compose.project=${name}`, `com.docker.compose.service=${service}`] }
-    const [found] = await docker.listContainers({ all: true, filters })
-    if (found === undefined) throw new Error(`no container of ${service}`)
-    return docker.getContainer(found.Id)
-  }
-  const inside: Platform['inside'] = async (of, command) => {
-    const { id } = await service(of)
-    return run('docker', ['exec', id, ...command], { env: { ...process.env, ...environment }, timeout: 30_000 }).then(
-      ({ stdout, stderr }) => ({ code: 0, output: stdout + stderr }),
-      (error: unknown) => ({ code: 1, output: error instanceof Error ? error.message : '' }),
-    )
-  }
-  const fileOf = async (of: string, path: string) => {
-    const { code, output } = await inside(of, ['cat', path])
-    return code === 0 ? output : undefined
-  }
-  const controlUrl = `http://127.0.0.1:${control}`
-  await until(async () => fetch(`${controlUrl}/health`).then((answer) => (answer.ok ? true : undefined), () => undefined))
-  const key = await until(() => fileOf('control-plane', '/var/lib/tenantry/platform-key'))
-  const certificate = await until(() => fileOf('caddy', '/var/lib/caddy/pki/authorities/local/root.crt'))
-  const [keyFile, certificateFile] = [join(directory, 'platform-key'), join(directory, 'root.crt')]
-  await writeFile(keyFile, key)
-  await writeFile(certificateFile, certificate)
-  const secrets = await Promise.all(['master-key', 'internal-token', 'superuser-password'].map((file) => readFile(join(directory, 'secrets', file), 'utf8')))
-  return {
-    name, region, settings, docker, installation, controlUrl, httpUrl: `http://127.0.0.1:${http}`, httpsPort: https, postgresPort: postgres,
-    keyFile, key: key.trim(), certificate, certificateFile, secrets: [...secrets.map((text) => text.trim()), key.trim()], inside,
-  }
-}
-
-async function removePlatform(settings: string): Promise<void> {
-  await run(join(project, 'deploy/remove'), ['--destroy-all-data', '--settings', settings], { timeout: 300_000 })
-}
-
-/** Everything of the platform on the engine, with its name. */
-async function remaining({ docker, name, installation }: Platform): Promise<string[]> {
-  const labels = [`com.docker.compose.project=${name}`, `tenantry.installation=${installation}`]
-  const found = await Promise.all(labels.map(async (label) => {
-    const filters = { label: [label] }
-    const [containers, networks, volumes] = await Promise.all([docker.listContainers({ all: true, filters }), docker.listNetworks({ filters }), docker.listVolumes({ filters })])
-    return [...containers.flatMap(({ Names }) => Names), ...networks.map(({ Name }) => Name), ...volumes.Volumes.map(({ Name }) => Name)]
-  }))
-  return found.flat()
-}
-
-/** Status of a host at the TLS port, or the error's code when there is no TLS for it. */
-async function overTls({ httpsPort, certificate }: Platform, host: string, path: string): Promise<number | string> {
-  const call = request({ host: '127.0.0.1', port: httpsPort, servername: host, path, ca: certificate, agent: false, headers: { host: `${host}:${httpsPort}` }, timeout: 20_000 })
-  call.end()
-  try {
-    const [answer] = (await once(call, 'response')) as [IncomingMessage]
-    answer.resume()
-    return answer.statusCode ?? 0
-  } catch (error) {
-    return error instanceof Error && 'code' in error ? String(error.code) : 'failed'
-  }
-}
-
-async function runDemo({ controlUrl, keyFile, certificateFile, region }: Platform, ...more: string[]): Promise<{ code: number; output: string }> {
+async function runDemo({ controlUrl, keyFile, certificateFile, region }: ComposePlatform, ...more: string[]): Promise<{ code: number; output: string }> {
   const args = ['examples/demo.ts', '--control-url', controlUrl, '--key-file', keyFile, '--plan', 'Pro', '--region', region, ...more]
   const demo = spawn(process.execPath, args, { cwd: project, env: { ...process.env, NODE_EXTRA_CA_CERTS: certificateFile }, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
@@ -133,7 +21,7 @@ async function runDemo({ controlUrl, keyFile, certificateFile, region }: Platfor
 }
 
 t.test('the compose platform serves a paying tenant over TLS, shut in, and goes without a trace', { timeout: 600_000 }, async (t) => {
-  const platform = await startPlatform(t)
+  const platform = await startComposePlatform(t)
   const { docker, name, installation, controlUrl, key, secrets, inside, httpUrl } = platform
   const demo = await runDemo(platform, '--keep')
   t.match(demo.output, /the demo passed/)

@@ -103,13 +103,13 @@ async function removeAll(docker: Dockerode, installation: string): Promise<void>
   for (const { Name } of (await docker.listVolumes({ filters })).Volumes) await docker.getVolume(Name).remove()
 }
 
-/** Asks again until the answer is there. @throws after 30 s */
-export async function until<T>(ask: () => Promise<T | undefined>): Promise<T> {
-  const deadline = Date.now() + 30_000
+/** Asks again until the answer is there. @throws after so many seconds */
+export async function until<T>(ask: () => Promise<T | undefined>, seconds = 30): Promise<T> {
+  const deadline = Date.now() + seconds * 1000
   for (;;) {
     const answer = await ask()
     if (answer !== undefined) return answer
-    if (Date.now() > deadline) throw new Error('what is waited for did not happen within 30 s')
+    if (Date.now() > deadline) throw new Error(`what is waited for did not happen within ${seconds} s`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

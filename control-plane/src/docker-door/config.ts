@@ -7,6 +7,8 @@ export interface DoorConfig {
   /** Where the door listens, and where the Engine does: paths of sockets. */
   socket: string
   engineSocket: string
+  /** Name of the Compose project that the door belongs to. */
+  composeProject: string
   rules: DoorRules
   logLevel: string
 }
@@ -22,6 +24,7 @@ export function readDoorConfig(variables: NodeJS.ProcessEnv): DoorConfig {
   return Object.freeze({
     socket: environment.required('TENANTRY_DOOR_SOCKET'),
     engineSocket: environment.optional('TENANTRY_DOCKER_SOCKET') ?? '/var/run/docker.sock',
+    composeProject: environment.required('TENANTRY_COMPOSE_PROJECT'),
     rules: {
       installation,
       guests: list('TENANTRY_DOOR_GUESTS'),

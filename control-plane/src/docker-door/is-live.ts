@@ -1,7 +1,7 @@
-// Health check of the door's container: does the Engine answer through it?
+// Health check of the containers of the door and of the watchdog: does the Engine answer at the socket that is named?
 import { request } from 'node:http'
 
-const call = request({ socketPath: process.env['TENANTRY_DOOR_SOCKET'] ?? '', path: '/_ping', agent: false, timeout: 4_000 })
+const call = request({ socketPath: process.argv[2] ?? '', path: '/_ping', agent: false, timeout: 4_000 })
 call.on('response', (answer) => {
   process.exitCode = answer.statusCode === 200 ? 0 : 1
   answer.resume()

@@ -1,4 +1,4 @@
-// The door as a process: environment, log, sockets, signals.
+// The door as a process: environment, log, sockets, signals. It also watches the watchdog, which watches it.
 import { chmod, rm } from 'node:fs/promises'
 import { once } from 'node:events'
 import { readOrExit, stopOnSignals } from '@tenantry/contract'
@@ -6,10 +6,13 @@ import pino from 'pino'
 import { readDoorConfig } from './config.ts'
 import { createDoor } from './door.ts'
 import { engineSocket } from './engine-socket.ts'
+import { EngineGone, watchContainers } from './watchdog.ts'
 
 const config = readOrExit(() => readDoorConfig(process.env))
 const log = pino({ name: 'docker-door', level: config.logLevel, base: null })
-const door = createDoor({ rules: config.rules, engine: engineSocket(config.engineSocket), log })
+const engine = engineSocket(config.engineSocket)
+const door = createDoor({ rules: config.rules, engine, log })
+const stopping = new AbortController()
 
 // A socket that a kill left behind takes no connections, and keeps its name.
 await rm(config.socket, { force: true })
@@ -20,7 +23,18 @@ log.info({ installation: config.rules.installation }, 'the door is open')
 
 async function stop(): Promise<void> {
   log.info('the door closes')
+  stopping.abort()
   await door.close()
 }
 
 stopOnSignals(stop, (error) => log.error({ err: error }, 'the stop failed'))
+
+try {
+  await watchContainers({ engine, project: config.composeProject, log, now: () => performance.now() }, stopping.signal)
+} catch (error) {
+  if (!(error instanceof EngineGone)) throw error
+  // The Engine starts the container again when it is back, with its new socket.
+  log.warn({ err: error }, 'the door closes, and opens again with the Engine')
+  await door.close()
+  process.exitCode = 1
+}

@@ -1,0 +1,22 @@
+// The watchdog as a process of its own: environment, log, signals.
+import { Environment, stopOnSignals } from '@tenantry/contract'
+import pino from 'pino'
+import { engineSocket } from './engine-socket.ts'
+import { EngineGone, watchContainers } from './watchdog.ts'
+
+const environment = new Environment(process.env)
+const log = pino({ name: 'watchdog', level: environment.logLevel(), base: null })
+const engine = engineSocket(environment.optional('TENANTRY_DOCKER_SOCKET') ?? '/var/run/docker.sock')
+const project = environment.required('TENANTRY_COMPOSE_PROJECT')
+const stopping = new AbortController()
+
+stopOnSignals(async () => stopping.abort(), (error) => log.error({ err: error }, 'the stop failed'))
+log.info({ project }, 'the watch begins')
+try {
+  await watchContainers({ engine, project, log, now: () => performance.now() }, stopping.signal)
+} catch (error) {
+  if (!(error instanceof EngineGone)) throw error
+  // The Engine starts the container again when it is back, with its new socket.
+  log.warn({ err: error }, 'the watchdog ends, and begins again with the Engine')
+  process.exitCode = 1
+}

@@ -1,0 +1,147 @@
+// The compose platform after crashes and restarts of the Docker Engine, and after `docker kill` of its containers: all of it
+// comes back by itself, and tenants are served.
+import { execFile } from 'node:child_process'
+import { stat } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { ensureEngine, type Engine } from '../../scripts/engine.ts'
+import { overTls, remaining, removePlatform, startComposePlatform, type ComposePlatform } from '../support/compose-platform.ts'
+import { until } from '../support/until.ts'
+
+const run = promisify(execFile)
+const services = ['database', 'docker-door', 'watchdog', 'control-plane', 'gateway', 'caddy']
+const tenants = { shared: 'Free', dedicated: 'Pro' }
+
+async function createTenants({ controlUrl, key, region }: ComposePlatform): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', prefer: 'wait=60' }
+  for (const [name, plan] of Object.entries(tenants)) {
+    const answer = await fetch(`${controlUrl}/v1/tenants`, { method: 'POST', headers, body: JSON.stringify({ name, plan, region }) })
+    const text = await answer.text()
+    if (!/"status":"ready"/.test(text)) throw new Error(`the tenant ${name} is not ready: ${answer.status} ${text}`)
+  }
+}
+
+/** When the container was started last, by its name; of all of the platform's and its tenants'. */
+async function starts({ docker, name, installation }: ComposePlatform): Promise<Map<string, string>> {
+  const lists = await Promise.all([`com.docker.compose.project=${name}`, `tenantry.installation=${installation}`].map((label) => docker.listContainers({ filters: { label: [label] } })))
+  const found = await Promise.all(lists.flat().map(({ Id }) => docker.getContainer(Id).inspect()))
+  return new Map(found.filter(({ State }) => State.Running).map(({ Name, State }) => [Name, State.StartedAt]))
+}
+
+/** Everything runs, tenants are served, and the control plane reaches the engine through docker-door. */
+async function untilServed(platform: ComposePlatform, containers: readonly string[], what: string): Promise<void> {
+  await until(async () => {
+    const running = await starts(platform)
+    return containers.every((container) => running.has(container))
+  }, `${what}: every container runs`)
+  for (const tenant of Object.keys(tenants)) {
+    await until(async () => (await overTls(platform, `${tenant}.localhost`, '/health')) === 200, `${what}: a request of the ${tenant} tenant is answered`)
+  }
+  // A reading of the region that began after all of this.
+  const moment = new Date().toISOString()
+  await until(async () => {
+    // Connections that were kept open break with what was killed.
+    const answer = await fetch(`${platform.controlUrl}/v1/regions`, { headers: { authorization: `Bearer ${platform.key}` } }).catch(() => undefined)
+    if (answer?.status !== 200) return false
+    const { regions } = (await answer.json()) as { regions: { conditions: { type: string; status: string; observed_at: string }[] }[] }
+    const ready = regions[0]?.conditions.find(({ type }) => type === 'Ready')
+    return ready?.status === 'True' && ready.observed_at > moment
+  }, `${what}: the control plane reaches the engine`)
+}
+
+const outages: Readonly<Record<string, (engine: Engine) => Promise<void>>> = {
+  'kill -9 of dockerd': (engine) => engine.kill(),
+  'kill -9 of dockerd and containerd': (engine) => engine.kill('dockerd', 'containerd'),
+  'a clean restart of dockerd': async () => undefined,
+}
+
+async function survivesOutages(t: Test, platform: ComposePlatform, containers: readonly string[], engine: Engine, isLiveRestore: boolean): Promise<void> {
+  const settings = isLiveRestore ? { 'live-restore': true } : {}
+  for (const [outage, end] of Object.entries(outages)) {
+    const before = await starts(platform)
+    await end(engine)
+    await engine.restart(settings)
+    await t.resolves(untilServed(platform, containers, outage), outage)
+    if (!isLiveRestore) continue
+    const after = await starts(platform)
+    // These two are started again to get the engine's new socket.
+    const kept = containers.filter((container) => !/docker-door|watchdog/.test(container))
+    t.same(kept.map((container) => after.get(container)), kept.map((container) => before.get(container)), `${outage}: nothing else was stopped`)
+  }
+}
+
+t.test('the compose platform comes back by itself', { timeout: 900_000 }, async (t) => {
+  const engine = await ensureEngine()
+  const platform = await startComposePlatform(t)
+  t.teardown(() => engine.restart())
+  const { docker } = platform
+  await createTenants(platform)
+  const names = [...(await starts(platform)).keys()]
+  t.ok(names.length >= services.length + 4, "the platform's, the region's Postgres and runtime, the tenant's Postgres and runtime")
+
+  await t.test('deploy/setup says what to put into daemon.json', async (t) => {
+    t.match(platform.setupOutput, /"live-restore": true\n.*systemctl reload docker/s)
+  })
+
+  await t.test('after an outage of the engine', (t) => survivesOutages(t, platform, names, engine, false))
+
+  await t.test('after docker kill of its containers', async (t) => {
+    // The two that watch each other, one after the other.
+    for (const killed of [services.filter((service) => service !== 'watchdog' && service !== 'docker-door'), ['docker-door'], ['watchdog']]) {
+      const before = await starts(platform)
+      for (const service of killed) await (await platform.container(service)).kill()
+      await t.resolves(untilServed(platform, names, killed.join(', ')), killed.join(', '))
+      const after = await starts(platform)
+      for (const service of killed) {
+        const { Name } = await (await platform.container(service)).inspect()
+        t.not(after.get(Name), before.get(Name), `${service} was started again`)
+      }
+    }
+  })
+
+  await t.test("after docker kill of the tenants' containers", async (t) => {
+    for (const { Id } of await docker.listContainers({ filters: { label: [`tenantry.installation=${platform.installation}`] } })) await docker.getContainer(Id).kill()
+    await t.resolves(untilServed(platform, names, 'docker kill'))
+  })
+
+  await t.test('what an operator stops stays stopped', async (t) => {
+    const [caddy, gateway] = [await platform.container('caddy'), await platform.container('gateway')]
+    await caddy.stop()
+    await gateway.kill()
+    await until(async () => (await gateway.inspect()).State.Running, 'the gateway runs')
+    t.equal((await caddy.inspect()).State.Running, false)
+    await caddy.start()
+  })
+
+  await t.test('after an outage of an engine with live-restore, nothing of it was stopped', async (t) => {
+    await engine.restart({ 'live-restore': true })
+    await untilServed(platform, names, 'a start with live-restore')
+    await survivesOutages(t, platform, names, engine, true)
+  })
+
+  await t.test('deploy/setup is content with live-restore', async (t) => {
+    const output = await platform.setUp()
+    t.notMatch(output, /warning/)
+    t.match(output, /ready: docker compose up -d/)
+  })
+
+  await t.test('its removal says what stays, and how to remove it', async (t) => {
+    // As an engine makes a volume again that somebody has removed.
+    const [data] = (await docker.listVolumes({ filters: { label: [`tenantry.installation=${platform.installation}`] } })).Volumes.filter(({ Name }) => /^tenantry-t_.*-data$/.test(Name))
+    const volume = data?.Name ?? ''
+    await (await platform.container('control-plane')).stop()
+    for (const { Id } of await docker.listContainers({ filters: { volume: [volume] } })) await docker.getContainer(Id).remove({ force: true })
+    await docker.getVolume(volume).remove()
+    await docker.createVolume({ Name: volume })
+    const output = await removePlatform(platform.settings)
+    t.same(await remaining(platform), [])
+    t.notOk((await docker.listVolumes()).Volumes.some(({ Name }) => Name === volume), 'a volume that lost its labels')
+    t.match(output, /images +tenantry\/caddy:.*\n +docker -H unix:\S+ image rm tenantry\/caddy:/)
+    const commands = [...output.matchAll(/^ +(rm -r -- '.*')$/gm)].map(([, command]) => command ?? '')
+    t.match(commands.join('\n'), /secrets'\n.*regions\.json'\n.*certificates'\n.*prices'\n.*settings'/)
+    const paths = commands.map((command) => command.slice("rm -r -- '".length, -1))
+    for (const path of paths) await t.resolves(stat(path), `${path} stays`)
+    for (const command of commands) await run('sh', ['-c', command])
+    for (const path of paths) await t.rejects(stat(path), { code: 'ENOENT' }, `${path} is gone`)
+  })
+})
