@@ -18,7 +18,8 @@ async function openProject(t: Test) {
   const stopping = new AbortController()
   t.teardown(async () => {
     stopping.abort()
-    for (const { Id } of await docker.listContainers({ all: true, filters: { label: [`com.docker.compose.project=${project}`] } })) await docker.getContainer(Id).remove({ force: true })
+    const made = await docker.listContainers({ all: true, filters: { label: [`com.docker.compose.project=${project}`] } })
+    for (const { Id } of made) await docker.getContainer(Id).remove({ force: true })
     close()
   })
   return {
@@ -26,7 +27,8 @@ async function openProject(t: Test) {
     signal: stopping.signal,
     async start(isOneOff = false) {
       const labels = { 'com.docker.compose.project': project, 'com.docker.compose.oneoff': isOneOff ? 'True' : 'False' }
-      const container = await docker.createContainer({ Image: image, Cmd: ['sleep', '600'], Labels: labels, StopTimeout: 0, HostConfig: { NetworkMode: 'none', RestartPolicy: { Name: 'always' } } })
+      const HostConfig = { NetworkMode: 'none', RestartPolicy: { Name: 'always' } }
+      const container = await docker.createContainer({ Image: image, Cmd: ['sleep', '600'], Labels: labels, StopTimeout: 0, HostConfig })
       await container.start()
       return container
     },

@@ -50,20 +50,21 @@ t.test('the compose platform serves a paying tenant over TLS, shut in, and goes 
     const label = async (text: string) => docker.listContainers({ all: true, filters: { label: [text] } })
     const own = await label(`com.docker.compose.project=${name}`)
     const made = await label(`tenantry.installation=${installation}`)
-    t.same(own.map(({ Labels }) => Labels['com.docker.compose.service']).sort(), ['caddy', 'control-plane', 'database', 'docker-door', 'gateway'])
+    t.same(own.map(({ Labels }) => Labels['com.docker.compose.service']).sort(), ['caddy', 'control-plane', 'database', 'docker-door', 'gateway', 'watchdog'])
     t.ok(made.length >= 4, "the region's Postgres and runtime, the tenant's Postgres and runtime")
     for (const { Id } of [...own, ...made]) {
       const { Config, HostConfig, Mounts, Name, NetworkSettings } = await docker.getContainer(Id).inspect()
       const service = Config.Labels['com.docker.compose.service'] ?? ''
-      t.match(HostConfig, { ReadonlyRootfs: true, Privileged: false, CapDrop: ['ALL'], RestartPolicy: { Name: 'unless-stopped' } }, Name)
+      t.match(HostConfig, { ReadonlyRootfs: true, Privileged: false, CapDrop: ['ALL'], RestartPolicy: { Name: service === '' ? 'unless-stopped' : 'always' } }, Name)
       t.match((HostConfig.SecurityOpt as string[]).join(), /no-new-privileges/, Name)
       t.match(HostConfig.Sysctls, { 'net.ipv4.ip_forward': '0' }, Name)
       t.match(Config.User, /^[1-9]\d*:[1-9]\d*$/, Name)
       t.ok((HostConfig.Memory ?? 0) > 0 && (HostConfig.NanoCpus ?? 0) > 0 && (HostConfig.PidsLimit ?? 0) > 0, `${Name} has limits`)
       for (const nothing of [HostConfig.CapAdd, HostConfig.Devices] as unknown[]) t.ok(nothing === null || (Array.isArray(nothing) && nothing.length === 0), Name)
       t.match([HostConfig.PidMode, HostConfig.UTSMode, HostConfig.UsernsMode], ['', '', ''], Name)
-      t.equal(Mounts.some(({ Source }) => Source === engineSocket()), service === 'docker-door', `${Name} ${service === 'docker-door' ? 'has' : 'lacks'} the engine's socket`)
-      if (service === 'docker-door') t.same(Object.keys(NetworkSettings.Networks), ['none'])
+      const hasSocket = service === 'docker-door' || service === 'watchdog'
+      t.equal(Mounts.some(({ Source }) => Source === engineSocket()), hasSocket, `${Name} ${hasSocket ? 'has' : 'lacks'} the engine's socket`)
+      if (hasSocket) t.same(Object.keys(NetworkSettings.Networks), ['none'])
       const told = JSON.stringify(await docker.getContainer(Id).inspect())
       t.notOk(secrets.some((secret) => told.includes(secret)), `${Name} tells no secret`)
     }

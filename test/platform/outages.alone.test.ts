@@ -23,9 +23,11 @@ async function createTenants({ controlUrl, key, region }: ComposePlatform): Prom
 
 /** When the container was started last, by its name; of all of the platform's and its tenants'. */
 async function starts({ docker, name, installation }: ComposePlatform): Promise<Map<string, string>> {
-  const lists = await Promise.all([`com.docker.compose.project=${name}`, `tenantry.installation=${installation}`].map((label) => docker.listContainers({ filters: { label: [label] } })))
-  const found = await Promise.all(lists.flat().map(({ Id }) => docker.getContainer(Id).inspect()))
-  return new Map(found.filter(({ State }) => State.Running).map(({ Name, State }) => [Name, State.StartedAt]))
+  const labels = [`com.docker.compose.project=${name}`, `tenantry.installation=${installation}`]
+  const lists = await Promise.all(labels.map((label) => docker.listContainers({ filters: { label: [label] } })))
+  // One may be replaced between the list and this.
+  const found = await Promise.all(lists.flat().map(({ Id }) => docker.getContainer(Id).inspect().catch(() => undefined)))
+  return new Map(found.flatMap((container) => (container?.State.Running === true ? [[container.Name, container.State.StartedAt] as const] : [])))
 }
 
 /** Everything runs, tenants are served, and the control plane reaches the engine through docker-door. */
@@ -35,13 +37,15 @@ async function untilServed(platform: ComposePlatform, containers: readonly strin
     return containers.every((container) => running.has(container))
   }, `${what}: every container runs`)
   for (const tenant of Object.keys(tenants)) {
-    await until(async () => (await overTls(platform, `${tenant}.localhost`, '/health')) === 200, `${what}: a request of the ${tenant} tenant is answered`)
+    const isServed = async () => (await overTls(platform, `${tenant}.localhost`, '/health')) === 200
+    await until(isServed, `${what}: a request of the ${tenant} tenant is answered`)
   }
   // A reading of the region that began after all of this.
   const moment = new Date().toISOString()
   await until(async () => {
     // Connections that were kept open break with what was killed.
-    const answer = await fetch(`${platform.controlUrl}/v1/regions`, { headers: { authorization: `Bearer ${platform.key}` } }).catch(() => undefined)
+    const headers = { authorization: `Bearer ${platform.key}` }
+    const answer = await fetch(`${platform.controlUrl}/v1/regions`, { headers }).catch(() => undefined)
     if (answer?.status !== 200) return false
     const { regions } = (await answer.json()) as { regions: { conditions: { type: string; status: string; observed_at: string }[] }[] }
     const ready = regions[0]?.conditions.find(({ type }) => type === 'Ready')
@@ -55,7 +59,9 @@ const outages: Readonly<Record<string, (engine: Engine) => Promise<void>>> = {
   'a clean restart of dockerd': async () => undefined,
 }
 
-async function survivesOutages(t: Test, platform: ComposePlatform, containers: readonly string[], engine: Engine, isLiveRestore: boolean): Promise<void> {
+async function survivesOutages(
+  t: Test, platform: ComposePlatform, containers: readonly string[], engine: Engine, isLiveRestore: boolean,
+): Promise<void> {
   const settings = isLiveRestore ? { 'live-restore': true } : {}
   for (const [outage, end] of Object.entries(outages)) {
     const before = await starts(platform)
@@ -66,7 +72,8 @@ async function survivesOutages(t: Test, platform: ComposePlatform, containers: r
     const after = await starts(platform)
     // These two are started again to get the engine's new socket.
     const kept = containers.filter((container) => !/docker-door|watchdog/.test(container))
-    t.same(kept.map((container) => after.get(container)), kept.map((container) => before.get(container)), `${outage}: nothing else was stopped`)
+    const startsOf = (some: ReadonlyMap<string, string>) => kept.map((container) => [container, some.get(container)])
+    t.same(startsOf(after), startsOf(before), `${outage}: nothing else was stopped`)
   }
 }
 
@@ -75,9 +82,10 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
   const platform = await startComposePlatform(t)
   t.teardown(() => engine.restart())
   const { docker } = platform
+  const label = [`tenantry.installation=${platform.installation}`]
   await createTenants(platform)
   const names = [...(await starts(platform)).keys()]
-  t.ok(names.length >= services.length + 4, "the platform's, the region's Postgres and runtime, the tenant's Postgres and runtime")
+  t.ok(names.length >= services.length + 4, "with the Postgres and runtime of the region and of the tenant")
 
   await t.test('deploy/setup says what to put into daemon.json', async (t) => {
     t.match(platform.setupOutput, /"live-restore": true\n.*systemctl reload docker/s)
@@ -100,7 +108,7 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
   })
 
   await t.test("after docker kill of the tenants' containers", async (t) => {
-    for (const { Id } of await docker.listContainers({ filters: { label: [`tenantry.installation=${platform.installation}`] } })) await docker.getContainer(Id).kill()
+    for (const { Id } of await docker.listContainers({ filters: { label } })) await docker.getContainer(Id).kill()
     await t.resolves(untilServed(platform, names, 'docker kill'))
   })
 
@@ -127,10 +135,11 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
 
   await t.test('its removal says what stays, and how to remove it', async (t) => {
     // As an engine makes a volume again that somebody has removed.
-    const [data] = (await docker.listVolumes({ filters: { label: [`tenantry.installation=${platform.installation}`] } })).Volumes.filter(({ Name }) => /^tenantry-t_.*-data$/.test(Name))
-    const volume = data?.Name ?? ''
+    const { Volumes: volumes } = await docker.listVolumes({ filters: { label } })
+    const volume = volumes.find(({ Name }) => /^tenantry-t_.*-data$/.test(Name))?.Name ?? ''
     await (await platform.container('control-plane')).stop()
-    for (const { Id } of await docker.listContainers({ filters: { volume: [volume] } })) await docker.getContainer(Id).remove({ force: true })
+    const users = await docker.listContainers({ all: true, filters: { volume: [volume] } })
+    for (const { Id } of users) await docker.getContainer(Id).remove({ force: true })
     await docker.getVolume(volume).remove()
     await docker.createVolume({ Name: volume })
     const output = await removePlatform(platform.settings)

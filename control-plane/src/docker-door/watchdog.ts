@@ -44,16 +44,18 @@ const Event = Type.Object({
 })
 
 /** Returns when `signal` is aborted. @throws EngineGone */
-export async function watchContainers({ engine, project, log, now, graceMs = defaultGraceMs }: WatchdogOptions, signal: AbortSignal): Promise<void> {
+export async function watchContainers(options: WatchdogOptions, signal: AbortSignal): Promise<void> {
+  const { engine, project, log, now, graceMs = defaultGraceMs } = options
   const stopped = new StoppedContainers()
-  while (!signal.aborted) {
+  const isEnding = () => signal.aborted
+  while (!isEnding()) {
     const round = new AbortController()
     const both = AbortSignal.any([signal, round.signal])
     try {
       await Promise.race([follow(stopped, both), startOverdue(stopped, both)])
     } catch (cause) {
       if (isGone(cause)) throw new EngineGone("nobody listens at the Docker Engine's socket", { cause })
-      if (!signal.aborted) log.warn({ err: cause }, 'the watch of the containers broke off; it begins again')
+      if (!isEnding()) log.warn({ err: cause }, 'the watch of the containers broke off; it begins again')
     } finally {
       round.abort()
     }
@@ -80,7 +82,8 @@ export async function watchContainers({ engine, project, log, now, graceMs = def
 
   /** A start that fails is tried again after the same time. */
   async function start(containers: StoppedContainers, id: string, until: AbortSignal): Promise<void> {
-    const { status, body } = await engine.ask({ method: 'POST', path: `/${version}/containers/${id}/start` }, AbortSignal.any([until, AbortSignal.timeout(callMs)]))
+    const soon = AbortSignal.any([until, AbortSignal.timeout(callMs)])
+    const { status, body } = await engine.ask({ method: 'POST', path: `/${version}/containers/${id}/start` }, soon)
     if (status === 204) log.info({ container: id }, 'started a container that had been killed')
     // 304: it runs, or its restart policy is about to start it. 404: it is gone.
     if (status === 204 || status === 304 || status === 404) containers.forget(id)
