@@ -17,6 +17,7 @@ import { createDriftReader } from './health/read-drift.ts'
 import { createHealthReader } from './health/read-health.ts'
 import { HomeDatabases } from './homes/home-databases.ts'
 import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migrations.ts'
+import { watchHomes } from './housekeeping/home-watch.ts'
 import { watchDisks } from './housekeeping/disk-watch.ts'
 import { pauseIdleTenants } from './housekeeping/idle-pause.ts'
 import { keepRollouts } from './housekeeping/rollout-keeper.ts'
@@ -116,10 +117,11 @@ const backups = await checkOrExit(openBackups)
 const housekeeping = [
   ...(backups === undefined
     ? []
-    : [keepBackups({ ...keeping, target: backups.target, records: backups.records, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), readHome: createHomeReader(homeReading).readNow, measure: metrics.backups, found: metrics.foundBackups })]),
+    : [keepBackups({ ...keeping, target: backups.target, records: backups.records, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), readHome: createHomeReader(homeReading).readNow, migrations, measure: metrics.backups, found: metrics.foundBackups })]),
   keepWarmPools({ ...keeping, store: housekeepingStore, measure: metrics.warmPool }),
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
   watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
+  watchHomes({ ...keeping, store: reconcileStore }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
   dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ reachable: config.webhooksMayReach, resolve: lookUpAll, timeoutMilliseconds: 15_000 }), random: Math.random, measure: metrics.metering.webhooks }),
   readHomes(homeReading),

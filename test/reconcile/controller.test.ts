@@ -34,7 +34,7 @@ function startController({ concurrency = 4 } = {}) {
   const invariants = createInvariants({ installation: 'i', database, unknown: new Set(), now, breach: () => undefined, docker: () => { throw new Error('there is no engine') } })
   const world: { home: (tenantId: string) => Promise<void>; complaint: string | undefined } = { home: () => Promise.resolve(), complaint: undefined }
   const homeOf = (tenantId: string): HomeServer => ({
-    prepare: async (created) => created(), migrate: async () => undefined, endSessions: async () => undefined, drop: async () => undefined,
+    prepare: async (created) => created(), migrate: async () => ({ lost: [] }), endSessions: async () => undefined, drop: async () => undefined,
     check: () => world.home(tenantId),
     async create() {
       await world.home(tenantId)

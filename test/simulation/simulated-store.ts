@@ -150,6 +150,8 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
         }
         database.tell({ kind: 'observed', tenantId })
       }),
+    readyTenants: () => Promise.resolve([]),
+    recordLoss: (tenantId, _condition, epoch) => lead(`loss ${tenantId}`, epoch, () => undefined),
     removeTenant: (tenantId, epoch) =>
       lead(`remove ${tenantId}`, epoch, () => {
         for (const operation of database.openOf(tenantId)) operation.state = 'succeeded'

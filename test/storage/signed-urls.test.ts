@@ -3,11 +3,10 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
-import { loadHomeMigrations, migrateHomeSql } from '../../control-plane/src/homes/home-migrations.ts'
 import { RuntimeError } from '../../tenant-runtime/src/errors.ts'
 import { readToken, requireBucket, signClaims } from '../../tenant-runtime/src/storage/signing/token.ts'
 import { effort } from '../support/effort.ts'
-import { query } from '../support/postgres.ts'
+import { migrateHome } from '../support/home.ts'
 import { ask, signToken, startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
 
 const objects = '/storage/v1/object'
@@ -400,8 +399,7 @@ t.test('signed URLs', async (t) => {
     const { tenant, read } = await start()
     await tenant.rows('alter table storage_buckets drop column signing_version')
     await tenant.rows('delete from home_migrations where version = 4')
-    const migrations = await loadHomeMigrations(new URL('../../tenant-runtime/migrations/', import.meta.url).pathname)
-    await query(tenant.home.ddl_url, migrateHomeSql(tenant.id, migrations))
+    await migrateHome(runtime.postgres.url('postgres'), tenant.id)
     t.equal((await ask(tenant.port, 'GET', read.url)).text, 'secret')
     t.match((await tenant.ask('POST', '/storage/v1/bucket/docs/revoke-signed-urls', { as: 'u1' })).json(), { signing_version: 2 })
     refused(t, await ask(tenant.port, 'GET', read.url), 'after it')

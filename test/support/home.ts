@@ -1,8 +1,10 @@
 // A tenant's home in a test Postgres, made by the control plane's own SQL.
 import { randomBytes } from 'node:crypto'
 import type { Home } from '@tenantry/contract'
-import { loadHomeMigrations, migrateHomeSql } from '../../control-plane/src/homes/home-migrations.ts'
-import { createHomeSql, homeRoles } from '../../control-plane/src/homes/home-sql.ts'
+import { HomeDatabases } from '../../control-plane/src/homes/home-databases.ts'
+import type { HomeReport } from '../../control-plane/src/homes/home-report.ts'
+import { firstMigrationsSql, loadHomeMigrations, ownTarget } from '../../control-plane/src/homes/home-migrations.ts'
+import { createNewHomeSql, homeRoles } from '../../control-plane/src/homes/home-sql.ts'
 import { scramVerifier } from '../../control-plane/src/homes/scram.ts'
 import { query, type TestPostgres } from './postgres.ts'
 
@@ -12,7 +14,7 @@ export interface TestHome extends Home {
   adminUrl: string
 }
 
-const migrationsDirectory = new URL('../../tenant-runtime/migrations/', import.meta.url).pathname
+export const migrationsDirectory = new URL('../../tenant-runtime/migrations/', import.meta.url).pathname
 
 export async function createHome(postgres: TestPostgres): Promise<TestHome> {
   const tenantId = `t_${randomBytes(10).toString('hex')}`
@@ -23,19 +25,28 @@ export async function createHome(postgres: TestPostgres): Promise<TestHome> {
     ddl: scramVerifier(passwords.ddl, randomBytes(16)),
     admin: scramVerifier(passwords.admin, randomBytes(16)),
   }
-  await query(postgres.url('homes'), createHomeSql(tenantId, verifiers, { runtime: 50, ddl: 4, admin: 10 }))
+  const migrations = firstMigrationsSql(ownTarget(tenantId), await loadHomeMigrations(migrationsDirectory))
+  await query(postgres.url('homes'), createNewHomeSql(tenantId, verifiers, { runtime: 50, ddl: 4, admin: 10 }, migrations))
   const url = (role: string, password: string) => `postgresql://${role}:${password}@127.0.0.1:${postgres.port}/homes`
-  const home = {
+  return {
     tenantId,
     schema: tenantId,
     url: url(roles.runtime, passwords.runtime),
     ddl_url: url(roles.ddl, passwords.ddl),
     adminUrl: url(roles.admin, passwords.admin),
   }
-  await query(home.ddl_url, migrateHomeSql(tenantId, await loadHomeMigrations(migrationsDirectory)))
-  return home
 }
 
 function secret(): string {
   return randomBytes(24).toString('base64url')
+}
+
+/** As the control plane does when a home is of an older version, or damaged. @param postgresUrl the superuser's, of any database */
+export async function migrateHome(postgresUrl: string, tenantId: string): Promise<HomeReport> {
+  const homes = new HomeDatabases(postgresUrl, await loadHomeMigrations(migrationsDirectory))
+  try {
+    return await homes.migrateHome('homes', tenantId)
+  } finally {
+    await homes.close()
+  }
 }

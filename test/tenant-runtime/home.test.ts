@@ -5,7 +5,7 @@ import { createHome } from '../support/home.ts'
 import { query, startPostgres } from '../support/postgres.ts'
 
 /** Bookkeeping of blobs and migrations: rows without a tenant, in a schema of its own. */
-const withoutTenant = ['blob_gc', 'blob_intents', 'home_migrations', 'storage_bucket_counters', 'storage_usage', 'usage_hours']
+const withoutTenant = ['blob_gc', 'blob_intents', 'home_migrations', 'home_structure', 'storage_bucket_counters', 'storage_usage', 'usage_hours']
 
 t.test('a home', async (t) => {
   const postgres = await startPostgres()
@@ -19,7 +19,7 @@ t.test('a home', async (t) => {
   t.test('every table with rows of a tenant is under forced row-level security', async (t) => {
     t.same(tables.filter((table) => table['has_tenant'] !== true).map((table) => table['relname']), withoutTenant)
     for (const table of tables) {
-      t.equal(table['owner'], `${home.tenantId}_owner`, `${String(table['relname'])} belongs to the owner`)
+      t.equal(table['owner'], `${home.tenantId}_system`, `${String(table['relname'])} belongs to the system role`)
       if (table['has_tenant'] !== true) continue
       t.ok(table['relrowsecurity'] === true && table['relforcerowsecurity'] === true, String(table['relname']))
     }

@@ -1,8 +1,9 @@
 // What can go wrong with a backup, in words that may be shown to the operator.
 import { EngineError } from '../engines/engine-error.ts'
+import { HomeError } from '../homes/home-report.ts'
 
 /** `DAMAGED`: what was kept is not what was written. `MISMATCH`: what was restored is not what was kept. Trying again helps with neither. */
-export type BackupErrorCode = 'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
+export type BackupErrorCode = 'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'HOME_DAMAGED' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
 
 export class BackupError extends Error {
   readonly code: BackupErrorCode
@@ -19,7 +20,7 @@ export class NotWanted extends Error {}
 
 /** For the operation's `error`; an engine's output, which may quote rows, stays in the log. */
 export function publicReason(error: unknown): string {
-  if (error instanceof BackupError) return error.message
+  if (error instanceof BackupError || error instanceof HomeError) return error.message
   if (error instanceof NotWanted) return 'nobody wanted it any more'
   if (error instanceof EngineError && error.code !== 'ENGINE_FAILED') return error.message
   return 'it failed inside; the log of the control plane says why'

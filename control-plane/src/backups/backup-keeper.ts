@@ -105,7 +105,7 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
     const isOver = error instanceof NotWanted || isLasting(error) || job.attempts + 1 >= mostAttempts || (job.kind === 'backup' && !(await isCommitted(job, deps)))
     if (isOver) {
       deps.measure(job.kind, 'failed', seconds())
-      await ledger.fail(job, publicReason(error), epoch).catch((cause: unknown) => log.warn({ ...details, err: cause }, 'a failure could not be recorded'))
+      await endFailed(job, error, deps).catch((cause: unknown) => log.warn({ ...details, err: cause }, 'a failure could not be recorded'))
     } else await clock.sleep(againMilliseconds, lost).catch(() => undefined)
   }
 }
@@ -119,6 +119,12 @@ async function isCommitted({ backup }: Job, { target, log }: Deps): Promise<bool
       return true
     },
   )
+}
+
+/** The backup itself reports that it could not be verified, whatever the reason; one whose verification nobody wants any more does not. */
+async function endFailed(job: Job, error: unknown, { ledger, epoch }: Deps): Promise<void> {
+  if (job.kind === 'verify' && !(error instanceof NotWanted)) await ledger.recordVerified(job, publicReason(error), epoch)
+  await ledger.fail(job, publicReason(error), epoch)
 }
 
 /** What an earlier leader had begun: takes are not continued, but committed backups are recorded, and everything else is begun again. */

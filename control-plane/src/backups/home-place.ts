@@ -32,10 +32,10 @@ export async function asSuperuser({ engine, stack }: HomePlace, database: string
   done('psql', await engine.exec(stack, 'postgres', [...psql, '-U', 'postgres', '-d', database, '-f', '-'], { input: `${sql};\n`, signal }))
 }
 
-/** Over TCP, as everybody does who is not the superuser: what a tenant has put into its home runs with no more than its own rights. */
-export async function asLogin({ engine, stack, database }: HomePlace, login: Login, sql: string, signal: AbortSignal): Promise<void> {
-  const command = loggedIn(login, [...psql, '-1', '-d', database, '-f', '-'])
-  done('psql', await engine.exec(stack, 'postgres', command, { input: `${login.password}\n${sql};\n`, signal }))
+/** Over TCP, as everybody does who is not the superuser: what a tenant has put into its home runs with no more than its own rights. @returns rows, a line each */
+export async function asLogin({ engine, stack, database }: HomePlace, login: Login, sql: string, signal: AbortSignal, transaction: readonly string[] = ['-1']): Promise<string> {
+  const command = loggedIn(login, [...psql, '-A', '-t', ...transaction, '-d', database, '-f', '-'])
+  return done('psql', await engine.exec(stack, 'postgres', command, { input: `${login.password}\n${sql};\n`, signal })).stdout
 }
 
 /** A section of a dump. What could not be restored is told, and what is compared afterwards decides. @returns what pg_restore complained of */

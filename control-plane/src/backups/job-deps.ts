@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.ts'
 import type { Engine } from '../engines/engine.ts'
 import { dedicatedDatabase } from '../homes/dedicated-home.ts'
+import type { HomeMigration } from '../homes/home-migrations.ts'
 import type { Region } from '../reconcile/region.ts'
 import type { Snapshot } from '../reconcile/reconcile-store.ts'
 import type { Job } from './backup.ts'
@@ -21,6 +22,8 @@ export interface JobDeps {
   tenant: (tenantId: string) => Promise<Snapshot | undefined>
   /** Reads the tenant's home for the ledger. What goes wrong is logged. */
   readHome: (tenantId: string, signal: AbortSignal) => Promise<void>
+  /** Of homes, of this version. */
+  migrations: readonly HomeMigration[]
   clock: Clock
   log: { info(details: object, message: string): void; warn(details: object, message: string): void }
   epoch: bigint

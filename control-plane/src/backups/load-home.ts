@@ -1,5 +1,6 @@
 // Puts a backup's home into a place that is nobody's yet, and compares every figure on the way.
 import type { BackupFiles } from './parts.ts'
+import { structureTable, type HomeMigration } from '../homes/home-migrations.ts'
 import { compareBlobs, readIndexLine, type BlobEntry } from './blob-index.ts'
 import { compareContent, compareObjects, factSettings, readContent, readObjects, type AskRows } from './home-facts.ts'
 import { asLogin, asSuperuser, filesScript, inFiles, inPostgres, restoreSection, type HomePlace } from './home-place.ts'
@@ -8,6 +9,7 @@ import type { Manifest } from './manifest.ts'
 import type { Login } from './login.ts'
 import { openPsql } from './psql-session.ts'
 import { readerLogin } from './reader-login.ts'
+import { adoptHome, migrateRestored, regrant } from './seal-home.ts'
 import { emptySchemaSql, freshBooksSql, prepareDatabaseSql, renameSql, renumberEventsSql, retagSql } from './rehome-sql.ts'
 
 export interface LoadHome {
@@ -19,6 +21,8 @@ export interface LoadHome {
   login: Login
   /** Another tenant, on a Postgres of its own; undefined: it stays who it was. */
   newId: string | undefined
+  /** Of this version: the restored home is brought to them. */
+  migrations: readonly HomeMigration[]
   step: (name: string) => Promise<void>
   /** Told of what pg_restore complained of. */
   onComplaint: (text: string) => void
@@ -35,7 +39,7 @@ export async function loadHome(options: LoadHome, signal: AbortSignal): Promise<
   await compareFiles(options, signal)
 }
 
-async function loadDatabase({ manifest, files, place, login, newId, onComplaint }: LoadHome, signal: AbortSignal): Promise<void> {
+async function loadDatabase({ manifest, files, place, login, newId, migrations, onComplaint }: LoadHome, signal: AbortSignal): Promise<void> {
   const { tenant_id: schema, home } = manifest
   await asSuperuser(place, place.database, `${prepareDatabaseSql(place.database)};\n${emptySchemaSql(schema)}`, signal)
   const section = async (name: 'pre-data' | 'data' | 'post-data') => {
@@ -50,8 +54,18 @@ async function loadDatabase({ manifest, files, place, login, newId, onComplaint 
     await asLogin(place, login, `${retagSql(schema, newId)};\n${renumberEventsSql(schema)}`, signal)
   }
   await section('post-data')
-  await inFactSession(place, signal, async (ask) => compareObjects(home.objects, await readObjects(schema, ask)))
+  const compare = () => inFactSession(place, signal, async (ask) => compareObjects(home.objects, await readObjects(schema, ask)))
+  // Of a home that was made before the service's tables had a role of their own, all was the owner's.
+  const hadSystemRole = home.tables.some(({ name }) => name === structureTable)
+  if (!hadSystemRole) await compare()
+  await adoptHome(place, schema, migrations, signal)
+  if (hadSystemRole) {
+    await regrant(place, schema, signal)
+    await compare()
+  }
   if (newId !== undefined) await asSuperuser(place, place.database, `begin;\n${renameSql(schema, newId)};\ncommit`, signal)
+  const id = newId ?? schema
+  await migrateRestored(place, { homeId: id, tenantId: id }, migrations, signal)
 }
 
 async function inFactSession(place: HomePlace, signal: AbortSignal, work: (ask: AskRows) => Promise<void>): Promise<void> {

@@ -7,9 +7,9 @@ import { identifier, literal } from '../homes/identifiers.ts'
  * empty schema. There are no default privileges yet: they come with the dump, after the tables that were made without.
  */
 export function foreignRolesSql(tenantId: string, ddlVerifier: string): string {
-  const { owner, runtime, ddl, admin } = homeRoles(tenantId)
+  const { system, owner, runtime, ddl, admin } = homeRoles(tenantId)
   return [
-    `create role ${identifier(owner)} nologin`,
+    ...[system, owner].map((role) => `create role ${identifier(role)} nologin`),
     ...[runtime, ddl, admin].map((role) => `create role ${identifier(role)} login`),
     `alter role ${identifier(ddl)} password ${literal(ddlVerifier)}`,
     `grant ${identifier(owner)} to ${identifier(ddl)}, ${identifier(admin)}`,
@@ -59,29 +59,33 @@ end $retag$`
 }
 
 /**
- * The books of use begin anew: what they say was counted where the backup was taken. For the ddl login, before triggers are
- * there, or when they are. A backup of an older version has none.
+ * The books of use begin anew: what they say was counted where the backup was taken. For the login that owns them, before
+ * triggers are there, or when they are. A backup of an older version, or of a home that lost them, has none.
  */
 export function freshBooksSql(schema: string): string {
-  const usage = `${identifier(schema)}.storage_usage`
+  const [usage, hours] = [`${identifier(schema)}.storage_usage`, `${identifier(schema)}.usage_hours`]
+  const found = `pg_catalog.to_regclass(${literal(usage)})`
   return `set search_path = '';
 do $books$
 declare
   -- It lets nobody set the books.
-  is_guarded boolean := exists (select from pg_catalog.pg_trigger where tgrelid = ${literal(usage)}::pg_catalog.regclass and tgname = 'counted' and tgenabled <> 'D');
+  is_guarded boolean := exists (select from pg_catalog.pg_trigger where tgrelid = ${found} and tgname = 'counted' and tgenabled <> 'D');
 begin
-  if exists (select from pg_catalog.pg_attribute where attrelid = ${literal(usage)}::pg_catalog.regclass and attname = 'books') then
+  if exists (select from pg_catalog.pg_attribute where attrelid = ${found} and attname = 'books') then
     if is_guarded then alter table ${usage} disable trigger counted; end if;
     update ${usage} set file_byte_us = 0, counted_at = pg_catalog.clock_timestamp(), books = pg_catalog.gen_random_uuid(), books_began = pg_catalog.clock_timestamp();
     if is_guarded then alter table ${usage} enable trigger counted; end if;
-    delete from ${identifier(schema)}.usage_hours;
+    if pg_catalog.to_regclass(${literal(hours)}) is not null then delete from ${hours}; end if;
   end if;
 end $books$`
 }
 
 /** Numbers of transactions mean nothing on another Postgres: all events become those of one, in the order that they had. */
 export function renumberEventsSql(tenantId: string): string {
-  return `update ${identifier(tenantId)}.event_log set xid = pg_current_xact_id()`
+  const log = `${identifier(tenantId)}.event_log`
+  return `do $events$ begin
+  if pg_catalog.to_regclass(${literal(log)}) is not null then update ${log} set xid = pg_catalog.pg_current_xact_id(); end if;
+end $events$`
 }
 
 /** Schema and roles get the new tenant's names; whatever refers to them goes with them. As superuser, last of all. */
@@ -90,6 +94,6 @@ export function renameSql(oldId: string, newId: string): string {
   return [
     `alter role ${identifier(old.ddl)} password null`,
     `alter schema ${identifier(oldId)} rename to ${identifier(newId)}`,
-    ...(['owner', 'runtime', 'ddl', 'admin'] as const).map((kind) => `alter role ${identifier(old[kind])} rename to ${identifier(roles[kind])}`),
+    ...(['system', 'owner', 'runtime', 'ddl', 'admin'] as const).map((kind) => `alter role ${identifier(old[kind])} rename to ${identifier(roles[kind])}`),
   ].join(';\n')
 }

@@ -16,6 +16,7 @@ import type { Login } from './login.ts'
 import { standAgain } from './lost-home.ts'
 import { openPsql } from './psql-session.ts'
 import { freshBooksSql } from './rehome-sql.ts'
+import { asSystem } from './seal-home.ts'
 import type { Load } from './restore-job.ts'
 
 const server = 'postgres'
@@ -64,7 +65,7 @@ export async function replaceHome(job: Job, tenant: Snapshot, load: Load, deps: 
 
 /** Until now the old home has been in use, and was counted. What the tenant has put into its own home can make this fail, and does not stop it. */
 async function beginBooks(tenant: Snapshot, place: HomePlace, { log }: JobDeps, signal: AbortSignal): Promise<void> {
-  await asLogin(place, ddlLogin(tenant), freshBooksSql(tenant.id), signal).catch((cause: unknown) => {
+  await asSystem(place, tenant.id, (login) => asLogin(place, login, freshBooksSql(tenant.id), signal), signal).catch((cause: unknown) => {
     signal.throwIfAborted()
     log.warn({ tenant: tenant.id, err: cause }, 'the books of a restored home begin with its data, not with its use')
   })

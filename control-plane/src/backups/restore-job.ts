@@ -16,7 +16,7 @@ export async function runRestore(job: Job, deps: JobDeps, signal: AbortSignal): 
   const manifest = await files.readManifest(job.backup.manifestHash ?? '')
   await files.check(manifest)
   const onComplaint = (text: string) => deps.log.warn({ backup: job.backup.id, text }, 'pg_restore complained')
-  const load = { manifest, files, step: stepOf(deps, job), onComplaint }
+  const load = { manifest, files, migrations: deps.migrations, step: stepOf(deps, job), onComplaint }
   if (tenant.desired === 'restoring') await fillNew(job, tenant, load, deps, signal)
   else await replaceHome(job, tenant, load, deps, signal)
 }

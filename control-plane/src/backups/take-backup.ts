@@ -2,11 +2,14 @@
 // snapshot, and a manifest with the figures that a restored home is compared with.
 import type { Clock } from '../clock.ts'
 import { EngineError } from '../engines/engine-error.ts'
-import { literal } from '../homes/identifiers.ts'
+import { problemsSql } from '../homes/home-migrations.ts'
+import { damaged } from '../homes/home-report.ts'
+import { homeRoles } from '../homes/home-roles.ts'
+import { identifier, literal } from '../homes/identifiers.ts'
 import { BackupError } from './backup-error.ts'
 import { indexLine, watchedArchive } from './blob-index.ts'
 import { whileHeld } from './collection-hold.ts'
-import { factSettings, readFacts, readSequences, settledSequences } from './home-facts.ts'
+import { factSettings, readFacts, readSequences, settledSequences, type AskRows } from './home-facts.ts'
 import { inFiles, inPostgres, type HomePlace } from './home-place.ts'
 import { linesOf } from './lines.ts'
 import { loggedIn, type Login } from './login.ts'
@@ -44,6 +47,7 @@ async function take({ backupId, tenant, place, files, clock, record, step }: Tak
   const session = openPsql(inPostgres(place), place.database, reader, [...factSettings, 'begin isolation level repeatable read, read only'], signal)
   try {
     await step('snapshot')
+    await refuseDamaged(tenant.id, session.rows)
     const [snapshot = ''] = await session.rows("select pg_export_snapshot() || ' ' || current_setting('server_version')")
     const [name = '', version = ''] = snapshot.split(' ')
     const takenAt = clock.now().toISOString()
@@ -70,6 +74,17 @@ async function take({ backupId, tenant, place, files, clock, record, step }: Tak
   } finally {
     await session.close()
   }
+}
+
+/** What lacks a table of the service could not be restored as it was. @throws BackupError HOME_DAMAGED */
+async function refuseDamaged(tenantId: string, ask: AskRows): Promise<void> {
+  const problems = (await ask(hasCheck(tenantId))).length === 0 ? ['the function "home_problems" is missing'] : await ask(problemsSql(tenantId))
+  if (problems.length > 0) throw new BackupError('HOME_DAMAGED', damaged(problems).message)
+}
+
+/** A function of that name that is not the service's own must not run. */
+function hasCheck(tenantId: string): string {
+  return `select 1 from pg_proc where pronamespace = ${literal(identifier(tenantId))}::regnamespace and proname = 'home_problems' and pronargs = 0 and pg_get_userbyid(proowner) = ${literal(homeRoles(tenantId).system)}`
 }
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

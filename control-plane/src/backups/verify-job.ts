@@ -1,6 +1,6 @@
 // Carries out one verification: the backup is restored into a scratch home and compared, and the scratch home removed.
+// What it found wrong is recorded once it is not tried again (`backup-keeper.ts`).
 import type { Job } from './backup.ts'
-import { isLasting, publicReason } from './backup-error.ts'
 import { filesOf, regionOf, stepOf, type JobDeps } from './job-deps.ts'
 import { loadHome } from './load-home.ts'
 import { makeScratchHome } from './scratch-home.ts'
@@ -11,12 +11,7 @@ const removeMilliseconds = 60_000
 /** @throws BackupError, EngineError, NotWanted */
 export async function runVerify(job: Job, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const { ledger, epoch } = deps
-  try {
-    await compare(job, deps, signal)
-  } catch (cause) {
-    if (isLasting(cause)) await ledger.recordVerified(job, publicReason(cause), epoch)
-    throw cause
-  }
+  await compare(job, deps, signal)
   await ledger.recordVerified(job, null, epoch)
   await ledger.finish(job, epoch)
 }
@@ -35,7 +30,7 @@ async function compare(job: Job, deps: JobDeps, signal: AbortSignal): Promise<vo
     const ids = { tenantId: manifest.tenant_id, homeId: manifest.tenant_id }
     const { place, login } = await makeScratchHome(engine, stack, await images(signal), ids, signal)
     const onComplaint = (text: string) => deps.log.warn({ backup: backup.id, text }, 'pg_restore complained')
-    await loadHome({ manifest, files, place, login, newId: undefined, step, onComplaint }, signal)
+    await loadHome({ manifest, files, place, login, newId: undefined, migrations: deps.migrations, step, onComplaint }, signal)
   } finally {
     // Whoever leads next removes what is left after a kill.
     await engine.remove(stack, deps.clock.timeout(removeMilliseconds))

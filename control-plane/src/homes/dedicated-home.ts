@@ -2,10 +2,13 @@
 // a network. SQL goes in on standard input, and passwords never stand in an argument.
 import type { ExecResult } from '../engines/container-host.ts'
 import type { HomeMigration } from './home-migrations.ts'
-import { firstMigrationsSql, migrateHomeSql } from './home-migrations.ts'
+import { appliedVersionSql, firstMigrationsSql, migrateHomeSql, ownTarget, problemsSql, systemParts } from './home-migrations.ts'
+import { damaged, readReport } from './home-report.ts'
 import { HomeError, type HomeServer } from './home-server.ts'
-import { createNewHomeSql, endSessionsSql, homeConnectionLimits, homeRoles, mendHomeSql, noLoginSql, schemaExists, schemaMissing, prepareSharedDatabaseSql } from './home-sql.ts'
-import { newVerifiers } from './scram.ts'
+import {
+  closeSystemLoginSql, createNewHomeSql, endSessionsSql, homeConnectionLimits, homeRoles, mendHomeSql, noLoginSql, openSystemLoginSql, schemaExists, schemaMissing, prepareSharedDatabaseSql,
+} from './home-sql.ts'
+import { newVerifiers, oneTimePassword } from './scram.ts'
 
 /** The image makes it, empty, with the cluster. */
 export const dedicatedDatabase = 'home'
@@ -17,7 +20,7 @@ export type RunInside = (command: readonly string[], input: string) => Promise<E
  * Quiet, without start-up files, ending at the first error, which is told by its SQLSTATE; and in any case after a time,
  * because nobody can end a program inside once its caller has gone.
  */
-const psql = ['timeout', '35', 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=sqlstate']
+const psql = ['timeout', '35', 'psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=sqlstate']
 
 export function createDedicatedHome(run: RunInside, migrations: HomeMigration[]): HomeServer {
   const asSuperuser = (sql: string, transaction: readonly string[] = ['-1']) => run([...psql, ...transaction, '-U', 'postgres', '-d', dedicatedDatabase, '-f', '-'], sql)
@@ -27,7 +30,7 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     run(['sh', '-c', 'IFS= read -r PGPASSWORD && export PGPASSWORD && exec "$@"', 'sh', ...psql, '-h', '127.0.0.1', '-U', role, '-d', dedicatedDatabase, '-f', '-'], `${password}\n${sql}`)
 
   const mend: HomeServer['mend'] = async (tenantId, passwords) => {
-    const mended = await asSuperuser(`${mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits)};`)
+    const mended = await asSuperuser(`${mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(migrations))};`)
     if (mended.code === 0) return 'to be migrated'
     if (!mended.stderr.includes(schemaMissing)) throw failure('the home could not be mended', mended)
     return 'missing'
@@ -40,7 +43,7 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     },
 
     async create(tenantId, passwords) {
-      const made = await asSuperuser(`${createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(tenantId, migrations))};`)
+      const made = await asSuperuser(`${createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(ownTarget(tenantId), migrations))};`)
       if (made.code === 0) return 'whole'
       if (!made.stderr.includes(schemaExists) || (await mend(tenantId, passwords)) === 'missing') throw failure('the home could not be made', made)
       return 'to be migrated'
@@ -48,12 +51,25 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
 
     mend,
 
-    async migrate(tenantId, ddlPassword) {
-      await done('the home could not be migrated', asLogin(homeRoles(tenantId).ddl, ddlPassword, `set statement_timeout = '20s'; set lock_timeout = '2s';\n${migrateHomeSql(tenantId, migrations)};`))
+    async migrate(tenantId) {
+      const { password, verifier } = oneTimePassword()
+      const role = homeRoles(tenantId).system
+      await done('the home could not be opened for a migration', asSuperuser(`${openSystemLoginSql(tenantId, verifier)};`))
+      try {
+        const applied = await asLogin(role, password, `${appliedVersionSql(tenantId)};`)
+        if (applied.code !== 0 && !applied.stderr.includes(undefinedTable)) throw failure('the home could not be migrated', applied)
+        const version = applied.code === 0 && applied.stdout.trim() !== '' ? Number(applied.stdout) : undefined
+        const { stdout } = await done('the home could not be migrated', asLogin(role, password, `set statement_timeout = '20s'; set lock_timeout = '2s';\n${migrateHomeSql(ownTarget(tenantId), migrations, version)};`))
+        return readReport(linesOf(stdout))
+      } finally {
+        await done('the home could not be closed after a migration', asSuperuser(`${closeSystemLoginSql(tenantId)};`))
+      }
     },
 
     async check(tenantId, password) {
-      await done("the runtime's login does not work", asLogin(homeRoles(tenantId).runtime, password, "set statement_timeout = '3s'; select 1 from home_migrations limit 1;"))
+      const { stdout } = await done("the runtime's login does not work", asLogin(homeRoles(tenantId).runtime, password, `set statement_timeout = '3s'; ${problemsSql(tenantId)};`))
+      const problems = linesOf(stdout)
+      if (problems.length > 0) throw damaged(problems)
     },
 
     async endSessions(tenantId) {
@@ -65,9 +81,16 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
   }
 }
 
-async function done(what: string, running: Promise<ExecResult>): Promise<void> {
+const undefinedTable = '42P01'
+
+function linesOf(output: string): string[] {
+  return output.split('\n').filter((line) => line !== '')
+}
+
+async function done(what: string, running: Promise<ExecResult>): Promise<ExecResult> {
   const result = await running
   if (result.code !== 0) throw failure(what, result)
+  return result
 }
 
 function failure(what: string, { code, stderr }: ExecResult): Error {

@@ -1,11 +1,15 @@
 // Makes, checks and drops homes on a region's shared Postgres. Safe to repeat at any point.
 import pg from 'pg'
 import type { HomePasswords, HomeServer } from './home-server.ts'
-import { createNewHomeSql, dropHomeSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, prepareSharedDatabaseSql, schemaExists, schemaMissing } from './home-sql.ts'
+import {
+  closeSystemLoginSql, createNewHomeSql, dropHomeSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, openSystemLoginSql, prepareSharedDatabaseSql, schemaExists,
+  schemaMissing,
+} from './home-sql.ts'
 import { loginUrl } from './home-logins.ts'
-import { firstMigrationsSql, migrateHomeSql, type HomeMigration } from './home-migrations.ts'
+import { appliedVersionSql, firstMigrationsSql, migrateHomeSql, ownTarget, problemsSql, systemParts, type HomeMigration } from './home-migrations.ts'
+import { damaged, readReport, type HomeReport } from './home-report.ts'
 import { identifier } from './identifiers.ts'
-import { newVerifiers } from './scram.ts'
+import { newVerifiers, oneTimePassword } from './scram.ts'
 
 export class HomeDatabases {
   readonly #postgresUrl: string
@@ -25,7 +29,7 @@ export class HomeDatabases {
       prepare: (created) => this.ensureDatabase(database, created),
       create: (tenantId, passwords) => this.createHome(database, tenantId, passwords),
       mend: (tenantId, passwords) => this.mendHome(database, tenantId, passwords),
-      migrate: (tenantId, ddlPassword) => this.migrateHome(database, tenantId, ddlPassword),
+      migrate: (tenantId) => this.migrateHome(database, tenantId),
       check: (tenantId, password) => this.checkLogin(database, tenantId, password),
       endSessions: (tenantId) => this.endSessions(database, tenantId),
       drop: (tenantId) => this.dropHome(database, tenantId),
@@ -60,7 +64,7 @@ export class HomeDatabases {
   /** Roles, passwords and schema. @returns `whole` when it was made with its system collections, in one transaction */
   async createHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'> {
     try {
-      await this.#pool(database).query(createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(tenantId, this.#migrations)))
+      await this.#pool(database).query(createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(ownTarget(tenantId), this.#migrations)))
       return 'whole'
     } catch (error) {
       if (!isState(error, schemaExists) || (await this.mendHome(database, tenantId, passwords)) === 'missing') throw error
@@ -71,7 +75,7 @@ export class HomeDatabases {
   /** Roles, passwords and rights of one that has been in use. */
   async mendHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'to be migrated' | 'missing'> {
     try {
-      await this.#pool(database).query(mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits))
+      await this.#pool(database).query(mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(this.#migrations)))
       return 'to be migrated'
     } catch (error) {
       if (!isState(error, schemaMissing)) throw error
@@ -79,37 +83,40 @@ export class HomeDatabases {
     }
   }
 
-  /** System collections; as the home's own ddl login, never as superuser (see `home-sql.ts`). */
-  async migrateHome(database: string, tenantId: string, ddlPassword: string): Promise<void> {
-    const client = new pg.Client({
-      connectionString: loginUrl(this.#postgresUrl, database, tenantId, 'ddl', ddlPassword),
-      application_name: 'tenantry-home-migrations',
-      connectionTimeoutMillis: 5_000,
-      // A tenant may hold locks in its home; that must not hold up the others.
-      statement_timeout: 20_000,
-      lock_timeout: 2_000,
-    })
-    client.on('error', () => undefined)
-    await client.connect()
+  /** As the home's system role, never as superuser (see `home-sql.ts`). @throws HomeError HomeDamaged */
+  async migrateHome(database: string, tenantId: string): Promise<HomeReport> {
+    const { password, verifier } = oneTimePassword()
+    const pool = this.#pool(database)
+    await pool.query(openSystemLoginSql(tenantId, verifier))
     try {
-      await client.query(migrateHomeSql(tenantId, this.#migrations))
+      return await this.#asLogin(database, tenantId, 'system', password, async (client) => {
+        const applied = await client.query<{ version: number | null }>(appliedVersionSql(tenantId)).catch(unless(undefinedTable))
+        const results: unknown = await client.query(migrateHomeSql(ownTarget(tenantId), this.#migrations, applied?.rows[0]?.version ?? undefined))
+        return readReport(reportOf(results))
+      })
     } finally {
-      await client.end()
+      await pool.query(closeSystemLoginSql(tenantId))
     }
   }
 
-  /** Logs in over TCP as the runtime does and asks for something. */
+  /** Logs in over TCP as the runtime does and asks whether all is there. @throws HomeError HomeDamaged */
   async checkLogin(database: string, tenantId: string, password: string): Promise<void> {
+    const { rows } = await this.#asLogin(database, tenantId, 'runtime', password, (client) => client.query<{ problem: string }>(problemsSql(tenantId)))
+    if (rows.length > 0) throw damaged(rows.map(({ problem }) => problem))
+  }
+
+  async #asLogin<T>(database: string, tenantId: string, login: 'system' | 'runtime', password: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = new pg.Client({
-      connectionString: loginUrl(this.#postgresUrl, database, tenantId, 'runtime', password),
-      application_name: 'tenantry-check',
+      connectionString: loginUrl(this.#postgresUrl, database, tenantId, login, password),
+      application_name: login === 'system' ? 'tenantry-home-migrations' : 'tenantry-check',
       connectionTimeoutMillis: 5_000,
-      query_timeout: 5_000,
+      // A tenant may hold locks in its home; that must not hold up the others.
+      ...(login === 'system' ? { statement_timeout: 20_000, lock_timeout: 2_000 } : { query_timeout: 5_000 }),
     })
     client.on('error', () => undefined)
     await client.connect()
     try {
-      await client.query('select 1 from home_migrations limit 1')
+      return await work(client)
     } finally {
       await client.end()
     }
@@ -155,9 +162,18 @@ export class HomeDatabases {
   }
 }
 
+const undefinedTable = '42P01'
+
+/** Of the last of several results. */
+function reportOf(results: unknown): string[] {
+  const last: unknown = Array.isArray(results) ? results.at(-1) : results
+  return last instanceof pg.Result ? last.rows.map((row: { report?: unknown }) => String(row.report)) : []
+}
+
 function unless(...codes: string[]) {
-  return (error: unknown) => {
+  return (error: unknown): undefined => {
     if (!isState(error, ...codes)) throw error
+    return undefined
   }
 }
 

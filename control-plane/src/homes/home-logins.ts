@@ -1,5 +1,5 @@
-// The addresses of a home's three logins.
-import { homeRoles, type HomeRoles } from './home-sql.ts'
+// The addresses of a home's logins.
+import { homeRoles, type HomeRoles } from './home-roles.ts'
 
 /** `postgresUrl` is any URL of the server; its host and port are taken. */
 export function loginUrl(postgresUrl: string, database: string, tenantId: string, login: Exclude<keyof HomeRoles, 'owner'>, password: string): string {

@@ -1,14 +1,15 @@
 // Where one tenant's home is, as the reconciler uses it: in a database that many share, or on a server of its own.
 // Every call may be repeated at any point of an earlier, interrupted one.
 
+import type { HomeReport } from './home-report.ts'
+
 export interface HomePasswords {
   runtime: string
   ddl: string
   admin: string
 }
 
-/** What went wrong with a home, in words that may be shown; the cause may not. */
-export class HomeError extends Error {}
+export { HomeError } from './home-report.ts'
 
 export interface HomeServer {
   /** Makes the database that holds the home and takes everybody's rights from it. `created` is told in between. */
@@ -17,9 +18,12 @@ export interface HomeServer {
   create(tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'>
   /** Roles, passwords and rights of one that has been in use; looked for in the same transaction, so that no empty one is made. */
   mend(tenantId: string, passwords: HomePasswords): Promise<'to be migrated' | 'missing'>
-  /** System collections; as the home's own ddl login, never as superuser (see `home-sql.ts`). */
-  migrate(tenantId: string, ddlPassword: string): Promise<void>
-  /** Logs in over TCP as the runtime does and asks for something. */
+  /**
+   * Brings the service's tables to the newest version and repairs them; as the home's system role, never as superuser (see `home-sql.ts`).
+   * @throws HomeError HomeDamaged where something could not be repaired
+   */
+  migrate(tenantId: string): Promise<HomeReport>
+  /** Logs in over TCP as the runtime does, and asks whether the service's tables are whole. @throws HomeError HomeDamaged where they are not */
   check(tenantId: string, password: string): Promise<void>
   endSessions(tenantId: string): Promise<void>
   drop(tenantId: string): Promise<void>

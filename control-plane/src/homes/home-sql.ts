@@ -1,13 +1,16 @@
-// A tenant's home as SQL: four roles and a schema. Pure; `home-database.ts` runs it.
+// A tenant's home as SQL: five roles and a schema. Pure; `home-databases.ts` and `dedicated-home.ts` run it.
 //
-//   t_<hex>_owner   no login; owns the schema and everything in it
+//   t_<hex>_system  owns the schema, the service's tables and their functions; logs in only while a home is migrated
+//   t_<hex>_owner   no login; owns what the tenant and its schemas make in the schema
 //   t_<hex>         login of the runtime; owns nothing, bound by row-level security
-//   t_<hex>_ddl     login for schema reloads and home migrations; member of the owner
+//   t_<hex>_ddl     login for schema reloads; member of the owner, writes what a reload publishes
 //   t_<hex>_admin   login of the tenant itself (`database_url`); member of the owner
 //
-// The role is the boundary (design, section 3): nothing is granted on any other schema.
-// After creation the control plane never enters the schema as superuser, because a tenant's own
-// triggers would run with the rights of whoever touches its tables.
+// The role is the boundary (design, section 3): nothing is granted on any other schema. No login of the home is a member of
+// the system role, and nothing that a tenant has made ever runs in it.
+// After creation the control plane never reads or writes a home's tables as superuser, because a tenant's own triggers would
+// run with the rights of whoever touches its tables. Changing who owns a table runs nothing.
+import { homeRoles, loginKinds, pristineSchema } from './home-roles.ts'
 import { identifier, literal } from './identifiers.ts'
 
 /** SQLSTATEs by which the scripts below say what they found. */
@@ -17,16 +20,7 @@ export const schemaMissing = '3F000'
 /** Member of it may connect to the shared databases; it has no other right. */
 export const tenantsGroup = 'tenantry_tenants'
 
-export interface HomeRoles {
-  owner: string
-  runtime: string
-  ddl: string
-  admin: string
-}
-
-export function homeRoles(tenantId: string): HomeRoles {
-  return { owner: `${tenantId}_owner`, runtime: tenantId, ddl: `${tenantId}_ddl`, admin: `${tenantId}_admin` }
-}
+export { homeRoles, type HomeRoles } from './home-roles.ts'
 
 /** SCRAM verifiers of the three logins. */
 export interface HomeVerifiers {
@@ -53,23 +47,125 @@ export function createHomeSql(tenantId: string, verifiers: HomeVerifiers, limits
 
 /**
  * The same with the first migrations, in one transaction that fails (SQLSTATE 42P06) when the schema is there. As long
- * as nobody else has been in the schema, the superuser can work in it, in the owner's role.
+ * as nobody else has been in the schema, the superuser can work in it, in the system role.
  */
 export function createNewHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits, migrations: string): string {
   return [
     homeSql(tenantId, verifiers, limits, 'create schema'),
-    `set local role ${identifier(homeRoles(tenantId).owner)}`,
-    `set local search_path = ${identifier(tenantId)}`,
+    `set local role ${identifier(homeRoles(tenantId).system)}`,
     migrations,
   ].join(';\n')
 }
 
-/** The same for a home that has been in use: in one transaction that fails (SQLSTATE 3F000) when the schema is gone. */
-export function mendHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits): string {
+/**
+ * The same for a home that has been in use: in one transaction that fails (SQLSTATE 3F000) when the schema is gone. What
+ * belongs to the service is given to the system role.
+ */
+export function mendHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits, parts: SystemParts): string {
   const schema = literal(identifier(tenantId))
   return [
     `do $do$ begin if to_regnamespace(${schema}) is null then raise exception using errcode = 'invalid_schema_name', message = 'the home is gone'; end if; end $do$`,
     createHomeSql(tenantId, verifiers, limits),
+    adoptHomeSql(tenantId, parts),
+  ].join(';\n')
+}
+
+/** Names of the service's tables and functions in every home. */
+export interface SystemParts {
+  tables: readonly string[]
+  functions: readonly string[]
+}
+
+/**
+ * Gives schema, tables and functions of the service to the system role, in a home that was made before there was one, or
+ * that comes from a backup. As superuser; it changes nothing but names and owners, and so runs no code of the tenant's.
+ * Something else with the name of such a table, a view for one, is renamed; the table is then missing, and repaired.
+ */
+export function adoptHomeSql(tenantId: string, { tables, functions }: SystemParts): string {
+  const { system, owner } = homeRoles(tenantId)
+  const list = (names: readonly string[]) => `array[${names.map(literal).join(', ')}]::name[]`
+  return [
+    createRoleSql(system, 'nologin'),
+    "set local search_path = ''",
+    "set local lock_timeout = '2s'",
+    `do $adopt$
+declare
+  home constant oid := to_regnamespace(${literal(identifier(tenantId))});
+  system constant oid := to_regrole(${literal(identifier(system))});
+  r record;
+begin
+  for r in select relname, relkind from pg_class where relnamespace = home and relkind in ('v', 'm', 'f', 'p') and relname = any (${list(tables)}) loop
+    execute format('alter %s ${identifier(tenantId)}.%I rename to %I', case r.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'f' then 'foreign table' else 'table' end,
+      r.relname, left(r.relname, 40) || '_' || substr(md5(random()::text), 1, 8));
+  end loop;
+  for r in
+    select format('alter table %s no inherit %s', i.inhrelid::regclass, i.inhparent::regclass) as command
+    from pg_inherits i join pg_class c on c.oid in (i.inhparent, i.inhrelid) where c.relnamespace = home and c.relkind = 'r' and c.relname = any (${list(tables)})
+  loop
+    execute r.command;
+  end loop;
+  -- A table that was renamed is the tenant's, and gives back the names of its indexes.
+  for r in select relname from pg_class where relnamespace = home and relkind = 'r' and relowner = system and relname <> all (${list(tables)}) loop
+    execute format('alter table ${identifier(tenantId)}.%I owner to ${identifier(owner)}', r.relname);
+  end loop;
+  for r in
+    select i.relname from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class c on c.oid = x.indrelid
+    where c.relnamespace = home and c.relname <> all (${list(tables)}) and i.relname ~ ${literal(`^(${tables.join('|')})_(pkey|\w+_key)$`)}
+  loop
+    execute format('alter index ${identifier(tenantId)}.%I rename to %I', r.relname, left(r.relname, 40) || '_' || substr(md5(random()::text), 1, 8));
+  end loop;
+  for r in select relname from pg_class where relnamespace = home and relkind = 'r' and relowner <> system and relname = any (${list(tables)}) order by relname loop
+    execute format('alter table ${identifier(tenantId)}.%I owner to ${identifier(system)}', r.relname);
+  end loop;
+  for r in select oid::regprocedure as signature from pg_proc where pronamespace = home and prokind = 'f' and proowner <> system and proname = any (${list(functions)}) loop
+    execute format('alter function %s security invoker', r.signature);
+    execute format('alter function %s owner to ${identifier(system)}', r.signature);
+  end loop;
+end $adopt$`,
+    ...schemaRightsSql(tenantId),
+  ].join(';\n')
+}
+
+/** The schema belongs to the system role: whoever owns a schema may drop every table in it. */
+function schemaRightsSql(tenantId: string): string[] {
+  const { system, owner, runtime } = homeRoles(tenantId)
+  return [
+    `alter schema ${identifier(tenantId)} owner to ${identifier(system)}`,
+    `grant usage, create on schema ${identifier(tenantId)} to ${identifier(owner)}`,
+    `grant usage on schema ${identifier(tenantId)} to ${identifier(runtime)}`,
+  ]
+}
+
+/** What the runtime may do with tables that the role makes in the schema, unless it is said otherwise there. */
+export function grantDefaultsSql(tenantId: string, maker: 'system' | 'owner', schema = tenantId): string {
+  const roles = homeRoles(tenantId)
+  const defaults = `alter default privileges for role ${identifier(roles[maker])} in schema ${identifier(schema)} grant`
+  return [
+    `${defaults} select, insert, update, delete on tables to ${identifier(roles.runtime)}`,
+    `${defaults} usage, select on sequences to ${identifier(roles.runtime)}`,
+  ].join(';\n')
+}
+
+/**
+ * Lets the system role log in with a password that is used once, and makes the schema in which a home is compared with a
+ * pristine one. As superuser.
+ */
+export function openSystemLoginSql(tenantId: string, verifier: string): string {
+  const system = identifier(homeRoles(tenantId).system)
+  const pristine = identifier(pristineSchema(tenantId))
+  return [
+    `alter role ${system} reset all`,
+    `alter role ${system} with login nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 2 password ${literal(verifier)}`,
+    `grant ${identifier(tenantsGroup)} to ${system} with inherit true, set false`,
+    `drop schema if exists ${pristine} cascade`,
+    `create schema ${pristine} authorization ${system}`,
+  ].join(';\n')
+}
+
+export function closeSystemLoginSql(tenantId: string): string {
+  return [
+    `alter role ${identifier(homeRoles(tenantId).system)} with nologin password null`,
+    `drop schema if exists ${identifier(pristineSchema(tenantId))} cascade`,
   ].join(';\n')
 }
 
@@ -78,8 +174,9 @@ function homeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnect
   const owner = identifier(roles.owner)
   const schema = identifier(tenantId)
   return [
+    createRoleSql(roles.system, 'nologin'),
     createRoleSql(roles.owner, 'nologin'),
-    ...(['runtime', 'ddl', 'admin'] as const).flatMap((kind) => {
+    ...loginKinds.flatMap((kind) => {
       const role = identifier(roles[kind])
       return [
         createRoleSql(roles[kind], 'login'),
@@ -97,12 +194,10 @@ function homeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnect
     // The tenant's own login sees all of its rows; the policies ask for these two settings.
     `alter role ${identifier(roles.admin)} set app.tenant_id = ${literal(tenantId)}`,
     `alter role ${identifier(roles.admin)} set app.role = 'service_role'`,
-    `${createSchema} ${schema} authorization ${owner}`,
-    `grant usage on schema ${schema} to ${identifier(roles.runtime)}`,
-    `alter default privileges for role ${owner} in schema ${schema}` +
-      ` grant select, insert, update, delete on tables to ${identifier(roles.runtime)}`,
-    `alter default privileges for role ${owner} in schema ${schema}` +
-      ` grant usage, select on sequences to ${identifier(roles.runtime)}`,
+    `${createSchema} ${schema} authorization ${identifier(roles.system)}`,
+    ...schemaRightsSql(tenantId),
+    grantDefaultsSql(tenantId, 'owner'),
+    grantDefaultsSql(tenantId, 'system'),
   ].join(';\n')
 }
 
@@ -111,19 +206,21 @@ export function dropHomeSql(tenantId: string): string {
   const roles = homeRoles(tenantId)
   return [
     `drop schema if exists ${identifier(tenantId)} cascade`,
+    `drop schema if exists ${identifier(pristineSchema(tenantId))} cascade`,
     // What a tenant granted to others, or owns outside its schema, would block `drop role`.
     ...Object.values<string>({ ...roles }).map(
       (role) =>
         `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then` +
         ` execute ${literal(`drop owned by ${identifier(role)} cascade`)}; end if; end $do$`,
     ),
-    ...[roles.admin, roles.ddl, roles.runtime, roles.owner].map((role) => `drop role if exists ${identifier(role)}`),
+    ...[roles.admin, roles.ddl, roles.runtime, roles.owner, roles.system].map((role) => `drop role if exists ${identifier(role)}`),
   ].join(';\n')
 }
 
 /** Ends every session of the home's logins. */
 export function endSessionsSql(tenantId: string): string {
-  const logins = [tenantId, `${tenantId}_ddl`, `${tenantId}_admin`].map(literal).join(', ')
+  const { runtime, ddl, admin, system } = homeRoles(tenantId)
+  const logins = [runtime, ddl, admin, system].map(literal).join(', ')
   return `select pg_terminate_backend(pid) from pg_stat_activity where usename in (${logins})`
 }
 
@@ -153,8 +250,8 @@ export function prepareSharedDatabaseSql(database: string): string {
 
 /** Nobody logs in to the home any more. */
 export function noLoginSql(tenantId: string): string {
-  const { runtime, ddl, admin } = homeRoles(tenantId)
-  return [runtime, ddl, admin]
+  const { runtime, ddl, admin, system } = homeRoles(tenantId)
+  return [runtime, ddl, admin, system]
     .map((role) => `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then alter role ${identifier(role)} nologin; end if; end $do$`)
     .join(';\n')
 }

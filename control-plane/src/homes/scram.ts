@@ -20,6 +20,12 @@ export function newVerifiers({ runtime, ddl, admin }: HomePasswords): HomeVerifi
   return { runtime: verifier(runtime), ddl: verifier(ddl), admin: verifier(admin) }
 }
 
+/** A password that nobody keeps, for a login that is opened for one piece of work. */
+export function oneTimePassword(): { password: string; verifier: string } {
+  const password = randomBytes(24).toString('base64url')
+  return { password, verifier: scramVerifier(password, randomBytes(16)) }
+}
+
 function hmac(key: Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest()
 }

@@ -3,6 +3,7 @@
 /** Amounts that may pass 2^53 (bytes, micro-units of money) are decimal texts. */
 export type OperatorEvent =
   | { type: 'tenant.ready' | 'tenant.failed' | 'tenant.suspended'; tenantId: string; data: TenantEventData }
+  | { type: 'tenant.repaired'; tenantId: string; data: RepairEventData }
   | { type: 'quota.warning' | 'quota.reached'; tenantId: string; data: QuotaEventData }
   | { type: 'invoice.final'; tenantId: string; data: InvoiceEventData }
 
@@ -10,7 +11,7 @@ export type OperatorEventType = OperatorEvent['type']
 
 /** `tenant.*` is written by the statement that records a tenant's status; `quota.warning` is at 80 %, `quota.reached` at 100 %. */
 export const operatorEventTypes = [
-  'tenant.ready', 'tenant.failed', 'tenant.suspended', 'quota.warning', 'quota.reached', 'invoice.final',
+  'tenant.ready', 'tenant.failed', 'tenant.suspended', 'tenant.repaired', 'quota.warning', 'quota.reached', 'invoice.final',
 ] as const satisfies readonly OperatorEventType[]
 
 interface TenantEventData {
@@ -22,6 +23,15 @@ interface TenantEventData {
   previous_status: string
   /** Why; null where all is well. */
   reason: string | null
+}
+
+interface RepairEventData {
+  tenant_id: string
+  name: string
+  plan: string
+  region: string
+  /** Names what was lost. */
+  message: string
 }
 
 interface QuotaEventData {

@@ -206,6 +206,27 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn. What is being
     // deleted by now says so, whatever was seen before.
+    async readyTenants() {
+      const rows = await database.$queryRaw<{ id: string }[]>`
+        select id from tenants where desired = 'active' and status = 'ready' and observed_generation = generation and reason is null order by created_at`
+      return rows.map(({ id }) => id)
+    },
+
+    recordLoss: (tenantId, condition, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        changed as (
+          update tenants set updated_at = ${now()}, conditions = coalesce(
+              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' <> 'Loss'), '[]') || ${JSON.stringify([condition])}::jsonb
+          where id = ${tenantId} and exists (select from leader)
+          returning id, name, plan_id, region_id),
+        told as (
+          insert into operator_events (id, type, tenant_id, data, at)
+          select gen_random_uuid(), 'tenant.repaired', id,
+            jsonb_build_object('tenant_id', id, 'name', name, 'plan', plan_id, 'region', region_id, 'message', ${condition.message}::text), ${now()}
+          from changed)
+        select count(*)::int as leads, pg_notify(${changeChannels.observed}, ${tenantId})::text as noticed from leader`),
+
     recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
       lead(database.$queryRaw`
         with leader as (select 1 from installation where epoch = ${epoch} for share),
@@ -213,7 +234,9 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         observed as (
           update tenants set observed_generation = ${generation}, reason = ${reason},
             status = case when desired = 'deleted' then 'deleting' else ${status} end,
-            conditions = ${JSON.stringify(conditions)}::jsonb, updated_at = ${now()}
+            conditions = ${JSON.stringify(conditions)}::jsonb || coalesce(
+              -- What was once lost stays recorded.
+              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' = 'Loss'), '[]'), updated_at = ${now()}
           where id = ${tenantId} and generation >= ${generation} and observed_generation <= ${generation} and exists (select from leader)
           returning id, name, plan_id, region_id, status, reason, suspend_reason),
         -- Waking from a pause is no news.

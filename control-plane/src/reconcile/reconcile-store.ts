@@ -75,6 +75,10 @@ export interface ReconcileStore {
   freeSubnet(stackId: string, epoch: bigint): Promise<void>
   /** Home made (or, null, about to be destroyed) and route published: watches are told. */
   recordPublished(tenantId: string, change: { homeVersion: string | null; routePhase: RoutePhase }, epoch: bigint): Promise<void>
+  /** IDs of active tenants that are ready, settled, and of which nothing is said. */
+  readyTenants(): Promise<string[]>
+  /** Writes a `Loss`, which stays with the tenant whatever is observed later, and the event `tenant.repaired`. */
+  recordLoss(tenantId: string, condition: Condition, epoch: bigint): Promise<void>
   /** Writes status and conditions; ends the operation, or says why it has not ended yet. */
   recordObserved(
     tenantId: string,

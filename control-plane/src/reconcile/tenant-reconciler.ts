@@ -7,7 +7,7 @@ import { EngineError } from '../engines/engine-error.ts'
 import { HomeError } from '../homes/home-server.ts'
 import type { Stack } from '../stacks/stack.ts'
 import type { Status } from '../tenants/tenant.ts'
-import { conditionsOf, driftConditions, reasonOf } from './conditions.ts'
+import { conditionsOf, driftConditions, lossCondition, reasonOf } from './conditions.ts'
 import type { Failpoint } from './failpoints.ts'
 import { hasFailed, type FailureSeries } from './failure-series.ts'
 import { healthInWords } from './health-in-words.ts'
@@ -229,16 +229,21 @@ async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps, signal
   await failpoint('database.prepared')
   signal.throwIfAborted()
   await failpoint('home.before')
-  const ddl = secretOf(snapshot, 'ddl_password')
-  const passwords = { runtime: secretOf(snapshot, 'runtime_password'), ddl, admin: secretOf(snapshot, 'admin_password') }
+  const passwords = { runtime: secretOf(snapshot, 'runtime_password'), ddl: secretOf(snapshot, 'ddl_password'), admin: secretOf(snapshot, 'admin_password') }
   const made = snapshot.homeVersion === undefined ? await home.create(snapshot.id, passwords) : await home.mend(snapshot.id, passwords)
   if (made === 'missing') {
     throw new EngineError('HOME_MISSING', 'the home is gone from its database, and with it what it held; no empty one is made in its place')
   }
   await failpoint('home.created')
   signal.throwIfAborted()
-  if (made === 'to be migrated') await home.migrate(snapshot.id, ddl)
+  if (made === 'to be migrated') await migrate(snapshot, deps)
   await failpoint('home.migrated')
+}
+
+/** What was lost is recorded at once: the next run finds the home whole. */
+async function migrate(snapshot: Snapshot, { region, store, clock, epoch }: TenantReconcilerDeps): Promise<void> {
+  const { lost } = await region.home(snapshot).migrate(snapshot.id)
+  if (lost.length > 0) await store.recordLoss(snapshot.id, lossCondition(lost, clock.now()), epoch)
 }
 
 /** A home that was damaged from outside is made whole by making it again; its data is never touched. */

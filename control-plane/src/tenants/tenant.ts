@@ -13,7 +13,7 @@ export type Status = (typeof statuses)[number]
 export const driftPolicies = ['repair', 'report', 'ignore'] as const
 export type DriftPolicy = (typeof driftPolicies)[number]
 
-export const conditionTypes = ['Services', 'Home', 'Database', 'Runtime', 'Route', 'Drift', 'Disk'] as const
+export const conditionTypes = ['Services', 'Home', 'Database', 'Runtime', 'Route', 'Drift', 'Disk', 'Loss'] as const
 
 /** Something observed of a tenant, and when. */
 export interface Condition {

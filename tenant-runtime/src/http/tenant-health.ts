@@ -1,6 +1,8 @@
-// A tenant's health from where its requests are served: the database answers as its own login, and each area is well.
+// A tenant's health from where its requests are served: the database answers as its own login, the service's tables
+// are whole, and each area is well.
 import { internalPaths, type ComponentHealth, type TenantHealth, type TenantStorageUsage } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
+import { TripError } from '../database/trip-error.ts'
 import { RuntimeError } from '../errors.ts'
 import type { Area } from '../tenancy/area.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
@@ -51,11 +53,32 @@ export function addTenantHealth(app: FastifyInstance, { areas, tenantOf, now }: 
   app.get(internalPaths.live, { config: { access: 'live' } }, () => ({ status: 'live' }))
 }
 
+/** A home that was whole is not compared again so soon: that takes longer than all else that is asked here. */
+const wholeMs = 5_000
+const wholeUntil = new WeakMap<Tenant, number>()
+
 async function databaseHealth(tenant: Tenant, now: () => Date): Promise<ComponentHealth> {
+  const unhealthy = (message: string): ComponentHealth => ({ status: 'unhealthy', observed_at: now().toISOString(), message })
   try {
-    await tenant.database.query({ role: 'service', reason: 'health' }, 'select 1 from schemas limit 1')
-    return { status: 'healthy', observed_at: now().toISOString() }
-  } catch {
-    return { status: 'unhealthy', observed_at: now().toISOString(), message: 'the database does not answer' }
+    const isKnown = (wholeUntil.get(tenant) ?? 0) > now().getTime()
+    const { rows } = await tenant.database.query({ role: 'service', reason: 'health' }, isKnown ? 'select 1 as problem from schemas where false' : 'select problem from home_problems() as problem')
+    if (!isKnown && rows.length === 0) wholeUntil.set(tenant, now().getTime() + wholeMs)
+    if (rows.length === 0) return { status: 'healthy', observed_at: now().toISOString() }
+    return unhealthy(damage(rows.map(({ problem }) => String(problem))))
+  } catch (error) {
+    return unhealthy(isUndefined(error) ? damage(['the function "home_problems" is missing']) : 'the database does not answer')
   }
+}
+
+const maxMessageLength = 500
+
+/** Names what is wrong, as far as there is room. */
+function damage(problems: readonly string[]): string {
+  const message = `the home is damaged: ${problems.join('; ')}`
+  return message.length <= maxMessageLength ? message : `${message.slice(0, maxMessageLength - 1)}…`
+}
+
+/** The function that looks for damage, or what it looks at, is gone. */
+function isUndefined(error: unknown): boolean {
+  return error instanceof TripError && (error.sqlstate === '42883' || error.sqlstate === '42P01')
 }

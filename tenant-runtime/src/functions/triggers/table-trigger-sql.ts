@@ -23,7 +23,7 @@ export interface TriggeredTable {
   triggers: string[]
 }
 
-/** A home's tables, and the functions of triggers that are ours. */
+/** The tables of a home that are not the service's own, and the functions of triggers that are ours. */
 export interface TriggerState {
   tables: TriggeredTable[]
   routines: { name: string; body: string }[]
@@ -50,7 +50,7 @@ export const triggerStateText = `select json_build_object(
         where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid and a.attnum = k.number),
       'triggers', (select coalesce(json_agg(t.tgname), '[]') from pg_trigger t
         where t.tgrelid = c.oid and t.tgname in (${Object.values(triggerNames).map(textLiteral).join(', ')})))), '[]')
-    from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p')),
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = current_schema() and c.relkind in ('r', 'p') and c.relowner <> n.nspowner),
   'routines', (select coalesce(json_agg(json_build_object('name', p.proname, 'body', p.prosrc)), '[]') from pg_proc p
     where p.pronamespace = current_schema()::regnamespace and starts_with(p.prosrc, ${textLiteral(mark)})))::text as state`
 

@@ -1,6 +1,7 @@
 // Brings the triggers of a home's tables to the functions that listen: after a function changed, within every reload of
 // schemas, and where an earlier try was cut off.
 import type pg from 'pg'
+import { asPublisher } from '../../database/as-publisher.ts'
 import { sql, type Row, type Statement } from '../../database/statement.ts'
 import { TripError } from '../../database/trip-error.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -64,7 +65,7 @@ export async function installTriggers(tenant: Tenant, [milliseconds = 0, ...furt
     await tenant.database.withOwner(async (client) => {
       await client.query(`set local lock_timeout = ${milliseconds}`)
       // One at a time, reloads among them.
-      await client.query('lock table applied_schemas in share row exclusive mode')
+      await asPublisher(client, () => client.query('lock table applied_schemas in share row exclusive mode'))
       await followTables(client)
     })
   } catch (error) {

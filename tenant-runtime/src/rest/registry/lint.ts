@@ -43,7 +43,8 @@ export function lintStatement(login: string): Statement {
      select json_build_object(
        'login', (select json_build_object(
            'bypasses', login.bypasses,
-           'isOwner', pg_has_role(login.oid, home.nspowner, 'member') and not login.bypasses,
+           'isOwner', not login.bypasses and (pg_has_role(login.oid, home.nspowner, 'member') or exists (select from pg_class c
+             where c.relnamespace = home.oid and c.relowner <> login.oid and pg_has_role(login.oid, c.relowner, 'member'))),
            'reaches', coalesce((select json_agg(n.nspname order by n.nspname) from pg_namespace n
              where n.oid <> home.oid and n.nspname !~ '^(pg_|information_schema$)' and has_schema_privilege(login.oid, n.oid, 'usage')
                and exists (select from pg_class c where c.relnamespace = n.oid and c.relkind in ('r', 'p', 'v', 'm', 'f')

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
+import { asPublisher } from '../../database/as-publisher.ts'
 import { sql, type Result } from '../../database/statement.ts'
 import { TripError } from '../../database/trip-error.ts'
 import { RuntimeError } from '../../errors.ts'
@@ -127,13 +128,13 @@ export class Registry {
     const { plan, published, problems, version } = await tenant.database.withOwner(async (client) => {
       await client.query("select set_config('lock_timeout', $1, true)", [`${lockMilliseconds}ms`])
       // Reloads of several runtimes wait for each other here.
-      await client.query('lock table applied_schemas in share row exclusive mode')
+      await asPublisher(client, () => client.query('lock table applied_schemas in share row exclusive mode'))
       const wanted = checkReferences(await readSchemas(client))
       const input = { tenantId: tenant.id, wanted, before: await readApplied(client), tables: await readExistingTables(client) }
       const plan = planReload({ ...input, confirmed: new Set(confirmed) })
       refuseUnconfirmed(plan, confirmed)
       for (const step of plan.steps) await execute(client, step, wanted)
-      await writeApplied(client, plan)
+      await asPublisher(client, () => writeApplied(client, plan))
       await this.#options.onTables?.(client)
       const { rows } = await execute<{ home: string }>(client, { sql: introspection.text }, wanted)
       const { text, values } = lintStatement(tenant.id)
@@ -141,11 +142,11 @@ export class Registry {
       const problems = lint(JSON.parse(facts.rows[0]?.facts ?? '{}') as LintFacts, namesOf(plan.applied))
       const published = toPublish(JSON.parse(rows[0]?.home ?? '{}') as HomeDescription, plan.applied)
       const version = randomUUID()
-      await client.query(
+      await asPublisher(client, () => client.query(
         `insert into published_catalog (document, version) values ($1, $2)
          on conflict (only_row) do update set document = excluded.document, version = excluded.version, published_at = now()`,
         [JSON.stringify(published), version],
-      )
+      ))
       return { plan, published, problems, version }
     })
     this.#tenants.set(tenant.id, Promise.resolve({ catalog: publish(withoutUnsafe(published, problems)), version, checkedAt: this.#options.now() }))

@@ -26,7 +26,7 @@ export const systemCollections: ReadonlyMap<string, SystemCollection> = new Map(
 export const reservedCollections: ReadonlySet<string> = new Set([
   ...systemCollections.keys(), 'rpc', 'home_migrations', 'applied_schemas', 'published_catalog', 'blob_intents', 'blob_gc', 'storage_usage',
   'storage_bucket_counters', 'function_deliveries', 'function_dispatcher', 'function_logs', 'function_schedule_runs', 'function_webhook_ids', 'usage_hours',
-  'event_log_gone',
+  'event_log_gone', 'home_structure',
 ])
 
 /** Tables of the service that grow with what the tenant does with its own: they count as documents. */
@@ -34,8 +34,8 @@ export const countedAsDocuments: ReadonlySet<string> = new Set(['function_delive
 
 /** Tables of the service that say what the tenant stores, has used and has seen happen: nobody's statement but the service's own changes them. */
 export const tablesOfBooks: ReadonlySet<string> = new Set([
-  'usage_hours', 'storage_usage', 'storage_bucket_counters', 'storage_objects', 'blob_intents', 'blob_gc', 'function_invocations', 'home_migrations', 'event_log', 'event_log_gone',
+  'usage_hours', 'storage_usage', 'storage_bucket_counters', 'storage_objects', 'blob_intents', 'blob_gc', 'function_invocations', 'home_migrations', 'home_structure', 'event_log', 'event_log_gone',
 ])
 
 /** Functions of the home that are for the service's own statements. */
-export const ownRoutines: ReadonlySet<string> = new Set(['refuse_change'])
+export const ownRoutines: ReadonlySet<string> = new Set(['refuse_change', 'home_problems', 'home_structure_of'])

@@ -1,0 +1,58 @@
+// Gives a restored home's service tables to the system role and brings them to the newest version. What pg_restore makes
+// belongs to the home's owner, whoever owned it where the backup was taken.
+import { adoptHomeSql, closeSystemLoginSql, homeRoles, openSystemLoginSql } from '../homes/home-sql.ts'
+import { identifier, literal } from '../homes/identifiers.ts'
+import { appliedVersionSql, migrateHomeSql, systemParts, type HomeMigration } from '../homes/home-migrations.ts'
+import { readReport } from '../homes/home-report.ts'
+import { oneTimePassword } from '../homes/scram.ts'
+import { asLogin, asSuperuser, type HomePlace } from './home-place.ts'
+import type { Login } from './login.ts'
+
+/** The owner of everything changes; nothing else does. */
+export async function adoptHome(place: HomePlace, homeId: string, migrations: readonly HomeMigration[], signal: AbortSignal): Promise<void> {
+  await asSuperuser(place, place.database, `begin;\n${adoptHomeSql(homeId, systemParts(migrations))};\ncommit`, signal)
+}
+
+/** Grants to the owner were lost when the tables were its own. A home of a version that knew them has a record of them. */
+export async function regrant(place: HomePlace, homeId: string, signal: AbortSignal): Promise<void> {
+  await asSystem(place, homeId, (login) => asLogin(place, login, regrantSql(homeId), signal), signal)
+}
+
+/** @param tenantId whose the rows are @throws HomeError where something could not be repaired */
+export async function migrateRestored(place: HomePlace, ids: { homeId: string; tenantId: string }, migrations: readonly HomeMigration[], signal: AbortSignal): Promise<void> {
+  await asSystem(place, ids.homeId, async (login) => {
+    const applied = await asLogin(place, login, optionalVersionSql(ids.homeId), signal)
+    const version = applied.trim() === '' ? undefined : Number(applied)
+    readReport((await asLogin(place, login, migrateHomeSql(ids, migrations, version), signal, [])).split('\n'))
+  }, signal)
+}
+
+/** Calls `work` with the home's system login, which is open for so long. */
+export async function asSystem<T>(place: HomePlace, homeId: string, work: (login: Login) => Promise<T>, signal: AbortSignal): Promise<T> {
+  const { password, verifier } = oneTimePassword()
+  await asSuperuser(place, place.database, `begin;\n${openSystemLoginSql(homeId, verifier)};\ncommit`, signal)
+  try {
+    return await work({ role: homeRoles(homeId).system, password })
+  } finally {
+    await asSuperuser(place, place.database, closeSystemLoginSql(homeId), signal)
+  }
+}
+
+/** Nothing where there is no ledger, which a tenant's own backup of an older version may lack. */
+function optionalVersionSql(homeId: string): string {
+  const place = literal(`${identifier(homeId)}.home_migrations`)
+  return `select to_regclass(${place}) is not null as has_ledger \\gset\n\\if :has_ledger\n${appliedVersionSql(homeId)};\n\\endif\nselect where false`
+}
+
+function regrantSql(homeId: string): string {
+  const { owner } = homeRoles(homeId)
+  return `set search_path = '';
+do $regrant$
+declare
+  r record;
+begin
+  for r in select split_part(name, '.', 1) as relation, definition from ${identifier(homeId)}.home_structure where kind = 'privilege' and split_part(name, '.', 2) = '_owner' loop
+    execute format('grant %s on ${identifier(homeId)}.%I to ${identifier(owner)}', r.definition, r.relation);
+  end loop;
+end $regrant$`
+}

@@ -1,0 +1,21 @@
+// Names of a home's roles and schemas. Pure.
+
+export interface HomeRoles {
+  system: string
+  owner: string
+  runtime: string
+  ddl: string
+  admin: string
+}
+
+/** The logins of which the home's passwords are kept. */
+export const loginKinds = ['runtime', 'ddl', 'admin'] as const
+
+export function homeRoles(tenantId: string): HomeRoles {
+  return { system: `${tenantId}_system`, owner: `${tenantId}_owner`, runtime: tenantId, ddl: `${tenantId}_ddl`, admin: `${tenantId}_admin` }
+}
+
+/** Holds a pristine copy of the service's tables while a home is compared with it. */
+export function pristineSchema(tenantId: string): string {
+  return `${tenantId}_pristine`
+}
