@@ -257,7 +257,7 @@ t.test('a trigger that somebody broke with SQL is nobody\'s, and keeps nothing e
   const broken = ['{"Database"', '{"Database":{"table":7}}', '{"Database":{"table":"function_deliveries","operation":"Insert"}}', '{"Schedule":{"cron":"* * * * * *"}}', '{"Schedule":{"cron":"never"}}']
   for (const [n, trigger] of broken.entries()) {
     await deployFunction(tenant, { name: `broken${n}`, wasm: listener })
-    await query(tenant.home.adminUrl, 'update functions set trigger_type = $1 where name = $2', [trigger, `broken${n}`])
+    await tenant.rows('update functions set trigger_type = $1 where name = $2', [trigger, `broken${n}`])
   }
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
   await reload(tenant)

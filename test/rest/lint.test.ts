@@ -41,7 +41,7 @@ t.test('a home', async (t) => {
     await publish(tenant, notes)
     await insert(tenant, 'notes', { text: 'secret', owner: 'u1' })
     await query(tenant.home.adminUrl, 'alter table notes disable row level security')
-    await query(tenant.home.adminUrl, 'alter table event_log disable row level security')
+    await tenant.rows('alter table event_log disable row level security')
     tenant.change({})
     for (const collection of ['notes', 'event_log']) same(t, await tenant.ask('GET', `${rest}/${collection}`, { as: 'u2' }), 404, 'PGRST205')
     t.match(runtime.problems.splice(0), [/table "event_log" has no row-level security: it is not served/, /table "notes" has no row-level security: it is not served/])
@@ -97,7 +97,7 @@ t.test('a home', async (t) => {
       tenant.change({})
       t.equal((await tenant.ask('GET', `${rest}/notes`, { as: 'u1' })).status, 200)
     }
-    await query(neighbour.home.adminUrl, `grant usage on schema ${neighbour.id} to ${tenant.id}`)
+    await neighbour.rows(`grant usage on schema ${neighbour.id} to ${tenant.id}`)
     await query(neighbour.home.adminUrl, `grant select on notes to ${tenant.id}`)
     t.match(await reloaded(tenant), { warnings: [`the login of the runtime reaches the schema "${neighbour.id}"`], collections: ['notes'] })
     t.match(runtime.problems.splice(0), [new RegExp(`home ${tenant.id}: .* reaches`)])

@@ -123,7 +123,7 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     const before = await books(tenant)
     t.equal(sum(before.hours, 'function_invocations'), 3n)
     t.same([sum(before.hours, 'function_milliseconds'), sum(before.hours, 'function_cpu_microseconds'), sum(before.hours, 'function_memory_kib_milliseconds')].map(String), [record?.['ms'], record?.['cpu'], record?.['memory']])
-    await query(tenant.home.adminUrl, "delete from function_invocations where id = (select min(id) from function_invocations)")
+    await tenant.rows("delete from function_invocations where id = (select min(id) from function_invocations)")
     t.same((await books(tenant)).hours, before.hours)
     t.equal((await tenant.ask('DELETE', '/functions/v1/one', { as: 'service' })).status, 204)
     t.same(await tenant.rows('select * from function_invocations'), [])
@@ -138,11 +138,11 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     await deployFunction(tenant, { name: 'one', wasm: command() })
     for (let n = 0; n < 3; n++) await invoke(tenant, 'one')
     const before = await books(tenant)
-    await query(tenant.home.adminUrl, 'alter table function_invocations disable trigger user; delete from function_invocations')
+    await tenant.rows('alter table function_invocations disable trigger user; delete from function_invocations')
     t.same((await books(tenant)).hours, before.hours)
-    await query(tenant.home.adminUrl, 'delete from usage_hours; drop trigger gone on function_invocations')
+    await tenant.rows('delete from usage_hours; drop trigger gone on function_invocations')
     await invoke(tenant, 'one')
-    await query(tenant.home.adminUrl, 'delete from function_invocations')
+    await tenant.rows('delete from function_invocations')
     t.equal(sum((await books(tenant)).hours, 'function_invocations'), 4n)
   })
 
@@ -152,7 +152,7 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     const sweep = async () => t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).status, 200)
     await sweep()
     const since = Date.now()
-    await query(tenant.home.adminUrl, 'update storage_objects set size = 1; alter table storage_usage disable trigger counted; update storage_usage set file_byte_us = 0, counted_at = now()')
+    await tenant.rows('update storage_objects set size = 1; alter table storage_usage disable trigger counted; update storage_usage set file_byte_us = 0, counted_at = now()')
     await sweep()
     const least = (BigInt(Date.now() - since) * 500_000n) / 1_000n
     t.ok(sum((await books(tenant)).hours, 'file_byte_seconds') >= least)
@@ -165,7 +165,7 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     const sweep = async () => t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).status, 200)
     await sweep()
     const since = Date.now()
-    await query(tenant.home.adminUrl, `alter table storage_usage disable trigger counted; update storage_usage set file_bytes = 0, file_byte_us = 0, counted_at = now();
+    await tenant.rows(`alter table storage_usage disable trigger counted; update storage_usage set file_bytes = 0, file_byte_us = 0, counted_at = now();
       insert into blob_gc (blob_id) select blob_id from storage_objects`)
     await upload(tenant, 'b.txt', 1)
     await sweep()
@@ -191,10 +191,10 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
       await upload(tenant, 'a.txt', 500_000)
       for (let n = 0; n < 2; n++) await invoke(tenant, 'one')
       const before = await books(tenant)
-      await query(tenant.home.adminUrl, sql.replace('$runtime', tenant.id))
+      await tenant.rows(sql.replace('$runtime', tenant.id))
       const since = Date.now()
       for (let n = 0; n < 2; n++) await invoke(tenant, 'one')
-      await query(tenant.home.adminUrl, 'alter table function_invocations disable trigger user; delete from function_invocations')
+      await tenant.rows('alter table function_invocations disable trigger user; delete from function_invocations')
       for (let n = 0; n < 2; n++) {
         const after = await books(tenant)
         t.equal(after.books, before.books, what)
@@ -209,7 +209,7 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
   t.test('… nor by a trigger that keeps what a run took from being written', async (t) => {
     const tenant = await newTenant()
     await deployFunction(tenant, { name: 'asker', wasm: await compileAsker(), config: { role: 'service_role' } })
-    await query(tenant.home.adminUrl, `create function never() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
+    await tenant.rows(`create function never() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
       create trigger never before update on function_invocations for each row execute function never()`)
     const answer = await askHost(tenant, 'asker', 'ada', 'query', 'select pg_sleep(0.1)')
     t.ok(answer.ok)
@@ -226,7 +226,7 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     const free = [...reservedCollections].filter((name) => !taken.has(name))
     t.same(free, ['rpc'])
     const before = await books(tenant)
-    for (const name of free) await query(tenant.home.adminUrl, `create table ${name} (data bytea); alter table ${name} alter column data set storage external; insert into ${name} select convert_to(repeat('x', 1000000), 'UTF8')`)
+    for (const name of free) await tenant.rows(`create table ${name} (data bytea); alter table ${name} alter column data set storage external; insert into ${name} select convert_to(repeat('x', 1000000), 'UTF8')`)
     t.ok((await books(tenant)).document_bytes >= before.document_bytes + 1_000_000 * free.length)
   })
 
@@ -235,7 +235,7 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     await upload(tenant, 'a.txt', 500_000)
     await upload(tenant, 'b.txt', 1)
     await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })
-    await query(tenant.home.adminUrl, 'delete from storage_objects')
+    await tenant.rows('delete from storage_objects')
     const [before, after] = [await books(tenant), await books(tenant)]
     t.same(after.hours, before.hours)
     t.same(await tenant.files(), [], 'the look at the store has removed them')
@@ -264,11 +264,11 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     await backdate(tenant, 2)
     const before = await books(tenant)
     await invoke(tenant, 'one')
-    await query(tenant.home.ddl_url, freshBooksSql(tenant.id))
+    await tenant.rows(freshBooksSql(tenant.id))
     await invoke(tenant, 'one')
     tenant.change({})
     const [fresh] = await tenant.rows('select books::text from storage_usage')
-    await query(tenant.home.adminUrl, 'update storage_usage set books = gen_random_uuid()')
+    await tenant.rows('update storage_usage set books = gen_random_uuid()')
     const after = await books(tenant)
     t.not(after.books, before.books)
     t.equal(after.books, fresh?.['books'])
@@ -277,11 +277,11 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     t.equal(sum(after.hours, 'function_invocations'), 2n, 'what was told before is not told again, and what was not, is')
     t.same(await tenant.rows('select * from usage_hours'), [])
     await tenant.rows('drop trigger counted on storage_usage')
-    await query(tenant.home.ddl_url, freshBooksSql(tenant.id))
+    await tenant.rows(freshBooksSql(tenant.id))
     tenant.change({})
     t.not((await books(tenant)).books, after.books, 'also before a backup’s triggers are there')
     await tenant.rows('alter table storage_usage drop column books cascade')
-    await query(tenant.home.ddl_url, freshBooksSql(tenant.id))
+    await tenant.rows(freshBooksSql(tenant.id))
   })
 
   t.test('what can’t be read is refused by name', async (t) => {

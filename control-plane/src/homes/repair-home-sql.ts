@@ -82,7 +82,10 @@ const tablesSql = (homeId: string) => `for item in select relname from pg_class 
     execute format('create table %I.%I (like %I.%I including defaults including generated including identity including constraints including storage)', home, item.relname, fresh, item.relname);
     list := (select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
       where attrelid = format('%I.%I', fresh, item.relname)::regclass and attnum > 0 and not attisdropped and attgenerated = '');
-    execute format('insert into %I.%I (%s) overriding system value select %s from %I.%I', home, item.relname, list, list, fresh, item.relname);
+    -- Its rows are of the pristine home's own bucket.
+    if is_new or item.relname <> 'storage_bucket_counters' then
+      execute format('insert into %I.%I (%s) overriding system value select %s from %I.%I', home, item.relname, list, list, fresh, item.relname);
+    end if;
     made := made || item.relname::text;
   end loop;
   if not is_new then perform set_config('${lostSetting}', array_to_string(array_remove(made, 'home_structure'), E'\\n'), false); end if;
