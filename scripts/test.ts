@@ -63,7 +63,10 @@ async function runTap(files: readonly string[], options: readonly string[]): Pro
   // Full counts take what they take.
   const patience = isFull ? ['--timeout=14400'] : []
   const nodeOptions = `${process.env['NODE_OPTIONS'] ?? ''} --require=${JSON.stringify(resolve('test/support/fail-on-queued-queries.cjs'))}`
-  const tap = spawn('tap', ['run', '--reporter=tap', ...patience, ...options, ...files], { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, NODE_OPTIONS: nodeOptions } })
+  const tap = spawn('tap', ['run', '--reporter=tap', ...patience, ...options, ...files], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_OPTIONS: nodeOptions },
+  })
   let block: string[] = []
   let summary: Record<string, number> = {}
   for await (const line of createInterface({ input: tap.stdout })) {

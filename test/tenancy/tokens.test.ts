@@ -189,7 +189,8 @@ t.test('tokens', async (t) => {
     for (const kind of ['secret', 'publishable'] as const) {
       const key = `tn_${kind}_${randomBytes(32).toString('base64url')}`
       const sha256 = createHash('sha256').update(key).digest('hex')
-      const ways: Record<string, string>[] = [{ authorization: `Bearer ${key}` }, { apikey: key }, { apikey: key, authorization: `Bearer ${key}` }]
+      const authorization = `Bearer ${key}`
+      const ways: Record<string, string>[] = [{ authorization }, { apikey: key }, { apikey: key, authorization }]
       tenant.change({ keys: [{ kind, sha256 }] })
       for (const headers of ways) t.same(await bucketsOf(headers), kind === 'secret' ? seen.service : seen.anonymous)
       tenant.change({ keys: [] })
@@ -198,7 +199,8 @@ t.test('tokens', async (t) => {
       for (const headers of ways) {
         const answer = await ask(tenant.port, 'GET', path, headers)
         t.same([answer.status, answer.headers['www-authenticate']], [401, 'Bearer'])
-        t.match(answer.json(), { code: 'INVALID_TOKEN', message: `Unknown ${kind} API key: it was rotated, or it is not a key of this tenant.` }, 'the same of a key of another tenant')
+        const message = `Unknown ${kind} API key: it was rotated, or it is not a key of this tenant.`
+        t.match(answer.json(), { code: 'INVALID_TOKEN', message }, 'the same of a key of another tenant')
         t.notMatch(answer.text, key)
       }
       t.equal(tenant.statements(), before, 'no SQL')

@@ -10,7 +10,9 @@ export type Transaction = Prisma.TransactionClient
 export type { Prisma }
 
 export function openDatabase(url: string): Database {
-  const adapter = new SequentialPrismaPg({ connectionString: url, max: 16, connectionTimeoutMillis: 5_000, statement_timeout: 30_000, application_name: 'tenantry-control-plane' })
+  const adapter = new SequentialPrismaPg({
+    connectionString: url, max: 16, connectionTimeoutMillis: 5_000, statement_timeout: 30_000, application_name: 'tenantry-control-plane',
+  })
   return new PrismaClient({ adapter })
 }
 

@@ -69,12 +69,18 @@ const siblingsMilliseconds = 60_000
 
 export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsArea {
   const { limits, now, onProblem, onConfinement, onWrite, tenants, tenantOf, hasSiblings = false, dispatchPace, random = Math.random } = options
-  const host: HostDeps = { files: options.files, reachable: options.reachable, resolve: options.resolve ?? lookUpAll, hasWayOut: options.hasWayOut ?? hasDefaultRoute, onWrite, onProblem }
+  const host: HostDeps = {
+    files: options.files, onWrite, onProblem,
+    reachable: options.reachable, resolve: options.resolve ?? lookUpAll, hasWayOut: options.hasWayOut ?? hasDefaultRoute,
+  }
   const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onProblem)
   const followers = new Followers({ sequence: 'function_logs_seq_seq', what: 'logs', most: mostFollowers, placesPerRow: placesPerRun, authenticator: options.authenticator, tenantOf, pace: options.followPace })
   const logs = new LogKeeper((tenantId) => followers.poke(tenantId), onProblem)
   const modules = new ModuleCache()
-  const deps: InvokeDeps = { pool, modules, logs, now: () => now().getTime(), onProblem, host, ...(options.onEnd === undefined ? {} : { onEnd: options.onEnd }) }
+  const deps: InvokeDeps = {
+    pool, modules, logs, now: () => now().getTime(), onProblem, host,
+    ...(options.onEnd === undefined ? {} : { onEnd: options.onEnd }),
+  }
   let log: FastifyBaseLogger | undefined
   const dispatcher = new Dispatcher({
     tenants, tenantOf, now, random, onProblem,

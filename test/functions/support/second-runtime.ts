@@ -34,7 +34,10 @@ export function secondRuntime(t: Test, served: TestTenant, { now, dispatch, rech
   const refuse = async (): Promise<never> => {
     throw new Error('functions of this test ask for nothing')
   }
-  const host = { files: { get: refuse, put: refuse, remove: refuse }, reachable: readNetworks([]), resolve: refuse, hasWayOut: refuse, onWrite: () => undefined, onProblem }
+  const host = {
+    files: { get: refuse, put: refuse, remove: refuse }, reachable: readNetworks([]), resolve: refuse, hasWayOut: refuse,
+    onWrite: () => undefined, onProblem,
+  }
   const deps = { pool, modules: new ModuleCache(), logs: new LogKeeper(() => undefined, onProblem), now: () => now().getTime(), onProblem, host }
   const log = pino({ level: 'silent' })
   let done = 0

@@ -41,7 +41,13 @@ export interface ModifiedType {
   isScalar: boolean
   /** Postgres compares no row with a text. */
   isComposite: boolean
-  values: { text: string; json: unknown }[]
+  values: Value[]
+}
+
+/** As a text of Postgres, and as JSON. */
+export interface Value {
+  text: string
+  json: unknown
 }
 
 const literal = (text: string) => `'${text.replaceAll("'", "''")}'`
@@ -53,8 +59,9 @@ export const modifiedTypes: ModifiedType[] = baseTypes.flatMap(({ type, literals
   const alone = [...literals, ...onlyAlone].map((text) => ({ text, json: text }))
   const some = few.map((text) => ({ text, json: text }))
   const lists = few.map((text) => ({ text: `{${part(text)},NULL}`, json: [text, null] }))
-  const make = (kind: string, sql: string, type: string, values: ModifiedType['values']): ModifiedType => ({
-    name: `${kind}_${n}`, sql, type, values, isArray: values === lists, isTextual: isTextual && (values === alone || values === some), isScalar: values === alone || values === some,
+  const make = (kind: string, sql: string, type: string, values: Value[]): ModifiedType => ({
+    name: `${kind}_${n}`, sql, type, values, isArray: values === lists,
+    isTextual: isTextual && (values === alone || values === some), isScalar: values === alone || values === some,
     isComposite: kind === 'composite',
   })
   return [
@@ -67,7 +74,12 @@ export const modifiedTypes: ModifiedType[] = baseTypes.flatMap(({ type, literals
   ]
 })
 
+export function firstOf({ name, values: [first] }: ModifiedType): Value {
+  if (first === undefined) throw new Error(`the type ${name} has no value`)
+  return first
+}
+
 /** A value of each type as an SQL literal without a type, which Postgres reads as it thinks fit. */
-export function asLiteral({ text }: ModifiedType['values'][number]): string {
+export function asLiteral({ text }: Value): string {
   return literal(text)
 }

@@ -169,7 +169,11 @@ export interface RuntimeOptions {
 /** Everything ends with the test. */
 export async function startRuntime(
   t: Test,
-  { backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch, connections: connectionLimits, allowsRollback = false, logLevel = 'error', mayReach = [], resolve, hasWayOut = async () => true, askControl = () => Promise.reject(new Error('there is no control plane')), ...subscriptions }: RuntimeOptions = {},
+  {
+    backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch,
+    connections: connectionLimits, allowsRollback = false, logLevel = 'error', mayReach = [], resolve, hasWayOut = async () => true,
+    askControl = () => Promise.reject(new Error('there is no control plane')), ...subscriptions
+  }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))

@@ -49,7 +49,9 @@ async function addressOf(deps: FetchDeps, hosts: readonly string[], url: URL, si
   const [first] = addresses
   if (first === undefined) throw new CallError('FETCH_FAILED', 'http_fetch: the host\'s name has no address')
   // One of several that leads inside is a mistake at best.
-  if (!addresses.every((address) => isReachable(address, deps.reachable))) throw new CallError('ADDRESS_REFUSED', 'http_fetch: the host has an address that functions may not reach')
+  if (!addresses.every((address) => isReachable(address, deps.reachable))) {
+    throw new CallError('ADDRESS_REFUSED', 'http_fetch: the host has an address that functions may not reach')
+  }
   return first
 }
 
@@ -64,11 +66,12 @@ async function resolved({ resolve, reachable, hasWayOut }: FetchDeps, hostname: 
     return await Promise.race([resolve(hostname), over.promise])
   } catch (cause) {
     if (signal.aborted) throw new CallError('FETCH_FAILED', 'http_fetch: the run ended while the host name was looked up', { cause })
-    const shown = JSON.stringify(hostname.slice(0, 100))
+    const [code, shown] = [codeOf(cause), JSON.stringify(hostname.slice(0, 100))]
     // The resolver reports that there is no such name, or no address of it.
-    if (['ENOTFOUND', 'ENODATA', 'EAI_NODATA'].includes(codeOf(cause))) throw new CallError('FETCH_FAILED', `http_fetch: the host name ${shown} does not exist`, { cause })
+    const isAbsent = ['ENOTFOUND', 'ENODATA', 'EAI_NODATA'].includes(code)
+    if (isAbsent) throw new CallError('FETCH_FAILED', `http_fetch: the host name ${shown} does not exist`, { cause })
     if (!(await hasWayOut())) throw noWayOut(cause)
-    throw new CallError('FETCH_FAILED', `http_fetch: the host name ${shown} could not be looked up (${codeOf(cause)}); try again later`, { cause })
+    throw new CallError('FETCH_FAILED', `http_fetch: the host name ${shown} could not be looked up (${code}); try again later`, { cause })
   } finally {
     signal.removeEventListener('abort', abort)
   }
@@ -110,7 +113,8 @@ async function receive(response: IncomingMessage): Promise<Buffer> {
 
 /** This is the installation's doing, and no other host would be reached either. */
 function noWayOut(cause?: unknown): CallError {
-  return new CallError('NO_OUTBOUND_NETWORK', 'http_fetch: outbound connections are not possible here: functions of this installation run on a network without internet access', { cause })
+  const why = 'functions of this installation run on a network without internet access'
+  return new CallError('NO_OUTBOUND_NETWORK', `http_fetch: outbound connections are not possible here: ${why}`, { cause })
 }
 
 function codeOf(error: unknown): string {

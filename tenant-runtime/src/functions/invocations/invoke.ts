@@ -199,7 +199,9 @@ async function finish(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId
   let answer: FunctionAnswer | RuntimeError
   try {
     if (result === undefined) throw done.problem
-    if (result.outcome.kind === 'died') call.log.info({ tenant: tenant.id, function: fn.name, reason: result.outcome.message }, 'a function ended its executor')
+    if (result.outcome.kind === 'died') {
+      call.log.info({ tenant: tenant.id, function: fn.name, reason: result.outcome.message }, 'a function ended its executor')
+    }
     answer = answerOf(fn, result, lines)
   } catch (error) {
     answer = shownError(error, secrets)

@@ -108,13 +108,15 @@ function describeColumn(column: Column, notes: readonly string[]): TypeDescripti
 
 function describeRoutine({ name, arguments: list, isReading, comment }: Routine): Json {
   const about = { tags: [`(rpc) ${name}`], ...(comment === undefined ? {} : { summary: comment }), responses: { 200: ok } }
-  const properties = Object.fromEntries(list.filter((argument) => argument.name !== '').map((argument) => [argument.name, describeType(argument.base)]))
+  const named = list.filter((argument) => argument.name !== '')
+  const properties = Object.fromEntries(named.map((argument) => [argument.name, describeType(argument.base)]))
   const required = list.filter(({ name, isOptional, isVariadic }) => name !== '' && !isOptional && !isVariadic).map(({ name }) => name)
   const post = {
     ...about,
     parameters: [{ name: 'args', in: 'body', required: true, schema: { type: 'object', ...(required.length === 0 ? {} : { required }), properties } }],
   }
   if (!isReading) return { post }
-  const get = { ...about, parameters: list.filter((argument) => argument.name !== '').map((argument) => ({ name: argument.name, in: 'query', required: required.includes(argument.name), ...describeType(argument.base) })) }
+  const parameters = named.map(({ name, base }) => ({ name, in: 'query', required: required.includes(name), ...describeType(base) }))
+  const get = { ...about, parameters }
   return { get, post }
 }

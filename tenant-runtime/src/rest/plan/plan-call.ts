@@ -78,6 +78,7 @@ function rowsOf({ relations }: Catalog, { name, returns }: Routine): Relation | 
   const relation = returns.relation === undefined ? undefined : relations.get(returns.relation)
   if (relation !== undefined) return relation
   if (returns.columns.length === 0) return undefined
-  const columns = returns.columns.map(({ name, type, base }) => [name, { name, type, base, nullable: true, default: undefined, writable: false, field: undefined }] as const)
+  const unknown = { nullable: true, default: undefined, writable: false, field: undefined } as const
+  const columns = returns.columns.map((column) => [column.name, { ...column, ...unknown }] as const)
   return { name, kind: 'view', columns: new Map(columns), key: [], unique: [], writable: 'no', ownerField: undefined, isOwnersOnly: false, comment: undefined }
 }

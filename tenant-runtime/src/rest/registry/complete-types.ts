@@ -10,10 +10,13 @@ export function hasModifiers({ relations, routines }: HomeDescription): boolean 
 /** A column takes over its type from the home as it is `now`, unless it has become another one since it was published. */
 export function completeTypes(published: HomeDescription, now: HomeDescription): HomeDescription {
   const relations = published.relations.map((relation) => {
-    const columns = now.relations.find(({ name }) => name === relation.name)?.columns
-    return { ...relation, columns: relation.columns.map((column) => ({ ...column, ...completed(column, columns?.find(({ name }) => name === column.name)) })) }
+    const found = now.relations.find(({ name }) => name === relation.name)
+    const typeNow = (column: string) => found?.columns.find(({ name }) => name === column)
+    return { ...relation, columns: relation.columns.map((column) => ({ ...column, ...completed(column, typeNow(column.name)) })) }
   })
-  const routines = published.routines.map((routine) => ({ ...routine, arguments: routine.arguments.map((argument) => ({ ...argument, ...ofAnyLength(argument) })) }))
+  const routines = published.routines.map((routine) => ({
+    ...routine, arguments: routine.arguments.map((argument) => ({ ...argument, ...ofAnyLength(argument) })),
+  }))
   return { ...published, relations, routines }
 }
 

@@ -90,7 +90,8 @@ refs as (
   from pg_constraint k join relations f on f.oid = k.conrelid join relations t on t.oid = k.confrelid where k.contype = 'f' and k.conparentid = 0),
 routines as (
   select p.proname as name, obj_description(p.oid, 'pg_proc') as comment, p.provolatile <> 'v' as reading, p.pronargdefaults as defaults,
-    (select coalesce(json_agg(json_build_object('name', coalesce(p.proargnames[n], ''), 'type', format_type(a.type, -1), 'base', ${baseSql('a.type')}, 'mode', coalesce(p.proargmodes[n], 'i')) order by n), '[]')
+    (select coalesce(json_agg(json_build_object('name', coalesce(p.proargnames[n], ''), 'type', format_type(a.type, -1),
+        'base', ${baseSql('a.type')}, 'mode', coalesce(p.proargmodes[n], 'i')) order by n), '[]')
       from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality a (type, n)) as arguments,
     json_build_object('type', format_type(p.prorettype, null), 'set', p.proretset,
       'kind', case when t.typname = 'void' then 'void' when t.typtype = 'c' or t.typname = 'record' then 'row' else 'value' end,

@@ -66,7 +66,9 @@ function relationOf({ name, kind, comment, columns, key, unique }: HomeRelation,
     kind,
     columns: new Map(names.flatMap((name) => {
       const column = known.get(name)
-      return column === undefined ? [] : [[name, { ...column, base: column.base ?? column.type, default: column.default ?? undefined, field: undefined } satisfies Column] as const]
+      if (column === undefined) return []
+      const { base = column.type, default: initial } = column
+      return [[name, { ...column, base, default: initial ?? undefined, field: undefined } satisfies Column] as const]
     })),
     key: key.filter((column) => names.includes(column)),
     unique,
@@ -95,7 +97,9 @@ function routineOf({ name, comment, reading, arguments: all, defaults, returns }
   if (!isWhole && taken.some((argument) => argument.name === '')) return undefined
   return {
     name,
-    arguments: taken.map(({ name, type, base = type, mode }, n) => ({ name, type, base, isOptional: n >= taken.length - defaults, isVariadic: mode === 'v' })),
+    arguments: taken.map(({ name, type, base = type, mode }, n) => ({
+      name, type, base, isOptional: n >= taken.length - defaults, isVariadic: mode === 'v',
+    })),
     returns: {
       kind: returns.kind === 'void' ? 'nothing' : returns.kind,
       type: returns.type,
