@@ -6,7 +6,9 @@ import { writeSync } from 'node:fs'
 export const configurationExitCode = 78
 
 /** A setting, or a file that a setting names, is missing or wrong. Its message is for the operator. */
-export class ConfigurationError extends Error {}
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError'
+}
 
 /** Returns what `read` returns. Any error of it ends the process, as `exitForConfiguration` does. */
 export function readOrExit<T>(read: () => T): T {

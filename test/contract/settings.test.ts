@@ -30,7 +30,7 @@ t.test('every part rejects a setting that it does not have, with the one that wa
 })
 
 t.test('the local start passes on what operators may set, with absolute paths', async (t) => {
-  const given = { TENANTRY_REST_ROLLBACK: '1', TENANTRY_PRICES_FILE: 'prices.json', TENANTRY_BACKUPS: 'backups', TENANTRY_TRUSTED_PROXIES: '10.0.0.1', TENANTRY_FAILPOINTS: 'x=kill', TENANTRY_DOCKER_HOST: 'unix:///x' }
+  const given = { TENANTRY_REST_ROLLBACK: '1', TENANTRY_PRICES_FILE: 'prices.json', TENANTRY_BACKUPS: 'backups', TENANTRY_TRUSTED_PROXIES: '10.0.0.1', TENANTRY_FAILPOINTS: 'x=kill', TENANTRY_SEED: '1' }
   t.same(passedSettings(given, '/srv'), {
     controlPlane: { TENANTRY_PRICES_FILE: '/srv/prices.json', TENANTRY_BACKUPS: '/srv/backups', TENANTRY_FAILPOINTS: 'x=kill' },
     gateway: { TENANTRY_TRUSTED_PROXIES: '10.0.0.1' },

@@ -82,7 +82,7 @@ t.test('a start that cannot be says why and ends', async (t) => {
   let said = ''
   child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()))
   const [code] = (await once(child, 'close')) as [number]
-  t.equal(code, 1)
+  t.equal(code, 78)
   t.match(said, /^the gateway cannot start: .*TENANTRY_PORT is missing.*\n$/)
 })
 

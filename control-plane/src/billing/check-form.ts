@@ -21,7 +21,7 @@ export function checkForm<T extends TSchema>(schema: T, given: unknown, where: s
 
 /** A value as an error shows it, at most 100 characters. */
 export function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value)
+  const text = value === undefined ? 'undefined' : JSON.stringify(value)
   return text.length > 100 ? `${text.slice(0, 99)}…` : text
 }
 

@@ -45,6 +45,5 @@ function levelOf(value: unknown): Level {
 
 /** Control characters could move the cursor of the operator's terminal, or worse. */
 function printable(text: string): string {
-  // eslint-disable-next-line no-control-regex -- these are what is looked for
   return text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '\ufffd')
 }

@@ -15,7 +15,6 @@ export class ServiceLog {
   readonly #log: Logger
   readonly #budget: LogBudget
   #dropped = 0
-  #report: NodeJS.Timeout | undefined
 
   constructor(service: string, log: Logger, limits: LogLimits = defaultLogLimits, elapsed = () => performance.now()) {
     this.#service = service
@@ -56,12 +55,13 @@ export class ServiceLog {
     this.#log[level](isCut ? { ...details, cut: true } : details, message)
   }
 
+  /** Counts a line; the first of them leads to a report of all that follow shortly. */
   #drop(): void {
     this.#dropped++
-    this.#report ??= setTimeout(() => {
+    if (this.#dropped > 1) return
+    setTimeout(() => {
       this.#log.warn({ dropped: this.#dropped }, `${this.#dropped} lines of the service were dropped, because it writes too many`)
       this.#dropped = 0
-      this.#report = undefined
     }, reportMilliseconds).unref()
   }
 }
