@@ -37,18 +37,22 @@ async function takeOwn(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Ta
       const { engine } = regionOf(deps, tenant.regionId)
       const files = filesOf(deps, job, signal)
       const record = (taken: Taken) => recordOf(job, { ...tenant, plan }, taken, deps)
-      return takeBackup({ backupId: backup.id, tenant, place: ownPlace(engine, tenantId), files, clock: deps.clock, record, step: stepOf(deps, job) }, signal)
+      const place = ownPlace(engine, tenantId)
+      return takeBackup({ backupId: backup.id, tenant, place, files, clock: deps.clock, record, step: stepOf(deps, job) }, signal)
     })
   } catch (cause) {
-    await target.discard(backup.id).catch((error: unknown) => log.warn({ backup: backup.id, err: error }, 'a broken backup could not be removed'))
+    await target.discard(backup.id).catch((error: unknown) => {
+      log.warn({ backup: backup.id, err: error }, 'a broken backup could not be removed')
+    })
     throw cause
   }
 }
 
 function recordOf({ backup, key }: Job, tenant: Snapshot & { plan: string }, taken: Taken, { records, clock }: JobDeps): string {
   const described = {
-    backup_id: backup.id, tenant_id: tenant.id, tenant_name: tenant.name, plan: tenant.plan, isolation: tenant.isolation, region: backup.region,
-    trigger: backup.trigger, planned_at: backup.plannedAt?.toISOString() ?? null, created_at: backup.createdAt.toISOString(), finished_at: clock.now().toISOString(),
+    backup_id: backup.id, tenant_id: tenant.id, tenant_name: tenant.name, plan: tenant.plan, isolation: tenant.isolation,
+    region: backup.region, trigger: backup.trigger, planned_at: backup.plannedAt?.toISOString() ?? null,
+    created_at: backup.createdAt.toISOString(), finished_at: clock.now().toISOString(),
     bytes: taken.bytes, manifest_sha256: taken.manifestHash,
   }
   return records.write(described, key)

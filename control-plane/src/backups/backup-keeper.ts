@@ -102,7 +102,8 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
   } catch (error) {
     if (error instanceof LeadershipLost || lost.aborted) return
     log.warn({ ...details, err: error }, `a ${job.kind} failed`)
-    const isOver = error instanceof NotWanted || isLasting(error) || job.attempts + 1 >= mostAttempts || (job.kind === 'backup' && !(await isCommitted(job, deps)))
+    const isLast = isLasting(error) || job.attempts + 1 >= mostAttempts
+    const isOver = error instanceof NotWanted || isLast || (job.kind === 'backup' && !(await isCommitted(job, deps)))
     if (isOver) {
       deps.measure(job.kind, 'failed', seconds())
       await endFailed(job, error, deps).catch((cause: unknown) => log.warn({ ...details, err: cause }, 'a failure could not be recorded'))

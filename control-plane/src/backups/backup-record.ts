@@ -63,18 +63,26 @@ export function createBackupRecords({ seal, installation }: { seal: Seal; instal
     write(described, key) {
       const description = { ...described, installation }
       const sealed = seal.seal(Buffer.from(key).toString('base64'), contextOf(description))
-      return JSON.stringify({ format, description, master_key: seal.masterKeyId, sealed_key: Buffer.from(sealed).toString('base64') }, null, 2)
+      const record = { format, description, master_key: seal.masterKeyId, sealed_key: Buffer.from(sealed).toString('base64') }
+      return JSON.stringify(record, null, 2)
     },
 
     read(text, backupId) {
-      if (text === undefined) return unadoptable('NO_RECORD', 'The backup has no record: its key was in the control database alone, and is lost without it.')
+      if (text === undefined) {
+        return unadoptable('NO_RECORD', 'The backup has no record: its key was in the control database alone, and is lost without it.')
+      }
       const record = parsed(text)
-      if (record === undefined || record.description.backup_id !== backupId) return unadoptable('RECORD_DAMAGED', 'The record of the backup is damaged, or of another backup.')
+      if (record === undefined || record.description.backup_id !== backupId) {
+        return unadoptable('RECORD_DAMAGED', 'The record of the backup is damaged, or of another backup.')
+      }
       const { description, master_key: masterKeyId } = record
       if (description.installation !== installation) {
-        return unadoptable('OTHER_INSTALLATION', `The backup is of the installation "${description.installation.slice(0, 100)}". This is "${installation}".`, description)
+        const other = description.installation.slice(0, 100)
+        return unadoptable('OTHER_INSTALLATION', `The backup is of the installation "${other}". This is "${installation}".`, description)
       }
-      if (masterKeyId !== seal.masterKeyId) return unadoptable('OTHER_MASTER_KEY', 'The key of the backup is sealed with another master key.', description)
+      if (masterKeyId !== seal.masterKeyId) {
+        return unadoptable('OTHER_MASTER_KEY', 'The key of the backup is sealed with another master key.', description)
+      }
       try {
         const key = Buffer.from(seal.open(Buffer.from(record.sealed_key, 'base64'), contextOf(description)), 'base64')
         return { description, key }

@@ -32,7 +32,10 @@ export interface BackupStore {
   getMany(ids: readonly string[]): Promise<Backup[]>
   /** Records a backup that the control database did not know; one that it knows by now stays as it is. No schedule removes it. */
   adopt(adopted: { description: BackupDescription; key: Uint8Array }, context: WriteContext): Promise<Backup>
-  /** Records the decision to remove a backup that the control database does not know. @throws ControlError BACKUP_IN_USE when it knows it by now */
+  /**
+   * Records the decision to remove a backup that the control database does not know.
+   * @throws ControlError BACKUP_IN_USE when it knows it by now
+   */
   recordUnknownRemoved(id: string, context: WriteContext): Promise<void>
   /** Forgets it with its key. @throws ControlError BACKUP_NOT_FOUND, BACKUP_IN_USE */
   remove(id: string, context: WriteContext): Promise<Backup>

@@ -16,7 +16,10 @@ export interface BackupFiles {
   commit(): Promise<void>
   read(name: PartName): AsyncIterable<Buffer>
   readManifest(hash: string): Promise<Manifest>
-  /** Of the manifest that was written with this key: nobody without it can have made another one. @throws BackupError DAMAGED, INCOMPLETE */
+  /**
+   * Hash of the manifest that was written with this key; nobody without the key can have made another one.
+   * @throws BackupError DAMAGED, INCOMPLETE
+   */
   manifestHash(): Promise<string>
   /** Reads every part to its end. @throws BackupError DAMAGED, INCOMPLETE */
   check(manifest: Manifest): Promise<void>

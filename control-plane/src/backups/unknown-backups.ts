@@ -26,7 +26,9 @@ export function createUnknownBackups(target: BackupTarget, records: BackupRecord
     return found
   }
   const recordOf = async (id: string, isWhole: boolean, signal: AbortSignal): Promise<ReadRecord> => {
-    if (!isWhole) return { description: undefined, problem: { code: 'INCOMPLETE', message: 'The backup is incomplete: its take did not end.' } }
+    if (!isWhole) {
+      return { description: undefined, problem: { code: 'INCOMPLETE', message: 'The backup is incomplete: its take did not end.' } }
+    }
     const record = records.read(await recordText(target, id, signal), id)
     return record.problem === undefined ? withManifest(target, id, record, signal) : record
   }
@@ -46,7 +48,12 @@ export function createUnknownBackups(target: BackupTarget, records: BackupRecord
 }
 
 /** A key that does not open the manifest that the record names makes no backup. */
-async function withManifest(target: BackupTarget, id: string, record: Extract<ReadRecord, { key: Uint8Array }>, signal: AbortSignal): Promise<ReadRecord> {
+async function withManifest(
+  target: BackupTarget,
+  id: string,
+  record: Extract<ReadRecord, { key: Uint8Array }>,
+  signal: AbortSignal,
+): Promise<ReadRecord> {
   const { description, key } = record
   try {
     if ((await openFiles(target, id, key, signal).manifestHash()) === description.manifest_sha256) return record

@@ -40,6 +40,8 @@ const BackupBody = Type.Object({
   verified: Type.Union([Type.String({ description: 'When a restored copy was last compared with it' }), Type.Null()]),
   verify_error: Maybe,
 })
+const AnyBackup = Type.Union([BackupBody, UnknownBackupBody])
+const listedStates = ['running', 'complete', 'failed', 'missing', 'unknown'] as const
 const WithOperation = Type.Object({ ...BackupBody.properties, operation: OperationBody })
 const Restored = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
 
@@ -72,10 +74,13 @@ function addReadBackups(app: Api, deps: ApiDeps): void {
       config: { scopes: ['admin', 'read'] },
       schema: {
         summary: 'List the backups of all tenants, oldest first',
-        description: '`state=missing`: complete ones whose files are not in the directory of backups. `state=unknown`: what that directory has and the control database does not know. Both are in the order of their IDs.',
+        description: [
+          '`state=missing`: complete ones whose files are not in the directory of backups.',
+          '`state=unknown`: what that directory has and the control database does not know. Both are in the order of their IDs.',
+        ].join(' '),
         tags: ['backups'],
-        querystring: Type.Object({ ...PageQuery, state: Type.Optional(Type.Enum(['running', 'complete', 'failed', 'missing', 'unknown'])) }, { additionalProperties: false }),
-        response: { 200: Type.Object({ backups: Type.Array(Type.Union([BackupBody, UnknownBackupBody])), next_cursor: Maybe }) },
+        querystring: Type.Object({ ...PageQuery, state: Type.Optional(Type.Enum(listedStates)) }, { additionalProperties: false }),
+        response: { 200: Type.Object({ backups: Type.Array(AnyBackup), next_cursor: Maybe }) },
       },
     },
     async (request) => {
@@ -119,7 +124,7 @@ function addReadBackups(app: Api, deps: ApiDeps): void {
     '/v1/backups/:id',
     {
       config: { scopes: ['admin', 'read'] },
-      schema: { summary: 'One backup', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: Type.Union([BackupBody, UnknownBackupBody]) } },
+      schema: { summary: 'One backup', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: AnyBackup } },
     },
     async (request) => {
       const { id } = request.params
@@ -161,7 +166,7 @@ function addRemoveBackup(app: Api, deps: ApiDeps): void {
     '/v1/backups/:id',
     {
       config: { scopes: ['admin'] },
-      schema: { summary: 'Remove a backup for good, also an unknown one', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: Type.Union([BackupBody, UnknownBackupBody]) } },
+      schema: { summary: 'Remove a backup for good, also an unknown one', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: AnyBackup } },
     },
     async (request) => {
       const { target } = keptOf(deps)
@@ -171,7 +176,9 @@ function addRemoveBackup(app: Api, deps: ApiDeps): void {
       const removed = unknown === undefined ? toBackupBody(await deps.backups.store.remove(id, context)) : toUnknownBackupBody(unknown)
       if (unknown !== undefined) await deps.backups.store.recordUnknownRemoved(id, context)
       // What can't be removed now is found by the next survey: as being removed, or as unknown.
-      await target.remove(id).catch((cause: unknown) => request.log.warn({ err: cause, backup: id }, "a backup's files could not be removed"))
+      await target.remove(id).catch((cause: unknown) => {
+        request.log.warn({ err: cause, backup: id }, "a backup's files could not be removed")
+      })
       return removed
     },
   )
@@ -184,7 +191,7 @@ function addAdoptBackup(app: Api, deps: ApiDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Adopt a backup that the control database does not know',
-        description: 'Its record must be of this installation and sealed with its master key. Then it is a backup like any other. One that was adopted before stays as it is.',
+        description: 'Its record must be of this installation and sealed with its master key. One that was adopted before stays as it is.',
         tags: ['backups'],
         params: Id,
         querystring: NoQuery,
@@ -198,11 +205,14 @@ function addAdoptBackup(app: Api, deps: ApiDeps): void {
       if (unknown === undefined) return toBackupBody(await foundBackup(deps, request.params.id))
       const { id, record } = unknown
       if (record.problem !== undefined) {
-        throw new ControlError('BACKUP_NOT_ADOPTABLE', `The backup can't be adopted. ${record.problem.message}`, { detail: { problem: record.problem.code } })
+        const { code, message } = record.problem
+        throw new ControlError('BACKUP_NOT_ADOPTABLE', `The backup can't be adopted. ${message}`, { detail: { problem: code } })
       }
       const adopted = await deps.backups.store.adopt(record, { ...writeContext(request), idempotency: undefined })
       // Until it is moved back it is read where it is; the next survey moves it, too.
-      await target.release(id).catch((cause: unknown) => request.log.warn({ err: cause, backup: id }, 'an adopted backup could not be moved out of the quarantine'))
+      await target.release(id).catch((cause: unknown) => {
+        request.log.warn({ err: cause, backup: id }, 'an adopted backup could not be moved out of the quarantine')
+      })
       return toBackupBody(adopted)
     },
   )
@@ -306,7 +316,8 @@ async function foundBackup(deps: ApiDeps, id: string): Promise<Backup> {
   const backup = isUuid(id) ? await deps.backups.store.get(id) : undefined
   if (backup !== undefined) return backup
   if ((await unknownBackup(deps, id)) !== undefined) {
-    throw new ControlError('BACKUP_NOT_ADOPTED', `The control database does not know the backup "${id}". Adopt it first: POST /v1/backups/${id}/adopt.`)
+    const first = `Adopt it first: POST /v1/backups/${id}/adopt.`
+    throw new ControlError('BACKUP_NOT_ADOPTED', `The control database does not know the backup "${id}". ${first}`)
   }
   throw new ControlError('BACKUP_NOT_FOUND', 'there is no such backup')
 }
