@@ -98,7 +98,7 @@ async function bareStack(platform: DockerPlatform, n: number): Promise<number> {
   const installation = `bare-${randomBytes(4).toString('hex')}`
   const engine: Engine = createContainerEngine({ name: 'docker', installation, host: platform.host, sleep: systemClock.sleep })
   const signal = AbortSignal.timeout(60_000)
-  const [postgres, runtime] = await Promise.all([engine.image('tenantry/postgres:latest', signal), engine.image('tenantry/tenant-runtime:latest', signal)])
+  const [{ id: postgres }, { id: runtime }] = await Promise.all([engine.image('tenantry/postgres:latest', signal), engine.image('tenantry/tenant-runtime:latest', signal)])
   const size = { memoryBytes: 2 ** 30, cpuMillis: 1_000, pids: 256 }
   const id = `t_${randomBytes(10).toString('hex')}`
   const stack: Stack = stackFor(

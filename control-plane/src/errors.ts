@@ -60,6 +60,7 @@ export const errorKinds = {
   NOT_DEDICATED: { status: 422, tag: 'unprocessable' },
   LIMITS_BEYOND_HOST: { status: 422, tag: 'unprocessable' },
   IMAGE_MISSING: { status: 422, tag: 'unprocessable' },
+  WRONG_IMAGE: { status: 422, tag: 'unprocessable' },
   BACKUPS_OFF: { status: 422, tag: 'unprocessable' },
   BILLING_OFF: { status: 422, tag: 'unprocessable' },
   NO_PRICES: { status: 422, tag: 'unprocessable' },

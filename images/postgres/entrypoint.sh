@@ -1,5 +1,7 @@
 #!/bin/bash
 # Starts Postgres on a whole data directory, or ends with a clear error. Arguments are further settings of the server.
+# With TENANTRY_VOLUME, the name of the volume that it must be, an empty volume becomes a data directory only where the control
+# plane has put the file `initialize` with that name: Docker creates a missing volume by itself, and it must not become a database.
 set -euo pipefail
 
 version=17
@@ -7,6 +9,9 @@ volume=/var/lib/postgresql
 template=/usr/share/tenantry/template
 superuser_password=/run/secrets/superuser-password
 hba=/usr/share/tenantry/pg_hba.conf
+volume_name=${TENANTRY_VOLUME:-}
+owner=$volume/owner
+permission=$volume/initialize
 
 fail() {
   echo "postgres: $*" >&2
@@ -20,6 +25,33 @@ hold_volume() {
   exec 9> "$volume/lock"
   flock --wait 10 9 || fail "another container runs on this volume"
   rm -f "$PGDATA/postmaster.pid"
+}
+
+check_owner() {
+  local found
+  [[ -n $volume_name && -e $owner ]] || return 0
+  found=$(< "$owner")
+  [[ $found == "$volume_name" ]] || fail "the volume is \"${found:0:100}\" and not \"$volume_name\": not touched"
+}
+
+check_permission() {
+  local found=
+  [[ -n $volume_name ]] || return 0
+  [[ ! -e $permission ]] || found=$(< "$permission")
+  [[ $found == "$volume_name" ]] ||
+    fail "the volume \"$volume_name\" holds no data directory, and the control plane has not permitted to create one: no empty database is started"
+}
+
+# Permission is used up only when the data directory is on disk. A volume from before there were owners gets its owner here.
+mark_owner() {
+  [[ -n $volume_name ]] || return 0
+  if [[ ! -e $owner ]]; then
+    echo "$volume_name" > "$owner.new"
+    sync "$owner.new"
+    mv --no-target-directory "$owner.new" "$owner"
+  fi
+  rm -f "$permission"
+  sync "$volume"
 }
 
 # A kill at any point leaves either nothing under the final name or all of it, on disk.
@@ -46,6 +78,7 @@ check_data_directory() {
   for found in "$volume"/PG_VERSION "$volume"/*/PG_VERSION "$volume"/*/data/PG_VERSION; do
     [[ ! -e $found ]] || fail "the volume holds a data directory of Postgres $(< "$found") at $(dirname "$found"); this image is $version"
   done
+  check_permission
   make_data_directory
 }
 
@@ -59,8 +92,10 @@ set_superuser_password() {
     fail "the superuser's password could not be set"
 }
 
+check_owner
 hold_volume
 check_data_directory
+mark_owner
 if [[ -e $superuser_password ]]; then
   set_superuser_password
   hba=/usr/share/tenantry/pg_hba.superuser.conf

@@ -66,7 +66,7 @@ t.test('what makes no sense, or is not there, is refused by name', async (t) => 
   api.engine.isReachable = true
   for (const answer of unreachable) isError(t, answer, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'without an engine')
   const stack = api.engine.stacks.get(id)
-  api.engine.stacks.set(id, { containers: [], networks: [], volumes: [] })
+  api.engine.stacks.set(id, { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
   const absent = await logs('&follow=true')
   if (stack !== undefined) api.engine.stacks.set(id, stack)
   isError(t, absent, 404, 'SERVICE_NOT_FOUND', 'no runtime', 'without a container')

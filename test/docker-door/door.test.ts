@@ -42,8 +42,8 @@ t.test('a stack is made, seen, changed and removed through the door as without i
   // Others write on this disk between the two looks: its free bytes are only of one size.
   t.same({ ...told, disk: undefined }, { ...known, disk: undefined })
   t.ok(known.disk && told.disk && Math.abs(known.disk.freeBytes - told.disk.freeBytes) < 2 ** 32, 'the disk is this one')
-  t.equal(await door.imageId(image, signal), await host.imageId(image, signal))
-  t.equal(await door.imageId('tenantry/no-such-image:at-all', signal), undefined)
+  t.same(await door.image(image, signal), await host.image(image, signal))
+  t.equal(await door.image('tenantry/no-such-image:at-all', signal), undefined)
 
   t.equal((await door.exec(spec.name, ['cat', '/run/secrets/token'], { signal })).stdout, 'second\n')
   const resources = { memoryBytes: 96 * 2 ** 20, cpuMillis: 250, pids: 24 }
@@ -63,7 +63,7 @@ t.test('a stack is made, seen, changed and removed through the door as without i
     await door.removeContainer(spec.name, owned, signal)
     await door.removeNetwork(network.name, owned, signal)
     for (const volume of ['data', 'secrets']) await door.removeVolume(name(volume), owned, signal)
-    t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [] }, round)
+    t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] }, round)
   }
   t.same(scene.refusals, [])
 })
@@ -228,7 +228,7 @@ t.test('a way out of a container is refused, and nothing is made', async (t) => 
   await t.rejects(door.createNetwork(scene.network('net', { subnet: '192.168.200.0/24' }), signal))
   await t.rejects(door.createNetwork(scene.network('net', { internal: false }), signal))
   await t.rejects(door.createVolume({ name: name('x'), labels: { ...labels, installation: 'another' } }, signal))
-  t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [] })
+  t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
   t.ok(scene.refusals.length >= escapes.length + 5, 'and the log says so')
 })
 

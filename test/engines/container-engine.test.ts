@@ -20,7 +20,7 @@ function container(name: string, second: number, state: ObservedContainer['state
 /** Calls are answered with the name of the container that they went to. */
 function engineWith(...containers: ObservedContainer[]) {
   const host: Partial<ContainerHost> = {
-    observe: () => Promise.resolve({ containers, networks: [], volumes: [] }),
+    observe: () => Promise.resolve({ containers, networks: [], volumes: [], unlabelledVolumes: [] }),
     exec: (name) => Promise.resolve({ code: 0, stdout: name, stderr: '' }),
     async *logs(name) {
       yield { at: '2026-01-01T00:00:00Z', stream: 'stdout', text: name }
@@ -64,7 +64,7 @@ t.test('a container that its host has lost hold of is made anew; any other refus
     const there = new Map([[containerName(stack, service), container(containerName(stack, service), 1, 'created')]])
     let lost = true
     const host: Partial<ContainerHost> = {
-      observe: () => Promise.resolve({ containers: [...there.values()], networks: [], volumes: [] }),
+      observe: () => Promise.resolve({ containers: [...there.values()], networks: [], volumes: [], unlabelledVolumes: [] }),
       createContainer: async ({ name }) => {
         lost = false
         there.set(name, container(name, 2, 'created'))

@@ -130,7 +130,7 @@ async function everyCall(host: DockerHost, signal: AbortSignal): Promise<unknown
   const health = { command: ['true'], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 0 }
   const container = { name: 'c', labels, image: 'i', command: [], environment: {}, user: '1', volumes: [], scratch: {}, networks: [], published: [], health, resources, stopSeconds: 1 }
   const results = await Promise.allSettled([
-    host.info(signal), host.observe(nobody, signal), host.imageId('i', signal),
+    host.info(signal), host.observe(nobody, signal), host.image('i', signal),
     host.createNetwork({ name: 'n', labels, subnet: '10.160.0.0/24', internal: true, hostAddress: false }, signal),
     host.createVolume({ name: 'v', labels }, signal), host.createContainer(container, signal), host.startContainer('c', signal),
     host.unpauseContainer('c', signal), host.stopContainer('c', 1, signal), host.updateResources('c', resources, signal),
@@ -198,8 +198,8 @@ t.test('the version spoken is the newest that both sides know', async (t) => {
       response.end(JSON.stringify({ ApiVersion: version, Id: 'sha256:1' }))
     })
     const host = dockerHost({ host: address })
-    await host.imageId('a/b:c', signal)
-    await host.imageId('a/b:c', signal)
+    await host.image('a/b:c', signal)
+    await host.image('a/b:c', signal)
     t.same(paths, ['/version', `/v${spoken ?? ''}/images/a%2Fb%3Ac/json`, `/v${spoken ?? ''}/images/a%2Fb%3Ac/json`])
     host.close()
   }

@@ -26,8 +26,8 @@ t.test('an Engine tells what it is', async (t) => {
 
 t.test('an image that is there has an id, one that is not has none', async (t) => {
   const { host, hands, signal } = openScene(t)
-  t.equal(await host.imageId(image, signal), (await hands.getImage(image).inspect()).Id)
-  t.equal(await host.imageId('tenantry/no-such-image:at-all', signal), undefined)
+  t.same(await host.image(image, signal), { id: (await hands.getImage(image).inspect()).Id, component: undefined })
+  t.equal(await host.image('tenantry/no-such-image:at-all', signal), undefined)
 })
 
 t.test('a stack is made, found as it was asked for, and removed', async (t) => {
@@ -44,7 +44,7 @@ t.test('a stack is made, found as it was asked for, and removed', async (t) => {
   await host.createContainer(spec, signal)
 
   const made = await host.observe(owned, signal)
-  const imageId = await host.imageId(image, signal)
+  const imageId = (await host.image(image, signal))?.id
   t.match(made.containers, [{
     name: spec.name, labels, state: 'created', health: /none|starting/, exitCode: 0, startedAt: undefined, restarts: 0, outOfMemory: false,
     imageId, resources: spec.resources, networks: { [network.name]: { aliases: ['worker', 'other'], address } },
@@ -68,7 +68,7 @@ t.test('a stack is made, found as it was asked for, and removed', async (t) => {
     await host.removeContainer(spec.name, owned, signal)
     await host.removeNetwork(network.name, owned, signal)
     await host.removeVolume(name('data'), owned, signal)
-    t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [] }, round)
+    t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] }, round)
   }
 })
 
@@ -117,7 +117,7 @@ t.test('many at once make one', async (t) => {
   await Promise.all(hosts.map((one) => one.removeContainer(spec.name, owned, signal)))
   await Promise.all(hosts.map((one) => one.removeNetwork(network.name, owned, signal)))
   await Promise.all(hosts.map((one) => one.removeVolume(name('data'), owned, signal)))
-  t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [] })
+  t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
 })
 
 t.test('of two networks of one name, the older is kept', async (t) => {
@@ -304,7 +304,7 @@ t.test('a container is refused while one of its volumes is missing, and makes no
   const { host, hands, owned, signal, name } = scene
   const spec = scene.container('worker', { volumes: [{ volume: name('gone'), path: '/data', readOnly: false }] })
   await t.rejects(host.createContainer(spec, signal), { code: 'VOLUME_MISSING', message: `cannot create container ${spec.name}: volume ${name('gone')} is not there` })
-  t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [] })
+  t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
   await t.rejects(hands.getVolume(name('gone')).inspect())
 })
 

@@ -68,6 +68,27 @@ t.test('refused, and nothing is written', async (t) => {
   t.equal(await rows(), count)
 })
 
+t.test('an image of another component, or of none, is rejected by its label', async (t) => {
+  const count = await rows()
+  const { image } = api.engine
+  const cases: [component: string, label: string | undefined, says: string][] = [
+    ['runtime', 'caddy', 'is of the component "caddy". Allowed: images with the label org.tenantry.component=runtime.'],
+    ['runtime', 'postgres', 'is of the component "postgres"'],
+    ['postgres', 'runtime', 'Allowed: images with the label org.tenantry.component=postgres.'],
+    ['runtime', undefined, 'has no label org.tenantry.component. Allowed: images with the label org.tenantry.component=runtime.'],
+  ]
+  for (const [component, label, says] of cases) {
+    api.engine.image = () => Promise.resolve({ id: 'sha256:1', component: label })
+    isError(t, await begin({ component, image: 'tenantry/caddy' }), 422, 'WRONG_IMAGE', says, `${label ?? 'no label'} as ${component}`)
+  }
+  api.engine.image = () => Promise.resolve({ id: 'sha256:1', component: 'x'.repeat(10_000) })
+  const answer = await begin({ image: `tenantry/${'y'.repeat(280)}` })
+  isError(t, answer, 422, 'WRONG_IMAGE', 'x'.repeat(100), 'a label that is very long')
+  t.ok(JSON.stringify(answer.body).length < 500, 'what is quoted is cut')
+  api.engine.image = image
+  t.equal(await rows(), count)
+})
+
 t.test('a canary must have services in the region', async (t) => {
   const tenants = [
     { id: 't_000000000000000000aa', region: 'cloud', isolation: 'database-per-tenant', desired: 'active', status: 202 },

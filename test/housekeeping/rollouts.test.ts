@@ -1,6 +1,8 @@
 // Rollouts on a real control database, with the control plane killed at every call it makes.
 import t, { type Test } from 'tap'
 import type { TenantHealth } from '@tenantry/contract'
+import type { HostImage } from '../../control-plane/src/engines/container-host.ts'
+import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
 import type { NewRollout } from '../../control-plane/src/housekeeping/rollout.ts'
 import { createRolloutKeeper } from '../../control-plane/src/housekeeping/rollout-keeper.ts'
 import type { RolloutLedger } from '../../control-plane/src/housekeeping/rollout-store.ts'
@@ -16,6 +18,7 @@ const { signal } = new AbortController()
 const context = { actor: { keyId: 'system' }, idempotency: undefined }
 const newImage = 'sha256:runtime-new'
 const badImage = 'sha256:runtime-bad'
+const newPostgres = 'sha256:postgres-new'
 
 /** Tenants whose runtime says so once it has another image than the old one. */
 const ill = new Set<string>()
@@ -28,8 +31,19 @@ const probe = {
   },
 }
 
+/** Of the images on the engine, by id. */
+const components = new Map<string, string | undefined>()
+const engine = {
+  image(id: string): Promise<HostImage> {
+    if (components.has(id)) return Promise.resolve({ id, component: components.get(id) })
+    return Promise.reject(new EngineError('IMAGE_MISSING', `the image "${id}" is not there`))
+  },
+}
+for (const id of [newImage, badImage]) components.set(id, 'runtime')
+components.set(newPostgres, 'postgres')
+
 const keeperOf = (of: RolloutLedger, epoch = plane.epoch) =>
-  createRolloutKeeper({ ledger: of, regions: new Map([[plane.region().id, { runtimeUrls: () => ['http://gateway'] }]]), probe, clock, log: plane.log }, epoch)
+  createRolloutKeeper({ ledger: of, regions: new Map([[plane.region().id, { engine, runtimeUrls: () => ['http://gateway'] }]]), probe, clock, log: plane.log }, epoch)
 
 const begin = (more: Partial<NewRollout> = {}) =>
   store.create(
@@ -116,8 +130,31 @@ t.test('tenants of other regions, without services, made in advance or being del
 
 t.test('a new Postgres leaves the runtime as it is', async (t) => {
   const [id = ''] = await addTenants(1)
-  t.match(await finish((await begin({ component: 'postgres', imageId: 'sha256:postgres-new' })).id), { state: 'succeeded' })
-  t.match(await plane.tenant(id), { runtime_image: oldImages.runtime, postgres_image: 'sha256:postgres-new' })
+  t.match(await finish((await begin({ component: 'postgres', imageId: newPostgres })).id), { state: 'succeeded' })
+  t.match(await plane.tenant(id), { runtime_image: oldImages.runtime, postgres_image: newPostgres })
+})
+
+t.test('an image that is of another component, or is gone from the engine, comes to no tenant', async (t) => {
+  await addTenants(3)
+  const cases: [imageId: string, error: RegExp][] = [
+    [newPostgres, /is of the component "postgres"\. Allowed: images with the label org\.tenantry\.component=runtime/],
+    ['sha256:unlabelled', /has no label org\.tenantry\.component/],
+    ['sha256:gone', /"sha256:gone" is not there/],
+  ]
+  components.set('sha256:unlabelled', undefined)
+  for (const [imageId, error] of cases) t.match(await finish((await begin({ imageId })).id), { state: 'rolled_back', error, wave: 0, tenants: [] }, imageId)
+  await allHave(t, oldImages.runtime, 'all have the old one')
+})
+
+t.test('an image that goes away between two waves stops it, and all get their former image back', async (t) => {
+  await addTenants(3)
+  const { id } = await begin()
+  const keeper = keeperOf(ledger)
+  while ((await store.get(id))?.wave !== 1) await second(keeper)
+  components.delete(newImage)
+  t.teardown(() => components.set(newImage, 'runtime'))
+  t.match(await finish(id), { state: 'rolled_back', error: `the image "${newImage}" is not there`, wave: 1, tenants: [{ state: 'returned' }] })
+  await allHave(t, oldImages.runtime, 'all have the old one')
 })
 
 t.test('a tenant that fails stops it, and all get their former image back', async (t) => {

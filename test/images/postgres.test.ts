@@ -44,6 +44,59 @@ t.test('an empty volume becomes a whole cluster', async (t) => {
   t.equal(await sql(server, "select rolpassword is null from pg_authid where rolname = 'postgres'"), 't', 'its superuser has no password')
 })
 
+t.test('where the volume is named, an empty one becomes a cluster with permission alone, once', async (t) => {
+  const sandbox = createSandbox(t)
+  const environment = { TENANTRY_VOLUME: 'tenantry-x-data' }
+  const data = await sandbox.volume()
+  const listing = 'cd /var/lib/postgresql && find . -mindepth 1 ! -name lock | sort'
+  const rejected = async (what: string, says: RegExp) => {
+    const before = await sandbox.shell('postgres', data, listing)
+    const server = await sandbox.start('postgres', { data, environment })
+    t.equal(await server.ended(), 1, what)
+    t.match(await server.logs(), says, what)
+    t.equal(await sandbox.shell('postgres', data, listing), before, `${what}: nothing was changed`)
+  }
+  const start = async () => {
+    const server = await sandbox.start('postgres', { data, environment })
+    await until('Postgres to answer', () => answers(server))
+    return server
+  }
+  const noPermission = /"tenantry-x-data" holds no data directory, and the control plane has not permitted to create one/
+  await rejected('an empty volume', noPermission)
+  await sandbox.shell('postgres', data, 'echo tenantry-y-data > /var/lib/postgresql/initialize')
+  await rejected("another volume's permission", noPermission)
+
+  await sandbox.shell('postgres', data, 'echo tenantry-x-data > /var/lib/postgresql/initialize')
+  const first = await start()
+  await sql(first, 'create table kept as select 42 as answer', 'home')
+  t.equal((await first.exec(['ls', '/var/lib/postgresql'])).output, '17\nlock\nowner', 'the permission is used up')
+  await first.container.remove({ force: true })
+
+  t.comment('a permission that is given again harms nothing')
+  await sandbox.shell('postgres', data, 'echo tenantry-x-data > /var/lib/postgresql/initialize')
+  const second = await start()
+  t.equal(await sql(second, 'select answer from kept', 'home'), '42')
+  await second.container.remove({ force: true })
+
+  await sandbox.shell('postgres', data, 'echo tenantry-y-data > /var/lib/postgresql/owner')
+  await rejected('the volume of another', /the volume is "tenantry-y-data" and not "tenantry-x-data"/)
+  await sandbox.shell('postgres', data, 'echo tenantry-x-data > /var/lib/postgresql/owner; rm -r /var/lib/postgresql/17')
+  await rejected('a volume whose data directory is gone', noPermission)
+})
+
+t.test('a data directory from before volumes were named gets its owner', async (t) => {
+  const sandbox = createSandbox(t)
+  const data = await sandbox.volume()
+  const before = await startServer(sandbox, data)
+  await sql(before, 'create table kept as select 42 as answer', 'home')
+  t.equal((await before.exec(['ls', '/var/lib/postgresql'])).output, '17\nlock')
+  await before.container.remove({ force: true })
+  const server = await sandbox.start('postgres', { data, environment: { TENANTRY_VOLUME: 'tenantry-x-data' } })
+  await until('Postgres to answer', () => answers(server))
+  t.equal(await sql(server, 'select answer from kept', 'home'), '42')
+  t.equal((await server.exec(['cat', '/var/lib/postgresql/owner'])).output, 'tenantry-x-data')
+})
+
 t.test('settings are arguments, and can not open another door', async (t) => {
   const sandbox = createSandbox(t)
   const server = await sandbox.start('postgres', { data: await sandbox.volume(), command: ['-c', 'max_connections=33', '-c', 'port=6000', '-c', 'hba_file=/tmp/mine'] })

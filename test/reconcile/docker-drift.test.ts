@@ -112,16 +112,30 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     const said = await platform.until(tenant.id, (body) => JSON.stringify(body['conditions']).includes('"Drift"'))
     t.match(said['conditions'], [{ type: /./ }])
     t.equal(await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.State.Status}}'), 'exited', 'nothing was done about it')
+    const observed = await platform.until(tenant.id, ({ status }) => status === 'failed')
+    t.match(observed['reason'], /^The service runtime is not running: its container is exited\. The drift policy "report" leaves it so\.$/)
+    const conditions = observed['conditions'] as { type: string; status: string; reason: string; message: string }[]
+    const conditionOf = (type: string) => conditions.find((one) => one.type === type)
+    t.match(conditionOf('Runtime'), { status: 'False', reason: 'NotRunning', message: 'The service runtime is not running: its container is exited.' })
+    t.match(conditionOf('Services'), { status: 'False' })
+    t.match(conditionOf('Drift'), { status: 'True' })
+    await docker('start', await container(tenant, 'runtime'))
+    const well = await platform.until(tenant.id, ({ status }) => status === 'ready')
+    t.match(well, { reason: null })
+    t.same((well['conditions'] as { status: string }[]).filter(({ status }) => status !== 'True'), [], 'recovers when somebody has started it')
+    t.notMatch(JSON.stringify(well['conditions']), /"Drift"/)
+    await docker('kill', await container(tenant, 'runtime'))
+    await platform.until(tenant.id, ({ status }) => status === 'failed')
     await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'repair' }, { prefer: 'wait=60' })
     await serves()
     await platform.until(tenant.id, (body) => !JSON.stringify(body['conditions']).includes('"Drift"'))
   })
 
-  t.test('policy ignore: neither', async (t) => {
+  t.test('policy ignore: neither, and what was seen is said all the same', async (t) => {
     await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'ignore' }, { prefer: 'wait=30' })
     await docker('kill', await container(tenant, 'runtime'))
-    // Longer than a sweep.
-    await new Promise((resolve) => setTimeout(resolve, 22_000))
+    const observed = await platform.until(tenant.id, ({ status }) => status === 'failed')
+    t.match((observed['conditions'] as { type: string; status: string }[]).find(({ type }) => type === 'Runtime'), { status: 'False' })
     t.equal(await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.State.Status}}'), 'exited')
     t.notMatch(JSON.stringify((await platform.call('GET', `/v1/tenants/${tenant.id}`)).body['conditions']), /"Drift"/)
     await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'repair' }, { prefer: 'wait=60' })

@@ -10,7 +10,7 @@ import type { Region } from '../../control-plane/src/reconcile/region.ts'
 import type { Stack } from '../../control-plane/src/stacks/stack.ts'
 import { stoppedClock } from '../housekeeping/support/clock.ts'
 
-const stack: Stack = { id: 'region-r', state: 'running', networks: [], volumes: [{ name: 'data', mustExist: false }], services: [] }
+const stack: Stack = { id: 'region-r', state: 'running', networks: [], volumes: [{ name: 'data', mustExist: false, isGuarded: false }], services: [] }
 const fails = (error: Error) => () => Promise.reject(error)
 
 function startLoop() {
@@ -19,7 +19,7 @@ function startLoop() {
   const stop = new AbortController()
   const told = { recoveries: 0 }
   const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
-  const engine = { observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes }), converge: (): Promise<void> => Promise.resolve() }
+  const engine = { observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }), converge: (): Promise<void> => Promise.resolve() }
   const region = { stackId: 'region-r', config: { id: 'r' }, ownStack: (): Promise<Stack> => Promise.resolve(stack) }
   const store: Partial<ReconcileStore> = {
     hasHomes: () => Promise.resolve(false), settledDedicated: () => Promise.resolve([]), tenantIds: () => Promise.resolve(new Set()), confirmLead: () => Promise.resolve(),
@@ -66,7 +66,7 @@ t.test('what is wrong is said with its reason, and taken back when it has passed
       'data that is gone',
       () => {
         volumes.length = 0
-        region.ownStack = () => Promise.resolve({ ...stack, volumes: [{ name: 'data', mustExist: true }] })
+        region.ownStack = () => Promise.resolve({ ...stack, volumes: [{ name: 'data', mustExist: true, isGuarded: false }] })
       },
       { reason: 'VolumeMissing', message: 'volumes of the region that held data are gone: data' },
     ],

@@ -6,6 +6,7 @@ import { parseRange, tenantSubnet } from '../../control-plane/src/stacks/subnets
 import type { Chance } from './chance.ts'
 import { hand, type Docker } from './docker.ts'
 import type { Container } from './docker-objects.ts'
+import { engineItself } from './programs.ts'
 import type { Scheduler } from './scheduler.ts'
 
 export interface AccidentsOptions {
@@ -90,6 +91,10 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       const { name } = chance.pick(volumes)
       said(`remove volume ${name}`)
       removeVolume(name)
+      if (chance.happens(0.5)) {
+        said(`the Engine makes volume ${name} for a container`)
+        docker.createVolume({ name, labels: undefined }, engineItself)
+      }
     },
     () => {
       if (!chance.happens(0.3)) return
@@ -99,6 +104,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       said(`empty volume ${volume.name}`)
       volume.homes.clear()
       volume.isCluster = false
+      volume.mayBegin = false
       for (const container of docker.containers.values()) if (container.id === volume.lock) docker.crash(container)
     },
     () => {
@@ -128,7 +134,10 @@ export function createAccidents({ docker, chance, scheduler, installation, range
     }
   }
   const inTheWay: (() => void)[] = [
-    () => plant('volume with a name of ours', () => docker.createVolume({ name: volumeName(chance.pick(ids), chance.pick(['data', 'files'])), labels: chance.pick(strangers) }, hand)),
+    () => plant('volume with a name of ours', () => {
+        const { files } = docker.createVolume({ name: volumeName(chance.pick(ids), chance.pick(['data', 'files'])), labels: chance.pick(strangers) }, hand)
+        files.add('theirs')
+      }),
     () =>
       plant('network with a name of ours', () =>
         docker.createNetwork({ name: networkName(chance.pick(ids), 'net'), labels: chance.pick(strangers), subnet: `192.168.${chance.below(250)}.0/24`, internal: false, hostAddress: true }, hand),

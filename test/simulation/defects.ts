@@ -16,6 +16,8 @@ export interface Defects {
   believesRuntimes?: boolean
   /** Networks are left where they are. */
   leavesNetworks?: boolean
+  /** Postgres makes a cluster in any empty volume. */
+  beginsAnywhere?: boolean
 }
 
 export function spoilStack({ forgetsData, startsDatabasesFirst }: Defects, stack: Stack): Stack {

@@ -54,6 +54,8 @@ export interface Volume {
   isMadeByEngine: boolean
   /** A Postgres cluster was made in it. */
   isCluster: boolean
+  /** The control plane has permitted to make a cluster in it; used up by that. */
+  mayBegin: boolean
   /** Of the cluster: tenant → whether its logins are whole. */
   homes: Map<string, { isWhole: boolean }>
   /** Tenants with files, or names of secrets. */
@@ -70,6 +72,7 @@ export type Change =
   | { kind: 'network'; what: 'joined' | 'left'; object: Network; container: Container }
   | { kind: 'volume'; what: 'created' | 'removed' | 'changed'; object: Volume }
   | { kind: 'home'; what: 'created'; object: Volume; tenantId: string }
+  | { kind: 'cluster'; what: 'created'; object: Volume }
 
 export function isOwned(labels: MaybeLabels, owner: Ownership): boolean {
   return labels !== undefined && labels.installation === owner.installation && (owner.stack === undefined || labels.stack === owner.stack)
@@ -78,7 +81,7 @@ export function isOwned(labels: MaybeLabels, owner: Ownership): boolean {
 /** Postgres is known by where its data is. */
 export const clusterPath = '/var/lib/postgresql'
 
-export function clusterOf(container: Container): string | undefined {
+export function clusterOf(container: { spec: Pick<ContainerSpec, 'volumes'> }): string | undefined {
   return container.spec.volumes.find(({ path }) => path === clusterPath)?.volume
 }
 

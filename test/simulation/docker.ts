@@ -16,6 +16,8 @@ export interface DockerOptions {
   scheduler: Scheduler
   chance: Chance
   onChange: (change: Change, actor: Actor) => void
+  /** Postgres makes a cluster in any empty volume. A planted defect. */
+  beginsAnywhere: boolean
 }
 
 /** People at the Engine's command line. */
@@ -23,7 +25,7 @@ export const hand: Actor = { name: 'hand', isLate: () => false }
 
 export type Docker = ReturnType<typeof createDocker>
 
-export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
+export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: DockerOptions) {
   const containers = new Map<string, Container>()
   const networks = new Map<string, Network>()
   const volumes = new Map<string, Volume>()
@@ -38,10 +40,11 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
   const newId = () => `${(++ids).toString(16).padStart(6, '0')}${chance.hex(6)}`
 
   const changed = (change: Change, actor: Actor) => {
-    state.changes++
+    // What its restart policy does by itself is nobody's work.
+    if (actor !== engineItself) state.changes++
     onChange(change, actor)
     const { labels } = change.object
-    if (labels === undefined || change.kind === 'home' || (change.kind === 'volume' && change.what === 'changed')) return
+    if (labels === undefined || change.kind === 'home' || change.kind === 'cluster' || (change.kind === 'volume' && change.what === 'changed')) return
     for (const listener of listeners) listener({ installation: labels.installation, stack: labels.stack, what: `${change.kind} ${change.what}` })
   }
 
@@ -56,7 +59,7 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
   }
   const networkById = (id: string) => [...networks.values()].find((network) => network.id === id)
 
-  const { isRunning, answers, begin, halt, crash, endProgram } = createPrograms({ scheduler, chance, containers, volumes, isDown: () => state.isDown, starts, changed })
+  const { isRunning, answers, begin, halt, crash, endProgram } = createPrograms({ scheduler, chance, containers, volumes, isDown: () => state.isDown, starts, changed, beginsAnywhere })
 
   /** @throws EngineError when what it stands on is not there or taken */
   const requireGround = (container: Container, what: string) => {
@@ -69,11 +72,12 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
     const ports = new Set(container.spec.published.map(({ hostPort }) => hostPort))
     const rival = [...containers.values()].find((other) => other !== container && isRunning(other) && other.spec.published.some(({ hostPort }) => ports.has(hostPort)))
     if (rival !== undefined) throw refused(what, 'PORT_TAKEN', 'a port that it publishes is taken')
-    if (container.spec.volumes.some(({ volume }) => !volumes.has(volume))) throw refused(what, 'VOLUME_MISSING', 'its volume is not there')
+    // The Engine makes what is missing, without a label.
+    for (const { volume } of container.spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
   }
 
   const makeVolume = (name: string, labels: Volume['labels'], actor: Actor): Volume => {
-    const made: Volume = { name, labels, madeLate: actor.isLate(), isMadeByEngine: actor === engineItself, isCluster: false, homes: new Map(), files: new Set(), lock: undefined, waiting: [] }
+    const made: Volume = { name, labels, madeLate: actor.isLate(), isMadeByEngine: actor === engineItself, isCluster: false, mayBegin: false, homes: new Map(), files: new Set(), lock: undefined, waiting: [] }
     volumes.set(name, made)
     changed({ kind: 'volume', what: 'created', object: made }, actor)
     return made
@@ -155,6 +159,14 @@ export function createDocker({ scheduler, chance, onChange }: DockerOptions) {
       if (isUsed) throw refused(`remove volume ${name}`, 'ENGINE_FAILED', 'it is in use')
       volumes.delete(name)
       changed({ kind: 'volume', what: 'removed', object: volume }, actor)
+    },
+    /** @throws EngineError when it is gone */
+    permit(name: string, actor: Actor): void {
+      requireSpace(`write files to volume ${name}`)
+      const volume = volumes.get(name)
+      if (volume === undefined) throw refused(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
+      volume.mayBegin = true
+      changed({ kind: 'volume', what: 'changed', object: volume }, actor)
     },
     makeHome(volume: Volume, tenantId: string, actor: Actor): void {
       requireSpace('write to the database')

@@ -70,6 +70,13 @@ export function createInvariants({ installation, database, docker, unknown, now,
     if (row?.hadHome === true && row.homeVersion !== null) breach(`${actor.name}: an empty ${volume.name} was made in place of one that held data`)
   }
 
+  /** A tenant's own, or the region's with homes of tenants in it. */
+  const clusterStays = (volume: Volume, actor: Actor) => {
+    const stack = stackOf(volume)
+    const row = stack === undefined ? undefined : database.tenants.get(stack)
+    if (row?.hadHome === true && row.desired !== 'deleted') breach(`${actor.name}: an empty database began in ${volume.name}, in place of that of ${row.id}`)
+  }
+
   const wellAt = (caller: ControlPlane, tenantId: string): number => {
     const known = seen.get(caller)?.get(tenantId)
     const since = unrouted.get(tenantId)
@@ -81,6 +88,10 @@ export function createInvariants({ installation, database, docker, unknown, now,
       if (change.kind === 'home') {
         const row = database.tenants.get(change.tenantId)
         if (row?.hadHome === true && row.desired !== 'deleted') breach(`${actor.name}: an empty home was made in place of that of ${change.tenantId}`)
+        return
+      }
+      if (change.kind === 'cluster') {
+        clusterStays(change.object, actor)
         return
       }
       foreignStays(change, actor)

@@ -45,6 +45,10 @@ function flawsOfTenant(world: World, row: TenantRow): string[] {
   flaws.push(...flawsOfRoute(world, row))
   const ground = row.isolation === 'schema-per-tenant' ? flawsOfShared(world, row) : flawsOfOwn(world, row)
   if (row.driftPolicy === 'repair' || row.isolation === 'schema-per-tenant') flaws.push(...ground)
+  if (row.driftPolicy !== 'repair' && row.isolation !== 'schema-per-tenant' && row.desired === 'active') {
+    const down = ground.filter((flaw) => /has (?:a \w+ that is (?!of|not)|0 containers)/.test(flaw))
+    if (down.length > 0) flaws.push(`is said to be ready, though it ${down.join(', ')}`)
+  }
   if (row.driftPolicy === 'report' && row.isolation !== 'schema-per-tenant') {
     const isReported = row.conditions.some(({ type }) => type === 'Drift')
     if (ground.some((flaw) => !flaw.includes('not well')) && !isReported) flaws.push(`nobody was told that it ${ground.join(', ')}`)
@@ -103,7 +107,7 @@ function flawsOfContainer({ docker }: World, row: TenantRow, container: Containe
 /** Volumes that its tenants share are gone. */
 function isRegionBroken({ docker, regionStack }: World): boolean {
   const volumes = ['data', 'files'].map((name) => docker.volumes.get(volumeName(regionStack, name)))
-  return volumes.some((volume) => volume === undefined || volume.isMadeByEngine)
+  return volumes.some((volume) => volume === undefined || volume.labels === undefined) || volumes[0]?.isCluster === false
 }
 
 /** Its volume is there, and was emptied: nobody looks into the home of a tenant for which nothing is to be done. */
@@ -115,9 +119,11 @@ function isHomeLost({ docker, regionStack }: World, row: TenantRow): boolean {
 /** Reasons for which a tenant may have failed, by what is there. */
 function causesOf(world: World, row: TenantRow): RegExp[] {
   const { docker, database, installation, regionStack, subnets, unknown } = world
-  const causes: RegExp[] = isHomeLost(world, row) ? [/home is gone/] : []
+  const causes: RegExp[] = isHomeLost(world, row) ? [/home is gone/, /volume "data" is empty/] : []
   const isForeign = (object: { labels: { installation: string } | undefined } | undefined) => object !== undefined && object.labels?.installation !== installation
   if (row.isolation === 'schema-per-tenant') return isRegionBroken(world) || isForeign(docker.networks.get(networkName(regionStack, 'net'))) ? [/./] : causes
+  // What is left as it is found is said all the same.
+  if (row.driftPolicy !== 'repair' && flawsOfOwn(world, row).length > 0) causes.push(/The drift policy/)
   for (const name of ['data', 'files']) {
     const volume = docker.volumes.get(volumeName(row.id, name))
     if (isForeign(volume)) causes.push(/exists that is not Tenantry's/)

@@ -14,6 +14,8 @@ export interface ProgramsOptions {
   /** Told when a program begins to answer. */
   starts: ReadonlySet<(container: Container) => void>
   changed: (change: Change, actor: Actor) => void
+  /** Postgres makes a cluster in any empty volume. A planted defect. */
+  beginsAnywhere: boolean
 }
 
 /** The Engine itself: its restart policy above all. */
@@ -22,7 +24,7 @@ export const engineItself: Actor = { name: 'docker', isLate: () => false }
 const lockPatience = 10_000
 const longestBackoff = 5_000
 
-export function createPrograms({ scheduler, chance, containers, volumes, isDown, starts, changed }: ProgramsOptions) {
+export function createPrograms({ scheduler, chance, containers, volumes, isDown, starts, changed, beginsAnywhere }: ProgramsOptions) {
   const isRunning = ({ state }: Container) => state === 'running' || state === 'paused'
   const answers = (container: Container) => container.state === 'running' && !container.isWedged && scheduler.now() >= container.answersAt
 
@@ -33,13 +35,25 @@ export function createPrograms({ scheduler, chance, containers, volumes, isDown,
       if (container.run !== run || !isRunning(container)) return
       container.failures = 0
       const volume = volumes.get(clusterOf(container) ?? '')
-      if (volume !== undefined) volume.isCluster = true
+      if (volume !== undefined && !volume.isCluster) {
+        volume.isCluster = true
+        changed({ kind: 'cluster', what: 'created', object: volume }, engineItself)
+      }
+      if (volume !== undefined) volume.mayBegin = false
       for (const started of starts) started(container)
     })
   }
 
   const lockCluster = (container: Container, volume: Volume) => {
     volume.lock = container.id
+    if (!volume.isCluster && !volume.mayBegin && !beginsAnywhere) {
+      // Soon after its start, and not in the middle of it.
+      const { run } = container
+      scheduler.after(chance.between(5, 50), () => {
+        if (container.run === run) crash(container)
+      })
+      return
+    }
     answerIn(container, volume.isCluster ? chance.between(100, 500) : chance.between(300, 1_200))
   }
 

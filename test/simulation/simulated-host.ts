@@ -2,10 +2,11 @@
 // be lost, hang, or be the last that its caller makes.
 import { restartPolicy, type ContainerHost, type ContainerSpec, type HostEvent, type Labels, type ObservedContainer, type Ownership } from '../../control-plane/src/engines/container-host.ts'
 import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
+import { stackOfVolume } from '../../control-plane/src/stacks/object-names.ts'
 import type { Chance } from './chance.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
 import type { Docker } from './docker.ts'
-import { clusterOf, isOwned, type Container } from './docker-objects.ts'
+import { clusterOf, isOwned, type Container, type Volume } from './docker-objects.ts'
 import { runInside } from './home-programs.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -42,6 +43,13 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
   const refuseForeign = (kind: string, object: { name: string; labels: Labels | undefined }, owner: Ownership) => {
     if (!ours(object, owner)) throw new EngineError('FOREIGN_OBJECT', `a ${kind} named ${object.name} exists that is not Tenantry's`)
   }
+  const requireVolume = (what: string, name: string, owner: Ownership) => {
+    const found = docker.volumes.get(name)
+    if (found === undefined || (found.labels === undefined && !ours(found, owner))) throw new EngineError('VOLUME_MISSING', `cannot ${what}: volume ${name} is not there`)
+    refuseForeign('volume', found, owner)
+  }
+  /** Undefined labels alone: strangers' volumes hold something. */
+  const isEmpty = ({ isCluster, homes, files }: Volume) => !isCluster && homes.size === 0 && files.size === 0
   const container = (id: string) => [...docker.containers.values()].find((one) => one.id === id)
 
   const observed = (found: Container): ObservedContainer => ({
@@ -87,13 +95,10 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
   }
 
   const createContainer: ContainerHost['createContainer'] = async (spec, signal) => {
-    await ask(`look for volumes of ${spec.name}`, signal, () => {
-      for (const { volume } of spec.volumes) {
-        const found = docker.volumes.get(volume)
-        if (found === undefined) throw new EngineError('VOLUME_MISSING', `cannot create container ${spec.name}: volume ${volume} is not there`)
-        refuseForeign('volume', found, ownerOf(spec.labels))
-      }
-    })
+    const look = () => {
+      for (const { volume } of spec.volumes) requireVolume(`create container ${spec.name}`, volume, ownerOf(spec.labels))
+    }
+    await ask(`look for volumes of ${spec.name}`, signal, look)
     const made = await ask(`create container ${spec.name}`, signal, (actor) => docker.createContainer(spec, actor), 60)
     if (!made) {
       await ask(`look for container ${spec.name}`, signal, () => {
@@ -102,17 +107,54 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
         refuseForeign('container', found, ownerOf(spec.labels))
       })
     }
+    try {
+      await ask(`look again for volumes of ${spec.name}`, signal, look)
+    } catch (error) {
+      await removeContainer(spec.name, ownerOf(spec.labels), signal)
+      throw error
+    }
     for (const { network, aliases, address } of spec.networks) await connect(network, spec.name, aliases, address, signal)
+  }
+
+  const removeUnlabelledVolume: ContainerHost['removeUnlabelledVolume'] = async (name, signal) => {
+    await ask(`measure volume ${name}`, signal, () => {
+      const found = docker.volumes.get(name)
+      if (found !== undefined && (found.labels !== undefined || !isEmpty(found))) throw new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's and holds data`)
+    })
+    await ask(`remove volume ${name}`, signal, (actor) => {
+      try {
+        docker.removeVolume(name, actor)
+      } catch {
+        throw new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's and is in use`)
+      }
+    })
+  }
+
+  const withHelper = async (volume: string, image: string, labels: Labels, signal: AbortSignal, write: (actor: Actor) => void): Promise<void> => {
+    const name = `${volume}-files`
+    const spec: ContainerSpec = {
+      name, labels, image, command: ['never-started'], environment: {}, user: '', volumes: [{ volume, path: '/tenantry/files', readOnly: false }], scratch: {}, networks: [], published: [],
+      health: { command: [], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 1 }, resources: { memoryBytes: 2 ** 24, cpuMillis: 100, pids: 1 }, stopSeconds: 1,
+    }
+    await removeContainer(name, ownerOf(labels), signal)
+    try {
+      await ask(`create container ${name}`, signal, (actor) => docker.createContainer(spec, actor))
+      await ask(`look again for volume ${volume}`, signal, () => requireVolume(`write files to volume ${volume}`, volume, ownerOf(labels)))
+      await ask(`write files to ${volume}`, signal, (actor) => write(actor))
+    } finally {
+      await removeContainer(name, ownerOf(labels), signal)
+    }
   }
 
   return {
     info: async () => ({ name: 'simulated', apiVersion: '1.41', memoryBytes: 2 ** 34, cpus: 8, disk: undefined, warnings: [] }),
 
     async observe(owned, signal) {
-      const [ids, networks, volumes] = await Promise.all([
+      const [ids, networks, volumes, unlabelledVolumes] = await Promise.all([
         ask('list containers', signal, () => [...docker.containers.values()].filter((one) => ours(one, owned)).map(({ id }) => id)),
         ask('list networks', signal, () => [...docker.networks.values()].filter((one) => ours(one, owned))),
         ask('list volumes', signal, () => [...docker.volumes.values()].filter((one) => ours(one, owned)).map((volume) => ({ name: volume.name, labels: labelsOf(volume) ?? { installation: '', stack: '' } }))),
+        ask('list unlabelled volumes', signal, () => [...docker.volumes.values()].filter(({ name, labels }) => labels === undefined && isNamedLike(name, owned.stack)).map(({ name }) => name)),
       ])
       const [containers, members] = await Promise.all([
         Promise.all(
@@ -129,9 +171,10 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
         containers: containers.filter((one) => one !== undefined),
         networks: networks.map((network) => ({ id: network.id, name: network.name, labels: labelsOf(network) ?? { installation: '', stack: '' }, subnet: network.subnet, internal: network.internal, members: members.get(network.id) ?? [] })),
         volumes,
+        unlabelledVolumes,
       }
     },
-    imageId: (reference, signal) => ask(`look for image ${reference}`, signal, () => (docker.hasImage(reference) ? reference : undefined)),
+    image: (reference, signal) => ask(`look for image ${reference}`, signal, () => (docker.hasImage(reference) ? { id: reference, component: undefined } : undefined)),
 
     async createNetwork(spec, signal) {
       const isThere = () => {
@@ -143,8 +186,12 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
       await ask(`create network ${spec.name}`, signal, (actor) => docker.createNetwork(spec, actor), 60)
     },
     async createVolume(spec, signal) {
-      const found = await ask(`create volume ${spec.name}`, signal, (actor) => docker.createVolume(spec, actor))
-      refuseForeign('volume', found, ownerOf(spec.labels))
+      const create = () => ask(`create volume ${spec.name}`, signal, (actor) => docker.createVolume(spec, actor))
+      const found = await create()
+      if (ours(found, ownerOf(spec.labels))) return
+      if (found.labels !== undefined) refuseForeign('volume', found, ownerOf(spec.labels))
+      await removeUnlabelledVolume(spec.name, signal)
+      refuseForeign('volume', await create(), ownerOf(spec.labels))
     },
     createContainer,
     startContainer: (name, signal) => ask(`start container ${name}`, signal, (actor) => docker.startContainer(name, actor), 100),
@@ -157,21 +204,8 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
     connect,
     disconnect: (network, name, signal) => ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor)),
 
-    async writeFiles(volume, image, _user, files, labels, signal) {
-      const name = `${volume}-files`
-      const spec: ContainerSpec = {
-        name, labels, image, command: ['never-started'], environment: {}, user: '', volumes: [{ volume, path: '/tenantry/files', readOnly: false }], scratch: {}, networks: [], published: [],
-        health: { command: [], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 1 }, resources: { memoryBytes: 2 ** 24, cpuMillis: 100, pids: 1 }, stopSeconds: 1,
-      }
-      await removeContainer(name, ownerOf(labels), signal)
-      try {
-        await ask(`create container ${name}`, signal, (actor) => docker.createContainer(spec, actor))
-        await ask(`write files to ${volume}`, signal, (actor) => docker.fill(volume, Object.keys(files), actor))
-      } finally {
-        await removeContainer(name, ownerOf(labels), signal)
-      }
-    },
-
+    writeFiles: (volume, image, _user, files, labels, signal) => withHelper(volume, image, labels, signal, (actor) => docker.fill(volume, Object.keys(files), actor)),
+    addFiles: (volume, image, _user, _files, labels, signal) => withHelper(volume, image, labels, signal, (actor) => docker.permit(volume, actor)),
     removeContainer,
     async removeNetwork(name, owner, signal) {
       const id = await ask(`look for network ${name}`, signal, () => {
@@ -201,6 +235,7 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
       })
       if (isThere) await ask(`remove volume ${name}`, signal, (actor) => docker.removeVolume(name, actor))
     },
+    removeUnlabelledVolume,
 
     async exec(name, command, { signal }) {
       const isPatient = command[0] === 'sh'
@@ -218,8 +253,13 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
     execStream: () => {
       throw new EngineError('ENGINE_FAILED', 'nothing streams here')
     },
-    logs: () => {
-      throw new EngineError('ENGINE_FAILED', 'nothing is logged here')
+    /** Of a Postgres that has been started on an empty volume without permission. */
+    async *logs(name, _options, signal) {
+      const isRejected = await ask(`read the log of ${name}`, signal, () => {
+        const volume = docker.volumes.get(clusterOf(docker.containers.get(name) ?? { spec: { volumes: [] } }) ?? '')
+        return volume !== undefined && !volume.isCluster && !volume.mayBegin
+      })
+      if (isRejected) yield { at: '', stream: 'stderr', text: 'the volume holds no data directory' }
     },
     stats: async () => ({ cpuNanoseconds: 0, memoryBytes: 0 }),
     volumeBytes: async () => ({}),
@@ -262,6 +302,11 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
       }
     },
   }
+}
+
+function isNamedLike(name: string, stack: string | undefined): boolean {
+  const found = stackOfVolume(name)
+  return stack === undefined ? found !== undefined : found === stack
 }
 
 function ownerOf({ installation, stack }: Labels): Ownership {

@@ -67,11 +67,12 @@ if (replayed !== undefined) {
   })
 
   const defects: [string, Defects, RegExp][] = [
-    ['a plan that makes a lost volume anew', { forgetsData: true }, /empty .* was made in place/],
+    ['a plan that makes a lost volume anew', { forgetsData: true }, /an empty .* in place of/],
     ['an engine that takes names for labels', { ignoresLabels: true }, /the foreign \w+ .* was/],
     ['a store that takes writes of a former leader', { ignoresEpoch: true }, /the leader of epoch \d+ wrote/],
     ['a database that is started beside the old one', { startsDatabasesFirst: true }, /run on the volume/],
     ['a runtime that is believed unseen', { believesRuntimes: true }, /nobody had seen it well/],
+    ['a Postgres that begins on any empty volume', { beginsAnywhere: true }, /an empty database began in/],
     ['a network that is left behind', { leavesNetworks: true }, /was freed while .* is there/],
   ]
   for (const [what, planted, expected] of defects) {

@@ -63,7 +63,7 @@ export async function simulate(seed: number, defects: Defects = {}, tell?: (line
   const database = createControlDatabase(now)
   const unknown = new Set<string>()
   const invariants = createInvariants({ installation, database, docker: () => docker, unknown, now, breach })
-  const docker = createDocker({ scheduler, chance, onChange: (change, actor) => invariants.changed(change, actor) })
+  const docker = createDocker({ scheduler, chance, beginsAnywhere: defects.beginsAnywhere === true, onChange: (change, actor) => invariants.changed(change, actor) })
   const hasComposeGateway = chance.happens(0.5)
   const config = configure(hasComposeGateway)
   const [gatewayUrl = ''] = config.gateway_internal_urls

@@ -12,10 +12,12 @@ const server = 'postgres'
 const answerMilliseconds = 60_000
 const lookMilliseconds = 1_000
 
-/** What is there stays as it is. @param scratch name of a database that nobody has */
+/** The volumes that are there stay as they are; the containers are created again. @param scratch name of a database that nobody has */
 export async function standAgain(tenant: Snapshot, own: HomePlace, scratch: string, deps: Pick<JobDeps, 'regions' | 'clock'>, signal: AbortSignal): Promise<void> {
   const { engine, stack, awaitDatabase } = regionOf(deps, tenant.regionId)
   const wanted = await stack(tenant, signal)
+  // A container holds on to its volumes, whatever they are, and a database gets its permission to begin with its container.
+  await engine.converge({ ...wanted, volumes: [], services: [] }, signal)
   await engine.converge({ ...wanted, volumes: wanted.volumes.map((volume) => ({ ...volume, mustExist: false })) }, signal)
   await awaitDatabase(tenant, signal)
   await makeRoles(tenant, own, scratch, signal)

@@ -36,7 +36,7 @@ export function scratchStack(id: string, images: { postgres: string; runtime: st
     id,
     state: 'running',
     networks: [],
-    volumes: [{ name: 'data', mustExist: false }, { name: 'files', mustExist: false }],
+    volumes: [{ name: 'data', mustExist: false, isGuarded: true }, { name: 'files', mustExist: false, isGuarded: false }],
     services: [{ ...postgres, networks: [] }, files],
   }
 }

@@ -1,6 +1,6 @@
 // What the caller may read of the Engine's answers: all of what is ours; of the rest that it exists, and nothing else. Pure.
-import { isOwned } from '../engines/docker/labels.ts'
-import { asObject, labelsOf, nameOf, type Account } from './claims.ts'
+import { componentLabel, isOwned } from '../engines/docker/labels.ts'
+import { asObject, isNamesake, labelsOf, nameOf, type Account } from './claims.ts'
 import type { DoorRules } from './door-rules.ts'
 
 /** The Engine's answer → the caller's. */
@@ -11,6 +11,13 @@ export const only =
   (...names: readonly string[]): Shown =>
   (answer) =>
     picked(asObject(answer), names)
+
+/** What an image is: of its labels only the one that says which component. */
+export const imageInShort: Shown = (answer) => {
+  const account = asObject(answer)
+  const labels = asObject(asObject(account['Config'])['Labels'])
+  return { ...picked(account, ['Id']), Config: { Labels: picked(labels, [componentLabel]) } }
+}
 
 export const ownContainer: Shown = (answer, rules) => {
   const account = asObject(answer)
@@ -35,11 +42,11 @@ export const ownNetworks: Shown = (answer, rules) => listOf(answer).map((account
 
 export const ownVolume: Shown = (answer, rules) => {
   const account = asObject(answer)
-  return isOwned(labelsOf('volume', account), rules) ? answer : { ...picked(account, ['Name']), Labels: {} }
+  return isOwned(labelsOf('volume', account), rules) || isNamesake(account) ? answer : { ...picked(account, ['Name']), Labels: {} }
 }
 
 export const ownVolumes: Shown = (answer, rules) => ({
-  Volumes: listOf(asObject(answer)['Volumes']).filter((account) => isOwned(labelsOf('volume', account), rules)),
+  Volumes: listOf(asObject(answer)['Volumes']).filter((account) => isOwned(labelsOf('volume', account), rules) || isNamesake(account)),
 })
 
 /** @returns undefined for an event that is none of the caller's business */

@@ -1,7 +1,7 @@
 // The calls that our own client makes (engines/docker/), and with each what is asked of it. All others are refused. Pure.
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { containersInShort, only, ownContainer, ownNetwork, ownNetworks, ownVolume, ownVolumes, type Shown } from './answers.ts'
+import { containersInShort, imageInShort, only, ownContainer, ownNetwork, ownNetworks, ownVolume, ownVolumes, type Shown } from './answers.ts'
 import { checkedContainer } from './container-rules.ts'
 import type { Claim } from './claims.ts'
 import type { DoorRules } from './door-rules.ts'
@@ -46,7 +46,7 @@ const usable = (name: string): Claim => ({ kind: 'container', name, may: 'be use
 const startable = (name: string): Claim => ({ kind: 'container', name, may: 'start' })
 const helper = (name: string): Claim => ({ kind: 'container', name, may: 'hold files' })
 const network = (name: string): Claim => ({ kind: 'network', name })
-const volume = (name: string): Claim => ({ kind: 'volume', name })
+const volume = (name: string): Claim => ({ kind: 'volume', name, may: 'be removed' })
 const command = (name: string): Claim => ({ kind: 'exec', name })
 
 const nothing: Shown = () => ({})
@@ -55,7 +55,7 @@ const rules: readonly Rule[] = [
   { method: 'GET', path: '/_ping', answer: 'bytes' },
   { method: 'GET', path: '/version', answer: only('Version', 'ApiVersion', 'MinAPIVersion') },
   { method: 'GET', path: '/info', answer: only('Name', 'MemTotal', 'NCPU', 'CgroupVersion', 'SecurityOptions', 'Warnings', 'DockerRootDir') },
-  { method: 'GET', path: '/images/*/json', answer: only('Id') },
+  { method: 'GET', path: '/images/*/json', answer: imageInShort },
   { method: 'GET', path: '/events', query: { filters: wantsKnownEvents }, needs: ['filters'], answer: 'events' },
   { method: 'GET', path: '/system/df', query: { type: /^volume$/ }, needs: ['type'], answer: ownVolumes },
 
@@ -82,7 +82,7 @@ const rules: readonly Rule[] = [
   { method: 'POST', path: '/networks/*/disconnect', body: (body, _own, { segments }) => checkedDisconnection(body, segments[1] ?? ''), answer: nothing },
   { method: 'DELETE', path: '/networks/*', subject: network, answer: nothing },
 
-  { method: 'GET', path: '/volumes', query: { filters: asksForOwn }, needs: ['filters'], answer: ownVolumes },
+  { method: 'GET', path: '/volumes', query: { filters: (text, own) => asksForOwn(text, own) || asksForNamesakes(text) }, needs: ['filters'], answer: ownVolumes },
   { method: 'GET', path: '/volumes/*', answer: ownVolume },
   { method: 'POST', path: '/volumes/create', body: checkedVolume, answer: ownVolume },
   { method: 'DELETE', path: '/volumes/*', subject: volume, answer: nothing },
@@ -167,6 +167,12 @@ function asksForMembers(text: string): boolean {
 function asksForName(text: string): boolean {
   const filter = readFilter(text)
   return hasOnly(filter, 'name') && (filter['name'] ?? []).length === 1
+}
+
+/** Volumes named like ours, which the Engine makes without a label in the place of one that is gone. */
+function asksForNamesakes(text: string): boolean {
+  const filter = readFilter(text)
+  return hasOnly(filter, 'name') && (filter['name'] ?? []).every((name) => /^tenantry-(?:[a-z0-9_-]+-)?$/.test(name))
 }
 
 /** None of those that tell what runs inside of containers. */

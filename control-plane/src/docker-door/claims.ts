@@ -1,11 +1,13 @@
 // What a call touches, and what must be true of it before the call goes on. Pure: the Engine's own account is handed in.
-import { isOwned } from '../engines/docker/labels.ts'
+import { isOwned, isUnlabelled } from '../engines/docker/labels.ts'
+import { stackOfVolume } from '../stacks/object-names.ts'
 import type { DoorRules } from './door-rules.ts'
 import { Refused } from './refused.ts'
 
 export type Claim =
   | { kind: 'container'; name: string; may: 'be used' | 'start' | 'be a guest' | 'hold files' }
-  | { kind: 'network' | 'volume'; name: string }
+  | { kind: 'network'; name: string }
+  | { kind: 'volume'; name: string; may?: 'be removed' }
   | { kind: 'image'; name: string }
   /** A command that was made in a container before. */
   | { kind: 'exec'; name: string }
@@ -28,6 +30,8 @@ export function checkClaim(claim: Exclude<Claim, { kind: 'exec' | 'membership' }
   const owned = isOwned(labelsOf(claim.kind, account), rules)
   const name = nameOf(account)
   if (claim.kind !== 'container') {
+    // The Engine makes one where ours is gone. It keeps one that is in use.
+    if (claim.kind === 'volume' && claim.may === 'be removed' && isNamesake(account)) return
     if (!owned) throw refuse("is not this installation's")
     return
   }
@@ -36,6 +40,13 @@ export function checkClaim(claim: Exclude<Claim, { kind: 'exec' | 'membership' }
   const isHelper = name.endsWith(helperSuffix)
   if (claim.may === 'start' && isHelper) throw refuse('was made for files and never runs')
   if (claim.may === 'hold files' && !(isHelper && statusOf(account) === 'created')) throw refuse('was not made for files')
+}
+
+/** A volume that is named like one of a stack of ours, and is as the Engine itself makes it. */
+export function isNamesake(account: Account): boolean {
+  const { Driver: driver, Options: options } = account
+  const given = { Driver: typeof driver === 'string' ? driver : '', Options: asObject(options) as DockerLabels, Labels: labelsOf('volume', account) }
+  return isUnlabelled(given) && stackOfVolume(nameOf(account)) !== undefined
 }
 
 export function labelsOf(kind: 'container' | 'network' | 'volume', account: Account): DockerLabels {

@@ -1,7 +1,7 @@
 // The engine over a container host: looks, plans, takes the steps, and looks again until there is nothing left to do.
 import type { Service, Stack } from '../stacks/stack.ts'
 import type { ContainerHost, ContainerSpec, ObservedContainer, Ownership } from './container-host.ts'
-import { planSteps, removalOrder, type Step } from './convergence-plan.ts'
+import { guardedVolumes, planSteps, removalOrder, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
 import { EngineError } from './engine-error.ts'
 import { containerName, isContainerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
@@ -45,6 +45,10 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       const labels = { ...owner(stack.id), service: service.name }
       await host.createVolume({ name: volume, labels }, signal)
       await host.writeFiles(volume, service.image, service.user, Object.fromEntries(secrets), labels, signal)
+    }
+    for (const { name } of guardedVolumes(stack, service).filter(({ mustExist }) => !mustExist)) {
+      const volume = volumeName(stack.id, name)
+      await host.addFiles(volume, service.image, service.user, { [permissionFile]: `${volume}\n` }, { ...owner(stack.id), service: service.name }, signal)
     }
     await host.createContainer(containerSpec(installation, stack, service), signal)
   }
@@ -133,9 +137,9 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     info: (signal) => host.info(signal),
 
     async image(reference, signal) {
-      const id = await host.imageId(reference, signal)
-      if (id === undefined) throw new EngineError('IMAGE_MISSING', `the image "${reference}" is not there`)
-      return id
+      const image = await host.image(reference, signal)
+      if (image === undefined) throw new EngineError('IMAGE_MISSING', `the image "${reference}" is not there`)
+      return image
     },
 
     observe: (stackId, signal) => host.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
@@ -158,6 +162,7 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       await all(order.networks.map((network) => host.removeNetwork(network.name, owner(stackId), signal)))
       await edge('after')
       await all(order.volumes.map((volume) => host.removeVolume(volume, owner(stackId), signal)))
+      await all(order.unlabelledVolumes.map((volume) => host.removeUnlabelledVolume(volume, signal).catch(unlessForeign)))
       await edge('after')
     },
 
@@ -189,6 +194,15 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
   }
 }
 
+/** Names that Postgres' entrypoint knows (images/postgres/entrypoint.sh): permission to begin on an empty volume, and which one. */
+const permissionFile = 'initialize'
+const guardedVariable = 'TENANTRY_VOLUME'
+
+/** Not a part of the service's specification: it follows from the container's name, and never is a reason to replace one. */
+function guardedEnvironment(stack: Stack, service: Service): Readonly<Record<string, string>> {
+  return Object.fromEntries(guardedVolumes(stack, service).map(({ name }) => [guardedVariable, volumeName(stack.id, name)]))
+}
+
 function containerSpec(installation: string, stack: Stack, service: Service): ContainerSpec {
   const secrets = Object.keys(service.secrets).length === 0 ? [] : [{ volume: secretsVolumeName(stack.id, service), path: '/run/secrets', readOnly: true }]
   return {
@@ -196,7 +210,7 @@ function containerSpec(installation: string, stack: Stack, service: Service): Co
     labels: { installation, stack: stack.id, service: service.name, spec: containerName(stack.id, service).slice(-8) },
     image: service.image,
     command: service.command,
-    environment: service.environment,
+    environment: { ...service.environment, ...guardedEnvironment(stack, service) },
     user: service.user,
     volumes: [...Object.entries(service.volumes).map(([volume, path]) => ({ volume: volumeName(stack.id, volume), path, readOnly: false })), ...secrets],
     scratch: service.scratch,
@@ -217,4 +231,9 @@ async function all(work: readonly Promise<void>[]): Promise<void> {
 
 function unlessAbsent(error: unknown): void {
   if (!(error instanceof EngineError) || error.code !== 'NOT_FOUND') throw error
+}
+
+/** What holds somebody's data stays, and what is Tenantry's is gone all the same. */
+function unlessForeign(error: unknown): void {
+  if (!(error instanceof EngineError) || error.code !== 'FOREIGN_OBJECT') throw error
 }

@@ -63,6 +63,16 @@ export interface ObservedHost {
   containers: readonly ObservedContainer[]
   networks: readonly ObservedNetwork[]
   volumes: readonly ObservedVolume[]
+  /** Names of volumes that are named like ours and have no label: a host creates one for a container whose volume is gone. */
+  unlabelledVolumes: readonly string[]
+}
+
+/** An image on the host. */
+export interface HostImage {
+  /** `sha256:…` */
+  id: string
+  /** Value of its component label, for example `runtime`; undefined for an image without that label. */
+  component: string | undefined
 }
 
 export interface ContainerSpec {
@@ -156,13 +166,17 @@ export interface ContainerHost {
   info(signal: AbortSignal): Promise<HostInfo>
   /** Everything with our label. */
   observe(owned: Ownership, signal: AbortSignal): Promise<ObservedHost>
-  /** `sha256:…` of an image that is there. */
-  imageId(reference: string, signal: AbortSignal): Promise<string | undefined>
+  /** Undefined for an image that the host does not have. */
+  image(reference: string, signal: AbortSignal): Promise<HostImage | undefined>
 
   /** @throws EngineError `FOREIGN_OBJECT` when the name is taken by something that is not ours; ours is adopted */
   createNetwork(spec: NetworkSpec, signal: AbortSignal): Promise<void>
+  /** An unlabelled volume of that name which holds nothing and is not in use is replaced. */
   createVolume(spec: VolumeSpec, signal: AbortSignal): Promise<void>
-  /** Created, not started; with all its networks. A container of ours under that name is adopted as it is. */
+  /**
+   * Created, not started; with all its networks. A container of ours under that name is adopted as it is.
+   * @throws EngineError `VOLUME_MISSING` also when a volume went away meanwhile: the container is not left on what the host made instead
+   */
   createContainer(spec: ContainerSpec, signal: AbortSignal): Promise<void>
   startContainer(name: string, signal: AbortSignal): Promise<void>
   unpauseContainer(name: string, signal: AbortSignal): Promise<void>
@@ -174,12 +188,16 @@ export interface ContainerHost {
   disconnect(network: string, container: string, signal: AbortSignal): Promise<void>
   /** Replaces the content of a volume by files of mode 0400 that belong to `user` (`uid` or `uid:gid`). */
   writeFiles(volume: string, image: string, user: string, files: Readonly<Record<string, string>>, labels: Labels, signal: AbortSignal): Promise<void>
+  /** Adds files of mode 0400 to a volume of `user`; what it holds besides stays. @throws EngineError `VOLUME_MISSING` for a volume that is not ours or gone */
+  addFiles(volume: string, image: string, user: string, files: Readonly<Record<string, string>>, labels: Labels, signal: AbortSignal): Promise<void>
 
   /** What is absent is no error, what is not ours is. */
   removeContainer(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
   /** Guests are disconnected first. */
   removeNetwork(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
   removeVolume(name: string, owner: Ownership, signal: AbortSignal): Promise<void>
+  /** Removes an unlabelled volume. @throws EngineError `FOREIGN_OBJECT` when it holds something or is in use */
+  removeUnlabelledVolume(name: string, signal: AbortSignal): Promise<void>
 
   exec(container: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>
   /** Standard output as it comes; throws at its end when the exit code is not 0 (the message carries the end of standard error). */

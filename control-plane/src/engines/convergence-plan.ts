@@ -1,6 +1,6 @@
 // From what exists of a stack to what should: the steps that can be taken now. Pure; taken again and again, with a fresh
 // look at the host each time, it ends with none.
-import type { Guest, Service, Stack } from '../stacks/stack.ts'
+import type { Guest, Service, Stack, Volume } from '../stacks/stack.ts'
 import { restartPolicy, type ObservedContainer, type ObservedHost, type ObservedNetwork } from './container-host.ts'
 import { EngineError } from './engine-error.ts'
 import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
@@ -28,13 +28,14 @@ const settled: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'ex
 export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   const missing = stack.volumes.find(({ name, mustExist }) => mustExist && !hasVolume(host, volumeName(stack.id, name)))
   if (missing !== undefined) {
-    throw new EngineError('VOLUME_MISSING', `the volume "${missing.name}" is gone, and with it what it held; nothing is started on an empty one`)
+    const replaced = isReplaced(stack, missing, host) ? '; Docker has made an unlabelled one of its name' : ''
+    throw new EngineError('VOLUME_MISSING', `the volume "${missing.name}" is gone, and with it what it held; nothing is started on an empty one${replaced}`)
   }
   const unknown = host.containers.filter(({ labels }) => !stack.services.some(({ name }) => name === labels.service))
   const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove container', container: name, seconds: 10 }))
 
   const networks = stack.networks.flatMap((network) => networkSteps(stack, network, host))
-  const volumes = stack.volumes.filter(({ name }) => !hasVolume(host, volumeName(stack.id, name))).map(({ name }): Step => ({ do: 'create volume', volume: name }))
+  const volumes = stack.volumes.flatMap((volume) => volumeSteps(stack, volume, host))
   steps.push(...networks, ...volumes)
   // Containers stand on networks and volumes.
   if (networks.some((step) => step.do !== 'invite guest') || volumes.length > 0) return steps
@@ -43,6 +44,33 @@ export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   // Containers of a stopped stack stay as they are, and may need them.
   if (steps.length === 0 && stack.state === 'running') steps.push(...staleSecrets(stack, host))
   return steps
+}
+
+function volumeSteps(stack: Stack, volume: Volume, host: ObservedHost): Step[] {
+  if (hasVolume(host, volumeName(stack.id, volume.name))) return []
+  const users = isReplaced(stack, volume, host) ? containersOn(stack, volume, host) : []
+  if (users.length > 0) return users
+  return [{ do: 'create volume', volume: volume.name }]
+}
+
+/** The host has an unlabelled volume of its name: it is in the way of the stack's own. */
+function isReplaced(stack: Stack, { name }: Volume, host: ObservedHost): boolean {
+  return host.unlabelledVolumes.includes(volumeName(stack.id, name))
+}
+
+/** While a container uses a volume, the volume can't be removed. */
+function containersOn(stack: Stack, { name }: Volume, host: ObservedHost): Step[] {
+  const users = stack.services.filter(({ volumes }) => name in volumes)
+  return users.flatMap((service) =>
+    host.containers
+      .filter(({ labels }) => labels.service === service.name)
+      .map((container): Step => ({ do: 'remove container', container: container.name, seconds: service.stopSeconds })),
+  )
+}
+
+/** Volumes of a service on which its program begins with permission only. */
+export function guardedVolumes({ volumes }: Stack, service: Service): Volume[] {
+  return volumes.filter(({ name, isGuarded }) => isGuarded && name in service.volumes)
 }
 
 function hasVolume(host: ObservedHost, name: string): boolean {
@@ -95,6 +123,10 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
   if (current.state === 'dead' || current.state === 'removing' || (current.state === 'running' && current.health === 'unhealthy')) {
     return [{ do: 'remove container', container: current.name, seconds: service.stopSeconds }]
   }
+  // Its volume may have been emptied. There is nothing in it yet, and the next container brings a new permission to begin.
+  if (current.state === 'restarting' && guardedVolumes(stack, service).some(({ mustExist }) => !mustExist)) {
+    return [{ do: 'remove container', container: current.name, seconds: service.stopSeconds }]
+  }
   const steps: Step[] = []
   for (const { network, aliases, address } of service.networks) {
     const attached = current.networks[networkName(stack.id, network)]
@@ -133,10 +165,11 @@ function staleSecrets(stack: Stack, host: ObservedHost): Step[] {
 }
 
 /** Everything that must go for a stack to be gone, in the order in which it can. */
-export function removalOrder(host: ObservedHost): { containers: string[]; networks: ObservedNetwork[]; volumes: string[] } {
+export function removalOrder(host: ObservedHost): { containers: string[]; networks: ObservedNetwork[]; volumes: string[]; unlabelledVolumes: readonly string[] } {
   return {
     containers: host.containers.map(({ name }) => name),
     networks: [...host.networks],
     volumes: host.volumes.map(({ name }) => name),
+    unlabelledVolumes: host.unlabelledVolumes,
   }
 }

@@ -49,7 +49,10 @@ function networkDifferences(stack: Stack, network: Network, host: ObservedHost):
 
 function volumeDifferences(stack: Stack, host: ObservedHost): Difference[] {
   const names = new Set(host.volumes.map(({ name }) => name))
-  const missing = stack.volumes.filter(({ name }) => !names.has(volumeName(stack.id, name))).flatMap(({ name }) => presence(`volume/${name}`, true, false))
+  const missing = stack.volumes.filter(({ name }) => !names.has(volumeName(stack.id, name))).flatMap(({ name }) => {
+    const observed = host.unlabelledVolumes.includes(volumeName(stack.id, name)) ? 'unlabelled' : 'absent'
+    return differing(`volume/${name}`, [['existence', 'present', observed]])
+  })
   // Containers of a stopped stack stay as they are, and may need theirs.
   if (stack.state === 'stopped') return missing
   const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))

@@ -1,7 +1,7 @@
 // What an engine is: the part that makes a stack exist, and tells what does exist.
 import type { Stack } from '../stacks/stack.ts'
 import type { Isolation } from '../tenants/tenant.ts'
-import type { ContainerStats, ExecOptions, ExecResult, HostEvent, HostInfo, LogLine, LogOptions, ObservedHost } from './container-host.ts'
+import type { ContainerStats, ExecOptions, ExecResult, HostEvent, HostImage, HostInfo, LogLine, LogOptions, ObservedHost } from './container-host.ts'
 
 export type EngineName = 'process' | 'docker' | 'swarm'
 
@@ -11,13 +11,13 @@ export interface Engine {
   /** Value of the label of everything that it makes. */
   readonly installation: string
   info(signal: AbortSignal): Promise<HostInfo>
-  /** `sha256:…` of an image's name. @throws EngineError IMAGE_MISSING */
-  image(reference: string, signal: AbortSignal): Promise<string>
+  /** The image that a reference means now. @throws EngineError IMAGE_MISSING */
+  image(reference: string, signal: AbortSignal): Promise<HostImage>
   /** What exists of a stack, found by its labels; without an id: of all stacks. */
   observe(stackId: string | undefined, signal: AbortSignal): Promise<ObservedHost>
   /** Makes what exists equal to the stack; may be called again at any point of an earlier, interrupted call. `edge` is told of every boundary between its steps. */
   converge(stack: Stack, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
-  /** Removes what exists of a stack, its data too; what is absent is no error. */
+  /** Removes what exists of a stack, its data too, and empty volumes that the host made in its name; what is absent is no error. */
   remove(stackId: string, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
   /** In the running container of a service. @throws EngineError NOT_FOUND when there is none */
   exec(stackId: string, service: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>

@@ -1,22 +1,26 @@
 // Carries rollouts out: looks, decides, takes one step, and looks again. All that it knows is in the rollout's row.
 import type { Clock } from '../clock.ts'
+import type { Engine } from '../engines/engine.ts'
+import { EngineError } from '../engines/engine-error.ts'
 import type { Leadership } from '../persistence/leader.ts'
 import type { RegionProbe } from '../reconcile/region-probe.ts'
 import type { Isolation } from '../tenants/tenant.ts'
 import { repeat } from './repeat.ts'
 import type { Rollout, RolloutSubject } from './rollout.ts'
-import { planRollout } from './rollout-plan.ts'
+import { componentError } from './rollout-image.ts'
+import { planRollout, type RolloutStep } from './rollout-plan.ts'
 import type { RolloutLedger } from './rollout-store.ts'
 
 export interface RolloutKeeperDeps {
   ledger: RolloutLedger
-  regions: ReadonlyMap<string, { runtimeUrls(tenant: { isolation: Isolation }): readonly string[] }>
+  regions: ReadonlyMap<string, { engine: Pick<Engine, 'image'> | undefined; runtimeUrls(tenant: { isolation: Isolation }): readonly string[] }>
   probe: Pick<RegionProbe, 'tenantHealth'>
   clock: Clock
   log: { info(details: object, message: string): void; warn(details: object, message: string): void }
 }
 
 const lookMilliseconds = 1_000
+const imageMilliseconds = 10_000
 /** A rollout that goes on after so many goes on at the next look. */
 const stepsAtOnce = 20
 
@@ -53,11 +57,25 @@ async function advance(begun: Rollout, deps: RolloutKeeperDeps, { epoch, since }
   let rollout: Rollout | undefined = begun
   for (let taken = 0; taken < stepsAtOnce && rollout !== undefined && !signal.aborted; taken++) {
     const subjects = await ledger.subjects(rollout)
-    const step = planRollout(rollout, { subjects, health: await healthOf(rollout, subjects, deps, signal), since }, clock.now())
+    const planned = planRollout(rollout, { subjects, health: await healthOf(rollout, subjects, deps, signal), since }, clock.now())
+    const step = planned.do === 'move' ? ((await imageFault(rollout, deps, signal)) ?? planned) : planned
     if (step.do === 'wait') return
     if (step.do !== 'record') log.info({ rollout: rollout.id, step }, 'a rollout goes on')
     rollout = await ledger.take(rollout, step, epoch)
     if (step.do === 'finish') return
+  }
+}
+
+/** What to do instead of the next wave when the image can't be used: it may have been removed since, or be of a rollout from before labels were checked. */
+async function imageFault({ region, component, image, imageId }: Rollout, { regions, clock }: RolloutKeeperDeps, signal: AbortSignal): Promise<RolloutStep | undefined> {
+  const engine = regions.get(region)?.engine
+  if (engine === undefined) return { do: 'turn back', error: `the region ${region} has no engine that holds images` }
+  try {
+    const error = componentError(component, image, await engine.image(imageId, AbortSignal.any([signal, clock.timeout(imageMilliseconds)])))
+    return error === undefined ? undefined : { do: 'turn back', error }
+  } catch (error) {
+    if (error instanceof EngineError && error.code === 'IMAGE_MISSING') return { do: 'turn back', error: error.message }
+    throw error
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Clock } from '../clock.ts'
 import type { ObservedHost } from '../engines/container-host.ts'
 import type { Engine } from '../engines/engine.ts'
+import { stackOfVolume, volumePrefix } from '../stacks/object-names.ts'
 
 export interface OrphanSweeperDeps {
   engine: Engine
@@ -23,6 +24,8 @@ export class OrphanSweeper {
   /** Stack → when it was first seen without a tenant, in milliseconds. */
   readonly #seen = new Map<string, number>()
 
+  readonly #triedUnlabelled = new Set<string>()
+
   constructor(deps: OrphanSweeperDeps) {
     this.#deps = deps
   }
@@ -39,7 +42,9 @@ export class OrphanSweeper {
     const tenants = await known()
     const orphans = stacksOf(host).filter((stack) => !tenants.has(stack))
     for (const stack of this.#seen.keys()) if (!orphans.includes(stack)) this.#seen.delete(stack)
-    const removable = orphans.length === 0 ? new Set<string>() : await deleted(orphans)
+    const nameless = stacksOfUnlabelled(host).filter((stack) => !tenants.has(stack))
+    const removable = orphans.length + nameless.length === 0 ? new Set<string>() : await deleted([...orphans, ...nameless])
+    await this.#removeUnlabelled(nameless.filter((stack) => removable.has(stack)), signal)
     let count = 0
     for (const stack of orphans) {
       const since = this.#seen.get(stack) ?? now
@@ -63,14 +68,36 @@ export class OrphanSweeper {
     }
     return count
   }
+
+  /** Volumes that the engine made in the name of a tenant which was deleted. One that holds something stays. */
+  async #removeUnlabelled(stacks: readonly string[], signal: AbortSignal): Promise<void> {
+    const { engine, onProblem } = this.#deps
+    // Whether a volume holds something takes the engine long to find out, and an answer stays true.
+    for (const stack of stacks.filter((one) => !this.#triedUnlabelled.has(one))) {
+      this.#triedUnlabelled.add(stack)
+      await engine.remove(stack, signal).catch((cause: unknown) => onProblem(new Error(`a volume named after ${stack} could not be removed; it is left as it is`, { cause })))
+    }
+  }
 }
 
 export function stacksOf({ containers, networks, volumes }: ObservedHost): string[] {
   return [...new Set([...containers, ...networks, ...volumes].map(({ labels }) => labels.stack))]
 }
 
+/** Stacks that nothing on the host is labelled with, but a volume is named after. */
+function stacksOfUnlabelled(host: ObservedHost): string[] {
+  const labelled = new Set(stacksOf(host))
+  const named = host.unlabelledVolumes.map(stackOfVolume).filter((stack) => stack !== undefined)
+  return [...new Set(named)].filter((stack) => !labelled.has(stack))
+}
+
 /** What of a host belongs to one stack. */
-export function partOf({ containers, networks, volumes }: ObservedHost, stack: string): ObservedHost {
+export function partOf({ containers, networks, volumes, unlabelledVolumes }: ObservedHost, stack: string): ObservedHost {
   const ofStack = ({ labels }: { labels: { stack: string } }) => labels.stack === stack
-  return { containers: containers.filter(ofStack), networks: networks.filter(ofStack), volumes: volumes.filter(ofStack) }
+  return {
+    containers: containers.filter(ofStack),
+    networks: networks.filter(ofStack),
+    volumes: volumes.filter(ofStack),
+    unlabelledVolumes: unlabelledVolumes.filter((name) => name.startsWith(volumePrefix(stack))),
+  }
 }

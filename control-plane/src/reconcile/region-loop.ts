@@ -81,7 +81,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   const differing = async (host: ObservedHost): Promise<string[]> => {
     const tenants = await store.settledDedicated(region.config.id)
     const differs = async (tenant: Snapshot) => {
-      if (tenant.driftPolicy === 'ignore' || !isDedicated(tenant)) return false
+      if (!isDedicated(tenant)) return false
       const steps = planOrFault(await region.stack(tenant, signal), partOf(host, tenant.id))
       return steps || tenant.conditions.some(({ type }) => type === 'Drift')
     }

@@ -1,7 +1,7 @@
 // A region as the reconciler works in it: its engine, its shared Postgres, its runtimes and gateways.
 import type { Clock } from '../clock.ts'
 import type { Engine } from '../engines/engine.ts'
-import { EngineError } from '../engines/engine-error.ts'
+import { EngineError, type EngineErrorCode } from '../engines/engine-error.ts'
 import { createDedicatedHome } from '../homes/dedicated-home.ts'
 import type { HomeDatabases } from '../homes/home-databases.ts'
 import type { HomeMigration } from '../homes/home-migrations.ts'
@@ -51,6 +51,13 @@ const digestMilliseconds = 5_000
 const untilReady = ['sh', '-c', 'for i in $(seq 600); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1']
 const pids = 256
 
+/** Why Postgres does not start, as its log says. */
+const logReasons: readonly { line: RegExp; code: EngineErrorCode; message: string }[] = [
+  { line: /no space left on device/i, code: 'DISK_FULL', message: "the disk that the tenant's Postgres writes to is full" },
+  // Of the entrypoint (images/postgres/entrypoint.sh).
+  { line: /holds no data directory/, code: 'VOLUME_MISSING', message: 'the volume "data" is empty, and what it held is gone; no empty database is started' },
+]
+
 export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean {
   return isolation !== 'schema-per-tenant'
 }
@@ -75,7 +82,7 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     const now = clock.now().getTime()
     const last = known.get(image)
     if (last !== undefined && last.until >= now) return last.digest
-    const digest = await needed().image(image, signal)
+    const { id: digest } = await needed().image(image, signal)
     known.set(image, { digest, until: now + digestMilliseconds })
     return digest
   }
@@ -95,12 +102,14 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
     return { region: config.id, installation: needed().installation, domain: config.domain, docker: settings(), images, internalToken, superuserPassword: config.superuserPassword, hasHomes }
   }
 
-  /** It ends then, and begins again and again: the reason stands in its log alone. */
-  const saysDiskFull = async (stackId: string, signal: AbortSignal): Promise<boolean> => {
+  /** Postgres ends and begins again and again then: the reason is in its log alone. */
+  const reasonInLog = async (stackId: string, signal: AbortSignal): Promise<EngineError | undefined> => {
+    let reason: EngineError | undefined
     for await (const { text } of needed().logs(stackId, 'postgres', { follow: false, tail: 20 }, signal)) {
-      if (/no space left on device/i.test(text)) return true
+      const found = logReasons.find(({ line }) => line.test(text))
+      if (found !== undefined) reason = new EngineError(found.code, found.message)
     }
-    return false
+    return reason
   }
 
   const isRunning = ({ desired }: Snapshot) => desired === 'active' || desired === 'warm'
@@ -149,8 +158,7 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
         const { code } = await needed().exec(tenant.id, 'postgres', untilReady, { signal: bounded })
         if (code !== 0) throw new EngineError('UNHEALTHY', "the tenant's Postgres does not take statements")
       } catch (cause) {
-        if (await saysDiskFull(tenant.id, bounded).catch(() => false)) throw new EngineError('DISK_FULL', "the disk that the tenant's Postgres writes to is full", { cause })
-        throw cause
+        throw (await reasonInLog(tenant.id, bounded).catch(() => undefined)) ?? cause
       }
     },
   }

@@ -7,11 +7,12 @@ import { EngineError } from '../engines/engine-error.ts'
 import { HomeError } from '../homes/home-server.ts'
 import type { Stack } from '../stacks/stack.ts'
 import type { Status } from '../tenants/tenant.ts'
-import { conditionsOf, driftConditions, lossCondition, reasonOf } from './conditions.ts'
+import { conditionsOf, lossCondition, reasonOf } from './conditions.ts'
 import type { Failpoint } from './failpoints.ts'
 import { hasFailed, type FailureSeries } from './failure-series.ts'
 import { healthInWords } from './health-in-words.ts'
 import { LeadershipLost, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
+import { isKnown, observeOnly, type Sight } from './report-observed.ts'
 import { isDedicated, type Region } from './region.ts'
 import { untilEvery, type RegionProbe } from './region-probe.ts'
 
@@ -22,6 +23,8 @@ const firstAnswerMilliseconds = 30_000
 /** One whose home is well answers sooner. */
 const witnessMilliseconds = 3_000
 const runMilliseconds = 90_000
+/** Between two looks at a tenant that is not well and is left so: somebody may put it right by hand at any time. */
+const recoveryMilliseconds = 5_000
 
 export interface TenantReconcilerDeps {
   store: ReconcileStore
@@ -53,7 +56,10 @@ export async function reconcileTenant(snapshot: Snapshot, deps: TenantReconciler
   // Its volumes are being filled; it is begun by who fills them.
   if (snapshot.desired === 'restoring') return { again: undefined, repaired: false }
   const busy = AbortSignal.any([signal, clock.timeout(runMilliseconds)])
-  if (isSettled(snapshot, deps) && !(await hasDrifted(snapshot, deps, busy))) return { again: snapshot.nextExpiry, repaired: false }
+  if (isUnchanged(snapshot, deps)) {
+    if (snapshot.driftPolicy !== 'repair') return report(snapshot, deps, busy)
+    if (wasSeenAsWanted(snapshot) && !(await hasDrifted(snapshot, deps, busy))) return { again: snapshot.nextExpiry, repaired: false }
+  }
   if (snapshot.operation !== undefined) {
     await failpoint('begin.before')
     await store.beginOperation(snapshot.operation.id, epoch)
@@ -71,32 +77,46 @@ const statusOf: Record<Exclude<Snapshot['desired'], 'deleted'>, Status> = { acti
 /** Of tenants that gateways know. */
 const phaseOf: Partial<Record<Snapshot['desired'], RoutePhase>> = { active: 'ready', suspended: 'suspended', paused: 'paused' }
 
-/** Nothing was asked for since it was last seen well. */
-function isSettled(snapshot: Snapshot, { homeVersion }: TenantReconcilerDeps): boolean {
-  const { desired, status, operation, generation, observedGeneration, hasExpired, conditions } = snapshot
+/** Nothing was asked for since it was last as wanted; whether it still is shows when it is looked at. */
+function isUnchanged(snapshot: Snapshot, { homeVersion }: TenantReconcilerDeps): boolean {
+  const { desired, operation, generation, observedGeneration, hasExpired } = snapshot
   if (desired === 'deleted' || operation !== undefined || generation !== observedGeneration || hasExpired) return false
-  // Work that failed, and was not tried again before this control plane led. A full disk is nobody's work here.
-  if (conditions.some(({ type, status }) => status === 'False' && type !== 'Disk')) return false
   // A write that was given up may have come after those that followed it.
   if (snapshot.routePhase !== (phaseOf[desired] ?? snapshot.routePhase)) return false
   // The home of one that is stopped is brought up to date when it runs again.
   const isCurrent = snapshot.homeVersion === homeVersion || desired === 'suspended' || desired === 'paused'
-  return status === statusOf[desired] && isCurrent && isDedicated(snapshot)
+  return isCurrent && isDedicated(snapshot)
 }
 
-/** Looks at what exists of a settled tenant; under `report` a difference is only said. */
+/** False: work that failed, and was not tried again before this control plane led. A full disk is nobody's work here. */
+function wasSeenAsWanted({ desired, status, conditions }: Snapshot): boolean {
+  return desired !== 'deleted' && status === statusOf[desired] && !conditions.some(({ type, status }) => status === 'False' && type !== 'Disk')
+}
+
 async function hasDrifted(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<boolean> {
-  const { region, store, epoch, clock } = deps
-  if (snapshot.driftPolicy === 'ignore' || region.engine === undefined) return false
-  const [stack, host] = await Promise.all([region.stack(snapshot, signal), region.engine.observe(snapshot.id, signal)]).catch(lookFailed)
-  const steps = planSteps(stack, host)
-  if (snapshot.driftPolicy === 'repair') return steps.length > 0
-  const conditions = driftConditions(snapshot.conditions, steps, clock.now())
-  if (conditions !== undefined) {
-    const seen = { generation: snapshot.generation, status: snapshot.status, reason: null, conditions, operation: undefined }
-    await store.recordObserved(snapshot.id, seen, epoch).catch(lookFailed)
+  const sight = await look(snapshot, deps, signal)
+  return sight !== undefined && planSteps(sight.stack, sight.host).length > 0
+}
+
+/** Whatever the policy leaves undone, what was seen is recorded. */
+async function report(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<Outcome> {
+  const { region, store, epoch, clock, probe } = deps
+  const sight = await look(snapshot, deps, signal)
+  if (sight === undefined || snapshot.desired === 'deleted') return { again: snapshot.nextExpiry, repaired: false }
+  const observed = await observeOnly(snapshot, sight, { probe, clock, runtimeUrls: region.runtimeUrls(snapshot), wellStatus: statusOf[snapshot.desired] }, signal)
+  const { isWell, ...seen } = observed
+  if (!isKnown(snapshot, observed)) {
+    await store.recordObserved(snapshot.id, { generation: snapshot.generation, ...seen, operation: undefined }, epoch).catch(lookFailed)
   }
-  return false
+  const soon = new Date(clock.now().getTime() + recoveryMilliseconds)
+  return { again: isWell || (snapshot.nextExpiry !== undefined && snapshot.nextExpiry < soon) ? snapshot.nextExpiry : soon, repaired: false }
+}
+
+/** Undefined where the region has no engine. @throws LookFailed */
+async function look(snapshot: Snapshot, { region }: TenantReconcilerDeps, signal: AbortSignal): Promise<Sight | undefined> {
+  if (region.engine === undefined) return undefined
+  const [stack, host] = await Promise.all([region.stack(snapshot, signal), region.engine.observe(snapshot.id, signal)]).catch(lookFailed)
+  return { stack, host }
 }
 
 function lookFailed(cause: unknown): never {

@@ -11,6 +11,19 @@ export function volumeName(stackId: string, volume: string): string {
   return `${prefix}${stackId}-${volume}`
 }
 
+/** What the names of all of a stack's volumes begin with, those of secrets too; without an id: those of all stacks. */
+export function volumePrefix(stackId: string | undefined): string {
+  return stackId === undefined ? prefix : volumeName(stackId, '')
+}
+
+/** A tenant's stack, that of a scratch home, or a region's. */
+const ofStack = /^tenantry-([st]_[0-9a-f]{20}|region-[a-z][a-z0-9-]*-[0-9a-f]{8})-[a-z0-9-]+$/
+
+/** Id of the stack that a volume of this name belongs to; undefined for a name that no stack gives. */
+export function stackOfVolume(name: string): string | undefined {
+  return ofStack.exec(name)?.[1]
+}
+
 /** The spec is part of the name: a replacement can stand beside what it replaces. */
 export function containerName(stackId: string, service: Service): string {
   return `${containerPrefix(stackId, service.name)}${specHash(service).slice(0, 8)}`

@@ -95,7 +95,7 @@ export function regionStack(input: RegionStackInput): Stack {
     restarts: 0,
   })
   const net = { name: 'net', subnet: regionSubnets(range).net, internal: true, hostAddress: true, guests: guestsOf(docker, range) }
-  const kept = [{ name: 'data', mustExist: hasHomes }, { name: 'files', mustExist: hasHomes }]
+  const kept = [{ name: 'data', mustExist: hasHomes, isGuarded: true }, { name: 'files', mustExist: hasHomes, isGuarded: false }]
   const base: Stack = { id: regionStackId(region, installation), state: 'running', networks: [net], volumes: kept, services: [postgres, ...runtimes] }
   if (!('port' in docker.gateway)) return base
   // A network without a way out publishes no ports.
@@ -103,7 +103,7 @@ export function regionStack(input: RegionStackInput): Stack {
   return {
     ...base,
     networks: [...base.networks, door],
-    volumes: [...base.volumes, { name: 'gateway', mustExist: false }],
+    volumes: [...base.volumes, { name: 'gateway', mustExist: false, isGuarded: false }],
     services: [...base.services, gatewayService(input, docker.gateway, [place(places.gateway, 'gateway'), { network: 'door', aliases: [] }])],
   }
 }

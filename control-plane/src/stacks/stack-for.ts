@@ -64,8 +64,8 @@ function dedicatedStack(tenant: StackInput, { gatewayContainer, internalToken }:
     state: tenant.running ? 'running' : 'stopped',
     networks: [{ name: 'net', subnet, internal: true, hostAddress: false, guests: [{ container: gatewayContainer, alias: 'gateway' }] }],
     volumes: [
-      { name: 'data', mustExist: hasHome },
-      { name: 'files', mustExist: hasHome },
+      { name: 'data', mustExist: hasHome, isGuarded: true },
+      { name: 'files', mustExist: hasHome, isGuarded: false },
     ],
     services: [
       postgresService({ image: images.postgres, network: attachment('postgres'), resources: resources.postgres, connections, reservedConnections, restarts }),

@@ -84,6 +84,11 @@ export interface Volume {
   name: string
   /** It has held data: when it is gone, that is a failure, and no reason to make an empty one. */
   mustExist: boolean
+  /**
+   * Its program starts on an empty one only where the control plane has permitted that inside of it. Permission is given with
+   * a container that is created while `mustExist` is false; the program uses it up.
+   */
+  isGuarded: boolean
 }
 
 export interface Stack {

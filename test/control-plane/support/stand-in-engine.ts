@@ -2,7 +2,7 @@
 // write its logs.
 import { containerName, networkName, secretsVolumeName, volumeName } from '../../../control-plane/src/stacks/object-names.ts'
 import type { Service, Stack } from '../../../control-plane/src/stacks/stack.ts'
-import { restartPolicy, type ContainerStats, type HostInfo, type LogLine, type LogOptions, type ObservedContainer, type ObservedHost, type ObservedNetwork, type ObservedVolume } from '../../../control-plane/src/engines/container-host.ts'
+import { restartPolicy, type ContainerStats, type HostImage, type HostInfo, type LogLine, type LogOptions, type ObservedContainer, type ObservedHost, type ObservedNetwork, type ObservedVolume } from '../../../control-plane/src/engines/container-host.ts'
 import { planSteps } from '../../../control-plane/src/engines/convergence-plan.ts'
 import type { Engine } from '../../../control-plane/src/engines/engine.ts'
 import { EngineError } from '../../../control-plane/src/engines/engine-error.ts'
@@ -14,6 +14,7 @@ export interface Changeable {
   containers: ObservedContainer[]
   networks: ObservedNetwork[]
   volumes: ObservedVolume[]
+  unlabelledVolumes: string[]
 }
 
 export class StandInEngine implements Engine {
@@ -36,9 +37,9 @@ export class StandInEngine implements Engine {
     return Promise.resolve({ name: 'stand-in', apiVersion: '1.41', warnings: [], ...this.host })
   }
 
-  image(reference: string) {
+  image(reference: string): Promise<HostImage> {
     this.#check()
-    return Promise.resolve(`sha256:${keyHash(reference)}`)
+    return Promise.resolve({ id: `sha256:${keyHash(reference)}`, component: reference.includes('runtime') ? 'runtime' : 'postgres' })
   }
 
   observe(stackId: string | undefined): Promise<ObservedHost> {
@@ -48,6 +49,7 @@ export class StandInEngine implements Engine {
       containers: found.flatMap(({ containers }) => containers),
       networks: found.flatMap(({ networks }) => networks),
       volumes: found.flatMap(({ volumes }) => volumes),
+      unlabelledVolumes: found.flatMap(({ unlabelledVolumes }) => unlabelledVolumes),
     }))
   }
 
@@ -142,6 +144,7 @@ export function made(stack: Stack, before?: Changeable): Changeable {
       ...stack.volumes.map(({ name }) => ({ name: volumeName(stack.id, name), labels })),
       ...stack.services.map((service) => ({ name: secretsVolumeName(stack.id, service), labels: { ...labels, service: service.name } })),
     ],
+    unlabelledVolumes: [],
   }
 }
 

@@ -3,14 +3,13 @@ import type Dockerode from 'dockerode'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Resources } from '../../stacks/stack.ts'
 import type { ContainerSpec, Ownership } from '../container-host.ts'
-import { EngineError } from '../engine-error.ts'
 import { changeable, containerBody } from './container-body.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf, wordsOf } from './errors.ts'
 import { refuseForeign } from './labels.ts'
 import { connect } from './networks.ts'
 import { soon } from './soon.ts'
-import { findVolume } from './volumes.ts'
+import { requireVolume } from './volumes.ts'
 
 /** Until a container that is being removed is gone, or stopped. */
 const slowSeconds = 60
@@ -26,15 +25,25 @@ export async function createContainer(api: EngineApi, spec: ContainerSpec, signa
     if (found === undefined) throw error
     refuseForeign('container', spec.name, found.Config.Labels, spec.labels)
   }
+  await keepOnOwnVolumes(api, spec, signal)
   for (const { network, aliases, address } of spec.networks) await connect(api, network, spec.name, aliases, address, signal)
 }
 
-/** The Engine would make a missing volume, empty and with nobody's label. */
+/** The Engine would make a missing volume, empty and without a label. */
 async function requireVolumes(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<void> {
-  for (const { volume } of spec.volumes) {
-    const found = await findVolume(api, volume, signal)
-    if (found === undefined) throw new EngineError('VOLUME_MISSING', `cannot create container ${spec.name}: volume ${volume} is not there`)
-    refuseForeign('volume', volume, found.Labels, spec.labels)
+  for (const { volume } of spec.volumes) await requireVolume(api, `create container ${spec.name}`, volume, spec.labels, signal)
+}
+
+/**
+ * A volume may have gone between the look and the creation, and the Engine has made another. From now on the container keeps
+ * its volumes from being removed, so a second look is final.
+ */
+async function keepOnOwnVolumes(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<void> {
+  try {
+    await requireVolumes(api, spec, signal)
+  } catch (error) {
+    await removeContainer(api, spec.name, spec.labels, signal)
+    throw error
   }
 }
 

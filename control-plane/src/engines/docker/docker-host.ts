@@ -1,4 +1,5 @@
 // The real ContainerHost: one Docker Engine, spoken to through dockerode.
+import type Dockerode from 'dockerode'
 import type { ContainerHost } from '../container-host.ts'
 import { createContainer, removeContainer, startContainer, stopContainer, unpauseContainer, updateResources } from './containers.ts'
 import { connectDocker, type DockerAddress } from './docker-connection.ts'
@@ -7,12 +8,13 @@ import { statusOf } from './errors.ts'
 import { events } from './events.ts'
 import { exec, execStream } from './exec.ts'
 import { info } from './info.ts'
+import { componentLabel } from './labels.ts'
 import { logs } from './logs.ts'
 import { connect, createNetwork, disconnect, removeNetwork } from './networks.ts'
 import { observe } from './observe.ts'
 import { stats } from './stats.ts'
-import { writeFiles } from './volume-files.ts'
-import { createVolume, removeVolume, volumeMeter } from './volumes.ts'
+import { addFiles, writeFiles } from './volume-files.ts'
+import { createVolume, removeUnlabelledVolume, removeVolume, volumeMeter } from './volumes.ts'
 
 export interface DockerHost extends ContainerHost {
   /** Ends idle connections. */
@@ -24,20 +26,22 @@ export function dockerHost(address: DockerAddress): DockerHost {
   const { docker, close } = connectDocker(address)
   const closed = new AbortController()
   const api = engineApi(docker)
+  const meter = volumeMeter(api, closed.signal)
   return {
     info: (signal) => info(api, address.host.startsWith('unix://'), signal),
     observe: (owned, signal) => observe(api, owned, signal),
-    async imageId(reference, signal) {
+    async image(reference, signal) {
       try {
         const found = await api.ask({ doing: `look for image ${reference}`, method: 'GET', path: `/images/${segment(reference)}/json` }, signal)
-        return (found as { Id: string }).Id
+        const { Id: id, Config: config } = found as Pick<Dockerode.ImageInspectInfo, 'Id'> & { Config?: { Labels?: Readonly<Record<string, string>> | null } | null }
+        return { id, component: config?.Labels?.[componentLabel] }
       } catch (error) {
         if (statusOf(error) === 404) return undefined
         throw error
       }
     },
     createNetwork: (spec, signal) => createNetwork(api, spec, signal),
-    createVolume: (spec, signal) => createVolume(api, spec, signal),
+    createVolume: (spec, signal) => createVolume(api, meter, spec, signal),
     createContainer: (spec, signal) => createContainer(api, spec, signal),
     startContainer: (name, signal) => startContainer(api, name, signal),
     unpauseContainer: (name, signal) => unpauseContainer(api, name, signal),
@@ -45,15 +49,17 @@ export function dockerHost(address: DockerAddress): DockerHost {
     updateResources: (name, resources, signal) => updateResources(api, name, resources, signal),
     connect: (network, container, aliases, place, signal) => connect(api, network, container, aliases, place, signal),
     disconnect: (network, container, signal) => disconnect(api, `disconnect ${container} from network ${network}`, network, container, signal),
-    writeFiles: (volume, image, user, files, labels, signal) => writeFiles(api, volume, image, user, files, labels, signal),
+    writeFiles: (volume, image, user, files, labels, signal) => writeFiles(api, meter, volume, image, user, files, labels, signal),
+    addFiles: (volume, image, user, files, labels, signal) => addFiles(api, volume, image, user, files, labels, signal),
     removeContainer: (name, owner, signal) => removeContainer(api, name, owner, signal),
     removeNetwork: (name, owner, signal) => removeNetwork(api, name, owner, signal),
     removeVolume: (name, owner, signal) => removeVolume(api, name, owner, signal),
+    removeUnlabelledVolume: (name, signal) => removeUnlabelledVolume(api, meter, name, signal),
     exec: (container, command, options) => exec(api, container, command, options),
     execStream: (container, command, options) => execStream(api, container, command, options),
     logs: (container, options, signal) => logs(api, container, options, signal),
     stats: (container, signal) => stats(api, container, signal),
-    volumeBytes: volumeMeter(api, closed.signal),
+    volumeBytes: (owned, signal) => meter.bytes(owned, signal),
     events: (owned, signal) => events(api, owned, signal),
     close() {
       closed.abort()

@@ -1,4 +1,5 @@
-// Our labels as the Engine keeps them. What they say decides whether an object is ours.
+// Our labels as the Engine keeps them. What they say decides whether an object is ours, and what an image is.
+import type Dockerode from 'dockerode'
 import type { Labels, Ownership } from '../container-host.ts'
 import { EngineError } from '../engine-error.ts'
 
@@ -18,6 +19,23 @@ export function fromDocker(labels: DockerLabels): Labels | undefined {
   const { 'tenantry.installation': installation, 'tenantry.stack': stack, 'tenantry.service': service, 'tenantry.spec': spec } = { ...labels }
   if (installation === undefined || stack === undefined) return undefined
   return { installation, stack, ...(service === undefined ? {} : { service }), ...(spec === undefined ? {} : { spec }) }
+}
+
+/** Label of an image that says which component it is. Operators who build images of their own set it. */
+export const componentLabel = 'org.tenantry.component'
+
+type FoundVolume = Pick<Dockerode.VolumeInspectInfo, 'Driver' | 'Options'> & { Labels: DockerLabels }
+
+/**
+ * Whether a volume is as the Engine creates it by itself for a container that names a missing one. A volume that somebody
+ * else has labelled, or that has another driver or options, never is.
+ */
+export function isUnlabelled({ Driver: driver, Labels: labels, Options: options }: FoundVolume): boolean {
+  return driver === 'local' && isEmptyObject(labels) && isEmptyObject(options)
+}
+
+function isEmptyObject(object: object | null | undefined): boolean {
+  return Object.keys(object ?? {}).length === 0
 }
 
 export function isOwned(labels: DockerLabels, owner: Ownership): boolean {

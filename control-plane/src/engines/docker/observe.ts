@@ -3,9 +3,10 @@
 import type Dockerode from 'dockerode'
 import PQueue from 'p-queue'
 import type { ObservedHost, Ownership } from '../container-host.ts'
+import { stackOfVolume, volumePrefix } from '../../stacks/object-names.ts'
 import { findContainer } from './containers.ts'
 import type { EngineApi } from './engine-api.ts'
-import { ownedFilter } from './labels.ts'
+import { isUnlabelled, ownedFilter } from './labels.ts'
 import { observedContainer, observedNetwork, observedVolume, standingPlaces } from './observed.ts'
 
 /** Inspections at once: the Engine answers each in about a millisecond. */
@@ -13,18 +14,30 @@ const concurrency = 8
 
 export async function observe(api: EngineApi, owned: Ownership, signal: AbortSignal): Promise<ObservedHost> {
   const filters = ownedFilter(owned)
-  const [listed, networks, volumes] = await Promise.all([
+  const [listed, networks, volumes, named] = await Promise.all([
     list<Dockerode.ContainerInfo>(api, 'containers', '/containers/json', { all: true, filters }, signal),
     list<Dockerode.NetworkInspectInfo>(api, 'networks', '/networks', { filters }, signal),
-    api.ask({ doing: 'list volumes', method: 'GET', path: '/volumes', query: { filters } }, signal),
+    listVolumes(api, filters, signal),
+    listVolumes(api, { name: [volumePrefix(owned.stack)] }, signal),
   ])
   const ids = new Map(networks.map(({ Name, Id }) => [Name, Id]))
   const [containers, members] = await Promise.all([inspectAll(api, listed, signal), membersOf(api, ids, signal)])
   return {
     containers: containers.map((container) => observedContainer(container, ids)).filter((one) => one !== undefined),
     networks: networks.map((network) => observedNetwork(network, members.get(network.Name) ?? [])).filter((one) => one !== undefined),
-    volumes: ((volumes as { Volumes: Dockerode.VolumeInspectInfo[] | null }).Volumes ?? []).map(observedVolume).filter((one) => one !== undefined),
+    volumes: volumes.map(observedVolume).filter((one) => one !== undefined),
+    unlabelledVolumes: named.filter((volume) => isUnlabelled(volume) && isNamedLike(volume.Name, owned.stack)).map(({ Name }) => Name),
   }
+}
+
+/** The Engine's filter finds parts of names as well. */
+function isNamedLike(name: string, stack: string | undefined): boolean {
+  return stack === undefined ? stackOfVolume(name) !== undefined : name.startsWith(volumePrefix(stack))
+}
+
+async function listVolumes(api: EngineApi, filters: object, signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo[]> {
+  const found = await api.ask({ doing: 'list volumes', method: 'GET', path: '/volumes', query: { filters } }, signal)
+  return (found as { Volumes: Dockerode.VolumeInspectInfo[] | null }).Volumes ?? []
 }
 
 async function list<T>(api: EngineApi, what: string, path: string, query: { all?: boolean; filters: object }, signal: AbortSignal): Promise<T[]> {

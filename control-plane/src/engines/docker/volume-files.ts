@@ -10,7 +10,7 @@ import { removeContainer } from './containers.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { flow } from './flow.ts'
 import { fromDocker, refuseForeign } from './labels.ts'
-import { createVolume, findVolume, removeVolume } from './volumes.ts'
+import { createVolume, findVolume, removeVolume, requireVolume, type VolumeMeter } from './volumes.ts'
 
 /** Where the helper sees the volume. Files are put below its parent, so that the volume's own mode and owner are set, too. */
 const parent = '/tenantry'
@@ -24,6 +24,7 @@ const directory = 'files'
  */
 export async function writeFiles(
   api: EngineApi,
+  meter: VolumeMeter,
   volume: string,
   image: string,
   user: string,
@@ -31,7 +32,7 @@ export async function writeFiles(
   labels: Labels,
   signal: AbortSignal,
 ): Promise<void> {
-  const archive = await archiveOf(files, ownerOf(user))
+  const archive = await archiveOf(files, ownerOf(user), 0o500)
   const found = await findVolume(api, volume, signal)
   if (found === undefined) throw new EngineError('VOLUME_MISSING', `cannot write files: volume ${volume} is not there`)
   refuseForeign('volume', volume, found.Labels, labels)
@@ -45,8 +46,23 @@ export async function writeFiles(
   if (written) return
   // The Engine has no call that deletes a file.
   await removeVolume(api, volume, labels, signal)
-  await createVolume(api, { name: volume, labels: fromDocker(found.Labels) ?? labels }, signal)
+  await createVolume(api, meter, { name: volume, labels: fromDocker(found.Labels) ?? labels }, signal)
   await withHelper(api, spec, signal, (id) => put(api, volume, id, archive, signal))
+}
+
+/** @param user of the volume's directory, too @throws EngineError; RangeError for a user or a file name that is none */
+export async function addFiles(
+  api: EngineApi,
+  volume: string,
+  image: string,
+  user: string,
+  files: Readonly<Record<string, string>>,
+  labels: Labels,
+  signal: AbortSignal,
+): Promise<void> {
+  const archive = await archiveOf(files, ownerOf(user), 0o700)
+  await requireVolume(api, `write files to volume ${volume}`, volume, labels, signal)
+  await withHelper(api, helperSpec(volume, image, labels), signal, (id) => put(api, volume, id, archive, signal))
 }
 
 interface Owner {
@@ -60,11 +76,12 @@ function ownerOf(user: string): Owner {
   return { uid: Number(uid), gid: Number(gid) }
 }
 
-async function archiveOf(files: Readonly<Record<string, string>>, owner: Owner): Promise<Buffer> {
+/** @param mode of the volume's own directory */
+async function archiveOf(files: Readonly<Record<string, string>>, owner: Owner, mode: number): Promise<Buffer> {
   const tar = pack()
   const written = buffer(tar)
   const mtime = new Date(0)
-  tar.entry({ name: `${directory}/`, type: 'directory', mode: 0o500, mtime, ...owner })
+  tar.entry({ name: `${directory}/`, type: 'directory', mode, mtime, ...owner })
   for (const [name, text] of Object.entries(files)) {
     if (!/^[\w-][\w.-]*$/.test(name)) throw new RangeError('the name of a file in a volume is letters, digits, dots, dashes')
     tar.entry({ name: `${directory}/${name}`, mode: 0o400, mtime, ...owner }, text)
@@ -96,7 +113,10 @@ function helperSpec(volume: string, image: string, labels: Labels): ContainerSpe
 async function withHelper<T>(api: EngineApi, spec: ContainerSpec, signal: AbortSignal, work: (id: string) => Promise<T>): Promise<T> {
   await removeContainer(api, spec.name, spec.labels, signal)
   try {
-    return await work(await createHelper(api, spec, signal))
+    const id = await createHelper(api, spec, signal)
+    // The Engine makes a volume that went away since it was looked for; what it made is nothing to write into.
+    for (const { volume } of spec.volumes) await requireVolume(api, `write files to volume ${volume}`, volume, spec.labels, signal)
+    return await work(id)
   } finally {
     await removeContainer(api, spec.name, spec.labels, signal)
   }

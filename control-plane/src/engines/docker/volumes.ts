@@ -3,25 +3,65 @@ import type Dockerode from 'dockerode'
 import type { Ownership, VolumeSpec } from '../container-host.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
-import { isOwned, refuseForeign, toDocker } from './labels.ts'
+import { EngineError } from '../engine-error.ts'
+import { isOwned, isUnlabelled, refuseForeign, toDocker } from './labels.ts'
 import { within } from './within.ts'
 
-/** The Engine answers with the volume that exists, whoever's it is: the labels tell. */
-export async function createVolume(api: EngineApi, { name, labels }: VolumeSpec, signal: AbortSignal): Promise<void> {
+/** The Engine answers with the volume that exists, whoever's it is: the labels tell. It can't label one that exists. */
+export async function createVolume(api: EngineApi, meter: VolumeMeter, spec: VolumeSpec, signal: AbortSignal): Promise<void> {
+  const made = await create(api, spec, signal)
+  if (isOwned(made.Labels, spec.labels)) return
+  if (!isUnlabelled(made)) refuseForeign('volume', spec.name, made.Labels, spec.labels)
+  await removeUnlabelledVolume(api, meter, spec.name, signal)
+  refuseForeign('volume', spec.name, (await create(api, spec, signal)).Labels, spec.labels)
+}
+
+async function create(api: EngineApi, { name, labels }: VolumeSpec, signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo> {
   const body = { Name: name, Driver: 'local', Labels: toDocker(labels) }
-  const made = await api.ask({ doing: `create volume ${name}`, method: 'POST', path: '/volumes/create', body }, signal)
-  refuseForeign('volume', name, (made as Dockerode.VolumeInspectInfo).Labels, labels)
+  return (await api.ask({ doing: `create volume ${name}`, method: 'POST', path: '/volumes/create', body }, signal)) as Dockerode.VolumeInspectInfo
+}
+
+/**
+ * Removes a volume without labels if no file in it has any content: a Postgres that rejected it leaves an empty lock file. The
+ * Engine itself keeps a volume that a container uses.
+ * @throws EngineError `FOREIGN_OBJECT`
+ */
+export async function removeUnlabelledVolume(api: EngineApi, meter: VolumeMeter, name: string, signal: AbortSignal): Promise<void> {
+  const foreign = (why: string) => new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's${why}`)
+  const found = await findVolume(api, name, signal)
+  if (found === undefined) return
+  if (!isUnlabelled(found)) throw foreign('')
+  const bytes = (await meter.all(signal)).find((volume) => volume.Name === name)?.UsageData?.Size
+  if (bytes !== 0) throw foreign(' and holds data')
+  try {
+    await remove(api, name, signal)
+  } catch (error) {
+    if (statusOf(error) === 409) throw foreign(' and is in use')
+    throw error
+  }
 }
 
 export async function removeVolume(api: EngineApi, name: string, owner: Ownership, signal: AbortSignal): Promise<void> {
   const found = await findVolume(api, name, signal)
   if (found === undefined) return
   refuseForeign('volume', name, found.Labels, owner)
+  await remove(api, name, signal)
+}
+
+async function remove(api: EngineApi, name: string, signal: AbortSignal): Promise<void> {
   try {
     await api.ask({ doing: `remove volume ${name}`, method: 'DELETE', path: `/volumes/${segment(name)}` }, signal)
   } catch (error) {
     if (statusOf(error) !== 404) throw error
   }
+}
+
+/** @throws EngineError `VOLUME_MISSING`, also where the Engine has an unlabelled one in its place; `FOREIGN_OBJECT` */
+export async function requireVolume(api: EngineApi, doing: string, name: string, owner: Ownership, signal: AbortSignal): Promise<void> {
+  const found = await findVolume(api, name, signal)
+  if (found === undefined) throw new EngineError('VOLUME_MISSING', `cannot ${doing}: volume ${name} is not there`)
+  if (isUnlabelled(found)) throw new EngineError('VOLUME_MISSING', `cannot ${doing}: volume ${name} is gone, and Docker has an unlabelled one in its place`)
+  refuseForeign('volume', name, found.Labels, owner)
 }
 
 export async function findVolume(api: EngineApi, name: string, signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo | undefined> {
@@ -37,7 +77,12 @@ export async function findVolume(api: EngineApi, name: string, signal: AbortSign
 /** The Engine walks every file of its volumes for this. Older ones measure images and containers as well. */
 const measuringSeconds = 300
 
-export type VolumeMeter = (owned: Ownership, signal: AbortSignal) => Promise<Record<string, number>>
+export interface VolumeMeter {
+  /** Bytes on disk of the owner's volumes, by name. */
+  bytes(owned: Ownership, signal: AbortSignal): Promise<Record<string, number>>
+  /** All volumes of the Engine with what they take, whosever they are. */
+  all(signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo[]>
+}
 
 /**
  * The Engine refuses a second measurement while one runs: who asks meanwhile gets that one's result. It goes on when
@@ -50,9 +95,15 @@ export function volumeMeter(api: EngineApi, closed: AbortSignal): VolumeMeter {
     running ??= api.ask(call, closed).finally(() => (running = undefined))
     return running
   }
-  return async (owned, signal) => {
+  const all: VolumeMeter['all'] = async (signal) => {
     const { Volumes } = (await within(measuringSeconds * 1000, signal, measure)) as { Volumes: Dockerode.VolumeInspectInfo[] | null }
-    const ours = (Volumes ?? []).filter(({ Labels }) => isOwned(Labels, owned))
-    return Object.fromEntries(ours.map(({ Name, UsageData }) => [Name, Math.max(0, UsageData?.Size ?? 0)]))
+    return Volumes ?? []
+  }
+  return {
+    all,
+    async bytes(owned, signal) {
+      const ours = (await all(signal)).filter(({ Labels }) => isOwned(Labels, owned))
+      return Object.fromEntries(ours.map(({ Name, UsageData }) => [Name, Math.max(0, UsageData?.Size ?? 0)]))
+    },
   }
 }

@@ -1,7 +1,8 @@
 // /v1/rollouts: changes of image, carried out tenant by tenant, and taken back.
 import { Type } from 'typebox'
 import { ControlError } from '../../errors.ts'
-import { rolloutComponents, rolloutStates, type Rollout } from '../../housekeeping/rollout.ts'
+import { rolloutComponents, rolloutStates, type Rollout, type RolloutComponent } from '../../housekeeping/rollout.ts'
+import { componentError } from '../../housekeeping/rollout-image.ts'
 import type { Api } from '../api.ts'
 import type { ApiDeps } from '../deps.ts'
 import { answerOnce } from '../idempotency.ts'
@@ -17,7 +18,7 @@ const Asked = Type.Object(
   {
     region: Type.String(),
     component: Type.Enum([...rolloutComponents]),
-    image: Type.String({ minLength: 1, maxLength: 300, pattern: textPattern, description: 'name:tag, name@sha256:… or sha256:…; on the engine already' }),
+    image: Type.String({ minLength: 1, maxLength: 300, pattern: textPattern, description: 'name:tag, name@sha256:… or sha256:…; on the engine already, with the label org.tenantry.component' }),
     canary: Type.Optional(Type.String({ maxLength: 100, pattern: textPattern, description: "Tenant that is moved first; default: the region's oldest that runs" })),
     wave_size: Type.Optional(Type.Integer({ minimum: 1, maximum: 64, description: 'Waves are of 1, 2, 4 … tenants, at most of so many; default 8' })),
     soak_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600, description: 'How long each tenant of a wave must be well; default 10' })),
@@ -76,7 +77,7 @@ export function addRolloutRoutes(app: Api, deps: ApiDeps): void {
       reply.status(202)
       return answerOnce(deps, context, reply, async () => {
         if (deadlineSeconds <= soakSeconds) throw new ControlError('INVALID_FIELD', 'field "deadline_seconds" must be more than "soak_seconds"')
-        const imageId = await imageOf(deps, region, image)
+        const imageId = await imageOf(deps, region, component, image)
         const made = await deps.rollouts.create({ region, component, image, imageId, canary, waveSize, soakSeconds, deadlineSeconds }, context, presentAll)
         reply.header('location', `/v1/rollouts/${made.id}`)
         return presentAll(made)
@@ -135,14 +136,20 @@ export function addRolloutRoutes(app: Api, deps: ApiDeps): void {
   )
 }
 
-/** What the name means on the engine now: a tag that is moved later does not change what is under way. @throws EngineError IMAGE_MISSING */
-async function imageOf(deps: ApiDeps, regionId: string, image: string): Promise<string> {
+/**
+ * What the name means on the engine now: a tag that is moved later does not change what is under way.
+ * @throws EngineError IMAGE_MISSING; ControlError WRONG_IMAGE for an image of another component
+ */
+async function imageOf(deps: ApiDeps, regionId: string, component: RolloutComponent, image: string): Promise<string> {
   if (!deps.regions.some(({ id }) => id === regionId)) {
     throw new ControlError('UNKNOWN_REGION', `region "${regionId}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`)
   }
   const engine = deps.engineOf(regionId)
   if (engine === undefined) throw new ControlError('IMAGE_MISSING', `region "${regionId}" has no engine that holds images`)
-  return engine.image(image, deps.clock.timeout(imageMilliseconds))
+  const found = await engine.image(image, deps.clock.timeout(imageMilliseconds))
+  const error = componentError(component, image, found)
+  if (error !== undefined) throw new ControlError('WRONG_IMAGE', error)
+  return found.id
 }
 
 function present(rollout: Rollout) {
