@@ -20,6 +20,7 @@ import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migratio
 import { watchHomes } from './housekeeping/home-watch.ts'
 import { watchDisks } from './housekeeping/disk-watch.ts'
 import { pauseIdleTenants } from './housekeeping/idle-pause.ts'
+import { freeNotificationQueues } from './housekeeping/notification-queue.ts'
 import { keepRollouts } from './housekeeping/rollout-keeper.ts'
 import { watchStorage } from './housekeeping/storage-watch.ts'
 import { keepWarmPools } from './housekeeping/warm-pool.ts'
@@ -97,7 +98,7 @@ const installation = await checkOrExit(() => nameInstallation(database, config.i
 const homes = new Map(config.regions.map((region) => [region.id, new HomeDatabases(region.postgres_url, migrations)]))
 const regions = new Map(config.regions.map((region) => [region.id, openRegion(region)]))
 const probe = createRegionProbe(config.internalToken, fetch)
-const changes = new ChangeFeed({ url: config.controlDatabaseUrl, onProblem: problem })
+const changes = new ChangeFeed({ url: config.controlDatabaseUrl, database, onProblem: problem })
 const hub = new WatchHub(createPublishedSource(database, seal, config.regions, config.maxUploadBytes, now), problem)
 const ledger = createUsageLedger(database, now)
 const plans = createPlanStore(database)
@@ -122,6 +123,7 @@ const housekeeping = [
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
   watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
   watchHomes({ ...keeping, store: reconcileStore }),
+  freeNotificationQueues({ servers: homes, clock: systemClock, log }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
   dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ reachable: config.webhooksMayReach, resolve: lookUpAll, timeoutMilliseconds: 15_000 }), random: Math.random, measure: metrics.metering.webhooks }),
   readHomes(homeReading),

@@ -66,6 +66,8 @@ export interface PlatformSettings {
   control?: Record<string, string>
   /** That of the control plane, the runtime and the homes; gateways keep the machine's own. */
   clock?: MovedClock
+  /** Further settings of Postgres. */
+  postgres?: Record<string, string>
 }
 
 export interface Answer {
@@ -77,7 +79,7 @@ const homesDatabase = 'tenantry_homes_1'
 
 export async function startPlatform(settings: PlatformSettings = {}): Promise<Platform> {
   const { clock } = settings
-  const postgres = await startPostgres()
+  const postgres = await startPostgres(settings.postgres)
   await clock?.makeDatabase(postgres, homesDatabase)
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-platform-'))
   const [control, runtime] = await Promise.all([freePort(), freePort()])

@@ -2,7 +2,7 @@
 import pg from 'pg'
 import type { HomePasswords, HomeServer } from './home-server.ts'
 import {
-  closeSystemLoginSql, createNewHomeSql, dropHomeSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, openSystemLoginSql, prepareSharedDatabaseSql, schemaExists,
+  closeSystemLoginSql, createNewHomeSql, dropHomeSql, endOldestTransactionSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, openSystemLoginSql, prepareSharedDatabaseSql, schemaExists,
   schemaMissing,
 } from './home-sql.ts'
 import { loginUrl } from './home-logins.ts'
@@ -134,6 +134,20 @@ export class HomeDatabases {
     await this.#ifDatabase(database, async (pool) => {
       await pool.query(dropHomeSql(tenantId))
     })
+  }
+
+  /**
+   * Frees the queue of NOTIFY, which all databases of the server share and which stays full while a session that listens
+   * stays in a transaction. Above half, ends tenants' transactions, the oldest first, until less is left.
+   * @returns the roles of the sessions that it ended
+   */
+  async freeNotificationQueue(): Promise<string[]> {
+    const ended: string[] = []
+    for (;;) {
+      const { rows } = await this.#pool('postgres').query<{ role: string }>(endOldestTransactionSql)
+      if (rows[0] === undefined) return ended
+      ended.push(rows[0].role)
+    }
   }
 
   async close(): Promise<void> {

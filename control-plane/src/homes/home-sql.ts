@@ -224,6 +224,20 @@ export function endSessionsSql(tenantId: string): string {
   return `select pg_terminate_backend(pid) from pg_stat_activity where usename in (${logins})`
 }
 
+/**
+ * Ends the tenants' session whose transaction is the oldest, when the queue of NOTIFY is more than half full; returns its
+ * role, or no row. Postgres does not report which session holds the queue back: one that listens, and whose transaction is
+ * older than what it has not taken. To measure the queue (`pg_notification_queue_usage`) also removes from it what every
+ * listener has taken. A transaction younger than some seconds ends by itself.
+ */
+export const endOldestTransactionSql = `
+  with holder as materialized (
+    select pid, usename from pg_stat_activity
+    where usesysid in (select member from pg_auth_members where roleid = to_regrole(${literal(tenantsGroup)}))
+      and xact_start < now() - interval '5 seconds'
+    order by xact_start limit 1)
+  select usename as role, pg_terminate_backend(pid, 5000) from holder where pg_notification_queue_usage() > 0.5`
+
 /** All functions that take advisory locks: one table of locks serves all tenants, and these fill it. */
 const advisoryLocks = ['lock', 'xact_lock', 'lock_shared', 'xact_lock_shared'].flatMap((kind) =>
   ['pg_advisory_', 'pg_try_advisory_'].flatMap((prefix) => ['bigint', 'integer, integer'].map((keys) => `${prefix}${kind}(${keys})`)),

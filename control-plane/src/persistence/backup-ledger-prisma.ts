@@ -7,7 +7,7 @@ import type { Seal } from '../keys/seal.ts'
 import type { Desired, Status } from '../tenants/tenant.ts'
 import { keyContext, toBackup } from './backup-rows.ts'
 import { newBackup, openJob } from './backup-store-prisma.ts'
-import { changeChannels } from './change-channels.ts'
+import { recordChange } from './change-log.ts'
 import type { Database, Prisma, Transaction } from './database.ts'
 import { ledWrite, raise, tellWanted } from './led-write.ts'
 
@@ -202,5 +202,5 @@ async function forgetOld(transaction: Transaction, tenantId: string): Promise<st
 }
 
 async function tellObserved(transaction: Transaction, tenantId: string): Promise<void> {
-  await transaction.$executeRaw`select pg_notify(${changeChannels.observed}, ${tenantId})`
+  await recordChange(transaction, 'observed', tenantId)
 }

@@ -8,7 +8,7 @@ import type { Seal } from '../keys/seal.ts'
 import type { OperationKind } from '../tenants/tenant.ts'
 import type { PageRequest } from '../tenants/tenant-store.ts'
 import { keyContext, toBackup } from './backup-rows.ts'
-import { changeChannels } from './change-channels.ts'
+import { recordChange } from './change-log.ts'
 import { afterPosition, decodeCursor, toPage } from './cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from './database.ts'
 import { recordedWrite } from './recorded-write.ts'
@@ -182,6 +182,6 @@ export async function newBackup(transaction: Transaction, seal: Seal, tenantId: 
 /** It raises no generation: the reconciler leaves it alone. */
 export async function openJob(transaction: Transaction, kind: Extract<OperationKind, (typeof jobKinds)[number]>, tenantId: string, backupId: string, at: Date) {
   const row = await transaction.operation.create({ data: { id: randomUUID(), tenantId, kind, generation: 0, backupId, createdAt: at } })
-  await transaction.$executeRaw`select pg_notify(${changeChannels.observed}, ${tenantId})`
+  await recordChange(transaction, 'observed', tenantId)
   return toOperation(row)
 }

@@ -2,14 +2,14 @@
 // refused when another has taken the lead.
 import { LeadershipLost } from '../reconcile/reconcile-store.ts'
 import type { OperationKind } from '../tenants/tenant.ts'
-import { changeChannels } from './change-channels.ts'
+import { recordChange, reportCommit } from './change-log.ts'
 import type { Database, Prisma, Transaction } from './database.ts'
 import { raise as raiseRow } from './raise.ts'
 import { serialise } from './recorded-write.ts'
 
 /** @throws LeadershipLost when the epoch is no longer the leader's; nothing was written then */
 export async function ledWrite<T>(database: Database, epoch: bigint, work: (transaction: Transaction) => Promise<T>): Promise<T> {
-  return database.$transaction(
+  const result = await database.$transaction(
     async (transaction) => {
       await serialise(transaction)
       const leader = await transaction.$queryRaw<unknown[]>`select 1 from installation where epoch = ${epoch} for share`
@@ -18,6 +18,8 @@ export async function ledWrite<T>(database: Database, epoch: bigint, work: (tran
     },
     { maxWait: 10_000, timeout: 20_000 },
   )
+  reportCommit(database)
+  return result
 }
 
 /** Changes what should be of a tenant, and tells the controller. @returns the tenant's generation with it */
@@ -35,5 +37,5 @@ export async function raise(
 
 /** Wakes the controller for the tenant when the transaction has ended. */
 export async function tellWanted(transaction: Transaction, id: string): Promise<void> {
-  await transaction.$executeRaw`select pg_notify(${changeChannels.wanted}, ${id})`
+  await recordChange(transaction, 'wanted', id)
 }

@@ -4,7 +4,7 @@ import type { Seal } from '../keys/seal.ts'
 import { LeadershipLost, type ReconcileStore, type Snapshot } from '../reconcile/reconcile-store.ts'
 import type { RoutePhase } from '@tenantry/contract'
 import type { Desired, DriftPolicy, Isolation, Status } from '../tenants/tenant.ts'
-import { changeChannels } from './change-channels.ts'
+import { reportCommit } from './change-log.ts'
 import type { Database, Prisma } from './database.ts'
 import { liveSecrets } from './live-secrets.ts'
 import { toConditions, toSizes } from './rows.ts'
@@ -26,6 +26,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
   const lead = async (query: Promise<{ leads: number }[]>) => {
     const [row] = await query
     if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+    reportCommit(database)
   }
 
   const toSnapshot = (row: Row, operation: Snapshot['operation'], subnet: number | undefined): Snapshot => {
@@ -201,8 +202,10 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           update tenants set home_version = ${homeVersion}, route_phase = ${routePhase}, updated_at = ${now()}
           where id = ${tenantId} and exists (select from leader)),
         expired as (
-          delete from tenant_secrets where tenant_id = ${tenantId} and expires_at <= ${now()} and exists (select from leader))
-        select count(*)::int as leads, pg_notify(${changeChannels.published}, ${tenantId})::text as told from leader`),
+          delete from tenant_secrets where tenant_id = ${tenantId} and expires_at <= ${now()} and exists (select from leader)),
+        changed as (
+          insert into changes (kind, tenant_id, transaction_id) select 'published', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
+        select count(*)::int as leads from leader`),
 
     // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn. What is being
     // deleted by now says so, whatever was seen before.
@@ -254,8 +257,10 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             step = case when ${operation?.error ?? null}::text is null then 'done' else step end,
             finished_at = case when ${operation?.error ?? null}::text is null then ${now()} else finished_at end,
             error = ${operation?.error ?? null}
-          where id = ${operation?.id ?? null}::uuid and state in ('pending', 'running') and exists (select from leader))
-        select count(*)::int as leads, pg_notify(${changeChannels.observed}, ${tenantId})::text as noticed from leader`),
+          where id = ${operation?.id ?? null}::uuid and state in ('pending', 'running') and exists (select from leader)),
+        changed as (
+          insert into changes (kind, tenant_id, transaction_id) select 'observed', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
+        select count(*)::int as leads from leader`),
 
     removeTenant: (tenantId, epoch) =>
       lead(database.$queryRaw`
@@ -264,8 +269,10 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           update operations set state = 'succeeded', step = 'done', error = null, finished_at = ${now()}
           where tenant_id = ${tenantId} and state in ('pending', 'running') and kind not in ('backup', 'verify') and exists (select from leader)),
         freed as (delete from subnets where stack_id = ${tenantId} and exists (select from leader)),
-        gone as (delete from tenants where id = ${tenantId} and exists (select from leader))
-        select count(*)::int as leads, pg_notify(${changeChannels.published}, ${tenantId})::text as told,
-          pg_notify(${changeChannels.observed}, ${tenantId})::text as ended from leader`),
+        gone as (delete from tenants where id = ${tenantId} and exists (select from leader)),
+        changed as (
+          insert into changes (kind, tenant_id, transaction_id)
+          select kind, ${tenantId}, pg_current_xact_id()::text::bigint from leader, (values ('published'), ('observed')) as kinds (kind))
+        select count(*)::int as leads from leader`),
   }
 }

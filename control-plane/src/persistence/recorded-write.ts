@@ -1,10 +1,10 @@
-// Every change of the control database by an operator: one transaction with its audit entry, its notification and,
+// Every change of the control database by an operator: one transaction with its audit entry, its entry in the log of changes and,
 // when the call has an Idempotency-Key, its answer.
 import { createHash } from 'node:crypto'
 import type { Seal } from '../keys/seal.ts'
 import type { WriteContext } from '../tenants/tenant-store.ts'
 import { ControlError } from '../errors.ts'
-import { changeChannels } from './change-channels.ts'
+import { recordChange, reportCommit } from './change-log.ts'
 import type { Database, Prisma, Transaction } from './database.ts'
 
 /** Serialises writers, because each audit entry's hash covers the entry before it. */
@@ -58,7 +58,7 @@ export async function recordedWrite<T>(
   context: WriteContext,
   work: (transaction: Transaction) => Promise<Recorded<T>>,
 ): Promise<T> {
-  return database.$transaction(
+  const recorded = await database.$transaction(
     async (transaction) => {
       await serialise(transaction)
       await refuseSecond(transaction, context, oldestAnswer(now()))
@@ -76,11 +76,13 @@ export async function recordedWrite<T>(
           },
         })
       }
-      if (changed !== undefined) await transaction.$executeRaw`select pg_notify(${changeChannels.wanted}, ${changed})`
+      if (changed !== undefined) await recordChange(transaction, 'wanted', changed)
       return result
     },
     { maxWait: 10_000, timeout: 20_000 },
   )
+  reportCommit(database)
+  return recorded
 }
 
 /** The same request may have come twice at once: the later one finds, with the lock, what the earlier one has kept. */

@@ -228,7 +228,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
   const feeds = new AbortController()
   const loops: Promise<void>[] = []
   const startFeed = () => {
-    const feed = new ChangeFeed({ url: controlUrl, onProblem: problem })
+    const feed = new ChangeFeed({ url: controlUrl, database, onProblem: problem })
     loops.push(feed.run(feeds.signal))
     return feed
   }

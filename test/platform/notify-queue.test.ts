@@ -1,0 +1,113 @@
+// A tenant fills the queue of NOTIFY of the server that it shares and holds it full. All writes go on, and the control
+// plane ends the session that holds the queue back.
+import pg from 'pg'
+import t, { type Test } from 'tap'
+import { freePort, query } from '../support/postgres.ts'
+import { startPlatform, type Platform } from '../support/platform.ts'
+import { until } from '../support/until.ts'
+
+/** The fewest pages that Postgres allows, so that a queue is full within seconds. */
+const smallestQueue = { max_notify_queue_pages: '64' }
+
+interface Made {
+  id: string
+  name: string
+  databaseUrl: string
+  secretKey: string
+}
+
+async function create(t: Test, platform: Platform, name: string): Promise<Made> {
+  const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan: 'Free', region: 'local' }, { prefer: 'wait=20' })
+  t.equal(status, 201, JSON.stringify(body))
+  t.equal(body['status'], 'ready')
+  const keys = body['keys'] as { secret_key: string }
+  return { id: String(body['tenant_id']), name, databaseUrl: String(body['database_url']), secretKey: keys.secret_key }
+}
+
+async function connect(t: Test, url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  // The control plane may end the session.
+  client.on('error', () => undefined)
+  await client.connect()
+  t.teardown(() => client.end().catch(() => undefined))
+  return client
+}
+
+/** Notifies until Postgres refuses to take more. */
+async function fill(client: pg.Client): Promise<void> {
+  const payload = 'x'.repeat(7_900)
+  for (;;) {
+    const refused = await client.query(`select pg_notify('full', n || '${payload}') from generate_series(1, 20) as n`).then(() => false, (error: unknown) => {
+      if (error instanceof pg.DatabaseError && error.message.startsWith('too many notifications')) return true
+      throw error
+    })
+    if (refused) return
+  }
+}
+
+/** Listens, and stays in a transaction: what comes from now on stays in the queue. */
+async function hold(t: Test, url: string): Promise<pg.Client> {
+  const client = await connect(t, url)
+  // The session listens once this is committed; inside the next transaction it takes nothing from the queue.
+  await client.query('listen held')
+  await client.query('begin; select 1')
+  return client
+}
+
+const usage = async ({ postgres }: Platform) =>
+  Number((await query(postgres.url('postgres'), 'select pg_notification_queue_usage() as usage'))[0]?.['usage'])
+
+t.test('all writes go on while the queue of NOTIFY is full', { timeout: 120_000 }, async (t) => {
+  const platform = await startPlatform({ postgres: smallestQueue })
+  t.teardown(() => platform.stop())
+  // The superuser's sessions are not ended, so the queue stays full for as long as the test wants it to.
+  await hold(t, platform.postgres.url('postgres'))
+  await fill(await connect(t, platform.postgres.url('postgres')))
+
+  const first = await platform.startControlPlane()
+  const [made, other] = [await create(t, platform, 'made'), await create(t, platform, 'other')]
+  const renamed = await platform.call('PATCH', `/v1/tenants/${made.id}`, { name: 'renamed' }, { prefer: 'wait=20' })
+  t.match(renamed, { status: 200, body: { operation: { state: 'succeeded' } } })
+  await until(async () => (await platform.tenantCall('renamed', 'GET', '/storage/v1/bucket', { key: made.secretKey })).status === 200)
+  const upload = await platform.tenantCall('other', 'POST', '/storage/v1/object/system/a.txt', { key: other.secretKey, body: 'kept', type: 'text/plain' })
+  t.ok(upload.ok, 'an upload')
+  const deleted = await platform.call('DELETE', `/v1/tenants/${made.id}?purge=true`, undefined, { prefer: 'wait=20' })
+  t.match(deleted, { status: 202, body: { operation: { state: 'succeeded' } } })
+  t.equal(first.process.exitCode, null)
+  t.ok((await usage(platform)) > 0.9, 'the queue was full to the end')
+})
+
+t.test('a change is carried out by a control plane that did not write it', { timeout: 120_000 }, async (t) => {
+  const platform = await startPlatform()
+  t.teardown(() => platform.stop())
+  await platform.startControlPlane()
+  // The second one does not lead: it writes, waits for what the first one observes, and watches nothing else.
+  const port = await freePort()
+  await platform.startControlPlane({ port })
+  const response = await fetch(`http://127.0.0.1:${port}/v1/tenants`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${platform.platformKey}`, 'content-type': 'application/json', prefer: 'wait=20' },
+    body: JSON.stringify({ name: 'elsewhere', plan: 'Free', region: 'local' }),
+  })
+  t.match(await response.json(), { status: 'ready', operation: { state: 'succeeded' } })
+})
+
+t.test('the session that holds the queue back is ended', { timeout: 120_000 }, async (t) => {
+  const platform = await startPlatform({ postgres: smallestQueue })
+  t.teardown(() => platform.stop())
+  const first = await platform.startControlPlane()
+  const [attacker, victim] = [await create(t, platform, 'attacker'), await create(t, platform, 'victim')]
+  first.process.kill('SIGTERM')
+  await first.exited
+  const holder = await hold(t, attacker.databaseUrl)
+  await fill(await connect(t, attacker.databaseUrl))
+  const bystander = await connect(t, victim.databaseUrl)
+  await bystander.query('begin; select 1')
+  t.ok((await usage(platform)) > 0.9, 'the queue is full')
+
+  const second = await platform.startControlPlane()
+  await until(async () => (await usage(platform)) < 0.5)
+  await t.rejects(holder.query('select 1'), 'the session that held the queue back was ended')
+  await until(() => second.output().includes(`"roles":["${attacker.id}_admin"]`), 'a line of the log with the role')
+  await t.resolves(bystander.query("notify another; select 1"), 'the transaction of another tenant goes on, and it can notify')
+})
