@@ -18,6 +18,7 @@ import { createHealthReader } from './health/read-health.ts'
 import { HomeDatabases } from './homes/home-databases.ts'
 import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migrations.ts'
 import { watchHomes } from './housekeeping/home-watch.ts'
+import { checkDatabaseGrants } from './housekeeping/database-grants.ts'
 import { watchDisks } from './housekeeping/disk-watch.ts'
 import { pauseIdleTenants } from './housekeeping/idle-pause.ts'
 import { freeNotificationQueues } from './housekeeping/notification-queue.ts'
@@ -123,6 +124,7 @@ const housekeeping = [
   pauseIdleTenants({ ...keeping, store: housekeepingStore }),
   watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
   watchHomes({ ...keeping, store: reconcileStore }),
+  checkDatabaseGrants({ servers: homes, clock: systemClock, log }),
   freeNotificationQueues({ servers: homes, clock: systemClock, log }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
   dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ reachable: config.webhooksMayReach, resolve: lookUpAll, timeoutMilliseconds: 15_000 }), random: Math.random, measure: metrics.metering.webhooks }),

@@ -39,7 +39,7 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
   return {
     async prepare(created) {
       await created()
-      await done('the database could not be prepared', asSuperuser(`${prepareSharedDatabaseSql(dedicatedDatabase)};`))
+      await done('the database could not be prepared', asSuperuser(`${prepareSharedDatabaseSql(dedicatedDatabase)};\nrevoke all on database postgres, template1 from public;`))
     },
 
     async create(tenantId, passwords) {

@@ -1,5 +1,6 @@
 // Makes, checks and drops homes on a region's shared Postgres. Safe to repeat at any point.
 import pg from 'pg'
+import { closeOpenDatabases, ensureClosedDatabase } from './closed-databases.ts'
 import type { HomePasswords, HomeServer } from './home-server.ts'
 import {
   closeSystemLoginSql, createNewHomeSql, dropHomeSql, endOldestTransactionSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, openSystemLoginSql, prepareSharedDatabaseSql, schemaExists,
@@ -8,7 +9,6 @@ import {
 import { loginUrl } from './home-logins.ts'
 import { appliedVersionSql, firstMigrationsSql, migrateHomeSql, ownTarget, problemsSql, systemParts, type HomeMigration } from './home-migrations.ts'
 import { damaged, readReport, type HomeReport } from './home-report.ts'
-import { identifier } from './identifiers.ts'
 import { newVerifiers, oneTimePassword } from './scram.ts'
 
 export class HomeDatabases {
@@ -49,15 +49,7 @@ export class HomeDatabases {
   }
 
   async #prepare(database: string, created: () => void | Promise<void>): Promise<void> {
-    const server = this.#pool('postgres')
-    const { rows } = await server.query<{ datconnlimit: number }>('select datconnlimit from pg_database where datname = $1', [database])
-    // -2 marks a database whose DROP was interrupted: nobody can enter it, and it must be dropped again.
-    if (rows[0]?.datconnlimit === -2) await server.query(`drop database ${identifier(database)}`)
-    if (rows[0] === undefined || rows[0].datconnlimit === -2) {
-      await server.query(`create database ${identifier(database)} template template0`).catch(unless('42P04', '23505'))
-    }
-    await created()
-    for (const shut of ['postgres', 'template1']) await server.query(`revoke connect on database ${identifier(shut)} from public`)
+    await ensureClosedDatabase(this.#pool('postgres'), database, created)
     await this.#pool(database).query(prepareSharedDatabaseSql(database))
   }
 
@@ -134,6 +126,19 @@ export class HomeDatabases {
     await this.#ifDatabase(database, async (pool) => {
       await pool.query(dropHomeSql(tenantId))
     })
+  }
+
+  /**
+   * Closes all databases of the server to logins that no grant names, and takes anew from the databases of homes what
+   * their tenants may not have.
+   * @returns the names of the databases that were open
+   */
+  async closeDatabases(): Promise<string[]> {
+    const server = this.#pool('postgres')
+    const open = await closeOpenDatabases(server)
+    const { rows } = await server.query<{ name: string }>(`select datname as name from pg_database where datname ~ '^tenantry_homes_[0-9]+$'`)
+    for (const { name } of rows) await this.ensureDatabase(name, () => undefined)
+    return open
   }
 
   /**

@@ -8,6 +8,7 @@ import { lockDataDirectory, DataDirectoryInUse } from '../engines/process/data-l
 import { initialiseDataDirectory, postgresBinaries } from '../engines/process/postgres-files.ts'
 import { Supervisor } from '../engines/process/supervisor.ts'
 import { giveTo, serviceIdentity, type Identity } from '../engines/process/unprivileged.ts'
+import { closeOpenDatabases, ensureClosedDatabase } from '../homes/closed-databases.ts'
 import { prepareDataDirectory, readText, writeWhole } from './data-directory.ts'
 import { untilRoutesAreKnown } from './gateway-routes.ts'
 import { parseOptions, usage, UsageError, type LocalOptions } from './options.ts'
@@ -128,13 +129,9 @@ async function ensureDatabase(url: string, name: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
   await client.connect()
   try {
-    const { rows } = await client.query<{ datconnlimit: number }>('select datconnlimit from pg_database where datname = $1', [name])
-    // -2: its creation or removal was interrupted.
-    if (rows[0]?.datconnlimit === -2) await client.query(`drop database ${name}`)
-    if (rows[0] === undefined || rows[0].datconnlimit === -2) {
-      await client.query(`create database ${name}`)
-      await client.query(`revoke connect on database ${name} from public`)
-    }
+    await ensureClosedDatabase(client, name)
+    // Also those that an earlier version, or a kill of it, has left open.
+    await closeOpenDatabases(client)
   } finally {
     await client.end()
   }

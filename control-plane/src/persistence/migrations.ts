@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
+import { closeOpenDatabases } from '../homes/closed-databases.ts'
 
 const directory = new URL('../../../prisma/migrations/', import.meta.url).pathname
 
@@ -42,6 +43,8 @@ export async function migrate(url: string, migrations: Migration[]): Promise<str
   await client.connect()
   try {
     await client.query('select pg_advisory_lock($1)', [lockKey])
+    // Tenants may have logins on this server; the database holds everybody's secrets.
+    await closeOpenDatabases(client)
     await client.query(ledger)
     const { rows } = await client.query<{ migration_name: string; checksum: string; finished_at: Date | null }>(
       'select migration_name, checksum, finished_at from _prisma_migrations where rolled_back_at is null order by started_at',

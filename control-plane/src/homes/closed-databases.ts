@@ -1,0 +1,48 @@
+// Databases of a server that tenants share with others: nobody enters one unless a grant names them. Postgres lets everybody
+// (PUBLIC) connect to a new database and make temporary tables in it.
+import type { ClientBase, Pool } from 'pg'
+import { identifier } from './identifiers.ts'
+
+type Server = Pick<ClientBase | Pool, 'query'>
+
+/**
+ * Creates the database when it is missing. It takes no connections before the rights of PUBLIC are gone, so a kill at any
+ * point leaves one that nobody can enter, and the next call finishes it. `created` is called between the two steps.
+ */
+export async function ensureClosedDatabase(server: Server, name: string, created: () => void | Promise<void> = () => undefined): Promise<void> {
+  const { rows } = await server.query<{ datconnlimit: number }>('select datconnlimit from pg_database where datname = $1', [name])
+  // -2 marks a database whose DROP was interrupted: nobody can enter it, and it must be dropped again.
+  const isInvalid = rows[0]?.datconnlimit === -2
+  if (isInvalid) await server.query(`drop database ${identifier(name)}`)
+  if (rows[0] === undefined || isInvalid) {
+    await server.query(`create database ${identifier(name)} template template0 allow_connections false`).catch(unlessMadeMeanwhile)
+  }
+  await created()
+  await server.query(closeSql(name))
+  const { rows: unfinished } = await server.query('select 1 from pg_database where datname = $1 and not datallowconn', [name])
+  if (unfinished.length > 0) await server.query(`alter database ${identifier(name)} with allow_connections true`)
+}
+
+/**
+ * Takes what PUBLIC may do with the server's databases, as far as this login owns them; a superuser owns all.
+ * @returns the names of the databases that were open
+ */
+export async function closeOpenDatabases(server: Server): Promise<string[]> {
+  const { rows } = await server.query<{ name: string }>(`
+    select datname as name from pg_database
+    where datallowconn and pg_has_role(datdba, 'usage')
+      and exists (select from aclexplode(coalesce(datacl, acldefault('d', datdba))) where grantee = 0)
+    order by datname`)
+  for (const { name } of rows) await server.query(closeSql(name))
+  return rows.map(({ name }) => name)
+}
+
+function closeSql(name: string): string {
+  return `revoke all on database ${identifier(name)} from public`
+}
+
+/** Another process was faster. */
+function unlessMadeMeanwhile(error: unknown): void {
+  const isMade = error instanceof Error && 'code' in error && (error.code === '42P04' || error.code === '23505')
+  if (!isMade) throw error
+}
