@@ -56,6 +56,7 @@ export const errorKinds = {
   NOT_ACCEPTABLE: { status: 406, tag: 'not_acceptable' },
   BODY_TOO_LARGE: { status: 413, tag: 'payload_too_large' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, tag: 'unsupported_media_type' },
+  FORBIDDEN_ADDRESS: { status: 422, tag: 'unprocessable' },
   UNSUPPORTED_ISOLATION: { status: 422, tag: 'unprocessable' },
   NOT_DEDICATED: { status: 422, tag: 'unprocessable' },
   LIMITS_BEYOND_HOST: { status: 422, tag: 'unprocessable' },

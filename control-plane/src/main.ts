@@ -34,6 +34,7 @@ import { createSeal } from './keys/seal.ts'
 import { createMetrics } from './metrics.ts'
 import { dispatchWebhooks } from './operator-events/dispatcher.ts'
 import { createSend } from './operator-events/send-message.ts'
+import { createTargetCheck } from './operator-events/webhook-target.ts'
 import { createAuditLog } from './persistence/audit-log-prisma.ts'
 import { createBackupLedger } from './persistence/backup-ledger-prisma.ts'
 import { createBackupStore } from './persistence/backup-store-prisma.ts'
@@ -112,6 +113,7 @@ const tenants = createTenantStore({ database, seal, now })
 const reconcileStore = createReconcileStore(database, seal, now)
 const sight = { regions, store: reconcileStore, clock: systemClock }
 
+const webhookTargets = { reachable: config.webhooksMayReach, resolve: lookUpAll }
 const housekeepingStore = createHousekeepingStore(database, seal, now)
 const keeping = { regions, probe, clock: systemClock, log }
 const homeReading = { ...keeping, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
@@ -127,7 +129,7 @@ const housekeeping = [
   checkDatabaseGrants({ servers: homes, clock: systemClock, log }),
   freeNotificationQueues({ servers: homes, clock: systemClock, log }),
   watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
-  dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ reachable: config.webhooksMayReach, resolve: lookUpAll, timeoutMilliseconds: 15_000 }), random: Math.random, measure: metrics.metering.webhooks }),
+  dispatchWebhooks({ ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ ...webhookTargets, timeoutMilliseconds: 15_000 }), random: Math.random, measure: metrics.metering.webhooks }),
   readHomes(homeReading),
   closeLedger({ closing: createLedgerClosing(database, now), clock: systemClock, measure: metrics.metering.ledger, log }),
   watchQuotas({ ...keeping, store: createQuotaWatchStore(database, now) }),
@@ -147,6 +149,7 @@ const app = await buildApp({
   usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history, probe }),
   stored: createStoredReader({ ...sight, probe }),
   webhooks: createWebhookStore({ database, seal, now }),
+  forbiddenAddress: createTargetCheck(webhookTargets),
   billing,
   invoices,
   adjustments,

@@ -250,6 +250,23 @@ t.test('what is wrong is refused by name, and nothing is made', async (t) => {
   await remove(webhook)
 })
 
+t.test('a URL that messages may not be sent to is refused when it is named', async (t) => {
+  const before = await api.counts()
+  for (const [url, names] of [
+    ['http://127.0.0.1:4400/', 'host "127.0.0.1"'], ['http://2130706433/', 'host "127.0.0.1"'], ['https://[::1]/', 'host "[::1]"'], ['https://[::ffff:10.0.0.1]/', 'host "[::ffff:a00:1]"'],
+    ['http://169.254.169.254/latest/meta-data', 'host "169.254.169.254"'], ['https://private.test/hooks', 'host "private.test", which resolves to 10.0.0.5'],
+  ] as const) {
+    isError(t, await api.call('POST', '/v1/webhooks', { body: { url } }), 422, 'FORBIDDEN_ADDRESS', names, url)
+  }
+  t.same(await api.counts(), before)
+  const webhook = await register('/moved')
+  isError(t, await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { url: 'http://10.0.0.5/' } }), 422, 'FORBIDDEN_ADDRESS', '"url"', 'a change')
+  for (const url of ['https://public.test/hooks', 'http://10.20.0.5/', 'https://not-yet-in-the-dns.test/']) {
+    t.match(await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { url } }), { status: 200, body: { url } })
+  }
+  await remove(webhook)
+})
+
 t.test('events are forgotten after 90 days', async (t) => {
   time.now += 91 * 86_400_000
   await look()

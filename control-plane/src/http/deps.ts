@@ -36,6 +36,8 @@ export interface ApiDeps {
   usageSources: UsageSources
   stored: StoredReader
   webhooks: WebhookStore
+  /** The first address of the URL's host that webhooks may not be sent to. */
+  forbiddenAddress(url: string): Promise<string | undefined>
   billing: Billing
   invoices: InvoiceStore
   adjustments: AdjustmentStore

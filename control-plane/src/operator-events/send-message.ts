@@ -3,14 +3,10 @@
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
-import { isReachable, type Networks } from '@tenantry/contract'
 import type { AttemptResult } from './delivery-plan.ts'
+import { targetOf, type TargetDeps } from './webhook-target.ts'
 
-export interface SendDeps {
-  /** Private networks that messages may go to all the same. */
-  reachable: Networks
-  /** All addresses of a name. */
-  resolve: (hostname: string) => Promise<string[]>
+export interface SendDeps extends TargetDeps {
   timeoutMilliseconds: number
 }
 
@@ -19,17 +15,15 @@ export type Send = (url: string, body: string, headers: Record<string, string>, 
 const longestError = 200
 
 /** Never throws: what went wrong is the result. */
-export function createSend({ reachable, resolve, timeoutMilliseconds }: SendDeps): Send {
+export function createSend({ timeoutMilliseconds, ...deps }: SendDeps): Send {
   return async (url, body, headers, signal) => {
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(timeoutMilliseconds)])
     try {
-      const target = new URL(url)
-      const host = target.hostname.replace(/^\[|\]$/g, '')
-      const addresses = isIP(host) === 0 ? await before(inTime, resolve(host)) : [host]
-      const [address] = addresses
-      if (address === undefined) return { status: undefined, error: 'the name has no address' }
-      if (!addresses.every((one) => isReachable(one, reachable))) return { status: undefined, error: 'the host has an address of a network that messages may not go to' }
-      const status = await post(target, address, body, headers, inTime)
+      const parsed = new URL(url)
+      const target = await before(inTime, targetOf(parsed, deps))
+      if (target === undefined) return { status: undefined, error: 'the name has no address' }
+      if ('forbidden' in target) return { status: undefined, error: 'the host has an address of a network that messages may not go to' }
+      const status = await post(parsed, target.address, body, headers, inTime)
       const isTaken = status >= 200 && status < 300
       return { status, error: isTaken ? undefined : `it answered ${status}` }
     } catch (error) {

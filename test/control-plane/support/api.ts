@@ -1,7 +1,7 @@
 // The control plane in this process: its API on a real Postgres, the controller running, and a stand-in for the region's
 // runtime and gateway, which show what is published as soon as it is, unless the test says that they don't.
 import { randomBytes, randomUUID } from 'node:crypto'
-import type { ErrorBody, TenantHealth } from '@tenantry/contract'
+import { readNetworks, type ErrorBody, type TenantHealth } from '@tenantry/contract'
 import type { FastifyPluginAsync } from 'fastify'
 import pg from 'pg'
 import pino from 'pino'
@@ -41,6 +41,7 @@ import { createTenantStore } from '../../../control-plane/src/persistence/tenant
 import { createUsageBooks } from '../../../control-plane/src/persistence/usage-books-prisma.ts'
 import { createUsageLedger } from '../../../control-plane/src/persistence/usage-ledger-prisma.ts'
 import { createUsageSources } from '../../../control-plane/src/persistence/usage-sources-prisma.ts'
+import { createTargetCheck } from '../../../control-plane/src/operator-events/webhook-target.ts'
 import { createWebhookStore } from '../../../control-plane/src/persistence/webhook-store-prisma.ts'
 import { control } from '../../../control-plane/src/reconcile/controller.ts'
 import { noFailpoints } from '../../../control-plane/src/reconcile/failpoints.ts'
@@ -57,6 +58,8 @@ import { StandInEngine } from './stand-in-engine.ts'
 
 export const internalToken = 'the-internal-token-of-this-test'
 
+/** The names that a test's control plane can resolve. */
+const testNames: Record<string, string[]> = { 'public.test': ['93.184.215.14'], 'private.test': ['93.184.215.14', '10.0.0.5'] }
 const homeMigrations = new URL('../../../tenant-runtime/migrations/', import.meta.url).pathname
 
 export interface Answer {
@@ -251,6 +254,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
     usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: billing.history, probe: region }),
     stored: createStoredReader({ ...sight, probe: region }),
     webhooks: createWebhookStore({ database, seal, now }),
+    forbiddenAddress: createTargetCheck({ reachable: readNetworks(['10.20.0.0/16']), resolve: async (name) => testNames[name] ?? Promise.reject(new Error('no such name')) }),
     billing: billing.billing,
     invoices: billing.invoices,
     adjustments: billing.adjustments,

@@ -63,7 +63,7 @@ export function addWebhookRoutes(app: Api, deps: ApiDeps): void {
       return answerOnce(deps, context, reply, async () => {
         const secret = newSecret()
         const answer = (made: WebhookEndpoint) => ({ ...present(made), secret })
-        return answer(await deps.webhooks.create({ url: checkedUrl(url), description, types, secret }, context, answer))
+        return answer(await deps.webhooks.create({ url: await checkedUrl(deps, url), description, types, secret }, context, answer))
       })
     },
   )
@@ -91,7 +91,7 @@ export function addWebhookRoutes(app: Api, deps: ApiDeps): void {
     },
     async (request) => {
       const { url, ...change } = request.body
-      return present(await deps.webhooks.change(request.params.id, { ...change, ...(url === undefined ? {} : { url: checkedUrl(url) }) }, once(writeContext(request))))
+      return present(await deps.webhooks.change(request.params.id, { ...change, ...(url === undefined ? {} : { url: await checkedUrl(deps, url) }) }, once(writeContext(request))))
     },
   )
 
@@ -162,11 +162,19 @@ function newSecret(): string {
   return `${webhookSecretPrefix}${randomBytes(32).toString('base64')}`
 }
 
-/** @throws ControlError INVALID_FIELD */
-function checkedUrl(text: string): string {
+/** @throws ControlError INVALID_FIELD, FORBIDDEN_ADDRESS */
+async function checkedUrl(deps: Pick<ApiDeps, 'forbiddenAddress'>, text: string): Promise<string> {
   const url = URL.parse(text)
   if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new ControlError('INVALID_FIELD', 'field "url" must be an http or https URL')
   if (url.username !== '' || url.password !== '' || url.hash !== '') throw new ControlError('INVALID_FIELD', 'field "url" must have no user, password or fragment')
+  const forbidden = await deps.forbiddenAddress(url.href)
+  if (forbidden !== undefined) {
+    const means = url.hostname.includes(forbidden) ? '' : `, which resolves to ${forbidden}`
+    throw new ControlError(
+      'FORBIDDEN_ADDRESS',
+      `field "url": host "${url.hostname.slice(0, 100)}"${means}, is not a public address. Allowed: public addresses, and the networks in TENANTRY_WEBHOOKS_MAY_REACH.`,
+    )
+  }
   return url.href
 }
 

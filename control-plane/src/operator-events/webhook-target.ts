@@ -1,0 +1,44 @@
+// Which address a webhook's messages go to, and whether they may: asked when an operator names the URL, and at each delivery,
+// because a name may mean another address by then.
+import { isIP } from 'node:net'
+import { isReachable, type Networks } from '@tenantry/contract'
+
+export interface TargetDeps {
+  /** Private networks that messages may go to nevertheless. */
+  reachable: Networks
+  /** All addresses of a name. */
+  resolve: (hostname: string) => Promise<string[]>
+}
+
+export type Target = { address: string } | { forbidden: string }
+
+/**
+ * A name is resolved once; each of its addresses must be allowed, and the caller connects to the one that is returned.
+ * @returns undefined for a name without any address
+ * @throws what `resolve` throws
+ */
+export async function targetOf({ hostname }: URL, { reachable, resolve }: TargetDeps): Promise<Target | undefined> {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const addresses = isIP(host) === 0 ? await resolve(host) : [host]
+  const forbidden = addresses.find((address) => !isReachable(address, reachable))
+  if (forbidden !== undefined) return { forbidden }
+  const [address] = addresses
+  return address === undefined ? undefined : { address }
+}
+
+/** How long an operator's request waits for a name to be resolved. */
+const resolveMilliseconds = 2_000
+
+/**
+ * The first address of the URL's host that messages may not go to. A name that does not resolve (in time) has none: it
+ * may be registered before it is in the DNS, and the check at each delivery decides.
+ */
+export function createTargetCheck(deps: TargetDeps): (url: string) => Promise<string | undefined> {
+  return async (url) => {
+    const { promise: late, resolve: giveUp } = Promise.withResolvers<undefined>()
+    const timer = setTimeout(() => giveUp(undefined), resolveMilliseconds)
+    const target = await Promise.race([targetOf(new URL(url), deps).catch(() => undefined), late])
+    clearTimeout(timer)
+    return target !== undefined && 'forbidden' in target ? target.forbidden : undefined
+  }
+}
