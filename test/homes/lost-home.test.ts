@@ -2,8 +2,9 @@
 // there is made whole.
 import t from 'tap'
 import { HomeDatabases } from '../../control-plane/src/homes/home-databases.ts'
+import { loadHomeMigrations } from '../../control-plane/src/homes/home-migrations.ts'
 import { homeRoles } from '../../control-plane/src/homes/home-sql.ts'
-import { createHome } from '../support/home.ts'
+import { createHome, migrationsDirectory } from '../support/home.ts'
 import { query, startPostgres } from '../support/postgres.ts'
 
 const passwords = { runtime: 'of-the-runtime', ddl: 'of-the-ddl', admin: 'of-the-admin' }
@@ -11,7 +12,7 @@ const passwords = { runtime: 'of-the-runtime', ddl: 'of-the-ddl', admin: 'of-the
 t.test('mending a home', async (t) => {
   const postgres = await startPostgres()
   t.teardown(() => postgres.stop())
-  const homes = new HomeDatabases(postgres.url('postgres'), [])
+  const homes = new HomeDatabases(postgres.url('postgres'), await loadHomeMigrations(migrationsDirectory))
   t.teardown(() => homes.close())
   const count = async (sql: string) => (await query(postgres.url('homes'), `select count(*)::int as n from ${sql}`))[0]?.['n']
 

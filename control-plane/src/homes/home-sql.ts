@@ -82,7 +82,7 @@ export interface SystemParts {
  * Something else with the name of such a table, a view for one, is renamed; the table is then missing, and repaired.
  */
 export function adoptHomeSql(tenantId: string, { tables, functions }: SystemParts): string {
-  const { system, owner } = homeRoles(tenantId)
+  const { system } = homeRoles(tenantId)
   const list = (names: readonly string[]) => `array[${names.map(literal).join(', ')}]::name[]`
   return [
     createRoleSql(system, 'nologin'),
@@ -104,13 +104,10 @@ begin
   loop
     execute r.command;
   end loop;
-  -- A table that was renamed is the tenant's, and gives back the names of its indexes.
-  for r in select relname from pg_class where relnamespace = home and relkind = 'r' and relowner = system and relname <> all (${list(tables)}) loop
-    execute format('alter table ${identifier(tenantId)}.%I owner to ${identifier(owner)}', r.relname);
-  end loop;
+  -- A table that the tenant has renamed gives back the names of its indexes.
   for r in
     select i.relname from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class c on c.oid = x.indrelid
-    where c.relnamespace = home and c.relname <> all (${list(tables)}) and i.relname ~ ${literal(`^(${tables.join('|')})_(pkey|\w+_key)$`)}
+    where c.relnamespace = home and c.relowner <> system and c.relname <> all (${list(tables)}) and i.relname ~ ${literal(`^(${tables.join('|')})_(pkey|\w+_key)$`)}
   loop
     execute format('alter index ${identifier(tenantId)}.%I rename to %I', r.relname, left(r.relname, 40) || '_' || substr(md5(random()::text), 1, 8));
   end loop;
