@@ -16,8 +16,12 @@ async function recorded(job: Job, error: Error): Promise<(string | null)[]> {
   const ledger = {
     openJobs: () => Promise.resolve([job]), begin: () => Promise.resolve(true), scheduled: () => Promise.resolve([]), backupIds: () => Promise.resolve(new Set(['b'])),
     step: () => Promise.reject(error),
-    recordVerified: (_job: Job, text: string | null) => Promise.resolve(void verified.push(text)),
-    fail: () => Promise.resolve(stop.abort()),
+    async recordVerified(_job: Job, text: string | null) {
+      verified.push(text)
+    },
+    async fail() {
+      stop.abort()
+    },
   } as unknown as BackupLedger
   const deps = {
     ledger, target: { list: () => Promise.resolve([]) }, regions: new Map([['local', { engine: { observe: () => Promise.resolve({ containers: [], volumes: [] }) } }]]), clock: systemClock,

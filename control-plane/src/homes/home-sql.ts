@@ -107,7 +107,7 @@ begin
   -- A table that the tenant has renamed gives back the names of its indexes.
   for r in
     select i.relname from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class c on c.oid = x.indrelid
-    where c.relnamespace = home and c.relowner <> system and c.relname <> all (${list(tables)}) and i.relname ~ ${literal(`^(${tables.join('|')})_(pkey|\w+_key)$`)}
+    where c.relnamespace = home and c.relowner <> system and c.relname <> all (${list(tables)}) and i.relname ~ ${literal(`^(${tables.join('|')})_(pkey|[a-z_]+_key)$`)}
   loop
     execute format('alter index ${identifier(tenantId)}.%I rename to %I', r.relname, left(r.relname, 40) || '_' || substr(md5(random()::text), 1, 8));
   end loop;
