@@ -65,14 +65,14 @@ t.test('it is a line of the next invoice, taxed as the others, in every form; a 
   const credit = await given(first.tenant_id, '-100.123457', '=goodwill, for the night of the 3rd')
   const invoice = await close(first.tenant_id, 0)
   const line = lineOf(invoice, credit)
-  t.match(line, { charge: 'adjustment', month: nameOf(0), correction: false, amount: '-100.123457', description: '=goodwill, for the night of the 3rd', quantity: null, plan: null })
+  t.match(line, { charge: 'adjustment', month: nameOf(0), correction: false, amount: '-100.120000', exact_amount: '-100.123457', description: '=goodwill, for the night of the 3rd', quantity: null, plan: null })
   t.equal(line?.tax_rate, invoice.lines[0]?.tax_rate)
   t.equal(readDecimalText(invoice.net), invoice.lines.reduce((sum, { amount }) => sum + readDecimalText(amount), 0n))
   t.ok(readDecimalText(invoice.total) < 0n)
   t.match(invoice.payable, /^-\d+\.\d\d$/)
   t.match(invoice.basis.adjustments, [{ adjustment_id: credit.adjustment_id, amount: '-100.123457', description: '=goodwill, for the night of the 3rd' }])
   const csv = (await api.call('GET', `${pathOf(first.tenant_id)}/invoices/${nameOf(0)}.csv`)).text
-  t.match(csv, new RegExp(`adjustment,${nameOf(0)},false,,.*,-100\\.123457,.*,"'=goodwill, for the night of the 3rd",,${credit.adjustment_id}\r\n`))
+  t.match(csv, new RegExp(`adjustment,${nameOf(0)},false,,.*,-100\\.120000,.*,"'=goodwill, for the night of the 3rd",,${credit.adjustment_id},-100\\.123457,,`))
   t.match((await list(first.tenant_id))[0], { invoice: { invoice_id: invoice.invoice_id, number: invoice.number, month: nameOf(0), state: 'final' } })
 })
 
@@ -106,7 +106,7 @@ t.test('a void invoice keeps the line and sets the adjustment free for the next'
   t.equal((await makeVoid(first.tenant_id, before.invoice_id)).status, 200)
   t.same((await list(first.tenant_id))[0]?.invoice, null)
   const next = await close(first.tenant_id, 3)
-  t.equal(lineOf(next, credit)?.amount, credit.amount)
+  t.equal(lineOf(next, credit)?.exact_amount, credit.amount)
   t.equal(lineOf(await close(first.tenant_id, 0), credit), undefined)
   const voided = (await api.call('GET', `${pathOf(first.tenant_id)}/invoices/${before.invoice_id}`)).body as InvoiceBody
   t.same([voided.state, voided.lines], ['void', before.lines])

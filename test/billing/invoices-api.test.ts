@@ -5,7 +5,7 @@ import type { InvoiceBody } from '../../control-plane/src/billing/invoice-body.t
 import { isError, startApi } from '../control-plane/support/api.ts'
 import { startBilledApi } from './support/billed-api.ts'
 import { amounts } from './support/prices.ts'
-import { referenceCost } from './support/reference.ts'
+import { cent, referenceCost } from './support/reference.ts'
 
 const api = await startBilledApi(t)
 const { month, next } = api
@@ -16,7 +16,7 @@ const thisHour = new Date(Math.floor(Date.now() / 3_600_000) * 3_600_000)
 const close = async (tenantId: string, body: object = { month: text }) => api.call('POST', `/v1/tenants/${tenantId}/invoices/close`, { body })
 const made = async (tenantId: string, body?: object) => (await close(tenantId, body)).body as InvoiceBody
 const expected = async (tenantId: string, requests: bigint) =>
-  referenceCost(month, await api.billing.history.periods(tenantId, month, next), [{ hour: thisHour, amounts: amounts({ requests }) }])
+  referenceCost(month, await api.billing.history.periods(tenantId, month, next), [{ hour: thisHour, amounts: amounts({ requests }) }], cent)
 
 t.test('a month that is not over or not closed has no invoice yet, and says so', async (t) => {
   isError(t, await close(first.tenant_id), 409, 'MONTH_NOT_CLOSED', 'month', 'month not closed')

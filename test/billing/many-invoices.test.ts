@@ -6,7 +6,7 @@ import { openDatabase } from '../../control-plane/src/persistence/database.ts'
 import { createTenantNames } from '../../control-plane/src/persistence/tenant-names-prisma.ts'
 import { startBilledApi } from './support/billed-api.ts'
 import { amounts, billingConfig } from './support/prices.ts'
-import { referenceCost } from './support/reference.ts'
+import { cent, referenceCost } from './support/reference.ts'
 
 const api = await startBilledApi(t)
 const { month, next } = api
@@ -25,7 +25,7 @@ const netsOf = async (of: Date) =>
   new Map((await api.sql("select tenant_id, content->>'net' as net from invoices where month = $1", [of])).map(({ tenant_id: id, net }) => [id, readDecimalText(String(net))]))
 const costOf = async (id: string, of: Date, requests: bigint) => {
   const until = new Date(Date.UTC(of.getUTCFullYear(), of.getUTCMonth() + 1, 1))
-  return referenceCost(of, await api.billing.history.periods(id, of, until), requests === 0n ? [] : [{ hour: thisHour, amounts: amounts({ requests }) }])
+  return referenceCost(of, await api.billing.history.periods(id, of, until), requests === 0n ? [] : [{ hour: thisHour, amounts: amounts({ requests }) }], cent)
 }
 
 t.test('one whose hours were tampered with has none and is named; the others have theirs, numbered without a gap', async (t) => {

@@ -25,7 +25,7 @@ function invoiceParts(year: SimulatedYear, nth: number, buyer: { name: string; l
   const content = composeInvoice(
     {
       tenantId: year.tenantId, own, earlier: facts.slice(0, nth), corrections: facts.flatMap(({ corrections }) => corrections),
-      adjustments: year.adjustments.filter(({ billedMonth }) => billedMonth.getTime() === own.month.getTime()),
+      adjustments: year.adjustments.filter(({ billedMonth }) => billedMonth.getTime() === own.month.getTime()), linePlaces: 2,
     },
     { seller: billingConfig.seller, buyer, notes: ['Please pay within 14 days.'] },
   )

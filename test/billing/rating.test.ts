@@ -11,7 +11,7 @@ const month = new Date('2026-06-01T00:00:00Z')
 const end = new Date('2026-07-01T00:00:00Z')
 const at = (text: string) => new Date(`2026-06-${text}Z`)
 const whole = (plan: string) => [{ plan, since: month, until: end }]
-const rate = (rest: Partial<MonthToRate>) => rateMonth({ month, prices: firstList(), periods: whole('Pro'), usage: [], ...rest })
+const rate = (rest: Partial<MonthToRate>) => rateMonth({ month, prices: firstList(), periods: whole('Pro'), usage: [], step: 1n, ...rest })
 const brief = (rest: Partial<MonthToRate>) =>
   rate(rest).map(({ charge, plan, resource, tier, quantity, amount }) => [charge, plan, resource, tier, quantity, decimalText(amount)])
 
@@ -38,7 +38,7 @@ t.test('a gigabyte kept all month is one GB-month, in a short month too', async 
     const seconds = days * 86_400n
     const [since, until] = [new Date(`${first}T00:00:00Z`), new Date(`${after}T00:00:00Z`)]
     const lines = rateMonth({
-      month: since, prices: firstList(), periods: [{ plan: 'Pro', since, until }],
+      month: since, prices: firstList(), step: 1n, periods: [{ plan: 'Pro', since, until }],
       usage: [{ hour: since, amounts: amounts({ documentByteSeconds: 3_000_000_000n * seconds }) }],
     })
     t.same(lines.filter(({ charge }) => charge === 'usage').map(({ quantity, amount }) => [quantity, decimalText(amount)]), [
@@ -63,6 +63,38 @@ t.test('a plan that is held for part of the month costs its seconds, and brings 
     ['usage', 'Pro', 'requests', 0, 750_000n, '0.000000'],
     ['usage', 'Pro', 'requests', 1, 250_000n, '0.500000'],
     ['minimum', 'Pro', undefined, undefined, undefined, '3.250000'],
+  ])
+})
+
+t.test('each line is rounded once to cents, halves away from zero, with the amount before beside it', async (t) => {
+  const usage = [{ hour: at('03T04:00:00'), amounts: amounts({ requests: 1_002_500n, egressBytes: 10_055_555_556n, functionMemoryKibMilliseconds: 1024n * 1024n * 1000n * 100n }) }]
+  const shown = rate({ usage, step: 10_000n }).map(({ charge, resource, tier, amount, exact }) => [charge, resource, tier, decimalText(amount), decimalText(exact)])
+  t.same(shown, [
+    ['fee', undefined, undefined, '25.000000', '25.000000'],
+    ['usage', 'requests', 0, '0.000000', '0.000000'], ['usage', 'requests', 1, '0.010000', '0.005000'],
+    ['usage', 'egress', 0, '0.000000', '0.000000'], ['usage', 'egress', 1, '0.010000', '0.005000'],
+    ['usage', 'function_memory', 1, '0.000000', '0.001700'],
+    ['minimum', undefined, undefined, '4.980000', '4.988300'],
+  ])
+})
+
+t.test('fees in cents of a plan that was left and taken again add up to the fee', async (t) => {
+  const cuts = ['01T00:00:00', '03T01:00:00', '11T07:03:17', '17T00:00:01'].map(at)
+  const periods = cuts.map((since, index) => ({ plan: 'Pro', since, until: cuts[index + 1] ?? end }))
+  const fees = rate({ periods, step: 10_000n }).filter(({ charge }) => charge === 'fee')
+  t.equal(fees.reduce((sum, { amount }) => sum + amount, 0n), 25_000_000n)
+  t.ok(fees.every(({ amount }) => amount % 10_000n === 0n))
+})
+
+t.test('while the isolation is weaker than the plan’s, fee and minimum are those of that model, or nothing', async (t) => {
+  const half = at('16T00:00:00')
+  const usage = [{ hour: at('03T04:00:00'), amounts: amounts({ requests: 1_500_000n }) }]
+  const free = rate({ periods: [{ plan: 'Enterprise', weakerIsolation: 'schema-per-tenant', since: month, until: end }] })
+  t.same(free.map(({ charge, isolation, amount }) => [charge, isolation, amount]), [['fee', 'schema-per-tenant', 0n]])
+  const priced = rate({ periods: [{ plan: 'Pro', weakerIsolation: 'schema-per-tenant', since: month, until: half }, { plan: 'Pro', since: half, until: end }], usage })
+  t.same(priced.map(({ charge, isolation, amount }) => [charge, isolation, decimalText(amount)]), [
+    ['fee', 'schema-per-tenant', '4.500000'], ['fee', undefined, '12.500000'],
+    ['usage', undefined, '0.000000'], ['usage', undefined, '1.000000'], ['minimum', undefined, '2.250000'],
   ])
 })
 
@@ -115,7 +147,9 @@ t.test('tax is rounded once for each rate, and halves go away from zero', async 
   const [line] = rate({})
   if (line === undefined) throw new Error('no line')
   const parts = [{ ...line, amount: 1n }, { ...line, amount: 1n }, { ...line, amount: 11n, taxRate: 50_000n }]
-  t.same(totalsOf(parts), { net: 13n, taxes: [{ rate: 50_000n, net: 11n, tax: 1n }, { rate: 190_000n, net: 2n, tax: 0n }], total: 14n })
+  t.same(totalsOf(parts, 1n), { net: 13n, taxes: [{ rate: 50_000n, net: 11n, tax: 1n }, { rate: 190_000n, net: 2n, tax: 0n }], total: 14n })
+  const cents = [{ ...line, amount: 1_230_000n }, { ...line, amount: 20_000n }]
+  t.same(totalsOf(cents, 10_000n), { net: 1_250_000n, taxes: [{ rate: 190_000n, net: 1_250_000n, tax: 240_000n }], total: 1_490_000n })
   t.equal(divideRounded(5n, 10n), 1n)
   t.equal(divideRounded(-5n, 10n), -1n)
   t.equal(divideRounded(4n, 10n), 0n)
@@ -123,7 +157,8 @@ t.test('tax is rounded once for each rate, and halves go away from zero', async 
 
 t.test('lines and amounts are the same after being written and read', async (t) => {
   const lines = rate({ usage: [{ hour: at('03T04:00:00'), amounts: amounts({ requests: 2_000_000n, egressBytes: 10n ** 24n }) }] })
-  t.same(lines.map((line) => readLine(lineText(line))), lines)
+  t.same(lines.map((line) => readLine(lineText(line, 2))), lines)
+  t.same(lines.map((line) => readLine(lineText(line, 6))), lines, 'of an invoice of before lines were rounded')
   t.equal(decimalText(-1_500_000n), '-1.500000')
   t.equal(readDecimalText('-0.000001'), -1n)
   t.equal(parseDecimal('12.5'), 12_500_000n)

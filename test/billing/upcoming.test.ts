@@ -8,7 +8,7 @@ import { isError } from '../control-plane/support/api.ts'
 import { pdfPieces } from './support/pdf-words.ts'
 import { startBilledApi } from './support/billed-api.ts'
 import { amounts } from './support/prices.ts'
-import { referenceCost } from './support/reference.ts'
+import { cent, referenceCost } from './support/reference.ts'
 
 const api = await startBilledApi(t)
 const { month: before, next: month } = api
@@ -24,7 +24,7 @@ const upcoming = async () => {
   return answer.body as UpcomingBody
 }
 const costOf = async (of: Date, until: Date, usage: { hour: Date; requests: bigint }[]) =>
-  referenceCost(of, await api.billing.history.periods(id, of, until), usage.map(({ hour, requests }) => ({ hour, amounts: amounts({ requests }) })))
+  referenceCost(of, await api.billing.history.periods(id, of, until), usage.map(({ hour, requests }) => ({ hour, amounts: amounts({ requests }) })), cent)
 
 t.test('it has the usage of the closed hours alone, and says until when', async (t) => {
   await api.count(id, thisHour, 500_000)

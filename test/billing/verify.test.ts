@@ -60,7 +60,7 @@ t.test('an invoice of before there were adjustments is verified, and one that lo
   const changed = (adjustments: object[]) => JSON.stringify({ ...invoice, basis: { ...invoice.basis, adjustments } })
   const lines = invoice.lines.length
   t.match(await verify(changed([]), files.usage, files.nextUsage), { code: 1, said: new RegExp(`there are ${lines} lines, but ${lines - 1} were computed`) })
-  t.match(await verify(changed([{ ...given, amount: '-12.500001' }]), files.usage, files.nextUsage), { code: 1, said: new RegExp(`line ${lines}: amount is -12.500000, but -12.500001 was computed`) })
+  t.match(await verify(changed([{ ...given, amount: '-12.500001' }]), files.usage, files.nextUsage), { code: 1, said: new RegExp(`line ${lines}: exact_amount is -12.500000, but -12.500001 was computed`) })
   t.match(await verify(changed([{ ...given, description: 'bad will' }]), files.usage, files.nextUsage), { code: 1, said: /adjustment_text is goodwill, but bad will was computed/ })
 })
 

@@ -10,7 +10,7 @@ import { verifyInvoice } from '../../control-plane/src/billing/verify.ts'
 import type { ClosedMonth } from '../../control-plane/src/usage/closed-usage.ts'
 import { effort, seed } from '../support/effort.ts'
 import { billingConfig } from './support/prices.ts'
-import { referenceCost } from './support/reference.ts'
+import { cent, referenceCost } from './support/reference.ts'
 import { simulateYear, type SimulatedYear } from './support/year.ts'
 
 const letterhead = { seller: billingConfig.seller, buyer: { name: 'A customer', lines: [] }, notes: [] }
@@ -28,7 +28,7 @@ function factsOf(year: SimulatedYear, closed: ClosedMonth): InvoiceFacts {
   const corrections = year.months.filter(({ month }) => month <= closed.month).flatMap((month) => month.corrections.filter(({ hour }) => corrected.has(nameOf(hour))))
   return {
     tenantId: year.tenantId, own: monthFacts(year, closed), earlier: earlier.map((month) => monthFacts(year, month)), corrections,
-    adjustments: adjustmentsOf(year, closed.month),
+    adjustments: adjustmentsOf(year, closed.month), linePlaces: 2,
   }
 }
 
@@ -36,12 +36,15 @@ function adjustmentsOf({ adjustments }: SimulatedYear, billed: Date) {
   return adjustments.filter(({ billedMonth }) => billedMonth.getTime() === billed.getTime())
 }
 
-const sumOf = (amounts: readonly { amount: bigint }[]) => amounts.reduce((sum, { amount }) => sum + amount, 0n)
+/** To the millionth. */
+const exact = 1n
+const inCents = (amount: bigint) => ((amount < 0n ? -1n : 1n) * ((amount < 0n ? -amount : amount) + cent / 2n) / cent) * cent
+const sumOf = (amounts: readonly { amount: bigint }[], step: bigint) => amounts.reduce((sum, { amount }) => sum + (step === cent ? inCents(amount) : amount), 0n)
 
-/** A month's net cost as it was known when `billed` was invoiced. */
-function costAsOf(year: SimulatedYear, { month, hours }: ClosedMonth, billed: Date): bigint {
+/** A month's net cost as it was known when `billed` was invoiced, with lines of multiples of `step`. */
+function costAsOf(year: SimulatedYear, { month, hours }: ClosedMonth, billed: Date, step: bigint): bigint {
   const late = year.months.flatMap(({ corrections }) => corrections).filter(({ hour, billedMonth }) => billedMonth <= billed && hour.toISOString().slice(0, 7) === month.toISOString().slice(0, 7))
-  return referenceCost(month, year.periods, [...hours, ...late])
+  return referenceCost(month, year.periods, [...hours, ...late], step)
 }
 
 const tenants = effort({ small: 4, full: 60 })
@@ -61,20 +64,28 @@ for (let nth = 0; nth < tenants; nth++) {
     }
 
     const december = new Date('2026-12-01T00:00:00Z')
-    const used = year.months.reduce((sum, month) => sum + costAsOf(year, month, december), 0n)
-    t.equal(sumOf(lines), used + sumOf(year.adjustments), 'the whole year')
+    for (const step of [exact, cent]) {
+      const used = year.months.reduce((sum, month) => sum + costAsOf(year, month, december, step), 0n)
+      const billed = lines.reduce((sum, line) => sum + (step === cent ? line.amount : line.exact), 0n)
+      t.equal(billed, used + sumOf(year.adjustments, step), `the whole year in multiples of ${step} millionths`)
+    }
+    t.same(lines.filter(({ amount }) => amount % cent !== 0n), [], 'each line is in cents')
+    t.ok(lines.some(({ isolation }) => isolation !== undefined), 'there are plans whose isolation the tenant had not')
     t.same(lines.flatMap(({ adjustment }) => adjustment?.id ?? []), year.adjustments.map(({ id }) => id), 'each adjustment once')
     for (const [index, invoice] of invoices.entries()) {
       const billed = new Date(Date.UTC(2026, index, 1))
       const before = index === 0 ? new Date(0) : new Date(Date.UTC(2026, index - 1, 1))
-      const cost = year.months.slice(0, index + 1).reduce((sum, month, at) => sum + costAsOf(year, month, billed) - (at < index ? costAsOf(year, month, before) : 0n), 0n)
-      const own = cost + sumOf(adjustmentsOf(year, billed))
+      const costOf = (step: bigint) =>
+        year.months.slice(0, index + 1).reduce((sum, month, at) => sum + costAsOf(year, month, billed, step) - (at < index ? costAsOf(year, month, before, step) : 0n), 0n)
+      const own = costOf(cent) + sumOf(adjustmentsOf(year, billed), cent)
       t.equal(readDecimalText(invoice.net), own, `net of ${invoice.month}`)
+      const exactNet = invoice.lines.reduce((sum, { exact_amount: text = '' }) => sum + readDecimalText(text), 0n)
+      t.equal(exactNet, costOf(exact) + sumOf(adjustmentsOf(year, billed), exact), `exact amounts of ${invoice.month}`)
       const byRate = new Map<string, bigint>()
       for (const { tax_rate: rate, amount } of invoice.lines) byRate.set(rate, (byRate.get(rate) ?? 0n) + readDecimalText(amount))
       const taxes = [...byRate].map(([rate, net]) => {
         const [size, sign] = net < 0n ? [-net, -1n] : [net, 1n]
-        return (sign * (2n * size * readDecimalText(rate) + 1_000_000n)) / 2_000_000n
+        return sign * ((2n * size * readDecimalText(rate) + 1_000_000n * cent) / (2_000_000n * cent)) * cent
       })
       t.equal(invoice.total, decimalText(taxes.reduce((sum, tax) => sum + tax, own)), `total of ${invoice.month}`)
       t.equal(invoice.lines.reduce((sum, { amount }) => sum + readDecimalText(amount), 0n), readDecimalText(invoice.net))

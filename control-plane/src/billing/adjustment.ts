@@ -2,7 +2,7 @@
 import { Type, type Static } from 'typebox'
 import type { InvoiceState } from './invoice.ts'
 import { LineText, type Line } from './line.ts'
-import { decimalText, parseDecimal, readDecimalText } from './money.ts'
+import { decimalText, divideToStep, parseDecimal, readDecimalText } from './money.ts'
 
 /** What an invoice has of an adjustment. */
 export interface AdjustmentFact {
@@ -41,11 +41,11 @@ export function parseAdjustment(text: string): bigint | undefined {
   return isCredit ? -size : size
 }
 
-/** Taxed as all of the month is that bills it, whatever it is for. */
-export function adjustmentLine({ id, description, amount }: AdjustmentFact, month: Date, taxRate: bigint): Line {
+/** Taxed as all of the month is that bills it, whatever it is for. @param step the invoice's smallest amount, in millionths */
+export function adjustmentLine({ id, description, amount }: AdjustmentFact, month: Date, taxRate: bigint, step: bigint): Line {
   return {
-    charge: 'adjustment', month, correction: false, plan: undefined, from: undefined, to: undefined, resource: undefined, tier: undefined,
-    unit: undefined, unitPrice: undefined, quantity: undefined, amount, taxRate, adjustment: { id, description },
+    charge: 'adjustment', month, correction: false, plan: undefined, isolation: undefined, from: undefined, to: undefined, resource: undefined, tier: undefined,
+    unit: undefined, unitPrice: undefined, quantity: undefined, amount: divideToStep(amount, 1n, step), exact: amount, taxRate, adjustment: { id, description },
   }
 }
 

@@ -11,6 +11,7 @@ import { composeInvoice } from './compose.ts'
 import { correctedMonths, earlierFacts, readEarlier, type EarlierMonth } from './earlier-months.ts'
 import type { InvoiceContent } from './invoice.ts'
 import type { InvoiceStore } from './invoice-store.ts'
+import { currencyPlaces } from './money.ts'
 import { monthBefore, monthText, nextMonth, startOfMonth } from './months.ts'
 import type { Party, PriceListText } from './price-list.ts'
 
@@ -62,28 +63,29 @@ interface Readings {
   earlier: readonly EarlierMonth[]
   adjustments: ReadonlyMap<string, Adjustment[]>
   buyers: ReadonlyMap<string, Party>
+  /** Of tenants; without those that nobody knows. */
+  names: ReadonlyMap<string, string>
 }
 
 export function createBilling(deps: BillingDeps): Billing {
   const { config, usage, history, invoices, adjustments } = deps
 
-  const buyersOf = async (tenantIds: readonly string[]): Promise<ReadonlyMap<string, Party>> => {
-    const said = await invoices.buyers(tenantIds)
-    const names = await deps.namesOf(tenantIds.filter((id) => !said.has(id)))
-    return new Map(tenantIds.map((id) => [id, said.get(id) ?? { name: names.get(id) ?? id, lines: [] }]))
+  const partiesOf = async (tenantIds: readonly string[]): Promise<Pick<Readings, 'buyers' | 'names'>> => {
+    const [set, names] = await Promise.all([invoices.buyers(tenantIds), deps.namesOf(tenantIds)])
+    return { names, buyers: new Map(tenantIds.map((id) => [id, set.get(id) ?? { name: names.get(id) ?? id, lines: [] }])) }
   }
 
-  const buyerOf = async (tenantId: string): Promise<Party> => of(await buyersOf([tenantId]), tenantId)
+  const buyerOf = async (tenantId: string): Promise<Party> => of((await partiesOf([tenantId])).buyers, tenantId)
 
   const read = async (tenantIds: readonly string[], month: Date): Promise<Readings> => {
     if (config === undefined) throw new ControlError('BILLING_OFF', 'this installation makes no invoices: it has no prices (TENANTRY_PRICES_FILE)')
     const list = listFor(config, month)
     if (list === undefined) throw new ControlError('NO_PRICES', `there are no prices for ${monthText(month)}`)
-    const [own, periods, due, buyers] = await Promise.all([
-      usage.months(tenantIds, month), history.periodsOf(tenantIds, month, nextMonth(month)), adjustments.due(tenantIds, month), buyersOf(tenantIds),
+    const [own, periods, due, parties] = await Promise.all([
+      usage.months(tenantIds, month), history.periodsOf(tenantIds, month, nextMonth(month)), adjustments.due(tenantIds, month), partiesOf(tenantIds),
     ])
     const earlier = await readEarlier({ config, usage, history, invoices }, own, month)
-    return { month, prices: list.text, config, own, periods, earlier, adjustments: due, buyers }
+    return { month, prices: list.text, config, own, periods, earlier, adjustments: due, ...parties }
   }
 
   const composeAll = async (tenantIds: readonly string[], month: Date): Promise<Composed[]> => {
@@ -142,7 +144,7 @@ function checkPlanned({ month, own, periods }: Readings, tenantId: string): void
   throw new ControlError('INVOICE_NOT_FOUND', `there is nothing to invoice: the tenant had no plan in ${monthText(month)}`)
 }
 
-function contentOf({ month, prices, config, own, periods, earlier, adjustments, buyers }: Readings, tenantId: string): InvoiceContent {
+function contentOf({ month, prices, config, own, periods, earlier, adjustments, buyers, names }: Readings, tenantId: string): InvoiceContent {
   const stored = of(own, tenantId)
   const { hours, previous, hash, corrections } = stored.read()
   const before = earlierFacts(earlier, tenantId, correctedMonths(stored, month))
@@ -151,8 +153,9 @@ function contentOf({ month, prices, config, own, periods, earlier, adjustments, 
   const due = adjustments.get(tenantId) ?? []
   const foreign = due.find(({ currency }) => currency !== prices.currency)
   if (foreign !== undefined) throw new Error(`the adjustment ${foreign.id} is in ${foreign.currency} and can't be billed in ${prices.currency}`)
-  const letterhead = { seller: config.seller, notes: config.notes, buyer: of(buyers, tenantId) }
-  return composeInvoice({ tenantId, own: { month, prices, periods: periods.get(tenantId) ?? [], hours, previous, hash }, earlier: before.facts, corrections: known, adjustments: due }, letterhead)
+  const name = names.get(tenantId)
+  const letterhead = { ...(name === undefined ? {} : { tenant_name: name }), seller: config.seller, notes: config.notes, buyer: of(buyers, tenantId) }
+  return composeInvoice({ tenantId, own: { month, prices, periods: periods.get(tenantId) ?? [], hours, previous, hash }, earlier: before.facts, corrections: known, adjustments: due, linePlaces: currencyPlaces(prices.currency) }, letterhead)
 }
 
 function of<T>(found: ReadonlyMap<string, T>, tenantId: string): T {

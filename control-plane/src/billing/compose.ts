@@ -6,7 +6,7 @@ import { adjustmentLine, toAdjustmentBasis, type AdjustmentFact } from './adjust
 import { correctionLines } from './corrections.ts'
 import type { InvoiceContent, MonthBasis } from './invoice.ts'
 import { lineText, type Line } from './line.ts'
-import { currencyPlaces, decimalText, payableText } from './money.ts'
+import { currencyPlaces, decimalText, exactPlaces, payableText, smallestAmount } from './money.ts'
 import { monthText, nextMonth } from './months.ts'
 import { readPriceList, type Party, type PriceList, type PriceListText } from './price-list.ts'
 import { rateMonth } from './rating.ts'
@@ -34,44 +34,55 @@ export interface InvoiceFacts {
   corrections: readonly Correction[]
   /** All that this invoice bills, oldest first. */
   adjustments: readonly AdjustmentFact[]
+  /** Decimal places that lines and taxes are rounded to; undefined for an invoice of before they were. */
+  linePlaces: number | undefined
 }
 
 export interface Letterhead {
+  tenant_name?: string
   seller: Party
   buyer: Party
   notes: readonly string[]
 }
 
 /** @throws Error when months are in different currencies, or as `rateMonth` and `readPriceList` */
-export function composeInvoice(facts: InvoiceFacts, { seller, buyer, notes }: Letterhead): InvoiceContent {
-  const { own, earlier, corrections, adjustments } = facts
+export function composeInvoice(facts: InvoiceFacts, { tenant_name: tenantName, seller, buyer, notes }: Letterhead): InvoiceContent {
+  const { own, earlier, corrections, adjustments, linePlaces } = facts
   const { currency, tax } = own.prices
   const lines = linesOf(facts)
-  const totals = totalsOf(lines)
+  const totals = totalsOf(lines, stepOf(facts))
   const last = corrections.reduce<Correction | undefined>((latest, one) => (latest === undefined || one.number > latest.number ? one : latest), undefined)
   return {
     tenant_id: facts.tenantId,
+    ...(tenantName === undefined ? {} : { tenant_name: tenantName }),
     month: monthText(own.month),
     period: { start: own.month.toISOString(), end: nextMonth(own.month).toISOString() },
     currency,
     seller,
     buyer,
     notes: [...notes],
-    lines: lines.map(lineText),
+    lines: lines.map((line) => lineText(line, linePlaces ?? exactPlaces)),
     net: decimalText(totals.net),
     taxes: totals.taxes.map(({ rate, net, tax: amount }) => ({ name: tax.name, rate: decimalText(rate), net: decimalText(net), tax: decimalText(amount) })),
     total: decimalText(totals.total),
     payable: payableText(totals.total, currencyPlaces(currency)),
-    basis: { months: [own, ...earlier].map(toBasis), corrections: last === undefined ? null : { number: last.number, hash: last.hash }, adjustments: adjustments.map(toAdjustmentBasis) },
+    basis: {
+      ...(linePlaces === undefined ? {} : { line_places: linePlaces }),
+      months: [own, ...earlier].map(toBasis),
+      corrections: last === undefined ? null : { number: last.number, hash: last.hash },
+      adjustments: adjustments.map(toAdjustmentBasis),
+    },
   }
 }
 
 /** The month's own lines, then the corrections of earlier months, then adjustments. */
-export function linesOf({ own, earlier, corrections, adjustments }: InvoiceFacts): Line[] {
+export function linesOf(facts: InvoiceFacts): Line[] {
+  const { own, earlier, corrections, adjustments } = facts
+  const step = stepOf(facts)
   const billed = own.month
   const rated = (facts: MonthFacts, known: (correction: Correction) => boolean) => {
     const late = corrections.filter((correction) => monthText(correction.hour) === monthText(facts.month) && known(correction))
-    return rateMonth({ month: facts.month, prices: listOf(facts), periods: facts.periods, usage: [...facts.hours, ...late] })
+    return rateMonth({ month: facts.month, prices: listOf(facts), periods: facts.periods, usage: [...facts.hours, ...late], step })
   }
   const foreign = earlier.find(({ prices }) => prices.currency !== own.prices.currency)
   if (foreign !== undefined) {
@@ -80,8 +91,12 @@ export function linesOf({ own, earlier, corrections, adjustments }: InvoiceFacts
   return [
     ...rated(own, ({ billedMonth }) => billedMonth <= billed),
     ...earlier.flatMap((month) => correctionLines(rated(month, ({ billedMonth }) => billedMonth <= billed), rated(month, ({ billedMonth }) => billedMonth < billed))),
-    ...adjustments.map((adjustment) => adjustmentLine(adjustment, billed, listOf(own).tax.rate)),
+    ...adjustments.map((adjustment) => adjustmentLine(adjustment, billed, listOf(own).tax.rate, step)),
   ]
+}
+
+function stepOf({ linePlaces }: InvoiceFacts): bigint {
+  return smallestAmount(linePlaces ?? exactPlaces)
 }
 
 const lists = new WeakMap<PriceListText, PriceList>()
@@ -97,7 +112,9 @@ function toBasis({ month, prices, periods, hours, previous, hash }: MonthFacts):
   return {
     month: monthText(month),
     prices,
-    plan_periods: periods.map(({ plan, since, until }) => ({ plan, since: since.toISOString(), until: until.toISOString() })),
+    plan_periods: periods.map(({ plan, weakerIsolation, since, until }) => ({
+      plan, ...(weakerIsolation === undefined ? {} : { weaker_isolation: weakerIsolation }), since: since.toISOString(), until: until.toISOString(),
+    })),
     usage: { hours: hours.length, previous, hash },
   }
 }

@@ -15,9 +15,10 @@ export function correctionLines(now: readonly Line[], before: readonly Line[]): 
       correction: true,
       quantity: line.quantity === undefined ? undefined : (sum?.quantity ?? 0n) + sign * line.quantity,
       amount: (sum?.amount ?? 0n) + sign * line.amount,
+      exact: (sum?.exact ?? 0n) + sign * line.exact,
     })
   }
   for (const line of now) add(line, 1n)
   for (const line of before) add(line, -1n)
-  return [...differences.values()].filter(({ quantity, amount }) => amount !== 0n || (quantity ?? 0n) !== 0n)
+  return [...differences.values()].filter(({ quantity, amount, exact }) => amount !== 0n || exact !== 0n || (quantity ?? 0n) !== 0n)
 }

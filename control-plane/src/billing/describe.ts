@@ -29,7 +29,7 @@ function describeCharge(line: Line): string {
   if (line.adjustment !== undefined) return line.adjustment.description
   const plan = line.plan === undefined ? 'no plan' : `${line.plan} plan`
   if (line.charge === 'minimum') return `${plan}, up to the monthly minimum`
-  if (line.charge === 'fee') return `${plan}, ${describePeriod(line)}`
+  if (line.charge === 'fee') return `${plan}${line.isolation === undefined ? '' : ` with ${line.isolation}`}, ${describePeriod(line)}`
   if (line.resource === undefined) return plan
   return `${resourceKind(line.resource).title}, ${plan}${describeTier(line)}`
 }

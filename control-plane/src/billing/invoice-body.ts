@@ -16,7 +16,7 @@ const Head = {
   voided_at: Maybe,
   void_reason: Maybe,
 }
-const { tenant_id, month, currency, net, taxes, total, payable } = InvoiceContent.properties
+const { tenant_id, tenant_name, month, currency, net, taxes, total, payable } = InvoiceContent.properties
 
 export const LineBody = Type.Object({
   ...LineText.properties,
@@ -26,7 +26,7 @@ export const LineBody = Type.Object({
 export type LineBody = Static<typeof LineBody>
 
 /** Without lines. */
-export const InvoiceSummary = Type.Object({ ...Head, tenant_id, month, currency, net, taxes, total, payable })
+export const InvoiceSummary = Type.Object({ ...Head, tenant_id, tenant_name, month, currency, net, taxes, total, payable })
 export type InvoiceSummary = Static<typeof InvoiceSummary>
 
 export const InvoiceBody = Type.Object({ ...Head, ...InvoiceContent.properties, lines: Type.Array(LineBody) })
@@ -55,8 +55,8 @@ function headOf({ id, number, state, createdAt, finalAt, voidedAt, voidReason }:
 }
 
 export function toSummary(invoice: Invoice): InvoiceSummary {
-  const { tenant_id, month, currency, net, taxes, total, payable } = invoice.content
-  return { ...headOf(invoice), tenant_id, month, currency, net, taxes, total, payable }
+  const { tenant_id, tenant_name, month, currency, net, taxes, total, payable } = invoice.content
+  return { ...headOf(invoice), tenant_id, ...(tenant_name === undefined ? {} : { tenant_name }), month, currency, net, taxes, total, payable }
 }
 
 export function toInvoiceBody(invoice: Invoice): InvoiceBody {

@@ -71,7 +71,7 @@ function drawHead(document: PdfDocument, text: PdfText, invoice: Printed): numbe
 }
 
 function factsOf(invoice: Printed): [string, string][] {
-  const whose: [string, string][] = [['Period', describeMonth(monthOf(invoice))], ['Tenant', invoice.tenant_id]]
+  const whose: [string, string][] = [['Period', describeMonth(monthOf(invoice))], ['Tenant', invoice.tenant_name === undefined ? invoice.tenant_id : `${invoice.tenant_name} (${invoice.tenant_id})`]]
   if (invoice.state === 'upcoming') return [['Usage until', describeInstant(dateOf(invoice))], ...whose]
   const voided: [string, string][] = invoice.voided_at === null ? [] : [['Void since', describeDay(new Date(invoice.voided_at))], ['Reason', invoice.void_reason ?? '']]
   return [['Number', invoice.number ?? 'not yet given'], ['Date', describeDay(dateOf(invoice))], ...whose, ...voided]

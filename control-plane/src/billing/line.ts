@@ -1,6 +1,6 @@
 // The lines of an invoice, as values and as the texts that are kept and shown.
 import { Type, type Static } from 'typebox'
-import { decimalText, readDecimalText } from './money.ts'
+import { decimalText, exactPlaces, readDecimalText } from './money.ts'
 import { monthText, parseMonth } from './months.ts'
 import { isResource, type Resource } from './resources.ts'
 
@@ -19,6 +19,8 @@ export interface Line {
   correction: boolean
   /** Undefined for usage while the tenant had no plan, which costs nothing. */
   plan: string | undefined
+  /** Of a fee for a tenant whose isolation model is weaker than the plan's: that model. */
+  isolation: string | undefined
   /** Of a fee: the period, in whole seconds. */
   from: Date | undefined
   to: Date | undefined
@@ -28,7 +30,10 @@ export interface Line {
   unit: string | undefined
   unitPrice: bigint | undefined
   quantity: bigint | undefined
+  /** Rounded as the invoice's lines are. */
   amount: bigint
+  /** To the millionth. */
+  exact: bigint
   /** Millionths. */
   taxRate: bigint
   /** Of an adjustment alone: which one, in the operator's words. */
@@ -53,13 +58,16 @@ export const LineText = Type.Object({
   unit_price: Type.Union([Decimal, Type.Null()]),
   quantity: Type.Union([Integer, Type.Null()], { description: "In the resource's base amount, e.g. bytes" }),
   amount: Decimal,
+  exact_amount: Type.Optional(Type.Unsafe<string>({ ...Decimal, description: 'The amount before it was rounded; absent from invoices whose lines are not rounded' })),
   tax_rate: Decimal,
+  isolation: Type.Optional(Type.String({ description: "Of a fee alone: the tenant's isolation model, where it is weaker than the plan's" })),
   adjustment_id: Type.Optional(Type.String({ description: 'Of an adjustment alone' })),
   adjustment_text: Type.Optional(Type.String({ description: "Of an adjustment alone, in the operator's words" })),
 })
 export type LineText = Static<typeof LineText>
 
-export function lineText(line: Line): LineText {
+/** @param places of the amounts; six are those of invoices whose lines are not rounded */
+export function lineText(line: Line, places: number): LineText {
   return {
     charge: line.charge,
     month: monthText(line.month),
@@ -73,7 +81,9 @@ export function lineText(line: Line): LineText {
     unit_price: line.unitPrice === undefined ? null : decimalText(line.unitPrice),
     quantity: line.quantity === undefined ? null : String(line.quantity),
     amount: decimalText(line.amount),
+    ...(places === exactPlaces ? {} : { exact_amount: decimalText(line.exact) }),
     tax_rate: decimalText(line.taxRate),
+    ...(line.isolation === undefined ? {} : { isolation: line.isolation }),
     ...(line.adjustment === undefined ? {} : { adjustment_id: line.adjustment.id, adjustment_text: line.adjustment.description }),
   }
 }
@@ -88,6 +98,7 @@ export function readLine(text: LineText): Line {
     month,
     correction: text.correction,
     plan: text.plan ?? undefined,
+    isolation: text.isolation,
     from: text.from === null ? undefined : new Date(text.from),
     to: text.to === null ? undefined : new Date(text.to),
     resource: text.resource ?? undefined,
@@ -96,6 +107,7 @@ export function readLine(text: LineText): Line {
     unitPrice: text.unit_price === null ? undefined : readDecimalText(text.unit_price),
     quantity: text.quantity === null ? undefined : BigInt(text.quantity),
     amount: readDecimalText(text.amount),
+    exact: readDecimalText(text.exact_amount ?? text.amount),
     taxRate: readDecimalText(text.tax_rate),
     adjustment: text.adjustment_id === undefined ? undefined : { id: text.adjustment_id, description: text.adjustment_text ?? '' },
   }
@@ -104,7 +116,7 @@ export function readLine(text: LineText): Line {
 /** What a line is for: lines of the same place are the same charge, found by another count. */
 export function placeOf(line: Line): string {
   return JSON.stringify([
-    monthText(line.month), line.charge, line.plan ?? null, line.from?.getTime() ?? null, line.to?.getTime() ?? null,
+    monthText(line.month), line.charge, line.plan ?? null, line.isolation ?? null, line.from?.getTime() ?? null, line.to?.getTime() ?? null,
     line.resource ?? null, line.tier ?? null, line.unit ?? null, line.unitPrice === undefined ? null : String(line.unitPrice), String(line.taxRate),
   ])
 }

@@ -3,6 +3,14 @@
 /** Millionths of a unit of the currency in one unit. */
 export const micro = 1_000_000n
 
+/** Decimal places of an amount that is not rounded. */
+export const exactPlaces = 6
+
+/** The smallest amount of so many decimal places, in millionths: 10000 for cents. */
+export function smallestAmount(places: number): bigint {
+  return 10n ** BigInt(exactPlaces - places)
+}
+
 /**
  * `"12.5"` as 12500000 millionths.
  * @returns undefined for what is no plain decimal number of at most six decimal places
@@ -33,9 +41,14 @@ export function divideRounded(dividend: bigint, divisor: bigint): bigint {
   return (dividend * 2n + divisor) / (divisor * 2n)
 }
 
+/** A quotient in millionths, rounded once to a multiple of `step`. */
+export function divideToStep(dividend: bigint, divisor: bigint, step: bigint): bigint {
+  return divideRounded(dividend, divisor * step) * step
+}
+
 /** What is paid: whole minor units of the currency (cents), as a decimal text with the currency's places. */
 export function payableText(millionths: bigint, places: number): string {
-  const minor = divideRounded(millionths, 10n ** BigInt(6 - places))
+  const minor = divideRounded(millionths, smallestAmount(places))
   const digits = String(minor < 0n ? -minor : minor).padStart(places + 1, '0')
   const whole = digits.slice(0, digits.length - places)
   return `${minor < 0n ? '-' : ''}${whole}${places === 0 ? '' : `.${digits.slice(-places)}`}`

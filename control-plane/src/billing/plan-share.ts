@@ -5,6 +5,7 @@ import { monthSeconds, nextMonth } from './months.ts'
 /** A period in whole seconds since 1970, inside the month. */
 export interface Piece {
   plan: string
+  weakerIsolation: string | undefined
   from: number
   to: number
 }
@@ -15,7 +16,7 @@ const second = (at: Date) => Math.floor(at.getTime() / 1000)
 export function piecesOf(month: Date, periods: readonly PlanPeriod[]): Piece[] {
   const [start, end] = [second(month), second(nextMonth(month))]
   const pieces = periods
-    .map(({ plan, since, until }) => ({ plan, from: Math.max(start, second(since)), to: Math.min(end, second(until)) }))
+    .map(({ plan, weakerIsolation, since, until }) => ({ plan, weakerIsolation, from: Math.max(start, second(since)), to: Math.min(end, second(until)) }))
     .filter(({ from, to }) => from < to)
     .sort((a, b) => a.from - b.from)
   for (const [index, piece] of pieces.entries()) {
@@ -26,7 +27,7 @@ export function piecesOf(month: Date, periods: readonly PlanPeriod[]): Piece[] {
 }
 
 /** Seconds of each plan. */
-export function secondsByPlan(pieces: readonly Piece[]): Map<string, bigint> {
+export function secondsByPlan(pieces: readonly Pick<Piece, 'plan' | 'from' | 'to'>[]): Map<string, bigint> {
   const seconds = new Map<string, bigint>()
   for (const { plan, from, to } of pieces) seconds.set(plan, (seconds.get(plan) ?? 0n) + BigInt(to - from))
   return seconds

@@ -1,6 +1,7 @@
 // One price list: as an operator writes it, checked to the last field, and as rating needs it.
 import { Type, type Static } from 'typebox'
 import { checkForm, shown } from './check-form.ts'
+import { isolationModels } from '../plans/isolation.ts'
 import { parseDecimal } from './money.ts'
 import { isResource, resourceKind, resources, type Resource } from './resources.ts'
 
@@ -23,11 +24,17 @@ const ResourcePriceText = Type.Object(
   closed,
 )
 
+const feeFields = {
+  fee: DecimalText,
+  /** What the plan costs at least in a whole month, fee included. */
+  minimum: Type.Optional(DecimalText),
+}
+
 const PlanPricesText = Type.Object(
   {
-    fee: DecimalText,
-    /** What the plan costs at least in a whole month, fee included. */
-    minimum: Type.Optional(DecimalText),
+    ...feeFields,
+    /** Fee and minimum of tenants whose isolation model is weaker than the plan's, by that model; 0 for models that are not named. */
+    weaker_isolation: Type.Optional(Type.Record(Type.String(), Type.Object(feeFields, closed))),
     resources: Type.Optional(Type.Record(Type.String(), ResourcePriceText)),
   },
   closed,
@@ -51,9 +58,15 @@ export interface PriceList {
   plans: ReadonlyMap<string, PlanPrices>
 }
 
-export interface PlanPrices {
+/** Of a whole month. */
+export interface Fee {
   fee: bigint
   minimum: bigint
+}
+
+export interface PlanPrices extends Fee {
+  /** Instead of fee and minimum, by the isolation model that is weaker than the plan's. */
+  weakerIsolation: ReadonlyMap<string, Fee>
   resources: ReadonlyMap<Resource, ResourcePrice>
 }
 
@@ -91,11 +104,16 @@ function readPlan(text: Static<typeof PlanPricesText>, where: string): PlanPrice
     if (!isResource(name)) throw new Error(`${where}.resources.${name} is not a known resource. Allowed: ${resources.join(', ')}`)
     return [name, readResource(name, price, `${where}.resources.${name}`)]
   })
-  return {
-    fee: decimal(text.fee, `${where}.fee`),
-    minimum: decimal(text.minimum ?? '0', `${where}.minimum`),
-    resources: new Map(prices),
-  }
+  const weaker = Object.entries(text.weaker_isolation ?? {}).map(([model, fee]): [string, Fee] => {
+    const models: readonly string[] = isolationModels.slice(0, -1)
+    if (!models.includes(model)) throw new Error(`${where}.weaker_isolation: there is no weaker model "${model}"; there are ${models.join(', ')}`)
+    return [model, readFee(fee, `${where}.weaker_isolation.${model}`)]
+  })
+  return { ...readFee(text, where), weakerIsolation: new Map(weaker), resources: new Map(prices) }
+}
+
+function readFee({ fee, minimum = '0' }: { fee: string; minimum?: string }, where: string): Fee {
+  return { fee: decimal(fee, `${where}.fee`), minimum: decimal(minimum, `${where}.minimum`) }
 }
 
 function readResource(resource: Resource, text: Static<typeof ResourcePriceText>, where: string): ResourcePrice {

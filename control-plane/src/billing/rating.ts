@@ -2,10 +2,10 @@
 import type { PlanPeriod } from '../plans/plan-history.ts'
 import type { Amounts } from '../usage/hour-bucket.ts'
 import type { Line } from './line.ts'
-import { divideRounded, micro } from './money.ts'
+import { divideToStep, micro } from './money.ts'
 import { monthSeconds, monthText, nextMonth } from './months.ts'
 import { divideAmount, piecesOf, secondsByPlan, shareOf, sharesOf, type HourShare, type Piece } from './plan-share.ts'
-import type { PlanPrices, PriceList, ResourcePrice } from './price-list.ts'
+import type { Fee, PlanPrices, PriceList, ResourcePrice } from './price-list.ts'
 import { resourceKind, resources, unitSize, type Resource } from './resources.ts'
 
 export interface MonthToRate {
@@ -15,14 +15,16 @@ export interface MonthToRate {
   periods: readonly PlanPeriod[]
   /** Of the month's hours, in any order; an hour may come more than once, and its amounts are then added up. */
   usage: Iterable<{ hour: Date; amounts: Amounts }>
+  /** The smallest amount that a line may have, in millionths of the currency's unit. */
+  step: bigint
 }
 
 /**
  * The lines that a month costs (specification, section 4.4). Fees, minimums, included amounts and tiers of a plan that
- * held for part of the month are cut down to its seconds; quantities add up to those of the hours.
+ * held for part of the month are cut down to its seconds; quantities add up to those of the hours. Each line is rounded once, to `step` and to the millionth.
  * @throws Error when a plan has no prices, or usage is of another month
  */
-export function rateMonth({ month, prices, periods, usage }: MonthToRate): Line[] {
+export function rateMonth({ month, prices, periods, usage, step }: MonthToRate): Line[] {
   const pieces = piecesOf(month, periods)
   const quantities = quantitiesByPlan(month, pieces, usage)
   const lines: Line[] = []
@@ -30,22 +32,19 @@ export function rateMonth({ month, prices, periods, usage }: MonthToRate): Line[
     const planPrices = prices.plans.get(plan)
     if (planPrices === undefined) throw new Error(`the price list of ${monthText(month)} has no prices for the plan ${plan}`)
     const blank = blankLine(month, plan, prices.tax.rate)
-    const own = [
-      ...feeLines(blank, pieces.filter((piece) => piece.plan === plan), planPrices.fee),
-      ...usageLines(blank, planPrices, seconds, quantities.get(plan) ?? new Map()),
-    ]
-    const short = divideRounded(planPrices.minimum * seconds, monthSeconds(month)) - own.reduce((sum, { amount }) => sum + amount, 0n)
-    lines.push(...own, ...(short > 0n ? [{ ...blank, charge: 'minimum' as const, amount: short }] : []))
+    const held = pieces.filter((piece) => piece.plan === plan)
+    const own = [...feeLines(blank, held, planPrices, step), ...usageLines(blank, planPrices, seconds, quantities.get(plan) ?? new Map(), step)]
+    lines.push(...own, ...minimumLines(blank, own, held, planPrices, step))
   }
   const unplanned = quantities.get(undefined)
-  if (unplanned !== undefined) lines.push(...usageLines(blankLine(month, undefined, prices.tax.rate), undefined, 0n, unplanned))
+  if (unplanned !== undefined) lines.push(...usageLines(blankLine(month, undefined, prices.tax.rate), undefined, 0n, unplanned, step))
   return lines
 }
 
 function blankLine(month: Date, plan: string | undefined, taxRate: bigint): Line {
   return {
-    charge: 'fee', month, correction: false, plan, from: undefined, to: undefined, resource: undefined, tier: undefined,
-    unit: undefined, unitPrice: undefined, quantity: undefined, amount: 0n, taxRate, adjustment: undefined,
+    charge: 'fee', month, correction: false, plan, isolation: undefined, from: undefined, to: undefined, resource: undefined, tier: undefined,
+    unit: undefined, unitPrice: undefined, quantity: undefined, amount: 0n, exact: 0n, taxRate, adjustment: undefined,
   }
 }
 
@@ -91,29 +90,50 @@ function add(sums: Quantities, resource: Resource, amount: bigint): void {
   if (amount !== 0n) sums.set(resource, (sums.get(resource) ?? 0n) + amount)
 }
 
-/** Rounded along the plan's seconds, so that a whole month costs the fee to the millionth however it is cut. */
-function feeLines(blank: Line, pieces: readonly Piece[], fee: bigint): Line[] {
-  let [seconds, charged] = [0n, 0n]
-  return pieces.map(({ from, to }) => {
-    seconds += BigInt(to - from)
-    const amount = divideRounded(fee * seconds, monthSeconds(blank.month)) - charged
-    charged += amount
-    return { ...blank, from: new Date(from * 1000), to: new Date(to * 1000), amount }
+/** What the plan costs a tenant of that isolation model: where it is weaker than the plan's, nothing but what the list names for it. */
+function feeOf(prices: PlanPrices, weakerIsolation: string | undefined): Fee {
+  if (weakerIsolation === undefined) return prices
+  return prices.weakerIsolation.get(weakerIsolation) ?? { fee: 0n, minimum: 0n }
+}
+
+/** Rounded along the plan's seconds, so that a whole month costs the fee, and no more, however it is cut. */
+function feeLines(blank: Line, pieces: readonly Piece[], prices: PlanPrices, step: bigint): Line[] {
+  const sums = new Map<string | undefined, { seconds: bigint; amount: bigint; exact: bigint }>()
+  return pieces.map(({ from, to, weakerIsolation }) => {
+    const { fee } = feeOf(prices, weakerIsolation)
+    const before = sums.get(weakerIsolation) ?? { seconds: 0n, amount: 0n, exact: 0n }
+    const seconds = before.seconds + BigInt(to - from)
+    const cost = (smallest: bigint) => divideToStep(fee * seconds, monthSeconds(blank.month), smallest)
+    const sum = { seconds, amount: cost(step), exact: cost(1n) }
+    sums.set(weakerIsolation, sum)
+    const period = { from: new Date(from * 1000), to: new Date(to * 1000) }
+    return { ...blank, isolation: weakerIsolation, ...period, amount: sum.amount - before.amount, exact: sum.exact - before.exact }
   })
 }
 
-function usageLines(blank: Line, prices: PlanPrices | undefined, seconds: bigint, quantities: ReadonlyMap<Resource, bigint>): Line[] {
+/** What the plan's other lines are short of its minimum: the rounded ones of the rounded, the exact ones of the exact. */
+function minimumLines(blank: Line, own: readonly Line[], pieces: readonly Piece[], prices: PlanPrices, step: bigint): Line[] {
+  const minimum = pieces.reduce((sum, { from, to, weakerIsolation }) => sum + feeOf(prices, weakerIsolation).minimum * BigInt(to - from), 0n)
+  const short = (of: 'amount' | 'exact', smallest: bigint) => {
+    const missing = divideToStep(minimum, monthSeconds(blank.month), smallest) - own.reduce((sum, line) => sum + line[of], 0n)
+    return missing > 0n ? missing : 0n
+  }
+  const line = { ...blank, charge: 'minimum' as const, amount: short('amount', step), exact: short('exact', 1n) }
+  return line.amount > 0n || line.exact > 0n ? [line] : []
+}
+
+function usageLines(blank: Line, prices: PlanPrices | undefined, seconds: bigint, quantities: ReadonlyMap<Resource, bigint>, step: bigint): Line[] {
   return resources.flatMap((resource) => {
     const quantity = quantities.get(resource) ?? 0n
     if (quantity === 0n) return []
     const price = prices?.resources.get(resource)
     const line = { ...blank, charge: 'usage' as const, resource }
     if (price === undefined) return [{ ...line, tier: 0, quantity }]
-    return tierLines({ ...line, unit: price.unit }, price, unitSize(resource, price.unit, monthSeconds(blank.month)), seconds, quantity)
+    return tierLines({ ...line, unit: price.unit }, price, unitSize(resource, price.unit, monthSeconds(blank.month)), seconds, quantity, step)
   })
 }
 
-function tierLines(line: Line, price: ResourcePrice, size: bigint, seconds: bigint, quantity: bigint): Line[] {
+function tierLines(line: Line, price: ResourcePrice, size: bigint, seconds: bigint, quantity: bigint, step: bigint): Line[] {
   /** Millionths of units in a whole month → base amounts in the plan's part of it. */
   const bound = (units: bigint) => shareOf(units * size, seconds, line.month) / micro
   const steps = [{ upTo: bound(price.included), price: undefined }, ...price.tiers.map((tier) => ({ upTo: tier.upTo === undefined ? quantity : bound(tier.upTo), price: tier.price }))]
@@ -122,6 +142,8 @@ function tierLines(line: Line, price: ResourcePrice, size: bigint, seconds: bigi
     const part = (upTo < quantity ? upTo : quantity) - below
     if (part <= 0n) return []
     below += part
-    return [{ ...line, tier, quantity: part, ...(unitPrice === undefined ? {} : { unitPrice, amount: divideRounded(part * unitPrice, size) }) }]
+    if (unitPrice === undefined) return [{ ...line, tier, quantity: part }]
+    const cost = (smallest: bigint) => divideToStep(part * unitPrice, size, smallest)
+    return [{ ...line, tier, quantity: part, unitPrice, amount: cost(step), exact: cost(1n) }]
   })
 }

@@ -1,19 +1,20 @@
 // Sums and taxes of an invoice's lines.
 import type { Line } from './line.ts'
-import { divideRounded, micro } from './money.ts'
+import { divideToStep, micro } from './money.ts'
 
 /** All in millionths of the currency's unit. */
 export interface Totals {
   net: bigint
-  /** By rate (millionths), rising; each tax is rounded once, over all lines of its rate. */
+  /** By rate (millionths), rising; each tax is rounded once, over all lines of its rate, and to as many places as they are. */
   taxes: { rate: bigint; net: bigint; tax: bigint }[]
   total: bigint
 }
 
-export function totalsOf(lines: readonly Line[]): Totals {
+/** @param step the smallest amount, in millionths */
+export function totalsOf(lines: readonly Line[], step: bigint): Totals {
   const nets = new Map<bigint, bigint>()
   for (const { taxRate, amount } of lines) nets.set(taxRate, (nets.get(taxRate) ?? 0n) + amount)
-  const taxes = [...nets].sort(([a], [b]) => (a < b ? -1 : 1)).map(([rate, net]) => ({ rate, net, tax: divideRounded(net * rate, micro) }))
+  const taxes = [...nets].sort(([a], [b]) => (a < b ? -1 : 1)).map(([rate, net]) => ({ rate, net, tax: divideToStep(net * rate, micro, step) }))
   const net = lines.reduce((sum, { amount }) => sum + amount, 0n)
   return { net, taxes, total: taxes.reduce((sum, { tax }) => sum + tax, net) }
 }

@@ -36,6 +36,7 @@ export function verifyInvoice(invoice: InvoiceContent, usage: ExportedUsage): st
     tenantId: invoice.tenant_id, own, earlier,
     corrections: corrections.filter(({ hour }) => names.includes(hour.toISOString().slice(0, 7))),
     adjustments: (invoice.basis.adjustments ?? []).map(readAdjustmentBasis),
+    linePlaces: invoice.basis.line_places,
   }
   return differences(invoice, composeInvoice(facts, invoice))
 }
@@ -54,7 +55,9 @@ function toFacts(tenantId: string, { month, prices, plan_periods, usage }: Month
   return {
     month: startOf(month),
     prices,
-    periods: plan_periods.map(({ plan, since, until }) => ({ plan, since: new Date(since), until: new Date(until) })),
+    periods: plan_periods.map(({ plan, weaker_isolation: weakerIsolation, since, until }) => ({
+      plan, ...(weakerIsolation === undefined ? {} : { weakerIsolation }), since: new Date(since), until: new Date(until),
+    })),
     hours: hours
       .filter((bucket) => bucket.tenantId === tenantId && bucket.hour.toISOString().startsWith(month))
       .toSorted((a, b) => a.hour.getTime() - b.hour.getTime()),

@@ -1,5 +1,7 @@
 // Tenants and operations as the API shows them.
 import { Type, type Static } from 'typebox'
+import { isolationsOf } from '../engines/engine.ts'
+import { compareIsolation, isolationInRegion } from '../plans/isolation.ts'
 import type { RegionConfig } from '../regions/region-config.ts'
 import { driftPolicies, operationKinds, type ComponentSize, type Operation, type Status, type Tenant } from '../tenants/tenant.ts'
 
@@ -31,6 +33,10 @@ export const TenantBody = Type.Object({
   plan: Type.String(),
   region: Type.String(),
   isolation: Type.String(),
+  isolation_mismatch: Type.Union([
+    Type.Object({ code: Type.Enum(['WEAKER_THAN_PLAN', 'STRONGER_THAN_PLAN']), plan_isolation: Type.String(), message: Type.String() }),
+    Type.Null(),
+  ], { description: "Where the isolation is not the one that the plan has in the tenant's region: a change of plan moves no data" }),
   status: Type.Enum([...shownStatuses]),
   reason: Nullable(Type.String()),
   url: Type.String({ description: "The tenant's own URL, by host name" }),
@@ -86,6 +92,7 @@ export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: st
     plan: tenant.plan,
     region: tenant.region,
     isolation: tenant.isolation,
+    isolation_mismatch: isolationMismatch(tenant, region),
     status: tenant.status === 'warm' ? 'pending' : tenant.status,
     reason: tenant.reason ?? null,
     url: `${gateway.protocol}//${tenant.name}.${region.domain}${port}`,
@@ -106,6 +113,20 @@ export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: st
     created_at: tenant.createdAt.toISOString(),
     updated_at: tenant.updatedAt.toISOString(),
     purge_after: tenant.purgeAfter?.toISOString() ?? null,
+  }
+}
+
+function isolationMismatch({ plan, planIsolation, isolation }: Tenant, region: RegionConfig): TenantBody['isolation_mismatch'] {
+  const expected = isolationInRegion(planIsolation, isolationsOf(region.engine))
+  if (expected === undefined || expected === isolation) return null
+  const isWeaker = compareIsolation(isolation, expected) < 0
+  const effect = isWeaker
+    ? `The plan's quotas hold; what needs services of its own (backups, restarts, sizes) is refused, and the plan's fee is not charged, but what the price list names for ${isolation}.`
+    : "The plan's quotas and prices hold."
+  return {
+    code: isWeaker ? 'WEAKER_THAN_PLAN' : 'STRONGER_THAN_PLAN',
+    plan_isolation: expected,
+    message: `The plan ${plan} has ${expected} in region "${region.id}", but the tenant is ${isolation}, because a tenant's isolation cannot be changed. ${effect}`,
   }
 }
 

@@ -1,5 +1,6 @@
 // Plans of the control database, and the regions it has to know for its foreign keys.
 import { ConfigurationError } from '@tenantry/contract'
+import { isolationsOf } from '../engines/engine.ts'
 import type { RegionConfig } from '../regions/region-config.ts'
 import type { Plan, PlanStore } from '../plans/plan.ts'
 import type { RateLimits } from '../quotas/rate-limits.ts'
@@ -45,6 +46,7 @@ export async function refuseUnknownRegions(database: Database, regions: readonly
 /** Writes the configured regions into the database. */
 export async function recordRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
   for (const { id, engine, domain } of regions) {
-    await database.region.upsert({ where: { id }, create: { id, engine, domain }, update: { engine, domain } })
+    const strongestIsolation = isolationsOf(engine).at(-1) ?? 'schema-per-tenant'
+    await database.region.upsert({ where: { id }, create: { id, engine, domain, strongestIsolation }, update: { engine, domain, strongestIsolation } })
   }
 }

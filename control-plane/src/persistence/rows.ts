@@ -25,8 +25,9 @@ export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | nul
     name: row.name,
     plan: row.planId,
     region: row.regionId,
-    // Check constraints hold these three to their values.
+    // Check constraints hold these four to their values.
     isolation: row.isolation as Isolation,
+    planIsolation: row.plan.isolation as Isolation,
     desired: row.desired as Desired,
     status: row.status as Status,
     database: row.isolation === 'schema-per-tenant' ? row.sharedDatabase?.name : dedicatedDatabase,

@@ -3,6 +3,8 @@
 /** Half open, `since` ≤ t < `until`; exact to the millisecond. */
 export interface PlanPeriod {
   plan: string
+  /** The tenant's isolation model, where it was weaker than what the plan has in the tenant's region; absent otherwise. */
+  weakerIsolation?: string
   since: Date
   until: Date
 }

@@ -1,7 +1,8 @@
 // A tenant and its operations, as the control plane knows them.
+import type { Isolation } from '../plans/isolation.ts'
 import type { HeldRate } from '../quotas/rate-limits.ts'
 
-export type Isolation = 'schema-per-tenant' | 'database-per-tenant' | 'cluster-per-tenant'
+export type { Isolation }
 
 /** `warm`: made in advance, and nobody's yet. `restoring`: not begun before its data is in place. */
 export type Desired = 'active' | 'suspended' | 'paused' | 'warm' | 'restoring' | 'deleted'
@@ -31,6 +32,8 @@ export interface Tenant {
   plan: string
   region: string
   isolation: Isolation
+  /** The plan's own model, whatever the region can provide. */
+  planIsolation: Isolation
   /** Name of the shared database that holds the home. */
   database: string | undefined
   desired: Desired

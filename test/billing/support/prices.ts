@@ -7,6 +7,7 @@ const planPrices = {
   Pro: {
     fee: '25',
     minimum: '30',
+    weaker_isolation: { 'schema-per-tenant': { fee: '9', minimum: '10.5' } },
     resources: {
       requests: { unit: 'million requests', included: '1', tiers: [{ up_to: '5', price: '2' }, { up_to: '20.5', price: '1.25' }, { price: '0.333333' }] },
       egress: { unit: 'GB', included: '10', tiers: [{ up_to: '100', price: '0.09' }, { price: '0.07' }] },

@@ -9,9 +9,13 @@ export interface ReferenceUsage {
 }
 export interface ReferencePeriod {
   plan: string
+  weakerIsolation?: string
   since: Date
   until: Date
 }
+/** What an invoice's lines are rounded to, in millionths. */
+export const cent = 10_000n
+
 interface Price {
   unit: string
   included?: string
@@ -25,7 +29,8 @@ const amountOf: Record<string, keyof Amounts> = {
 const secondsOf = (at: Date) => BigInt(Math.floor(at.getTime() / 1000))
 const least = (a: bigint, b: bigint) => (a < b ? a : b)
 const most = (a: bigint, b: bigint) => (a > b ? a : b)
-const nearest = (above: bigint, below: bigint) => (above + below / 2n) / below
+/** The multiple of `step` that is nearest to the quotient. */
+const nearest = (above: bigint, below: bigint, step: bigint) => ((above + (below * step) / 2n) / (below * step)) * step
 const millionths = (text: string) => {
   const [whole = '0', rest = ''] = text.split('.')
   return BigInt(whole + rest.padEnd(6, '0'))
@@ -41,28 +46,43 @@ function sizeOf(unit: string, length: bigint): bigint {
   return size
 }
 
-/** Net millionths that a month costs. */
-export function referenceCost(month: Date, periods: readonly ReferencePeriod[], usage: readonly ReferenceUsage[]): bigint {
+/** Net millionths that a month costs, when each of its lines is rounded to a multiple of `step`. */
+export function referenceCost(month: Date, periods: readonly ReferencePeriod[], usage: readonly ReferenceUsage[], step: bigint): bigint {
   const begin = secondsOf(month)
   const end = secondsOf(new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1)))
   const list = pricesFile.price_lists.findLast(({ from }) => Date.parse(`${from}-01T00:00:00Z`) <= month.getTime())
-  const spans = periods.map(({ plan, since, until }) => ({ plan, from: most(begin, secondsOf(since)), to: least(end, secondsOf(until)) })).filter(({ from, to }) => to > from)
+  const spans = periods.map(({ plan, weakerIsolation = '', since, until }) => ({ plan, weakerIsolation, from: most(begin, secondsOf(since)), to: least(end, secondsOf(until)) })).filter(({ from, to }) => to > from)
   let cost = 0n
   for (const [plan, prices] of Object.entries(list?.plans ?? {})) {
     const mine = spans.filter((span) => span.plan === plan)
     const held = mine.reduce((sum, { from, to }) => sum + to - from, 0n)
     if (held === 0n) continue
-    let own = nearest(millionths(prices.fee) * held, end - begin)
+    let own = 0n
+    let minimum = 0n
+    for (const model of ['', 'schema-per-tenant']) {
+      const { fee, minimum: least = '0' } = feeOf(prices, model)
+      const seconds = mine.filter(({ weakerIsolation }) => weakerIsolation === model).reduce((sum, { from, to }) => sum + to - from, 0n)
+      own += nearest(millionths(fee) * seconds, end - begin, step)
+      minimum += millionths(least) * seconds
+    }
     for (const [resource, price] of Object.entries<Price>(prices.resources)) {
       const name = amountOf[resource]
       if (name === undefined) throw new Error(`the reference does not know ${resource}`)
       const total = [...hourSums(usage, name)].reduce((sum, [hour, amount]) => sum + partOf(BigInt(hour), amount, plan, spans), 0n)
-      own += priceOf(total, price, held, end - begin)
+      own += priceOf(total, price, held, end - begin, step)
     }
-    const minimum = nearest(('minimum' in prices ? millionths(prices.minimum) : 0n) * held, end - begin)
-    cost += most(own, minimum)
+    cost += most(own, nearest(minimum, end - begin, step))
   }
   return cost
+}
+
+interface Fee {
+  fee: string
+  minimum?: string
+}
+
+function feeOf(prices: Fee & { weaker_isolation?: Record<string, Fee> }, weakerIsolation: string): Fee {
+  return weakerIsolation === '' ? prices : (prices.weaker_isolation?.[weakerIsolation] ?? { fee: '0' })
 }
 
 function hourSums(usage: readonly ReferenceUsage[], name: keyof Amounts): Map<number, bigint> {
@@ -81,12 +101,12 @@ function partOf(hour: bigint, amount: bigint, plan: string, spans: readonly { pl
   return inHour.filter((span) => span.plan === plan).reduce((sum, { from, to }) => sum + upTo(least(to, hour + 3600n)) - upTo(most(from, hour)), 0n)
 }
 
-function priceOf(total: bigint, { unit, included = '0', tiers }: Price, held: bigint, length: bigint): bigint {
+function priceOf(total: bigint, { unit, included = '0', tiers }: Price, held: bigint, length: bigint, step: bigint): bigint {
   const size = sizeOf(unit, length)
   const edge = (units: string) => (millionths(units) * size * held) / (length * 1_000_000n)
   const edges = [edge(included), ...tiers.map(({ up_to: upTo }) => (upTo === undefined ? most(total, edge(included)) : edge(upTo)))]
   return tiers.reduce((sum, { price }, index) => {
     const inTier = least(total, edges[index + 1] ?? 0n) - least(total, edges[index] ?? 0n)
-    return sum + nearest(inTier * millionths(price), size)
+    return sum + nearest(inTier * millionths(price), size, step)
   }, 0n)
 }

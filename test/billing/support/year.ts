@@ -48,7 +48,11 @@ function planPeriods(random: Random, created: Date, gone: Date, within: (from: D
   if (again !== undefined) changes.push(new Date(again.getTime() + 400), new Date(again.getTime() + 900_000))
   const starts = [created, ...changes, new Date('2026-07-01T00:00:00Z')].filter((at) => at >= created && at < gone).sort((a, b) => a.getTime() - b.getTime())
   return starts
-    .map((since, index) => ({ plan: plans[Math.floor(random() * plans.length)] ?? 'Free', since, until: starts[index + 1] ?? gone }))
+    .map((since, index) => {
+      const plan = plans[Math.floor(random() * plans.length)] ?? 'Free'
+      const weaker = plan !== 'Free' && random() < 0.4 ? { weakerIsolation: 'schema-per-tenant' } : {}
+      return { plan, ...weaker, since, until: starts[index + 1] ?? gone }
+    })
     .filter(({ since, until }) => since < until)
 }
 

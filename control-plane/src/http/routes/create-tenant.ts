@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { Type, type Static } from 'typebox'
 import { isolationsOf } from '../../engines/engine.ts'
+import { isolationInRegion } from '../../plans/isolation.ts'
 import { ControlError } from '../../errors.ts'
 import { checkName } from '../../tenants/names.ts'
 import { newSecrets } from '../../tenants/new-secrets.ts'
@@ -93,8 +94,7 @@ function chooseIsolation(asked: Isolation | undefined, ofPlan: Isolation, region
     if (possible.includes(asked)) return asked
     throw new ControlError('UNSUPPORTED_ISOLATION', `isolation "${asked}": region "${region.id}" runs on the engine "${region.engine}", which can do only ${possible.join(', ')}`)
   }
-  if (possible.includes(ofPlan)) return ofPlan
-  const strongest = possible.at(-1)
-  if (strongest === undefined) throw new ControlError('UNSUPPORTED_ISOLATION', `region "${region.id}" can't take tenants`)
-  return strongest
+  const chosen = isolationInRegion(ofPlan, possible)
+  if (chosen === undefined) throw new ControlError('UNSUPPORTED_ISOLATION', `region "${region.id}" can't take tenants`)
+  return chosen
 }
