@@ -146,8 +146,8 @@ t.test('what is not ours is neither adopted nor removed', async (t) => {
   const { host, hands, labels, owned, signal, name, installation } = scene
   const { installation: another } = openScene(t)
   const theirs = { 'tenantry.installation': another, 'tenantry.stack': scene.stack }
-  // Without any label, and with another installation's.
-  for (const [kind, Labels] of [['plain', {}], ['theirs', theirs]] as const) {
+  // With a label of somebody's, and with another installation's; volumes without any: docker-unlabelled-volumes.test.ts.
+  for (const [kind, Labels] of [['plain', { owner: 'somebody' }], ['theirs', theirs]] as const) {
     const container = await hands.createContainer({ name: name(`c-${kind}`), Image: image, Cmd: ['true'], Labels })
     const network = await hands.createNetwork({ Name: name(`n-${kind}`), Labels, IPAM: { Driver: 'default', Config: [{ Subnet: randomSubnet() }] } })
     const volume = await hands.createVolume({ Name: name(`v-${kind}`), Labels })

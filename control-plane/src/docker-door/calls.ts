@@ -1,7 +1,9 @@
 // The calls that our own client makes (engines/docker/), and with each what is asked of it. All others are refused. Pure.
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { containersInShort, imageInShort, only, ownContainer, ownNetwork, ownNetworks, ownVolume, ownVolumes, type Shown } from './answers.ts'
+import {
+  containersInShort, imageInShort, only, ownContainer, ownNetwork, ownNetworks, ownVolume, ownVolumes, type Shown,
+} from './answers.ts'
 import { checkedContainer } from './container-rules.ts'
 import type { Claim } from './claims.ts'
 import type { DoorRules } from './door-rules.ts'
@@ -82,7 +84,10 @@ const rules: readonly Rule[] = [
   { method: 'POST', path: '/networks/*/disconnect', body: (body, _own, { segments }) => checkedDisconnection(body, segments[1] ?? ''), answer: nothing },
   { method: 'DELETE', path: '/networks/*', subject: network, answer: nothing },
 
-  { method: 'GET', path: '/volumes', query: { filters: (text, own) => asksForOwn(text, own) || asksForNamesakes(text) }, needs: ['filters'], answer: ownVolumes },
+  {
+    method: 'GET', path: '/volumes', needs: ['filters'], answer: ownVolumes,
+    query: { filters: (text, own) => asksForOwn(text, own) || asksForNamesakes(text) },
+  },
   { method: 'GET', path: '/volumes/*', answer: ownVolume },
   { method: 'POST', path: '/volumes/create', body: checkedVolume, answer: ownVolume },
   { method: 'DELETE', path: '/volumes/*', subject: volume, answer: nothing },

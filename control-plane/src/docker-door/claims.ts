@@ -45,8 +45,8 @@ export function checkClaim(claim: Exclude<Claim, { kind: 'exec' | 'membership' }
 /** A volume that is named like one of a stack of ours, and is as the Engine itself makes it. */
 export function isNamesake(account: Account): boolean {
   const { Driver: driver, Options: options } = account
-  const given = { Driver: typeof driver === 'string' ? driver : '', Options: asObject(options) as DockerLabels, Labels: labelsOf('volume', account) }
-  return isUnlabelled(given) && stackOfVolume(nameOf(account)) !== undefined
+  const given = { Driver: typeof driver === 'string' ? driver : '', Options: asObject(options) as DockerLabels }
+  return isUnlabelled({ ...given, Labels: labelsOf('volume', account) }) && stackOfVolume(nameOf(account)) !== undefined
 }
 
 export function labelsOf(kind: 'container' | 'network' | 'volume', account: Account): DockerLabels {

@@ -48,7 +48,8 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     }
     for (const { name } of guardedVolumes(stack, service).filter(({ mustExist }) => !mustExist)) {
       const volume = volumeName(stack.id, name)
-      await host.addFiles(volume, service.image, service.user, { [permissionFile]: `${volume}\n` }, { ...owner(stack.id), service: service.name }, signal)
+      const labels = { ...owner(stack.id), service: service.name }
+      await host.addFiles(volume, service.image, service.user, { [permissionFile]: `${volume}\n` }, labels, signal)
     }
     await host.createContainer(containerSpec(installation, stack, service), signal)
   }

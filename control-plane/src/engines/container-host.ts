@@ -188,8 +188,11 @@ export interface ContainerHost {
   disconnect(network: string, container: string, signal: AbortSignal): Promise<void>
   /** Replaces the content of a volume by files of mode 0400 that belong to `user` (`uid` or `uid:gid`). */
   writeFiles(volume: string, image: string, user: string, files: Readonly<Record<string, string>>, labels: Labels, signal: AbortSignal): Promise<void>
-  /** Adds files of mode 0400 to a volume of `user`; what it holds besides stays. @throws EngineError `VOLUME_MISSING` for a volume that is not ours or gone */
-  addFiles(volume: string, image: string, user: string, files: Readonly<Record<string, string>>, labels: Labels, signal: AbortSignal): Promise<void>
+  /**
+   * Adds files of mode 0400 to a volume of `user`; what it holds besides stays.
+   * @throws EngineError `VOLUME_MISSING` for a volume that is gone, also where the host made another in its place
+   */
+  addFiles: ContainerHost['writeFiles']
 
   /** What is absent is no error, what is not ours is. */
   removeContainer(name: string, owner: Ownership, signal: AbortSignal): Promise<void>

@@ -29,7 +29,8 @@ export function planSteps(stack: Stack, host: ObservedHost): Step[] {
   const missing = stack.volumes.find(({ name, mustExist }) => mustExist && !hasVolume(host, volumeName(stack.id, name)))
   if (missing !== undefined) {
     const replaced = isReplaced(stack, missing, host) ? '; Docker has made an unlabelled one of its name' : ''
-    throw new EngineError('VOLUME_MISSING', `the volume "${missing.name}" is gone, and with it what it held; nothing is started on an empty one${replaced}`)
+    const gone = `the volume "${missing.name}" is gone, and with it what it held`
+    throw new EngineError('VOLUME_MISSING', `${gone}; nothing is started on an empty one${replaced}`)
   }
   const unknown = host.containers.filter(({ labels }) => !stack.services.some(({ name }) => name === labels.service))
   const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove container', container: name, seconds: 10 }))
@@ -164,8 +165,15 @@ function staleSecrets(stack: Stack, host: ObservedHost): Step[] {
     .map(({ name }) => ({ do: 'remove volume', volume: name }))
 }
 
+export interface RemovalOrder {
+  containers: string[]
+  networks: ObservedNetwork[]
+  volumes: string[]
+  unlabelledVolumes: readonly string[]
+}
+
 /** Everything that must go for a stack to be gone, in the order in which it can. */
-export function removalOrder(host: ObservedHost): { containers: string[]; networks: ObservedNetwork[]; volumes: string[]; unlabelledVolumes: readonly string[] } {
+export function removalOrder(host: ObservedHost): RemovalOrder {
   return {
     containers: host.containers.map(({ name }) => name),
     networks: [...host.networks],

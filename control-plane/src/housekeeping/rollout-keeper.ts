@@ -11,9 +11,15 @@ import { componentError } from './rollout-image.ts'
 import { planRollout, type RolloutStep } from './rollout-plan.ts'
 import type { RolloutLedger } from './rollout-store.ts'
 
+interface RolloutRegion {
+  /** Undefined where no engine holds images. */
+  engine: Pick<Engine, 'image'> | undefined
+  runtimeUrls(tenant: { isolation: Isolation }): readonly string[]
+}
+
 export interface RolloutKeeperDeps {
   ledger: RolloutLedger
-  regions: ReadonlyMap<string, { engine: Pick<Engine, 'image'> | undefined; runtimeUrls(tenant: { isolation: Isolation }): readonly string[] }>
+  regions: ReadonlyMap<string, RolloutRegion>
   probe: Pick<RegionProbe, 'tenantHealth'>
   clock: Clock
   log: { info(details: object, message: string): void; warn(details: object, message: string): void }
@@ -66,8 +72,12 @@ async function advance(begun: Rollout, deps: RolloutKeeperDeps, { epoch, since }
   }
 }
 
-/** What to do instead of the next wave when the image can't be used: it may have been removed since, or be of a rollout from before labels were checked. */
-async function imageFault({ region, component, image, imageId }: Rollout, { regions, clock }: RolloutKeeperDeps, signal: AbortSignal): Promise<RolloutStep | undefined> {
+/**
+ * What to do instead of the next wave when the image can't be used: it may have been removed since, or the rollout is from
+ * before labels were checked.
+ */
+async function imageFault(rollout: Rollout, { regions, clock }: RolloutKeeperDeps, signal: AbortSignal): Promise<RolloutStep | undefined> {
+  const { region, component, image, imageId } = rollout
   const engine = regions.get(region)?.engine
   if (engine === undefined) return { do: 'turn back', error: `the region ${region} has no engine that holds images` }
   try {

@@ -75,7 +75,9 @@ export class OrphanSweeper {
     // Whether a volume holds something takes the engine long to find out, and an answer stays true.
     for (const stack of stacks.filter((one) => !this.#triedUnlabelled.has(one))) {
       this.#triedUnlabelled.add(stack)
-      await engine.remove(stack, signal).catch((cause: unknown) => onProblem(new Error(`a volume named after ${stack} could not be removed; it is left as it is`, { cause })))
+      await engine.remove(stack, signal).catch((cause: unknown) => {
+        onProblem(new Error(`a volume named after ${stack} could not be removed; it is left as it is`, { cause }))
+      })
     }
   }
 }

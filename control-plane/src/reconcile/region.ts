@@ -55,7 +55,10 @@ const pids = 256
 const logReasons: readonly { line: RegExp; code: EngineErrorCode; message: string }[] = [
   { line: /no space left on device/i, code: 'DISK_FULL', message: "the disk that the tenant's Postgres writes to is full" },
   // Of the entrypoint (images/postgres/entrypoint.sh).
-  { line: /holds no data directory/, code: 'VOLUME_MISSING', message: 'the volume "data" is empty, and what it held is gone; no empty database is started' },
+  {
+    line: /holds no data directory/, code: 'VOLUME_MISSING',
+    message: 'the volume "data" is empty, and what it held is gone; no empty database is started',
+  },
 ]
 
 export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean {

@@ -48,11 +48,12 @@ export async function observeOnly(snapshot: Snapshot, { stack, host }: Sight, de
   const at = clock.now()
   const faults = stack.state === 'stopped' ? [] : servicesDown(stack, host)
   // One that is as it was asked for, and was last seen well, is not asked again and again.
-  const isAsked = stack.state === 'running' && faults.length === 0 && (steps.length > 0 || snapshot.status !== wellStatus || hasFalse(snapshot))
-  if (isAsked) faults.push(...(await runtimeFaults(snapshot, deps, signal)))
+  const isSuspect = steps.length > 0 || snapshot.status !== wellStatus || isAmiss(snapshot)
+  if (stack.state === 'running' && faults.length === 0 && isSuspect) faults.push(...(await runtimeFaults(snapshot, deps, signal)))
   const isWell = faults.length === 0
-  const conditions = isWell && !hasFalse(snapshot) ? snapshot.conditions : seenConditions(snapshot, faults, at)
-  const reported = snapshot.driftPolicy === 'report' ? driftConditions(conditions, steps, at) : conditions.filter(({ type }) => type !== 'Drift')
+  const conditions = isWell && !isAmiss(snapshot) ? snapshot.conditions : seenConditions(snapshot, faults, at)
+  // Whether there is drift is said under `report` alone.
+  const reported = driftConditions(conditions, snapshot.driftPolicy === 'report' ? steps : [], at)
   return {
     isWell,
     status: isWell ? wellStatus : 'failed',
@@ -63,11 +64,12 @@ export async function observeOnly(snapshot: Snapshot, { stack, host }: Sight, de
 
 /** Whether it is what the tenant's row says already. */
 export function isKnown(snapshot: Snapshot, { status, conditions }: Observed): boolean {
-  const isSame = conditions.length === snapshot.conditions.length && conditions.every((condition) => snapshot.conditions.includes(condition))
-  return isSame && status === snapshot.status
+  const { length } = snapshot.conditions
+  return status === snapshot.status && conditions.length === length && conditions.every((condition) => snapshot.conditions.includes(condition))
 }
 
-function hasFalse({ conditions }: Snapshot): boolean {
+/** Something was not seen well, or not seen, the last time. */
+function isAmiss({ conditions }: Snapshot): boolean {
   return conditions.some(({ type, status }) => status !== 'True' && type !== 'Disk' && type !== 'Drift')
 }
 
@@ -77,17 +79,20 @@ function servicesDown({ services }: Stack, { containers }: ObservedHost): Fault[
     if (own.some(({ state, health }) => state === 'running' && health !== 'unhealthy')) return []
     const [first] = own
     const is = first === undefined ? 'absent' : first.state === 'running' ? first.health : first.state
-    return [{ service: name === 'postgres' ? 'postgres' : 'runtime', reason: 'NotRunning', message: `The service ${name} is not running: its container is ${is}.` }]
+    const message = `The service ${name} is not running: its container is ${is}.`
+    return [{ service: name === 'postgres' ? 'postgres' : 'runtime', reason: 'NotRunning', message }]
   })
 }
 
-async function runtimeFaults({ id, observedGeneration }: Snapshot, { probe, runtimeUrls, clock }: ObserveDeps, signal: AbortSignal): Promise<Fault[]> {
+async function runtimeFaults(snapshot: Snapshot, { probe, runtimeUrls, clock }: ObserveDeps, signal: AbortSignal): Promise<Fault[]> {
+  const { id, observedGeneration } = snapshot
   const bounded = AbortSignal.any([signal, clock.timeout(probeMilliseconds)])
   const faults = await Promise.all(
     runtimeUrls.map(async (url): Promise<Fault[]> => {
       const health = await probe.tenantHealth(url, id, bounded).catch(() => undefined)
       if (health?.status === 'healthy' && health.generation >= observedGeneration) return []
-      return [{ service: 'runtime', reason: 'Unhealthy', message: `The runtime ${health === undefined ? 'does not answer' : healthInWords(health)}.` }]
+      const says = health === undefined ? 'does not answer' : healthInWords(health)
+      return [{ service: 'runtime', reason: 'Unhealthy', message: `The runtime ${says}.` }]
     }),
   )
   signal.throwIfAborted()
@@ -97,10 +102,8 @@ async function runtimeFaults({ id, observedGeneration }: Snapshot, { probe, runt
 /** What nobody could see is unknown; the route is the gateway's, which is not asked. */
 function seenConditions(snapshot: Snapshot, faults: readonly Fault[], at: Date): Condition[] {
   const drift = snapshot.conditions.filter(({ type }) => type === 'Drift')
-  return [
-    ...conditionsOf(snapshot, at, { status: 'True', reason: 'Observed', message: '' }).map((condition) => ({ ...condition, ...saidOf(condition.type, faults) })),
-    ...drift,
-  ]
+  const well = conditionsOf(snapshot, at, { status: 'True', reason: 'Observed', message: '' })
+  return [...well.map((condition) => ({ ...condition, ...saidOf(condition.type, faults) })), ...drift]
 }
 
 function saidOf(type: Condition['type'], faults: readonly Fault[]): Pick<Condition, 'status' | 'reason' | 'message'> | undefined {

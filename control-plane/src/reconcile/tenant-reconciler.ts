@@ -90,7 +90,8 @@ function isUnchanged(snapshot: Snapshot, { homeVersion }: TenantReconcilerDeps):
 
 /** False: work that failed, and was not tried again before this control plane led. A full disk is nobody's work here. */
 function wasSeenAsWanted({ desired, status, conditions }: Snapshot): boolean {
-  return desired !== 'deleted' && status === statusOf[desired] && !conditions.some(({ type, status }) => status === 'False' && type !== 'Disk')
+  if (desired === 'deleted' || status !== statusOf[desired]) return false
+  return !conditions.some(({ type, status }) => status === 'False' && type !== 'Disk')
 }
 
 async function hasDrifted(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<boolean> {
@@ -103,13 +104,15 @@ async function report(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Ab
   const { region, store, epoch, clock, probe } = deps
   const sight = await look(snapshot, deps, signal)
   if (sight === undefined || snapshot.desired === 'deleted') return { again: snapshot.nextExpiry, repaired: false }
-  const observed = await observeOnly(snapshot, sight, { probe, clock, runtimeUrls: region.runtimeUrls(snapshot), wellStatus: statusOf[snapshot.desired] }, signal)
+  const how = { probe, clock, runtimeUrls: region.runtimeUrls(snapshot), wellStatus: statusOf[snapshot.desired] }
+  const observed = await observeOnly(snapshot, sight, how, signal)
   const { isWell, ...seen } = observed
   if (!isKnown(snapshot, observed)) {
     await store.recordObserved(snapshot.id, { generation: snapshot.generation, ...seen, operation: undefined }, epoch).catch(lookFailed)
   }
   const soon = new Date(clock.now().getTime() + recoveryMilliseconds)
-  return { again: isWell || (snapshot.nextExpiry !== undefined && snapshot.nextExpiry < soon) ? snapshot.nextExpiry : soon, repaired: false }
+  const { nextExpiry } = snapshot
+  return { again: isWell || (nextExpiry !== undefined && nextExpiry < soon) ? nextExpiry : soon, repaired: false }
 }
 
 /** Undefined where the region has no engine. @throws LookFailed */

@@ -1,5 +1,4 @@
 // The real ContainerHost: one Docker Engine, spoken to through dockerode.
-import type Dockerode from 'dockerode'
 import type { ContainerHost } from '../container-host.ts'
 import { createContainer, removeContainer, startContainer, stopContainer, unpauseContainer, updateResources } from './containers.ts'
 import { connectDocker, type DockerAddress } from './docker-connection.ts'
@@ -21,6 +20,11 @@ export interface DockerHost extends ContainerHost {
   close(): void
 }
 
+interface FoundImage {
+  Id: string
+  Config?: { Labels?: Readonly<Record<string, string>> | null } | null
+}
+
 /** Nothing is sent yet. @throws RangeError for an address that is none; the file system's errors for certificates */
 export function dockerHost(address: DockerAddress): DockerHost {
   const { docker, close } = connectDocker(address)
@@ -33,7 +37,7 @@ export function dockerHost(address: DockerAddress): DockerHost {
     async image(reference, signal) {
       try {
         const found = await api.ask({ doing: `look for image ${reference}`, method: 'GET', path: `/images/${segment(reference)}/json` }, signal)
-        const { Id: id, Config: config } = found as Pick<Dockerode.ImageInspectInfo, 'Id'> & { Config?: { Labels?: Readonly<Record<string, string>> | null } | null }
+        const { Id: id, Config: config } = found as FoundImage
         return { id, component: config?.Labels?.[componentLabel] }
       } catch (error) {
         if (statusOf(error) === 404) return undefined

@@ -18,7 +18,8 @@ export async function createVolume(api: EngineApi, meter: VolumeMeter, spec: Vol
 
 async function create(api: EngineApi, { name, labels }: VolumeSpec, signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo> {
   const body = { Name: name, Driver: 'local', Labels: toDocker(labels) }
-  return (await api.ask({ doing: `create volume ${name}`, method: 'POST', path: '/volumes/create', body }, signal)) as Dockerode.VolumeInspectInfo
+  const made = await api.ask({ doing: `create volume ${name}`, method: 'POST', path: '/volumes/create', body }, signal)
+  return made as Dockerode.VolumeInspectInfo
 }
 
 /**
@@ -58,9 +59,10 @@ async function remove(api: EngineApi, name: string, signal: AbortSignal): Promis
 
 /** @throws EngineError `VOLUME_MISSING`, also where the Engine has an unlabelled one in its place; `FOREIGN_OBJECT` */
 export async function requireVolume(api: EngineApi, doing: string, name: string, owner: Ownership, signal: AbortSignal): Promise<void> {
+  const missing = (why: string) => new EngineError('VOLUME_MISSING', `cannot ${doing}: volume ${name} is ${why}`)
   const found = await findVolume(api, name, signal)
-  if (found === undefined) throw new EngineError('VOLUME_MISSING', `cannot ${doing}: volume ${name} is not there`)
-  if (isUnlabelled(found)) throw new EngineError('VOLUME_MISSING', `cannot ${doing}: volume ${name} is gone, and Docker has an unlabelled one in its place`)
+  if (found === undefined) throw missing('not there')
+  if (isUnlabelled(found)) throw missing('gone, and Docker has an unlabelled one in its place')
   refuseForeign('volume', name, found.Labels, owner)
 }
 

@@ -10,6 +10,7 @@ import { PageQuery, pageRequest, textPattern, writeContext } from '../parameters
 import { NoQuery } from './read-tenants.ts'
 
 const imageMilliseconds = 10_000
+const imageDescription = 'name:tag, name@sha256:… or sha256:…; on the engine already, with the label org.tenantry.component'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const Id = Type.Object({ id: Type.String() })
@@ -18,7 +19,7 @@ const Asked = Type.Object(
   {
     region: Type.String(),
     component: Type.Enum([...rolloutComponents]),
-    image: Type.String({ minLength: 1, maxLength: 300, pattern: textPattern, description: 'name:tag, name@sha256:… or sha256:…; on the engine already, with the label org.tenantry.component' }),
+    image: Type.String({ minLength: 1, maxLength: 300, pattern: textPattern, description: imageDescription }),
     canary: Type.Optional(Type.String({ maxLength: 100, pattern: textPattern, description: "Tenant that is moved first; default: the region's oldest that runs" })),
     wave_size: Type.Optional(Type.Integer({ minimum: 1, maximum: 64, description: 'Waves are of 1, 2, 4 … tenants, at most of so many; default 8' })),
     soak_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600, description: 'How long each tenant of a wave must be well; default 10' })),
