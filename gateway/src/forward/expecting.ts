@@ -3,7 +3,8 @@
 import type { IncomingMessage } from 'node:http'
 import { refusals } from '../errors.ts'
 import { isUnreachable, refusalFor } from './failures.ts'
-import { clientBody, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
+import { answerTimeoutOf, clientBody, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
+import type { RequestBody } from './request-body.ts'
 import type { AnsweredHeaders } from './response-head.ts'
 import { openSingleCall, passAnswer } from './single-call.ts'
 
@@ -19,12 +20,15 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   }
   const framing = head.contentLength === undefined ? ['transfer-encoding', 'chunked'] : []
   let goesOn = false
-  const { call: single, answered } = openSingleCall({
+  let body: RequestBody | undefined
+  const { call: single, progressed, answered } = openSingleCall({
     upstream,
     method: answer.request.method ?? 'POST',
     path: call.resolved.path,
     headers: [...runtimeHeaders(call, options), ...framing, 'expect', '100-continue'],
     limits,
+    answerTimeoutMs: answerTimeoutOf(call.group, limits),
+    waitsForClient: () => body !== undefined && !body.readableEnded && !single.writableNeedDrain,
     onFailed: (error) => {
       clearTimeout(timer)
       if (isUnreachable(error)) {
@@ -46,17 +50,20 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
     goesOn = true
     answer.keepAlive = true
     answer.response.writeContinue()
-    clientBody(answer, options).pipe(single)
+    body = clientBody(answer, options)
+    body.pipe(single)
+    body.on('data', progressed)
   }
   const timer = setTimeout(goOn, limits.continueTimeout)
   single.on('continue', goOn)
   single.on('information', ({ statusCode, headers }) => {
+    progressed()
     const interim: AnsweredHeaders = headers
     answer.inform(statusCode, interim)
   })
   single.on('response', (message: IncomingMessage) => {
     clearTimeout(timer)
     answered()
-    passAnswer(single, message, answer)
+    passAnswer(single, message, answer, limits)
   })
 }

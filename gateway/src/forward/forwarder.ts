@@ -77,8 +77,8 @@ export class Forwarder {
       method: answer.request.method ?? 'GET',
       headers,
       body,
+      headersTimeout: answerTimeoutOf(group, this.#options.limits),
     }
-    if (group === 'functions') options.headersTimeout = this.#options.limits.functionAnswerTimeout
     const handler = new PooledCall(answer, (error) => {
       const mayAsk = !answer.over && !answer.begun && body?.started !== true
       const next = mayAsk ? this.#next(call, attempts, upstream, error) : undefined
@@ -108,6 +108,11 @@ export class Forwarder {
 
 /** Safe methods (RFC 9110, 9.2.1). */
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** The milliseconds that a runtime has for a response's head. Functions have their own limit. */
+export function answerTimeoutOf(group: Group, limits: Limits): number {
+  return group === 'functions' ? limits.functionAnswerTimeout : limits.answerTimeout
+}
 
 /** The client's body for a runtime; a client that stops sending it is told so. */
 export function clientBody(answer: Answer, { limits, passed }: Pick<ForwarderOptions, 'limits' | 'passed'>): RequestBody {

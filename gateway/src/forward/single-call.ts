@@ -2,6 +2,7 @@
 // the wait for `100 Continue`.
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { errors } from 'undici'
+import { refusals } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Answer } from './answer.ts'
 import { NotConnectedError, refusalFor } from './failures.ts'
@@ -15,15 +16,26 @@ export interface SingleCallOptions {
   /** Name, value, … with everything but Host. */
   headers: readonly string[]
   limits: Limits
+  /** The time that the runtime has for the response's head, in milliseconds, from the last progress of the request. */
+  answerTimeoutMs: number
+  /** Reports whether the runtime still waits for the client's body: then the limits of the body hold. */
+  waitsForClient?: () => boolean
   onFailed: (error: Error) => void
+}
+
+export interface SingleCall {
+  call: ClientRequest
+  /** Restarts the time for the response's head: a piece of the body was sent, or an interim response arrived. */
+  progressed: () => void
+  /** Ends the time for the response's head. The caller calls it when the head has arrived. */
+  answered: () => void
 }
 
 /**
  * Opens the connection and sends the head. Failures are NotConnectedErrors, or carry undici's codes for timeouts or the
- * system's.
- * The caller calls `answered` as soon as the runtime has said anything.
+ * system's. The time limits are those that undici keeps on pooled connections.
  */
-export function openSingleCall(options: SingleCallOptions): { call: ClientRequest; answered: () => void } {
+export function openSingleCall(options: SingleCallOptions): SingleCall {
   const { upstream, limits } = options
   const call = httpRequest({
     createConnection: upstream.connect,
@@ -35,13 +47,21 @@ export function openSingleCall(options: SingleCallOptions): { call: ClientReques
     maxHeaderSize: 64 * 1024,
   })
   let isConnected = false
+  let isAnswered = false
   let timer = setTimeout(() => call.destroy(new errors.ConnectTimeoutError()), limits.connectTimeout)
-  const answered = () => clearTimeout(timer)
+  const answered = () => {
+    isAnswered = true
+    clearTimeout(timer)
+  }
+  const expired = () => {
+    if (options.waitsForClient?.() === true) timer.refresh()
+    else call.destroy(new errors.HeadersTimeoutError())
+  }
   call.on('socket', (socket) => {
     socket.once('connect', () => {
       isConnected = true
       clearTimeout(timer)
-      timer = setTimeout(() => call.destroy(new errors.HeadersTimeoutError()), limits.answerTimeout)
+      timer = setTimeout(expired, options.answerTimeoutMs)
     })
   })
   call.on('close', answered)
@@ -51,20 +71,41 @@ export function openSingleCall(options: SingleCallOptions): { call: ClientReques
     options.onFailed(isConnected ? error : new NotConnectedError(error))
   })
   call.flushHeaders()
-  return { call, answered }
+  const progressed = () => {
+    if (isConnected && !isAnswered) timer.refresh()
+  }
+  return { call, progressed, answered }
 }
 
-/** Passes the runtime's ordinary answer on to the client. */
-export function passAnswer(call: ClientRequest, message: IncomingMessage, answer: Answer): void {
+/** Passes the runtime's ordinary response on to the client. A runtime that stops sending it is cut off. */
+export function passAnswer(call: ClientRequest, message: IncomingMessage, answer: Answer, limits: Limits): void {
+  let timer: NodeJS.Timeout | undefined
+  const stopTimer = () => clearTimeout(timer)
+  const startTimer = () => {
+    stopTimer()
+    timer = setTimeout(() => answer.giveUp(refusals.runtimeTimeout), limits.answerIdleTimeout)
+  }
   answer.source = {
-    pause: () => message.pause(),
-    resume: () => message.resume(),
+    // No time passes for the runtime while the client takes nothing.
+    pause: () => {
+      stopTimer()
+      message.pause()
+    },
+    resume: () => {
+      startTimer()
+      message.resume()
+    },
     abort: (reason) => call.destroy(reason),
   }
+  startTimer()
   answer.begin(message.statusCode ?? 502, answeredHeaders(message))
-  message.on('data', (chunk: Buffer) => answer.write(chunk))
+  message.on('data', (chunk: Buffer) => {
+    timer?.refresh()
+    answer.write(chunk)
+  })
   message.on('end', () => answer.end())
   message.on('error', (error) => answer.fail(refusalFor(error)))
+  message.on('close', stopTimer)
 }
 
 /** The headers of an answer, repeated ones as arrays. */

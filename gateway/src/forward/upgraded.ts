@@ -5,7 +5,7 @@ import { refusals, type Refusal } from '../errors.ts'
 import type { TenantMeter } from '../meter/meter.ts'
 import type { TenantGate } from '../quota/quota.ts'
 import { isUnreachable, refusalFor } from './failures.ts'
-import { runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
+import { answerTimeoutOf, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
 import { joinSockets } from './joined.ts'
 import type { LiveConnections } from './live-connections.ts'
 import { responseHead } from './response-head.ts'
@@ -37,6 +37,7 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
     path: call.resolved.path,
     headers: [...runtimeHeaders(call, options), 'connection', 'Upgrade', 'upgrade', head.upgrade ?? ''],
     limits: options.limits,
+    answerTimeoutMs: answerTimeoutOf(call.group, options.limits),
     onFailed: (error) => {
       if (isUnreachable(error)) {
         options.upstreams.isDown(upstream)
@@ -84,7 +85,7 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
   // The runtime answered as to an ordinary request: refused, or it doesn't speak the protocol.
   single.on('response', (message: IncomingMessage) => {
     answered()
-    passAnswer(single, message, answer)
+    passAnswer(single, message, answer, options.limits)
   })
 }
 

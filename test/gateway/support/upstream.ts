@@ -24,6 +24,8 @@ export interface Upstream {
   aborted: number
   /** Requests whose body waits to be taken. */
   stalled: IncomingMessage[]
+  /** Responses that wait for the test to send them. */
+  waiting: ServerResponse[]
   /** Requests under way. */
   open: number
   stop(): Promise<void>
@@ -35,11 +37,12 @@ export const megabyte = 1024 * 1024
  * By path, wherever a tenant's path may begin:
  * `/echo` the body back · `/head` what arrived, as JSON · `/bytes/N` N bytes with their length · `/chunked/N` without ·
  * `/status/N` · `/hang` never answers · `/half` breaks off in the middle · `/close` hangs up without an answer ·
- * `/sink` counts the body · `/stall` takes none of the body · `/early` refuses with 413 at once · `/hints` 103 first ·
+ * `/sink` counts the body · `/stall` takes none of the body · `/early` refuses with 413 at once, `/early/N` with N ·
+ * `/wait` takes the body and leaves the response to the test · `/mute` counts the body and never says 100 · `/hints` 103 first ·
  * `/trailers` · `/events` a stream without end · `/odd` headers that must not get through.
  */
 export async function startUpstream(port = 0): Promise<Upstream> {
-  const state = { seen: [] as Seen[], received: 0, sent: 0, aborted: 0, stalled: [] as IncomingMessage[], open: 0 }
+  const state = { seen: [] as Seen[], received: 0, sent: 0, aborted: 0, stalled: [] as IncomingMessage[], waiting: [] as ServerResponse[], open: 0 }
   const server = createServer({ requestTimeout: 0, maxHeaderSize: 128 * 1024 })
   const webSockets = new WebSocketServer({ noServer: true })
   const sockets = new Set<Duplex>()
@@ -58,7 +61,7 @@ export async function startUpstream(port = 0): Promise<Upstream> {
     answer(request, response, state).catch(() => undefined)
   })
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    if (!/\/early/.test(request.url ?? '')) response.writeContinue()
+    if (!/\/(?:early|mute)/.test(request.url ?? '')) response.writeContinue()
     server.emit('request', request, response)
   })
   server.on('upgrade', (request, socket, head) => {
@@ -97,7 +100,7 @@ export async function startUpstream(port = 0): Promise<Upstream> {
 
 async function answer(request: IncomingMessage, response: ServerResponse, state: Omit<Upstream, 'port' | 'url' | 'stop'>): Promise<void> {
   const url = request.url ?? ''
-  const [, action = '', argument = ''] = /\/(echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|hints|trailers|events|odd)(?:\/(\d+))?/.exec(url) ?? []
+  const [, action = '', argument = ''] = /\/(echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|wait|mute|hints|trailers|events|odd)(?:\/(\d+))?/.exec(url) ?? []
   const number = Number(argument)
   switch (action) {
     case 'echo':
@@ -115,6 +118,10 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
       return
     case 'hang':
       return
+    case 'wait':
+      request.resume()
+      state.waiting.push(response)
+      return
     case 'stall':
       state.stalled.push(request)
       return
@@ -126,7 +133,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
       request.socket.destroy()
       return
     case 'early':
-      response.writeHead(413, { 'content-type': 'text/plain', 'content-length': 9 }).end('too large')
+      response.writeHead(argument === '' ? 413 : number, { 'content-type': 'text/plain', 'content-length': 9 }).end('too large')
       return
     case 'hints':
       response.writeEarlyHints({ link: '</style.css>; rel=preload' })
@@ -149,6 +156,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
       ])
       response.end('odd')
       return
+    case 'mute':
     case 'sink':
       for await (const chunk of request) state.received += (chunk as Buffer).length
       response.end(String(state.received))
