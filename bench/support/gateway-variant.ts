@@ -8,7 +8,7 @@ import { Meter, type TenantMeter } from '../../gateway/src/meter/meter.ts'
 const nothing = () => undefined
 
 const uncounted: TenantMeter = {
-  request: nothing, refused: nothing, egress: nothing, opened: nothing, closed: nothing, began: nothing, ended: nothing, kept: (goOn) => goOn(),
+  request: nothing, rejected: nothing, refused: nothing, egress: nothing, opened: nothing, closed: nothing, began: nothing, ended: nothing, kept: (goOn) => goOn(),
 }
 
 class NoMeter extends Meter {

@@ -15,6 +15,14 @@ export const requestIdHeader = 'x-request-id'
 /** Set by the gateway: the URL prefix at which the client sees the tenant, e.g. `/t/acme` or the empty string. */
 export const basePathHeader = 'x-tenantry-base-path'
 
+/**
+ * Set to `1` by a runtime on an error with which it rejected a request before it touched anything of the tenant: credentials
+ * that are not valid or are missing where they are required, an unknown route, a URL that cannot be read. The gateway counts
+ * such a request as rejected, and removes the header. Without it, with a status below 400, or with a body of unknown length
+ * or of more than 4,096 bytes, a response is billable. Functions cannot set it.
+ */
+export const rejectedHeader = 'x-tenantry-rejected'
+
 /** All internal headers begin with this; a gateway drops whatever a client sends under it. */
 export const internalHeaderPrefix = 'x-tenantry-'
 
@@ -45,7 +53,7 @@ export const internalPaths = {
   tenantStorageState: (tenantId: string) => `/internal/v1/tenants/${tenantId}/storage`,
   /** As for health: `DELETE` removes the tenant's files and closes its pool; idempotent. */
   tenantData: (tenantId: string) => `/internal/v1/tenants/${tenantId}/data`,
-  /** On a gateway: `GET` → `Route` as applied, or 404. */
+  /** On a gateway: `GET` → `AppliedRoute`, or 404. */
   route: (tenantId: string) => `/internal/v1/routes/${tenantId}`,
   /** On a gateway: `GET` → `Activity`. */
   activity: '/internal/v1/activity',

@@ -52,3 +52,14 @@ export const Route = Type.Object({
   payment_required: Type.Optional(Type.Boolean()),
 })
 export type Route = Static<typeof Route>
+
+/** A route as a gateway has applied it. */
+export const AppliedRoute = Type.Object({
+  ...Route.properties,
+  /**
+   * Whether the gateway serves the tenant without the control plane: it holds a lease of the month's requests and slots for
+   * connections, or knows that none can be had in advance. Absent: it does not say.
+   */
+  leased: Type.Optional(Type.Boolean()),
+})
+export type AppliedRoute = Static<typeof AppliedRoute>

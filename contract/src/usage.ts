@@ -4,8 +4,11 @@ import { TenantId } from './ids.ts'
 
 /**
  * Sums, but for `connections_peak`, which is the greatest value seen in the hour. What each is broken down by:
- * - `requests`: group, method, status class; those that the tenant's quota and bill know
- * - `refused_requests`: group; answered 429 for a quota or a rate limit: they use no quota and cost nothing
+ * - `requests`: group, method, status class; those that the tenant's quota and bill know: they were sent to a runtime, which
+ *   did not reject them (`rejectedHeader`)
+ * - `rejected_requests`: group, method, status class; rejected by the gateway before they were sent, or by the runtime before it
+ *   touched anything of the tenant: they use no quota and cost nothing
+ * - `refused_requests`: group; over a quota or a rate limit: they use no quota and cost nothing
  * - `egress_bytes`: group
  * - `latency`: group and `bucket`; how many of `requests` were answered within the bucket's bound
  * - `connections_peak`, `connection_milliseconds`: nothing; connections that stay, and the sum of how long they were open
@@ -13,6 +16,7 @@ import { TenantId } from './ids.ts'
  */
 export const Meter = Type.Union([
   Type.Literal('requests'),
+  Type.Literal('rejected_requests'),
   Type.Literal('refused_requests'),
   Type.Literal('egress_bytes'),
   Type.Literal('latency'),

@@ -63,6 +63,8 @@ export interface GatewayOptions {
   leaseInterval?: number
   /** Milliseconds for which a request or a connection waits for a lease at most. */
   leasePatience?: number
+  /** Milliseconds for which one call about leases is waited for. */
+  leaseTimeout?: number
   /** Counters held at most; see CounterStore. */
   counterLimit?: number
 }
@@ -122,6 +124,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     waiting: limits.leaseWaiting,
     ...(options.leaseInterval === undefined ? {} : { interval: options.leaseInterval }),
     ...(options.leasePatience === undefined ? {} : { patience: options.leasePatience }),
+    ...(options.leaseTimeout === undefined ? {} : { timeout: options.leaseTimeout }),
   })
   leases.load()
   const quota = new Quota({ leases, elapsed: options.elapsed, now: options.now })
@@ -167,7 +170,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   })
   const publicServer = createPublicServer({ door, limits, newRequestId: options.newId, onProblem })
   const relay = new Relay({ controlUrl, routes, tokens, limits })
-  const internalServer = createInternalServer({ routes, meter, relay, internalToken, limits })
+  const internalServer = createInternalServer({ routes, meter, quota, relay, internalToken, limits })
   const postgresDoor = options.postgres && new PostgresDoor({ ...options.postgres, routes, waiting, meter, quota, live, limits })
   if (options.tenantAddresses !== undefined) {
     const bounds = new ConnectionBounds({

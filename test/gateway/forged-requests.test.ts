@@ -15,6 +15,8 @@ interface Forgery {
   /** Requests that count, how many of them reach the runtime, and the bytes of their answers' bodies; for us, and for them. */
   ours: [requests: number, reached: number, bytes: number]
   theirs?: [requests: number, reached: number, bytes: number]
+  /** Requests of ours that are rejected and cost nothing; 0. */
+  rejected?: number
 }
 
 const get = (path: string, headers = '', method = 'GET') => `${method} ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`
@@ -51,7 +53,7 @@ const forgeries: Forgery[] = [
   { what: 'headers that Connection takes away', bytes: (ours) => on(ours, '/bytes/10', 'Connection: close, x-tenantry-tenant, x-tenantry-internal, host, content-length\r\n'), ours: [1, 1, 10] },
   { what: "the parts' own paths at no tenant's address", bytes: () => get('/internal/v1/usage', `X-Tenantry-Internal: ${token}\r\nContent-Length: 0\r\n${last}`, 'POST'), waitFor: refused('NOT_FOUND'), ours: [0, 0, 0] },
   ...['/internal/v1/usage', '//internal/v1/usage', '/INTERNAL/v1/leases', '/%69nternal/v1/usage', '/%2569nternal/v1/usage', '/rest/../internal/v1/usage', '/rest/%2e%2e/internal/v1/usage', '/./internal/v1/usage', '/\\internal/v1/usage', '/internal;x/v1/usage'].map((path): Forgery => ({
-    what: `the parts' own paths: ${path}`, bytes: (ours) => on(ours, path, `X-Tenantry-Internal: ${token}\r\nContent-Length: 2\r\n${last}`, 'POST') + '{}', waitFor: refused('NOT_FOUND'), ours: [1, 0, -1],
+    what: `the parts' own paths: ${path}`, bytes: (ours) => on(ours, path, `X-Tenantry-Internal: ${token}\r\nContent-Length: 2\r\n${last}`, 'POST') + '{}', waitFor: refused('NOT_FOUND'), ours: [0, 0, 0], rejected: 1,
   })),
   { what: 'a length given twice', bytes: (ours) => on(ours, '/sink', 'Content-Length: 0\r\nContent-Length: 50\r\n', 'POST') + on(ours, '/bytes/10', last), waitFor: refused('MALFORMED_REQUEST'), ours: [0, 0, 0] },
   { what: 'a length and chunks', bytes: (ours) => `${on(ours, '/sink', 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', 'POST')}0\r\n\r\n${on(ours, '/bytes/10', last)}`, waitFor: refused('MALFORMED_REQUEST'), ours: [0, 0, 0] },
@@ -65,23 +67,24 @@ const forgeries: Forgery[] = [
 t.test('forged requests', { timeout: 60_000 }, async (t) => {
   const setting = await startSetting(t)
   const { gateway, upstream, control } = setting
-  const told: { what: string; route: Route; text: string; expected: [number, number, number] }[] = []
+  const told: { what: string; route: Route; text: string; expected: [number, number, number]; rejected: number }[] = []
   for (const [n, forgery] of forgeries.entries()) {
     const [ours, theirs] = [await setting.add(`ours-${n}`), await setting.add(`theirs-${n}`)]
     const text = await sendRaw(gateway.port, forgery.bytes(ours, theirs), forgery.waitFor === undefined ? {} : { waitFor: forgery.waitFor })
-    told.push({ what: forgery.what, route: ours, text, expected: forgery.ours }, { what: `${forgery.what}: the other`, route: theirs, text, expected: forgery.theirs ?? [0, 0, 0] })
+    told.push({ what: forgery.what, route: ours, text, expected: forgery.ours, rejected: forgery.rejected ?? 0 }, { what: `${forgery.what}: the other`, route: theirs, text, expected: forgery.theirs ?? [0, 0, 0], rejected: 0 })
   }
   const pushed = control.pushes.length
   await until(() => upstream.open === 0, 'the end of all requests')
   await gateway.stop()
   t.ok(control.pushes.length > pushed)
-  for (const { what, route, text, expected: [requests, reached, bytes] } of told) {
+  for (const { what, route, text, expected: [requests, reached, bytes], rejected } of told) {
     const total = (meter: string) => control.total((counter) => counter.tenant_id === route.tenant_id && counter.meter === meter)
     t.equal(total('requests'), requests, what)
     t.equal(upstream.seen.filter(({ headers }) => headers['x-tenantry-tenant'] === route.tenant_id).length, reached, `${what}: requests that reached the runtime`)
     // What the gateway answers itself, or passes on untouched, is as long as it came.
     const body = text.slice(text.indexOf('\r\n\r\n') + 4)
     t.equal(total('egress_bytes'), bytes < 0 ? body.length : bytes, what)
+    t.equal(total('rejected_requests'), rejected, what)
     t.equal(total('refused_requests'), 0, what)
   }
   t.equal(upstream.seen.filter(({ headers }) => !told.some(({ route }) => route.tenant_id === headers['x-tenantry-tenant'])).length, 0, 'nothing reached the runtime for anybody else')

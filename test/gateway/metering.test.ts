@@ -16,7 +16,7 @@ const hour = 3_600_000
 function requests(setting: Setting, tenantId: string, more: Partial<Counter> = {}): number {
   return setting.control.total(
     (counter) =>
-      counter.meter === 'requests' &&
+      counter.meter === (more.meter ?? 'requests') &&
       counter.tenant_id === tenantId &&
       Object.entries(more).every(([name, value]) => counter[name as keyof Counter] === value),
   )
@@ -34,8 +34,9 @@ t.test('a thousand mixed requests, some left in the middle, count exactly', asyn
   const random = chanceOf(seed).next
   const expected = new Map<string, number>()
   const bytes = new Map<string, number>()
-  const expect = (tenantId: string, group: string, method: string, status_class: string) => {
-    const key = JSON.stringify([tenantId, group, method, status_class])
+  let rejected = 0
+  const expect = (tenantId: string, group: string, method: string, status_class: string, meter: Counter['meter'] = 'requests') => {
+    const key = JSON.stringify([tenantId, group, method, status_class, meter])
     expected.set(key, (expected.get(key) ?? 0) + 1)
   }
   const kinds = [
@@ -67,7 +68,12 @@ t.test('a thousand mixed requests, some left in the middle, count exactly', asyn
           continue
         }
         const { body } = await ask(gateway.port, { path: `/t/${tenant.name}${kind.path}`, method: kind.method, ...(kind.body === undefined ? {} : { body: kind.body }) })
-        expect(tenant.tenant_id, kind.group, method, isHeld ? '4xx' : kind.status)
+        if (isHeld) {
+          expect(tenant.tenant_id, kind.group, method, '4xx', 'rejected_requests')
+          rejected++
+          continue
+        }
+        expect(tenant.tenant_id, kind.group, method, kind.status)
         bytes.set(tenant.tenant_id, (bytes.get(tenant.tenant_id) ?? 0) + body.length)
       }
     }),
@@ -75,12 +81,14 @@ t.test('a thousand mixed requests, some left in the middle, count exactly', asyn
   await until(() => upstream.open === 0)
   await gateway.stop()
   for (const [key, count] of expected) {
-    const [tenant_id = '', group = '', method = '', status_class = ''] = JSON.parse(key) as string[]
-    t.equal(requests(setting, tenant_id, { group, method, status_class }), count, key)
+    const [tenant_id = '', group = '', method = '', status_class = '', meter] = JSON.parse(key) as [string, string, string, string, Counter['meter']]
+    t.equal(requests(setting, tenant_id, { group, method, status_class, meter }), count, key)
   }
-  t.equal(tenants.reduce((sum, { tenant_id }) => sum + requests(setting, tenant_id), 0), 1000, 'and nothing else was counted')
-  t.equal(setting.control.total(({ meter }) => meter === 'latency'), 1000, 'each stands in one bucket of the latencies')
-  for (const { tenant_id } of tenants) t.equal(egress(setting, tenant_id), bytes.get(tenant_id), 'egress is the bodies\' bytes')
+  t.ok(rejected > 0)
+  t.equal(setting.control.total(({ meter }) => meter === 'rejected_requests'), rejected, 'what was rejected is counted apart')
+  t.equal(tenants.reduce((sum, { tenant_id }) => sum + requests(setting, tenant_id), 0), 1000 - rejected, 'and nothing else was counted')
+  t.equal(setting.control.total(({ meter }) => meter === 'latency'), 1000 - rejected, 'each stands in one bucket of the latencies')
+  for (const { tenant_id } of tenants) t.equal(egress(setting, tenant_id), bytes.get(tenant_id) ?? 0, 'egress is the bodies\' bytes')
 })
 
 t.test('a request has been counted before its answer ends', async (t) => {

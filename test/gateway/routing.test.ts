@@ -104,7 +104,7 @@ t.test('the internal server shows routes to those with the token, and liveness t
   const headers = { 'x-tenantry-internal': 'the-internal-token-of-this-test' }
   const shown = await ask(port, { path, headers })
   t.equal(shown.status, 200)
-  t.same(JSON.parse(shown.body), route)
+  t.same(JSON.parse(shown.body), { ...route, leased: true })
   t.equal((await ask(port, { path: '/internal/v1/routes/t_00000000000000000000', headers })).status, 404)
   t.equal((await ask(port, { path: '/internal/v1/routes/../x', headers })).status, 404)
   t.equal((await ask(port, { path, method: 'POST', headers })).status, 405)

@@ -95,16 +95,16 @@ t.test('connections that stay are as many as the plan allows; one that ends make
 })
 
 t.test('a control plane that is away for a moment keeps a request waiting, and refuses none', async (t) => {
-  const setting = await startSetting(t)
+  const setting = await startSetting(t, { leasePatience: 60_000 })
   setting.control.monthly = 1_000
+  setting.control.leases = false
   const { name } = await setting.add('patient', { limits: { ...unlimited, requests_per_month: 1_000 } })
-  await setting.control.stop()
   let answered: number | undefined
   const asked = ask(setting.gateway.port, { path: `/t/${name}/status/200` }).then(({ status }) => (answered = status))
   // It has tried, and failed.
   await until(() => setting.problems.some((fields) => typeof fields === 'object' && fields !== null && 'err' in fields && /could not be leased/.test(String(fields.err))))
   t.equal(answered, undefined)
-  await setting.control.start()
+  setting.control.leases = true
   t.equal(await asked, 200)
 })
 
@@ -117,10 +117,10 @@ t.test('a gateway with nothing but an older copy of its routes knows no limits',
 })
 
 t.test('a connection waits for a control plane that is away for a moment: nothing of it is lost, and one that leaves takes no place', async (t) => {
-  const setting = await startSetting(t)
+  const setting = await startSetting(t, { leasePatience: 60_000 })
   setting.control.connections = 3
+  setting.control.leases = false
   const { name, tenant_id: id } = await setting.add('held', { limits: { ...unlimited, connections: 3 } })
-  await setting.control.stop()
   const send = (text: string) => {
     const socket = connect(setting.gateway.port, '127.0.0.1')
     t.teardown(() => socket.destroy())
@@ -137,7 +137,7 @@ t.test('a connection waits for a control plane that is away for a moment: nothin
   t.same([raw.text, events.text], ['', ''])
   for (const { socket } of leaving) socket.destroy()
   await until(() => setting.upstream.open === 1, 'the end of the streams that left, at the runtime')
-  await setting.control.start()
+  setting.control.leases = true
   await until(() => /^HTTP\/1.1 101[^]*hello $/.test(raw.text) && /^HTTP\/1.1 200[^]*data: first/.test(events.text), 'both')
   raw.socket.write('and back')
   await until(() => raw.text.endsWith('hello and back'), 'its echo')

@@ -57,6 +57,13 @@ t.test('what waits is granted while there is anything, what is asked ahead only 
   t.same(decide({ others: 10_000, reclaimable: 9, waiting: 0 }), { amount: 0, state: 'granted', recall: false }, 'nobody is robbed for what nobody waits for')
 })
 
+/** Takes one and counts it. @returns whether it was let in */
+function use(lease: Lease, at: number): boolean {
+  if (!lease.take(at)) return false
+  lease.settle(lease.term, true)
+  return true
+}
+
 t.test('a lease ends with its month, and tells what was used before the hour', async (t) => {
   const end = Date.parse('2026-12-01T00:00:00Z')
   const start = end - 3_600_000 - 1_000
@@ -64,11 +71,11 @@ t.test('a lease ends with its month, and tells what was used before the hour', a
   const lease = new Lease('t_00000000000000000000', 1_000)
   t.notOk(lease.take(0))
   lease.granted({ tenant_id: lease.tenantId, granted: 10, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
-  t.ok(lease.take(1) && lease.take(2))
+  t.ok(use(lease, 1) && use(lease, 2))
   t.match(lease.report(), { month: '2026-11', used: 2, used_before: 0, hour: '2026-11-30T22:00:00.000Z', keep: 10 })
-  t.ok(lease.take(1_300))
+  t.ok(use(lease, 1_300))
   t.match(lease.report(), { used: 3, used_before: 2, hour: '2026-11-30T23:00:00.000Z' })
-  t.ok(lease.take(end - start - 1))
+  t.ok(use(lease, end - start - 1))
   t.notOk(lease.take(end - start), 'none of the old month\'s is for the new one')
   t.match(lease.report(), { month: '2026-11', used: 4, keep: 4 })
   const next: MonthClock = { ...clock, month: '2026-12', endsAt: clock.endsAt + 31 * 86_400_000 }
@@ -82,52 +89,81 @@ t.test('a lease ends as soon as the control plane speaks of another month, and i
   const lease = new Lease('t_00000000000000000000', 1_000)
   lease.heardMonth('2026-12')
   lease.granted({ tenant_id: lease.tenantId, granted: 10, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
-  t.ok(lease.take(1) && lease.take(2))
+  t.ok(use(lease, 1) && use(lease, 2))
   lease.heardMonth('2026-11')
-  t.ok(lease.take(3))
+  t.ok(use(lease, 3))
   lease.heardMonth('2026-12')
   t.notOk(lease.take(4))
   t.match(lease.report(), { month: '2026-11', used: 3, keep: 3 })
   lease.heardMonth('2026-12')
   t.notOk(lease.changed)
   lease.granted({ tenant_id: lease.tenantId, granted: 5, limit: 1_000, used: 0, state: 'granted' }, 3, { ...clock, month: '2026-12' }, 5)
-  t.ok(lease.take(6))
+  t.ok(use(lease, 6))
   t.match(lease.report(), { month: '2026-12', used: 1, keep: 5 })
 })
 
-t.test('no place of a refused request of one month is taken in another, whichever way it is heard of', async (t) => {
+t.test('a request that is under way when its month ends is used with that month, and none of the next is given back for it', async (t) => {
   const clock: MonthClock = { month: '2026-11', endsAt: 1_000_000, wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed }
-  for (const isRefusedLate of [false, true]) {
+  for (const isUsed of [false, true]) {
     const lease = new Lease('t_00000000000000000000', 1)
     lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 1, used: 0, state: 'granted' }, 0, clock, 0)
     t.ok(lease.take(1))
     const { term } = lease
-    if (!isRefusedLate) lease.untake(term)
     lease.heardMonth('2026-12')
-    if (isRefusedLate) lease.untake(term)
+    t.match(lease.report(), { month: '2026-11', used: 1, keep: 1 })
+    lease.settle(term, isUsed)
     t.notOk(lease.take(2))
+    lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 1, used: 0, state: 'granted' }, 1, { ...clock, month: '2026-12', endsAt: 2_000_000 }, 3)
+    t.ok(lease.take(4))
+    lease.settle(term, isUsed)
+    t.notOk(lease.take(5))
+    t.match(lease.report(), { month: '2026-12', used: 0, keep: 1 })
   }
 })
 
-t.test('what a request that is refused after all has taken is the next one’s, in the same month', async (t) => {
+t.test('a request that is rejected after all gives back what it held, to one that waits before all others', async (t) => {
   const clock: MonthClock = { month: '2026-11', endsAt: 1_000, wall: () => Date.parse('2026-11-05T00:00:00Z') }
   const lease = new Lease('t_00000000000000000000', 3)
   lease.granted({ tenant_id: lease.tenantId, granted: 3, limit: 3, used: 0, state: 'granted' }, 0, clock, 0)
   t.ok(lease.take(1) && lease.take(1) && lease.take(1) && !lease.take(1))
   const { term } = lease
-  lease.untake(term)
-  lease.untake({})
+  t.match(lease.report(), { used: 0, keep: 3 }, 'what is under way is not used yet')
+  t.equal(lease.usedInAll, 3, 'but nobody else may have it')
+  lease.settle(term, false)
+  lease.settle({}, false)
+  t.ok(lease.take(1))
+  t.notOk(lease.take(1))
+  let gone = 0
+  lease.waiters.add({ go: () => gone++, exhausted: () => undefined, unknown: () => undefined })
+  t.equal(lease.settle(term, true).length, 0)
+  for (const waiter of lease.settle(term, false)) waiter.go()
+  t.equal(gone, 1)
+  t.notOk(lease.take(1))
   lease.giveBack()
-  t.match(lease.report(), { used: 3, keep: 3 }, 'what is used only grows')
-  t.ok(lease.take(2))
-  t.notOk(lease.take(2))
-  lease.untake(term)
-  t.notOk(lease.take(1_000), 'none of the old month’s is for the new one')
+  t.match(lease.report(), { used: 1, keep: 3 }, 'what is under way is kept')
+  lease.settle(term, true)
+  lease.settle(term, true)
+  t.match(lease.report(), { used: 3, keep: 3 })
+  t.notOk(lease.take(1))
+})
+
+t.test('a tenant that is served asks before its first request in each month, once', async (t) => {
+  const clock: MonthClock = { month: '2026-11', endsAt: 1_000_000, wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed }
+  const lease = new Lease('t_00000000000000000000', 1_000)
+  t.notOk(lease.isLow)
+  lease.serve(true)
+  t.ok(lease.isLow && !lease.isHeld)
+  t.match(lease.report(), { ask: 20, waiting: 0, keep: 0 })
+  lease.granted({ tenant_id: lease.tenantId, granted: 20, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
+  t.ok(!lease.isLow && lease.isHeld)
+  lease.heardMonth('2026-12')
+  t.ok(lease.isLow && !lease.isHeld)
   lease.report()
-  lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 3, used: 0, state: 'granted' }, 3, { ...clock, month: '2026-12', endsAt: 2_000 }, 1_001)
-  t.ok(lease.take(1_002))
-  lease.untake(term)
-  t.notOk(lease.take(1_002), 'nor is one that was let in before')
+  lease.granted({ tenant_id: lease.tenantId, granted: 0, limit: 1_000, used: 0, state: 'granted' }, 0, { ...clock, month: '2026-12' }, 0)
+  t.ok(!lease.isLow && lease.isHeld, 'all is leased to others: nobody is asked again and again')
+  lease.serve(false)
+  lease.serve(true)
+  t.ok(lease.isLow, 'a tenant that is woken asks again')
 })
 
 t.test('rates that operators set stand beside the defaults, and nonsense is refused by name', async (t) => {

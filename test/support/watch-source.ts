@@ -118,12 +118,18 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
 
   /** Requests of a month that are granted as they are asked for; null: no tenant has a quota. */
   monthly: number | null = null
+  /** Whether calls about leases are answered; else with 503. */
+  leases = true
   /** Of a tenant, granted as they are asked for; null: no tenant has a quota. */
   connections: number | null = null
 
   async #lease(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = ''
     for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
+    if (!this.leases) {
+      response.writeHead(503).end()
+      return
+    }
     const now = this.now()
     const call = JSON.parse(text) as LeaseCall
     const limit = this.connections

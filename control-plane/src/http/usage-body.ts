@@ -43,7 +43,8 @@ export const UsageBody = Type.Object({
   ...TenantMonthBase,
   resources: Type.Partial(Type.Object({
     api_requests: Type.Object({
-      count: Type.Integer(), limit: MaybeInteger, refused: Type.Integer(), by_group: Numbers, by_method: Numbers, by_status: Numbers,
+      count: Type.Integer(), limit: MaybeInteger, refused: Type.Integer(), rejected: Type.Integer(), rejected_by_status: Numbers,
+      by_group: Numbers, by_method: Numbers, by_status: Numbers,
       endpoints: Type.Array(Type.Object({ group: Type.String(), method: Type.String(), status: Type.String(), count: Type.Integer() })),
       latency_ms: Type.Record(Type.String(), Numbers, { description: 'By group: how many were answered within so many milliseconds, and not within the bound before' }),
     }),

@@ -23,7 +23,8 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
         if (held === undefined) return { ...answer, accepted: false, grants: [], recalled: [], slots: [], slots_recalled: [] }
         await inherit(transaction, call, answer.month)
         if (held.latest) await endEarlier(transaction, call)
-        const asked = call.stopping ? [] : call.reports.filter(({ ask }) => ask > 0)
+        // Who goes on with an earlier incarnation's lease is told how much of it there is.
+        const asked = call.stopping ? [] : call.reports.filter(({ ask, inherited }) => ask > 0 || inherited !== undefined)
         // Before its counts are taken down: what one gives back must not be granted twice.
         const budgets = await lockBudgets(transaction, asked, start)
         await takeDown(transaction, call, answer.month)
@@ -64,7 +65,8 @@ async function hold(transaction: Transaction, { source, boot, sequence }: LeaseC
 
 /**
  * What is left of an earlier incarnation's lease becomes this one's: it goes on with it while nobody could be asked. What
- * was taken over already is not taken again.
+ * was taken over already is not taken again. An incarnation in between may have taken it over and died before it knew: then it
+ * is taken from that one.
  */
 async function inherit(transaction: Transaction, { source, boot, reports }: LeaseCall, month: string): Promise<void> {
   const heirs = reports.filter((report) => report.month === month).flatMap(({ tenant_id: id, inherited }) => (inherited === undefined ? [] : [{ tenant_id: id, ...inherited }]))
@@ -73,7 +75,7 @@ async function inherit(transaction: Transaction, { source, boot, reports }: Leas
     with wanted as (
       select l.tenant_id, l.month, l.boot, least(r.amount - coalesce(own.inherited, 0), l.granted - l.used) as amount
       from jsonb_to_recordset(${JSON.stringify(heirs)}::jsonb) as r(tenant_id text, boot uuid, amount bigint)
-      join request_leases l on l.tenant_id = r.tenant_id and l.month = (${month} || '-01')::date and l.source = ${source} and l.boot = r.boot
+      join request_leases l on l.tenant_id = r.tenant_id and l.month = (${month} || '-01')::date and l.source = ${source} and (l.boot = r.boot or l.inherited > 0)
       join lease_holders h on h.source = l.source and h.boot = l.boot and not h.ended
       left join request_leases own on own.tenant_id = l.tenant_id and own.month = l.month and own.source = l.source and own.boot = ${boot}::uuid
       where l.boot <> ${boot}::uuid),
@@ -82,18 +84,17 @@ async function inherit(transaction: Transaction, { source, boot, reports }: Leas
       from wanted where wanted.amount > 0 and l.tenant_id = wanted.tenant_id and l.month = wanted.month and l.source = ${source} and l.boot = wanted.boot
       returning l.tenant_id, l.month, wanted.amount)
     insert into request_leases (tenant_id, month, source, boot, granted, inherited)
-    select tenant_id, month, ${source}, ${boot}::uuid, amount, amount from given
+    select tenant_id, month, ${source}, ${boot}::uuid, sum(amount), sum(amount) from given group by tenant_id, month
     on conflict (tenant_id, month, source, boot) do update set
       granted = request_leases.granted + excluded.granted, inherited = request_leases.inherited + excluded.inherited`
 }
 
 /**
  * All that an earlier incarnation has let in was counted by now; the rest of its leases is free again. What was counted
- * since the hour of its last report is in the counters; refusals of the gateway's own are among them, so that the sum
- * may be above what was let in, and never below.
+ * since the hour of its last report is in the counters, which count the same requests.
  */
 async function endEarlier(transaction: Transaction, { source, boot, unfinished }: LeaseCall): Promise<void> {
-  await transaction.$executeRaw`
+  const ended = await transaction.$executeRaw`
     with gone as (
       update lease_holders set ended = true
       where source = ${source} and boot <> all(${[boot, ...unfinished]}::uuid[]) and not ended returning boot),
@@ -107,6 +108,11 @@ async function endEarlier(transaction: Transaction, { source, boot, unfinished }
       group by l.tenant_id, l.month, l.source, l.boot)
     update request_leases l set used = counted.used, granted = counted.used
     from counted where l.tenant_id = counted.tenant_id and l.month = counted.month and l.source = ${source} and l.boot = counted.boot`
+  if (ended === 0) return
+  // Each incarnation is granted something of every tenant: most of it is never used.
+  await transaction.$executeRaw`
+    delete from request_leases l using lease_holders h
+    where l.source = ${source} and h.source = l.source and h.boot = l.boot and h.ended and l.granted = 0 and l.used = 0`
 }
 
 /** @returns the tenants of which requests are leased; an unlimited, deleted or unknown one is none of them */

@@ -1,5 +1,5 @@
 // What a region's runtimes and gateways say of a tenant: the observing half of the reconciler.
-import { Activity, HomeBooks, Route, StorageState, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
+import { Activity, AppliedRoute, HomeBooks, StorageState, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Clock } from '../clock.ts'
@@ -15,7 +15,7 @@ export interface RegionProbe {
   tenantHealth(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantHealth | undefined>
   tenantUsage(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantStorageUsage | undefined>
   /** Undefined when the gateway has no route. */
-  route(gatewayUrl: string, tenantId: string, signal: AbortSignal): Promise<Route | undefined>
+  route(gatewayUrl: string, tenantId: string, signal: AbortSignal): Promise<AppliedRoute | undefined>
   /** When the gateway last saw each tenant asked for. */
   activity(gatewayUrl: string, signal: AbortSignal): Promise<Activity | undefined>
   /** Destroys the tenant's files and forgets the tenant. */
@@ -59,7 +59,7 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
       read(HomeBooks, base, `${internalPaths.tenantBooks(tenantId)}?hours=${hours}`, signal, booksMilliseconds).then((answer) => about(tenantId, answer)),
     storageState: (base, signal) => read(StorageState, base, internalPaths.storageState, signal),
     tenantStorageState: (base, tenantId, signal) => read(StorageState, base, internalPaths.tenantStorageState(tenantId), signal),
-    route: (base, tenantId, signal) => read(Route, base, internalPaths.route(tenantId), signal),
+    route: (base, tenantId, signal) => read(AppliedRoute, base, internalPaths.route(tenantId), signal),
     activity: (base, signal) => read(Activity, base, internalPaths.activity, signal),
     async removeData(base, tenantId, signal) {
       const response = await call('DELETE', base, internalPaths.tenantData(tenantId), signal, 60_000)

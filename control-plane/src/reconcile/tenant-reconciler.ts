@@ -293,13 +293,17 @@ async function observeRuntimes(snapshot: Snapshot, { region, probe, clock }: Ten
   })
 }
 
-/** … and every gateway shows the route. */
+/** Waits until every gateway shows the route and, of a tenant that is ready, holds what it serves the first requests from. */
 async function observeRoute(snapshot: Snapshot, phase: RoutePhase, { region, probe, clock }: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
   let seen = 'does not answer'
   const agrees = async (url: string, signal: AbortSignal) => {
     const route = await probe.route(url, snapshot.id, signal).catch(() => undefined)
     seen = route === undefined ? 'has no route' : `has the route ${route.phase} at generation ${route.generation}`
-    return route !== undefined && route.generation >= snapshot.generation && route.phase === phase
+    if (route === undefined || route.generation < snapshot.generation || route.phase !== phase) return false
+    // A tenant that is ready is served while the control plane is away: from a lease that the gateway has by now.
+    if (phase !== 'ready' || route.leased !== false) return true
+    seen = 'has the route, but no lease of the month\'s requests or no slots for connections'
+    return false
   }
   await untilEvery(region.config.gateway_internal_urls, agrees, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]), clock).catch((cause: unknown) => {
     throw new Error(`the gateway ${seen}`, { cause })

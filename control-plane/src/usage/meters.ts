@@ -14,7 +14,7 @@ const amountOfMeter: Readonly<Record<string, AmountName>> = {
   function_memory_kib_milliseconds: 'functionMemoryKibMilliseconds',
 }
 
-const brokenDown = new Set(['requests', 'refused_requests', 'egress_bytes', 'latency'])
+const brokenDown = new Set(['requests', 'rejected_requests', 'refused_requests', 'egress_bytes', 'latency'])
 
 /** What a month's counts are broken down by; empty where a meter has no such part. */
 export interface CellKey {

@@ -21,6 +21,7 @@ export function monthResources({ usage: { totals, cells }, plan, stored, elapsed
   const counts = cellList(cells).map(({ key, value }) => ({ key, count: Number(value) }))
   const of = (meter: string) => counts.filter(({ key }) => key.meter === meter)
   const requests = of('requests')
+  const rejected = of('rejected_requests')
   const latency: Record<string, Record<string, number>> = {}
   for (const { key, count } of of('latency').sort((a, b) => bound(a.key) - bound(b.key))) {
     const group = (latency[key.group] ??= {})
@@ -30,7 +31,9 @@ export function monthResources({ usage: { totals, cells }, plan, stored, elapsed
     api_requests: {
       count: Number(totals.requests),
       limit: plan?.requestsPerMonth ?? null,
-      refused: of('refused_requests').reduce((sum, { count }) => sum + count, 0),
+      refused: total(of('refused_requests')),
+      rejected: total(rejected),
+      rejected_by_status: sumBy(rejected, 'statusClass'),
       by_group: sumBy(requests, 'group'),
       by_method: sumBy(requests, 'method'),
       by_status: sumBy(requests, 'statusClass'),
@@ -64,6 +67,10 @@ export function monthResources({ usage: { totals, cells }, plan, stored, elapsed
 
 function bound({ bucket }: CellKey): number {
   return bucket === 'inf' ? Infinity : Number(bucket)
+}
+
+function total(counts: readonly { count: number }[]): number {
+  return counts.reduce((sum, { count }) => sum + count, 0)
 }
 
 function sumBy(counts: readonly { key: CellKey; count: number }[], part: 'group' | 'method' | 'statusClass'): Record<string, number> {

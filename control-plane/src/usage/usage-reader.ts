@@ -29,8 +29,11 @@ export interface Usage extends MonthState {
     api_requests: {
       count: number
       limit: number | null
-      /** Answered 429 for a quota or a rate limit; not in `count`. */
+      /** Over a quota or a rate limit; not in `count`. */
       refused: number
+      /** Rejected before anything of the tenant was touched; not in `count`. */
+      rejected: number
+      rejected_by_status: Record<string, number>
       by_group: Record<string, number>
       by_method: Record<string, number>
       by_status: Record<string, number>

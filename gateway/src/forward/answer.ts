@@ -5,7 +5,7 @@ import { refusals, type Refusal } from '../errors.ts'
 import { beginRefusal } from '../http/refusal.ts'
 import type { Limits } from '../limits.ts'
 import type { TenantMeter } from '../meter/meter.ts'
-import type { TenantGate } from '../quota/quota.ts'
+import type { Admission, TenantGate } from '../quota/quota.ts'
 import type { Group } from '../resolve/group.ts'
 import { endBeforeRequest } from './leftover.ts'
 import type { LiveConnections } from './live-connections.ts'
@@ -55,9 +55,13 @@ export class Answer {
   /** False while the request waits for its tenant's quota: a client that leaves then was never let in. */
   admitted = true
   /** What the tenant's quota has let it in by. */
-  term: object | undefined
+  admission: Admission | undefined
+  /** Whether any of the request may have reached a runtime: what came of it there is the tenant's to pay. */
+  forwarded = false
   readonly #since: number
   #begun = false
+  /** Whether its bytes are egress: those of a rejected request are not. */
+  #isBillable = true
   #over = false
   /** Of an event stream: takes it off the live connections. */
   #notLive: (() => void) | undefined
@@ -118,7 +122,6 @@ export class Answer {
 
   #turnAway(refusal: Refusal): void {
     this.#held = undefined
-    this.#options.gate.undo(this.term)
     this.refuse(refusal)
     this.source?.abort(new Error(refusal.message))
   }
@@ -147,7 +150,7 @@ export class Answer {
       return
     }
     this.#begun = true
-    this.#count(status)
+    this.#count(status, !head.isRejected)
     const hasBody = this.request.method !== 'HEAD' && status !== 204 && status !== 304
     if (hasBody) this.#left = head.length
     if (!this.#stays) return
@@ -163,7 +166,7 @@ export class Answer {
       return
     }
     const { meter, group, passed } = this.#options
-    meter.egress(group, chunk.length)
+    if (this.#isBillable) meter.egress(group, chunk.length)
     passed.add(chunk.length)
     if (this.#left !== undefined) {
       this.#left -= chunk.length
@@ -189,10 +192,12 @@ export class Answer {
     const { requestId, group, meter } = this.#options
     this.#begun = true
     const body = beginRefusal(this.response, refusal, requestId, !this.keepAlive || this.#options.isClosing())
-    if (refusal.isQuota === true) meter.refused(group)
-    else {
-      this.#count(refusal.status)
-      if (this.request.method !== 'HEAD') meter.egress(group, body.length)
+    if (refusal.isQuota === true) {
+      meter.refused(group)
+      this.admission?.settle(false)
+    } else {
+      this.#count(refusal.status, this.forwarded)
+      if (this.#isBillable && this.request.method !== 'HEAD') meter.egress(group, body.length)
     }
     this.#left = 0
     this.#conclude(body)
@@ -221,7 +226,7 @@ export class Answer {
     if (this.#over) return
     const { meter, group } = this.#options
     if (!this.admitted) meter.refused(group)
-    else if (!this.#begun) this.#count(clientLeft)
+    else if (!this.#begun) this.#count(clientLeft, this.forwarded)
     const { source } = this
     this.#finish()
     source?.abort(new Error('the client left'))
@@ -231,13 +236,18 @@ export class Answer {
   switched(): void {
     if (this.#over) return
     this.#begun = true
-    this.#count(101)
+    this.#count(101, true)
     this.#finish()
   }
 
-  #count(status: number): void {
+  /** Counts the request, and tells the tenant's quota. Once. */
+  #count(status: number, isBillable: boolean): void {
     const { meter, group, elapsed } = this.#options
-    meter.request(group, this.request.method ?? '', status, elapsed() - this.#since)
+    const { method = '' } = this.request
+    this.#isBillable = isBillable
+    if (isBillable) meter.request(group, method, status, elapsed() - this.#since)
+    else meter.rejected(group, method, status)
+    this.admission?.settle(isBillable)
   }
 
   #waitForReader(): void {

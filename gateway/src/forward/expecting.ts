@@ -28,6 +28,7 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
     headers: [...runtimeHeaders(call, options), ...framing, 'expect', '100-continue'],
     limits,
     answerTimeoutMs: answerTimeoutOf(call.group, limits),
+    onConnected: () => (answer.forwarded = true),
     waitsForClient: () => body !== undefined && !body.readableEnded && !single.writableNeedDrain,
     onFailed: (error) => {
       clearTimeout(timer)

@@ -164,8 +164,12 @@ class PooledCall implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.#answer.over) controller.abort(new Error('the client left'))
-    else this.#answer.source = controller
+    if (this.#answer.over) {
+      controller.abort(new Error('the client left'))
+      return
+    }
+    this.#answer.forwarded = true
+    this.#answer.source = controller
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: AnsweredHeaders): void {

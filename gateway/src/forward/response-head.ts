@@ -1,5 +1,5 @@
 // The head of a runtime's answer as the client gets it.
-import { internalHeaderPrefix, requestIdHeader } from '@tenantry/contract'
+import { internalHeaderPrefix, rejectedHeader, requestIdHeader } from '@tenantry/contract'
 
 export interface ResponseHead {
   /** Name, value, … for `writeHead`. */
@@ -7,7 +7,12 @@ export interface ResponseHead {
   /** Bytes that the body has, when the runtime said so and a body follows. */
   length: number | undefined
   isEventStream: boolean
+  /** Whether the runtime rejected the request before it touched anything of the tenant. */
+  isRejected: boolean
 }
+
+/** No more than an error needs: a response that carries more is no rejection, whatever the runtime says. */
+const maxRejectionBytes = 4_096
 
 /** What a runtime's headers look like, from either client: repeated ones are arrays. */
 export type AnsweredHeaders = Readonly<Record<string, string | string[] | undefined>>
@@ -32,9 +37,11 @@ export function responseHead(answered: AnsweredHeaders, requestId: string, statu
   }
   const length = isChunked ? Number.NaN : Number(answered['content-length'])
   const contentType = answered['content-type']
+  const isError = status >= 400 && length <= maxRejectionBytes
   return {
     headers,
     length: Number.isSafeInteger(length) ? length : undefined,
+    isRejected: isError && answered[rejectedHeader] === '1',
     isEventStream: typeof contentType === 'string' && contentType.startsWith('text/event-stream'),
   }
 }

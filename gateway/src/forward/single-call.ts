@@ -20,6 +20,8 @@ export interface SingleCallOptions {
   answerTimeoutMs: number
   /** Reports whether the runtime still waits for the client's body: then the limits of the body hold. */
   waitsForClient?: () => boolean
+  /** Called before any of the request is sent. */
+  onConnected: () => void
   onFailed: (error: Error) => void
 }
 
@@ -60,6 +62,7 @@ export function openSingleCall(options: SingleCallOptions): SingleCall {
   call.on('socket', (socket) => {
     socket.once('connect', () => {
       isConnected = true
+      options.onConnected()
       clearTimeout(timer)
       timer = setTimeout(expired, options.answerTimeoutMs)
     })

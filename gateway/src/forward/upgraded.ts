@@ -38,6 +38,7 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
     headers: [...runtimeHeaders(call, options), 'connection', 'Upgrade', 'upgrade', head.upgrade ?? ''],
     limits: options.limits,
     answerTimeoutMs: answerTimeoutOf(call.group, options.limits),
+    onConnected: () => (answer.forwarded = true),
     onFailed: (error) => {
       if (isUnreachable(error)) {
         options.upstreams.isDown(upstream)
@@ -66,7 +67,6 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
       goOn(call, client, { socket, head: first }, options)
     }
     const turnAway = (refusal: Refusal) => {
-      options.gate.undo(answer.term)
       socket.destroy()
       answer.refuse(refusal)
     }

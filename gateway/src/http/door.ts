@@ -116,7 +116,7 @@ export class Door {
       go: () => {
         answer.source = undefined
         answer.admitted = true
-        answer.term = counted.gate.term
+        answer.admission = counted.gate.admission
         const route = this.#options.routes.get(call.route.tenant_id)
         if (route === undefined) refuse(answer, manner, refusals.tenantNotFound)
         else this.#serve({ ...call, route }, manner, counted)
@@ -127,7 +127,7 @@ export class Door {
       },
     }))
     if (entry === undefined) {
-      answer.term = counted.gate.term
+      answer.admission = counted.gate.admission
       this.#serve(call, manner, counted)
     } else if (typeof entry === 'function') {
       answer.admitted = false

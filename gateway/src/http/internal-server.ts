@@ -2,10 +2,11 @@
 // between the control plane and the tenants' own runtimes. Tenants' runtimes reach it: whose call it is decides.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { internalPaths, internalTokenHeader, isTenantId, tenantOfToken } from '@tenantry/contract'
+import { internalPaths, internalTokenHeader, isTenantId, tenantOfToken, type AppliedRoute } from '@tenantry/contract'
 import { refusals } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Meter } from '../meter/meter.ts'
+import type { Quota } from '../quota/quota.ts'
 import type { Relay } from '../relay/relay.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import { answerInternal, refuseInternal } from './internal-answer.ts'
@@ -13,6 +14,7 @@ import { answerInternal, refuseInternal } from './internal-answer.ts'
 export interface InternalServerOptions {
   routes: RouteTable
   meter: Meter
+  quota: Quota
   relay: Relay
   internalToken: string
   limits: Limits
@@ -62,7 +64,7 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
   else {
     const route = path.startsWith(routePrefix) ? routeOf(path.slice(routePrefix.length), options.routes) : undefined
     if (route === undefined) refuseInternal(response, refusals.notFound)
-    else answerInternal(response, 200, route)
+    else answerInternal(response, 200, { ...route, leased: options.quota.isHeld(route.tenant_id) } satisfies AppliedRoute)
   }
 }
 

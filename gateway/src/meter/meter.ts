@@ -1,15 +1,17 @@
 // What the forwarding side tells about a tenant's requests, turned into counters.
 import { latencyBounds, type Activity, type TenantActivity } from '@tenantry/contract'
 import type { Group } from '../resolve/group.ts'
-import type { CounterStore } from './counter-store.ts'
+import type { Breakdown, CounterStore } from './counter-store.ts'
 
 /** The counting hand of one tenant. */
 export interface TenantMeter {
   /**
-   * Once for each request, before its answer ends. `status` is the HTTP status the client got or would have got,
+   * Once for each request that its tenant's runtime has served or may have served, before its answer ends. `status` is the HTTP status the client got or would have got,
    * `milliseconds` the time from the request's head to the answer's.
    */
   request(group: Group, method: string, status: number, milliseconds: number): void
+  /** Instead of `request`: rejected before anything of the tenant was touched, which uses no quota and costs nothing. */
+  rejected(group: Group, method: string, status: number): void
   /** Instead of `request`: refused for a quota or a rate limit, which uses no quota and costs nothing. */
   refused(group: Group): void
   /** Bytes of an answer's body, an upgraded connection or an SQL session, handed to the client's connection. */
@@ -93,8 +95,12 @@ class CountedTenant implements TenantMeter {
 
   request(group: Group, method: string, status: number, milliseconds: number): void {
     const { store } = this.#options
-    store.add(this.#id, 'requests', { group, method: knownMethods.has(method) ? method : 'OTHER', statusClass: classOf(status) }, 1)
+    store.add(this.#id, 'requests', breakdownOf(group, method, status), 1)
     store.add(this.#id, 'latency', { group, bucket: bucketOf(milliseconds) }, 1)
+  }
+
+  rejected(group: Group, method: string, status: number): void {
+    this.#options.store.add(this.#id, 'rejected_requests', breakdownOf(group, method, status), 1)
   }
 
   refused(group: Group): void {
@@ -153,6 +159,10 @@ class CountedTenant implements TenantMeter {
 
 /** Methods counted by name; the rest of HTTP's registry counts together, so that a client cannot multiply counters. */
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+function breakdownOf(group: Group, method: string, status: number): Breakdown {
+  return { group, method: knownMethods.has(method) ? method : 'OTHER', statusClass: classOf(status) }
+}
 
 /** A switch of protocols is a success. */
 function classOf(status: number): string {

@@ -89,13 +89,19 @@ export class LeaseKeeper {
     return lease
   }
 
+  /** The tenant is served from now on, or no longer: then nothing is asked for in advance. */
+  serve(lease: Lease, isServed: boolean): void {
+    lease.serve(isServed)
+    if (lease.isLow) this.#want()
+  }
+
   /** The tenant has no quota any longer, or is gone. */
   drop(tenantId: string, isGone: boolean): void {
     const lease = this.#leases.get(tenantId)
     if (lease === undefined) return
     lease.giveBack()
     if (isGone) this.#leases.delete(tenantId)
-    for (const waiter of this.#left(lease.leaveAll())) waiter.go()
+    for (const waiter of this.#left(lease.admitAll())) waiter.go()
   }
 
   /** @param now milliseconds, monotonic @param waiter is made when the request has to wait */
@@ -104,7 +110,7 @@ export class LeaseKeeper {
       if (lease.isLow) this.#want()
       return letIn
     }
-    if (lease.isExhausted(now)) return exhausted
+    if (lease.isExhausted(now) || (this.#isUnanswered && lease.state === 'exhausted')) return exhausted
     if (this.#closed || this.#isCutOff(now)) return unknown
     if (this.#waiting >= this.#options.waiting || lease.waiters.size >= this.#options.waitingPerTenant) return full
     this.#waiting++
@@ -113,6 +119,11 @@ export class LeaseKeeper {
     })
     this.#want()
     return { taken: 'waits', leave }
+  }
+
+  /** As `Lease.settle`. */
+  settle(lease: Lease, term: object, isUsed: boolean): void {
+    for (const waiter of this.#left(lease.settle(term, isUsed))) waiter.go()
   }
 
   /** Calls until aborted; then gives all back. Never throws. */
@@ -147,6 +158,11 @@ export class LeaseKeeper {
     return lease
   }
 
+  /** Whether nobody can say for now that there is more than was known last. */
+  get #isUnanswered(): boolean {
+    return this.#closed || this.#failingSince !== undefined
+  }
+
   #isCutOff(now: number): boolean {
     return this.#failingSince !== undefined && now - this.#failingSince >= this.#patience
   }
@@ -174,7 +190,7 @@ export class LeaseKeeper {
   async #call(stopping: boolean): Promise<'soon' | 'when wanted'> {
     const { control, elapsed, source, boot, unfinished, onProblem } = this.#options
     this.#isWanted = false
-    const reported = [...this.#leases.values()].filter((lease) => lease.isLow || lease.changed).slice(0, reportsPerCall)
+    const reported = this.#due()
     const reports = reported.map((lease) => lease.report())
     // At the end, so that those who always have news keep nobody else from being told of.
     for (const lease of reported) {
@@ -203,6 +219,7 @@ export class LeaseKeeper {
       this.#failingSince ??= now
       this.#notBefore = now + this.#interval
       // A control plane that is being started anew is back in a moment: so long they may wait.
+      for (const lease of this.#leases.values()) if (lease.state === 'exhausted') this.#exhaust(lease)
       if (this.#isCutOff(now)) this.#refuseAll()
       else if (this.#waiting + this.slots.waiting > 0) this.#isWanted = true
       return 'when wanted'
@@ -211,6 +228,14 @@ export class LeaseKeeper {
     const isMore = reported.length === reportsPerCall || slots.length === reportsPerCall
     if (!isPending && (this.#waiting + this.slots.waiting > 0 || isMore)) this.#isWanted = true
     return isPending ? 'soon' : 'when wanted'
+  }
+
+  /** Leases to be reported in the next call, those of requests that wait first. */
+  #due(): Lease[] {
+    const due = [...this.#leases.values()].filter((lease) => lease.isLow || lease.changed)
+    if (due.length <= reportsPerCall) return due
+    const isAwaited = (lease: Lease) => lease.waiters.size > 0
+    return [...due.filter(isAwaited), ...due.filter((lease) => !isAwaited(lease))].slice(0, reportsPerCall)
   }
 
   #apply(answer: LeaseAnswer, call: LeaseCall, sentAt: number): void {
@@ -228,13 +253,17 @@ export class LeaseKeeper {
       if (lease === undefined) continue
       const going = lease.granted(grant, reports.get(grant.tenant_id)?.used ?? 0, clock, now)
       for (const waiter of this.#left(going)) waiter.go()
-      if (grant.state === 'exhausted') for (const waiter of this.#left(lease.leaveAll())) waiter.exhausted()
+      if (grant.state === 'exhausted') this.#exhaust(lease)
     }
     for (const lease of this.#leases.values()) lease.heardMonth(answer.month)
     for (const tenantId of answer.recalled) {
       this.#leases.get(tenantId)?.giveBack()
       this.#isWanted = true
     }
+  }
+
+  #exhaust(lease: Lease): void {
+    for (const waiter of this.#left(lease.leaveAll())) waiter.exhausted()
   }
 
   #refuseAll(): void {

@@ -42,19 +42,22 @@ export class Lease {
   /** Whether its counts changed since they were last reported. */
   changed = false
   state: LeaseGrant['state'] | 'unknown' = 'unknown'
+  /** Whether the tenant is served: then a part of each month is asked for before its first request. */
+  #isServed = false
   /** Of the plan, and what all gateways together have used, as far as they had said at the last answer. */
   limit: number
   #usedElsewhere = 0
   #month: string | undefined
   #granted = 0
+  /** Requests that were counted. It only grows. */
   #used = 0
+  /** Requests that were let in and are not counted yet: they hold a part of the lease. */
+  #pending = 0
   /** What was written down as used: a part is ahead of the use, so that few requests wait for the disk. */
   #reserved = 0
   #inherited: LeaseReport['inherited']
   /** Whether something was given back since the last report: what is granted in answer to that was asked for before. */
   #gaveBack = false
-  /** Of what is used, for requests that were refused after all: the next ones take their places. */
-  #spare = 0
   #usedBefore = 0
   #hour: string | undefined
   /** When hour or month end. */
@@ -78,7 +81,15 @@ export class Lease {
 
   /** Whether it should be asked for more. */
   get isLow(): boolean {
-    return this.#isLow || this.waiters.size > 0
+    return this.#isLow || this.waiters.size > 0 || (this.#isServed && !this.isHeld)
+  }
+
+  /**
+   * Whether requests are served without the control plane: something is left, or the control plane has reported that nothing
+   * can be leased in advance.
+   */
+  get isHeld(): boolean {
+    return this.free > 0 || this.state !== 'unknown'
   }
 
   isExhausted(now: number): boolean {
@@ -86,12 +97,22 @@ export class Lease {
   }
 
   get free(): number {
-    return this.#granted - this.#used
+    return this.#granted - this.#taken
+  }
+
+  get #taken(): number {
+    return this.#used + this.#pending
   }
 
   /** Of the whole month, as far as this gateway knows. */
   get usedInAll(): number {
-    return this.#usedElsewhere + this.#used
+    return this.#usedElsewhere + this.#taken
+  }
+
+  /** The tenant is served from now on, or no longer. */
+  serve(isServed: boolean): void {
+    if (isServed && !this.#isServed && this.free <= 0) this.state = 'unknown'
+    this.#isServed = isServed
   }
 
   /** Milliseconds until the month's end; undefined before anything was granted. */
@@ -99,27 +120,33 @@ export class Lease {
     return this.#clock === undefined ? undefined : Math.max(0, this.#clock.endsAt - now)
   }
 
-  /** @param now milliseconds, monotonic @returns whether the request is let in */
+  /** @param now milliseconds, monotonic @returns whether the request is let in; then `settle` follows, once */
   take(now: number): boolean {
     if (now >= this.#turnAt) this.#turn(now)
-    if (this.#spare > 0) {
-      this.#spare--
-      return true
-    }
-    if (this.#granted <= this.#used) return false
-    this.#used++
-    this.changed = true
-    if (this.#used > this.#reserved) this.#reserve()
-    this.#isLow = this.#asksAhead && this.#granted - this.#used <= this.#slice / 2
+    if (this.free <= 0) return false
+    this.#pending++
+    if (this.#taken > this.#reserved) this.#reserve()
+    this.#isLow = this.#asksAhead && this.free <= this.#slice / 2
     return true
   }
 
   /**
-   * A request was refused after all, and used nothing. What is used only grows, so another comes in for it.
-   * @param term in which it was let in
+   * A request that was let in has been counted: it used one of the month's, or was rejected and used none.
+   * @param term in which it was let in; one of an earlier month was used with that month
+   * @returns those who waited and may go in its place
    */
-  untake(term: object): void {
-    if (term === this.term) this.#spare++
+  settle(term: object, isUsed: boolean): Waiter[] {
+    if (term !== this.term) return []
+    this.#pending--
+    if (!isUsed) return this.#admit(Math.max(0, this.free))
+    this.#used++
+    this.changed = true
+    return []
+  }
+
+  /** Lets all go who wait, whatever is left. */
+  admitAll(): Waiter[] {
+    return this.#admit(this.waiters.size)
   }
 
   /** Nothing is let in any more until it is granted anew. */
@@ -128,9 +155,9 @@ export class Lease {
     // Also when there is nothing: something may be on its way, or was lost on it.
     this.#gaveBack = true
     this.changed = true
-    if (this.#granted === this.#used) return
-    this.#granted = this.#used
-    this.#reserved = this.#used
+    if (this.free === 0) return
+    this.#granted = this.#taken
+    this.#reserved = this.#taken
     this.#writeDown()
   }
 
@@ -141,7 +168,7 @@ export class Lease {
 
   /** Nothing more will be let in: all that is not used is the next incarnation's, if nobody takes it back. */
   rest(): void {
-    this.#reserved = this.#used
+    this.#reserved = this.#taken
     this.#writeDown()
   }
 
@@ -193,7 +220,7 @@ export class Lease {
     }
     this.state = state
     this.#exhaustedUntil = now + exhaustedMilliseconds
-    if (granted === null || limit === null) return this.#leave(this.waiters.size)
+    if (granted === null || limit === null) return this.admitAll()
     if (this.#month !== clock.month) {
       this.#month = clock.month
       this.#used = 0
@@ -211,14 +238,15 @@ export class Lease {
       if (lasted < fast) this.#slice = Math.min(this.#slice * 2, greatestSlice)
       else if (lasted > slow) this.#slice = Math.max(this.#slice / 2, firstSlice(limit))
     }
+    const isLess = granted < this.#granted
     this.limit = limit
     this.#granted = granted
+    // The control plane does not know of what an earlier incarnation has left: there may be more to be had.
+    if (isLess && this.free <= 0) this.state = 'unknown'
     this.#clock = clock
     this.#setTurn(now)
-    const going = this.#leave(Math.min(this.waiters.size, Math.max(0, this.free)))
-    this.#used += going.length
-    if (going.length > 0) this.changed = true
-    if (this.#used > this.#reserved) this.#reserve()
+    const going = this.#admit(Math.max(0, this.free))
+    if (this.#taken > this.#reserved) this.#reserve()
     else this.#writeDown()
     return going
   }
@@ -229,7 +257,7 @@ export class Lease {
   }
 
   #reserve(): void {
-    this.#reserved = Math.min(this.#granted, this.#used + Math.min(mostReserved, Math.floor(this.free / 8)))
+    this.#reserved = Math.min(this.#granted, this.#taken + Math.min(mostReserved, Math.floor(this.free / 8)))
     this.#writeDown()
   }
 
@@ -238,6 +266,13 @@ export class Lease {
     const owner = this.#inherited?.boot
     const free = Math.max(0, this.#granted - this.#reserved)
     this.#keep({ month: this.#month, endsAt: this.#clock.endsAt, limit: this.limit, free, spent: owner === undefined ? 0 : this.#reserved, owner })
+  }
+
+  /** Lets in so many of those who wait, at most. */
+  #admit(count: number): Waiter[] {
+    const going = this.#leave(count)
+    this.#pending += going.length
+    return going
   }
 
   #leave(count: number): Waiter[] {
@@ -258,15 +293,16 @@ export class Lease {
 
   /** The month is over: nothing is let in before it is granted anew. */
   #end(): void {
-    this.giveBack()
+    this.#used = this.#taken
     this.#beginTerm()
+    this.giveBack()
     this.state = 'unknown'
     this.#turnAt = Infinity
   }
 
   #beginTerm(): void {
     this.term = {}
-    this.#spare = 0
+    this.#pending = 0
   }
 
   #beginHour(wall: number | undefined): void {

@@ -39,15 +39,18 @@ export function requestsUsedUp(limit: number, used: number, resetIn: number, wal
   }
 }
 
+/** Nobody can say for now whether the quota allows it, so it is no 429. */
+const unknown = { status: 503, error: 'unavailable', isQuota: true } as const
+
 export const requestsNotLeased: Refusal = {
-  ...refused,
+  ...unknown,
   code: 'QUOTA_UNAVAILABLE',
   message: 'Whether the plan has requests left cannot be found out for now.',
   retryAfter: 1,
 }
 
 export const connectionsNotLeased: Refusal = {
-  ...refused,
+  ...unknown,
   code: 'QUOTA_UNAVAILABLE',
   message: 'Whether the plan has room for one more connection that stays open cannot be found out for now.',
   retryAfter: 1,

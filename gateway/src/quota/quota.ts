@@ -22,6 +22,12 @@ export interface Entrant {
   refuse(refusal: Refusal): void
 }
 
+/** One of the month's requests, which a request holds until it is counted. */
+export interface Admission {
+  /** Called once. @param isUsed false gives it back */
+  settle(isUsed: boolean): void
+}
+
 export class Quota {
   readonly #options: QuotaOptions
   readonly #gates = new Map<string, TenantGate>()
@@ -40,15 +46,22 @@ export class Quota {
     return gate
   }
 
-  /** The route of a tenant is another now, or gone. */
+  /** The route of a tenant is another now, or gone. One that is ready gets its first lease and slots at once. */
   changed(tenantId: string, route: Route | undefined): void {
-    const gate = this.#gates.get(tenantId)
+    const isServed = route?.phase === 'ready'
+    const known = this.#gates.get(tenantId)
+    const gate = known ?? (isServed ? this.gate(route) : undefined)
     if (gate === undefined) return
-    if (route !== undefined) gate.change(route.limits ?? noLimits)
-    else {
-      this.#options.leases.drop(tenantId, true)
-      this.#gates.delete(tenantId)
-    }
+    if (known !== undefined && route !== undefined) known.change(route.limits ?? noLimits)
+    gate.serve(isServed)
+    if (route !== undefined) return
+    this.#options.leases.drop(tenantId, true)
+    this.#gates.delete(tenantId)
+  }
+
+  /** Whether the tenant is served without the control plane. */
+  isHeld(tenantId: string): boolean {
+    return this.#gates.get(tenantId)?.isHeld === true
   }
 }
 
@@ -79,6 +92,16 @@ export class TenantGate {
     this.#policy = policyOf(rate, requests)
   }
 
+  serve(isServed: boolean): void {
+    const { leases } = this.#options
+    if (this.#lease !== undefined) leases.serve(this.#lease, isServed)
+    leases.slots.serve(this.#slots, isServed)
+  }
+
+  get isHeld(): boolean {
+    return this.#lease?.isHeld !== false && this.#slots.isHeld
+  }
+
   /**
    * @returns undefined when the request is let in; a refusal; or what takes the request back from those who wait, when
    * the entrant will be told
@@ -100,14 +123,12 @@ export class TenantGate {
     return taken === 'exhausted' ? this.#usedUp(lease) : requestsNotLeased
   }
 
-  /** What a request that is let in now is let in by; undefined when nothing is deducted for it. */
-  get term(): object | undefined {
-    return this.#lease?.term
-  }
-
-  /** A request that was let in is refused after all: it uses none of the month's. @param term by which it was let in */
-  undo(term: object | undefined): void {
-    if (term !== undefined) this.#lease?.untake(term)
+  /** What a request that is let in at this moment is let in by; undefined when nothing is deducted for it. */
+  get admission(): Admission | undefined {
+    const lease = this.#lease
+    if (lease === undefined) return undefined
+    const { term } = lease
+    return { settle: (isUsed) => this.#options.leases.settle(lease, term, isUsed) }
   }
 
   /**

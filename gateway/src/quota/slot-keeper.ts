@@ -76,6 +76,14 @@ export class SlotKeeper {
     this.#options.want()
   }
 
+  /** The tenant is served from now on, or no longer: then nothing is asked for in advance. */
+  serve(slots: Slots, isServed: boolean): void {
+    slots.serve(isServed)
+    if (!slots.isLow) return
+    this.#active.set(slots.tenantId, slots)
+    this.#options.want()
+  }
+
   /** @param waiter is made when the connection has to wait; told to go, it is open */
   take(slots: Slots, waiter: () => Waiter): { taken: Taken; leave?: () => void } {
     const { elapsed, isAway, waiting, waitingPerTenant, patience, want } = this.#options

@@ -15,6 +15,8 @@ export class Slots {
   state: SlotGrant['state'] | 'unknown' = 'unknown'
   /** Whether what it holds or has open changed since it was last reported. */
   changed = false
+  /** Whether the tenant is served: then some slots are asked for before its first connection, and kept. */
+  #isServed = false
   /** Whether others want what is not in use here. */
   isRecalled = false
   #open = 0
@@ -48,6 +50,15 @@ export class Slots {
     return this.#openElsewhere + this.#open
   }
 
+  /** The tenant is served from now on, or no longer. */
+  serve(isServed: boolean): void {
+    if (isServed && !this.#isServed && this.#held <= this.#open) {
+      this.state = 'unknown'
+      this.#asksAhead = true
+    }
+    this.#isServed = isServed
+  }
+
   /** Goes on with what an earlier incarnation has left: the connections of that one are closed. */
   inherit(held: number, limit: number): void {
     this.limit = limit
@@ -62,7 +73,15 @@ export class Slots {
 
   /** Whether it should be asked for more. */
   get isLow(): boolean {
-    return this.#isLow || this.waiters.size > 0
+    return this.#isLow || this.waiters.size > 0 || (this.#isServed && !this.isHeld)
+  }
+
+  /**
+   * Whether connections are opened without the control plane: a slot is left, there is no limit, or the control plane has
+   * reported that none can be had in advance.
+   */
+  get isHeld(): boolean {
+    return this.limit === Infinity || this.#held > this.#open || this.state !== 'unknown'
   }
 
   isExhausted(now: number): boolean {
@@ -168,7 +187,7 @@ export class Slots {
     if (this.isRecalled || this.#open >= this.limit) return this.#open
     this.#turn(now)
     const lately = Math.max(this.#peak, this.#peakBefore)
-    return lately === 0 ? 0 : lately + this.#spare
+    return lately === 0 && !this.#isServed ? 0 : lately + this.#spare
   }
 
   #turn(now: number): void {

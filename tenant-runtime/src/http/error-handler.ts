@@ -1,6 +1,6 @@
 // The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ErrorBody } from '@tenantry/contract'
+import { rejectedHeader, type ErrorBody } from '@tenantry/contract'
 import { databaseError } from '../database/database-error.ts'
 import { RuntimeError } from '../errors.ts'
 import { corsHeaders } from './cors.ts'
@@ -30,7 +30,7 @@ export function addErrorHandler(app: FastifyInstance): void {
 /** A URL that Fastify itself can't read gets so far as to no route and no hook. */
 export function answerBadUrl(cause: Error, request: FastifyRequest, reply: FastifyReply): void {
   const error = new RuntimeError('BAD_REQUEST', 'the URL is malformed: a percent sign of its own is written as %25', { cause })
-  void reply.status(error.status).headers(corsHeaders(request)).type('application/json; charset=utf-8').send(JSON.stringify(errorBody(error)))
+  void reply.status(error.status).headers({ ...corsHeaders(request), [rejectedHeader]: '1' }).type('application/json; charset=utf-8').send(JSON.stringify(errorBody(error)))
 }
 
 export function errorBody(error: RuntimeError): ErrorBody & Record<string, unknown> {

@@ -9,7 +9,7 @@ import type { Tenant } from '../tenancy/tenant.ts'
  * - `anyone`         anonymous callers too
  * - `authenticated`  a signed-in user or the service role, else 401
  * - `service`        the service role alone, else 401 or 403
- * - `signed`         the URL's own signature; the handler checks it
+ * - `signed`         the URL's own signature; the handler checks it, and then sets `admitted`
  * - `internal`       another part of the installation, for no tenant
  * - `live`           anybody, even without the internal token
  */
@@ -19,6 +19,11 @@ declare module 'fastify' {
   interface FastifyRequest {
     tenant: Tenant
     rls: RlsContext
+    /**
+     * Whether the caller may call the route. Until it is true, nothing of the tenant's data is read for the response, and an
+     * error is sent as a rejection (`rejectedHeader`), which costs the tenant nothing.
+     */
+    admitted: boolean
     /** URL prefix under which the client sees the tenant: empty, or `/t/<name>`. */
     basePath: string
   }

@@ -1,6 +1,6 @@
 // Before any handler: the call comes from our gateway, for a tenant we serve, from a caller who may call this route.
 import { timingSafeEqual } from 'node:crypto'
-import { basePathHeader, internalTokenHeader, tenantHeader } from '@tenantry/contract'
+import { basePathHeader, internalTokenHeader, rejectedHeader, tenantHeader } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
 import { RuntimeError } from '../errors.ts'
 import { credentialsOf, type Authenticator } from '../tenancy/authenticate.ts'
@@ -18,6 +18,7 @@ export function addTenantScope(app: FastifyInstance, { internalToken, tenantOf, 
   // Fastify wants the members declared; the hook below sets them before any handler reads them.
   app.decorateRequest('tenant', null as never)
   app.decorateRequest('rls', null as never)
+  app.decorateRequest('admitted', false)
   app.decorateRequest('basePath', '')
   app.addHook('onRoute', (route) => {
     if (route.config?.access === undefined) throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
@@ -35,7 +36,14 @@ export function addTenantScope(app: FastifyInstance, { internalToken, tenantOf, 
     request.basePath = typeof basePath === 'string' ? basePath : ''
     // A preflight carries no credentials; a signed URL needs none, and whatever came with it has no say.
     request.rls = request.method === 'OPTIONS' || access === 'signed' ? anonymous : await authenticator.authenticate(tenant, credentialsOf(request.headers))
-    if (access !== undefined) checkAccess(access, request.rls)
+    if (access === undefined) return
+    // A caller who is known has valid credentials, whatever they are good for.
+    request.admitted = access !== 'signed' && request.rls.role !== 'anon'
+    checkAccess(access, request.rls)
+    request.admitted = access !== 'signed'
+  })
+  app.addHook('onSend', async (request, reply) => {
+    if (!request.admitted && reply.statusCode >= 400) reply.header(rejectedHeader, '1')
   })
 }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
+import { rejectedHeader } from '@tenantry/contract'
 import { WebSocketServer } from 'ws'
 
 /** A request as the runtime got it, without its body. */
@@ -38,6 +39,7 @@ export const megabyte = 1024 * 1024
  * `/echo` the body back · `/head` what arrived, as JSON · `/bytes/N` N bytes with their length · `/chunked/N` without ·
  * `/status/N` · `/hang` never answers · `/half` breaks off in the middle · `/close` hangs up without an answer ·
  * `/sink` counts the body · `/stall` takes none of the body · `/early` refuses with 413 at once, `/early/N` with N ·
+ * `/rejected/N` says with status N that nothing was touched, `/claimed/N` says so with 401 and N bytes, `/unmeasured` without a length ·
  * `/wait` takes the body and leaves the response to the test · `/mute` counts the body and never says 100 · `/hints` 103 first ·
  * `/trailers` · `/events` a stream without end · `/odd` headers that must not get through.
  */
@@ -100,7 +102,7 @@ export async function startUpstream(port = 0): Promise<Upstream> {
 
 async function answer(request: IncomingMessage, response: ServerResponse, state: Omit<Upstream, 'port' | 'url' | 'stop'>): Promise<void> {
   const url = request.url ?? ''
-  const [, action = '', argument = ''] = /\/(echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|wait|mute|hints|trailers|events|odd)(?:\/(\d+))?/.exec(url) ?? []
+  const [, action = '', argument = ''] = /\/(echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|wait|mute|rejected|claimed|unmeasured|hints|trailers|events|odd)(?:\/(\d+))?/.exec(url) ?? []
   const number = Number(argument)
   switch (action) {
     case 'echo':
@@ -134,6 +136,17 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
       return
     case 'early':
       response.writeHead(argument === '' ? 413 : number, { 'content-type': 'text/plain', 'content-length': 9 }).end('too large')
+      return
+    case 'rejected':
+      response.writeHead(number, { [rejectedHeader]: '1', 'content-length': 2 }).end('no')
+      return
+    case 'claimed':
+      response.writeHead(401, { [rejectedHeader]: '1', 'content-length': number }).end('x'.repeat(number))
+      return
+    case 'unmeasured':
+      response.writeHead(401, { [rejectedHeader]: '1' })
+      response.write('no')
+      response.end()
       return
     case 'hints':
       response.writeEarlyHints({ link: '</style.css>; rel=preload' })

@@ -7,7 +7,7 @@ import { Agent, createServer, request as httpRequest, type IncomingMessage, type
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { internalPaths, internalTokenHeader, type LeaseAnswer, type Route, type RouteLimits, type UsagePush } from '@tenantry/contract'
+import { internalPaths, internalTokenHeader, type AppliedRoute, type LeaseAnswer, type Route, type RouteLimits, type UsagePush } from '@tenantry/contract'
 import type { Test } from 'tap'
 import { startGateway, type Gateway, type GatewayOptions } from '../../../gateway/src/gateway.ts'
 import { internalToken, newName, type TestApi } from '../../control-plane/support/api.ts'
@@ -35,7 +35,7 @@ export interface QuotaSetting {
   gateways: QuotaGateway[]
   /** A tenant of the plan, its row in the control database and its route. */
   addTenant(plan: string, limits?: Partial<RouteLimits>): Promise<Route>
-  /** Puts the route and waits until every gateway has applied it. */
+  /** Puts the route and waits until every gateway has applied it, and holds a first lease and slots of a tenant that is ready. */
   put(route: Route): Promise<void>
 }
 
@@ -44,11 +44,12 @@ const files = ['leases.ndjson', 'slots.ndjson']
 
 const agent = new Agent({ keepAlive: true, maxSockets: 512 })
 
-export async function startQuotaSetting(t: Test, api: TestApi, count: number, options: Partial<GatewayOptions> = {}): Promise<QuotaSetting> {
+/** @param ofFirst options of the first gateway alone */
+export async function startQuotaSetting(t: Test, api: TestApi, count: number, options: Partial<GatewayOptions> = {}, ofFirst: Partial<GatewayOptions> = {}): Promise<QuotaSetting> {
   const upstream = await startUpstream()
   const routes = new WatchSource<Route>(internalToken)
   await routes.start()
-  const gateways = await Promise.all(Array.from({ length: count }, (_, nth) => startOne(t, api, routes, `gateway-${nth}`, options)))
+  const gateways = await Promise.all(Array.from({ length: count }, (_, nth) => startOne(t, api, routes, `gateway-${nth}`, nth === 0 ? { ...options, ...ofFirst } : options)))
   t.teardown(async () => {
     await Promise.all(gateways.map((one) => one.gateway.stop(0)))
     await routes.stop()
@@ -70,10 +71,12 @@ export async function startQuotaSetting(t: Test, api: TestApi, count: number, op
     },
     async put(route) {
       routes.routes.put(route)
-      for (const { gateway } of gateways) {
+      for (const { gateway, reachable } of gateways) {
+        if (!reachable) continue
         for (;;) {
           const { body } = await ask(gateway.internalPort, internalPaths.route(route.tenant_id), { [internalTokenHeader]: internalToken })
-          if ((JSON.parse(body) as Partial<Route>).generation === route.generation) break
+          const { generation, leased } = JSON.parse(body) as Partial<AppliedRoute>
+          if (generation === route.generation && (leased === true || route.phase !== 'ready')) break
         }
       }
     },
@@ -121,7 +124,7 @@ async function startOne(t: Test, api: TestApi, routes: WatchSource<Route>, sourc
       host: '127.0.0.1', port: 0, internalHost: '127.0.0.1', internalPort: 0, controlUrl: `http://127.0.0.1:${address.port}`,
       internalToken, data, domain: 'localhost', source, now: Date.now, elapsed: () => performance.now(), newId: randomUUID,
       fetch: globalThis.fetch, collect: () => undefined, log: { info: () => undefined, warn: () => undefined, debug: () => undefined },
-      pushInterval: 50, leaseInterval: 100, ...options, ...more,
+      pushInterval: 50, leaseInterval: 100, leasePatience: 60_000, leaseTimeout: 30_000, ...options, ...more,
     })
   const one: QuotaGateway = {
     source, reachable: true, calls: 0, loseAnswers: 0, gateway: await start(),
@@ -191,9 +194,12 @@ export async function counted(api: TestApi, tenantId: string, meter: string): Pr
   return Number(row?.['total'])
 }
 
-/** Granted and used of the current month's leases, over all gateways. */
-export async function leased(api: TestApi, tenantId: string): Promise<{ granted: number; used: number }> {
-  const [row] = await api.sql('select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1', [tenantId])
+/** Granted and used of the current month's leases, over all gateways or at one. */
+export async function leased(api: TestApi, tenantId: string, source?: string): Promise<{ granted: number; used: number }> {
+  const [row] = await api.sql(
+    'select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and source = coalesce($2, source)',
+    [tenantId, source ?? null],
+  )
   return { granted: Number(row?.['granted']), used: Number(row?.['used']) }
 }
 

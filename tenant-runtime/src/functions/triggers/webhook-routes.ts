@@ -31,12 +31,14 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
     bodyLimit: maxEventBytes,
     // Before the body is read, or the database asked.
     preParsing: async ({ headers }) => void readWebhookHead(headers, deps.now()),
-    handler: async ({ tenant, params: { name }, url, headers, body: received, log }, reply) => {
+    handler: async (request, reply) => {
+      const { tenant, params: { name }, url, headers, body: received, log } = request
       const input = Buffer.isBuffer(received) ? received : Buffer.alloc(0)
       const head = readWebhookHead(headers, deps.now())
       const found = await findSecret(tenant, name)
       if (found === undefined) throw noSuchFunction()
       checkSignature(head, input, found.secret)
+      request.admitted = true
       forgetSomeMessages(tenant)
       try {
         const { invocationId, status, headers: said, body } = await invoke(deps, tenant, {

@@ -79,12 +79,14 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
   const signed = async (request: FastifyRequest<Query>, reply: FastifyReply, at: string) => {
     const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', at))
     const { tenant, query } = request
+    request.admitted = false
     refuseVersion(query.versionId)
     const claims = readToken(query.token ?? '', tenant.manifest.signing_secret, {
       scope: 'read', tenant: tenant.id, path, now: deps.now() / 1000, expires: query.expires,
     })
     const bucket = await findBucket(tenant, signedUrl, key)
     requireBucket(claims, bucket)
+    request.admitted = true
     return sendObject(deps, { bucket: bucket.id, path, context: signedUrl, download: decodedAgain(query.download), byCaller: false }, request, reply)
   }
 

@@ -59,6 +59,7 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
     })
     const bucket = await findBucket(tenant, { role: 'service', reason: 'signed upload URL' }, key)
     requireBucket(claims, bucket)
+    request.admitted = true
     // On behalf of whoever signed: the policies hold for them, as they are now.
     const context: RlsContext =
       claims.owner === null

@@ -1,0 +1,50 @@
+// Which errors the runtime marks as rejections, which cost the tenant nothing: those before anything of the tenant was touched,
+// and no others.
+import { rejectedHeader } from '@tenantry/contract'
+import t from 'tap'
+import { ask, signToken, startRuntime } from '../tenancy/support/runtime.ts'
+
+t.test('an error is a rejection exactly when nothing of the tenant was touched', async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant({ name: 'acme', jwtSecrets: ['a-secret-of-this-test-that-is-long-enough'] })
+  const service = { authorization: `Bearer ${tenant.secretKey}` }
+  const user = { authorization: `Bearer ${signToken({ sub: 'u1', role: 'authenticated', exp: Math.floor(runtime.clock.now() / 1000) + 3600 }, 'a-secret-of-this-test-that-is-long-enough')}` }
+  const wrong = { authorization: 'Bearer tn_secret_wrong' }
+  t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'mine', policy: 'private' } })).status, 201)
+
+  const rejected = [
+    ['a token that is not valid', 401, 'GET', '/storage/v1/bucket', wrong],
+    ['a token that is not valid, where anonymous callers may call', 401, 'GET', '/storage/v1/object/mine/a.txt', wrong],
+    ['no credentials where they are required', 401, 'POST', '/admin/reload-schemas', {}],
+    ['no credentials where a user is required', 401, 'POST', '/storage/v1/object/mine/a.txt', {}],
+    ['an unknown route', 404, 'GET', '/no/such/route', service],
+    ['an unknown route without credentials', 404, 'GET', '/no/such/route', {}],
+    ['a URL that cannot be read', 400, 'GET', '/storage/v1/object/mine/%E0%A4%A', service],
+    ['a signed URL whose signature is not valid', 400, 'GET', '/storage/v1/object/sign/mine/a.txt?token=e30.AAAA', {}],
+    ['the same in its other form', 400, 'GET', '/storage/v1/object/mine/a.txt?token=e30.AAAA', {}],
+    ['a signed upload whose signature is not valid', 400, 'PUT', '/storage/v1/object/upload/sign/mine/a.txt?token=e30.AAAA', {}],
+  ] as const
+  for (const [what, status, method, path, headers] of rejected) {
+    const before = tenant.statements()
+    const answer = await ask(tenant.port, method, path, headers)
+    t.equal(answer.status, status, what)
+    t.equal(answer.headers[rejectedHeader], '1', `${what}: a rejection`)
+    t.ok(Number(answer.headers['content-length']) <= 4_096, `${what}: short`)
+    t.equal(tenant.statements(), before, `${what}: no SQL`)
+  }
+
+  const billable = [
+    ['a list', 200, 'GET', '/storage/v1/bucket', service],
+    ['an anonymous list', 200, 'GET', '/storage/v1/bucket', {}],
+    ['an object that is missing', 404, 'GET', '/storage/v1/object/mine/none.txt', user],
+    ['a collection that is missing', 404, 'GET', '/rest/v1/none', service],
+    ['a user who needs the service role', 403, 'POST', '/admin/reload-schemas', user],
+    ['a body that is not valid', 400, 'POST', '/storage/v1/bucket', { ...service, 'content-type': 'application/json' }],
+    ['a preflight', 204, 'OPTIONS', '/rest/v1/none', {}],
+  ] as const
+  for (const [what, status, method, path, headers] of billable) {
+    const answer = await ask(tenant.port, method, path, { ...headers, [rejectedHeader]: '1' })
+    t.equal(answer.status, status, what)
+    t.equal(answer.headers[rejectedHeader], undefined, `${what}: billable`)
+  }
+})
