@@ -108,12 +108,23 @@ export const dockerDoorSettings = {
   TENANTRY_NETWORK_RANGE: { description: "network of all tenants' networks, CIDR", setBy: 'launcher' },
   TENANTRY_DOOR_IMAGES: { description: 'images that containers may run, between commas', setBy: 'launcher' },
   TENANTRY_DOOR_GUESTS: { description: "containers that may be attached to tenants' networks, between commas", fallback: 'none', setBy: 'launcher' },
+  TENANTRY_COMPOSE_PROJECT: { description: 'name of the Compose project whose containers are started again', setBy: 'launcher' },
   TENANTRY_DOOR_PUBLISHED: { description: 'ports that containers may publish, between commas', fallback: 'none', setBy: 'launcher' },
   TENANTRY_LOG_LEVEL: logLevel,
   // The image that it shares with the control plane sets these.
   TENANTRY_HOST: { description: 'not used; the image sets it for the control plane', setBy: 'launcher' },
   TENANTRY_PORT: { description: 'not used; the image sets it for the control plane', setBy: 'launcher' },
   TENANTRY_INTERNAL_TOKEN_FILE: { description: 'not used; the image sets it for the control plane', setBy: 'launcher' },
+} as const satisfies Settings
+
+/** Settings of the watchdog, which runs from the same image. */
+export const watchdogSettings = {
+  TENANTRY_DOCKER_SOCKET: dockerDoorSettings.TENANTRY_DOCKER_SOCKET,
+  TENANTRY_COMPOSE_PROJECT: dockerDoorSettings.TENANTRY_COMPOSE_PROJECT,
+  TENANTRY_LOG_LEVEL: logLevel,
+  TENANTRY_HOST: dockerDoorSettings.TENANTRY_HOST,
+  TENANTRY_PORT: dockerDoorSettings.TENANTRY_PORT,
+  TENANTRY_INTERNAL_TOKEN_FILE: dockerDoorSettings.TENANTRY_INTERNAL_TOKEN_FILE,
 } as const satisfies Settings
 
 /** Names that the project's tests and benchmarks read. A part ignores them: it may have inherited a test run's environment. */

@@ -154,7 +154,7 @@ t.test('the API and the leader', async (t) => {
     const warnings: string[] = []
     let surveys = 0
     const kept = keepBackups({
-      ledger, target, records, regions: new Map(), tenant: (id) => api.reconcileStore.snapshot(id), readHome: () => Promise.resolve(), clock: systemClock,
+      ledger, target, records, regions: new Map(), tenant: (id) => api.reconcileStore.snapshot(id), readHome: () => Promise.resolve(), migrations: [], clock: systemClock,
       log: { info: () => undefined, warn: (_details, message) => void warnings.push(message) }, measure: () => undefined, found: () => surveys++,
     })({ epoch: BigInt(String(installed?.['epoch'])), lost: lost.signal })
     await until(async () => surveys > 0 && (await holds()))

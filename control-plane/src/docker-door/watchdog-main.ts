@@ -1,13 +1,19 @@
 // The watchdog as a process of its own: environment, log, signals.
-import { Environment, stopOnSignals } from '@tenantry/contract'
+import { Environment, readOrExit, stopOnSignals, watchdogSettings } from '@tenantry/contract'
 import pino from 'pino'
 import { engineSocket } from './engine-socket.ts'
 import { EngineGone, watchContainers } from './watchdog.ts'
 
-const environment = new Environment(process.env)
-const log = pino({ name: 'watchdog', level: environment.logLevel(), base: null })
-const engine = engineSocket(environment.optional('TENANTRY_DOCKER_SOCKET') ?? '/var/run/docker.sock')
-const project = environment.required('TENANTRY_COMPOSE_PROJECT')
+const { level, socket, project } = readOrExit(() => {
+  const environment = new Environment(watchdogSettings, process.env)
+  return {
+    level: environment.logLevel(),
+    socket: environment.optional('TENANTRY_DOCKER_SOCKET') ?? '/var/run/docker.sock',
+    project: environment.required('TENANTRY_COMPOSE_PROJECT'),
+  }
+})
+const log = pino({ name: 'watchdog', level, base: null })
+const engine = engineSocket(socket)
 const stopping = new AbortController()
 
 stopOnSignals(async () => stopping.abort(), (error) => log.error({ err: error }, 'the stop failed'))

@@ -227,8 +227,10 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           insert into operator_events (id, type, tenant_id, data, at)
           select gen_random_uuid(), 'tenant.repaired', id,
             jsonb_build_object('tenant_id', id, 'name', name, 'plan', plan_id, 'region', region_id, 'message', ${condition.message}::text), ${now()}
-          from changed)
-        select count(*)::int as leads, pg_notify(${changeChannels.observed}, ${tenantId})::text as noticed from leader`),
+          from changed),
+        noted as (
+          insert into changes (kind, tenant_id, transaction_id) select 'observed', id, pg_current_xact_id()::text::bigint from changed)
+        select count(*)::int as leads from leader`),
 
     recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
       lead(database.$queryRaw`
