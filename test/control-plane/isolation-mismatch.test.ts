@@ -8,7 +8,7 @@ const api = await startApi(t, { cloud: true, prices: billingConfig })
 
 const feesOf = async (id: string) => {
   const { lines } = (await api.call('GET', `/v1/tenants/${id}/invoices/upcoming`)).body as UpcomingBody
-  return lines.filter(({ charge }) => charge === 'fee').map(({ plan, isolation, unit_price: _, amount }) => ({ plan, isolation, isCharged: amount !== '0.000000' }))
+  return lines.filter(({ charge }) => charge === 'fee').map(({ plan, isolation, amount }) => ({ plan, isolation, isCharged: amount !== '0.000000' }))
 }
 
 t.test('a shared tenant whose plan would have services of its own', async (t) => {
