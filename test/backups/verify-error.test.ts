@@ -14,7 +14,7 @@ async function recorded(job: Job, error: Error): Promise<(string | null)[]> {
   const stop = new AbortController()
   const verified: (string | null)[] = []
   const ledger = {
-    openJobs: () => Promise.resolve([job]), begin: () => Promise.resolve(true), scheduled: () => Promise.resolve([]), backupIds: () => Promise.resolve(new Set(['b'])),
+    openJobs: () => Promise.resolve([job]), begin: () => Promise.resolve(true), scheduled: () => Promise.resolve([]), backupStates: () => Promise.resolve(new Map([['b', 'complete']])),
     step: () => Promise.reject(error),
     async recordVerified(_job: Job, text: string | null) {
       verified.push(text)
@@ -25,7 +25,7 @@ async function recorded(job: Job, error: Error): Promise<(string | null)[]> {
   } as unknown as BackupLedger
   const deps = {
     ledger, target: { list: () => Promise.resolve([]) }, regions: new Map([['local', { engine: { observe: () => Promise.resolve({ containers: [], volumes: [] }) } }]]), clock: systemClock,
-    log: { info: () => undefined, warn: () => undefined }, measure: () => undefined, migrations: [], readHome: () => Promise.resolve(), tenant: () => Promise.resolve(undefined),
+    log: { info: () => undefined, warn: () => undefined }, measure: () => undefined, found: () => undefined, migrations: [], readHome: () => Promise.resolve(), tenant: () => Promise.resolve(undefined),
   } as unknown as BackupKeeperDeps
   await keepBackups(deps)({ epoch: 1n, lost: stop.signal }).catch(() => undefined)
   return verified
