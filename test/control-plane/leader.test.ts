@@ -95,7 +95,7 @@ t.test('every tenant has exactly one home, made by one operation', async (t) => 
   const databases = await query(api.postgres.url('postgres'), "select datname::text as name from pg_database where datname like 'tenantry%'")
   t.same(databases, [{ name: 'tenantry_homes_1' }])
   const roles = await api.sql("select left(rolname, 22) as id, count(*)::int as count from pg_roles where rolname like 't\\_%' group by 1 order by 1")
-  t.same(roles, tenants.map((id) => ({ id, count: 4 })))
+  t.same(roles, tenants.map((id) => ({ id, count: 5 })))
   t.same(await api.sql('select tenant_id as id, state, count(*)::int as count from operations group by 1, 2 order by 1'),
     tenants.map((id) => ({ id, state: 'succeeded', count: 1 })))
   for (const id of tenants) {
