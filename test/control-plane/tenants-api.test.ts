@@ -37,7 +37,7 @@ t.test('a created tenant is ready, whole, and entered with what the answer gave'
     operation: { tenant_id: id, kind: 'create', state: 'succeeded', step: 'done', error: null, attempts: 1 },
   })
   t.same(tenant.conditions.map(({ type, status }) => `${type} ${status}`), ['Home True', 'Database True', 'Runtime True', 'Route True'])
-  t.same(await rolesAndSchemas(id), { roles: [id, `${id}_admin`, `${id}_ddl`, `${id}_owner`], schemas: [id] })
+  t.same(await rolesAndSchemas(id), { roles: [id, `${id}_admin`, `${id}_ddl`, `${id}_owner`, `${id}_system`], schemas: [id] })
   const row = await query(tenant.database_url, 'select current_user as role, current_schema() as schema, count(*)::int as schemas from schemas')
   t.same(row, [{ role: `${id}_owner`, schema: id, schemas: 0 }], 'database_url is a login of the tenant')
   t.same((await api.call('GET', `/v1/operations/${tenant.operation.id}`)).body, tenant.operation)
@@ -220,7 +220,7 @@ t.test('a deleted tenant is kept for its grace time, then nothing of it is left'
   const due = new Date(changed(deleted).purge_after ?? 0)
   t.same((await api.tenant(id)).status, 'deleting', 'says so at once')
   await until(() => isUnrouted(id), 'the first phase')
-  t.same((await rolesAndSchemas(id)).roles.length, 4, 'what it has is kept')
+  t.same((await rolesAndSchemas(id)).roles.length, 5, 'what it has is kept')
   const [data] = await query(tenant.database_url, 'select count(*)::int as count from storage_buckets')
   t.same(Number.isInteger(data?.['count']), true, 'and can be read')
   isError(t, await api.call('POST', '/v1/tenants', { body: good(tenant.name) }), 409, 'NAME_TAKEN', tenant.name, 'its name is kept, too')
