@@ -12,6 +12,9 @@ const saying = (text: string) => compileSource(`process.stdout.write(${JSON.stri
 const withSql = ({ id, home }: TestTenant, sql: string) =>
   query(home.adminUrl, `select set_config('app.tenant_id', '${id}', false), set_config('app.role', 'service_role', false); ${sql}`)
 
+/** What a fault of the database could leave behind. */
+const asSuperuser = (tenant: TestTenant, sql: string) => tenant.rows(`select set_config('app.tenant_id', '${tenant.id}', false); ${sql}`)
+
 t.test('a tenant that writes the hash of another tenant\'s module does not run it', { timeout: 240_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const owner = await runtime.addTenant({ name: 'owner' })
@@ -24,7 +27,8 @@ t.test('a tenant that writes the hash of another tenant\'s module does not run i
   t.equal((await invoke(thief, 'used')).text, 'my own')
   t.equal((await invoke(owner, 'prices')).text, 'the owner\'s prices', 'the runtime holds the module')
 
-  await withSql(thief, `
+  await t.rejects(withSql(thief, `update functions set wasm_hash = '${hash}'`), { code: '42501' }, 'its own SQL may not write functions')
+  await asSuperuser(thief, `
     update functions set wasm_hash = '${hash}', updated_at = updated_at + interval '1 second' where name in ('fresh', 'used');
     insert into functions (name, description, trigger_type, wasm_hash, wasm_data, config)
       select 'inserted', '', trigger_type, '${hash}', wasm_data, config from functions where name = 'copied'`)

@@ -56,7 +56,7 @@ const prices = {
 const folder = t.testdir({ 'prices.json': JSON.stringify(prices), checkout: {} })
 /** The documented commands run in the root of a checkout, and write files there. */
 const checkout = join(folder, 'checkout')
-for (const name of ['package.json', 'node_modules', 'control-plane']) await symlink(new URL(`../../${name}`, import.meta.url).pathname, join(checkout, name))
+for (const name of ['package.json', 'node_modules', 'control-plane', 'scripts']) await symlink(new URL(`../../${name}`, import.meta.url).pathname, join(checkout, name))
 const clock = await createMovedClock(began)
 const receiver = await startWebhookReceiver(t)
 const platform = await startPlatform({

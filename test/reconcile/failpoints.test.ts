@@ -65,7 +65,7 @@ async function checkExact(t: Test, platform: Platform, tenants: ReadonlyMap<stri
   const ids = [...tenants.keys()].sort()
   t.same(there.schemas, ids, 'schemas')
   t.same(there.secrets, ids, 'secrets')
-  t.same(there.roles, ids.flatMap((id) => [id, `${id}_admin`, `${id}_ddl`, `${id}_owner`]).sort(), 'roles')
+  t.same(there.roles, ids.flatMap((id) => [id, `${id}_admin`, `${id}_ddl`, `${id}_owner`, `${id}_system`]).sort(), 'roles')
   t.same(there.files.filter((id) => !tenants.has(id)), [], 'no files of tenants that are gone')
   t.same([...withFiles].filter((id) => tenants.has(id) && !there.files.includes(id)), [], 'files of those that are there')
 }
