@@ -258,26 +258,28 @@ t.test('sessions are bounded for one tenant and for all, and a session that ends
 
 t.test('a session waits for its place among the tenant\'s connections: it loses nothing, and one that leaves takes none', async (t) => {
   const setting = await startSetting(t, withDoor)
-  setting.control.connections = 2
+  setting.control.connections = 3
   const fake = await startFakePostgres(t)
-  const limits = { requests_per_month: null, connections: 2, rate: null }
+  const limits = { requests_per_month: null, connections: 3, rate: null }
   const { tenant_id } = await addTenant(setting, 'acme', fake.address, { limits })
   const user = `${tenant_id}_admin`
   await setting.control.stop()
+  // The slot that came with the route.
+  await openSession(t, doorOf(setting), fake, user)
   const pieces: Buffer[] = []
   const first = await knock(t, doorOf(setting), fake, user)
   first.on('data', (piece: Buffer) => pieces.push(piece))
   const leaving = await knock(t, doorOf(setting), fake, user)
   leaving.resume()
   await until(() => fake.sockets.every((socket) => socket.bytesRead > 0 && socket.bytesWritten >= letIn.length), 'both let in by the server')
-  fake.sockets[0]?.write('and more')
+  fake.sockets[1]?.write('and more')
   leaving.destroy()
-  await until(() => fake.sockets[1]?.destroyed === true, 'its end at the server')
+  await until(() => fake.sockets[2]?.destroyed === true, 'its end at the server')
   t.same(pieces, [])
   await setting.control.start()
   await until(() => Buffer.concat(pieces).equals(Buffer.concat([letIn, Buffer.from('and more')])), 'all that was said, in order')
   first.write('a query')
-  await until(() => fake.received(0).toString('latin1').endsWith('a query'))
+  await until(() => fake.received(1).toString('latin1').endsWith('a query'))
   await openSession(t, doorOf(setting), fake, user)
   const answer = await exchange(doorOf(setting), startup(['user', user]))
   t.same(answer.subarray(0, letIn.length), letIn, 'the password was good')
