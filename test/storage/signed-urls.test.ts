@@ -201,7 +201,7 @@ t.test('signed URLs', async (t) => {
     const { 'x-request-id': _, date: __, ...rest } = headers
     t.same([status, text, Object.keys(rest).sort()], [
       400, '{"statusCode":"400","error":"InvalidSignature","message":"the signature of the URL is not valid","code":"InvalidSignature"}',
-      ['connection', 'content-length', 'content-type', 'vary'],
+      ['connection', 'content-length', 'content-type', 'vary', 'x-tenantry-rejected'],
     ], why)
   }
 

@@ -157,7 +157,7 @@ t.test('a tenant that empties its tables while its runtime is killed hides no ru
   const kept = async () => runsOf((await start(path)).witness, tenantId)
   for (const deadline = Date.now() + 20_000; (await kept()) < 3n;) if (Date.now() > deadline) throw new Error('the runs were not kept')
   await runtime.kill()
-  await scene.rows('alter table function_invocations disable trigger user; delete from function_invocations; delete from usage_hours')
+  await scene.rows('alter table function_invocations disable trigger user; delete from function_invocations; delete from usage_hours; alter table function_invocations enable trigger user')
   runtime = await startProcess(t, scene, control, {})
   const told = async () => {
     const answer = await runtime.ask('GET', `${internalPaths.tenantBooks(tenantId)}?hours=2`)

@@ -137,7 +137,7 @@ export class HomeDatabases {
     const server = this.#pool('postgres')
     const open = await closeOpenDatabases(server)
     const { rows } = await server.query<{ name: string }>(`select datname as name from pg_database where datname ~ '^tenantry_homes_[0-9]+$'`)
-    for (const { name } of rows) await this.ensureDatabase(name, () => undefined)
+    for (const { name } of rows) await this.#prepare(name, () => undefined)
     return open
   }
 
