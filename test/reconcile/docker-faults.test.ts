@@ -131,8 +131,11 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     const foreignNetwork = networkName(networkTaken.id, 'net')
     const foreignVolume = volumeName(volumeTaken.id, 'files')
     await docker('network', 'create', '--internal', '--subnet', `10.${randomInt(192, 224)}.${randomInt(256)}.0/28`, foreignNetwork)
-    await docker('volume', 'create', foreignVolume)
+    // An empty one without labels is what Docker creates by itself, and would be replaced.
+    await docker('volume', 'create', '--label', 'owner=somebody', foreignVolume)
     await docker('volume', 'create', '--opt', 'type=tmpfs', '--opt', 'device=tmpfs', '--opt', 'o=size=16m', ...label(full.id), volumeName(full.id, 'data'))
+    // A tmpfs forgets everything when nobody has it mounted.
+    await docker('run', '--detach', '--init', '--network', 'none', '--volume', `${volumeName(full.id, 'data')}:/disk`, 'debian:trixie-slim', 'sleep', '600')
     t.teardown(() => docker('volume', 'rm', foreignVolume).catch(() => undefined))
     t.teardown(() => docker('network', 'rm', foreignNetwork).catch(() => undefined))
     await proxy.open()
@@ -140,7 +143,7 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     await told(t, volumeTaken, 'ForeignObject', new RegExp(`a volume named ${foreignVolume} exists that is not Tenantry's`))
     await told(t, full, 'DiskFull', /^the disk that the tenant's Postgres writes to is full$/)
     t.equal(await use(calm), 'served')
-    t.equal(await docker('volume', 'inspect', foreignVolume, '--format', '{{len .Labels}}'), '0', 'it is left as it was')
+    t.equal(await docker('volume', 'inspect', foreignVolume, '--format', '{{json .Labels}}'), '{"owner":"somebody"}', 'it is left as it was')
 
     await docker('network', 'rm', foreignNetwork)
     await docker('volume', 'rm', foreignVolume)

@@ -178,9 +178,9 @@ t.test('reloads under load', async (t) => {
   t.test('wait for those of other runtimes, and not for ever', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, ...schemas)
-    const other = new pg.Client({ connectionString: tenant.home.adminUrl })
+    const other = new pg.Client({ connectionString: runtime.postgres.url('homes') })
     await other.connect()
-    await other.query('begin; lock table applied_schemas in share row exclusive mode')
+    await other.query(`begin; lock table ${tenant.home.schema}.applied_schemas in share row exclusive mode`)
     same(t, await reload(tenant), 503, 'DATABASE_BUSY')
     const waiting = Promise.all(Array.from({ length: 10 }, () => reload(tenant)))
     await until('they wait', async () => (await query(runtime.postgres.url('homes'), 'select 1 from pg_locks where relation = $1::regclass and not granted', [`${tenant.home.schema}.applied_schemas`])).length > 0)
