@@ -1,7 +1,7 @@
 // A ledger as large as an installation's of many tenants after a year: filled in Postgres, from packed months of a few kinds of tenants.
-import { openDatabase, type Database } from '../../control-plane/src/persistence/database.ts'
-import { nameInstallation } from '../../control-plane/src/persistence/installation.ts'
-import { migrate, readMigrations } from '../../control-plane/src/persistence/migrations.ts'
+import { openDatabase, type Database } from '../../control-plane/src/platform/database.ts'
+import { nameInstallation } from '../../control-plane/src/platform/installation.ts'
+import { migrate, readMigrations } from '../../control-plane/src/platform/migrations.ts'
 import { amountsText } from '../../control-plane/src/usage/amounts-text.ts'
 import { chainOf } from '../../control-plane/src/usage/hash-chain.ts'
 import { joinAmounts, noAmounts, type Amounts, type HourBucket } from '../../control-plane/src/usage/hour-bucket.ts'

@@ -3,28 +3,49 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyPluginAsync, type FastifyReply } from 'fastify'
-import { addAccess } from './http/access.ts'
-import type { ApiDeps } from './http/deps.ts'
+import { addAccess } from './keys/access.ts'
 import { addErrorHandler, errorBody, toControlError } from './http/error-handler.ts'
-import { addAdjustmentRoutes } from './http/routes/adjustments.ts'
-import { addAuditRoutes } from './http/routes/audit.ts'
-import { addBackupRoutes } from './http/routes/backups.ts'
-import { addHealthRoutes } from './http/routes/health.ts'
-import { addInvoiceRoutes } from './http/routes/invoices.ts'
-import { addKeyRoutes } from './http/routes/keys.ts'
-import { addOperationRoutes } from './http/routes/operations.ts'
-import { addPlanRoutes } from './http/routes/plans.ts'
-import { addRolloutRoutes } from './http/routes/rollouts.ts'
-import { addCreateTenant } from './http/routes/create-tenant.ts'
-import { addReadTenants } from './http/routes/read-tenants.ts'
-import { addChangeTenant } from './http/routes/change-tenant.ts'
-import { addRunTenant } from './http/routes/run-tenant.ts'
-import { addTenantLogs } from './http/routes/tenant-logs.ts'
-import { addWebhookRoutes } from './http/routes/webhooks.ts'
-import { addTenantUsage } from './http/routes/tenant-usage.ts'
-import { addUsageSources } from './http/routes/usage-sources.ts'
+import { addAdjustmentRoutes, type AdjustmentRoutesDeps } from './billing/routes-adjustments.ts'
+import { addAuditRoutes, type AuditRoutesDeps } from './audit/routes.ts'
+import { addBackupRoutes, type BackupRoutesDeps } from './backups/routes.ts'
+import { addDriftRoutes, type DriftRoutesDeps } from './drift/routes.ts'
+import { addHealthRoutes, type HealthRoutesDeps } from './health/routes.ts'
+import { addInvoiceRoutes, type InvoiceRoutesDeps } from './billing/routes-invoices.ts'
+import { addKeyRoutes, type KeyRoutesDeps } from './keys/routes.ts'
+import { addOperationRoutes, type OperationRoutesDeps } from './tenants/routes-operations.ts'
+import { addPlanRoutes, type PlanRoutesDeps } from './plans/routes.ts'
+import { addRolloutRoutes, type RolloutRoutesDeps } from './rollouts/routes.ts'
+import { addCreateTenant, type CreateTenantDeps } from './tenants/routes-create.ts'
+import { addReadTenants, type ReadTenantsDeps } from './tenants/routes-read.ts'
+import { addChangeTenant, type ChangeTenantDeps } from './tenants/routes-change.ts'
+import { addRunTenant, type RunTenantDeps } from './tenants/routes-run.ts'
+import { addTenantLogs, type LogRoutesDeps } from './logs/routes.ts'
+import { addWebhookRoutes, type WebhookRoutesDeps } from './webhooks/routes.ts'
+import { addTenantUsage, type UsageRoutesDeps } from './usage/routes.ts'
+import { addUsageSources, type UsageSourcesDeps } from './usage/routes-sources.ts'
 
-export interface AppDeps extends ApiDeps {
+/** What all routes together are given. */
+type RouteDeps =
+  & AdjustmentRoutesDeps
+  & AuditRoutesDeps
+  & BackupRoutesDeps
+  & ChangeTenantDeps
+  & CreateTenantDeps
+  & DriftRoutesDeps
+  & HealthRoutesDeps
+  & InvoiceRoutesDeps
+  & KeyRoutesDeps
+  & LogRoutesDeps
+  & OperationRoutesDeps
+  & PlanRoutesDeps
+  & ReadTenantsDeps
+  & RolloutRoutesDeps
+  & RunTenantDeps
+  & UsageRoutesDeps
+  & UsageSourcesDeps
+  & WebhookRoutesDeps
+
+export type AppDeps = RouteDeps & {
   internalToken: string
   logger: FastifyBaseLogger
   /** Routes for the other parts of the installation. */
@@ -76,6 +97,7 @@ export async function buildApp(deps: AppDeps) {
     reply.type(deps.metrics.contentType).send(await deps.metrics.text()),
   )
   addHealthRoutes(app, deps)
+  addDriftRoutes(app, deps)
   addCreateTenant(app, deps)
   addReadTenants(app, deps)
   addChangeTenant(app, deps)

@@ -10,59 +10,62 @@ import { createUnknownBackups } from './backups/unknown-backups.ts'
 import { closeMonths } from './billing/close-months.ts'
 import { loadPdfFonts, type PdfFonts } from './billing/pdf-text.ts'
 import { readConfig } from './config.ts'
-import { systemClock } from './clock.ts'
+import { systemClock } from './platform/clock.ts'
 import { createContainerEngine } from './engines/container-engine.ts'
 import { dockerHost } from './engines/docker/docker-host.ts'
-import { createDriftReader } from './health/read-drift.ts'
+import { createDriftReader } from './drift/read-drift.ts'
 import { createHealthReader } from './health/read-health.ts'
 import { HomeDatabases } from './homes/home-databases.ts'
 import { loadHomeMigrations, migrationsFingerprint } from './homes/home-migrations.ts'
-import { watchHomes } from './housekeeping/home-watch.ts'
-import { checkDatabaseGrants } from './housekeeping/database-grants.ts'
-import { watchDisks } from './housekeeping/disk-watch.ts'
-import { pauseIdleTenants } from './housekeeping/idle-pause.ts'
-import { freeNotificationQueues } from './housekeeping/notification-queue.ts'
-import { keepRollouts } from './housekeeping/rollout-keeper.ts'
-import { watchStorage } from './housekeeping/storage-watch.ts'
-import { keepWarmPools } from './housekeeping/warm-pool.ts'
-import { tlsAsk } from './http/routes/tls-ask.ts'
-import { internalRoutes } from './http-internal/internal-routes.ts'
-import { leaseRoutes } from './http-internal/lease-routes.ts'
-import { WatchHub } from './http-internal/watch-hub.ts'
+import { watchHomes } from './health/home-watch.ts'
+import { checkDatabaseGrants } from './platform/database-grants.ts'
+import { watchDisks } from './disk/jobs.ts'
+import { pauseIdleTenants } from './pause/jobs.ts'
+import { freeNotificationQueues } from './platform/notification-queue.ts'
+import { keepRollouts } from './rollouts/jobs.ts'
+import { watchStorage } from './disk/storage-watch.ts'
+import { keepWarmPools } from './warm-pool/jobs.ts'
+import { tlsAsk } from './watch/routes-tls-ask.ts'
+import { internalRoutes } from './watch/routes.ts'
+import { leaseRoutes } from './quotas/routes-internal.ts'
+import { WatchHub } from './watch/watch-hub.ts'
 import { newPlatformKey } from './keys/key-text.ts'
-import { createSeal } from './keys/seal.ts'
+import { createSeal } from './platform/seal.ts'
 import { createMetrics } from './metrics.ts'
-import { dispatchWebhooks } from './operator-events/dispatcher.ts'
-import { createSend } from './operator-events/send-message.ts'
-import { createTargetCheck } from './operator-events/webhook-target.ts'
-import { createAuditLog } from './persistence/audit-log-prisma.ts'
-import { createBackupLedger } from './persistence/backup-ledger-prisma.ts'
-import { createBackupStore } from './persistence/backup-store-prisma.ts'
-import { checkBilling, openBilling } from './persistence/billing-prisma.ts'
-import { ChangeFeed } from './persistence/change-feed.ts'
-import { openDatabase } from './persistence/database.ts'
-import { createDiskWatchStore } from './persistence/disk-watch-store-prisma.ts'
-import { createHomeReadingStore } from './persistence/home-readings-prisma.ts'
-import { createHousekeepingStore } from './persistence/housekeeping-store-prisma.ts'
-import { createHostNames } from './persistence/host-names-prisma.ts'
-import { nameInstallation } from './persistence/installation.ts'
-import { lead } from './persistence/leader.ts'
-import { migrate, readMigrations } from './persistence/migrations.ts'
-import { createPlanStore, recordRateLimits, recordRegions, refuseUnknownRegions } from './persistence/plan-store-prisma.ts'
-import { createPlatformKeyStore } from './persistence/platform-key-store-prisma.ts'
-import { createPublishedSource } from './persistence/published-prisma.ts'
-import { createReconcileStore } from './persistence/reconcile-store-prisma.ts'
-import { createQuotaWatchStore } from './persistence/quota-watch-prisma.ts'
-import { createRequestLeases } from './persistence/request-leases-prisma.ts'
-import { createRolloutLedger } from './persistence/rollout-ledger-prisma.ts'
-import { createRolloutStore } from './persistence/rollout-store-prisma.ts'
-import { createTenantStore } from './persistence/tenant-store-prisma.ts'
-import { createUsageBooks } from './persistence/usage-books-prisma.ts'
-import { createLedgerClosing } from './persistence/usage-closing-prisma.ts'
-import { createUsageLedger } from './persistence/usage-ledger-prisma.ts'
-import { createUsageSources } from './persistence/usage-sources-prisma.ts'
-import { createWebhookOutbox } from './persistence/webhook-outbox-prisma.ts'
-import { createWebhookStore } from './persistence/webhook-store-prisma.ts'
+import { dispatchWebhooks } from './webhooks/jobs.ts'
+import { createSend } from './webhooks/send-message.ts'
+import { createTargetCheck } from './webhooks/webhook-target.ts'
+import { createAuditLog } from './audit/store.ts'
+import { createBackupLedger } from './backups/store-ledger.ts'
+import { createBackupStore } from './backups/store.ts'
+import { checkBilling, openBilling } from './billing/billing-stores.ts'
+import { ChangeFeed } from './platform/change-feed.ts'
+import { openDatabase } from './platform/database.ts'
+import { createDiskWatchStore } from './disk/store.ts'
+import { createHomeReadingStore } from './usage/store-home-readings.ts'
+import { createPauseStore } from './pause/store.ts'
+import { createRunningTenants } from './tenants/store-running.ts'
+import { createWarmPoolStore } from './warm-pool/store.ts'
+import { createHostNames } from './watch/store-host-names.ts'
+import { createKeptAnswers } from './platform/kept-answers.ts'
+import { nameInstallation } from './platform/installation.ts'
+import { lead } from './platform/leader.ts'
+import { migrate, readMigrations } from './platform/migrations.ts'
+import { createPlanStore, recordRateLimits, recordRegions, refuseUnknownRegions } from './plans/store.ts'
+import { createPlatformKeyStore } from './keys/store.ts'
+import { createPublishedSource } from './watch/store.ts'
+import { createReconcileStore } from './reconcile/store.ts'
+import { createQuotaWatchStore } from './quotas/store-watch.ts'
+import { createRequestLeases } from './quotas/store-request-leases.ts'
+import { createRolloutLedger } from './rollouts/store-ledger.ts'
+import { createRolloutStore } from './rollouts/store.ts'
+import { createTenantStore } from './tenants/store.ts'
+import { createUsageBooks } from './usage/store-books.ts'
+import { createLedgerClosing } from './usage/store-closing.ts'
+import { createUsageLedger } from './usage/store-ledger.ts'
+import { createUsageSources } from './usage/store-sources.ts'
+import { createWebhookOutbox } from './webhooks/store-outbox.ts'
+import { createWebhookStore } from './webhooks/store.ts'
 import { control } from './reconcile/controller.ts'
 import { parseFailpoints } from './reconcile/failpoints.ts'
 import { createRegion, type Region } from './reconcile/region.ts'
@@ -72,7 +75,7 @@ import type { RegionConfig } from './regions/region-config.ts'
 import { createHomeReader, readHomes } from './usage/home-reader.ts'
 import { closeLedger } from './usage/close-ledger.ts'
 import { measuredLeases } from './quotas/measured-leases.ts'
-import { createStoredReader } from './quotas/plan-fit.ts'
+import { createStoredReader } from './health/stored-reader.ts'
 import { watchQuotas } from './quotas/quota-watch.ts'
 import { createUsageReader } from './usage/read-usage.ts'
 import { checkOrExit, readOrExit, stopOnSignals, watchPingSeconds } from '@tenantry/contract'
@@ -114,7 +117,7 @@ const reconcileStore = createReconcileStore(database, seal, now)
 const sight = { regions, store: reconcileStore, clock: systemClock }
 
 const webhookTargets = { reachable: config.webhooksMayReach, resolve: lookUpAll }
-const housekeepingStore = createHousekeepingStore(database, seal, now)
+const running = createRunningTenants(database)
 const keeping = { regions, probe, clock: systemClock, log }
 const homeReading = { ...keeping, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
 const backups = await checkOrExit(openBackups)
@@ -122,9 +125,9 @@ const housekeeping = [
   ...(backups === undefined
     ? []
     : [keepBackups({ ...keeping, target: backups.target, records: backups.records, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id), readHome: createHomeReader(homeReading).readNow, migrations, measure: metrics.backups, found: metrics.foundBackups })]),
-  keepWarmPools({ ...keeping, store: housekeepingStore, measure: metrics.warmPool }),
-  pauseIdleTenants({ ...keeping, store: housekeepingStore }),
-  watchStorage({ ...keeping, store: housekeepingStore, measure: metrics.storage }),
+  keepWarmPools({ ...keeping, store: createWarmPoolStore(database, seal, now), measure: metrics.warmPool }),
+  pauseIdleTenants({ ...keeping, store: { ...running, ...createPauseStore(database, now) } }),
+  watchStorage({ ...keeping, store: running, measure: metrics.storage }),
   watchHomes({ ...keeping, store: reconcileStore }),
   checkDatabaseGrants({ servers: homes, clock: systemClock, log }),
   freeNotificationQueues({ servers: homes, clock: systemClock, log }),
@@ -139,6 +142,7 @@ const housekeeping = [
 
 const app = await buildApp({
   regions: config.regions,
+  answers: createKeptAnswers({ database, seal, now }),
   tenants,
   plans,
   keys,

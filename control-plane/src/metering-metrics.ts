@@ -2,7 +2,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { ClosingDeps } from './billing/close-months.ts'
 import { monthText } from './billing/months.ts'
-import type { DispatcherDeps } from './operator-events/dispatcher.ts'
+import type { DispatcherDeps } from './webhooks/jobs.ts'
 import type { LeaseMeasure } from './quotas/measured-leases.ts'
 import type { CloseLedgerDeps } from './usage/close-ledger.ts'
 import type { HomeReaderDeps } from './usage/home-reader.ts'

@@ -1,8 +1,8 @@
 // Metrics of the control plane, in Prometheus' text format.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { BackupKeeperDeps } from './backups/backup-keeper.ts'
-import type { StorageWatchDeps } from './housekeeping/storage-watch.ts'
-import type { WarmPoolDeps } from './housekeeping/warm-pool.ts'
+import type { StorageWatchDeps } from './disk/storage-watch.ts'
+import type { WarmPoolDeps } from './warm-pool/jobs.ts'
 import { createMeteringMetrics, type MeteringMeasures } from './metering-metrics.ts'
 import type { ControllerMeasures } from './reconcile/controller.ts'
 import type { RegionConditions } from './reconcile/region-conditions.ts'

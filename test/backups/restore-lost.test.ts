@@ -1,8 +1,8 @@
 // Who may be restored in place, on a real control database: a tenant that runs, and one that has lost what it ran on.
 import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
-import { createBackupLedger } from '../../control-plane/src/persistence/backup-ledger-prisma.ts'
-import { createBackupStore } from '../../control-plane/src/persistence/backup-store-prisma.ts'
+import { createBackupLedger } from '../../control-plane/src/backups/store-ledger.ts'
+import { createBackupStore } from '../../control-plane/src/backups/store.ts'
 import { startPlane } from '../housekeeping/support/plane.ts'
 
 const plane = await startPlane(t)

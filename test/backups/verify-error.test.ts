@@ -4,7 +4,7 @@ import type { Job } from '../../control-plane/src/backups/backup.ts'
 import { keepBackups, type BackupKeeperDeps } from '../../control-plane/src/backups/backup-keeper.ts'
 import type { BackupLedger } from '../../control-plane/src/backups/backup-ledger.ts'
 import { NotWanted } from '../../control-plane/src/backups/backup-error.ts'
-import { systemClock } from '../../control-plane/src/clock.ts'
+import { systemClock } from '../../control-plane/src/platform/clock.ts'
 
 const backup = { id: 'b', tenantId: 't', region: 'local', state: 'complete', trigger: 'request', manifestHash: '' } as Job['backup']
 const jobOf = (attempts: number): Job => ({ operationId: 'o', kind: 'verify', tenantId: 't', state: 'running', attempts, backup, key: new Uint8Array(32) })

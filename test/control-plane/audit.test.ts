@@ -1,6 +1,6 @@
 // The audit log: every write has its entry, and one that was changed, removed or put in between is found.
 import t from 'tap'
-import { auditHash } from '../../control-plane/src/persistence/recorded-write.ts'
+import { auditHash } from '../../control-plane/src/platform/recorded-write.ts'
 import { newName, startApi, type CreatedTenant } from './support/api.ts'
 
 interface Entry {

@@ -1,7 +1,7 @@
 // Tenants with services of their own through the API: changed, suspended, restarted, paused and woken; a tenant without is refused by name.
 import { internalPaths, internalTokenHeader } from '@tenantry/contract'
 import t, { type Test } from 'tap'
-import type { OperationBody, TenantBody } from '../../control-plane/src/http/tenant-body.ts'
+import type { OperationBody, TenantBody } from '../../control-plane/src/tenants/tenant-body.ts'
 import { until } from '../support/until.ts'
 import { internalToken, isError, newName, startApi, type Answer, type CreatedTenant } from './support/api.ts'
 

@@ -1,7 +1,7 @@
 // New tenants on a host whose disk is nearly full: refused when they would have volumes of their own.
 import t from 'tap'
 import { diskOf } from '../../control-plane/src/engines/docker/data-root.ts'
-import { checkHostDisk, hostDiskReader } from '../../control-plane/src/http/host-limits.ts'
+import { checkHostDisk, hostDiskReader } from '../../control-plane/src/tenants/host-limits.ts'
 import type { HostInfo } from '../../control-plane/src/engines/container-host.ts'
 import { startApi } from './support/api.ts'
 

@@ -1,6 +1,6 @@
 // Two control planes on one database: one leads; when it is cut off the other takes over, and nothing is done twice or lost.
 import t from 'tap'
-import { LeadershipLost } from '../../control-plane/src/reconcile/reconcile-store.ts'
+import { LeadershipLost } from '../../control-plane/src/platform/leadership-lost.ts'
 import { effort } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
 import { until } from '../support/until.ts'

@@ -1,6 +1,6 @@
 // Lists are read to their end by cursor: nothing is missed or doubled, whatever the filter and whatever is made meanwhile.
 import t from 'tap'
-import type { OperationBody, TenantBody } from '../../control-plane/src/http/tenant-body.ts'
+import type { OperationBody, TenantBody } from '../../control-plane/src/tenants/tenant-body.ts'
 import { newName, startApi } from './support/api.ts'
 
 // Nothing is reconciled: the tenants' states are this test's to set.

@@ -1,7 +1,7 @@
 // Logs of a tenant's own services: the end of them at once, or line by line as they come, from where a reader left off.
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
-import { logTime } from '../../control-plane/src/http/log-times.ts'
+import { logTime } from '../../control-plane/src/logs/log-times.ts'
 import { until } from '../support/until.ts'
 import { isError, newName, startApi } from './support/api.ts'
 

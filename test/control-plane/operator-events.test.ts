@@ -1,8 +1,8 @@
 // The outbox of operators' webhooks: what is told stands and falls with the transaction of what it tells.
 import t from 'tap'
-import { openDatabase } from '../../control-plane/src/persistence/database.ts'
-import { emitOperatorEvent } from '../../control-plane/src/persistence/operator-events-prisma.ts'
-import type { OperatorEvent } from '../../control-plane/src/operator-events/operator-event.ts'
+import { openDatabase } from '../../control-plane/src/platform/database.ts'
+import { emitOperatorEvent } from '../../control-plane/src/webhooks/store-events.ts'
+import type { OperatorEvent } from '../../control-plane/src/webhooks/operator-event.ts'
 import { until } from '../support/until.ts'
 import { startApi } from './support/api.ts'
 

@@ -5,8 +5,8 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { openDatabase } from '../../control-plane/src/persistence/database.ts'
-import { migrate, readMigrations } from '../../control-plane/src/persistence/migrations.ts'
+import { openDatabase } from '../../control-plane/src/platform/database.ts'
+import { migrate, readMigrations } from '../../control-plane/src/platform/migrations.ts'
 import { query, startPostgres } from '../support/postgres.ts'
 
 const check = fileURLToPath(new URL('../support/fail-on-queued-queries.cjs', import.meta.url))

@@ -1,6 +1,6 @@
 // What is seen of a tenant with services of its own: drift, health and usage, each from the engine, and never made up.
 import t from 'tap'
-import type { Drift } from '../../control-plane/src/health/drift-reader.ts'
+import type { Drift } from '../../control-plane/src/drift/drift-reader.ts'
 import { until } from '../support/until.ts'
 import { isError, startApi, newName } from './support/api.ts'
 

@@ -1,7 +1,7 @@
 // A tenant's life through the API: created once, read without secrets, changed by one writer at a time, deleted in two steps.
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import type { OperationBody, TenantBody } from '../../control-plane/src/http/tenant-body.ts'
+import type { OperationBody, TenantBody } from '../../control-plane/src/tenants/tenant-body.ts'
 import { query } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { isError, newName, startApi, type Answer, type CreatedTenant } from './support/api.ts'

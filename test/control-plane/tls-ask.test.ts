@@ -2,7 +2,7 @@
 import Fastify from 'fastify'
 import t from 'tap'
 import { addErrorHandler } from '../../control-plane/src/http/error-handler.ts'
-import { tlsAsk } from '../../control-plane/src/http/routes/tls-ask.ts'
+import { tlsAsk } from '../../control-plane/src/watch/routes-tls-ask.ts'
 
 const regions = [
   { id: 'north', domain: 'north.example.org', gateway_url: 'https://tenants.example.org' },

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { internalPaths, internalTokenHeader } from '@tenantry/contract'
 import t from 'tap'
-import type { TenantBody } from '../../control-plane/src/http/tenant-body.ts'
-import { openDatabase } from '../../control-plane/src/persistence/database.ts'
-import { createHousekeepingStore } from '../../control-plane/src/persistence/housekeeping-store-prisma.ts'
+import type { TenantBody } from '../../control-plane/src/tenants/tenant-body.ts'
+import { openDatabase } from '../../control-plane/src/platform/database.ts'
+import { createWarmPoolStore } from '../../control-plane/src/warm-pool/store.ts'
 import { warmName } from '../../control-plane/src/tenants/names.ts'
 import { newSecrets } from '../../control-plane/src/tenants/new-secrets.ts'
 import { until } from '../support/until.ts'
@@ -13,7 +13,7 @@ import { internalToken, isError, newName, startApi, type CreatedTenant } from '.
 const api = await startApi(t, { cloud: true })
 const database = openDatabase(api.controlUrl)
 t.teardown(() => database.$disconnect())
-const store = createHousekeepingStore(database, api.seal, () => new Date())
+const store = createWarmPoolStore(database, api.seal, () => new Date())
 const epoch = async () => BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
 const secrets = new Map<string, ReturnType<typeof newSecrets>>()
 

@@ -1,7 +1,7 @@
 // What is said of a tenant's disk, and when it is suspended: pure.
 import * as fc from 'fast-check'
 import t from 'tap'
-import { allowedBytes, isNews, judgeDisk } from '../../control-plane/src/housekeeping/disk-watch-plan.ts'
+import { allowedBytes, isNews, judgeDisk } from '../../control-plane/src/disk/disk-watch-plan.ts'
 import type { Desired } from '../../control-plane/src/tenants/tenant.ts'
 import { seed } from '../support/effort.ts'
 

@@ -1,8 +1,8 @@
 // The disk watch on a real control database: what is written of whom, and how a suspended tenant comes back.
 import t from 'tap'
-import { createDiskWatch } from '../../control-plane/src/housekeeping/disk-watch.ts'
-import { createDiskWatchStore } from '../../control-plane/src/persistence/disk-watch-store-prisma.ts'
-import { createReconcileStore } from '../../control-plane/src/persistence/reconcile-store-prisma.ts'
+import { createDiskWatch } from '../../control-plane/src/disk/jobs.ts'
+import { createDiskWatchStore } from '../../control-plane/src/disk/store.ts'
+import { createReconcileStore } from '../../control-plane/src/reconcile/store.ts'
 import { isRefused, startPlane } from './support/plane.ts'
 
 const plane = await startPlane(t)

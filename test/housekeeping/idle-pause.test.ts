@@ -1,7 +1,7 @@
 // Pausing of idle tenants on a real control database: who, when, and who not.
 import t from 'tap'
 import type { Activity } from '@tenantry/contract'
-import { createIdlePause } from '../../control-plane/src/housekeeping/idle-pause.ts'
+import { createIdlePause } from '../../control-plane/src/pause/jobs.ts'
 import type { RegionConfig } from '../../control-plane/src/regions/region-config.ts'
 import { isRefused, startPlane } from './support/plane.ts'
 

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Activity } from '@tenantry/contract'
-import type { RunningTenant } from '../../control-plane/src/housekeeping/housekeeping-store.ts'
-import { idleTenants, watched, type WatchedGateway } from '../../control-plane/src/housekeeping/idle-plan.ts'
+import type { RunningTenant } from '../../control-plane/src/tenants/store-running.ts'
+import { idleTenants, watched, type WatchedGateway } from '../../control-plane/src/pause/idle-plan.ts'
 
 const begin = Date.parse('2026-03-01T12:00:00.000Z')
 const at = (seconds: number) => new Date(begin + seconds * 1000)

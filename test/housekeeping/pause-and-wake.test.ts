@@ -1,7 +1,7 @@
 // Pausing and waking on the reconciler's own store: a wake that comes at any moment of a pause ends with a tenant that runs.
 import t from 'tap'
-import { createPublishedSource } from '../../control-plane/src/persistence/published-prisma.ts'
-import { createReconcileStore } from '../../control-plane/src/persistence/reconcile-store-prisma.ts'
+import { createPublishedSource } from '../../control-plane/src/watch/store.ts'
+import { createReconcileStore } from '../../control-plane/src/reconcile/store.ts'
 import { failpointNames, type Failpoint, type FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
 import type { Region } from '../../control-plane/src/reconcile/region.ts'
 import type { RegionProbe } from '../../control-plane/src/reconcile/region-probe.ts'

@@ -1,7 +1,7 @@
 // Work that is done from time to time: at its time, whatever happened before, until it is stopped.
 import t from 'tap'
-import { repeat } from '../../control-plane/src/housekeeping/repeat.ts'
-import { LeadershipLost } from '../../control-plane/src/reconcile/reconcile-store.ts'
+import { repeat } from '../../control-plane/src/platform/repeat.ts'
+import { LeadershipLost } from '../../control-plane/src/platform/leadership-lost.ts'
 import { stoppedClock } from './support/clock.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))

@@ -1,8 +1,8 @@
 // The next step of a rollout, decided from its record and what is seen; and whole rollouts over any luck.
 import fc from 'fast-check'
 import t from 'tap'
-import type { MovedTenant, Rollout, RolloutSubject } from '../../control-plane/src/housekeeping/rollout.ts'
-import { isReady, isResting, isReturnable, planRollout, type RolloutSight, type RolloutStep } from '../../control-plane/src/housekeeping/rollout-plan.ts'
+import type { MovedTenant, Rollout, RolloutSubject } from '../../control-plane/src/rollouts/rollout.ts'
+import { isReady, isResting, isReturnable, planRollout, type RolloutSight, type RolloutStep } from '../../control-plane/src/rollouts/rollout-plan.ts'
 
 const begin = Date.parse('2026-03-01T12:00:00.000Z')
 const at = (seconds: number) => new Date(begin + seconds * 1000)

@@ -1,8 +1,8 @@
 // What is made and what is removed for a region's warm pool, decided from what there is.
 import fc from 'fast-check'
 import t from 'tap'
-import type { WarmTenant } from '../../control-plane/src/housekeeping/housekeeping-store.ts'
-import { mostMoving, planPool } from '../../control-plane/src/housekeeping/warm-pool-plan.ts'
+import type { WarmTenant } from '../../control-plane/src/warm-pool/store.ts'
+import { mostMoving, planPool } from '../../control-plane/src/warm-pool/warm-pool-plan.ts'
 
 const images = { postgres: 'p1', runtime: 'r1' }
 const former = { postgres: 'p1', runtime: 'r0' }

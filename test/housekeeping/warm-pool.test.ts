@@ -1,7 +1,7 @@
 // A region's warm pool on a real control database: filled, claimed, mended, renewed, emptied; by the leader alone.
 import t from 'tap'
-import { createWarmPool } from '../../control-plane/src/housekeeping/warm-pool.ts'
-import { createReconcileStore } from '../../control-plane/src/persistence/reconcile-store-prisma.ts'
+import { createWarmPool } from '../../control-plane/src/warm-pool/jobs.ts'
+import { createReconcileStore } from '../../control-plane/src/reconcile/store.ts'
 import { secretKinds } from '../../control-plane/src/tenants/tenant.ts'
 import { isRefused, oldImages, startPlane } from './support/plane.ts'
 

@@ -1,8 +1,8 @@
 // A change of plan: refused with the reasons when what is stored does not fit, to the byte; else in effect at once, also in
 // what gateways are told and have leased.
 import t from 'tap'
-import { createPlanHistory } from '../../control-plane/src/persistence/plan-history-prisma.ts'
-import { openDatabase } from '../../control-plane/src/persistence/database.ts'
+import { createPlanHistory } from '../../control-plane/src/plans/store-history.ts'
+import { openDatabase } from '../../control-plane/src/platform/database.ts'
 import { isError, startApi } from '../control-plane/support/api.ts'
 import { until } from '../support/until.ts'
 import { ask, leased, startQuotaSetting } from './support/gateways.ts'

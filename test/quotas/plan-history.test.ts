@@ -1,9 +1,9 @@
 // Plan periods: each way of making, changing and deleting a tenant leaves the periods that prices and quotas go by.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { openDatabase } from '../../control-plane/src/persistence/database.ts'
-import { createHousekeepingStore } from '../../control-plane/src/persistence/housekeeping-store-prisma.ts'
-import { createPlanHistory } from '../../control-plane/src/persistence/plan-history-prisma.ts'
+import { openDatabase } from '../../control-plane/src/platform/database.ts'
+import { createWarmPoolStore } from '../../control-plane/src/warm-pool/store.ts'
+import { createPlanHistory } from '../../control-plane/src/plans/store-history.ts'
 import { warmName } from '../../control-plane/src/tenants/names.ts'
 import { newSecrets } from '../../control-plane/src/tenants/new-secrets.ts'
 import { newName, startApi } from '../control-plane/support/api.ts'
@@ -73,7 +73,7 @@ t.test('a request for deletion ends the last period, and the purge leaves the pe
 t.test('a tenant made in advance has no period before it is claimed, nor when it is removed unclaimed', async (t) => {
   const epoch = async () => BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
   await until(async () => (await epoch()) > 0n, 'a leader')
-  const store = createHousekeepingStore(database, api.seal, () => new Date())
+  const store = createWarmPoolStore(database, api.seal, () => new Date())
   const makeWarm = async () => {
     const id = `t_${randomBytes(10).toString('hex')}`
     await store.addWarm({ id, name: warmName(id), plan: 'Pro', region: 'cloud', isolation: 'database-per-tenant', secrets: newSecrets() }, await epoch())

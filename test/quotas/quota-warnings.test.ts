@@ -1,9 +1,9 @@
 // Warnings at 80 % and 100 % of a quota: in the operators' outbox, once for each tenant, resource and month.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { systemClock } from '../../control-plane/src/clock.ts'
-import { openDatabase } from '../../control-plane/src/persistence/database.ts'
-import { createQuotaWatchStore } from '../../control-plane/src/persistence/quota-watch-prisma.ts'
+import { systemClock } from '../../control-plane/src/platform/clock.ts'
+import { openDatabase } from '../../control-plane/src/platform/database.ts'
+import { createQuotaWatchStore } from '../../control-plane/src/quotas/store-watch.ts'
 import { createQuotaWatch } from '../../control-plane/src/quotas/quota-watch.ts'
 import { startApi } from '../control-plane/support/api.ts'
 import { leaseCall } from './support/gateways.ts'

@@ -1,9 +1,9 @@
 // A rate of one tenant's own: set, shown, taken back, kept when the plan changes, and held by gateways without a restart.
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
-import type { TenantBody } from '../../control-plane/src/http/tenant-body.ts'
-import { openDatabase } from '../../control-plane/src/persistence/database.ts'
-import { recordRateLimits } from '../../control-plane/src/persistence/plan-store-prisma.ts'
+import type { TenantBody } from '../../control-plane/src/tenants/tenant-body.ts'
+import { openDatabase } from '../../control-plane/src/platform/database.ts'
+import { recordRateLimits } from '../../control-plane/src/plans/store.ts'
 import { isError, newName, startApi, type CreatedTenant } from '../control-plane/support/api.ts'
 import { ask, startQuotaSetting } from './support/gateways.ts'
 

@@ -3,7 +3,7 @@ import t from 'tap'
 import { conditionsOf, driftConditions } from '../../control-plane/src/reconcile/conditions.ts'
 import type { ReconcileStore, Snapshot } from '../../control-plane/src/reconcile/reconcile-store.ts'
 import { reconcileTenant, type TenantReconcilerDeps } from '../../control-plane/src/reconcile/tenant-reconciler.ts'
-import { systemClock } from '../../control-plane/src/clock.ts'
+import { systemClock } from '../../control-plane/src/platform/clock.ts'
 import type { Condition } from '../../control-plane/src/tenants/tenant.ts'
 
 const at = new Date('2026-03-01T12:00:00.000Z')

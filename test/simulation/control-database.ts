@@ -1,7 +1,7 @@
 // The control database in memory: what the API and the reconciler write, each write one transaction, and who is told of it.
 import type { RoutePhase } from '@tenantry/contract'
 import type { Snapshot } from '../../control-plane/src/reconcile/reconcile-store.ts'
-import type { Change } from '../../control-plane/src/persistence/change-feed.ts'
+import type { Change } from '../../control-plane/src/platform/change-feed.ts'
 import type { OperationKind } from '../../control-plane/src/tenants/tenant.ts'
 
 export interface TenantRow extends Omit<Snapshot, 'subnet' | 'operation' | 'nextExpiry' | 'hasExpired' | 'homeVersion' | 'purgeAfter' | 'images'> {

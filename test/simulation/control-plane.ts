@@ -1,6 +1,6 @@
 // One life of a control plane: its clock, and its calls to everything outside of it. Each call takes time and may be lost,
 // answered too late or not at all; when the life ends, nothing of it happens any more but what is on its way already.
-import type { Clock } from '../../control-plane/src/clock.ts'
+import type { Clock } from '../../control-plane/src/platform/clock.ts'
 import type { Chance } from './chance.ts'
 import type { Scheduler } from './scheduler.ts'
 

@@ -1,6 +1,6 @@
 // Control planes that lead one after the other, each the real reconciler: they die and are followed, or are followed and go
 // on until they notice.
-import type { ChangeListener } from '../../control-plane/src/persistence/change-feed.ts'
+import type { ChangeListener } from '../../control-plane/src/platform/change-feed.ts'
 import { control } from '../../control-plane/src/reconcile/controller.ts'
 import type { FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
 import type { ControlDatabase } from './control-database.ts'

@@ -1,5 +1,6 @@
 // What operators ask of tenants, at random: as the API writes it into the database.
-import { driftPolicies, type Isolation } from '../../control-plane/src/tenants/tenant.ts'
+import { driftPolicies } from '../../control-plane/src/tenants/tenant.ts'
+import type { Isolation } from '../../control-plane/src/stacks/isolation.ts'
 import type { Chance } from './chance.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 

@@ -1,6 +1,7 @@
 // The simulated ReconcileStore: the statements of the real one (persistence/reconcile-store-prisma.ts) on the database in
 // memory, over a connection that may break before or after any of them.
-import { LeadershipLost, type ReconcileStore } from '../../control-plane/src/reconcile/reconcile-store.ts'
+import type { ReconcileStore } from '../../control-plane/src/reconcile/reconcile-store.ts'
+import { LeadershipLost } from '../../control-plane/src/platform/leadership-lost.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
 import type { Invariants } from './invariants.ts'

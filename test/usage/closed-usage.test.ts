@@ -1,7 +1,7 @@
 // What billing reads is what was closed, and what was tampered with is not billed.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { createClosedUsage } from '../../control-plane/src/persistence/closed-usage-prisma.ts'
+import { createClosedUsage } from '../../control-plane/src/usage/store-closed.ts'
 import { chainStart } from '../../control-plane/src/usage/hash-chain.ts'
 import { noAmounts } from '../../control-plane/src/usage/hour-bucket.ts'
 import { newTenantId, pushOf, requests, startLedger } from './support/ledger.ts'

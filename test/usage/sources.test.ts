@@ -1,8 +1,8 @@
 // Who counts usage can be seen; who is gone for good is retired by an operator, and lives again with its next push.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { openDatabase } from '../../control-plane/src/persistence/database.ts'
-import { createUsageLedger } from '../../control-plane/src/persistence/usage-ledger-prisma.ts'
+import { openDatabase } from '../../control-plane/src/platform/database.ts'
+import { createUsageLedger } from '../../control-plane/src/usage/store-ledger.ts'
 import { isError, startApi } from '../control-plane/support/api.ts'
 import { newTenantId, pushOf } from './support/ledger.ts'
 

@@ -1,8 +1,8 @@
 // Carries out backups, restores and verifications while this control plane leads, plans what the tenants' schedules say,
 // compares the target with the control database, and removes scratch homes that an earlier leader has left.
-import { repeat } from '../housekeeping/repeat.ts'
-import type { Leadership } from '../persistence/leader.ts'
-import { LeadershipLost } from '../reconcile/reconcile-store.ts'
+import { repeat } from '../platform/repeat.ts'
+import type { Leadership } from '../platform/leader.ts'
+import { LeadershipLost } from '../platform/leadership-lost.ts'
 import type { Job, JobKind } from './backup.ts'
 import { isLasting, NotWanted, publicReason } from './backup-error.ts'
 import { runBackup } from './backup-job.ts'
@@ -10,7 +10,7 @@ import type { JobDeps } from './job-deps.ts'
 import { encryptedParts } from './manifest.ts'
 import { runRestore } from './restore-job.ts'
 import { planSchedule } from './schedule-plan.ts'
-import { isScratchId, scratchId } from './scratch-stack.ts'
+import { isScratchId, scratchId } from '../stacks/scratch-ids.ts'
 import { surveyBackups, type FoundBackups } from './survey-backups.ts'
 import { runVerify } from './verify-job.ts'
 

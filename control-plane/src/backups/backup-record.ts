@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import type { Seal } from '../keys/seal.ts'
+import type { Seal } from '../platform/seal.ts'
 
 /** Name of the part. It is plain text: nothing in it is the tenant's content. */
 export const recordPart = 'record'

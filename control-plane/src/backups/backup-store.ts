@@ -1,6 +1,9 @@
 // What the API asks of the place where backups are recorded. Every write is one transaction with its audit entry.
-import type { Isolation, Operation, SecretKind } from '../tenants/tenant.ts'
-import type { Page, PageRequest, TenantWrite, WriteContext } from '../tenants/tenant-store.ts'
+import type { Operation, SecretKind } from '../tenants/tenant.ts'
+import type { Isolation } from '../stacks/isolation.ts'
+import type { TenantWrite } from '../tenants/tenant-store.ts'
+import type { Page, PageRequest } from '../platform/page.ts'
+import type { WriteContext } from '../platform/write-context.ts'
 import type { Backup, BackupState } from './backup.ts'
 import type { BackupDescription } from './backup-record.ts'
 

@@ -1,6 +1,6 @@
 // While a backup is taken, or a restored home is put in place, the tenant's runtime removes no blobs. The call is made from
 // inside its container, with the token that it has there.
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 import { BackupError } from './backup-error.ts'
 import type { HomePlace } from './home-place.ts'
 

@@ -2,7 +2,7 @@
 // and what else is in the schema. Asked as superuser of a place where a tenant may have made anything, so nothing of the
 // tenant's runs: values are told by their types' own output functions, never by a cast, and views are closed.
 import { createHash } from 'node:crypto'
-import { identifier, literal } from '../homes/identifiers.ts'
+import { identifier, literal } from '../platform/identifiers.ts'
 import { BackupError } from './backup-error.ts'
 import type { HomeFacts } from './manifest.ts'
 

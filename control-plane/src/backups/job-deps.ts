@@ -1,5 +1,5 @@
 // What every job of a backup works with, and the places it works in.
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 import type { Engine } from '../engines/engine.ts'
 import { dedicatedDatabase } from '../homes/dedicated-home.ts'
 import type { HomeMigration } from '../homes/home-migrations.ts'

@@ -1,7 +1,7 @@
 // Lets a tenant that has lost its volumes or its home stand again, empty, so that a backup can be put in its place. No home
 // is made: until the restored one is there, the reconciler says what it said before.
 import { createHomeSql, homeConnectionLimits, prepareSharedDatabaseSql } from '../homes/home-sql.ts'
-import { identifier } from '../homes/identifiers.ts'
+import { identifier } from '../platform/identifiers.ts'
 import { newVerifiers } from '../homes/scram.ts'
 import type { Snapshot } from '../reconcile/reconcile-store.ts'
 import { whileHeld } from './collection-hold.ts'

@@ -1,7 +1,7 @@
 // The login that reads a home for a backup: it sees every row and may change nothing. A superuser must not look at a
 // tenant's tables: already the planning of a query runs functions that their indexes are made of.
 import { randomBytes } from 'node:crypto'
-import { identifier, literal } from '../homes/identifiers.ts'
+import { identifier, literal } from '../platform/identifiers.ts'
 import { scramVerifier } from '../homes/scram.ts'
 import { asSuperuser, type HomePlace } from './home-place.ts'
 import type { Login } from './login.ts'

@@ -1,6 +1,6 @@
 // SQL that prepares a place for a tenant's dump, and that gives the home of one tenant to another. Pure.
 import { homeRoles, prepareSharedDatabaseSql, tenantsGroup } from '../homes/home-sql.ts'
-import { identifier, literal } from '../homes/identifiers.ts'
+import { identifier, literal } from '../platform/identifiers.ts'
 
 /**
  * On a Postgres of its own, for the tenant of the backup: its roles, of which only the ddl login can log in, and its

@@ -3,7 +3,7 @@
 // which neither is there. Safe to repeat at any point of an earlier, interrupted call.
 import { dedicatedDatabase } from '../homes/dedicated-home.ts'
 import { homeRoles } from '../homes/home-sql.ts'
-import { identifier, literal } from '../homes/identifiers.ts'
+import { identifier, literal } from '../platform/identifiers.ts'
 import type { Snapshot } from '../reconcile/reconcile-store.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'

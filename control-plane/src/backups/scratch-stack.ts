@@ -45,14 +45,3 @@ export function scratchStack(id: string, images: { postgres: string; runtime: st
 export function emptiedStack(stack: Stack): Stack {
   return { ...stack, services: [] }
 }
-
-const scratchPrefix = 's_'
-
-/** Of an operation: its stack is found again by whoever carries on. */
-export function scratchId(operationId: string): string {
-  return `${scratchPrefix}${operationId.replaceAll('-', '').slice(0, 20)}`
-}
-
-export function isScratchId(stackId: string): boolean {
-  return stackId.startsWith(scratchPrefix)
-}

@@ -1,7 +1,7 @@
 // Gives a restored home's service tables to the system role and brings them to the newest version. What pg_restore makes
 // belongs to the home's owner, whoever owned it where the backup was taken.
 import { adoptHomeSql, closeSystemLoginSql, homeRoles, openSystemLoginSql } from '../homes/home-sql.ts'
-import { identifier, literal } from '../homes/identifiers.ts'
+import { identifier, literal } from '../platform/identifiers.ts'
 import { appliedVersionSql, migrateHomeSql, systemParts, type HomeMigration } from '../homes/home-migrations.ts'
 import { readReport } from '../homes/home-report.ts'
 import { oneTimePassword } from '../homes/scram.ts'

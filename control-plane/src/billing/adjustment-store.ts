@@ -1,5 +1,6 @@
 // Where adjustments are kept, as the API and the making of invoices use it.
-import type { PageRequest, WriteContext } from '../tenants/tenant-store.ts'
+import type { PageRequest } from '../platform/page.ts'
+import type { WriteContext } from '../platform/write-context.ts'
 import type { Adjustment } from './adjustment.ts'
 
 export interface NewAdjustment {

@@ -1,5 +1,5 @@
 // Makes invoices of tenants' months of what the ledger, the plans and the prices say.
-import { ControlError } from '../errors.ts'
+import { ControlError } from '../platform/errors.ts'
 import { settleMilliseconds } from '../usage/close-ledger.ts'
 import { startOfHour } from '../usage/hours.ts'
 import type { PlanHistory } from '../plans/plan-history.ts'

@@ -1,8 +1,8 @@
 // Makes the invoices of months that are over, again and again until everybody has one.
-import type { Clock } from '../clock.ts'
-import { ControlError } from '../errors.ts'
-import { repeat } from '../housekeeping/repeat.ts'
-import type { Leadership } from '../persistence/leader.ts'
+import type { Clock } from '../platform/clock.ts'
+import { ControlError } from '../platform/errors.ts'
+import { repeat } from '../platform/repeat.ts'
+import type { Leadership } from '../platform/leader.ts'
 import type { PlanHistory } from '../plans/plan-history.ts'
 import type { ClosedUsage } from '../usage/closed-usage.ts'
 import type { Billing } from './billing.ts'

@@ -1,5 +1,6 @@
 // Where invoices are kept, as the API and the closing of months use it.
-import type { PageRequest, WriteContext } from '../tenants/tenant-store.ts'
+import type { PageRequest } from '../platform/page.ts'
+import type { WriteContext } from '../platform/write-context.ts'
 import type { Invoice, InvoiceContent } from './invoice.ts'
 import type { Party, PriceListText } from './price-list.ts'
 

@@ -1,6 +1,6 @@
 // What an engine is: the part that makes a stack exist, and tells what does exist.
 import type { Stack } from '../stacks/stack.ts'
-import type { Isolation } from '../tenants/tenant.ts'
+import type { Isolation } from '../stacks/isolation.ts'
 import type {
   ContainerStats, ExecOptions, ExecResult, HostEvent, HostImage, HostInfo, LogLine, LogOptions, ObservedHost,
 } from './container-host.ts'

@@ -1,5 +1,5 @@
 // From a tenant to where it can be looked at: its region, its engine, and what the reconciler knows of it.
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 import type { Engine } from '../engines/engine.ts'
 import type { ReconcileStore, Snapshot } from '../reconcile/reconcile-store.ts'
 import { isDedicated, type Region } from '../reconcile/region.ts'

@@ -1,6 +1,6 @@
 // Makes, checks and drops homes on a region's shared Postgres. Safe to repeat at any point.
 import pg from 'pg'
-import { closeOpenDatabases, ensureClosedDatabase } from './closed-databases.ts'
+import { closeOpenDatabases, ensureClosedDatabase } from '../platform/closed-databases.ts'
 import type { HomePasswords, HomeServer } from './home-server.ts'
 import {
   closeSystemLoginSql, createNewHomeSql, dropHomeSql, endOldestTransactionSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, openSystemLoginSql, prepareSharedDatabaseSql, schemaExists,

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { identifier, literal } from './identifiers.ts'
+import { identifier, literal } from '../platform/identifiers.ts'
 import { grantDefaultsSql, type SystemParts } from './home-sql.ts'
 import { homeRoles, pristineSchema } from './home-roles.ts'
 import { repairHomeSql, repairReportSql } from './repair-home-sql.ts'

@@ -11,7 +11,7 @@
 // After creation the control plane never reads or writes a home's tables as superuser, because a tenant's own triggers would
 // run with the rights of whoever touches its tables. Changing who owns a table runs nothing.
 import { homeRoles, loginKinds, pristineSchema } from './home-roles.ts'
-import { identifier, literal } from './identifiers.ts'
+import { identifier, literal } from '../platform/identifiers.ts'
 
 /** SQLSTATEs by which the scripts below say what they found. */
 export const schemaExists = '42P06'

@@ -4,7 +4,7 @@
 // have added to a table (triggers, rules, policies, constraints, indexes) is dropped before anything is read or written.
 // Rows are never deleted. What can't be repaired is left as it is, and `home_problems()` names it.
 import { homeRoles, pristineSchema } from './home-roles.ts'
-import { identifier, literal } from './identifiers.ts'
+import { identifier, literal } from '../platform/identifiers.ts'
 
 /** The setting in which a repair leaves the names of tables that were lost, one a line. */
 const lostSetting = 'tenantry.lost'

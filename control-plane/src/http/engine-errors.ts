@@ -1,6 +1,6 @@
 // What an engine says went wrong → what an operator is told. The only place that knows both.
 import type { EngineError, EngineErrorCode } from '../engines/engine-error.ts'
-import { ControlError, type ErrorCode } from '../errors.ts'
+import { ControlError, type ErrorCode } from '../platform/errors.ts'
 
 const codes: Record<EngineErrorCode, ErrorCode> = {
   ENGINE_UNREACHABLE: 'ENGINE_UNREACHABLE',

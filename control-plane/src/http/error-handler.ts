@@ -2,7 +2,7 @@
 import type { FastifyError, FastifyInstance } from 'fastify'
 import type { ErrorBody } from '@tenantry/contract'
 import { EngineError } from '../engines/engine-error.ts'
-import { ControlError } from '../errors.ts'
+import { ControlError } from '../platform/errors.ts'
 import { fromEngine } from './engine-errors.ts'
 
 export function addErrorHandler(app: FastifyInstance): void {

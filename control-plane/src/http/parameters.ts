@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { ControlError } from '../errors.ts'
-import type { PageRequest, WriteContext } from '../tenants/tenant-store.ts'
+import { ControlError } from '../platform/errors.ts'
+import type { PageRequest } from '../platform/page.ts'
+import type { WriteContext } from '../platform/write-context.ts'
 
 const defaultLimit = 100
 const longestWait = 60
@@ -61,3 +62,5 @@ export function writeContext(request: FastifyRequest): WriteContext {
   const fingerprint = createHash('sha256').update(JSON.stringify([request.method, request.url, request.body ?? null])).digest('hex')
   return { actor: { keyId }, idempotency: { key, fingerprint } }
 }
+
+export const NoQuery = Type.Object({}, { additionalProperties: false })

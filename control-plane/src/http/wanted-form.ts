@@ -1,6 +1,6 @@
 // In which form an answer is wanted: by the extension of the path, or else by `Accept` (RFC 9110, section 12.5.1).
 import type { FastifyRequest } from 'fastify'
-import { ControlError } from '../errors.ts'
+import { ControlError } from '../platform/errors.ts'
 
 export const formTypes = { json: 'application/json', csv: 'text/csv', pdf: 'application/pdf' } as const
 export type Form = keyof typeof formTypes

@@ -1,5 +1,5 @@
 // Platform keys: what an operator or a billing job proves itself with.
-import type { WriteContext } from '../tenants/tenant-store.ts'
+import type { WriteContext } from '../platform/write-context.ts'
 
 export const scopes = ['admin', 'read', 'billing'] as const
 export type Scope = (typeof scopes)[number]

@@ -8,7 +8,7 @@ import { lockDataDirectory, DataDirectoryInUse } from '../engines/process/data-l
 import { initialiseDataDirectory, postgresBinaries } from '../engines/process/postgres-files.ts'
 import { Supervisor } from '../engines/process/supervisor.ts'
 import { giveTo, serviceIdentity, type Identity } from '../engines/process/unprivileged.ts'
-import { closeOpenDatabases, ensureClosedDatabase } from '../homes/closed-databases.ts'
+import { closeOpenDatabases, ensureClosedDatabase } from '../platform/closed-databases.ts'
 import { prepareDataDirectory, readText, writeWhole } from './data-directory.ts'
 import { untilRoutesAreKnown } from './gateway-routes.ts'
 import { parseOptions, usage, UsageError, type LocalOptions } from './options.ts'

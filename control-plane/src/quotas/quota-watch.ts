@@ -1,8 +1,8 @@
 // Warns operators of tenants that come near a quota: at 80 % and at 100 %, once for each tenant, resource and month.
-import type { Clock } from '../clock.ts'
-import { repeat } from '../housekeeping/repeat.ts'
-import type { OperatorEvent } from '../operator-events/operator-event.ts'
-import type { Leadership } from '../persistence/leader.ts'
+import type { Clock } from '../platform/clock.ts'
+import { repeat } from '../platform/repeat.ts'
+import type { OperatorEvent } from '../webhooks/operator-event.ts'
+import type { Leadership } from '../platform/leader.ts'
 
 export const percents = [80, 100] as const
 /** The lower of them. */

@@ -1,7 +1,8 @@
 // What the reconciler reads and writes of the control database. Every write carries the epoch of the leader that makes
 // it, and is refused when another has taken the lead since.
 import type { RoutePhase } from '@tenantry/contract'
-import type { ComponentSizes, Condition, Desired, DriftPolicy, Isolation, SecretKind, Status } from '../tenants/tenant.ts'
+import type { ComponentSizes, Condition, Desired, DriftPolicy, SecretKind, Status } from '../tenants/tenant.ts'
+import type { Isolation } from '../stacks/isolation.ts'
 
 /** Everything that one reconciliation looks at, read at one instant. */
 export interface Snapshot {
@@ -36,9 +37,6 @@ export interface Snapshot {
   operation: { id: string; attempts: number } | undefined
 }
 
-
-/** Thrown by writes when this control plane no longer leads. */
-export class LeadershipLost extends Error {}
 
 export interface ReconcileStore {
   snapshot(tenantId: string): Promise<Snapshot | undefined>

@@ -1,17 +1,8 @@
 // How the regions were when this control plane last looked, while it leads: in memory, for the API and the metrics.
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 import { EngineError } from '../engines/engine-error.ts'
 import { reasonOf } from './conditions.ts'
-
-export interface RegionCondition {
-  type: 'Ready'
-  status: 'True' | 'False'
-  reason: string
-  /** Public. */
-  message: string
-  /** ISO 8601, UTC. */
-  observed_at: string
-}
+import type { RegionCondition } from '../regions/region-condition.ts'
 
 export interface RegionConditions {
   ready(region: string): void

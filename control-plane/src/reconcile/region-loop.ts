@@ -1,5 +1,5 @@
 // What a region needs beside its tenants: its own stack, an ear on its engine, a look at everything from time to time.
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 import { planSteps } from '../engines/convergence-plan.ts'
 import type { ObservedHost } from '../engines/container-host.ts'
 import type { Engine } from '../engines/engine.ts'
@@ -7,7 +7,8 @@ import { EngineError } from '../engines/engine-error.ts'
 import { volumeName } from '../stacks/object-names.ts'
 import type { Stack } from '../stacks/stack.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
-import { LeadershipLost, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
+import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
+import { LeadershipLost } from '../platform/leadership-lost.ts'
 import { isDedicated, type Region } from './region.ts'
 import type { RegionConditions } from './region-conditions.ts'
 

@@ -2,7 +2,7 @@
 import { Activity, AppliedRoute, HomeBooks, StorageState, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 
 const callMilliseconds = 2_000
 /** A home's records are summed up, and sometimes its store is looked through. */

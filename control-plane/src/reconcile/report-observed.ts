@@ -1,6 +1,6 @@
 // A tenant whose differences are left as they are, as its drift policy asks: looked at all the same. Status and conditions
 // follow what was seen, and nothing on the engine is changed.
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 import type { ObservedHost } from '../engines/container-host.ts'
 import { planSteps } from '../engines/convergence-plan.ts'
 import type { Stack } from '../stacks/stack.ts'

@@ -1,7 +1,7 @@
 // One tenant, from what is to what should be. Computed anew from a fresh snapshot each time, so that any interruption
 // is mended by the next run.
 import type { RoutePhase } from '@tenantry/contract'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 import { planSteps } from '../engines/convergence-plan.ts'
 import { EngineError } from '../engines/engine-error.ts'
 import { HomeError } from '../homes/home-server.ts'
@@ -11,7 +11,8 @@ import { conditionsOf, lossCondition, reasonOf } from './conditions.ts'
 import type { Failpoint } from './failpoints.ts'
 import { hasFailed, type FailureSeries } from './failure-series.ts'
 import { healthInWords } from './health-in-words.ts'
-import { LeadershipLost, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
+import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
+import { LeadershipLost } from '../platform/leadership-lost.ts'
 import { isKnown, observeOnly, type Sight } from './report-observed.ts'
 import { isDedicated, type Region } from './region.ts'
 import { untilEvery, type RegionProbe } from './region-probe.ts'

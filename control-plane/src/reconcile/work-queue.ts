@@ -1,7 +1,7 @@
 // Keys to work on: each at most once in the queue and once at work, again after a delay, with a bound on how many at once,
 // half of which is never taken by keys that are slow.
 import PQueue from 'p-queue'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 
 export interface WorkQueueOptions {
   concurrency: number

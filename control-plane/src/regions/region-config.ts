@@ -4,7 +4,7 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { hostOnRegionNetwork, regionEndpoints } from '../stacks/region-stack.ts'
 import { overlaps, parseRange } from '../stacks/subnets.ts'
-import { DockerSettings } from './docker-settings.ts'
+import { DockerSettings } from '../stacks/docker-settings.ts'
 
 const Url = Type.String({ pattern: '^https?://' })
 

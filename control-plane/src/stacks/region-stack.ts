@@ -1,5 +1,5 @@
 // Region → stack: the Postgres, the runtimes and the gateway that its tenants share. Pure.
-import type { DockerSettings } from '../regions/docker-settings.ts'
+import type { DockerSettings } from './docker-settings.ts'
 import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
 import type { Attachment, Guest, Resources, Service, Stack } from './stack.ts'

@@ -1,6 +1,6 @@
 // Tenant → stack. One branch an isolation model. Pure.
 import { tenantToken } from '@tenantry/contract'
-import type { Isolation } from '../tenants/tenant.ts'
+import type { Isolation } from './isolation.ts'
 import { SecretText } from './secret-text.ts'
 import type { Resources, Stack } from './stack.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'

@@ -1,5 +1,5 @@
 // Which names a tenant may have. A name is the first label of a host name, so the installation keeps some.
-import { ControlError } from '../errors.ts'
+import { ControlError } from '../platform/errors.ts'
 
 const pattern = /^[a-z](?:[a-z0-9-]*[a-z0-9])$/
 

@@ -1,24 +1,10 @@
 // What the API asks of the place where tenants are kept. Every write is one transaction that carries the change,
 // its operation, its audit entry and, when there is an Idempotency-Key, its answer.
+import type { Page, PageRequest } from '../platform/page.ts'
+import type { WriteContext } from '../platform/write-context.ts'
 import type { OwnRate } from '../quotas/rate-limits.ts'
-import type { ComponentSize, DriftPolicy, Isolation, Operation, OperationKind, SecretKind, Status, Tenant } from './tenant.ts'
-
-/** Who writes, for the audit log: a platform key's id, or the name of a part of the installation. */
-export interface Actor {
-  keyId: string
-}
-
-/** An `Idempotency-Key` with what it stands for. */
-export interface Idempotency {
-  key: string
-  /** SHA-256 of method, path and body. */
-  fingerprint: string
-}
-
-export interface WriteContext {
-  actor: Actor
-  idempotency: Idempotency | undefined
-}
+import type { ComponentSize, DriftPolicy, Operation, OperationKind, SecretKind, Status, Tenant } from './tenant.ts'
+import type { Isolation } from '../stacks/isolation.ts'
 
 export interface NewTenant {
   id: string
@@ -59,17 +45,6 @@ export interface TenantFilter {
   region?: string
   status?: Status
   namePrefix?: string
-}
-
-export interface Page<Item> {
-  items: Item[]
-  /** Opaque; undefined on the last page. */
-  nextCursor: string | undefined
-}
-
-export interface PageRequest {
-  limit: number
-  cursor: string | undefined
 }
 
 export interface TenantWrite {
@@ -119,8 +94,4 @@ export interface TenantStore {
   wake(id: string, context: WriteContext): Promise<TenantState>
   getOperation(id: string): Promise<Operation | undefined>
   listOperations(filter: { tenantId?: string; kind?: OperationKind; state?: Operation['state'] }, page: PageRequest): Promise<Page<Operation>>
-  /** The answer given under this key before, if any. @throws ControlError IDEMPOTENCY_MISMATCH */
-  replay(context: WriteContext): Promise<unknown>
-  /** Replaces the kept answer by the one that was sent. */
-  keepAnswer(context: WriteContext, answer: unknown): Promise<void>
 }

@@ -1,8 +1,6 @@
 // A tenant and its operations, as the control plane knows them.
-import type { Isolation } from '../plans/isolation.ts'
+import type { Isolation } from '../stacks/isolation.ts'
 import type { HeldRate } from '../quotas/rate-limits.ts'
-
-export type { Isolation }
 
 /** `warm`: made in advance, and nobody's yet. `restoring`: not begun before its data is in place. */
 export type Desired = 'active' | 'suspended' | 'paused' | 'warm' | 'restoring' | 'deleted'
@@ -96,3 +94,6 @@ export const secretKinds = [
   'runtime_password', 'ddl_password', 'admin_password', 'jwt_secret', 'signing_secret', 'publishable_key', 'secret_key',
 ] as const
 export type SecretKind = (typeof secretKinds)[number]
+
+/** Kinds of operations that do not change what should be, and so don't stand for a generation. */
+export const besideGenerations = ['backup', 'verify'] as const

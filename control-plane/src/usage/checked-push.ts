@@ -1,6 +1,6 @@
 // A gateway's push, checked for what its JSON schema can't say. Pure.
 import { isTenantId, type UsagePush } from '@tenantry/contract'
-import { ControlError } from '../errors.ts'
+import { ControlError } from '../platform/errors.ts'
 import { parseHour } from './hours.ts'
 import { homeSource } from './usage-ledger.ts'
 

@@ -1,7 +1,7 @@
 // Closes hours and months of the ledger as soon as all of them has come; what the leader does from time to time.
-import type { Clock } from '../clock.ts'
-import { repeat } from '../housekeeping/repeat.ts'
-import type { Leadership } from '../persistence/leader.ts'
+import type { Clock } from '../platform/clock.ts'
+import { repeat } from '../platform/repeat.ts'
+import type { Leadership } from '../platform/leader.ts'
 import { hourMilliseconds, nextMonth, startOfHour } from './hours.ts'
 import type { LedgerClosing, MissingSources, TenantRange } from './ledger-closing.ts'
 

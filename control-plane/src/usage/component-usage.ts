@@ -1,6 +1,6 @@
 // What the services of a tenant of its own take now, as their engine tells.
-import type { Clock } from '../clock.ts'
-import { askEngine } from '../health/ask-engine.ts'
+import type { Clock } from '../platform/clock.ts'
+import { askEngine } from '../engines/ask-engine.ts'
 import type { TenantSight } from '../health/tenant-sight.ts'
 import type { ComponentUsage, Usage } from './usage-reader.ts'
 

@@ -1,16 +1,16 @@
 // Reads the homes of all tenants for the ledger: each once an hour, those that are used more often. The control plane asks; nobody
 // can push.
 import PQueue from 'p-queue'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../platform/clock.ts'
 import { firstAnswer } from '../reconcile/first-answer.ts'
-import { repeat } from '../housekeeping/repeat.ts'
-import type { Leadership } from '../persistence/leader.ts'
+import { repeat } from '../platform/repeat.ts'
+import type { Leadership } from '../platform/leader.ts'
 import type { Region } from '../reconcile/region.ts'
 import type { BooksProbe, RegionProbe } from '../reconcile/region-probe.ts'
 import { completeUntil, forGood, heldReading, readingOf, type HomeState } from './home-reading.ts'
 import { hourMilliseconds } from './hours.ts'
 import type { HomeReading, UsageLedger } from './usage-ledger.ts'
-import type { Isolation } from '../tenants/tenant.ts'
+import type { Isolation } from '../stacks/isolation.ts'
 
 /** A tenant with what was last read of its home. */
 export interface HomeToRead {

@@ -1,5 +1,6 @@
 // Who counts usage, and how far each is complete.
-import type { Page, PageRequest, WriteContext } from '../tenants/tenant-store.ts'
+import type { Page, PageRequest } from '../platform/page.ts'
+import type { WriteContext } from '../platform/write-context.ts'
 
 export const sourceKinds = ['gateway', 'home'] as const
 export type SourceKind = (typeof sourceKinds)[number]

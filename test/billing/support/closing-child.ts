@@ -1,9 +1,9 @@
 // The leader's look at the months as a process of its own, which a test may kill: closing-child.ts URL NOW
 import { createClosing } from '../../../control-plane/src/billing/close-months.ts'
-import { systemClock } from '../../../control-plane/src/clock.ts'
-import { createSeal } from '../../../control-plane/src/keys/seal.ts'
-import { openBilling } from '../../../control-plane/src/persistence/billing-prisma.ts'
-import { openDatabase } from '../../../control-plane/src/persistence/database.ts'
+import { systemClock } from '../../../control-plane/src/platform/clock.ts'
+import { createSeal } from '../../../control-plane/src/platform/seal.ts'
+import { openBilling } from '../../../control-plane/src/billing/billing-stores.ts'
+import { openDatabase } from '../../../control-plane/src/platform/database.ts'
 import { billingConfig } from './prices.ts'
 
 const [url = '', at = ''] = process.argv.slice(2)

@@ -1,5 +1,5 @@
 // A region `cloud` on a stand-in engine: tenants get services of their own, whose homes nobody looks into.
-import type { Clock } from '../../../control-plane/src/clock.ts'
+import type { Clock } from '../../../control-plane/src/platform/clock.ts'
 import type { HomeDatabases } from '../../../control-plane/src/homes/home-databases.ts'
 import type { HomeServer } from '../../../control-plane/src/homes/home-server.ts'
 import { createRegion, type Region } from '../../../control-plane/src/reconcile/region.ts'

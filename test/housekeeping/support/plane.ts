@@ -3,14 +3,16 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import type { Test } from 'tap'
-import { createSeal, type Seal } from '../../../control-plane/src/keys/seal.ts'
-import { openDatabase, type Database } from '../../../control-plane/src/persistence/database.ts'
-import { createHousekeepingStore } from '../../../control-plane/src/persistence/housekeeping-store-prisma.ts'
-import { migrate, readMigrations } from '../../../control-plane/src/persistence/migrations.ts'
-import { recordRegions } from '../../../control-plane/src/persistence/plan-store-prisma.ts'
-import type { DockerSettings } from '../../../control-plane/src/regions/docker-settings.ts'
+import { createSeal, type Seal } from '../../../control-plane/src/platform/seal.ts'
+import { openDatabase, type Database } from '../../../control-plane/src/platform/database.ts'
+import { createPauseStore, type PauseStore } from '../../../control-plane/src/pause/store.ts'
+import { createRunningTenants, type RunningTenants } from '../../../control-plane/src/tenants/store-running.ts'
+import { createWarmPoolStore, type WarmPoolStore } from '../../../control-plane/src/warm-pool/store.ts'
+import { migrate, readMigrations } from '../../../control-plane/src/platform/migrations.ts'
+import { recordRegions } from '../../../control-plane/src/plans/store.ts'
+import type { DockerSettings } from '../../../control-plane/src/stacks/docker-settings.ts'
 import { readRegions, type RegionConfig } from '../../../control-plane/src/regions/region-config.ts'
-import { LeadershipLost } from '../../../control-plane/src/reconcile/reconcile-store.ts'
+import { LeadershipLost } from '../../../control-plane/src/platform/leadership-lost.ts'
 import { newSecrets } from '../../../control-plane/src/tenants/new-secrets.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { stoppedClock, type StoppedClock } from './clock.ts'
@@ -21,7 +23,7 @@ export interface Plane {
   database: Database
   seal: Seal
   clock: StoppedClock
-  store: ReturnType<typeof createHousekeepingStore>
+  store: PauseStore & RunningTenants & WarmPoolStore
   /** Under which the stores write. */
   epoch: bigint
   region(settings?: Partial<DockerSettings>): RegionConfig
@@ -62,7 +64,7 @@ export async function startPlane(t: Test): Promise<Plane> {
 
   const plane: Plane = {
     database, seal, clock,
-    store: createHousekeepingStore(database, seal, clock.now),
+    store: { ...createRunningTenants(database), ...createPauseStore(database, clock.now), ...createWarmPoolStore(database, seal, clock.now) },
     epoch: 0n,
     warnings: [],
     log: { info: () => undefined, warn: (details, message) => void plane.warnings.push({ details, message }) },

@@ -1,0 +1,52 @@
+// Backups that the control database does not know, as the API shows them.
+import { Type, type Static } from 'typebox'
+import type { UnknownBackup } from './unknown-backups.ts'
+import { ControlError } from '../platform/errors.ts'
+import type { PageRequest } from '../platform/page.ts'
+import { isUuid } from '../http/uuid.ts'
+
+const Maybe = Type.Union([Type.String(), Type.Null()])
+
+export const UnknownBackupBody = Type.Object({
+  id: Type.String(),
+  state: Type.Literal('unknown'),
+  tenant_id: Maybe,
+  tenant_name: Maybe,
+  plan: Maybe,
+  isolation: Maybe,
+  region: Maybe,
+  bytes: Type.Union([Type.Integer(), Type.Null()]),
+  manifest_sha256: Maybe,
+  created: Maybe,
+  finished: Maybe,
+  adoptable: Type.Boolean(),
+  problem: Type.Union([Type.Object({ code: Type.String(), message: Type.String() }), Type.Null()], { description: "Why it can't be adopted" }),
+})
+
+export function toUnknownBackupBody({ id, record }: UnknownBackup): Static<typeof UnknownBackupBody> {
+  const { description, problem } = record
+  return {
+    id,
+    state: 'unknown',
+    tenant_id: description?.tenant_id ?? null,
+    tenant_name: description?.tenant_name ?? null,
+    plan: description?.plan ?? null,
+    isolation: description?.isolation ?? null,
+    region: description?.region ?? null,
+    bytes: description?.bytes ?? null,
+    manifest_sha256: description?.manifest_sha256 ?? null,
+    created: description?.created_at ?? null,
+    finished: description?.finished_at ?? null,
+    adoptable: problem === undefined,
+    problem: problem ?? null,
+  }
+}
+
+/** A page of IDs in their order; the cursor is the last one of the page before. @throws ControlError INVALID_PARAMETER */
+export function pageOfIds(ids: readonly string[], { limit, cursor }: PageRequest): { ids: string[]; next_cursor: string | null } {
+  const last = cursor === undefined ? '' : Buffer.from(cursor, 'base64url').toString()
+  if (cursor !== undefined && !isUuid(last)) throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
+  const left = ids.filter((id) => id > last).sort()
+  const page = left.slice(0, limit)
+  return { ids: page, next_cursor: left.length > limit ? Buffer.from(page.at(-1) ?? '').toString('base64url') : null }
+}

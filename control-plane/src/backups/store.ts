@@ -1,0 +1,187 @@
+// The store of backups on the control database, as the API uses it.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { jobKinds, type Backup } from './backup.ts'
+import type { BackupStore, BackupWrite } from './backup-store.ts'
+import { keyBytes } from './encrypted-stream.ts'
+import { ControlError } from '../platform/errors.ts'
+import type { Seal } from '../platform/seal.ts'
+import type { OperationKind } from '../tenants/tenant.ts'
+import type { PageRequest } from '../platform/page.ts'
+import { keyContext, toBackup } from './backup-rows.ts'
+import { recordChange } from '../platform/change-log.ts'
+import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
+import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
+import { recordedWrite } from '../platform/recorded-write.ts'
+import { toOperation, toTenant } from '../tenants/store-rows.ts'
+
+const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const open = { in: ['pending', 'running'] }
+
+export interface BackupStoreOptions {
+  database: Database
+  seal: Seal
+  now: () => Date
+}
+
+export function createBackupStore({ database, seal, now }: BackupStoreOptions): BackupStore {
+  const listed = async (where: Prisma.BackupWhereInput, { limit, cursor }: PageRequest) => {
+    const rows = await database.backup.findMany({
+      where: { AND: [where, cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))] },
+      orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+      take: limit + 1,
+    })
+    return toPage(rows, limit, toBackup)
+  }
+  return {
+    request: (tenantId, context, answer) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        await refuseStopped(transaction, tenantId)
+        await refuseSecond(transaction, tenantId)
+        const backup = await newBackup(transaction, seal, tenantId, { trigger: 'request', plannedAt: null }, now())
+        const result = { backup: toBackup(backup), operation: await openJob(transaction, 'backup', tenantId, backup.id, now()) }
+        return { result, audit: { action: 'backup.create', target: tenantId, detail: { backup_id: backup.id } }, answer: answer(result) }
+      }),
+
+    async get(id) {
+      const row = await database.backup.findUnique({ where: { id } })
+      return row === null ? undefined : toBackup(row)
+    },
+
+    list: (tenantId, page) => listed({ tenantId }, page),
+
+    listAll: (state, page) => listed(state === undefined ? {} : { state }, page),
+
+    async completeIds() {
+      const rows = await database.backup.findMany({ where: { state: 'complete' satisfies Backup['state'] }, select: { id: true } })
+      return rows.map(({ id }) => id)
+    },
+
+    async getMany(ids) {
+      const rows = await database.backup.findMany({ where: { id: { in: [...ids] } }, orderBy: { id: 'asc' } })
+      return rows.map(toBackup)
+    },
+
+    adopt: ({ description, key }, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const id = description.backup_id
+        const backup = (await transaction.backup.findUnique({ where: { id } })) ?? (await transaction.backup.create({
+          data: {
+            id, tenantId: description.tenant_id, regionId: description.region, state: 'complete' satisfies Backup['state'],
+            // As one that an operator asked for: the schedule of its tenant keeps only so many of its own.
+            trigger: 'request' satisfies Backup['trigger'],
+            key: sealedKey(seal, id, key), bytes: description.bytes, manifestHash: description.manifest_sha256,
+            createdAt: new Date(description.created_at), finishedAt: new Date(description.finished_at),
+          },
+        }))
+        return { result: toBackup(backup), audit: { action: 'backup.adopt', target: id, detail: { tenant_id: backup.tenantId } } }
+      }),
+
+    recordUnknownRemoved: (id, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        if ((await transaction.backup.count({ where: { id } })) > 0) throw new ControlError('BACKUP_IN_USE', 'The backup was adopted meanwhile.')
+        return { result: undefined, audit: { action: 'backup.delete', target: id, detail: { unknown: true } } }
+      }),
+
+    remove: (id, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const backup = await foundBackup(transaction, id)
+        const used = await transaction.operation.count({ where: { backupId: id, state: open } })
+        if (backup.state === 'running' || used > 0) throw new ControlError('BACKUP_IN_USE', 'the backup is being made, restored or verified')
+        await transaction.backup.delete({ where: { id } })
+        return { result: toBackup(backup), audit: { action: 'backup.delete', target: id, detail: { tenant_id: backup.tenantId } } }
+      }),
+
+    requestVerify: (id, context, answer) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const backup = await completeBackup(transaction, id)
+        const again = await transaction.operation.findFirst({ where: { backupId: id, kind: 'verify', state: open } })
+        if (again !== null) throw underWay(again)
+        const result = { backup: toBackup(backup), operation: await openJob(transaction, 'verify', backup.tenantId, id, now()) }
+        return { result, audit: { action: 'backup.verify', target: id, detail: { tenant_id: backup.tenantId } }, answer: answer(result) }
+      }),
+
+    requestRestore: (id, context, answer) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const backup = await completeBackup(transaction, id)
+        await refuseStopped(transaction, backup.tenantId, ['ready', 'failed'])
+        await refuseSecond(transaction, backup.tenantId)
+        const result: BackupWrite = { backup: toBackup(backup), operation: await openJob(transaction, 'restore', backup.tenantId, id, now()) }
+        return { result, audit: { action: 'backup.restore', target: id, detail: { tenant_id: backup.tenantId } }, answer: answer(result) }
+      }),
+
+    async requestRestoreInto(id, tenant, context, answer) {
+      try {
+        return await recordedWrite(database, seal, now, context, async (transaction) => {
+          await completeBackup(transaction, id)
+          const at = now()
+          const row = await transaction.tenant.create({
+            data: {
+              id: tenant.id, name: tenant.name, planId: tenant.plan, regionId: tenant.region, isolation: tenant.isolation,
+              desired: 'restoring', reason: 'its data is being restored', createdAt: at, updatedAt: at,
+            },
+            include: { sharedDatabase: true, plan: true },
+          })
+          await transaction.tenantSecret.createMany({
+            data: Object.entries(tenant.secrets).map(([kind, text]) => ({ id: randomUUID(), tenantId: tenant.id, kind, sealed: seal.seal(text, `${tenant.id}:${kind}`), createdAt: at })),
+          })
+          const result = { tenant: toTenant(row), operation: await openJob(transaction, 'restore', tenant.id, id, at) }
+          const detail = { tenant_id: tenant.id, name: tenant.name, plan: tenant.plan, region: tenant.region }
+          return { result, audit: { action: 'backup.restore', target: id, detail }, changed: tenant.id, answer: answer(result) }
+        })
+      } catch (cause) {
+        if (brokenConstraint(cause) === 'tenants_name_key') throw new ControlError('NAME_TAKEN', `name "${tenant.name}" is taken`, { cause })
+        throw cause
+      }
+    },
+  }
+}
+
+/** A backup is of one moment of a home that runs; it is put in the place of one that runs, or of one that is lost. */
+async function refuseStopped(transaction: Transaction, tenantId: string, statuses: readonly string[] = ['ready']): Promise<void> {
+  const tenant = await transaction.tenant.findUnique({ where: { id: tenantId } })
+  if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+  if (tenant.desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
+  if (tenant.isolation === 'schema-per-tenant') throw new ControlError('NOT_DEDICATED', 'only tenants with a database of their own can be backed up and restored; this one shares its region\'s')
+  if (tenant.desired !== 'active' || !statuses.includes(tenant.status)) throw new ControlError('NOT_ACTIVE', `the tenant is ${tenant.status}; it must be ${statuses.join(' or ')}`)
+}
+
+/** A home is read or filled by one at a time. */
+async function refuseSecond(transaction: Transaction, tenantId: string): Promise<void> {
+  const busy = await transaction.operation.findFirst({ where: { tenantId, kind: { in: ['backup', 'restore'] }, state: open } })
+  if (busy !== null) throw underWay(busy)
+}
+
+function underWay({ id, kind }: { id: string; kind: string }): ControlError {
+  return new ControlError('OPERATION_UNDER_WAY', `the operation ${id} (${kind}) is under way`, { detail: { operation_id: id } })
+}
+
+async function foundBackup(transaction: Transaction, id: string) {
+  const backup = await transaction.backup.findUnique({ where: { id } })
+  if (backup === null) throw new ControlError('BACKUP_NOT_FOUND', 'there is no such backup')
+  return backup
+}
+
+async function completeBackup(transaction: Transaction, id: string) {
+  const backup = await foundBackup(transaction, id)
+  if (backup.state !== 'complete') throw new ControlError('BACKUP_NOT_COMPLETE', `the backup is ${backup.state}`)
+  return backup
+}
+
+function sealedKey(seal: Seal, backupId: string, key: Uint8Array) {
+  return seal.seal(Buffer.from(key).toString('base64'), keyContext(backupId))
+}
+
+/** With a key of its own. */
+export async function newBackup(transaction: Transaction, seal: Seal, tenantId: string, cause: { trigger: 'request' | 'schedule'; plannedAt: Date | null }, at: Date) {
+  const { regionId } = await transaction.tenant.findUniqueOrThrow({ where: { id: tenantId }, select: { regionId: true } })
+  const id = randomUUID()
+  const key = sealedKey(seal, id, randomBytes(keyBytes))
+  return transaction.backup.create({ data: { id, tenantId, regionId, ...cause, key, createdAt: at } })
+}
+
+/** It raises no generation: the reconciler leaves it alone. */
+export async function openJob(transaction: Transaction, kind: Extract<OperationKind, (typeof jobKinds)[number]>, tenantId: string, backupId: string, at: Date) {
+  const row = await transaction.operation.create({ data: { id: randomUUID(), tenantId, kind, generation: 0, backupId, createdAt: at } })
+  await recordChange(transaction, 'observed', tenantId)
+  return toOperation(row)
+}

@@ -1,0 +1,41 @@
+// The parts of billing, put together on the control database.
+import { ConfigurationError } from '@tenantry/contract'
+import { createBilling, type Billing } from './billing.ts'
+import { checkPlans, type BillingConfig } from './billing-config.ts'
+import type { AdjustmentStore } from './adjustment-store.ts'
+import type { InvoiceLedger, InvoiceStore } from './invoice-store.ts'
+import type { Seal } from '../platform/seal.ts'
+import type { PlanHistory } from '../plans/plan-history.ts'
+import type { ClosedUsage } from '../usage/closed-usage.ts'
+import { createAdjustmentStore } from './store-adjustments.ts'
+import { createClosedUsage } from '../usage/store-closed.ts'
+import type { Database } from '../platform/database.ts'
+import { createInvoiceLedger, createInvoiceStore } from './store-invoices.ts'
+import { createPlanHistory } from '../plans/store-history.ts'
+import { createTenantNames } from '../tenants/store-names.ts'
+
+export interface BillingParts {
+  billing: Billing
+  invoices: InvoiceStore
+  adjustments: AdjustmentStore
+  ledger: InvoiceLedger
+  history: PlanHistory
+  usage: ClosedUsage
+}
+
+export function openBilling(database: Database, config: BillingConfig | undefined, seal: Seal, now: () => Date): BillingParts {
+  const options = { database, seal, now, numberPrefix: config?.numberPrefix ?? '' }
+  const [invoices, adjustments, history, usage] = [createInvoiceStore(options), createAdjustmentStore(options), createPlanHistory(database), createClosedUsage(database)]
+  const billing = createBilling({ config, usage, history, invoices, adjustments, namesOf: createTenantNames(database) })
+  return { billing, invoices, adjustments, ledger: createInvoiceLedger(options), history, usage }
+}
+
+/** What an error calls the file of prices. */
+const pricesSetting = 'TENANTRY_PRICES_FILE'
+
+/** @throws ConfigurationError when the prices do not fit the plans, or the invoices there are */
+export async function checkBilling({ ledger }: Pick<BillingParts, 'ledger'>, config: BillingConfig, plans: readonly string[]): Promise<void> {
+  checkPlans(config, plans, pricesSetting)
+  const other = await ledger.currenciesBut(config.currency)
+  if (other.length > 0) throw new ConfigurationError(`${pricesSetting}: currency is ${config.currency}, but there are invoices or adjustments in ${other.join(', ')}, which could not be corrected or billed`)
+}

@@ -1,0 +1,90 @@
+// Invoices between their rows and their values: price lists are kept once, by their hash.
+import { hash as digest } from 'node:crypto'
+import { Value } from 'typebox/value'
+import { InvoiceContent, type Invoice, type InvoiceState } from './invoice.ts'
+import { PriceListText } from './price-list.ts'
+import type { Database, Prisma, Transaction } from '../platform/database.ts'
+
+export interface InvoiceRow {
+  id: string
+  tenantId: string
+  month: Date
+  state: string
+  label: string | null
+  content: unknown
+  createdAt: Date
+  finalAt: Date | null
+  voidedAt: Date | null
+  voidReason: string | null
+}
+
+interface ListKey {
+  sha256: string
+  text: string
+}
+
+const listKeys = new WeakMap<PriceListText, ListKey>()
+
+/** What stands in `content` in place of a price list; of the same value it is computed once. */
+function listKey(list: PriceListText): ListKey {
+  const known = listKeys.get(list)
+  if (known !== undefined) return known
+  const text = JSON.stringify(list)
+  const key = { sha256: digest('sha256', text), text }
+  listKeys.set(list, key)
+  return key
+}
+
+export function withoutLists(content: InvoiceContent): Prisma.InputJsonObject {
+  return { ...content, basis: { ...content.basis, months: content.basis.months.map((month) => ({ ...month, prices: listKey(month.prices).sha256 })) } }
+}
+
+/** Keeps the price lists that the contents were made by. */
+export async function keepLists(transaction: Transaction, contents: readonly InvoiceContent[], at: Date): Promise<void> {
+  const lists = new Map(contents.flatMap(({ basis }) => basis.months.map(({ prices }) => listKey(prices))).map((key) => [key.sha256, key.text]))
+  await transaction.priceList.createMany({ data: [...lists].map(([sha256, text]) => ({ sha256, text, firstUsedAt: at })), skipDuplicates: true })
+}
+
+/** By which each tenant's month was invoiced last. */
+export async function listsOf(database: Database, tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, PriceListText>> {
+  const rows = await database.$queryRaw<{ tenant_id: string; text: string }[]>`
+    select distinct on (i.tenant_id) i.tenant_id, p.text
+    from invoices i join price_lists p on p.sha256 = i.content#>>'{basis,months,0,prices}'
+    where i.tenant_id = any(${[...tenantIds]}) and i.month = ${month} and i.state <> 'draft'
+    order by i.tenant_id, i.revision desc`
+  const lists = new Map([...new Set(rows.map(({ text }) => text))].map((text) => [text, Value.Parse(PriceListText, JSON.parse(text))]))
+  return new Map(rows.flatMap(({ tenant_id: id, text }) => { const list = lists.get(text); return list === undefined ? [] : [[id, list]] }))
+}
+
+/** @throws Error when what is kept is not of the form that `withoutLists` gives */
+export async function toInvoices(database: Pick<Database, 'priceList'> | Transaction, rows: readonly InvoiceRow[]): Promise<Invoice[]> {
+  const keys = new Set(rows.flatMap(({ content }) => listKeysOf(content)))
+  const kept = await database.priceList.findMany({ where: { sha256: { in: [...keys] } } })
+  const lists = new Map(kept.map(({ sha256, text }) => [sha256, Value.Parse(PriceListText, JSON.parse(text))]))
+  return rows.map((row) => ({
+    id: row.id,
+    tenantId: row.tenantId,
+    month: row.month,
+    // A check constraint holds it to its values.
+    state: row.state as InvoiceState,
+    number: row.label ?? undefined,
+    content: Value.Parse(InvoiceContent, withLists(row.content, lists)),
+    createdAt: row.createdAt,
+    finalAt: row.finalAt ?? undefined,
+    voidedAt: row.voidedAt ?? undefined,
+    voidReason: row.voidReason ?? undefined,
+  }))
+}
+
+interface KeptContent {
+  basis: { months: { prices: string }[] }
+}
+
+function listKeysOf(content: unknown): string[] {
+  return (content as KeptContent).basis.months.map(({ prices }) => prices)
+}
+
+function withLists(content: unknown, lists: ReadonlyMap<string, PriceListText>): unknown {
+  const kept = content as KeptContent
+  return { ...kept, basis: { ...kept.basis, months: kept.basis.months.map((month) => ({ ...month, prices: lists.get(month.prices) })) } }
+}

@@ -1,0 +1,129 @@
+// Invoices on the control database.
+import { Value } from 'typebox/value'
+import type { InvoiceLedger, InvoiceStore } from './invoice-store.ts'
+import { Party } from './price-list.ts'
+import { monthText } from './months.ts'
+import { ControlError } from '../platform/errors.ts'
+import type { Seal } from '../platform/seal.ts'
+import { setFree } from './store-adjustments.ts'
+import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
+import type { Database } from '../platform/database.ts'
+import { listsOf, toInvoices } from './invoice-rows.ts'
+import { keepInvoices } from './store-keep-invoices.ts'
+import { ledWrite } from '../platform/led-write.ts'
+import { recordedWrite } from '../platform/recorded-write.ts'
+
+const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Ends a transaction that would keep a content which is out of date. */
+class Outdated extends Error {}
+
+export interface InvoiceStoreOptions {
+  database: Database
+  seal: Seal
+  now: () => Date
+  /** Before the number of each invoice. */
+  numberPrefix: string
+}
+
+export function createInvoiceStore({ database, seal, now, numberPrefix }: InvoiceStoreOptions): InvoiceStore {
+  return {
+    async list(tenantId, { limit, cursor }) {
+      const rows = await database.invoice.findMany({
+        where: { tenantId, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))) },
+        orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+        take: limit + 1,
+      })
+      const { items, nextCursor } = toPage(rows, limit, (row) => row)
+      return { items: await toInvoices(database, items), nextCursor }
+    },
+
+    async get(tenantId, id) {
+      const row = await database.invoice.findFirst({ where: { id, tenantId } })
+      return row === null ? undefined : (await toInvoices(database, [row]))[0]
+    },
+
+    async ofMonth(tenantId, month) {
+      const row = await database.invoice.findFirst({ where: { tenantId, month, state: { not: 'void' } } })
+      return row === null ? undefined : (await toInvoices(database, [row]))[0]
+    },
+
+    pricesOf: (tenantIds, month) => listsOf(database, tenantIds, month),
+
+    async buyers(tenantIds) {
+      const rows = await database.buyer.findMany({ where: { tenantId: { in: [...tenantIds] } } })
+      return new Map(rows.map(({ tenantId, name, lines }) => [tenantId, Value.Parse(Party, { name, lines })]))
+    },
+
+    putBuyer: (tenantId, buyer, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const data = { name: buyer.name, lines: buyer.lines, updatedAt: now() }
+        await transaction.buyer.upsert({ where: { tenantId }, create: { tenantId, ...data }, update: data })
+        return { result: buyer, audit: { action: 'tenant.set_buyer', target: tenantId, detail: { name: buyer.name } } }
+      }),
+
+    async keep(content, final, context) {
+      try {
+        return await recordedWrite(database, seal, now, context, async (transaction) => {
+          const [id] = await keepInvoices(transaction, [content], { final, at: now(), numberPrefix })
+          if (id === undefined) throw new Outdated()
+          const row = await transaction.invoice.findUniqueOrThrow({ where: { id } })
+          const [result] = await toInvoices(transaction, [row])
+          if (result === undefined) throw new Error('an invoice that was just kept is not there')
+          return { result, audit: { action: 'invoice.close', target: content.tenant_id, detail: { invoice_id: result.id, month: content.month, state: result.state } } }
+        })
+      } catch (error) {
+        if (error instanceof Outdated) return undefined
+        throw error
+      }
+    },
+
+    makeVoid: (tenantId, id, reason, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const row = await transaction.invoice.findFirst({ where: { id, tenantId } })
+        if (row === null) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
+        if (row.state !== 'final') throw new ControlError('INVOICE_NOT_FINAL', `the invoice is ${row.state}; only a final one can be made void`)
+        const changed = await transaction.invoice.update({ where: { id }, data: { state: 'void', voidedAt: now(), voidReason: reason } })
+        await setFree(transaction, id)
+        const [result] = await toInvoices(transaction, [changed])
+        if (result === undefined) throw new Error('an invoice that was just made void is not there')
+        return { result, audit: { action: 'invoice.void', target: tenantId, detail: { invoice_id: id, month: monthText(row.month), number: row.label ?? '', reason } } }
+      }),
+  }
+}
+
+export function createInvoiceLedger({ database, now, numberPrefix }: Omit<InvoiceStoreOptions, 'seal'>): InvoiceLedger {
+  return {
+    async settled(month, tenantIds, { drafts }) {
+      const rows = await database.invoice.findMany({
+        where: { month, tenantId: { in: [...tenantIds] }, ...(drafts ? {} : { state: { not: 'draft' } }) },
+        select: { tenantId: true },
+      })
+      return new Set(rows.map(({ tenantId }) => tenantId))
+    },
+
+    keepAll: (contents, final, epoch) =>
+      ledWrite(database, epoch, async (transaction) => {
+        const ids = await keepInvoices(transaction, contents, { final, at: now(), numberPrefix })
+        return ids.filter((id) => id !== undefined).length
+      }),
+
+    async finished(month) {
+      return (await database.invoicedMonth.count({ where: { month } })) > 0
+    },
+
+    finish: (month, epoch) =>
+      ledWrite(database, epoch, async (transaction) => {
+        await transaction.invoicedMonth.createMany({ data: [{ month, finishedAt: now() }], skipDuplicates: true })
+      }),
+
+    async currenciesBut(currency) {
+      // The few price lists tell what there is at all; only where one has another currency is it looked for.
+      const rows = await database.$queryRaw<{ currency: string }[]>`
+        select currency from (select distinct text::jsonb->>'currency' as currency from price_lists) l
+        where currency <> ${currency} and exists (select from invoices i where i.state <> 'void' and i.content->>'currency' = l.currency)
+        union select distinct currency from adjustments where currency <> ${currency} and invoice_id is null`
+      return rows.map((row) => row.currency)
+    },
+  }
+}

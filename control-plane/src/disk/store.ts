@@ -1,0 +1,65 @@
+// The store of the disk watch on the control database.
+import type { DiskWatchStore } from './jobs.ts'
+import { LeadershipLost } from '../platform/leadership-lost.ts'
+import type { Desired } from '../tenants/tenant.ts'
+import type { Database } from '../platform/database.ts'
+import { raise } from '../tenants/store-raise-led.ts'
+import { ledWrite } from '../platform/led-write.ts'
+import { toConditions } from '../tenants/store-rows.ts'
+
+interface Row {
+  id: string
+  generation: number
+  desired: string
+  conditions: unknown
+  document_bytes: bigint | null
+  file_bytes: bigint | null
+  is_copied: boolean
+  resumed_at: Date | null
+}
+
+export function createDiskWatchStore(database: Database, now: () => Date): DiskWatchStore {
+  return {
+    async watchedTenants(regionId) {
+      const rows = await database.$queryRaw<Row[]>`
+        select id, generation, desired, conditions, document_bytes, file_bytes,
+          exists (
+            select from operations where tenant_id = tenants.id and kind in ('backup', 'restore', 'verify') and state in ('pending', 'running')) as is_copied,
+          (select max(created_at) from operations where tenant_id = tenants.id and kind = 'resume') as resumed_at
+        from tenants join (select id as plan_id, document_bytes, file_bytes from plans) as plans using (plan_id)
+        where region_id = ${regionId} and isolation <> 'schema-per-tenant' and desired in ('active', 'suspended', 'paused')
+        order by id`
+      const number = (value: bigint | null) => (value === null ? null : Number(value))
+      return rows.map((row) => ({
+        id: row.id,
+        generation: row.generation,
+        // A check constraint holds it to its values.
+        desired: row.desired as Desired,
+        plan: { documentBytes: number(row.document_bytes), fileBytes: number(row.file_bytes) },
+        said: toConditions(row.conditions).find(({ type }) => type === 'Disk'),
+        isCopied: row.is_copied,
+        resumedAt: row.resumed_at ?? undefined,
+      }))
+    },
+
+    // When it was last changed stays: nobody has done anything to it.
+    async sayDisk(tenantId, condition, epoch) {
+      const said = JSON.stringify(condition === undefined ? [] : [condition])
+      const [row] = await database.$queryRaw<{ leads: number }[]>`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        said as (
+          update tenants set conditions = ${said}::jsonb || coalesce(
+            (select jsonb_agg(one order by place) from jsonb_array_elements(conditions) with ordinality as given (one, place) where one ->> 'type' <> 'Disk'), '[]')
+          where id = ${tenantId} and exists (select from leader))
+        select count(*)::int as leads from leader`
+      if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+    },
+
+    suspend: (id, generation, reason, epoch) =>
+      ledWrite(database, epoch, async (transaction) => {
+        if ((await transaction.tenant.count({ where: { id, generation, desired: 'active' } })) === 0) return false
+        await raise(transaction, id, 'suspend', { desired: 'suspended', suspendReason: reason }, now())
+        return true
+      }),
+  }
+}

@@ -1,0 +1,41 @@
+// GET /v1/tenants/{id}/drift (specification, section 4.4).
+import { Type } from 'typebox'
+import type { Api } from '../http/api.ts'
+import { NoQuery } from '../http/parameters.ts'
+import { foundTenant } from '../tenants/lookup.ts'
+import { driftPolicies } from '../tenants/tenant.ts'
+import type { TenantStore } from '../tenants/tenant-store.ts'
+import type { DriftReader } from './drift-reader.ts'
+
+const DriftValue = Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()])
+
+const DriftBody = Type.Object({
+  tenant_id: Type.String(),
+  policy: Type.Enum([...driftPolicies]),
+  observed_at: Type.String(),
+  drifted: Type.Boolean(),
+  differences: Type.Array(Type.Object({ component: Type.String(), field: Type.String(), desired: DriftValue, observed: DriftValue })),
+})
+
+/** What the route of drift is given. */
+export interface DriftRoutesDeps {
+  tenants: Pick<TenantStore, 'get'>
+  drift: DriftReader
+}
+
+export function addDriftRoutes(app: Api, deps: DriftRoutesDeps): void {
+  app.get(
+    '/v1/tenants/:id/drift',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: 'How what exists of a tenant differs from what should',
+        tags: ['tenants'],
+        querystring: NoQuery,
+        params: Type.Object({ id: Type.String() }),
+        response: { 200: DriftBody },
+      },
+    },
+    async (request) => deps.drift.read(await foundTenant(deps, request.params.id)),
+  )
+}

@@ -1,0 +1,61 @@
+// Asks the runtimes from time to time whether their tenants' homes are whole. A damaged one is recorded with the tenant, and the
+// reconciler repairs it.
+import PQueue from 'p-queue'
+import type { Clock } from '../platform/clock.ts'
+import type { Leadership } from '../platform/leader.ts'
+import { firstAnswer } from '../reconcile/first-answer.ts'
+import { conditionsOf } from '../reconcile/conditions.ts'
+import { healthInWords } from '../reconcile/health-in-words.ts'
+import type { ReconcileStore } from '../reconcile/reconcile-store.ts'
+import type { Region } from '../reconcile/region.ts'
+import type { RegionProbe } from '../reconcile/region-probe.ts'
+import { repeat } from '../platform/repeat.ts'
+
+export interface HomeWatchDeps {
+  store: Pick<ReconcileStore, 'readyTenants' | 'snapshot' | 'recordObserved'>
+  regions: ReadonlyMap<string, Pick<Region, 'runtimeUrls'>>
+  probe: Pick<RegionProbe, 'tenantHealth'>
+  clock: Clock
+  log: { warn(details: object, message: string): void }
+}
+
+const minIntervalMs = 60_000
+/** With many tenants each is asked less often. */
+const msPerTenant = 100
+const maxAtOnce = 4
+const answerTimeoutMs = 5_000
+
+/** Runs while this control plane leads. */
+export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Promise<void> {
+  const { clock, log } = deps
+  return ({ epoch, lost }) => {
+    const watch = createHomeWatch(deps, epoch)
+    return repeat({ clock, work: watch, onProblem: (error) => log.warn({ err: error }, 'the homes could not be checked; it is tried again') }, lost)
+  }
+}
+
+/** Checks every home once. @returns after how many milliseconds to check again */
+export function createHomeWatch({ store, regions, probe, clock, log }: HomeWatchDeps, epoch: bigint): (signal: AbortSignal) => Promise<number> {
+  const check = async (tenantId: string, signal: AbortSignal): Promise<void> => {
+    const snapshot = await store.snapshot(tenantId)
+    const region = regions.get(snapshot?.regionId ?? '')
+    if (snapshot === undefined || region === undefined) return
+    const bounded = AbortSignal.any([signal, clock.timeout(answerTimeoutMs)])
+    // A runtime that does not answer tells nothing of the home.
+    const health = await firstAnswer(region.runtimeUrls(snapshot), (url) => probe.tenantHealth(url, tenantId, bounded)).catch(() => undefined)
+    if (health?.components.database.message?.startsWith('the home is damaged') !== true) return
+    const message = `the runtime ${healthInWords(health)}`
+    log.warn({ tenant: tenantId, problem: message }, 'a home is damaged; it is repaired')
+    const others = conditionsOf(snapshot, clock.now(), { status: 'True', reason: 'Observed', message: '' }).filter(({ type }) => type !== 'Home')
+    const home = { type: 'Home', status: 'False', reason: 'HomeDamaged', message, observed_at: clock.now().toISOString() } as const
+    const { generation, status } = snapshot
+    await store.recordObserved(tenantId, { generation, status, reason: message, conditions: [home, ...others], operation: undefined }, epoch)
+  }
+
+  return async (signal) => {
+    const tenants = await store.readyTenants()
+    const queue = new PQueue({ concurrency: maxAtOnce })
+    await queue.addAll(tenants.map((id) => async () => (signal.aborted ? undefined : check(id, signal))))
+    return Math.max(minIntervalMs, tenants.length * msPerTenant)
+  }
+}

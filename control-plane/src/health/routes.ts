@@ -1,0 +1,47 @@
+// GET /v1/tenants/{id}/health (specification, section 4.4), GET /health of the control plane itself, and liveness for the supervisor.
+import { internalPaths } from '@tenantry/contract'
+import { Type } from 'typebox'
+import type { Api } from '../http/api.ts'
+import { NoQuery } from '../http/parameters.ts'
+import { foundTenant } from '../tenants/lookup.ts'
+import { Health, type HealthReader } from './health-reader.ts'
+import type { TenantStore } from '../tenants/tenant-store.ts'
+
+const Body = Type.Object({ status: Type.Enum(['healthy', 'unhealthy']), observed_at: Type.String() })
+
+/** What the routes of health are given. */
+export interface HealthRoutesDeps {
+  tenants: Pick<TenantStore, 'get'>
+  health: HealthReader
+  /** Is the control database there? */
+  ping(): Promise<boolean>
+  now: () => Date
+}
+
+export function addHealthRoutes(app: Api, deps: HealthRoutesDeps): void {
+  app.get(
+    '/health',
+    { config: { scopes: 'public' }, schema: { summary: 'Is the control plane well?', tags: ['health'], response: { 200: Body, 503: Body } } },
+    async (_request, reply) => {
+      const healthy = await deps.ping()
+      const body = { status: healthy ? ('healthy' as const) : ('unhealthy' as const), observed_at: deps.now().toISOString() }
+      return reply.status(healthy ? 200 : 503).send(body)
+    },
+  )
+  app.get(internalPaths.live, { config: { scopes: 'public' }, schema: { hide: true } }, () => ({ status: 'live' }))
+
+  app.get(
+    '/v1/tenants/:id/health',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: "A tenant's health, as its runtime and its engine see it now",
+        tags: ['tenants'],
+        querystring: NoQuery,
+        params: Type.Object({ id: Type.String() }),
+        response: { 200: Health },
+      },
+    },
+    async (request) => deps.health.read(await foundTenant(deps, request.params.id)),
+  )
+}

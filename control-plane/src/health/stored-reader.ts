@@ -1,0 +1,11 @@
+// What a tenant has stored now, as its runtime counts it.
+import { storedNow, type StoredNowDeps } from './stored-now.ts'
+import { sightOf, type SightDeps } from './tenant-sight.ts'
+import type { StoredReader } from '../tenants/plan-fit.ts'
+
+export function createStoredReader(deps: SightDeps & StoredNowDeps): StoredReader {
+  return async (tenant) => {
+    const usage = await storedNow(deps, await sightOf(deps, tenant))
+    return usage && { documentBytes: usage.document_bytes, fileBytes: usage.file_bytes }
+  }
+}

@@ -1,0 +1,122 @@
+// Platform keys: create, list, revoke, rotate with two live.
+import { Type } from 'typebox'
+import { newPlatformKey } from './key-text.ts'
+import type { PlatformKey, PlatformKeyStore } from './platform-key-store.ts'
+import { ControlError } from '../platform/errors.ts'
+import type { Api } from '../http/api.ts'
+import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { isUuid } from '../http/uuid.ts'
+import { textPattern, writeContext, NoQuery } from '../http/parameters.ts'
+
+const Maybe = Type.Union([Type.String(), Type.Null()])
+const KeyBody = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  prefix: Type.String(),
+  scope: Type.Enum(['admin', 'read', 'billing']),
+  created_at: Type.String(),
+  expires_at: Maybe,
+  revoked_at: Maybe,
+  replaced_by: Maybe,
+})
+const KeyWithText = Type.Object({ ...KeyBody.properties, key: Type.String({ description: 'Shown here only' }) })
+const Id = Type.Object({ id: Type.String() })
+
+/** What the routes of platform keys are given. */
+export interface KeyRoutesDeps extends AnswerDeps {
+  keys: PlatformKeyStore
+  now: () => Date
+}
+
+export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
+  app.get(
+    '/v1/keys',
+    {
+      config: { scopes: ['admin'] },
+      schema: { summary: 'List platform keys', tags: ['keys'], querystring: NoQuery, response: { 200: Type.Object({ keys: Type.Array(KeyBody) }) } },
+    },
+    async () => ({ keys: (await deps.keys.list()).map(present) }),
+  )
+
+  app.post(
+    '/v1/keys',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Create a platform key',
+        tags: ['keys'],
+        querystring: NoQuery,
+        body: Type.Object(
+          { name: Type.String({ minLength: 1, maxLength: 100, pattern: textPattern }), scope: Type.Enum(['admin', 'read', 'billing']) },
+          { additionalProperties: false },
+        ),
+        response: { 201: KeyWithText },
+      },
+    },
+    async (request, reply) => {
+      const context = writeContext(request)
+      reply.status(201)
+      return answerOnce(deps, context, reply, async () => {
+        const text = newPlatformKey()
+        const answer = (key: PlatformKey) => ({ ...present(key), key: text })
+        return answer(await deps.keys.create(request.body.name, request.body.scope, text, context, answer))
+      })
+    },
+  )
+
+  app.delete(
+    '/v1/keys/:id',
+    {
+      config: { scopes: ['admin'] },
+      schema: { summary: 'Revoke a platform key at once', tags: ['keys'], params: Id, querystring: NoQuery, response: { 200: KeyBody } },
+    },
+    async (request) => present(await deps.keys.revoke(keyId(request.params.id), { ...writeContext(request), idempotency: undefined })),
+  )
+
+  app.post(
+    '/v1/keys/:id/rotate',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Replace a platform key',
+        description: 'The old key lives for `overlap_seconds` more (default 86400).',
+        tags: ['keys'],
+        params: Id,
+        querystring: NoQuery,
+        body: Type.Object(
+          { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * 86_400 })) },
+          { additionalProperties: false },
+        ),
+        response: { 201: KeyWithText },
+      },
+    },
+    async (request, reply) => {
+      const context = writeContext(request)
+      reply.status(201)
+      return answerOnce(deps, context, reply, async () => {
+        const text = newPlatformKey()
+        const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
+        const answer = (key: PlatformKey) => ({ ...present(key), key: text })
+        return answer(await deps.keys.rotate(keyId(request.params.id), text, expireAt, context, answer))
+      })
+    },
+  )
+}
+
+function keyId(id: string): string {
+  if (!isUuid(id)) throw new ControlError('KEY_NOT_FOUND', 'there is no such platform key')
+  return id
+}
+
+function present(key: PlatformKey) {
+  return {
+    id: key.id,
+    name: key.name,
+    prefix: key.prefix,
+    scope: key.scope,
+    created_at: key.createdAt.toISOString(),
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+    replaced_by: key.replacedBy ?? null,
+  }
+}

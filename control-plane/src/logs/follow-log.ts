@@ -1,0 +1,60 @@
+// A service's log as server-sent events, from container to container, until the reader leaves or does not keep up.
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { Clock } from '../platform/clock.ts'
+import type { LogLine, LogOptions } from '../engines/container-host.ts'
+import { EngineError } from '../engines/engine-error.ts'
+import { logTime } from './log-times.ts'
+
+export interface Followed {
+  /** The log of the container that is there now; ends when that does. */
+  log: (options: LogOptions, signal: AbortSignal) => AsyncIterable<LogLine>
+  tail: number
+  since: string | undefined
+  /** Time of the last line that the reader has: those up to it are left out. */
+  after: string | undefined
+}
+
+const heartbeatMilliseconds = 15_000
+/** A reader that takes nothing for so long is cut off; it may come again with the last id it has. */
+const patienceMilliseconds = 30_000
+/** Between the end of a container and a look for the next. */
+const againMilliseconds = 1_000
+/** All that came meanwhile, within reason. */
+const mostLines = 10_000
+
+/** Returns when it is over; never throws. Nothing is read ahead of the reader. */
+export async function followLog(raw: ServerResponse, followed: Followed, clock: Pick<Clock, 'every' | 'sleep' | 'timeout'>): Promise<void> {
+  const left = new AbortController()
+  raw.once('close', () => left.abort())
+  if (raw.destroyed) return
+  const { signal } = left
+  raw.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+  raw.write('retry: 2000\n\n')
+  const stopBeating = clock.every(heartbeatMilliseconds, () => void raw.write(':\n\n'))
+  try {
+    for await (const line of linesOf(followed, clock, signal)) {
+      const event = `event: log\nid: ${line.at}\ndata: ${JSON.stringify({ at: line.at, stream: line.stream, text: line.text })}\n\n`
+      if (!raw.write(event)) await once(raw, 'drain', { signal: AbortSignal.any([signal, clock.timeout(patienceMilliseconds)]) })
+    }
+  } catch (error) {
+    if (error instanceof EngineError) raw.end(`event: end\ndata: ${JSON.stringify({ message: error.message })}\n\n`)
+    else raw.destroy()
+  } finally {
+    stopBeating()
+  }
+}
+
+async function* linesOf({ log, tail, since, after }: Followed, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): AsyncGenerator<LogLine, undefined> {
+  let last = after
+  for (;;) {
+    const options = last === undefined ? { follow: true, tail, ...(since === undefined ? {} : { since }) } : { follow: true, tail: mostLines, since: last }
+    for await (const line of log(options, signal)) {
+      const at = logTime(line.at) ?? line.at
+      if (last !== undefined && at <= last) continue
+      last = at
+      yield { ...line, at }
+    }
+    await clock.sleep(againMilliseconds, signal)
+  }
+}

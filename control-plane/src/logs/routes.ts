@@ -1,0 +1,106 @@
+// GET /v1/tenants/{id}/logs: what a tenant's own services have written, at once or as it comes.
+import type { FastifyRequest } from 'fastify'
+import { Type, type Static } from 'typebox'
+import { EngineError } from '../engines/engine-error.ts'
+import { ControlError } from '../platform/errors.ts'
+import { askEngine } from '../engines/ask-engine.ts'
+import type { Api } from '../http/api.ts'
+import { engineOf, requireDedicated } from '../tenants/dedicated.ts'
+import type { TenantStore } from '../tenants/tenant-store.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { Clock } from '../platform/clock.ts'
+import { followLog } from './follow-log.ts'
+import { logTime } from './log-times.ts'
+import { foundTenant } from '../tenants/lookup.ts'
+import { readLog } from './read-log.ts'
+
+const defaultTail = 100
+const longestTail = 1_000
+/** Each holds a connection to an engine. */
+const mostFollowers = 64
+
+const Query = Type.Object(
+  {
+    component: Type.Enum(['postgres', 'runtime']),
+    tail: Type.Optional(Type.String({ pattern: '^[0-9]{1,4}$', description: `0 to ${longestTail} lines from the end, default ${defaultTail}` })),
+    since: Type.Optional(Type.String({ maxLength: 40, description: 'ISO 8601, UTC' })),
+    follow: Type.Optional(Type.Enum(['true', 'false'])),
+  },
+  { additionalProperties: false },
+)
+
+const Lines = Type.Object({
+  lines: Type.Array(Type.Object({ at: Type.String(), stream: Type.Enum(['stdout', 'stderr']), text: Type.String() })),
+  truncated: Type.Boolean({ description: 'Earlier lines were left out, because all together would be too large' }),
+})
+
+/** What the routes of logs are given. */
+export interface LogRoutesDeps {
+  tenants: Pick<TenantStore, 'get'>
+  /** Of a region; undefined where somebody else started the parts. */
+  engineOf(region: string): Engine | undefined
+  clock: Pick<Clock, 'every' | 'sleep' | 'timeout'>
+}
+
+export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
+  let followers = 0
+
+  app.get(
+    '/v1/tenants/:id/logs',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: "Log of one of a tenant's own services",
+        description: 'With `follow=true` server-sent events `log`, each with its time as id; `Last-Event-ID` goes on after that.',
+        tags: ['tenants'],
+        params: Type.Object({ id: Type.String() }),
+        querystring: Query,
+        response: { 200: Lines },
+      },
+    },
+    async (request, reply) => {
+      const { component } = request.query
+      const tail = tailOf(request.query)
+      const since = timeOf(request.query.since, (problem) => new ControlError('INVALID_PARAMETER', `query parameter "since" ${problem}`))
+      const after = timeOf(lastEventId(request), (problem) => new ControlError('INVALID_HEADER', `Last-Event-ID ${problem}`))
+      const tenant = await foundTenant(deps, request.params.id)
+      requireDedicated(tenant, 'a log')
+      const engine = engineOf(deps, tenant)
+      await askEngine(deps.clock, (signal) => findService(engine, tenant.id, component, signal))
+      // An answer to HEAD has no body that could be followed.
+      if (request.query.follow !== 'true' || request.method === 'HEAD') {
+        const options = { follow: false, tail, ...(since === undefined ? {} : { since }) }
+        return askEngine(deps.clock, (signal) => readLog(engine.logs(tenant.id, component, options, signal), tail))
+      }
+      if (followers >= mostFollowers) throw new ControlError('TOO_MANY_FOLLOWERS', `${mostFollowers} logs are being followed already`)
+      followers++
+      reply.hijack()
+      const log: Parameters<typeof followLog>[1]['log'] = (options, signal) => engine.logs(tenant.id, component, options, signal)
+      await followLog(reply.raw, { log, tail, since, after }, deps.clock).finally(() => followers--)
+      return reply
+    },
+  )
+}
+
+function tailOf({ tail }: Static<typeof Query>): number {
+  const lines = tail === undefined ? defaultTail : Number(tail)
+  if (lines > longestTail) throw new ControlError('INVALID_PARAMETER', `query parameter "tail" must be from 0 to ${longestTail}`)
+  return lines
+}
+
+function timeOf(text: string | undefined, refusal: (problem: string) => ControlError): string | undefined {
+  const time = text === undefined ? undefined : logTime(text)
+  if (text !== undefined && time === undefined) throw refusal('must be a time in UTC, like 2026-01-31T12:00:00.5Z')
+  return time
+}
+
+function lastEventId(request: FastifyRequest): string | undefined {
+  const id = request.headers['last-event-id']
+  return typeof id === 'string' ? id : undefined
+}
+
+/** @throws EngineError NOT_FOUND when there is no container of it */
+async function findService(engine: Engine, stackId: string, component: string, signal: AbortSignal): Promise<void> {
+  const { containers } = await engine.observe(stackId, signal)
+  if (!containers.some(({ labels }) => labels.service === component)) throw new EngineError('NOT_FOUND', `there is no ${component} of the tenant now`)
+}

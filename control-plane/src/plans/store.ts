@@ -1,0 +1,52 @@
+// Plans of the control database, and the regions it has to know for its foreign keys.
+import { ConfigurationError } from '@tenantry/contract'
+import { isolationsOf } from '../engines/engine.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
+import type { Plan, PlanStore } from './plan.ts'
+import type { RateLimits } from '../quotas/rate-limits.ts'
+import type { Isolation } from '../stacks/isolation.ts'
+import type { Database } from '../platform/database.ts'
+import { toRate } from '../quotas/rate-rows.ts'
+
+export function createPlanStore(database: Database): PlanStore {
+  return {
+    async list() {
+      const rows = await database.plan.findMany({ orderBy: { rank: 'asc' } })
+      const number = (value: bigint | null) => (value === null ? null : Number(value))
+      return rows.map(
+        (row): Plan => ({
+          id: row.id,
+          isolation: row.isolation as Isolation,
+          documentBytes: number(row.documentBytes),
+          fileBytes: number(row.fileBytes),
+          requestsPerMonth: number(row.requestsPerMonth),
+          realtimeConnections: row.realtimeConnections,
+          rate: toRate(row),
+        }),
+      )
+    },
+  }
+}
+
+/** Writes the configured rates into the database, from where gateways are told. */
+export async function recordRateLimits(database: Database, limits: RateLimits): Promise<void> {
+  for (const [id, limit] of Object.entries(limits)) {
+    await database.plan.updateMany({ where: { id }, data: { ratePerSecond: limit?.per_second ?? null, rateBurst: limit?.burst ?? null } })
+  }
+}
+
+/** @throws Error when tenants live in a region that is not configured */
+export async function refuseUnknownRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
+  const homeless = await database.tenant.groupBy({ by: ['regionId'], where: { regionId: { notIn: regions.map(({ id }) => id) } }, _count: true })
+  if (homeless.length > 0) {
+    throw new ConfigurationError(`tenants live in regions that are not configured: ${homeless.map(({ regionId, _count: count }) => `${regionId} (${count})`).join(', ')}`)
+  }
+}
+
+/** Writes the configured regions into the database. */
+export async function recordRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
+  for (const { id, engine, domain } of regions) {
+    const strongestIsolation = isolationsOf(engine).at(-1) ?? 'schema-per-tenant'
+    await database.region.upsert({ where: { id }, create: { id, engine, domain, strongestIsolation }, update: { engine, domain, strongestIsolation } })
+  }
+}

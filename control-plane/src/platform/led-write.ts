@@ -1,0 +1,21 @@
+// A change that the leading control plane makes by itself: in line with the operators' writes, and refused when another has taken
+// the lead.
+import { reportCommit } from './change-log.ts'
+import type { Database, Transaction } from './database.ts'
+import { LeadershipLost } from './leadership-lost.ts'
+import { serialise } from './recorded-write.ts'
+
+/** @throws LeadershipLost when the epoch is no longer the leader's; nothing was written then */
+export async function ledWrite<T>(database: Database, epoch: bigint, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  const result = await database.$transaction(
+    async (transaction) => {
+      await serialise(transaction)
+      const leader = await transaction.$queryRaw<unknown[]>`select 1 from installation where epoch = ${epoch} for share`
+      if (leader.length === 0) throw new LeadershipLost('another control plane leads')
+      return work(transaction)
+    },
+    { maxWait: 10_000, timeout: 20_000 },
+  )
+  reportCommit(database)
+  return result
+}

@@ -1,0 +1,86 @@
+// Applies prisma/migrations at start, recorded as `prisma migrate` records them, so that either tool can go on.
+import { createHash, randomUUID } from 'node:crypto'
+import { readFile, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import pg from 'pg'
+import { closeOpenDatabases } from './closed-databases.ts'
+
+const directory = new URL('../../../prisma/migrations/', import.meta.url).pathname
+
+/** Any constant will do, as long as every control plane uses the same. */
+const lockKey = 7_246_305_115
+
+const ledger = `create table if not exists _prisma_migrations (
+  id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
+  migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
+  started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`
+
+export interface Migration {
+  name: string
+  sql: string
+  /** SHA-256 of the file, as Prisma computes it. */
+  checksum: string
+}
+
+export async function readMigrations(from: string = directory): Promise<Migration[]> {
+  const entries = await readdir(from, { withFileTypes: true })
+  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name).sort()
+  return Promise.all(
+    names.map(async (name) => {
+      const sql = await readFile(join(from, name, 'migration.sql'), 'utf8')
+      return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') }
+    }),
+  )
+}
+
+/**
+ * Brings the database to this version. Two that start at once wait for each other.
+ * @returns names of the migrations applied now
+ * @throws Error when the database is newer than this program, or a migration was changed after it was applied
+ */
+export async function migrate(url: string, migrations: Migration[]): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url, application_name: 'tenantry-migrations', connectionTimeoutMillis: 5_000 })
+  await client.connect()
+  try {
+    await client.query('select pg_advisory_lock($1)', [lockKey])
+    // Tenants may have logins on this server; the database holds everybody's secrets.
+    await closeOpenDatabases(client)
+    await client.query(ledger)
+    const { rows } = await client.query<{ migration_name: string; checksum: string; finished_at: Date | null }>(
+      'select migration_name, checksum, finished_at from _prisma_migrations where rolled_back_at is null order by started_at',
+    )
+    const known = new Map(migrations.map((migration) => [migration.name, migration]))
+    for (const row of rows) {
+      const migration = known.get(row.migration_name)
+      if (migration === undefined) {
+        throw new Error(`the control database is newer than this program: it has the migration ${row.migration_name}. Start a newer version.`)
+      }
+      if (row.finished_at === null) {
+        throw new Error(`the migration ${row.migration_name} was begun by another tool and not finished; resolve it with that tool`)
+      }
+      if (row.checksum !== migration.checksum) {
+        throw new Error(`the migration ${row.migration_name} was changed after it was applied`)
+      }
+      known.delete(row.migration_name)
+    }
+    for (const migration of known.values()) await apply(client, migration)
+    return [...known.keys()]
+  } finally {
+    // Ends the session, and the lock with it.
+    await client.end()
+  }
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  try {
+    await client.query('begin')
+    await client.query(migration.sql)
+    await client.query(
+      'insert into _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count) values ($1, $2, clock_timestamp(), $3, 1)',
+      [randomUUID(), migration.checksum, migration.name],
+    )
+    await client.query('commit')
+  } catch (cause) {
+    throw new Error(`the migration ${migration.name} failed`, { cause })
+  }
+}

@@ -1,0 +1,25 @@
+// Work that a leading control plane does from time to time.
+import type { Clock } from './clock.ts'
+import { LeadershipLost } from './leadership-lost.ts'
+
+export interface Repeated {
+  clock: Clock
+  /** @returns after how many milliseconds it is to be done again */
+  work: (signal: AbortSignal) => Promise<number>
+  onProblem: (error: unknown) => void
+}
+
+const afterProblemMilliseconds = 5_000
+
+/** Until the signal aborts. What one run throws is told, and the next one comes all the same. */
+export async function repeat({ clock, work, onProblem }: Repeated, signal: AbortSignal): Promise<void> {
+  const stopped = () => signal.aborted
+  while (!stopped()) {
+    const milliseconds = await work(signal).catch((error: unknown) => {
+      // Who lost the lead has been told, or will be in a moment.
+      if (!stopped() && !(error instanceof LeadershipLost)) onProblem(error)
+      return afterProblemMilliseconds
+    })
+    await clock.sleep(milliseconds, signal).catch(() => undefined)
+  }
+}

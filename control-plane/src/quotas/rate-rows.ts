@@ -1,0 +1,30 @@
+// Rates as the rows of plans and tenants keep them.
+import type { RateLimit } from '@tenantry/contract'
+import type { HeldRate, OwnRate } from './rate-limits.ts'
+
+interface RateColumns {
+  ratePerSecond: number | null
+  rateBurst: number | null
+}
+
+interface TenantRateColumns extends RateColumns {
+  rateUnlimited: boolean
+}
+
+/** A check constraint lets either both be null or none. */
+export function toRate({ ratePerSecond, rateBurst }: RateColumns): RateLimit | null {
+  return ratePerSecond === null || rateBurst === null ? null : { per_second: ratePerSecond, burst: rateBurst }
+}
+
+/** What a tenant has itself, or else its plan. */
+export function toHeldRate(tenant: TenantRateColumns & { plan: RateColumns }): HeldRate {
+  const own = toRate(tenant)
+  if (own !== null || tenant.rateUnlimited) return { limit: own, source: 'tenant' }
+  return { limit: toRate(tenant.plan), source: 'plan' }
+}
+
+/** Null: the plan's. */
+export function fromOwnRate(own: OwnRate | null): TenantRateColumns {
+  if (own === null || own === 'unlimited') return { ratePerSecond: null, rateBurst: null, rateUnlimited: own !== null }
+  return { ratePerSecond: own.per_second, rateBurst: own.burst, rateUnlimited: false }
+}

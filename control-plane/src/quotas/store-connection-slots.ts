@@ -1,0 +1,131 @@
+// Slots for connections that stay, on the control database: a part of the calls in which requests are leased.
+import type { LeaseAnswer, LeaseCall, SlotGrant, SlotReport } from '@tenantry/contract'
+import { decideSlots } from './slot-plan.ts'
+import { warnedFrom } from './quota-watch.ts'
+import type { Transaction } from '../platform/database.ts'
+
+export interface SlotCall {
+  call: LeaseCall
+  /** Whether it is the first call of its incarnation that came. */
+  isFirst: boolean
+  at: Date
+  /** Holders that were not heard of since are not waited for. */
+  heardOf: Date
+  recalledUntil: Date
+}
+
+/** @param slotCall of the latest incarnation of its source; an earlier one has no connections any longer */
+export async function shareSlots(transaction: Transaction, { call, isFirst, at, heardOf, recalledUntil }: SlotCall): Promise<Pick<LeaseAnswer, 'slots' | 'slots_recalled'>> {
+  const { source, slots: reports = [], stopping } = call
+  if (stopping) {
+    await freeSlots(transaction, source)
+    return { slots: [], slots_recalled: [] }
+  }
+  await lockBudgets(transaction, reports)
+  if (isFirst) await freeSlots(transaction, source, reports.filter(({ keep }) => keep > 0).map(({ tenant_id: id }) => id))
+  await takeDown(transaction, source, reports)
+  const slots = await grant(transaction, source, reports, { at, heardOf, recalledUntil })
+  return { slots, slots_recalled: await recalled(transaction, source, at) }
+}
+
+/** All that a gateway holds, but of some tenants: its connections are closed, or it is gone for good. */
+export async function freeSlots(transaction: Transaction, source: string, except: readonly string[] = []): Promise<void> {
+  await transaction.$executeRaw`delete from connection_slots where source = ${source} and tenant_id <> all(${[...except]})`
+}
+
+async function lockBudgets(transaction: Transaction, reports: readonly SlotReport[]): Promise<void> {
+  if (reports.length === 0) return
+  const ids = reports.map(({ tenant_id: id }) => id)
+  // In order, so that two calls never wait for each other. No tenant that is found is removed before the end.
+  await transaction.$executeRaw`
+    insert into connection_budgets (tenant_id)
+    select t.id from tenants t join plans p on p.id = t.plan_id
+    where t.id = any(${ids}) and p.realtime_connections is not null
+    order by t.id for key share of t on conflict do nothing`
+  await transaction.$queryRaw`select 1 as held from connection_budgets where tenant_id = any(${ids}) order by tenant_id for update`
+}
+
+async function takeDown(transaction: Transaction, source: string, reports: readonly SlotReport[]): Promise<void> {
+  if (reports.length === 0) return
+  await transaction.$executeRaw`
+    update connection_slots s set slots = least(s.slots, r.keep), open = least(s.slots, r.keep, r.open)
+    from jsonb_to_recordset(${JSON.stringify(reports)}::jsonb) as r(tenant_id text, keep integer, open integer)
+    where s.tenant_id = r.tenant_id and s.source = ${source} and r.keep > 0`
+  const none = reports.filter(({ keep }) => keep === 0).map(({ tenant_id: id }) => id)
+  if (none.length > 0) await transaction.$executeRaw`delete from connection_slots where source = ${source} and tenant_id = any(${none})`
+}
+
+interface Standing {
+  tenant_id: string
+  limit: number
+  own: number
+  others: number
+  open: number
+  reclaimable: number
+}
+
+async function grant(transaction: Transaction, source: string, reports: readonly SlotReport[], { at, heardOf, recalledUntil }: Pick<SlotCall, 'at' | 'heardOf' | 'recalledUntil'>): Promise<SlotGrant[]> {
+  if (reports.length === 0) return []
+  const standings = await transaction.$queryRaw<Standing[]>`
+    select t.id as tenant_id, p.realtime_connections as limit,
+      coalesce(sum(s.slots) filter (where s.source = ${source}), 0)::integer as own,
+      coalesce(sum(s.slots) filter (where s.source <> ${source}), 0)::integer as others,
+      coalesce(sum(s.open), 0)::integer as open,
+      coalesce(sum(s.slots - s.open) filter (where s.source <> ${source} and exists (
+        select from lease_holders h where h.source = s.source and h.latest and not h.ended and h.seen_at > ${heardOf})), 0)::integer as reclaimable
+    from tenants t join plans p on p.id = t.plan_id left join connection_slots s on s.tenant_id = t.id
+    where t.id = any(${reports.map(({ tenant_id: id }) => id)}) and p.realtime_connections is not null
+    group by t.id, p.realtime_connections`
+  const byId = new Map(standings.map((standing) => [standing.tenant_id, standing]))
+  const decided = reports.flatMap((report) => {
+    const standing = byId.get(report.tenant_id)
+    if (standing === undefined) return []
+    const { ask, waiting } = report
+    const decision = decideSlots({ ...standing, ask, waiting })
+    // Who has waited opens one with the answer.
+    const open = standing.open + Math.min(decision.amount, waiting)
+    return [{ report, standing, decision, open }]
+  })
+  const granted = decided.filter(({ decision }) => decision.amount > 0).map(({ report, decision }) => (
+    { tenant_id: report.tenant_id, amount: decision.amount, open: Math.min(decision.amount, report.waiting) }
+  ))
+  if (granted.length > 0) {
+    await transaction.$executeRaw`
+      insert into connection_slots (tenant_id, source, slots, open)
+      select tenant_id, ${source}, amount, open from jsonb_to_recordset(${JSON.stringify(granted)}::jsonb) as g(tenant_id text, amount integer, open integer)
+      on conflict (tenant_id, source) do update set slots = connection_slots.slots + excluded.slots, open = connection_slots.open + excluded.open`
+  }
+  await recall(transaction, decided.filter(({ decision }) => decision.recall).map(({ standing }) => standing.tenant_id), recalledUntil)
+  await keepPeaks(transaction, decided.filter(({ open, standing }) => open * 100 >= standing.limit * warnedFrom).map(({ standing, open }) => ({ tenant_id: standing.tenant_id, open, of: standing.limit })), at)
+  const limited = decided.map(({ standing, decision, open }): SlotGrant => (
+    { tenant_id: standing.tenant_id, held: standing.own + decision.amount, limit: standing.limit, open, state: decision.state }
+  ))
+  const unlimited = reports.filter(({ tenant_id: id }) => !byId.has(id)).map(({ tenant_id: id, open }): SlotGrant => ({ tenant_id: id, held: null, limit: null, open, state: 'granted' }))
+  return [...limited, ...unlimited]
+}
+
+async function recall(transaction: Transaction, tenantIds: readonly string[], until: Date): Promise<void> {
+  if (tenantIds.length === 0) return
+  await transaction.$executeRaw`
+    insert into connection_budgets (tenant_id, recalled_until) select id, ${until} from unnest(${[...tenantIds].sort()}::text[]) as t(id)
+    on conflict (tenant_id) do update set recalled_until = excluded.recalled_until`
+}
+
+/** Only of those that are near their quota: nobody asks for others. One under another plan says nothing of this one. */
+async function keepPeaks(transaction: Transaction, peaks: readonly { tenant_id: string; open: number; of: number }[], at: Date): Promise<void> {
+  if (peaks.length === 0) return
+  const month = `${at.toISOString().slice(0, 7)}-01`
+  await transaction.$executeRaw`
+    insert into connection_budgets as b (tenant_id, peak, peak_limit, peak_month)
+    select p.tenant_id, p.open, p.of, ${month}::date from jsonb_to_recordset(${JSON.stringify(peaks)}::jsonb) as p(tenant_id text, open integer, "of" integer)
+    order by p.tenant_id
+    on conflict (tenant_id) do update set peak = excluded.peak, peak_limit = excluded.peak_limit, peak_month = excluded.peak_month
+    where (b.peak_month, b.peak_limit) is distinct from (excluded.peak_month, excluded.peak_limit) or b.peak < excluded.peak`
+}
+
+async function recalled(transaction: Transaction, source: string, at: Date): Promise<string[]> {
+  const rows = await transaction.$queryRaw<{ tenant_id: string }[]>`
+    select s.tenant_id from connection_slots s join connection_budgets b on b.tenant_id = s.tenant_id
+    where s.source = ${source} and b.recalled_until > ${at}`
+  return rows.map(({ tenant_id: id }) => id)
+}

@@ -1,0 +1,53 @@
+// How near tenants are to their quotas, on the control database: leases tell of requests, slots of connections, the last
+// readings of what is stored.
+import type { Standing } from './quota-watch.ts'
+import { onceKey, percents, type QuotaWatchStore } from './quota-watch.ts'
+import type { Database } from '../platform/database.ts'
+import { emitOperatorEvent } from '../webhooks/store-events.ts'
+
+interface Row {
+  tenant_id: string
+  resource: Standing['resource']
+  used: bigint
+  limit: bigint
+}
+
+export function createQuotaWatchStore(database: Database, now: () => Date): QuotaWatchStore {
+  return {
+    async untold(month) {
+      const first = month.toISOString().slice(0, 10)
+      const rows = await database.$queryRaw<Row[]>`
+        with leased as (select tenant_id, sum(used)::bigint as used from request_leases where month = ${first}::date group by tenant_id),
+        standing as (
+          select t.id as tenant_id, s.resource, s.used, s.quota as limit
+          from tenants t join plans p on p.id = t.plan_id
+          left join leased l on l.tenant_id = t.id
+          left join home_readings h on h.tenant_id = t.id
+          left join connection_budgets c on c.tenant_id = t.id and c.peak_month = ${first}::date and c.peak_limit = p.realtime_connections
+          cross join lateral (values
+            ('api_requests', l.used, p.requests_per_month), ('documents', h.document_bytes, p.document_bytes), ('files', h.file_bytes, p.file_bytes),
+            ('realtime_connections', c.peak::bigint, p.realtime_connections::bigint)
+          ) s(resource, used, quota)
+          where t.desired <> 'deleted' and s.quota is not null and s.used * 100 >= s.quota * ${percents[0]}::int)
+        select * from standing order by tenant_id, resource`
+      const reached = rows.flatMap(({ tenant_id: tenantId, resource, used, limit }) =>
+        percents.filter((percent) => used * 100n >= limit * BigInt(percent)).map((percent) => ({ standing: { tenantId, resource, used, limit }, percent })),
+      )
+      const keys = reached.map(({ standing, percent }) => onceKey(standing.tenantId, standing.resource, percent, first.slice(0, 7)))
+      const told = await database.$queryRaw<{ once: string }[]>`select once from operator_events where once = any(${keys})`
+      const known = new Set(told.map(({ once }) => once))
+      return reached.filter((_, nth) => !known.has(keys[nth] ?? ''))
+    },
+
+    tell: (event, once) => emitOperatorEvent(database, event, now(), once),
+
+    async forget(before) {
+      const first = before.toISOString().slice(0, 10)
+      await database.$executeRaw`delete from request_leases where month < ${first}::date`
+      await database.$executeRaw`delete from request_budgets where month < ${first}::date`
+      await database.$executeRaw`
+        delete from lease_holders h where ended and seen_at < ${before}
+          and not exists (select from request_leases l where l.source = h.source and l.boot = h.boot)`
+    },
+  }
+}

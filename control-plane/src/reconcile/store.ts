@@ -1,0 +1,279 @@
+// The reconciler's store on the control database.
+import { scratchId } from '../stacks/scratch-ids.ts'
+import type { Seal } from '../platform/seal.ts'
+import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
+import { LeadershipLost } from '../platform/leadership-lost.ts'
+import type { RoutePhase } from '@tenantry/contract'
+import { type Desired, type DriftPolicy, type Status, besideGenerations } from '../tenants/tenant.ts'
+import type { Isolation } from '../stacks/isolation.ts'
+import { reportCommit } from '../platform/change-log.ts'
+import type { Database, Prisma } from '../platform/database.ts'
+import { liveSecrets } from '../tenants/live-secrets.ts'
+import { toConditions, toSizes } from '../tenants/store-rows.ts'
+
+const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
+type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
+
+const noSizes = { postgres: { memoryBytes: 0, cpuMillis: 0 }, runtime: { memoryBytes: 0, cpuMillis: 0 } }
+
+export function createReconcileStore(database: Database, seal: Seal, now: () => Date): ReconcileStore {
+  /**
+   * A write of the leader, in one statement: `query` begins with the common table `leader`, writes only where that has
+   * a row, and returns its count.
+   * @throws LeadershipLost when the epoch is no longer the leader's
+   */
+  const lead = async (query: Promise<{ leads: number }[]>) => {
+    const [row] = await query
+    if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+    reportCommit(database)
+  }
+
+  const toSnapshot = (row: Row, operation: Snapshot['operation'], subnet: number | undefined): Snapshot => {
+    const { texts, nextExpiry } = liveSecrets(row.id, row.secrets, seal, now())
+    const { postgresImage: postgres, runtimeImage: runtime } = row
+    return {
+      id: row.id,
+      name: row.name,
+      regionId: row.regionId,
+      // Check constraints hold these to their values.
+      isolation: row.isolation as Isolation,
+      desired: row.desired as Desired,
+      status: row.status as Status,
+      routePhase: row.routePhase as RoutePhase,
+      driftPolicy: row.driftPolicy as DriftPolicy,
+      generation: row.generation,
+      observedGeneration: row.observedGeneration,
+      conditions: toConditions(row.conditions),
+      homeVersion: row.homeVersion ?? undefined,
+      purgeAfter: row.purgeAfter ?? undefined,
+      database: row.sharedDatabase?.name,
+      sizes: toSizes(row.resources) ?? toSizes(row.plan.resources) ?? noSizes,
+      restarts: row.restarts,
+      images: postgres === null || runtime === null ? undefined : { postgres, runtime },
+      subnet,
+      secrets: texts,
+      nextExpiry,
+      hasExpired: row.secrets.some(({ expiresAt }) => expiresAt !== null && expiresAt <= now()),
+      operation,
+    }
+  }
+
+  return {
+    async snapshot(tenantId) {
+      // The newest open operation is of the newest generation: opening it superseded the others, in one transaction.
+      const [row, operation, subnet] = await database.$transaction(
+        [
+          database.tenant.findUnique({ where: { id: tenantId }, include: withAll }),
+          database.operation.findFirst({
+            where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...besideGenerations] } },
+            orderBy: { generation: 'desc' },
+            select: { id: true, attempts: true, generation: true },
+          }),
+          database.subnet.findUnique({ where: { stackId: tenantId } }),
+        ],
+        { isolationLevel: 'RepeatableRead' },
+      )
+      if (row === null) return undefined
+      return toSnapshot(row, operation?.generation === row.generation ? operation : undefined, subnet?.number)
+    },
+
+    async settledDedicated(regionId) {
+      const rows = await database.tenant.findMany({
+        where: { regionId, isolation: { not: 'schema-per-tenant' }, status: { in: ['ready', 'suspended', 'paused', 'warm'] }, desired: { not: 'deleted' } },
+        include: withAll,
+      })
+      const settled = rows.filter(({ generation, observedGeneration }) => generation === observedGeneration)
+      const subnets = await database.subnet.findMany({ where: { regionId } })
+      const numbers = new Map(subnets.map(({ stackId, number }) => [stackId, number]))
+      return settled.map((row) => toSnapshot(row, undefined, numbers.get(row.id)))
+    },
+
+    async hasHomes(regionId) {
+      return (await database.tenant.count({ where: { regionId, isolation: 'schema-per-tenant', homeVersion: { not: null } } })) > 0
+    },
+
+    async tenantIds() {
+      const [rows, verifying] = await Promise.all([
+        database.tenant.findMany({ select: { id: true } }),
+        database.operation.findMany({ where: { kind: 'verify', state: { in: ['pending', 'running'] } }, select: { id: true } }),
+      ])
+      return new Set([...rows.map(({ id }) => id), ...verifying.map(({ id }) => scratchId(id))])
+    },
+
+    async unsettled(homeVersion) {
+      const rows = await database.$queryRaw<{ id: string }[]>`
+        select id from tenants
+        where observed_generation < generation
+           or status in ('pending', 'failed')
+           or (desired = 'deleted' and purge_after <= ${now()})
+           or (status <> 'deleting' and reason is not null)
+           or (desired in ('active', 'suspended', 'paused') and route_phase <> case desired when 'active' then 'ready' else desired end)
+           or (home_version is distinct from ${homeVersion}
+               and (desired in ('active', 'warm') or (desired <> 'deleted' and isolation = 'schema-per-tenant')))
+           or exists (select from tenant_secrets where tenant_id = tenants.id and expires_at <= ${now()})
+        order by created_at`
+      return rows.map(({ id }) => id)
+    },
+
+    confirmLead: (epoch) => lead(database.$queryRaw`select count(*)::int as leads from installation where epoch = ${epoch}`),
+
+    recordStep: (operationId, step, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        stepped as (update operations set step = ${step} where id = ${operationId}::uuid and state = 'running' and exists (select from leader))
+        select count(*)::int as leads from leader`),
+
+    pinImages: (tenantId, { postgres, runtime }, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        pinned as (
+          update tenants set postgres_image = coalesce(postgres_image, ${postgres}), runtime_image = coalesce(runtime_image, ${runtime})
+          where id = ${tenantId} and exists (select from leader))
+        select count(*)::int as leads from leader`),
+
+    async allocateSubnet(tenantId, regionId, count, epoch, except = []) {
+      // Two that ask at once take the same number, and one of them is refused by the key: it asks again.
+      for (;;) {
+        const [row] = await database.$queryRaw<{ leads: number; number: number | null }[]>`
+          with leader as (select 1 from installation where epoch = ${epoch} for share),
+          tenant as (select 1 from tenants where id = ${tenantId} for key share),
+          kept as (select number from subnets where stack_id = ${tenantId}),
+          free as (
+            select candidate as number from generate_series(0, ${count}::int - 1) as candidate
+            where candidate <> all (${[...except]}::int[]) and not exists (select from subnets where region_id = ${regionId} and number = candidate)
+            order by candidate limit 1),
+          taken as (
+            insert into subnets (region_id, number, stack_id)
+            select ${regionId}, number, ${tenantId} from free where exists (select from leader) and exists (select from tenant) and not exists (select from kept)
+            on conflict do nothing returning number)
+          select (select count(*)::int from leader) as leads,
+            coalesce((select number from kept), (select number from taken), case when exists (select from free) and exists (select from tenant) then -1 end) as number`
+        if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+        if (row.number !== -1) return row.number ?? undefined
+      }
+    },
+
+    async moveSubnet(tenantId, from, regionId, count, epoch, except) {
+      const [row] = await database.$queryRaw<{ leads: number; number: number | null }[]>`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        other as (select number from subnets where stack_id = ${tenantId} and number <> ${from}),
+        free as (
+          select candidate as number from generate_series(0, ${count}::int - 1) as candidate
+          where candidate <> all (${[...except]}::int[]) and not exists (select from subnets where region_id = ${regionId} and number = candidate)
+          order by candidate < ${from}, candidate limit 1),
+        moved as (
+          update subnets set number = free.number from free
+          where stack_id = ${tenantId} and subnets.number = ${from} and exists (select from leader) returning subnets.number)
+        select (select count(*)::int from leader) as leads, coalesce((select number from other), (select number from moved)) as number`
+      if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+      return row.number ?? undefined
+    },
+
+    async deletedTenants(tenantIds) {
+      const [deleted, verified] = await Promise.all([
+        database.operation.findMany({ where: { tenantId: { in: [...tenantIds] }, kind: 'delete', state: 'succeeded' }, select: { tenantId: true } }),
+        database.operation.findMany({ where: { kind: 'verify', state: { notIn: ['pending', 'running'] } }, select: { id: true } }),
+      ])
+      const scratch = verified.map(({ id }) => scratchId(id)).filter((id) => tenantIds.includes(id))
+      return new Set([...deleted.map(({ tenantId }) => tenantId), ...scratch])
+    },
+
+    freeSubnet: (stackId, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        freed as (
+          delete from subnets where stack_id = ${stackId} and exists (select from leader)
+            and not exists (select from tenants where id = ${stackId}))
+        select count(*)::int as leads from leader`),
+
+    beginOperation: (operationId, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        begun as (
+          update operations set state = 'running', attempts = attempts + 1, started_at = coalesce(started_at, ${now()})
+          where id = ${operationId}::uuid and state in ('pending', 'running') and exists (select from leader))
+        select count(*)::int as leads from leader`),
+
+    recordPublished: (tenantId, { homeVersion, routePhase }, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        published as (
+          update tenants set home_version = ${homeVersion}, route_phase = ${routePhase}, updated_at = ${now()}
+          where id = ${tenantId} and exists (select from leader)),
+        expired as (
+          delete from tenant_secrets where tenant_id = ${tenantId} and expires_at <= ${now()} and exists (select from leader)),
+        changed as (
+          insert into changes (kind, tenant_id, transaction_id) select 'published', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
+        select count(*)::int as leads from leader`),
+
+    // Compare-and-set: a newer generation may have been written meanwhile; it will be observed in its turn. What is being
+    // deleted by now says so, whatever was seen before.
+    async readyTenants() {
+      const rows = await database.$queryRaw<{ id: string }[]>`
+        select id from tenants where desired = 'active' and status = 'ready' and observed_generation = generation and reason is null order by created_at`
+      return rows.map(({ id }) => id)
+    },
+
+    recordLoss: (tenantId, condition, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        changed as (
+          update tenants set updated_at = ${now()}, conditions = coalesce(
+              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' <> 'Loss'), '[]') || ${JSON.stringify([condition])}::jsonb
+          where id = ${tenantId} and exists (select from leader)
+          returning id, name, plan_id, region_id),
+        told as (
+          insert into operator_events (id, type, tenant_id, data, at)
+          select gen_random_uuid(), 'tenant.repaired', id,
+            jsonb_build_object('tenant_id', id, 'name', name, 'plan', plan_id, 'region', region_id, 'message', ${condition.message}::text), ${now()}
+          from changed),
+        noted as (
+          insert into changes (kind, tenant_id, transaction_id) select 'observed', id, pg_current_xact_id()::text::bigint from changed)
+        select count(*)::int as leads from leader`),
+
+    recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        before as (select status from tenants where id = ${tenantId}),
+        observed as (
+          update tenants set observed_generation = ${generation}, reason = ${reason},
+            status = case when desired = 'deleted' then 'deleting' else ${status} end,
+            conditions = ${JSON.stringify(conditions)}::jsonb || coalesce(
+              -- What was once lost stays recorded.
+              (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' = 'Loss'), '[]'), updated_at = ${now()}
+          where id = ${tenantId} and generation >= ${generation} and observed_generation <= ${generation} and exists (select from leader)
+          returning id, name, plan_id, region_id, status, reason, suspend_reason),
+        -- Waking from a pause is no news.
+        told as (
+          insert into operator_events (id, type, tenant_id, data, at)
+          select gen_random_uuid(), 'tenant.' || observed.status, id,
+            jsonb_build_object('tenant_id', id, 'name', name, 'plan', plan_id, 'region', region_id,
+              'status', observed.status, 'previous_status', before.status, 'reason', coalesce(reason, suspend_reason)), ${now()}
+          from observed, before
+          where observed.status in ('ready', 'failed', 'suspended') and observed.status <> before.status
+            and not (observed.status = 'ready' and before.status = 'paused')),
+        ended as (
+          update operations set
+            state = case when ${operation?.error ?? null}::text is null then 'succeeded' else state end,
+            step = case when ${operation?.error ?? null}::text is null then 'done' else step end,
+            finished_at = case when ${operation?.error ?? null}::text is null then ${now()} else finished_at end,
+            error = ${operation?.error ?? null}
+          where id = ${operation?.id ?? null}::uuid and state in ('pending', 'running') and exists (select from leader)),
+        changed as (
+          insert into changes (kind, tenant_id, transaction_id) select 'observed', ${tenantId}, pg_current_xact_id()::text::bigint from leader)
+        select count(*)::int as leads from leader`),
+
+    removeTenant: (tenantId, epoch) =>
+      lead(database.$queryRaw`
+        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        ended as (
+          update operations set state = 'succeeded', step = 'done', error = null, finished_at = ${now()}
+          where tenant_id = ${tenantId} and state in ('pending', 'running') and kind not in ('backup', 'verify') and exists (select from leader)),
+        freed as (delete from subnets where stack_id = ${tenantId} and exists (select from leader)),
+        gone as (delete from tenants where id = ${tenantId} and exists (select from leader)),
+        changed as (
+          insert into changes (kind, tenant_id, transaction_id)
+          select kind, ${tenantId}, pg_current_xact_id()::text::bigint from leader, (values ('published'), ('observed')) as kinds (kind))
+        select count(*)::int as leads from leader`),
+  }
+}

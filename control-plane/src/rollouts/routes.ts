@@ -1,0 +1,190 @@
+// /v1/rollouts: changes of image, carried out tenant by tenant, and taken back.
+import { Type } from 'typebox'
+import { ControlError } from '../platform/errors.ts'
+import { rolloutComponents, rolloutStates, type Rollout, type RolloutComponent } from './rollout.ts'
+import { componentError } from './rollout-image.ts'
+import type { Api } from '../http/api.ts'
+import type { RolloutStore } from './rollout-store.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { Clock } from '../platform/clock.ts'
+import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { PageQuery, pageRequest, textPattern, writeContext, NoQuery } from '../http/parameters.ts'
+
+const imageMilliseconds = 10_000
+const imageDescription = 'name:tag, name@sha256:… or sha256:…; on the engine already, with the label org.tenantry.component'
+
+const Maybe = Type.Union([Type.String(), Type.Null()])
+const Id = Type.Object({ id: Type.String() })
+
+const Asked = Type.Object(
+  {
+    region: Type.String(),
+    component: Type.Enum([...rolloutComponents]),
+    image: Type.String({ minLength: 1, maxLength: 300, pattern: textPattern, description: imageDescription }),
+    canary: Type.Optional(Type.String({ maxLength: 100, pattern: textPattern, description: "Tenant that is moved first; default: the region's oldest that runs" })),
+    wave_size: Type.Optional(Type.Integer({ minimum: 1, maximum: 64, description: 'Waves are of 1, 2, 4 … tenants, at most of so many; default 8' })),
+    soak_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600, description: 'How long each tenant of a wave must be well; default 10' })),
+    deadline_seconds: Type.Optional(Type.Integer({ minimum: 10, maximum: 7200, description: 'Within which it must begin to be; default 120' })),
+  },
+  { additionalProperties: false },
+)
+
+const RolloutBody = Type.Object({
+  id: Type.String(),
+  region: Type.String(),
+  component: Type.Enum([...rolloutComponents]),
+  image: Type.String(),
+  image_id: Type.String({ description: 'Digest that the image had when it was asked for' }),
+  state: Type.Enum([...rolloutStates]),
+  wave: Type.Integer({ description: 'Waves begun so far' }),
+  canary: Maybe,
+  wave_size: Type.Integer(),
+  soak_seconds: Type.Integer(),
+  deadline_seconds: Type.Integer(),
+  moved: Type.Integer({ description: 'Tenants that have the image by now' }),
+  error: Maybe,
+  created: Type.String({ description: 'ISO 8601, UTC' }),
+  finished: Maybe,
+})
+
+const RolloutWithTenants = Type.Object({
+  ...RolloutBody.properties,
+  tenants: Type.Array(
+    Type.Object({
+      tenant_id: Type.String(),
+      wave: Type.Integer({ description: '0: stopped, or not well before; nobody waits for it' }),
+      state: Type.Enum(['moving', 'moved', 'returning', 'returned', 'lost', 'gone']),
+      from: Type.String({ description: 'Digest of the image that it had' }),
+    }),
+  ),
+})
+
+/** What the routes of rollouts are given. */
+export interface RolloutRoutesDeps extends AnswerDeps {
+  rollouts: RolloutStore
+  regions: readonly Pick<RegionConfig, 'id' | 'docker'>[]
+  /** Of a region; undefined where somebody else started the parts. */
+  engineOf(region: string): Engine | undefined
+  clock: Pick<Clock, 'timeout'>
+}
+
+export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
+  app.post(
+    '/v1/rollouts',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: "Change the image of a region's dedicated tenants",
+        description: 'One tenant first, then the rest in growing waves; at the first that is not well all get their former image back.',
+        tags: ['rollouts'],
+        querystring: NoQuery,
+        body: Asked,
+        response: { 202: RolloutWithTenants },
+      },
+    },
+    async (request, reply) => {
+      const { region, component, image, canary, wave_size: waveSize = 8, soak_seconds: soakSeconds = 10, deadline_seconds: deadlineSeconds = 120 } = request.body
+      const context = writeContext(request)
+      reply.status(202)
+      return answerOnce(deps, context, reply, async () => {
+        if (deadlineSeconds <= soakSeconds) throw new ControlError('INVALID_FIELD', 'field "deadline_seconds" must be more than "soak_seconds"')
+        const imageId = await imageOf(deps, region, component, image)
+        const made = await deps.rollouts.create({ region, component, image, imageId, canary, waveSize, soakSeconds, deadlineSeconds }, context, presentAll)
+        reply.header('location', `/v1/rollouts/${made.id}`)
+        return presentAll(made)
+      })
+    },
+  )
+
+  app.get(
+    '/v1/rollouts',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: 'List rollouts, oldest first',
+        tags: ['rollouts'],
+        querystring: Type.Object({ ...PageQuery, region: Type.Optional(Type.String({ pattern: textPattern })) }, { additionalProperties: false }),
+        response: { 200: Type.Object({ rollouts: Type.Array(RolloutBody), next_cursor: Maybe }) },
+      },
+    },
+    async (request) => {
+      const { region } = request.query
+      const page = await deps.rollouts.list(region === undefined ? {} : { region }, pageRequest(request.query))
+      return { rollouts: page.items.map(present), next_cursor: page.nextCursor ?? null }
+    },
+  )
+
+  app.get(
+    '/v1/rollouts/:id',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: { summary: 'One rollout with the tenants that it has come to', tags: ['rollouts'], querystring: NoQuery, params: Id, response: { 200: RolloutWithTenants } },
+    },
+    async (request) => {
+      const rollout = await deps.rollouts.get(request.params.id)
+      if (rollout === undefined) throw new ControlError('ROLLOUT_NOT_FOUND', 'there is no such rollout')
+      return presentAll(rollout)
+    },
+  )
+
+  app.post(
+    '/v1/rollouts/:id/cancel',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Take a rollout back',
+        description: 'Every tenant that it has come to gets its former image back.',
+        tags: ['rollouts'],
+        querystring: NoQuery,
+        params: Id,
+        response: { 202: RolloutWithTenants },
+      },
+    },
+    async (request, reply) => {
+      const cancelled = await deps.rollouts.cancel(request.params.id, { ...writeContext(request), idempotency: undefined })
+      return reply.status(202).send(presentAll(cancelled))
+    },
+  )
+}
+
+/**
+ * What the name means on the engine now: a tag that is moved later does not change what is under way.
+ * @throws EngineError IMAGE_MISSING; ControlError WRONG_IMAGE for an image of another component
+ */
+async function imageOf(deps: RolloutRoutesDeps, regionId: string, component: RolloutComponent, image: string): Promise<string> {
+  if (!deps.regions.some(({ id }) => id === regionId)) {
+    throw new ControlError('UNKNOWN_REGION', `region "${regionId}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`)
+  }
+  const engine = deps.engineOf(regionId)
+  if (engine === undefined) throw new ControlError('IMAGE_MISSING', `region "${regionId}" has no engine that holds images`)
+  const found = await engine.image(image, deps.clock.timeout(imageMilliseconds))
+  const error = componentError(component, image, found)
+  if (error !== undefined) throw new ControlError('WRONG_IMAGE', error)
+  return found.id
+}
+
+function present(rollout: Rollout) {
+  return {
+    id: rollout.id,
+    region: rollout.region,
+    component: rollout.component,
+    image: rollout.image,
+    image_id: rollout.imageId,
+    state: rollout.state,
+    wave: rollout.wave,
+    canary: rollout.canary ?? null,
+    wave_size: rollout.waveSize,
+    soak_seconds: rollout.soakSeconds,
+    deadline_seconds: rollout.deadlineSeconds,
+    moved: rollout.tenants.filter(({ state }) => state === 'moving' || state === 'moved').length,
+    error: rollout.error ?? null,
+    created: rollout.createdAt.toISOString(),
+    finished: rollout.finishedAt?.toISOString() ?? null,
+  }
+}
+
+function presentAll(rollout: Rollout) {
+  const tenants = rollout.tenants.map(({ tenantId, wave, state, from }) => ({ tenant_id: tenantId, wave, state, from }))
+  return { ...present(rollout), tenants }
+}

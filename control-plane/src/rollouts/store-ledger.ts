@@ -1,0 +1,103 @@
+// The rollouts' ledger on the control database, as the leader uses it: a step is one transaction.
+import { isReady, isResting, isReturnable, type RolloutStep } from './rollout-plan.ts'
+import type { MovedTenant, Rollout, RolloutComponent, RolloutSubject } from './rollout.ts'
+import type { RolloutLedger } from './rollout-store.ts'
+import type { Desired, OperationKind, Status } from '../tenants/tenant.ts'
+import type { Isolation } from '../stacks/isolation.ts'
+import type { Database, Prisma, Transaction } from '../platform/database.ts'
+import { raise } from '../tenants/store-raise-led.ts'
+import { ledWrite } from '../platform/led-write.ts'
+import { fromMoved, toRollout } from './rollout-rows.ts'
+import { openStates } from './store.ts'
+
+export function createRolloutLedger(database: Database, now: () => Date): RolloutLedger {
+  return {
+    async open() {
+      return (await database.rollout.findMany({ where: { state: { in: openStates } }, orderBy: { createdAt: 'asc' } })).map(toRollout)
+    },
+
+    subjects: (rollout) => subjectsOf(database, rollout),
+
+    take: (rollout, step, epoch) =>
+      ledWrite(database, epoch, async (transaction) => {
+        // An operator may have cancelled it.
+        const { count } = await transaction.rollout.updateMany({ where: { id: rollout.id, state: rollout.state }, data: { state: rollout.state } })
+        if (count === 0) return undefined
+        const data = await carryOut(transaction, rollout, step, now())
+        return toRollout(await transaction.rollout.update({ where: { id: rollout.id }, data }))
+      }),
+  }
+}
+
+type TakenStep = Exclude<RolloutStep, { do: 'wait' }>
+
+async function carryOut(transaction: Transaction, rollout: Rollout, step: TakenStep, at: Date): Promise<Prisma.RolloutUncheckedUpdateInput> {
+  switch (step.do) {
+    case 'record':
+      return { tenants: step.tenants.map(fromMoved) }
+    case 'move':
+      return move(transaction, rollout, step, at)
+    case 'turn back':
+      return { state: 'rolling_back', error: step.error }
+    case 'return':
+      return { tenants: (await giveBack(transaction, rollout, step.tenantIds, at)).map(fromMoved) }
+    case 'finish':
+      return { state: step.state, error: step.error ?? null, finishedAt: at }
+  }
+}
+
+/** The former images are kept with the very change that replaces them. */
+async function move(transaction: Transaction, rollout: Rollout, { wave, tenantIds }: Extract<TakenStep, { do: 'move' }>, at: Date) {
+  const isMovable = wave === 0 ? isResting : isReady
+  const subjects = (await subjectsOf(transaction, rollout)).filter((subject) => tenantIds.includes(subject.id) && isMovable(subject))
+  const moved: MovedTenant[] = []
+  for (const { id, image } of subjects) {
+    if (image === undefined) continue
+    const generation = await giveImage(transaction, id, rollout.component, rollout.imageId, at)
+    moved.push({ tenantId: id, from: image, wave, state: wave === 0 ? 'moved' : 'moving', generation, movedAt: at, wellSince: undefined })
+  }
+  return { wave: moved.length === 0 ? rollout.wave : Math.max(rollout.wave, wave), tenants: [...rollout.tenants, ...moved].map(fromMoved) }
+}
+
+async function giveBack(transaction: Transaction, rollout: Rollout, tenantIds: readonly string[], at: Date): Promise<MovedTenant[]> {
+  const subjects = new Map((await subjectsOf(transaction, rollout)).map((subject) => [subject.id, subject]))
+  const tenants: MovedTenant[] = []
+  for (const moved of rollout.tenants) {
+    const subject = tenantIds.includes(moved.tenantId) ? subjects.get(moved.tenantId) : undefined
+    if (subject === undefined || !isReturnable(subject)) tenants.push(moved)
+    // Somebody else has given it another one meanwhile.
+    else if (subject.image !== rollout.imageId) tenants.push({ ...moved, state: 'returned' })
+    else {
+      const generation = await giveImage(transaction, subject.id, rollout.component, moved.from, at)
+      tenants.push({ ...moved, state: 'returning', generation, movedAt: at, wellSince: undefined })
+    }
+  }
+  return tenants
+}
+
+/** @returns the tenant's generation with it */
+function giveImage(transaction: Transaction, id: string, component: RolloutComponent, image: string, at: Date): Promise<number> {
+  return raise(transaction, id, 'upgrade', component === 'runtime' ? { runtimeImage: image } : { postgresImage: image }, at)
+}
+
+interface SubjectRow {
+  id: string
+  isolation: Isolation
+  desired: Desired
+  status: Status
+  generation: number
+  observed_generation: number
+  image: string | null
+  operations: OperationKind[]
+}
+
+async function subjectsOf(reader: Database | Transaction, { region, component }: Rollout): Promise<RolloutSubject[]> {
+  const rows = await reader.$queryRaw<SubjectRow[]>`
+    select id, isolation, desired, status, generation, observed_generation,
+      case when ${component} = 'runtime' then runtime_image else postgres_image end as image,
+      array(select kind from operations where tenant_id = tenants.id and state in ('pending', 'running')) as operations
+    from tenants
+    where region_id = ${region} and isolation <> 'schema-per-tenant' and desired not in ('warm', 'deleted')
+    order by created_at, id`
+  return rows.map(({ observed_generation: observedGeneration, image, ...row }) => ({ ...row, observedGeneration, image: image ?? undefined }))
+}

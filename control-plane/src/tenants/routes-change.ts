@@ -1,0 +1,146 @@
+// PATCH and DELETE /v1/tenants/{id}, POST /v1/tenants/{id}/keys/rotate (specification, section 4.4).
+import { Type } from 'typebox'
+import { ControlError } from '../platform/errors.ts'
+import { askEngine } from '../engines/ask-engine.ts'
+import { newApiKey, newSecret } from '../keys/key-text.ts'
+import { checkPlanFits, type StoredReader } from './plan-fit.ts'
+import type { Tenant } from './tenant.ts'
+import type { TenantChange, TenantWrite } from './tenant-store.ts'
+import type { Api } from '../http/api.ts'
+import { engineOf } from './dedicated.ts'
+import type { Engine } from '../engines/engine.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
+import type { PlanStore } from '../plans/plan.ts'
+import type { Clock } from '../platform/clock.ts'
+import { checkHostLimits } from './host-limits.ts'
+import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { foundTenant, regionOf } from './lookup.ts'
+import { ifMatch, waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
+import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
+import { checkChange, TenantChangeBody, toChange } from './tenant-change-body.ts'
+import { waitUntilSettled, type WaitDeps } from './wait.ts'
+
+const Id = Type.Object({ id: Type.String() })
+const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody })
+
+const longestOverlapSeconds = 30 * 86_400
+
+/** What the routes that change, delete and re-key a tenant are given. */
+export interface ChangeTenantDeps extends AnswerDeps, WaitDeps {
+  regions: readonly RegionConfig[]
+  plans: Pick<PlanStore, 'list'>
+  stored: StoredReader
+  /** Of a region; undefined where somebody else started the parts. */
+  engineOf(region: string): Engine | undefined
+  clock: Pick<Clock, 'timeout'>
+  now: () => Date
+  deleteGraceSeconds: number
+}
+
+export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
+  const present = ({ tenant, operation }: TenantWrite) => ({
+    ...toTenantBody(tenant, regionOf(deps, tenant)),
+    operation: toOperationBody(operation),
+  })
+
+  app.patch(
+    '/v1/tenants/:id',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Change a tenant',
+        description: 'With `If-Match` only when the tenant is still as that ETag says.',
+        tags: ['tenants'],
+        params: Id,
+        querystring: NoQuery,
+        body: TenantChangeBody,
+        response: { 200: Changed },
+      },
+    },
+    async (request, reply) => {
+      const wait = waitSeconds(request)
+      const seen = ifMatch(request)
+      const tenant = await foundTenant(deps, request.params.id)
+      checkChange(request.body, tenant)
+      const change = toChange(request.body)
+      await checkKnown(deps, tenant, change, seen)
+      const context = { ...writeContext(request), idempotency: undefined }
+      const settled = await waitUntilSettled(deps, await deps.tenants.update(tenant.id, change, seen, context), wait, request)
+      return reply.header('etag', etagOf(settled.tenant)).send(present(settled))
+    },
+  )
+
+  app.delete(
+    '/v1/tenants/:id',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Delete a tenant',
+        description: 'It stops serving at once; its data is destroyed after the grace time, or at once with `?purge=true`.',
+        tags: ['tenants'],
+        params: Id,
+        querystring: Type.Object({ purge: Type.Optional(Type.Enum(['true', 'false'])) }, { additionalProperties: false }),
+        response: { 202: Changed },
+      },
+    },
+    async (request, reply) => {
+      const wait = waitSeconds(request)
+      const seen = ifMatch(request)
+      const { id } = await foundTenant(deps, request.params.id)
+      const grace = request.query.purge === 'true' ? 0 : deps.deleteGraceSeconds
+      const purgeAfter = new Date(deps.now().getTime() + grace * 1000)
+      const context = { ...writeContext(request), idempotency: undefined }
+      // With a grace time the operation ends with that; what can be waited for is that nobody is served any more.
+      const isUnserved = (tenant: Tenant) => grace > 0 && tenant.observedGeneration >= tenant.generation
+      const settled = await waitUntilSettled(deps, await deps.tenants.requestDelete(id, purgeAfter, seen, context), wait, request, isUnserved)
+      return reply.status(202).send(present(settled))
+    },
+  )
+
+  app.post(
+    '/v1/tenants/:id/keys/rotate',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: "New API keys and a new token secret for a tenant",
+        description: 'The old ones are honoured for `overlap_seconds` more (default 3600). Shown here only.',
+        tags: ['tenants'],
+        params: Id,
+        querystring: NoQuery,
+        body: Type.Object(
+          { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: longestOverlapSeconds })) },
+          { additionalProperties: false },
+        ),
+        response: { 200: Type.Object({ tenant_id: Type.String(), keys: KeysBody, old_keys_expire_at: Type.String(), operation: OperationBody }) },
+      },
+    },
+    async (request, reply) => {
+      const wait = waitSeconds(request)
+      const context = writeContext(request)
+      const { id } = await foundTenant(deps, request.params.id)
+      return answerOnce(deps, context, reply, async () => {
+        const keys = { publishable_key: newApiKey('publishable'), secret_key: newApiKey('secret'), jwt_secret: newSecret() }
+        const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 3600) * 1000)
+        const answer = ({ operation }: TenantWrite) => ({
+          tenant_id: id, keys, old_keys_expire_at: expireAt.toISOString(), operation: toOperationBody(operation),
+        })
+        const settled = await waitUntilSettled(deps, await deps.tenants.rotateKeys(id, keys, expireAt, context, answer), wait, request)
+        await deps.answers.keep(context, answer(settled))
+        return answer(settled)
+      })
+    },
+  )
+}
+
+/** @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST, and as `update` does; EngineError when the host can't be asked */
+async function checkKnown(deps: ChangeTenantDeps, tenant: Tenant, { plan, resources }: TenantChange, seen: number | undefined): Promise<void> {
+  if (plan !== undefined) {
+    const plans = await deps.plans.list()
+    const wanted = plans.find(({ id }) => id === plan)
+    if (wanted === undefined) throw new ControlError('UNKNOWN_PLAN', `plan "${plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`)
+    // A runtime that is on its way up or down can't say what is stored.
+    await deps.tenants.refuseBusy(tenant.id, seen)
+    await checkPlanFits(deps.stored, tenant, plans.find(({ id }) => id === tenant.plan), wanted)
+  }
+  if (resources != null) checkHostLimits(resources, await askEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
+}

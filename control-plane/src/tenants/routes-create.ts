@@ -1,0 +1,110 @@
+// POST /v1/tenants (specification, section 4.4).
+import { randomBytes } from 'node:crypto'
+import { Type, type Static } from 'typebox'
+import { isolationsOf, type Engine } from '../engines/engine.ts'
+import { isolationInRegion, type Isolation } from '../stacks/isolation.ts'
+import { ControlError } from '../platform/errors.ts'
+import { checkName } from './names.ts'
+import { newSecrets } from './new-secrets.ts'
+import type { TenantCreated } from './tenant-store.ts'
+import type { Api } from '../http/api.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
+import type { PlanStore } from '../plans/plan.ts'
+import type { Clock } from '../platform/clock.ts'
+import { checkHostDisk, hostDiskReader } from './host-limits.ts'
+import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
+import { OwnRateBody } from './tenant-change-body.ts'
+import { etagOf, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
+import { waitUntilSettled, type WaitDeps } from './wait.ts'
+
+const Body = Type.Object(
+  {
+    name: Type.String({ description: 'DNS label of 3 to 63 characters' }),
+    plan: Type.String({ description: 'Free, Pro or Enterprise' }),
+    region: Type.String(),
+    isolation: Type.Optional(
+      Type.Enum(['schema-per-tenant', 'database-per-tenant', 'cluster-per-tenant'], {
+        description: "Without it: the plan's own model, or the strongest that the region can do",
+      }),
+    ),
+    rate_limit: Type.Optional(Type.Union([...OwnRateBody], { description: "Of requests at each gateway. Without it: the plan's" })),
+  },
+  { additionalProperties: false },
+)
+
+const Created = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
+
+/** What the route that creates a tenant is given. */
+export interface CreateTenantDeps extends AnswerDeps, WaitDeps {
+  regions: readonly RegionConfig[]
+  plans: Pick<PlanStore, 'list'>
+  /** Of a region; undefined where somebody else started the parts. */
+  engineOf(region: string): Engine | undefined
+  clock: Pick<Clock, 'timeout'>
+  now: () => Date
+}
+
+export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
+  const hostDisk = hostDiskReader(deps)
+  app.post(
+    '/v1/tenants',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Create a tenant',
+        description: 'Answers at once with status `pending`; with `Prefer: wait=N` when it is ready, or after N seconds. Keys and database password are shown here only.',
+        tags: ['tenants'],
+        querystring: NoQuery,
+        body: Body,
+        response: { 201: Created },
+      },
+    },
+    async (request, reply) => {
+      const wait = waitSeconds(request)
+      const context = writeContext(request)
+      checkName(request.body.name)
+      reply.status(201)
+      return answerOnce(deps, context, reply, async () => {
+        const { region, plan, isolation } = await chosen(deps, request.body)
+        const disk = isolation === 'schema-per-tenant' ? undefined : await hostDisk(region.id)
+        if (disk !== undefined) checkHostDisk(region.id, disk)
+        const present = ({ tenant, operation, secrets }: TenantCreated) => ({
+          ...toTenantBody(tenant, region, secrets.admin_password),
+          keys: { publishable_key: secrets.publishable_key, secret_key: secrets.secret_key, jwt_secret: secrets.jwt_secret },
+          operation: toOperationBody(operation),
+        })
+        const { name, rate_limit: rateLimit } = request.body
+        const own = rateLimit === undefined ? {} : { rateLimit }
+        const wanted = { id: `t_${randomBytes(10).toString('hex')}`, name, plan, region: region.id, isolation, ...own, secrets: newSecrets() }
+        const made = await deps.tenants.create(wanted, context, present)
+        const settled = await waitUntilSettled(deps, made, wait, request)
+        const answer = present({ ...settled, secrets: made.secrets })
+        await deps.answers.keep(context, answer)
+        reply.headers({ location: `/v1/tenants/${settled.tenant.id}`, etag: etagOf(settled.tenant) })
+        return answer
+      })
+    },
+  )
+}
+
+/** @throws ControlError UNKNOWN_REGION, UNKNOWN_PLAN, UNSUPPORTED_ISOLATION */
+async function chosen(deps: Pick<CreateTenantDeps, 'regions' | 'plans'>, body: Static<typeof Body>) {
+  const region = deps.regions.find((candidate) => candidate.id === body.region)
+  if (region === undefined) throw new ControlError('UNKNOWN_REGION', `region "${body.region}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`)
+  const plans = await deps.plans.list()
+  const plan = plans.find((candidate) => candidate.id === body.plan)
+  if (plan === undefined) throw new ControlError('UNKNOWN_PLAN', `plan "${body.plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`)
+  return { region, plan: plan.id, isolation: chooseIsolation(body.isolation, plan.isolation, region) }
+}
+
+function chooseIsolation(asked: Isolation | undefined, ofPlan: Isolation, region: CreateTenantDeps['regions'][number]): Isolation {
+  const possible = isolationsOf(region.engine)
+  if (asked !== undefined) {
+    if (possible.includes(asked)) return asked
+    throw new ControlError('UNSUPPORTED_ISOLATION', `isolation "${asked}": region "${region.id}" runs on the engine "${region.engine}", which can do only ${possible.join(', ')}`)
+  }
+  const chosen = isolationInRegion(ofPlan, possible)
+  if (chosen === undefined) throw new ControlError('UNSUPPORTED_ISOLATION', `region "${region.id}" can't take tenants`)
+  return chosen
+}

@@ -1,0 +1,81 @@
+// POST /v1/tenants/{id}/restart, /pause and /wake: what runs for a tenant of its own, without a change of what it is.
+import { Type } from 'typebox'
+import type { TenantState } from './tenant-store.ts'
+import type { Api } from '../http/api.ts'
+import { requireDedicated } from './dedicated.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
+import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { foundTenant, regionOf } from './lookup.ts'
+import { NoBody, waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
+import { OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
+import { waitUntilSettled, type WaitDeps } from './wait.ts'
+
+const Id = Type.Object({ id: Type.String() })
+const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody })
+const State = Type.Object({ ...TenantBody.properties, operation: Type.Union([OperationBody, Type.Null()], { description: 'null: there was nothing to do' }) })
+
+/** What the routes that stop and start a tenant are given. */
+export interface RunTenantDeps extends AnswerDeps, WaitDeps {
+  regions: readonly RegionConfig[]
+}
+
+export function addRunTenant(app: Api, deps: RunTenantDeps): void {
+  app.post(
+    '/v1/tenants/:id/restart',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: "Make a tenant's own services anew",
+        description: 'Its data stays. One that is stopped is made anew when it runs next.',
+        tags: ['tenants'],
+        params: Id,
+        querystring: NoQuery,
+        body: NoBody,
+        response: { 202: Changed },
+      },
+    },
+    async (request, reply) => {
+      const wait = waitSeconds(request)
+      const context = writeContext(request)
+      const tenant = await foundTenant(deps, request.params.id)
+      requireDedicated(tenant, 'a restart')
+      reply.status(202)
+      return answerOnce(deps, context, reply, async () => {
+        const answer = (write: Parameters<typeof waitUntilSettled>[1]) => ({
+          ...toTenantBody(write.tenant, regionOf(deps, write.tenant)), operation: toOperationBody(write.operation),
+        })
+        const settled = await waitUntilSettled(deps, await deps.tenants.restart(tenant.id, context, answer), wait, request)
+        await deps.answers.keep(context, answer(settled))
+        return answer(settled)
+      })
+    },
+  )
+
+  const present = ({ tenant, operation }: TenantState) => ({
+    ...toTenantBody(tenant, regionOf(deps, tenant)),
+    operation: operation === undefined ? null : toOperationBody(operation),
+  })
+
+  for (const [action, summary, description] of [
+    ['pause', "Stop a tenant's own services until somebody asks for it", 'Its data stays. A request that comes is held at the gateway while the tenant is woken.'],
+    ['wake', 'Let a paused tenant run again', 'One that is not paused stays as it is.'],
+  ] as const) {
+    app.post(
+      `/v1/tenants/:id/${action}`,
+      {
+        config: { scopes: ['admin'] },
+        schema: { summary, description, tags: ['tenants'], params: Id, querystring: NoQuery, body: NoBody, response: { 202: State } },
+      },
+      async (request, reply) => {
+        const wait = waitSeconds(request)
+        const context = { ...writeContext(request), idempotency: undefined }
+        const tenant = await foundTenant(deps, request.params.id)
+        if (action === 'pause') requireDedicated(tenant, 'a pause')
+        const { operation, ...state } = await deps.tenants[action](tenant.id, context)
+        reply.status(202)
+        if (operation === undefined) return present({ ...state, operation })
+        return present(await waitUntilSettled(deps, { ...state, operation }, wait, request))
+      },
+    )
+  }
+}

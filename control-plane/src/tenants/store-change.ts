@@ -1,0 +1,68 @@
+// A change that an operator asked for → columns of the tenant's row, and the kind of operation that stands for it. Pure.
+import { Prisma } from '../../../prisma/client/client.ts'
+import { ControlError } from '../platform/errors.ts'
+import type { ComponentSize, ComponentSizes, Desired, OperationKind } from './tenant.ts'
+import type { SizeChanges, TenantChange } from './tenant-store.ts'
+import { fromOwnRate } from '../quotas/rate-rows.ts'
+import { fromSizes, toSizes } from './store-rows.ts'
+
+/** What a change begins from. */
+export interface Changed {
+  desired: Desired
+  /** As they are kept. */
+  resources: unknown
+  planResources: unknown
+}
+
+/** @throws ControlError NOT_SUSPENDED */
+export function changedColumns(change: TenantChange, from: Changed): Prisma.TenantUncheckedUpdateInput {
+  return {
+    ...(change.name === undefined ? {} : { name: change.name }),
+    ...(change.plan === undefined ? {} : { planId: change.plan }),
+    ...(change.driftPolicy === undefined ? {} : { driftPolicy: change.driftPolicy }),
+    ...(change.resources === undefined ? {} : { resources: change.resources === null ? Prisma.DbNull : fromSizes(resized(change.resources, from)) }),
+    ...(change.pauseAfterSeconds === undefined ? {} : { pauseAfterSeconds: change.pauseAfterSeconds }),
+    ...(change.backupSchedule === undefined ? {} : { backupSchedule: change.backupSchedule }),
+    ...(change.rateLimit === undefined ? {} : fromOwnRate(change.rateLimit)),
+    ...(change.backupsKept === undefined ? {} : { backupsKept: change.backupsKept }),
+    ...suspension(change, from.desired),
+  }
+}
+
+function suspension({ suspended, suspendReason, paymentRequired }: TenantChange, desired: Desired): Prisma.TenantUncheckedUpdateInput {
+  const isSuspended = suspended ?? desired === 'suspended'
+  if (!isSuspended && (suspendReason != null || paymentRequired === true)) {
+    throw new ControlError('NOT_SUSPENDED', 'fields "suspend_reason" and "payment_required" are of a suspended tenant, and this one is not')
+  }
+  const said = {
+    ...(suspendReason === undefined ? {} : { suspendReason }),
+    ...(paymentRequired === undefined ? {} : { paymentRequired }),
+  }
+  if (desired === 'suspended' && !isSuspended) return { desired: 'active', suspendReason: null, paymentRequired: false }
+  return isSuspended ? { desired: 'suspended', ...said } : {}
+}
+
+function resized(changes: SizeChanges, { resources, planResources }: Changed): ComponentSizes {
+  const present = toSizes(resources) ?? toSizes(planResources)
+  const size = (component: keyof ComponentSizes): ComponentSize => {
+    const { memoryBytes, cpuMillis } = { ...present?.[component], ...changes[component] }
+    if (memoryBytes === undefined || cpuMillis === undefined) throw new Error(`the plan has no resources for ${component}`)
+    return { memoryBytes, cpuMillis }
+  }
+  return { postgres: size('postgres'), runtime: size('runtime') }
+}
+
+export function operationOf({ suspended, resources }: TenantChange, { desired }: Changed): OperationKind {
+  if (suspended === true && desired !== 'suspended') return 'suspend'
+  if (suspended === false && desired === 'suspended') return 'resume'
+  return resources === undefined ? 'update' : 'resize'
+}
+
+/** As the API names them. */
+export function changeDetail(value: object): Prisma.InputJsonObject {
+  const named = Object.entries(value).map(([name, inner]: [string, unknown]) => [
+    name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    typeof inner === 'object' && inner !== null ? changeDetail(inner) : inner,
+  ])
+  return Object.fromEntries(named) as Prisma.InputJsonObject
+}

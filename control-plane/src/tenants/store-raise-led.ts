@@ -1,0 +1,23 @@
+// What should be of a tenant, changed by the leading control plane by itself, within its own transaction.
+import type { OperationKind } from './tenant.ts'
+import { recordChange } from '../platform/change-log.ts'
+import type { Prisma, Transaction } from '../platform/database.ts'
+import { raise as raiseRow } from './store-raise.ts'
+
+/** Changes what should be of a tenant, and tells the controller. @returns the tenant's generation with it */
+export async function raise(
+  transaction: Transaction,
+  id: string,
+  kind: OperationKind,
+  columns: Prisma.TenantUncheckedUpdateInput,
+  at: Date,
+): Promise<number> {
+  const { tenant } = await raiseRow(transaction, id, kind, columns, at)
+  await tellWanted(transaction, id)
+  return tenant.generation
+}
+
+/** Wakes the controller for the tenant when the transaction has ended. */
+export async function tellWanted(transaction: Transaction, id: string): Promise<void> {
+  await recordChange(transaction, 'wanted', id)
+}

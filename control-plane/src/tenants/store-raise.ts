@@ -1,0 +1,38 @@
+// What should be of a tenant, changed: its generation rises, what was under way is superseded, and an operation stands for it.
+import { randomUUID } from 'node:crypto'
+import { type OperationKind, type Tenant, besideGenerations } from './tenant.ts'
+import type { TenantWrite } from './tenant-store.ts'
+import type { Prisma, Transaction } from '../platform/database.ts'
+import { toOperation, toSizes, toTenant } from './store-rows.ts'
+
+/** What `shownTenant` needs of a row. */
+export const withPlan = { sharedDatabase: true, plan: true } as const
+type Row = Prisma.TenantGetPayload<{ include: typeof withPlan }>
+
+/** With the resources in effect. */
+export function shownTenant(row: Row): Tenant {
+  return { ...toTenant(row), resources: row.isolation === 'schema-per-tenant' ? undefined : (toSizes(row.resources) ?? toSizes(row.plan.resources)) }
+}
+
+export async function raise(
+  transaction: Transaction,
+  id: string,
+  kind: OperationKind,
+  columns: Prisma.TenantUncheckedUpdateInput,
+  at: Date,
+): Promise<TenantWrite> {
+  const row = await transaction.tenant.update({
+    where: { id },
+    data: { ...columns, generation: { increment: 1 }, updatedAt: at },
+    include: withPlan,
+  })
+  await transaction.operation.updateMany({
+    where: { tenantId: id, state: { in: ['pending', 'running'] }, kind: { notIn: [...besideGenerations] } },
+    data: { state: 'superseded', finishedAt: at },
+  })
+  return { tenant: shownTenant(row), operation: await openOperation(transaction, id, kind, row.generation, at) }
+}
+
+export async function openOperation(transaction: Transaction, tenantId: string, kind: OperationKind, generation: number, at: Date) {
+  return toOperation(await transaction.operation.create({ data: { id: randomUUID(), tenantId, kind, generation, createdAt: at } }))
+}

@@ -1,0 +1,85 @@
+// Rows of the control database as the values the rest of the control plane knows.
+import { dedicatedDatabase } from '../homes/dedicated-home.ts'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { Operation as OperationRow, Plan as PlanRow, SharedDatabase, Tenant as TenantRow } from '../../../prisma/client/client.ts'
+import { toHeldRate } from '../quotas/rate-rows.ts'
+import { conditionTypes, type ComponentSizes, type Condition, type Desired, type DriftPolicy, type Operation, type Status, type Tenant } from './tenant.ts'
+import type { Isolation } from '../stacks/isolation.ts'
+
+const Conditions = Type.Array(
+  Type.Object({
+    type: Type.Enum([...conditionTypes]),
+    status: Type.Enum(['True', 'False', 'Unknown']),
+    reason: Type.String(),
+    message: Type.String(),
+    observed_at: Type.String(),
+  }),
+)
+
+const Size = Type.Object({ memory_bytes: Type.Integer(), cpu_millis: Type.Integer() })
+const Sizes = Type.Object({ postgres: Size, runtime: Size })
+
+export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | null; plan: PlanRow }): Tenant {
+  return {
+    id: row.id,
+    name: row.name,
+    plan: row.planId,
+    region: row.regionId,
+    // Check constraints hold these four to their values.
+    isolation: row.isolation as Isolation,
+    planIsolation: row.plan.isolation as Isolation,
+    desired: row.desired as Desired,
+    status: row.status as Status,
+    database: row.isolation === 'schema-per-tenant' ? row.sharedDatabase?.name : dedicatedDatabase,
+    reason: row.reason ?? undefined,
+    generation: row.generation,
+    observedGeneration: row.observedGeneration,
+    conditions: toConditions(row.conditions),
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    deleteRequestedAt: row.deleteRequestedAt ?? undefined,
+    purgeAfter: row.purgeAfter ?? undefined,
+    driftPolicy: row.driftPolicy as DriftPolicy,
+    suspendReason: row.suspendReason ?? undefined,
+    paymentRequired: row.paymentRequired,
+    resources: toSizes(row.resources),
+    runtimeImage: row.runtimeImage ?? undefined,
+    pauseAfterSeconds: row.pauseAfterSeconds ?? undefined,
+    backupSchedule: row.backupSchedule ?? undefined,
+    backupsKept: row.backupsKept,
+    rateLimit: toHeldRate(row),
+  }
+}
+
+/** Sizes as they are kept, `{postgres: {memory_bytes, cpu_millis}, runtime: …}`. */
+export function toSizes(value: unknown): ComponentSizes | undefined {
+  if (!Value.Check(Sizes, value)) return undefined
+  const size = ({ memory_bytes: memoryBytes, cpu_millis: cpuMillis }: (typeof value)['postgres']) => ({ memoryBytes, cpuMillis })
+  return { postgres: size(value.postgres), runtime: size(value.runtime) }
+}
+
+export function fromSizes({ postgres, runtime }: ComponentSizes) {
+  const size = ({ memoryBytes, cpuMillis }: ComponentSizes['postgres']) => ({ memory_bytes: memoryBytes, cpu_millis: cpuMillis })
+  return { postgres: size(postgres), runtime: size(runtime) }
+}
+
+export function toConditions(value: unknown): Condition[] {
+  return Value.Check(Conditions, value) ? value : []
+}
+
+export function toOperation(row: OperationRow): Operation {
+  return {
+    id: row.id,
+    tenantId: row.tenantId,
+    kind: row.kind as Operation['kind'],
+    state: row.state as Operation['state'],
+    step: row.step ?? undefined,
+    attempts: row.attempts,
+    error: row.error ?? undefined,
+    generation: row.generation,
+    createdAt: row.createdAt,
+    startedAt: row.startedAt ?? undefined,
+    finishedAt: row.finishedAt ?? undefined,
+  }
+}

@@ -1,0 +1,39 @@
+// Tenants made in advance, as a create sees them: one is claimed, the others are nobody's and shown to nobody.
+import type { Seal } from '../platform/seal.ts'
+import { secretKinds, type SecretKind } from './tenant.ts'
+import type { NewTenant, TenantCreated } from './tenant-store.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { liveSecrets } from './live-secrets.ts'
+import { raise } from './store-raise.ts'
+import { fromOwnRate } from '../quotas/rate-rows.ts'
+
+/** The oldest that is ready becomes the new tenant: its database is empty and its secrets were told to nobody. */
+export async function claimWarm(transaction: Transaction, seal: Seal, tenant: NewTenant, at: Date): Promise<TenantCreated | undefined> {
+  if (tenant.isolation === 'schema-per-tenant') return undefined
+  const [warm] = await transaction.$queryRaw<{ id: string }[]>`
+    select id from tenants
+    where desired = 'warm' and status = 'warm' and region_id = ${tenant.region} and isolation = ${tenant.isolation}
+    order by created_at, id limit 1 for update skip locked`
+  if (warm === undefined) return undefined
+  const columns = { name: tenant.name, planId: tenant.plan, ...fromOwnRate(tenant.rateLimit ?? null), desired: 'active', status: 'pending', createdAt: at }
+  const write = await raise(transaction, warm.id, 'create', columns, at)
+  return { ...write, secrets: await secretsOf(transaction, seal, warm.id, at) }
+}
+
+async function secretsOf(transaction: Transaction, seal: Seal, tenantId: string, at: Date): Promise<Record<SecretKind, string>> {
+  const rows = await transaction.tenantSecret.findMany({ where: { tenantId }, orderBy: { createdAt: 'desc' } })
+  const { texts } = liveSecrets(tenantId, rows, seal, at)
+  const newest = (kind: SecretKind) => {
+    const [text] = texts[kind]
+    if (text === undefined) throw new Error(`${tenantId} was made in advance without a ${kind}`)
+    return [kind, text]
+  }
+  return Object.fromEntries(secretKinds.map(newest)) as Record<SecretKind, string>
+}
+
+/** Ids of those that nobody has claimed, those among them that are being removed. */
+export async function unclaimed(database: Database): Promise<string[]> {
+  const rows = await database.$queryRaw<{ id: string }[]>`
+    select id from tenants where desired in ('warm', 'deleted') and name = 'warm-' || substr(id, 3)`
+  return rows.map(({ id }) => id)
+}

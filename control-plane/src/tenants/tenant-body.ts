@@ -1,0 +1,145 @@
+// Tenants and operations as the API shows them.
+import { Type, type Static } from 'typebox'
+import { isolationsOf } from '../engines/engine.ts'
+import { compareIsolation, isolationInRegion } from '../stacks/isolation.ts'
+import type { RegionConfig } from '../regions/region-config.ts'
+import { driftPolicies, operationKinds, type ComponentSize, type Operation, type Status, type Tenant } from './tenant.ts'
+
+/** A tenant made in advance is shown to nobody; when it is claimed it is pending. */
+export const shownStatuses = ['pending', 'ready', 'suspended', 'paused', 'deleting', 'failed'] as const satisfies Status[]
+
+const Timestamp = Type.String({ description: 'ISO 8601, UTC' })
+const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) => Type.Union([schema, Type.Null()])
+
+export const OperationBody = Type.Object({
+  id: Type.String(),
+  tenant_id: Type.String(),
+  kind: Type.Enum([...operationKinds]),
+  state: Type.Enum(['pending', 'running', 'succeeded', 'failed', 'superseded']),
+  step: Nullable(Type.String()),
+  attempts: Type.Integer(),
+  error: Nullable(Type.String()),
+  created: Timestamp,
+  started: Nullable(Timestamp),
+  finished: Nullable(Timestamp),
+})
+export type OperationBody = Static<typeof OperationBody>
+
+const Size = Type.Object({ memory_bytes: Type.Integer(), cpu_millis: Type.Integer({ description: 'Thousandths of a core' }) })
+
+export const TenantBody = Type.Object({
+  tenant_id: Type.String(),
+  name: Type.String(),
+  plan: Type.String(),
+  region: Type.String(),
+  isolation: Type.String(),
+  isolation_mismatch: Type.Union([
+    Type.Object({ code: Type.Enum(['WEAKER_THAN_PLAN', 'STRONGER_THAN_PLAN']), plan_isolation: Type.String(), message: Type.String() }),
+    Type.Null(),
+  ], { description: "Where the isolation is not the one that the plan has in the tenant's region: a change of plan moves no data" }),
+  status: Type.Enum([...shownStatuses]),
+  reason: Nullable(Type.String()),
+  url: Type.String({ description: "The tenant's own URL, by host name" }),
+  path_url: Type.String({ description: 'The same by path, for clients that cannot resolve the host name' }),
+  database_url: Type.String({ description: 'Without its password, but for the answer that creates the tenant' }),
+  generation: Type.Integer(),
+  observed_generation: Type.Integer(),
+  conditions: Type.Array(
+    Type.Object({ type: Type.String(), status: Type.String(), reason: Type.String(), message: Type.String(), observed_at: Timestamp }),
+  ),
+  suspend_reason: Nullable(Type.String({ description: 'Public' })),
+  payment_required: Type.Boolean({ description: 'Whether paying ends the suspension' }),
+  drift_policy: Type.Enum([...driftPolicies]),
+  resources: Type.Union([Type.Object({ postgres: Size, runtime: Size }), Type.Null()], { description: 'Of its own services: those set for it, or the plan\'s' }),
+  runtime_image: Nullable(Type.String({ description: 'Digest of what its own runtime runs' })),
+  pause_after_seconds: Nullable(Type.Integer({ description: 'null: as the region says; 0: never' })),
+  backup_schedule: Nullable(Type.String({ description: 'Cron expression, UTC' })),
+  backups_kept: Type.Integer(),
+  rate_limit: Type.Object(
+    { per_second: Nullable(Type.Integer()), burst: Nullable(Type.Integer()), source: Type.Enum(['plan', 'tenant']) },
+    { description: 'Of requests at each gateway: its plan\'s, or one of its own; null is unlimited' },
+  ),
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  purge_after: Nullable(Timestamp),
+})
+export type TenantBody = Static<typeof TenantBody>
+
+export const KeysBody = Type.Object({ publishable_key: Type.String(), secret_key: Type.String(), jwt_secret: Type.String() })
+
+export function toOperationBody(operation: Operation): OperationBody {
+  return {
+    id: operation.id,
+    tenant_id: operation.tenantId,
+    kind: operation.kind,
+    state: operation.state,
+    step: operation.step ?? null,
+    attempts: operation.attempts,
+    error: operation.error ?? null,
+    created: operation.createdAt.toISOString(),
+    started: operation.startedAt?.toISOString() ?? null,
+    finished: operation.finishedAt?.toISOString() ?? null,
+  }
+}
+
+/** `password` is the tenant's own database password: only for the answer that creates it. */
+export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: string): TenantBody {
+  const gateway = new URL(region.gateway_url)
+  const port = gateway.port === '' ? '' : `:${gateway.port}`
+  return {
+    tenant_id: tenant.id,
+    name: tenant.name,
+    plan: tenant.plan,
+    region: tenant.region,
+    isolation: tenant.isolation,
+    isolation_mismatch: isolationMismatch(tenant, region),
+    status: tenant.status === 'warm' ? 'pending' : tenant.status,
+    reason: tenant.reason ?? null,
+    url: `${gateway.protocol}//${tenant.name}.${region.domain}${port}`,
+    path_url: `${gateway.origin}/t/${tenant.name}`,
+    database_url: databaseUrl(tenant, region, password),
+    generation: tenant.generation,
+    observed_generation: tenant.observedGeneration,
+    conditions: tenant.conditions,
+    suspend_reason: tenant.suspendReason ?? null,
+    payment_required: tenant.paymentRequired,
+    drift_policy: tenant.driftPolicy,
+    resources: tenant.resources === undefined ? null : { postgres: sizeBody(tenant.resources.postgres), runtime: sizeBody(tenant.resources.runtime) },
+    runtime_image: tenant.runtimeImage ?? null,
+    pause_after_seconds: tenant.pauseAfterSeconds ?? null,
+    backup_schedule: tenant.backupSchedule ?? null,
+    backups_kept: tenant.backupsKept,
+    rate_limit: { per_second: tenant.rateLimit.limit?.per_second ?? null, burst: tenant.rateLimit.limit?.burst ?? null, source: tenant.rateLimit.source },
+    created_at: tenant.createdAt.toISOString(),
+    updated_at: tenant.updatedAt.toISOString(),
+    purge_after: tenant.purgeAfter?.toISOString() ?? null,
+  }
+}
+
+function isolationMismatch({ plan, planIsolation, isolation }: Tenant, region: RegionConfig): TenantBody['isolation_mismatch'] {
+  const expected = isolationInRegion(planIsolation, isolationsOf(region.engine))
+  if (expected === undefined || expected === isolation) return null
+  const isWeaker = compareIsolation(isolation, expected) < 0
+  const effect = isWeaker
+    ? `The plan's quotas hold; what needs services of its own (backups, restarts, sizes) is refused, and the plan's fee is not charged, but what the price list names for ${isolation}.`
+    : "The plan's quotas and prices hold."
+  return {
+    code: isWeaker ? 'WEAKER_THAN_PLAN' : 'STRONGER_THAN_PLAN',
+    plan_isolation: expected,
+    message: `The plan ${plan} has ${expected} in region "${region.id}", but the tenant is ${isolation}, because a tenant's isolation cannot be changed. ${effect}`,
+  }
+}
+
+function sizeBody({ memoryBytes, cpuMillis }: ComponentSize): Static<typeof Size> {
+  return { memory_bytes: memoryBytes, cpu_millis: cpuMillis }
+}
+
+function databaseUrl(tenant: Tenant, region: RegionConfig, password: string | undefined): string {
+  const login = password === undefined ? `${tenant.id}_admin` : `${tenant.id}_admin:${encodeURIComponent(password)}`
+  return `postgresql://${login}@${region.database_host}/${tenant.database ?? ''}`
+}
+
+/** Strong: the generation changes with everything that an operator can change. */
+export function etagOf(tenant: Tenant): string {
+  return `"${tenant.generation}"`
+}

@@ -1,0 +1,109 @@
+// The body of PATCH /v1/tenants/{id}: its schema, and what no schema can say.
+import { Cron } from 'croner'
+import { Type, type Static } from 'typebox'
+import { ControlError } from '../platform/errors.ts'
+import { greatestRate } from '../quotas/rate-limits.ts'
+import { checkName } from './names.ts'
+import { driftPolicies, type Tenant } from './tenant.ts'
+import type { SizeChanges, TenantChange } from './tenant-store.ts'
+import { requireDedicated } from './dedicated.ts'
+
+const longestPause = 30 * 86_400
+/** Shorter, and a tenant would be stopped between two requests of one visitor. */
+const shortestPause = 10
+
+/** One line of text that every log and terminal shows as it is. */
+const publicLine = '^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\ud800-\\udfff]*$'
+
+const Size = Type.Object(
+  {
+    memory_bytes: Type.Optional(Type.Integer({ minimum: 128 * 2 ** 20, maximum: 2 ** 40 })),
+    cpu_millis: Type.Optional(Type.Integer({ minimum: 50, maximum: 512_000, description: 'Thousandths of a core' })),
+  },
+  { additionalProperties: false, minProperties: 1 },
+)
+const Sizes = Type.Object({ postgres: Type.Optional(Size), runtime: Type.Optional(Size) }, { additionalProperties: false, minProperties: 1 })
+
+const Rate = Type.Integer({ minimum: 1, maximum: greatestRate })
+
+/** A rate of a tenant's own. */
+export const OwnRateBody = [Type.Object({ per_second: Rate, burst: Rate }, { additionalProperties: false }), Type.Literal('unlimited')] as const
+
+export const TenantChangeBody = Type.Object(
+  {
+    name: Type.Optional(Type.String()),
+    plan: Type.Optional(Type.String()),
+    suspended: Type.Optional(Type.Boolean()),
+    suspend_reason: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 200, pattern: publicLine }), Type.Null()], { description: "Public; shown to the tenant's callers" })),
+    payment_required: Type.Optional(Type.Boolean({ description: 'Whether paying ends the suspension' })),
+    drift_policy: Type.Optional(Type.Enum([...driftPolicies])),
+    resources: Type.Optional(Type.Union([Sizes, Type.Null()], { description: "null: the plan's. What is not named stays as it is" })),
+    pause_after_seconds: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 0, maximum: longestPause }), Type.Null()], { description: `null: as the region says; 0: never; else at least ${shortestPause}` }),
+    ),
+    backup_schedule: Type.Optional(
+      Type.Union([Type.String({ minLength: 1, maxLength: 100 }), Type.Null()], { description: 'Cron expression of five fields, UTC, at most once an hour; null: none' }),
+    ),
+    backups_kept: Type.Optional(Type.Integer({ minimum: 1, maximum: 365 })),
+    rate_limit: Type.Optional(Type.Union([...OwnRateBody, Type.Null()], { description: "Of requests at each gateway; null: the plan's" })),
+  },
+  { additionalProperties: false, minProperties: 1 },
+)
+export type TenantChangeBody = Static<typeof TenantChangeBody>
+
+/** @throws ControlError INVALID_NAME, RESERVED_NAME, INVALID_FIELD, NOT_DEDICATED */
+export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolation'>): void {
+  if (body.name !== undefined) checkName(body.name)
+  const { pause_after_seconds: pauseAfter, backup_schedule: schedule } = body
+  if (pauseAfter != null && pauseAfter > 0 && pauseAfter < shortestPause) {
+    throw new ControlError('INVALID_FIELD', `field "pause_after_seconds" must be 0, or from ${shortestPause} to ${longestPause}`)
+  }
+  if (schedule != null) checkSchedule(schedule)
+  for (const field of ['resources', 'pause_after_seconds', 'backup_schedule'] as const) {
+    if (body[field] !== undefined) requireDedicated(tenant, `field "${field}"`)
+  }
+}
+
+function checkSchedule(schedule: string): void {
+  const fields = schedule.trim().split(/\s+/)
+  const [minute = ''] = fields
+  const problem =
+    fields.length !== 5 ? 'must be a cron expression of five fields'
+    : !/^\d{1,2}$/.test(minute) ? 'must name one minute, because there is at most one backup an hour'
+    : !comesUp(fields.join(' ')) ? 'is no cron expression that ever comes up'
+    : undefined
+  if (problem !== undefined) throw new ControlError('INVALID_FIELD', `field "backup_schedule" ${problem}`)
+}
+
+function comesUp(schedule: string): boolean {
+  try {
+    return new Cron(schedule, { paused: true, timezone: 'UTC' }).nextRun() !== null
+  } catch {
+    return false
+  }
+}
+
+export function toChange(body: TenantChangeBody): TenantChange {
+  const { name, plan, suspended, suspend_reason, payment_required, drift_policy, resources, pause_after_seconds, backup_schedule, backups_kept, rate_limit } = body
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(plan === undefined ? {} : { plan }),
+    ...(suspended === undefined ? {} : { suspended }),
+    ...(suspend_reason === undefined ? {} : { suspendReason: suspend_reason }),
+    ...(payment_required === undefined ? {} : { paymentRequired: payment_required }),
+    ...(drift_policy === undefined ? {} : { driftPolicy: drift_policy }),
+    ...(resources === undefined ? {} : { resources: resources === null ? null : toSizeChanges(resources) }),
+    ...(pause_after_seconds === undefined ? {} : { pauseAfterSeconds: pause_after_seconds }),
+    ...(backup_schedule === undefined ? {} : { backupSchedule: backup_schedule }),
+    ...(backups_kept === undefined ? {} : { backupsKept: backups_kept }),
+    ...(rate_limit === undefined ? {} : { rateLimit: rate_limit }),
+  }
+}
+
+function toSizeChanges({ postgres, runtime }: Static<typeof Sizes>): SizeChanges {
+  const change = ({ memory_bytes: memoryBytes, cpu_millis: cpuMillis }: Static<typeof Size>) => ({
+    ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    ...(cpuMillis === undefined ? {} : { cpuMillis }),
+  })
+  return { ...(postgres === undefined ? {} : { postgres: change(postgres) }), ...(runtime === undefined ? {} : { runtime: change(runtime) }) }
+}

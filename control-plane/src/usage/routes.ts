@@ -1,0 +1,136 @@
+// GET /v1/tenants/{id}/usage and /usage/{month} (specification, section 4.4), and GET /v1/usage over all tenants.
+import { internalPaths, isTenantId } from '@tenantry/contract'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type, type Static } from 'typebox'
+import { ControlError } from '../platform/errors.ts'
+import { startOfMonth } from './hours.ts'
+import type { Api } from '../http/api.ts'
+import { PageQuery, pageRequest } from '../http/parameters.ts'
+import {
+  pageCsv, resourceNames, SeriesBody, seriesCsv, toPageBody, toSeriesBody, toUsageBody, UsageBody, usageCsv, UsagePageBody, type ResourceName,
+} from './usage-body.ts'
+import { formTypes, wantedForm } from '../http/wanted-form.ts'
+import type { UsageReader } from './usage-reader.ts'
+
+const UsageQuery = Type.Object(
+  {
+    granularity: Type.Optional(Type.Enum(['hour', 'day'], { description: 'A series instead of sums' })),
+    resource: Type.Optional(Type.Enum([...resourceNames], { description: 'This one alone' })),
+  },
+  { additionalProperties: false },
+)
+type UsageQuery = Static<typeof UsageQuery>
+
+const PageOfMonth = Type.Object({ ...PageQuery, month: Type.Optional(Type.String({ description: '`YYYY-MM`; the current month when absent' })) }, { additionalProperties: false })
+
+/** The body is JSON or CSV, as `Accept` says. */
+const answers = <Json extends UsageAnswers>(json: Json) => ({
+  200: { description: 'As `Accept` says', content: { [formTypes.json]: { schema: json }, [formTypes.csv]: { schema: Type.String() } } },
+})
+type UsageAnswers = typeof TenantAnswer | typeof UsagePageBody
+const TenantAnswer = Type.Union([UsageBody, SeriesBody])
+
+/** What the routes of usage are given. */
+export interface UsageRoutesDeps {
+  usage: UsageReader
+  now: () => Date
+}
+
+export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
+  const access = ['admin', 'read', 'billing'] as const
+
+  const answer = async (request: FastifyRequest, reply: FastifyReply, id: string, month: Date, { granularity, resource }: UsageQuery) => {
+    const form = wantedForm(request, ['json', 'csv'])
+    const subject = isTenantId(id) ? await deps.usage.subject(id) : undefined
+    if (subject === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+    const shown: readonly ResourceName[] = resource === undefined ? resourceNames : [resource]
+    if (granularity === undefined) {
+      const usage = await deps.usage.read(subject, month)
+      return form === 'csv' ? reply.type(csvType).send(usageCsv(usage, shown)) : reply.send(toUsageBody(usage, shown))
+    }
+    const series = await deps.usage.series(subject, month, granularity)
+    return form === 'csv' ? reply.type(csvType).send(seriesCsv(series, shown)) : reply.send(toSeriesBody(series, shown))
+  }
+
+  app.get(
+    '/v1/tenants/:id/usage',
+    {
+      config: { scopes: access },
+      schema: {
+        summary: 'Usage of the current month', tags: ['usage'], params: Type.Object({ id: Type.String() }), querystring: UsageQuery, response: answers(TenantAnswer),
+      },
+    },
+    async (request, reply) => answer(request, reply, request.params.id, startOfMonth(deps.now()), request.query),
+  )
+
+  app.get(
+    '/v1/tenants/:id/usage/:month',
+    {
+      config: { scopes: access },
+      schema: {
+        summary: 'Usage of a month, YYYY-MM',
+        description: 'A month before the tenant existed has usage zero. A tenant that is gone has the usage that it had.',
+        tags: ['usage'],
+        params: Type.Object({ id: Type.String(), month: Type.String() }),
+        querystring: UsageQuery,
+        response: answers(TenantAnswer),
+      },
+    },
+    async (request, reply) => answer(request, reply, request.params.id, pastMonth(request.params.month, deps.now()), request.query),
+  )
+
+  app.get(
+    internalPaths.ownUsage(':id'),
+    {
+      config: { scopes: 'internal or tenant' },
+      schema: { hide: true, params: Type.Object({ id: Type.String() }), querystring: Type.Object({ ...UsageQuery.properties, month: Type.Optional(Type.String()) }, { additionalProperties: false }) },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      if (request.ofTenant !== undefined && request.ofTenant !== id) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+      const { month, ...query } = request.query
+      return answer(request, reply, id, month === undefined ? startOfMonth(deps.now()) : pastMonth(month, deps.now()), query)
+    },
+  )
+
+  app.get(
+    '/v1/usage',
+    {
+      config: { scopes: access },
+      schema: { summary: 'Usage of all tenants in a month, by their ids', tags: ['usage'], querystring: PageOfMonth, response: answers(UsagePageBody) },
+    },
+    async (request, reply) => {
+      const form = wantedForm(request, ['json', 'csv'])
+      const { month: text } = request.query
+      const month = text === undefined ? startOfMonth(deps.now()) : pastMonth(text, deps.now())
+      const { limit, cursor } = pageRequest(request.query)
+      const page = await deps.usage.page(month, { after: afterCursor(cursor), limit: limit + 1 })
+      const shown = { ...page, tenants: page.tenants.slice(0, limit) }
+      const last = page.tenants.length > limit ? shown.tenants.at(-1)?.tenantId : undefined
+      const next = last === undefined ? null : Buffer.from(last).toString('base64url')
+      if (form === 'json') return reply.send(toPageBody(shown, next))
+      // The page's place in the list is no row of it.
+      if (next !== null) void reply.header('link', `</v1/usage?month=${page.month}&limit=${limit}&cursor=${next}>; rel="next"`)
+      return reply.type(csvType).send(pageCsv(shown))
+    },
+  )
+}
+
+const csvType = `${formTypes.csv}; charset=utf-8`
+
+/** @throws ControlError INVALID_PARAMETER */
+function afterCursor(cursor: string | undefined): string {
+  if (cursor === undefined) return ''
+  const id = Buffer.from(cursor, 'base64url').toString('utf8')
+  if (!isTenantId(id)) throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
+  return id
+}
+
+/** @throws ControlError INVALID_MONTH, FUTURE_MONTH */
+function pastMonth(text: string, now: Date): Date {
+  const match = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text)
+  if (match === null || Number(match[1]) < 1970) throw new ControlError('INVALID_MONTH', `month "${text}" must be YYYY-MM`)
+  const month = new Date(Date.UTC(Number(match[1]), Number(match[2]) - 1, 1))
+  if (month > now) throw new ControlError('FUTURE_MONTH', `month ${text} has not begun`)
+  return month
+}

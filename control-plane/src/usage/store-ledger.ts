@@ -1,0 +1,68 @@
+// What comes into the ledger, on the control database.
+import { checkPush } from './checked-push.ts'
+import { startOfHour } from './hours.ts'
+import { homeMeters } from './meters.ts'
+import { homeSource, type HomeAmounts, type UsageLedger } from './usage-ledger.ts'
+import type { Database } from '../platform/database.ts'
+
+interface Recorded {
+  source: string
+  tenantId: string | null
+  boot: string
+  completeUntil: Date | undefined
+  isStopped: boolean
+  counters: { tenant_id: string; hour: string; meter: string; group: string; method: string; status_class: string; bucket: string; value: number | string }[]
+}
+
+export function createUsageLedger(database: Database, now: () => Date): UsageLedger {
+  /**
+   * One statement: a source says that it is complete only together with what makes it so. Counters of hours that were
+   * closed, and removed from the table since, are repeats when their source had completed the hour.
+   */
+  const record = async ({ source, tenantId, boot, completeUntil, isStopped, counters }: Recorded) => {
+    const at = now()
+    const first = counters.reduce((least, { hour }) => Math.min(least, Date.parse(hour)), startOfHour(at).getTime())
+    await database.$executeRaw`
+      with kept as (
+        select least(kept_from, coalesce((select complete_until from usage_sources where source = ${source}), '-infinity')) as start
+        from usage_closing
+      ), counted as (
+        insert into usage_counters (source, boot, tenant_id, hour, meter, "group", method, status_class, bucket, value)
+        select ${source}, ${boot}::uuid, tenant_id, hour, meter, "group", method, status_class, bucket, max(value)
+        from jsonb_to_recordset(${JSON.stringify(counters)}::jsonb)
+          as c(tenant_id text, hour timestamptz, meter text, "group" text, method text, status_class text, bucket text, value bigint)
+        where hour >= (select start from kept)
+        group by tenant_id, hour, meter, "group", method, status_class, bucket
+        order by tenant_id, hour, meter, "group", method, status_class, bucket
+        on conflict (tenant_id, hour, meter, "group", method, status_class, bucket, source, boot)
+        do update set value = excluded.value, dirty = true where excluded.value > usage_counters.value
+      )
+      insert into usage_sources (source, tenant_id, complete_until, first_seen_at, last_seen_at, retired_at)
+      values (${source}, ${tenantId}, ${completeUntil ?? new Date(first)}, ${at}, ${at}, ${isStopped ? at : null}::timestamptz)
+      on conflict (source) do update set
+        complete_until = greatest(usage_sources.complete_until, ${completeUntil ?? null}), last_seen_at = ${at}, retired_at = excluded.retired_at`
+  }
+
+  return {
+    async record(push) {
+      checkPush(push)
+      const { source, boot, counters, complete_until: completeUntil, stopped = false } = push
+      await record({ source, tenantId: null, boot, counters, isStopped: stopped, completeUntil: completeUntil === undefined ? undefined : new Date(completeUntil) })
+    },
+
+    async recordHome({ tenantId, boot, hours, completeUntil }) {
+      const counters = hours.flatMap(({ hour, amounts }) =>
+        homeNames
+          .filter((name) => amounts[name] > 0n)
+          .map((name) => ({
+            tenant_id: tenantId, hour: hour.toISOString(), meter: homeMeters[name], group: '', method: '', status_class: '', bucket: '', value: String(amounts[name]),
+          })),
+      )
+      await record({ source: homeSource(tenantId), tenantId, boot, counters, completeUntil, isStopped: false })
+    },
+  }
+}
+
+const homeNames: readonly (keyof HomeAmounts)[] = [
+  'documentByteSeconds', 'fileByteSeconds', 'functionInvocations', 'functionMilliseconds', 'functionCpuMicroseconds', 'functionMemoryKibMilliseconds',
+]

@@ -1,0 +1,60 @@
+// The ledger's sources on the control database.
+import type { UsageSource as SourceRow } from '../../../prisma/client/client.ts'
+import { ControlError } from '../platform/errors.ts'
+import type { Seal } from '../platform/seal.ts'
+import { liveMilliseconds, type UsageSource, type UsageSources } from './usage-sources.ts'
+import { freeSlots } from '../quotas/store-connection-slots.ts'
+import type { Database } from '../platform/database.ts'
+import { recordedWrite } from '../platform/recorded-write.ts'
+
+export interface UsageSourcesOptions {
+  database: Database
+  seal: Seal
+  now: () => Date
+}
+
+export function createUsageSources({ database, seal, now }: UsageSourcesOptions): UsageSources {
+  return {
+    async list(kind, { limit, cursor }) {
+      const rows = await database.usageSource.findMany({
+        where: {
+          ...(cursor === undefined ? {} : { source: { gt: decoded(cursor) } }),
+          ...(kind === undefined ? {} : { tenantId: kind === 'gateway' ? null : { not: null } }),
+        },
+        orderBy: { source: 'asc' },
+        take: limit + 1,
+      })
+      const items = rows.slice(0, limit).map(toSource)
+      const last = rows.length > limit ? items.at(-1)?.source : undefined
+      return { items, nextCursor: last === undefined ? undefined : Buffer.from(last).toString('base64url') }
+    },
+
+    retire: (source, context) =>
+      recordedWrite(database, seal, now, context, async (transaction) => {
+        const row = source.includes('\0') ? null : await transaction.usageSource.findUnique({ where: { source } })
+        if (row === null) throw new ControlError('SOURCE_NOT_FOUND', 'there is no such source of usage')
+        const at = now()
+        if (row.retiredAt === null && at.getTime() - row.lastSeenAt.getTime() < liveMilliseconds) {
+          throw new ControlError('SOURCE_LIVES', `${source} was heard of at ${row.lastSeenAt.toISOString()}; stop it first`)
+        }
+        const retired = await transaction.usageSource.update({ where: { source }, data: { retiredAt: row.retiredAt ?? at } })
+        // Who does not come back has no connections. If it does, it is granted anew what is left.
+        await freeSlots(transaction, source)
+        const detail = { complete_until: row.completeUntil.toISOString() }
+        return { result: toSource(retired), audit: { action: 'usage_source.retire', target: source, detail } }
+      }),
+  }
+}
+
+/** @throws ControlError INVALID_PARAMETER */
+function decoded(cursor: string): string {
+  const source = Buffer.from(cursor, 'base64url').toString('utf8')
+  if (source === '' || source.includes('\0') || Buffer.from(source).toString('base64url') !== cursor) {
+    throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
+  }
+  return source
+}
+
+function toSource({ source, tenantId, completeUntil, firstSeenAt, lastSeenAt, retiredAt }: SourceRow): UsageSource {
+  return { source, tenantId: tenantId ?? undefined, completeUntil, firstSeenAt, lastSeenAt, retiredAt: retiredAt ?? undefined }
+}

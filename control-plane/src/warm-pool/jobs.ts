@@ -1,0 +1,95 @@
+// Keeps a region's pool of database stacks that were made in advance: a create claims one, and the pool fills up again.
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../platform/clock.ts'
+import type { Leadership } from '../platform/leader.ts'
+import type { Region } from '../reconcile/region.ts'
+import { warmName } from '../tenants/names.ts'
+import { newSecrets } from '../tenants/new-secrets.ts'
+import type { WarmPoolStore, WarmTenant } from './store.ts'
+import { repeat } from '../platform/repeat.ts'
+import { planPool } from './warm-pool-plan.ts'
+
+export interface WarmPoolDeps {
+  store: WarmPoolStore
+  regions: ReadonlyMap<string, Pick<Region, 'config' | 'images'>>
+  clock: Clock
+  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  /** Told of every look at a region's pool. */
+  measure: (region: string, counts: Record<WarmTenant['state'], number>) => void
+}
+
+/** What a new tenant has by default that gets a database of its own. */
+const plan = 'Pro'
+const isolation = 'database-per-tenant'
+const lookMilliseconds = 2_000
+const imagesMilliseconds = 10_000
+const firstDelay = 5_000
+const longestDelay = 300_000
+
+/** Runs while this control plane leads. */
+export function keepWarmPools(deps: WarmPoolDeps): (leadership: Leadership) => Promise<void> {
+  return async (leadership) => {
+    const pools = [...deps.regions.values()].filter(({ config }) => config.engine === 'docker').map((region) => createWarmPool(region, deps, leadership.epoch))
+    await Promise.all(pools.map((pool) => pool.keep(leadership.lost)))
+  }
+}
+
+export function createWarmPool(region: Pick<Region, 'config' | 'images'>, { store, clock, log, measure }: WarmPoolDeps, epoch: bigint) {
+  const { id: regionId, docker } = region.config
+  const size = docker?.warm_stacks ?? 0
+  let failures = 0
+  let notBefore = 0
+
+  /** Undefined when the engine can't say: nothing would come of making one then. */
+  const presentImages = (signal: AbortSignal) =>
+    size === 0 ? undefined : region.images(AbortSignal.any([signal, clock.timeout(imagesMilliseconds)])).catch(() => undefined)
+
+  const countFailures = (tenants: readonly WarmTenant[]) => {
+    if (tenants.some(({ state }) => state === 'failed')) {
+      failures++
+      notBefore = clock.now().getTime() + Math.min(firstDelay * 2 ** (failures - 1), longestDelay)
+    } else if (tenants.filter(({ state }) => state === 'warm').length >= size) failures = 0
+  }
+
+  const make = async () => {
+    const id = `t_${randomBytes(10).toString('hex')}`
+    await store.addWarm({ id, name: warmName(id), plan, region: regionId, isolation, secrets: newSecrets() }, epoch)
+    log.info({ region: regionId, tenant: id }, 'a stack is made in advance')
+  }
+
+  /** Once: looks at the pool and begins what is missing. */
+  const look = async (signal: AbortSignal): Promise<void> => {
+    const tenants = await store.warmTenants(regionId)
+    measure(regionId, countStates(tenants))
+    if (size === 0 && tenants.length === 0) return
+    const images = await presentImages(signal)
+    countFailures(tenants)
+    const todo = planPool(tenants, { size, images, mayMake: images !== undefined && clock.now().getTime() >= notBefore })
+    for (const id of todo.remove) {
+      if (await store.removeWarm(id, epoch)) log.info({ region: regionId, tenant: id }, 'a stack made in advance is removed')
+    }
+    for (let made = 0; made < todo.make; made++) await make()
+  }
+
+  return {
+    look,
+    keep: (signal: AbortSignal): Promise<void> =>
+      repeat(
+        {
+          clock,
+          work: async (signal) => {
+            await look(signal)
+            return lookMilliseconds
+          },
+          onProblem: (error) => log.warn({ region: regionId, err: error }, 'the warm pool could not be looked after; it is tried again'),
+        },
+        signal,
+      ),
+  }
+}
+
+function countStates(tenants: readonly WarmTenant[]): Record<WarmTenant['state'], number> {
+  const counts = { pending: 0, warm: 0, failed: 0, leaving: 0 }
+  for (const { state } of tenants) counts[state]++
+  return counts
+}

@@ -1,0 +1,72 @@
+// Tenants made in advance, in the control database. Every write is the leader's (`LeadershipLost` when it is not any more) and
+// raises the generation, so that the reconciler carries it out.
+import { randomUUID } from 'node:crypto'
+import type { Database } from '../platform/database.ts'
+import { ledWrite } from '../platform/led-write.ts'
+import type { Seal } from '../platform/seal.ts'
+import type { Isolation } from '../stacks/isolation.ts'
+import { tellWanted } from '../tenants/store-raise-led.ts'
+import type { SecretKind } from '../tenants/tenant.ts'
+
+export interface WarmTenant {
+  id: string
+  /** `leaving`: it is being removed, and something of it may still be on the engine. */
+  state: 'pending' | 'warm' | 'failed' | 'leaving'
+  /** Digests; undefined before its services are first made. */
+  images: { postgres: string; runtime: string } | undefined
+}
+
+export interface NewWarmTenant {
+  id: string
+  name: string
+  plan: string
+  region: string
+  isolation: Isolation
+  secrets: Record<SecretKind, string>
+}
+
+export interface WarmPoolStore {
+  /** Oldest first. */
+  warmTenants(regionId: string): Promise<WarmTenant[]>
+  addWarm(tenant: NewWarmTenant, epoch: bigint): Promise<void>
+  /** Its data is destroyed at once. @returns false when somebody has claimed it by now */
+  removeWarm(tenantId: string, epoch: bigint): Promise<boolean>
+}
+
+export function createWarmPoolStore(database: Database, seal: Seal, now: () => Date): WarmPoolStore {
+  return {
+    async warmTenants(regionId) {
+      // One that was claimed has another name.
+      const rows = await database.$queryRaw<{ id: string; state: WarmTenant['state']; postgres: string | null; runtime: string | null }[]>`
+        select id, postgres_image as postgres, runtime_image as runtime,
+          case when desired = 'deleted' then 'leaving' when status in ('warm', 'failed') then status else 'pending' end as state
+        from tenants
+        where region_id = ${regionId} and (desired = 'warm' or (desired = 'deleted' and name = 'warm-' || substr(id, 3)))
+        order by created_at, id`
+      return rows.map(({ id, state, postgres, runtime }) => ({
+        id, state, images: postgres === null || runtime === null ? undefined : { postgres, runtime },
+      }))
+    },
+
+    addWarm: ({ id, name, plan, region, isolation, secrets }, epoch) =>
+      ledWrite(database, epoch, async (transaction) => {
+        const at = now()
+        await transaction.tenant.create({ data: { id, name, planId: plan, regionId: region, isolation, desired: 'warm', createdAt: at, updatedAt: at } })
+        await transaction.tenantSecret.createMany({
+          data: Object.entries(secrets).map(([kind, text]) => ({ id: randomUUID(), tenantId: id, kind, sealed: seal.seal(text, `${id}:${kind}`), createdAt: at })),
+        })
+        await tellWanted(transaction, id)
+      }),
+
+    removeWarm: (id, epoch) =>
+      ledWrite(database, epoch, async (transaction) => {
+        const at = now()
+        const { count } = await transaction.tenant.updateMany({
+          where: { id, desired: 'warm' },
+          data: { desired: 'deleted', status: 'deleting', purgeAfter: at, deleteRequestedAt: at, generation: { increment: 1 }, updatedAt: at },
+        })
+        await tellWanted(transaction, id)
+        return count > 0
+      }),
+  }
+}

@@ -1,0 +1,55 @@
+// Routes for the installation's other parts: the watches of gateways and runtimes, the gateways' counters, and their call to wake.
+import { UsagePush, internalPaths, type UsageAnswer } from '@tenantry/contract'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { foundTenant } from '../tenants/lookup.ts'
+import type { TenantStore } from '../tenants/tenant-store.ts'
+import type { UsageLedger } from '../usage/usage-ledger.ts'
+import type { WatchHub, WatchKind } from './watch-hub.ts'
+
+/** A watcher that leaves more changes than this unread is cut off; it will connect again and take the whole set. */
+const maxUnreadBytes = 16 * 1024 * 1024
+
+export interface InternalRoutesDeps {
+  hub: WatchHub
+  ledger: UsageLedger
+  tenants: TenantStore
+  now: () => Date
+}
+
+export function internalRoutes({ hub, ledger, tenants, now }: InternalRoutesDeps): FastifyPluginAsync {
+  return async (app) => {
+    const access = 'internal'
+    const watch = (kind: WatchKind) => async ({ ofTenant }: FastifyRequest, reply: FastifyReply) => {
+      reply.hijack()
+      const { raw } = reply
+      raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
+      // The whole set, which comes first, may be larger than that.
+      let allowed: number | undefined
+      const leave = await hub.watch(kind, (text) => {
+        allowed ??= maxUnreadBytes + Buffer.byteLength(text)
+        raw.write(text)
+        if (raw.writableLength <= allowed) return true
+        raw.destroy()
+        return false
+      }, ofTenant).catch(() => undefined)
+      if (leave === undefined) {
+        raw.destroy()
+        return
+      }
+      if (raw.destroyed) leave()
+      raw.on('close', leave)
+    }
+    app.get(internalPaths.watchRoutes, { config: { scopes: access }, schema: { hide: true } }, watch('route'))
+    app.get(internalPaths.watchManifests, { config: { scopes: 'internal or tenant' }, schema: { hide: true } }, watch('manifest'))
+    app.post(internalPaths.usage, { config: { scopes: access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 }, async (request) => {
+      await ledger.record(request.body as UsagePush)
+      return { accepted: true, now: now().toISOString() } satisfies UsageAnswer
+    })
+    app.post<{ Params: { id: string } }>(internalPaths.wake(':id'), { config: { scopes: access }, schema: { hide: true } }, async (request, reply) => {
+      const tenant = await foundTenant({ tenants }, request.params.id)
+      // Many requests may call for one tenant: only the first of them has anything to write.
+      if (tenant.desired === 'paused') await tenants.wake(tenant.id, { actor: { keyId: 'gateway' }, idempotency: undefined })
+      return reply.status(202).send({ accepted: true })
+    })
+  }
+}

@@ -1,0 +1,71 @@
+// Brings events to the operators' endpoints: at least once each, tried again until it is given up.
+import PQueue from 'p-queue'
+import type { Clock } from '../platform/clock.ts'
+import { repeat } from '../platform/repeat.ts'
+import type { Leadership } from '../platform/leader.ts'
+import { verdictOf } from './delivery-plan.ts'
+import type { Send } from './send-message.ts'
+import { messageBody, messageHeaders } from './webhook-message.ts'
+import type { DueDelivery, WebhookBacklog, WebhookOutbox } from './webhook-store.ts'
+
+export interface DispatcherDeps {
+  outbox: WebhookOutbox
+  send: Send
+  clock: Clock
+  random: () => number
+  /** Told from time to time; undefined when this control plane leads no longer. */
+  measure: (backlog: WebhookBacklog | undefined) => void
+  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+}
+
+const intervalMilliseconds = 1_000
+const measureMilliseconds = 15_000
+const forgetMilliseconds = 3_600_000
+/** Of one endpoint in a round: a slow one holds up nobody else for long. */
+const eachAtOnce = 4
+const sentAtOnce = 16
+
+/** Runs while this control plane leads. */
+export function dispatchWebhooks(deps: DispatcherDeps): (leadership: Leadership) => Promise<void> {
+  const { clock, log } = deps
+  const dispatcher = createDispatcher(deps)
+  return ({ lost }) => repeat({ clock, work: dispatcher.look, onProblem: (error) => log.warn({ err: error }, 'webhooks could not be sent; it is tried again') }, lost).finally(() => deps.measure(undefined))
+}
+
+export function createDispatcher({ outbox, send, clock, random, measure, log }: DispatcherDeps) {
+  let forgotten = 0
+  let measured = 0
+
+  const deliver = async (delivery: DueDelivery, signal: AbortSignal): Promise<void> => {
+    const { event, url, secrets, attempts } = delivery
+    const body = messageBody(event)
+    const result = await send(url, body, messageHeaders(event.id, body, secrets, clock.now()), signal)
+    // Given up by us: nothing is known of it, and it is sent again.
+    if (signal.aborted) return
+    const verdict = verdictOf(result, attempts + 1, random())
+    await outbox.record(delivery, result, verdict)
+    if (verdict.state === 'dead') log.warn({ webhook: delivery.endpointId, event: event.id, type: event.type, status: result.status, error: result.error }, 'a webhook was given up')
+  }
+
+  /** Once: new events, and all that is due. @returns after how many milliseconds to look again */
+  const look = async (signal: AbortSignal): Promise<number> => {
+    const fresh = await outbox.handOut()
+    const due = await outbox.due(eachAtOnce)
+    const queue = new PQueue({ concurrency: sentAtOnce })
+    const problems: unknown[] = []
+    for (const delivery of due) void queue.add(() => deliver(delivery, signal).catch((error: unknown) => problems.push(error)))
+    await queue.onIdle()
+    if (problems.length > 0) throw problems[0]
+    if (clock.now().getTime() - forgotten >= forgetMilliseconds) {
+      forgotten = clock.now().getTime()
+      await outbox.forgetOld()
+    }
+    if (clock.now().getTime() - measured >= measureMilliseconds) {
+      measure(await outbox.backlog())
+      measured = clock.now().getTime()
+    }
+    return fresh + due.length > 0 ? 0 : intervalMilliseconds
+  }
+
+  return { look }
+}

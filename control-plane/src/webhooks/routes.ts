@@ -1,0 +1,197 @@
+// /v1/webhooks: where operators want to be told of events, and what became of each message.
+import { randomBytes } from 'node:crypto'
+import { Type } from 'typebox'
+import { ControlError } from '../platform/errors.ts'
+import { operatorEventTypes } from './operator-event.ts'
+import { webhookSecretPrefix } from './webhook-message.ts'
+import { deliveryStates, type WebhookDelivery, type WebhookEndpoint, type WebhookStore } from './webhook-store.ts'
+import type { Api } from '../http/api.ts'
+import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
+import { NoBody, PageQuery, pageRequest, textPattern, writeContext, NoQuery } from '../http/parameters.ts'
+
+const Maybe = Type.Union([Type.String(), Type.Null()])
+const Id = Type.Object({ id: Type.String() })
+const Url = Type.String({ minLength: 1, maxLength: 2000, pattern: textPattern, description: 'http or https, without user or fragment' })
+const Description = Type.String({ maxLength: 200, pattern: textPattern })
+const Types = Type.Array(Type.Enum([...operatorEventTypes]), { uniqueItems: true, maxItems: 100, description: 'Types of events that it wants; none: all' })
+
+const WebhookBody = Type.Object({
+  id: Type.String(),
+  url: Type.String(),
+  description: Type.String(),
+  types: Type.Array(Type.String()),
+  enabled: Type.Boolean(),
+  disabled_reason: Type.Union([Type.Enum(['operator', 'gone']), Type.Null()], { description: '`gone`: it answered 410' }),
+  created_at: Type.String(),
+})
+const WebhookWithSecret = Type.Object({ ...WebhookBody.properties, secret: Type.String({ description: 'Shown here only' }) })
+
+const DeliveryBody = Type.Object({
+  id: Type.String(),
+  event_id: Type.String({ description: '`webhook-id` of the message' }),
+  type: Type.String(),
+  event_at: Type.String(),
+  data: Type.Unknown(),
+  state: Type.Enum([...deliveryStates]),
+  attempts: Type.Integer(),
+  next_attempt_at: Maybe,
+  last_attempt_at: Maybe,
+  last_status: Type.Union([Type.Integer(), Type.Null()]),
+  last_error: Maybe,
+  created_at: Type.String(),
+})
+
+/** What the routes of webhooks are given. */
+export interface WebhookRoutesDeps extends AnswerDeps {
+  webhooks: WebhookStore
+  /** The first address of the URL's host that webhooks may not be sent to. */
+  forbiddenAddress(url: string): Promise<string | undefined>
+  now: () => Date
+}
+
+export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
+  const tags = ['webhooks']
+  const once = (context: ReturnType<typeof writeContext>) => ({ ...context, idempotency: undefined })
+
+  app.post(
+    '/v1/webhooks',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Register a webhook', tags, querystring: NoQuery, response: { 201: WebhookWithSecret },
+        body: Type.Object({ url: Url, description: Type.Optional(Description), types: Type.Optional(Types) }, { additionalProperties: false }),
+      },
+    },
+    async (request, reply) => {
+      const { url, description = '', types = [] } = request.body
+      const context = writeContext(request)
+      reply.status(201)
+      return answerOnce(deps, context, reply, async () => {
+        const secret = newSecret()
+        const answer = (made: WebhookEndpoint) => ({ ...present(made), secret })
+        return answer(await deps.webhooks.create({ url: await checkedUrl(deps, url), description, types, secret }, context, answer))
+      })
+    },
+  )
+
+  app.get(
+    '/v1/webhooks',
+    { config: { scopes: ['admin', 'read'] }, schema: { summary: 'List webhooks, oldest first', tags, querystring: NoQuery, response: { 200: Type.Object({ webhooks: Type.Array(WebhookBody) }) } } },
+    async () => ({ webhooks: (await deps.webhooks.list()).map(present) }),
+  )
+
+  app.get(
+    '/v1/webhooks/:id',
+    { config: { scopes: ['admin', 'read'] }, schema: { summary: 'One webhook', tags, params: Id, querystring: NoQuery, response: { 200: WebhookBody } } },
+    async (request) => present(await deps.webhooks.get(request.params.id)),
+  )
+
+  app.patch(
+    '/v1/webhooks/:id',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Change a webhook, or stop and begin to send to it', tags, params: Id, querystring: NoQuery, response: { 200: WebhookBody },
+        body: Type.Object({ url: Type.Optional(Url), description: Type.Optional(Description), types: Type.Optional(Types), enabled: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+      },
+    },
+    async (request) => {
+      const { url, ...change } = request.body
+      return present(await deps.webhooks.change(request.params.id, { ...change, ...(url === undefined ? {} : { url: await checkedUrl(deps, url) }) }, once(writeContext(request))))
+    },
+  )
+
+  app.delete(
+    '/v1/webhooks/:id',
+    { config: { scopes: ['admin'] }, schema: { summary: 'Remove a webhook with what is on its way to it', tags, params: Id, querystring: NoQuery, response: { 204: Type.Null() } } },
+    async (request, reply) => {
+      await deps.webhooks.remove(request.params.id, once(writeContext(request)))
+      return reply.status(204).send(null)
+    },
+  )
+
+  app.post(
+    '/v1/webhooks/:id/rotate',
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: "Replace a webhook's secret", description: 'Messages are signed with the former one too, for `overlap_seconds` more (default 86400).',
+        tags, params: Id, querystring: NoQuery, response: { 201: WebhookWithSecret },
+        body: Type.Object({ overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * 86_400 })) }, { additionalProperties: false }),
+      },
+    },
+    async (request, reply) => {
+      const context = writeContext(request)
+      reply.status(201)
+      return answerOnce(deps, context, reply, async () => {
+        const secret = newSecret()
+        const formerUntil = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 86_400) * 1000)
+        const answer = (changed: WebhookEndpoint) => ({ ...present(changed), secret })
+        return answer(await deps.webhooks.rotate(request.params.id, secret, formerUntil, context, answer))
+      })
+    },
+  )
+
+  app.get(
+    '/v1/webhooks/:id/deliveries',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: 'Messages to a webhook, oldest first; `state=dead` are those that were given up', tags, params: Id,
+        querystring: Type.Object({ ...PageQuery, state: Type.Optional(Type.Enum([...deliveryStates])) }, { additionalProperties: false }),
+        response: { 200: Type.Object({ deliveries: Type.Array(DeliveryBody), next_cursor: Maybe }) },
+      },
+    },
+    async (request) => {
+      const page = await deps.webhooks.deliveries(request.params.id, request.query.state, pageRequest(request.query))
+      return { deliveries: page.items.map(presentDelivery), next_cursor: page.nextCursor ?? null }
+    },
+  )
+
+  app.post(
+    '/v1/webhooks/:id/replay',
+    { config: { scopes: ['admin'] }, schema: { summary: 'Send all that was given up once more', tags, params: Id, querystring: NoQuery, body: NoBody, response: { 202: Type.Object({ replayed: Type.Integer() }) } } },
+    async (request, reply) => reply.status(202).send({ replayed: await deps.webhooks.replayDead(request.params.id, once(writeContext(request))) }),
+  )
+
+  app.post(
+    '/v1/webhooks/:id/deliveries/:delivery/replay',
+    {
+      config: { scopes: ['admin'] },
+      schema: { summary: 'Send one message once more', tags, params: Type.Object({ id: Type.String(), delivery: Type.String() }), querystring: NoQuery, body: NoBody, response: { 202: DeliveryBody } },
+    },
+    async (request, reply) => reply.status(202).send(presentDelivery(await deps.webhooks.replay(request.params.id, request.params.delivery, once(writeContext(request))))),
+  )
+}
+
+function newSecret(): string {
+  return `${webhookSecretPrefix}${randomBytes(32).toString('base64')}`
+}
+
+/** @throws ControlError INVALID_FIELD, FORBIDDEN_ADDRESS */
+async function checkedUrl(deps: Pick<WebhookRoutesDeps, 'forbiddenAddress'>, text: string): Promise<string> {
+  const url = URL.parse(text)
+  if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new ControlError('INVALID_FIELD', 'field "url" must be an http or https URL')
+  if (url.username !== '' || url.password !== '' || url.hash !== '') throw new ControlError('INVALID_FIELD', 'field "url" must have no user, password or fragment')
+  const forbidden = await deps.forbiddenAddress(url.href)
+  if (forbidden !== undefined) {
+    const means = url.hostname.includes(forbidden) ? '' : `, which resolves to ${forbidden}`
+    throw new ControlError(
+      'FORBIDDEN_ADDRESS',
+      `field "url": host "${url.hostname.slice(0, 100)}"${means}, is not a public address. Allowed: public addresses, and the networks in TENANTRY_WEBHOOKS_MAY_REACH.`,
+    )
+  }
+  return url.href
+}
+
+function present({ id, url, description, types, disabled, createdAt }: WebhookEndpoint) {
+  return { id, url, description, types, enabled: disabled === undefined, disabled_reason: disabled ?? null, created_at: createdAt.toISOString() }
+}
+
+function presentDelivery({ id, event, state, attempts, nextAt, last, createdAt }: WebhookDelivery) {
+  return {
+    id, event_id: event.id, type: event.type, event_at: event.at.toISOString(), data: event.data, state, attempts,
+    next_attempt_at: nextAt?.toISOString() ?? null, last_attempt_at: last?.at.toISOString() ?? null, last_status: last?.status ?? null, last_error: last?.error ?? null,
+    created_at: createdAt.toISOString(),
+  }
+}

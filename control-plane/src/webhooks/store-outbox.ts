@@ -1,0 +1,82 @@
+// What is on its way to operators' webhooks, on the control database, as the leader uses it.
+import type { Seal } from '../platform/seal.ts'
+import type { WebhookOutbox } from './webhook-store.ts'
+import type { Database } from '../platform/database.ts'
+import { secretsOf } from './webhook-rows.ts'
+
+const eventsAtOnce = 500
+const deliveriesAtOnce = 64
+const keptMilliseconds = 90 * 86_400_000
+
+interface DueRow {
+  id: string
+  endpoint_id: string
+  attempts: number
+  url: string
+  secret: Uint8Array
+  former_secret: Uint8Array | null
+  former_until: Date | null
+  event_id: string
+  type: string
+  at: Date
+  data: unknown
+}
+
+export function createWebhookOutbox(database: Database, seal: Seal, now: () => Date): WebhookOutbox {
+  return {
+    async handOut() {
+      const [row] = await database.$queryRaw<{ events: number }[]>`
+        with fresh as (
+          update operator_events set handed_out = true
+          where id in (select id from operator_events where not handed_out order by at, id limit ${eventsAtOnce} for update skip locked)
+          returning id, type
+        ), made as (
+          insert into webhook_deliveries (id, event_id, endpoint_id, next_at, created_at)
+          select gen_random_uuid(), fresh.id, e.id, ${now()}, ${now()} from fresh, webhook_endpoints e
+          where e.disabled is null and (e.types = '[]' or jsonb_exists(e.types, fresh.type))
+          on conflict do nothing
+        )
+        select count(*)::int as events from fresh`
+      return row?.events ?? 0
+    },
+
+    async due(each) {
+      const rows = await database.$queryRaw<DueRow[]>`
+        select d.id, d.endpoint_id, d.attempts, e.url, e.secret, e.former_secret, e.former_until, v.id as event_id, v.type, v.at, v.data
+        from webhook_endpoints e, lateral (
+          select * from webhook_deliveries where endpoint_id = e.id and state = 'pending' and next_at <= ${now()} order by next_at, id limit ${each}
+        ) d join operator_events v on v.id = d.event_id
+        where e.disabled is null
+        order by d.next_at, d.id limit ${deliveriesAtOnce}`
+      return rows.map((row) => ({
+        id: row.id, endpointId: row.endpoint_id, url: row.url, attempts: row.attempts, event: { id: row.event_id, type: row.type, at: row.at, data: row.data },
+        secrets: secretsOf({ id: row.endpoint_id, secret: row.secret, formerSecret: row.former_secret, formerUntil: row.former_until }, seal, now()),
+      }))
+    },
+
+    async record({ id, endpointId, attempts }, { status, error }, verdict) {
+      const at = now()
+      const nextAt = new Date(at.getTime() + (verdict.state === 'pending' ? verdict.afterMilliseconds : 0))
+      // It may have been replayed meanwhile: then it is sent once more.
+      const recorded = database.webhookDelivery.updateMany({
+        where: { id, attempts, state: 'pending' },
+        data: { state: verdict.state, attempts: attempts + 1, nextAt, lastAt: at, lastStatus: status ?? null, lastError: error ?? null },
+      })
+      const isGone = verdict.state === 'dead' && verdict.isGone
+      await database.$transaction([recorded, ...(isGone ? [database.webhookEndpoint.updateMany({ where: { id: endpointId, disabled: null }, data: { disabled: 'gone' } })] : [])])
+    },
+
+    async backlog() {
+      const [row] = await database.$queryRaw<{ pending: number; dead: number; oldest: Date | null }[]>`
+        select (count(*) filter (where state = 'pending'))::int as pending, (count(*) filter (where state = 'dead'))::int as dead,
+          min(d.created_at) filter (where state = 'pending') as oldest
+        from webhook_deliveries d join webhook_endpoints e on e.id = d.endpoint_id
+        where d.state in ('pending', 'dead') and e.disabled is null`
+      return { pending: row?.pending ?? 0, dead: row?.dead ?? 0, oldest: row?.oldest ?? undefined }
+    },
+
+    async forgetOld() {
+      await database.operatorEvent.deleteMany({ where: { handedOut: true, at: { lt: new Date(now().getTime() - keptMilliseconds) } } })
+    },
+  }
+}
