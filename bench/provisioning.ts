@@ -3,11 +3,9 @@
 // The floor of a cold create is the same two containers, network and volumes made by bare calls of the Engine.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createContainerEngine } from '../control-plane/src/engines/container-engine.ts'
-import type { Engine } from '../control-plane/src/engines/engine.ts'
+import { createContainerEngine, type Engine } from '../control-plane/src/engines/index.ts'
 import { systemClock } from '../control-plane/src/platform/clock.ts'
-import { stackFor } from '../control-plane/src/stacks/stack-for.ts'
-import type { Stack } from '../control-plane/src/stacks/stack.ts'
+import { stackFor, type Stack } from '../control-plane/src/stacks/index.ts'
 import { openEngineWithImages } from '../scripts/engine-with-images.ts'
 import { removeAll, startDockerPlatform, type DockerPlatform } from '../test/support/docker-platform.ts'
 import { median, quantile, type Figures, type Report } from './figures.ts'

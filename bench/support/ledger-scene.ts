@@ -2,12 +2,7 @@
 import { openDatabase, type Database } from '../../control-plane/src/platform/database.ts'
 import { nameInstallation } from '../../control-plane/src/platform/installation.ts'
 import { migrate, readMigrations } from '../../control-plane/src/platform/migrations.ts'
-import { amountsText } from '../../control-plane/src/usage/amounts-text.ts'
-import { chainOf } from '../../control-plane/src/usage/hash-chain.ts'
-import { joinAmounts, noAmounts, type Amounts, type HourBucket } from '../../control-plane/src/usage/hour-bucket.ts'
-import { hourMilliseconds } from '../../control-plane/src/usage/hours.ts'
-import { addToCell, packCells, type Cells } from '../../control-plane/src/usage/packed-cells.ts'
-import { appendHours } from '../../control-plane/src/usage/packed-hours.ts'
+import { amountsText, chainOf, joinAmounts, noAmounts, type Amounts, type HourBucket, hourMilliseconds, addToCell, packCells, type Cells, appendHours } from '../../control-plane/src/usage/index.ts'
 import { query, startPostgres, type TestPostgres } from '../../test/support/postgres.ts'
 
 export interface LedgerScene {

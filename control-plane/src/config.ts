@@ -1,9 +1,9 @@
 // The environment as one frozen, validated value.
 import { fileURLToPath } from 'node:url'
 import { ConfigurationError, Environment, controlPlaneSettings, type Networks } from '@tenantry/contract'
-import { readRateLimits, type RateLimits } from './quotas/rate-limits.ts'
-import { readBillingConfig, type BillingConfig } from './billing/billing-config.ts'
-import { readRegions, type RegionConfig } from './regions/region-config.ts'
+import { readRateLimits, type RateLimits } from './quotas/index.ts'
+import { readBillingConfig, type BillingConfig } from './billing/index.ts'
+import { readRegions, type RegionConfig } from './regions/index.ts'
 
 export interface Config {
   host: string

@@ -1,11 +1,9 @@
 // Metrics of metering, quotas, invoices and webhooks: what waits, since when, and what goes wrong.
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { ClosingDeps } from './billing/close-months.ts'
-import { monthText } from './billing/months.ts'
-import type { DispatcherDeps } from './webhooks/jobs.ts'
-import type { LeaseMeasure } from './quotas/measured-leases.ts'
-import type { CloseLedgerDeps } from './usage/close-ledger.ts'
-import type { HomeReaderDeps } from './usage/home-reader.ts'
+import { type ClosingDeps, monthText } from './billing/index.ts'
+import type { DispatcherDeps } from './webhooks/index.ts'
+import type { LeaseMeasure } from './quotas/index.ts'
+import type { CloseLedgerDeps, HomeReaderDeps } from './usage/index.ts'
 
 /** What the leader's loops say of the state they find; undefined once another control plane may lead. */
 export interface MeteringMeasures {

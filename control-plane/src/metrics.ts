@@ -1,11 +1,10 @@
 // Metrics of the control plane, in Prometheus' text format.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { BackupKeeperDeps } from './backups/backup-keeper.ts'
-import type { StorageWatchDeps } from './disk/storage-watch.ts'
-import type { WarmPoolDeps } from './warm-pool/jobs.ts'
+import type { BackupKeeperDeps } from './backups/index.ts'
+import type { StorageWatchDeps } from './disk/index.ts'
+import type { WarmPoolDeps } from './warm-pool/index.ts'
 import { createMeteringMetrics, type MeteringMeasures } from './metering-metrics.ts'
-import type { ControllerMeasures } from './reconcile/controller.ts'
-import type { RegionConditions } from './reconcile/region-conditions.ts'
+import type { ControllerMeasures, RegionConditions } from './reconcile/index.ts'
 
 export interface Metrics {
   contentType: string

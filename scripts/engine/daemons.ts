@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { signalProcess } from '../../control-plane/src/engines/process/process-group.ts'
-import { allProcesses, commandLineOf, statOf } from '../../control-plane/src/engines/process/process-identity.ts'
+import { signalProcess } from '../../local/src/process/process-group.ts'
+import { allProcesses, commandLineOf, statOf } from '../../local/src/process/process-identity.ts'
 
 const run = promisify(execFile)
 

@@ -1,10 +1,10 @@
 // What the door to the Docker Engine lets through: the calls of our own client, and nothing that leads out of a container.
 import t from 'tap'
 import type { ContainerSpec } from '../../control-plane/src/engines/container-host.ts'
-import { containerBody } from '../../control-plane/src/engines/docker/container-body.ts'
-import { checkClaim, type Claim } from '../../control-plane/src/docker-door/claims.ts'
-import { readCall } from '../../control-plane/src/docker-door/calls.ts'
-import type { DoorRules } from '../../control-plane/src/docker-door/door-rules.ts'
+import { containerBody } from '../../control-plane/src/engines/docker-container-body.ts'
+import { checkClaim, type Claim } from '../../docker-proxy/src/claims.ts'
+import { readCall } from '../../docker-proxy/src/calls.ts'
+import type { DoorRules } from '../../docker-proxy/src/door-rules.ts'
 import { parseRange } from '../../control-plane/src/stacks/subnets.ts'
 
 /** As the door's refusals are thrown. */

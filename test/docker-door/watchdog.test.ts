@@ -1,9 +1,9 @@
 // The watchdog of the platform's containers: which ones it starts again, on a real Engine, and when it gives up its socket.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { engineSocket } from '../../control-plane/src/docker-door/engine-socket.ts'
-import { StoppedContainers } from '../../control-plane/src/docker-door/stopped-containers.ts'
-import { EngineGone, watchContainers } from '../../control-plane/src/docker-door/watchdog.ts'
+import { engineSocket } from '../../docker-proxy/src/engine-socket.ts'
+import { StoppedContainers } from '../../docker-proxy/src/stopped-containers.ts'
+import { EngineGone, watchContainers } from '../../docker-proxy/src/watchdog.ts'
 import { connectDocker } from '../../control-plane/src/engines/docker/docker-connection.ts'
 import { engineAddress, engineSocket as testSocket, image } from '../support/docker.ts'
 import { until } from '../support/until.ts'

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type Dockerode from 'dockerode'
-import { containerBody } from '../../control-plane/src/engines/docker/container-body.ts'
+import { containerBody } from '../../control-plane/src/engines/docker-container-body.ts'
 import { demultiplex, type Piece } from '../../control-plane/src/engines/docker/frames.ts'
 import { readLines } from '../../control-plane/src/engines/docker/logs.ts'
 import { observedContainer, observedNetwork } from '../../control-plane/src/engines/docker/observed.ts'

@@ -1,7 +1,7 @@
 // Lines of others' output: split as they come, never more in memory than the limit.
 import t from 'tap'
-import { LineSplitter, linesOf } from '../../control-plane/src/engines/lines.ts'
-import { ownEvents } from '../../control-plane/src/docker-door/event-stream.ts'
+import { LineSplitter, linesOf } from '../../contract/src/lines.ts'
+import { ownEvents } from '../../docker-proxy/src/event-stream.ts'
 import { linesOf as backupLines } from '../../control-plane/src/backups/lines.ts'
 
 function split(maxBytes: number, chunks: readonly (string | Buffer)[]): string[] {

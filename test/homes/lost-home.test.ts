@@ -3,7 +3,7 @@
 import t from 'tap'
 import { HomeDatabases } from '../../control-plane/src/homes/home-databases.ts'
 import { loadHomeMigrations } from '../../control-plane/src/homes/home-migrations.ts'
-import { homeRoles } from '../../control-plane/src/homes/home-sql.ts'
+import { homeRoles } from '../../control-plane/src/homes/home-roles.ts'
 import { createHome, migrationsDirectory } from '../support/home.ts'
 import { query, startPostgres } from '../support/postgres.ts'
 

@@ -11,7 +11,7 @@ import t, { type Test } from 'tap'
 import { removeInstallation, startInstallation, type Installation } from '../support/installation.ts'
 
 const project = new URL('../../', import.meta.url).pathname
-const main = join(project, 'control-plane/src/local/main.ts')
+const main = join(project, 'local/src/main.ts')
 
 interface Tenant {
   tenant_id: string

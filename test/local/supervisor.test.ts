@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { ConfigurationError } from '@tenantry/contract'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { LogBudget } from '../../control-plane/src/engines/process/log-budget.ts'
-import { groupMembers } from '../../control-plane/src/engines/process/process-group.ts'
-import { Supervisor, type ProcessService } from '../../control-plane/src/engines/process/supervisor.ts'
+import { LogBudget } from '../../local/src/process/log-budget.ts'
+import { groupMembers } from '../../local/src/process/process-group.ts'
+import { Supervisor, type ProcessService } from '../../local/src/process/supervisor.ts'
 
 interface Line {
   level: number

@@ -6,8 +6,8 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { allProcesses } from '../../control-plane/src/engines/process/process-identity.ts'
-import { serviceIdentity } from '../../control-plane/src/engines/process/unprivileged.ts'
+import { allProcesses } from '../../local/src/process/process-identity.ts'
+import { serviceIdentity } from '../../local/src/process/unprivileged.ts'
 import { compileFunction } from '../../examples/functions/compile.ts'
 import { removeInstallation, startInstallation, type Installation } from '../support/installation.ts'
 import { freePort } from '../support/postgres.ts'
@@ -86,7 +86,7 @@ async function processesOf(data: string): Promise<string[]> {
 
 /** Runs to its end what should not start. */
 async function failedStart(args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [new URL('../../control-plane/src/local/main.ts', import.meta.url).pathname, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [new URL('../../local/src/main.ts', import.meta.url).pathname, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   let stdout = ''
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { isFree } from '../../control-plane/src/engines/process/ports.ts'
-import { asIdentity, type Identity } from '../../control-plane/src/engines/process/unprivileged.ts'
+import { isFree } from '../../local/src/process/ports.ts'
+import { asIdentity, type Identity } from '../../local/src/process/unprivileged.ts'
 import { freePort } from './postgres.ts'
 
 export interface Installation {
@@ -34,7 +34,7 @@ export interface InstallationOptions {
 }
 
 const project = new URL('../../', import.meta.url).pathname.replace(/\/$/, '')
-const main = join(project, 'control-plane/src/local/main.ts')
+const main = join(project, 'local/src/main.ts')
 
 /** @throws Error with the log's end when it does not get ready */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {

@@ -1,6 +1,6 @@
 // What can go wrong with a backup, in words that may be shown to the operator.
-import { EngineError } from '../engines/engine-error.ts'
-import { HomeError } from '../homes/home-report.ts'
+import { EngineError } from '../engines/index.ts'
+import { HomeError } from '../homes/index.ts'
 
 /** `DAMAGED`: what was kept is not what was written. `MISMATCH`: what was restored is not what was kept. Trying again helps with neither. */
 export type BackupErrorCode = 'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'HOME_DAMAGED' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'

@@ -1,6 +1,5 @@
 // Carries out one backup: of a tenant that runs, or of a paused one that is woken for it.
-import type { Snapshot } from '../reconcile/reconcile-store.ts'
-import { isDedicated } from '../reconcile/region.ts'
+import { type Snapshot, isDedicated } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
 import { filesOf, ownPlace, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'

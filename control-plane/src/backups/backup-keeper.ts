@@ -10,7 +10,7 @@ import type { JobDeps } from './job-deps.ts'
 import { encryptedParts } from './manifest.ts'
 import { runRestore } from './restore-job.ts'
 import { planSchedule } from './schedule-plan.ts'
-import { isScratchId, scratchId } from '../stacks/scratch-ids.ts'
+import { isScratchId, scratchId } from '../stacks/index.ts'
 import { surveyBackups, type FoundBackups } from './survey-backups.ts'
 import { runVerify } from './verify-job.ts'
 

@@ -1,7 +1,6 @@
 // What the API asks of the place where backups are recorded. Every write is one transaction with its audit entry.
-import type { Operation, SecretKind } from '../tenants/tenant.ts'
-import type { Isolation } from '../stacks/isolation.ts'
-import type { TenantWrite } from '../tenants/tenant-store.ts'
+import type { Operation, SecretKind, TenantWrite } from '../tenants/index.ts'
+import type { Isolation } from '../stacks/index.ts'
 import type { Page, PageRequest } from '../platform/page.ts'
 import type { WriteContext } from '../platform/write-context.ts'
 import type { Backup, BackupState } from './backup.ts'

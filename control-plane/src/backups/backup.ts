@@ -1,5 +1,5 @@
 // A backup of one tenant, and the work that is done with it.
-import type { OperationKind } from '../tenants/tenant.ts'
+import type { OperationKind } from '../tenants/index.ts'
 
 export type BackupState = 'running' | 'complete' | 'failed'
 

@@ -1,6 +1,5 @@
 // A home's containers as backups work in them: by programs that run inside, with what they read and write piped in and out.
-import type { ExecResult } from '../engines/container-host.ts'
-import type { Engine } from '../engines/engine.ts'
+import type { ExecResult, Engine } from '../engines/index.ts'
 import { loggedIn, type Login } from './login.ts'
 import type { RunStream } from './psql-session.ts'
 

@@ -1,10 +1,8 @@
 // What every job of a backup works with, and the places it works in.
 import type { Clock } from '../platform/clock.ts'
-import type { Engine } from '../engines/engine.ts'
-import { dedicatedDatabase } from '../homes/dedicated-home.ts'
-import type { HomeMigration } from '../homes/home-migrations.ts'
-import type { Region } from '../reconcile/region.ts'
-import type { Snapshot } from '../reconcile/reconcile-store.ts'
+import type { Engine } from '../engines/index.ts'
+import { dedicatedDatabase, type HomeMigration } from '../homes/index.ts'
+import type { Region, Snapshot } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError, NotWanted } from './backup-error.ts'
 import type { BackupLedger } from './backup-ledger.ts'

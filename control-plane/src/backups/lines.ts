@@ -1,5 +1,5 @@
 // Lines of what programs in a tenant's containers print. The tenant's own tables are among what they read.
-import { linesOf as boundedLines } from '../engines/lines.ts'
+import { linesOf as boundedLines } from '@tenantry/contract'
 
 /** More than any line of a backup's statements; a tenant that alters its system tables could print any length. */
 const maxLineBytes = 64 * 1024 * 1024

@@ -1,6 +1,6 @@
 // Puts a backup's home into a place that is nobody's yet, and compares every figure on the way.
 import type { BackupFiles } from './parts.ts'
-import { structureTable, type HomeMigration } from '../homes/home-migrations.ts'
+import { structureTable, type HomeMigration } from '../homes/index.ts'
 import { compareBlobs, readIndexLine, type BlobEntry } from './blob-index.ts'
 import { compareContent, compareObjects, factSettings, readContent, readObjects, type AskRows } from './home-facts.ts'
 import { asLogin, asSuperuser, filesScript, inFiles, inPostgres, restoreSection, type HomePlace } from './home-place.ts'

@@ -1,9 +1,8 @@
 // Lets a tenant that has lost its volumes or its home stand again, empty, so that a backup can be put in its place. No home
 // is made: until the restored one is there, the reconciler says what it said before.
-import { createHomeSql, homeConnectionLimits, prepareSharedDatabaseSql } from '../homes/home-sql.ts'
+import { createHomeSql, homeConnectionLimits, prepareSharedDatabaseSql, newVerifiers } from '../homes/index.ts'
 import { identifier } from '../platform/identifiers.ts'
-import { newVerifiers } from '../homes/scram.ts'
-import type { Snapshot } from '../reconcile/reconcile-store.ts'
+import type { Snapshot } from '../reconcile/index.ts'
 import { whileHeld } from './collection-hold.ts'
 import { asSuperuser, type HomePlace } from './home-place.ts'
 import { regionOf, type JobDeps } from './job-deps.ts'

@@ -1,6 +1,6 @@
 // One psql in a Postgres container that stays open between statements: what is asked in it is of one snapshot.
 import { randomBytes } from 'node:crypto'
-import type { ExecOptions } from '../engines/container-host.ts'
+import type { ExecOptions } from '../engines/index.ts'
 import { linesOf } from './lines.ts'
 import { loggedIn, type Login } from './login.ts'
 import { createTextPipe } from './text-pipe.ts'

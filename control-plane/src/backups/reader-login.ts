@@ -2,7 +2,7 @@
 // tenant's tables: already the planning of a query runs functions that their indexes are made of.
 import { randomBytes } from 'node:crypto'
 import { identifier, literal } from '../platform/identifiers.ts'
-import { scramVerifier } from '../homes/scram.ts'
+import { scramVerifier } from '../homes/index.ts'
 import { asSuperuser, type HomePlace } from './home-place.ts'
 import type { Login } from './login.ts'
 

@@ -1,5 +1,5 @@
 // SQL that prepares a place for a tenant's dump, and that gives the home of one tenant to another. Pure.
-import { homeRoles, prepareSharedDatabaseSql, tenantsGroup } from '../homes/home-sql.ts'
+import { prepareSharedDatabaseSql, tenantsGroup, homeRoles } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 
 /**

@@ -1,10 +1,9 @@
 // Puts a backup in the place of a tenant's own home while the tenant runs, or has lost what it ran on. The new home is made whole and compared beside
 // the old one; the old one serves until then, and is replaced in one transaction of Postgres: there is no moment at
 // which neither is there. Safe to repeat at any point of an earlier, interrupted call.
-import { dedicatedDatabase } from '../homes/dedicated-home.ts'
-import { homeRoles } from '../homes/home-sql.ts'
+import { dedicatedDatabase, homeRoles } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
-import type { Snapshot } from '../reconcile/reconcile-store.ts'
+import type { Snapshot } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
 import { endOfNames, linkBlobs, removeBlobs } from './blob-scripts.ts'

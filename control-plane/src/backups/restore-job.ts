@@ -1,5 +1,5 @@
 // Carries out one restore: into a tenant that is made for it, or into the tenant that the backup is of.
-import type { Snapshot } from '../reconcile/reconcile-store.ts'
+import type { Snapshot } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
 import { filesOf, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'

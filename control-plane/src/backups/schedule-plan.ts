@@ -1,6 +1,6 @@
 // Whether a tenant's schedule has a backup due. Pure.
 import { Cron } from 'croner'
-import type { Desired, Status } from '../tenants/tenant.ts'
+import type { Desired, Status } from '../tenants/index.ts'
 
 export interface ScheduledTenant {
   id: string

@@ -1,9 +1,7 @@
 // A place made for a backup's home alone: services on no network, and in them the roles that its dump speaks of.
 import { randomBytes } from 'node:crypto'
-import type { Engine } from '../engines/engine.ts'
-import { dedicatedDatabase } from '../homes/dedicated-home.ts'
-import { homeRoles, prepareSharedDatabaseSql } from '../homes/home-sql.ts'
-import { scramVerifier } from '../homes/scram.ts'
+import type { Engine } from '../engines/index.ts'
+import { dedicatedDatabase, prepareSharedDatabaseSql, homeRoles, scramVerifier } from '../homes/index.ts'
 import { BackupError } from './backup-error.ts'
 import { asSuperuser, blobsOf, type HomePlace } from './home-place.ts'
 import type { Login } from './login.ts'

@@ -1,7 +1,6 @@
 // Services that a home is restored into before it is anybody's: a Postgres and an idle process that holds the volume of
 // files, on no network. Pure.
-import { postgresService } from '../stacks/tenant-services.ts'
-import type { Service, Stack } from '../stacks/stack.ts'
+import { postgresService, type Service, type Stack } from '../stacks/index.ts'
 import { runtimeData } from './home-place.ts'
 
 const megabyte = 2 ** 20

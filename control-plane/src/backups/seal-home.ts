@@ -1,10 +1,7 @@
 // Gives a restored home's service tables to the system role and brings them to the newest version. What pg_restore makes
 // belongs to the home's owner, whoever owned it where the backup was taken.
-import { adoptHomeSql, closeSystemLoginSql, homeRoles, openSystemLoginSql } from '../homes/home-sql.ts'
+import { adoptHomeSql, closeSystemLoginSql, openSystemLoginSql, homeRoles, appliedVersionSql, migrateHomeSql, systemParts, type HomeMigration, readReport, oneTimePassword } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
-import { appliedVersionSql, migrateHomeSql, systemParts, type HomeMigration } from '../homes/home-migrations.ts'
-import { readReport } from '../homes/home-report.ts'
-import { oneTimePassword } from '../homes/scram.ts'
 import { asLogin, asSuperuser, type HomePlace } from './home-place.ts'
 import type { Login } from './login.ts'
 

@@ -3,12 +3,11 @@ import { type Backup, type Job, type JobKind, jobKinds } from './backup.ts'
 import { NotWanted } from './backup-error.ts'
 import type { BackupLedger } from './backup-ledger.ts'
 import type { Seal } from '../platform/seal.ts'
-import type { Desired, Status } from '../tenants/tenant.ts'
+import { type Desired, type Status, raise, tellWanted } from '../tenants/index.ts'
 import { keyContext, toBackup } from './backup-rows.ts'
 import { newBackup, openJob } from './store.ts'
 import { recordChange } from '../platform/change-log.ts'
 import type { Database, Prisma, Transaction } from '../platform/database.ts'
-import { raise, tellWanted } from '../tenants/store-raise-led.ts'
 import { ledWrite } from '../platform/led-write.ts'
 
 const open = { in: ['pending', 'running'] }

@@ -5,14 +5,13 @@ import type { BackupStore, BackupWrite } from './backup-store.ts'
 import { keyBytes } from './encrypted-stream.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'
-import type { OperationKind } from '../tenants/tenant.ts'
+import { type OperationKind, toOperation, toTenant } from '../tenants/index.ts'
 import type { PageRequest } from '../platform/page.ts'
 import { keyContext, toBackup } from './backup-rows.ts'
 import { recordChange } from '../platform/change-log.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
 import { recordedWrite } from '../platform/recorded-write.ts'
-import { toOperation, toTenant } from '../tenants/store-rows.ts'
 
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const open = { in: ['pending', 'running'] }

@@ -1,10 +1,8 @@
 // Takes a backup of a tenant that runs: the database by pg_dump, the files of its objects as an archive, both of one
 // snapshot, and a manifest with the figures that a restored home is compared with.
 import type { Clock } from '../platform/clock.ts'
-import { EngineError } from '../engines/engine-error.ts'
-import { problemsSql } from '../homes/home-migrations.ts'
-import { damaged } from '../homes/home-report.ts'
-import { homeRoles } from '../homes/home-roles.ts'
+import { EngineError } from '../engines/index.ts'
+import { problemsSql, damaged, homeRoles } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 import { BackupError } from './backup-error.ts'
 import { indexLine, watchedArchive } from './blob-index.ts'

@@ -4,7 +4,7 @@ import type { Job } from './backup.ts'
 import { filesOf, regionOf, stepOf, type JobDeps } from './job-deps.ts'
 import { loadHome } from './load-home.ts'
 import { makeScratchHome } from './scratch-home.ts'
-import { scratchId } from '../stacks/scratch-ids.ts'
+import { scratchId } from '../stacks/index.ts'
 
 const removeMilliseconds = 60_000
 

@@ -5,14 +5,12 @@ import { checkPlans, type BillingConfig } from './billing-config.ts'
 import type { AdjustmentStore } from './adjustment-store.ts'
 import type { InvoiceLedger, InvoiceStore } from './invoice-store.ts'
 import type { Seal } from '../platform/seal.ts'
-import type { PlanHistory } from '../plans/plan-history.ts'
-import type { ClosedUsage } from '../usage/closed-usage.ts'
+import { type PlanHistory, createPlanHistory } from '../plans/index.ts'
+import { type ClosedUsage, createClosedUsage } from '../usage/index.ts'
 import { createAdjustmentStore } from './store-adjustments.ts'
-import { createClosedUsage } from '../usage/store-closed.ts'
 import type { Database } from '../platform/database.ts'
 import { createInvoiceLedger, createInvoiceStore } from './store-invoices.ts'
-import { createPlanHistory } from '../plans/store-history.ts'
-import { createTenantNames } from '../tenants/store-names.ts'
+import { createTenantNames } from '../tenants/index.ts'
 
 export interface BillingParts {
   billing: Billing

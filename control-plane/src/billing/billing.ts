@@ -1,9 +1,7 @@
 // Makes invoices of tenants' months of what the ledger, the plans and the prices say.
 import { ControlError } from '../platform/errors.ts'
-import { settleMilliseconds } from '../usage/close-ledger.ts'
-import { startOfHour } from '../usage/hours.ts'
-import type { PlanHistory } from '../plans/plan-history.ts'
-import type { ClosedUsage, StoredMonth } from '../usage/closed-usage.ts'
+import { settleMilliseconds, startOfHour, type ClosedUsage, type StoredMonth } from '../usage/index.ts'
+import type { PlanHistory } from '../plans/index.ts'
 import type { Adjustment } from './adjustment.ts'
 import type { AdjustmentStore } from './adjustment-store.ts'
 import { listFor, type BillingConfig } from './billing-config.ts'

@@ -1,6 +1,6 @@
 // The program that checks a file of prices before it is used: check-prices-main.ts FILE
 import { readFileSync } from 'node:fs'
-import { defaultRateLimits } from '../quotas/rate-limits.ts'
+import { defaultRateLimits } from '../quotas/index.ts'
 import { checkPlans, readBillingConfig } from './billing-config.ts'
 
 process.exitCode = check(process.argv.slice(2))

@@ -1,7 +1,6 @@
 // From what is known of a month to its invoice. Pure: who checks an invoice computes it by this, too.
-import type { Correction } from '../usage/closed-usage.ts'
-import type { HourBucket } from '../usage/hour-bucket.ts'
-import type { PlanPeriod } from '../plans/plan-history.ts'
+import type { Correction, HourBucket } from '../usage/index.ts'
+import type { PlanPeriod } from '../plans/index.ts'
 import { adjustmentLine, toAdjustmentBasis, type AdjustmentFact } from './adjustment.ts'
 import { correctionLines } from './corrections.ts'
 import type { InvoiceContent, MonthBasis } from './invoice.ts'

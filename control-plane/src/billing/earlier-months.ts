@@ -1,6 +1,6 @@
 // Months before the invoiced one that its corrections are of: what is read of them, and what one tenant's invoice needs.
-import type { PlanHistory } from '../plans/plan-history.ts'
-import type { ClosedUsage, Correction, StoredMonth } from '../usage/closed-usage.ts'
+import type { PlanHistory } from '../plans/index.ts'
+import type { ClosedUsage, Correction, StoredMonth } from '../usage/index.ts'
 import { listFor, type BillingConfig } from './billing-config.ts'
 import type { MonthFacts } from './compose.ts'
 import type { InvoiceStore } from './invoice-store.ts'

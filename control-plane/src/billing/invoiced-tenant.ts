@@ -3,8 +3,8 @@ import { isTenantId } from '@tenantry/contract'
 import { nextMonth } from './months.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { InvoiceStore } from './invoice-store.ts'
-import type { PlanHistory } from '../plans/plan-history.ts'
-import type { TenantStore } from '../tenants/tenant-store.ts'
+import type { PlanHistory } from '../plans/index.ts'
+import type { TenantStore } from '../tenants/index.ts'
 
 /** What tells whether a tenant is invoiced. */
 export interface InvoicedTenantDeps {

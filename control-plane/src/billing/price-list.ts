@@ -1,7 +1,7 @@
 // One price list: as an operator writes it, checked to the last field, and as rating needs it.
 import { Type, type Static } from 'typebox'
 import { checkForm, shown } from './check-form.ts'
-import { isolationModels } from '../stacks/isolation.ts'
+import { isolationModels } from '../stacks/index.ts'
 import { parseDecimal } from './money.ts'
 import { isResource, resourceKind, resources, type Resource } from './resources.ts'
 

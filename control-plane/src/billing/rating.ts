@@ -1,6 +1,6 @@
 // From usage and plans to the lines of a month: pure, and the same for who makes an invoice and who checks it.
-import type { PlanPeriod } from '../plans/plan-history.ts'
-import type { Amounts } from '../usage/hour-bucket.ts'
+import type { PlanPeriod } from '../plans/index.ts'
+import type { Amounts } from '../usage/index.ts'
 import type { Line } from './line.ts'
 import { divideToStep, micro } from './money.ts'
 import { monthSeconds, monthText, nextMonth } from './months.ts'

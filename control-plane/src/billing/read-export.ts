@@ -1,8 +1,7 @@
 // Hours and corrections of a month as the usage API exports them (`granularity=hour`), as JSON or CSV. Pure.
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import type { Correction } from '../usage/closed-usage.ts'
-import { amountNames, noAmounts, type Amounts } from '../usage/hour-bucket.ts'
+import { type Correction, amountNames, noAmounts, type Amounts } from '../usage/index.ts'
 import { parseMonth } from './months.ts'
 import type { ExportedUsage } from './verify.ts'
 

@@ -1,5 +1,5 @@
 // What can be priced: each resource, how its amount is read from a bucket, and the units that prices may be given in.
-import type { Amounts } from '../usage/hour-bucket.ts'
+import type { Amounts } from '../usage/index.ts'
 
 export interface Unit {
   /** Base amounts (bytes, milliseconds…) in one unit. */

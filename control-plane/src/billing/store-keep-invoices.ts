@@ -6,7 +6,7 @@ import { monthText, parseMonth } from './months.ts'
 import { bill, dueAdjustments } from './store-adjustments.ts'
 import type { Transaction } from '../platform/database.ts'
 import { keepLists, withoutLists } from './invoice-rows.ts'
-import { emitOperatorEvents } from '../webhooks/store-events.ts'
+import { emitOperatorEvents } from '../webhooks/index.ts'
 
 export interface Keeping {
   final: boolean

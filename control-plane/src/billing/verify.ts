@@ -1,7 +1,5 @@
 // Checks an invoice against the hours that it was made of: pure, without the installation.
-import { chainOf, correctionLink } from '../usage/hash-chain.ts'
-import type { Correction } from '../usage/closed-usage.ts'
-import type { HourBucket } from '../usage/hour-bucket.ts'
+import { chainOf, correctionLink, type Correction, type HourBucket } from '../usage/index.ts'
 import { readAdjustmentBasis } from './adjustment.ts'
 import { composeInvoice, type InvoiceFacts, type MonthFacts } from './compose.ts'
 import { InvoiceContent, type MonthBasis } from './invoice.ts'

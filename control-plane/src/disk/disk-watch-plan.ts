@@ -1,6 +1,6 @@
 // What a tenant's volumes hold beside what its plan allows: what is said of it, and whether it goes on. Pure.
-import type { Plan } from '../plans/plan.ts'
-import type { Condition, Desired } from '../tenants/tenant.ts'
+import type { Plan } from '../plans/index.ts'
+import type { Condition, Desired } from '../tenants/index.ts'
 
 /** A tenant with volumes of its own. */
 export interface WatchedTenant {

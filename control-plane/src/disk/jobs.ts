@@ -1,10 +1,10 @@
 // Measures the volumes of tenants that have their own, says which are nearly full, and suspends those that hold far more
 // than their plan allows: the disk is everybody's.
 import type { Clock } from '../platform/clock.ts'
-import type { Engine } from '../engines/engine.ts'
+import type { Engine } from '../engines/index.ts'
 import type { Leadership } from '../platform/leader.ts'
-import type { Region } from '../reconcile/region.ts'
-import type { Condition } from '../tenants/tenant.ts'
+import type { Region } from '../reconcile/index.ts'
+import type { Condition } from '../tenants/index.ts'
 import { isNews, judgeDisk, suspendReason, type WatchedTenant } from './disk-watch-plan.ts'
 import { repeat } from '../platform/repeat.ts'
 

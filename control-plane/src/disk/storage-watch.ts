@@ -3,9 +3,8 @@ import type { TenantStorageState } from '@tenantry/contract'
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
-import type { Region } from '../reconcile/region.ts'
-import type { StorageProbe } from '../reconcile/region-probe.ts'
-import type { RunningTenants } from '../tenants/store-running.ts'
+import type { Region, StorageProbe } from '../reconcile/index.ts'
+import type { RunningTenants } from '../tenants/index.ts'
 import { repeat } from '../platform/repeat.ts'
 
 export interface StorageWatchDeps {

@@ -1,11 +1,9 @@
 // The store of the disk watch on the control database.
 import type { DiskWatchStore } from './jobs.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
-import type { Desired } from '../tenants/tenant.ts'
+import { type Desired, raise, toConditions } from '../tenants/index.ts'
 import type { Database } from '../platform/database.ts'
-import { raise } from '../tenants/store-raise-led.ts'
 import { ledWrite } from '../platform/led-write.ts'
-import { toConditions } from '../tenants/store-rows.ts'
 
 interface Row {
   id: string

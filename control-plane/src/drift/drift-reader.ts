@@ -1,6 +1,6 @@
 // How what exists of a tenant differs from what should.
-import type { Difference } from '../engines/drift.ts'
-import type { DriftPolicy, Tenant } from '../tenants/tenant.ts'
+import type { Difference } from '../engines/index.ts'
+import type { DriftPolicy, Tenant } from '../tenants/index.ts'
 
 export interface Drift {
   tenant_id: string

@@ -1,9 +1,7 @@
 // Looks at what exists of a tenant on its engine, beside what should. A tenant without services of its own has nothing there.
-import { differences, type Difference } from '../engines/drift.ts'
-import { EngineError } from '../engines/engine-error.ts'
-import { askEngine } from '../engines/ask-engine.ts'
+import { differences, type Difference, EngineError, askEngine } from '../engines/index.ts'
 import type { DriftReader } from './drift-reader.ts'
-import { sightOf, type SightDeps, type TenantSight } from '../health/tenant-sight.ts'
+import { sightOf, type SightDeps, type TenantSight } from '../health/index.ts'
 
 /** Nothing was begun for it, so there is no specification to compare with. */
 const notBegun: Difference = { component: 'services', field: 'existence', desired: 'present', observed: 'absent' }

@@ -2,9 +2,7 @@
 import { Type } from 'typebox'
 import type { Api } from '../http/api.ts'
 import { NoQuery } from '../http/parameters.ts'
-import { foundTenant } from '../tenants/lookup.ts'
-import { driftPolicies } from '../tenants/tenant.ts'
-import type { TenantStore } from '../tenants/tenant-store.ts'
+import { foundTenant, driftPolicies, type TenantStore } from '../tenants/index.ts'
 import type { DriftReader } from './drift-reader.ts'
 
 const DriftValue = Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()])

@@ -1,10 +1,9 @@
 // The engine over a container host: looks, plans, takes the steps, and looks again until there is nothing left to do.
-import type { Service, Stack } from '../stacks/stack.ts'
+import { type Service, type Stack, containerName, isContainerName, networkName, secretsVolumeName, volumeName } from '../stacks/index.ts'
 import type { ContainerHost, ContainerSpec, ObservedContainer, Ownership } from './container-host.ts'
 import { guardedVolumes, planSteps, removalOrder, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
 import { EngineError } from './engine-error.ts'
-import { containerName, isContainerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
 
 export interface ContainerEngineOptions {
   name: EngineName

@@ -1,6 +1,6 @@
 // What the container engines ask of one host, and nothing more: the real one speaks to a Docker Engine, a simulated one
 // stands in its place where faults are rehearsed. Thin on purpose: no decisions are taken behind it.
-import type { HealthCheck, Published, Resources } from '../stacks/stack.ts'
+import type { HealthCheck, Published, Resources } from '../stacks/index.ts'
 
 /** Labels of everything that is ours. What lacks `installation` with our value is foreign and never touched. */
 export interface Labels {

@@ -1,9 +1,8 @@
 // From what exists of a stack to what should: the steps that can be taken now. Pure; taken again and again, with a fresh
 // look at the host each time, it ends with none.
-import type { Guest, Service, Stack, Volume } from '../stacks/stack.ts'
+import { type Guest, type Service, type Stack, type Volume, containerName, networkName, secretsVolumeName, volumeName } from '../stacks/index.ts'
 import { restartPolicy, type ObservedContainer, type ObservedHost, type ObservedNetwork } from './container-host.ts'
 import { EngineError } from './engine-error.ts'
-import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
 
 export type Step =
   | { do: 'create network'; network: string }

@@ -1,7 +1,6 @@
 // What exists of a stack beside what should, field by field: what an operator reads where the convergence plan has steps.
 // Pure. Names, states and hashes only: what a service is told in its environment or its secrets is not looked at.
-import type { Network, Service, Stack } from '../stacks/stack.ts'
-import { containerName, networkName, secretsVolumeName, volumeName } from '../stacks/object-names.ts'
+import { type Network, type Service, type Stack, containerName, networkName, secretsVolumeName, volumeName } from '../stacks/index.ts'
 import { restartPolicy, type ObservedContainer, type ObservedHost } from './container-host.ts'
 import { strayNetworks } from './convergence-plan.ts'
 

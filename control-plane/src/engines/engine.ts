@@ -1,6 +1,5 @@
 // What an engine is: the part that makes a stack exist, and tells what does exist.
-import type { Stack } from '../stacks/stack.ts'
-import type { Isolation } from '../stacks/isolation.ts'
+import type { Stack, Isolation } from '../stacks/index.ts'
 import type {
   ContainerStats, ExecOptions, ExecResult, HostEvent, HostImage, HostInfo, LogLine, LogOptions, ObservedHost,
 } from './container-host.ts'

@@ -2,7 +2,7 @@
 // each with the time it was seen.
 import { ComponentHealth, TenantHealth } from '@tenantry/contract'
 import { Type, type Static } from 'typebox'
-import type { Tenant } from '../tenants/tenant.ts'
+import type { Tenant } from '../tenants/index.ts'
 
 export const ServiceHealth = Type.Object({
   ...ComponentHealth.properties,

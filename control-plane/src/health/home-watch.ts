@@ -3,12 +3,7 @@
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
-import { firstAnswer } from '../reconcile/first-answer.ts'
-import { conditionsOf } from '../reconcile/conditions.ts'
-import { healthInWords } from '../reconcile/health-in-words.ts'
-import type { ReconcileStore } from '../reconcile/reconcile-store.ts'
-import type { Region } from '../reconcile/region.ts'
-import type { RegionProbe } from '../reconcile/region-probe.ts'
+import { firstAnswer, conditionsOf, healthInWords, type ReconcileStore, type Region, type RegionProbe } from '../reconcile/index.ts'
 import { repeat } from '../platform/repeat.ts'
 
 export interface HomeWatchDeps {

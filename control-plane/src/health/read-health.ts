@@ -1,9 +1,9 @@
 // Asks a tenant's runtime and engine for its health; what can't be seen is `unknown`, never `healthy`.
 import type { TenantHealth } from '@tenantry/contract'
-import type { RegionProbe } from '../reconcile/region-probe.ts'
-import { isContainerName } from '../stacks/object-names.ts'
-import type { Tenant } from '../tenants/tenant.ts'
-import { askEngine } from '../engines/ask-engine.ts'
+import type { RegionProbe } from '../reconcile/index.ts'
+import { isContainerName } from '../stacks/index.ts'
+import type { Tenant } from '../tenants/index.ts'
+import { askEngine } from '../engines/index.ts'
 import type { HealthReader, ServiceHealth } from './health-reader.ts'
 import { serviceHealth, unseenService, worst } from './service-health.ts'
 import { sightOf, type SightDeps, type TenantSight } from './tenant-sight.ts'

@@ -3,9 +3,8 @@ import { internalPaths } from '@tenantry/contract'
 import { Type } from 'typebox'
 import type { Api } from '../http/api.ts'
 import { NoQuery } from '../http/parameters.ts'
-import { foundTenant } from '../tenants/lookup.ts'
+import { foundTenant, type TenantStore } from '../tenants/index.ts'
 import { Health, type HealthReader } from './health-reader.ts'
-import type { TenantStore } from '../tenants/tenant-store.ts'
 
 const Body = Type.Object({ status: Type.Enum(['healthy', 'unhealthy']), observed_at: Type.String() })
 

@@ -1,6 +1,6 @@
 // From a container as it was seen to the health of a service. Pure.
 import type { HealthStatus } from '@tenantry/contract'
-import type { ObservedContainer } from '../engines/container-host.ts'
+import type { ObservedContainer } from '../engines/index.ts'
 import type { ServiceHealth } from './health-reader.ts'
 
 /** @param isWanted whether it should run; a paused or suspended tenant's services should not */

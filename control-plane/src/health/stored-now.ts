@@ -1,8 +1,7 @@
 // What a tenant has stored and used now, as its runtime says.
 import type { TenantStorageUsage } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
-import { firstAnswer } from '../reconcile/first-answer.ts'
-import type { RegionProbe } from '../reconcile/region-probe.ts'
+import { firstAnswer, type RegionProbe } from '../reconcile/index.ts'
 import type { TenantSight } from './tenant-sight.ts'
 
 export interface StoredNowDeps {

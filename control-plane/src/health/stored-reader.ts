@@ -1,7 +1,7 @@
 // What a tenant has stored now, as its runtime counts it.
 import { storedNow, type StoredNowDeps } from './stored-now.ts'
 import { sightOf, type SightDeps } from './tenant-sight.ts'
-import type { StoredReader } from '../tenants/plan-fit.ts'
+import type { StoredReader } from '../tenants/index.ts'
 
 export function createStoredReader(deps: SightDeps & StoredNowDeps): StoredReader {
   return async (tenant) => {

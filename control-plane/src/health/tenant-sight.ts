@@ -1,9 +1,8 @@
 // From a tenant to where it can be looked at: its region, its engine, and what the reconciler knows of it.
 import type { Clock } from '../platform/clock.ts'
-import type { Engine } from '../engines/engine.ts'
-import type { ReconcileStore, Snapshot } from '../reconcile/reconcile-store.ts'
-import { isDedicated, type Region } from '../reconcile/region.ts'
-import type { Tenant } from '../tenants/tenant.ts'
+import type { Engine } from '../engines/index.ts'
+import { type ReconcileStore, type Snapshot, isDedicated, type Region } from '../reconcile/index.ts'
+import type { Tenant } from '../tenants/index.ts'
 
 export interface SightDeps {
   regions: ReadonlyMap<string, Region>

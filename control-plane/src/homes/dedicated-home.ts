@@ -1,13 +1,11 @@
 // The home on a Postgres of the tenant's own: worked in from inside its container, so that no superuser ever logs in over
 // a network. SQL goes in on standard input, and passwords never stand in an argument.
-import type { ExecResult } from '../engines/container-host.ts'
-import type { HomeMigration } from './home-migrations.ts'
-import { appliedVersionSql, firstMigrationsSql, migrateHomeSql, ownTarget, problemsSql, systemParts } from './home-migrations.ts'
-import { damaged, readReport } from './home-report.ts'
-import { HomeError, type HomeServer } from './home-server.ts'
-import {
-  closeSystemLoginSql, createNewHomeSql, endSessionsSql, homeConnectionLimits, homeRoles, mendHomeSql, noLoginSql, openSystemLoginSql, schemaExists, schemaMissing, prepareSharedDatabaseSql,
-} from './home-sql.ts'
+import type { ExecResult } from '../engines/index.ts'
+import { type HomeMigration, appliedVersionSql, firstMigrationsSql, migrateHomeSql, ownTarget, problemsSql, systemParts } from './home-migrations.ts'
+import { damaged, readReport, HomeError } from './home-report.ts'
+import type { HomeServer } from './home-server.ts'
+import { closeSystemLoginSql, createNewHomeSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, openSystemLoginSql, schemaExists, schemaMissing, prepareSharedDatabaseSql } from './home-sql.ts'
+import { homeRoles } from './home-roles.ts'
 import { newVerifiers, oneTimePassword } from './scram.ts'
 
 /** The image makes it, empty, with the cluster. */

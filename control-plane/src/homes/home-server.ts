@@ -9,7 +9,6 @@ export interface HomePasswords {
   admin: string
 }
 
-export { HomeError } from './home-report.ts'
 
 export interface HomeServer {
   /** Makes the database that holds the home and takes everybody's rights from it. `created` is told in between. */

@@ -20,7 +20,6 @@ export const schemaMissing = '3F000'
 /** Member of it may connect to the shared databases; it has no other right. */
 export const tenantsGroup = 'tenantry_tenants'
 
-export { homeRoles, type HomeRoles } from './home-roles.ts'
 
 /** SCRAM verifiers of the three logins. */
 export interface HomeVerifiers {

@@ -1,5 +1,5 @@
 // What an engine says went wrong → what an operator is told. The only place that knows both.
-import type { EngineError, EngineErrorCode } from '../engines/engine-error.ts'
+import type { EngineError, EngineErrorCode } from '../engines/index.ts'
 import { ControlError, type ErrorCode } from '../platform/errors.ts'
 
 const codes: Record<EngineErrorCode, ErrorCode> = {

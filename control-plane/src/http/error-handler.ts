@@ -1,7 +1,7 @@
 // The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
 import type { FastifyError, FastifyInstance } from 'fastify'
 import type { ErrorBody } from '@tenantry/contract'
-import { EngineError } from '../engines/engine-error.ts'
+import { EngineError } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import { fromEngine } from './engine-errors.ts'
 

@@ -2,8 +2,7 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '../platform/clock.ts'
-import type { LogLine, LogOptions } from '../engines/container-host.ts'
-import { EngineError } from '../engines/engine-error.ts'
+import { type LogLine, type LogOptions, EngineError } from '../engines/index.ts'
 import { logTime } from './log-times.ts'
 
 export interface Followed {

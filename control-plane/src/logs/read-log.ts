@@ -1,5 +1,5 @@
 // The end of a service's log in one answer, of bounded size.
-import type { LogLine } from '../engines/container-host.ts'
+import type { LogLine } from '../engines/index.ts'
 
 const mostBytes = 4 * 2 ** 20
 

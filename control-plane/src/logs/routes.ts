@@ -1,17 +1,13 @@
 // GET /v1/tenants/{id}/logs: what a tenant's own services have written, at once or as it comes.
 import type { FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
-import { EngineError } from '../engines/engine-error.ts'
+import { EngineError, askEngine, type Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
-import { askEngine } from '../engines/ask-engine.ts'
 import type { Api } from '../http/api.ts'
-import { engineOf, requireDedicated } from '../tenants/dedicated.ts'
-import type { TenantStore } from '../tenants/tenant-store.ts'
-import type { Engine } from '../engines/engine.ts'
+import { engineOf, requireDedicated, type TenantStore, foundTenant } from '../tenants/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { followLog } from './follow-log.ts'
 import { logTime } from './log-times.ts'
-import { foundTenant } from '../tenants/lookup.ts'
 import { readLog } from './read-log.ts'
 
 const defaultTail = 100

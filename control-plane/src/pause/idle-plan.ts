@@ -1,6 +1,6 @@
 // Which tenants nobody uses, from what the region's gateways say. Pure.
 import type { Activity } from '@tenantry/contract'
-import type { RunningTenant } from '../tenants/store-running.ts'
+import type { RunningTenant } from '../tenants/index.ts'
 
 /** What is known of one gateway. */
 export interface WatchedGateway {

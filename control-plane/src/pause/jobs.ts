@@ -1,9 +1,8 @@
 // Pauses tenants with a stack of their own that nobody uses: asks the region's gateways, and only what all of them know counts.
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
-import type { Region } from '../reconcile/region.ts'
-import type { RegionProbe } from '../reconcile/region-probe.ts'
-import type { RunningTenant, RunningTenants } from '../tenants/store-running.ts'
+import type { Region, RegionProbe } from '../reconcile/index.ts'
+import type { RunningTenant, RunningTenants } from '../tenants/index.ts'
 import type { PauseStore } from './store.ts'
 import { idleTenants, pauseAfter, watched, type WatchedGateway } from './idle-plan.ts'
 import { repeat } from '../platform/repeat.ts'

@@ -2,7 +2,7 @@
 // generation, so that the reconciler carries it out.
 import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
-import { raise } from '../tenants/store-raise-led.ts'
+import { raise } from '../tenants/index.ts'
 
 export interface PauseStore {
   /** @returns false when something was asked of the tenant since that generation, or is under way */

@@ -1,6 +1,6 @@
 // Plans and regions, as the API shows them (specification, sections 2.6 and 8).
 import type { RateLimit } from '@tenantry/contract'
-import type { Isolation } from '../stacks/isolation.ts'
+import type { Isolation } from '../stacks/index.ts'
 
 /** null is unlimited. Sizes are bytes, decimal: 500 MB are 500,000,000. */
 export interface Plan {

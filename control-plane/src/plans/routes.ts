@@ -1,11 +1,10 @@
 // GET /v1/plans and /v1/regions: what a tenant can be created with.
 import { RateLimit } from '@tenantry/contract'
 import { Type } from 'typebox'
-import { isolationsOf } from '../engines/engine.ts'
+import { isolationsOf } from '../engines/index.ts'
 import type { Api } from '../http/api.ts'
 import type { PlanStore } from './plan.ts'
-import type { RegionCondition } from '../regions/region-condition.ts'
-import type { RegionConfig } from '../regions/region-config.ts'
+import type { RegionCondition, RegionConfig } from '../regions/index.ts'
 import { NoQuery } from '../http/parameters.ts'
 
 const MaybeInteger = Type.Union([Type.Integer(), Type.Null()], { description: 'null is unlimited' })

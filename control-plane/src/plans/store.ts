@@ -1,12 +1,11 @@
 // Plans of the control database, and the regions it has to know for its foreign keys.
 import { ConfigurationError } from '@tenantry/contract'
-import { isolationsOf } from '../engines/engine.ts'
-import type { RegionConfig } from '../regions/region-config.ts'
+import { isolationsOf } from '../engines/index.ts'
+import type { RegionConfig } from '../regions/index.ts'
 import type { Plan, PlanStore } from './plan.ts'
-import type { RateLimits } from '../quotas/rate-limits.ts'
-import type { Isolation } from '../stacks/isolation.ts'
+import { type RateLimits, toRate } from '../quotas/index.ts'
+import type { Isolation } from '../stacks/index.ts'
 import type { Database } from '../platform/database.ts'
-import { toRate } from '../quotas/rate-rows.ts'
 
 export function createPlanStore(database: Database): PlanStore {
   return {

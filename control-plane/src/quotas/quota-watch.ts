@@ -1,7 +1,7 @@
 // Warns operators of tenants that come near a quota: at 80 % and at 100 %, once for each tenant, resource and month.
 import type { Clock } from '../platform/clock.ts'
 import { repeat } from '../platform/repeat.ts'
-import type { OperatorEvent } from '../webhooks/operator-event.ts'
+import type { OperatorEvent } from '../webhooks/index.ts'
 import type { Leadership } from '../platform/leader.ts'
 
 export const percents = [80, 100] as const

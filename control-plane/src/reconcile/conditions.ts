@@ -1,8 +1,7 @@
 // What is said of a tenant, with the time it was seen. Pure.
-import type { Step } from '../engines/convergence-plan.ts'
-import { EngineError } from '../engines/engine-error.ts'
-import { HomeError } from '../homes/home-report.ts'
-import type { Condition } from '../tenants/tenant.ts'
+import { type Step, EngineError } from '../engines/index.ts'
+import { HomeError } from '../homes/index.ts'
+import type { Condition } from '../tenants/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
 type Said = Pick<Condition, 'status' | 'reason' | 'message'>

@@ -1,6 +1,6 @@
 // The loop of the control plane that leads: woken by changes, by a sweep for what was missed, and by what is due.
 import type { Clock } from '../platform/clock.ts'
-import { EngineError } from '../engines/engine-error.ts'
+import { EngineError } from '../engines/index.ts'
 import type { ChangeListener } from '../platform/change-feed.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Failpoint } from './failpoints.ts'

@@ -1,9 +1,8 @@
 // Removes what carries our label and is left of a tenant that was deleted: only after it was seen so for a grace time. What
 // belongs to no tenant that this control database has ever deleted is told, and left: the database may be an older copy.
 import type { Clock } from '../platform/clock.ts'
-import type { ObservedHost } from '../engines/container-host.ts'
-import type { Engine } from '../engines/engine.ts'
-import { stackOfVolume, volumePrefix } from '../stacks/object-names.ts'
+import type { ObservedHost, Engine } from '../engines/index.ts'
+import { stackOfVolume, volumePrefix } from '../stacks/index.ts'
 
 export interface OrphanSweeperDeps {
   engine: Engine

@@ -1,8 +1,8 @@
 // What the reconciler reads and writes of the control database. Every write carries the epoch of the leader that makes
 // it, and is refused when another has taken the lead since.
 import type { RoutePhase } from '@tenantry/contract'
-import type { ComponentSizes, Condition, Desired, DriftPolicy, SecretKind, Status } from '../tenants/tenant.ts'
-import type { Isolation } from '../stacks/isolation.ts'
+import type { ComponentSizes, Condition, Desired, DriftPolicy, SecretKind, Status } from '../tenants/index.ts'
+import type { Isolation } from '../stacks/index.ts'
 
 /** Everything that one reconciliation looks at, read at one instant. */
 export interface Snapshot {

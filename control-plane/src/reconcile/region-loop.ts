@@ -1,11 +1,7 @@
 // What a region needs beside its tenants: its own stack, an ear on its engine, a look at everything from time to time.
 import type { Clock } from '../platform/clock.ts'
-import { planSteps } from '../engines/convergence-plan.ts'
-import type { ObservedHost } from '../engines/container-host.ts'
-import type { Engine } from '../engines/engine.ts'
-import { EngineError } from '../engines/engine-error.ts'
-import { volumeName } from '../stacks/object-names.ts'
-import type { Stack } from '../stacks/stack.ts'
+import { planSteps, type ObservedHost, type Engine, EngineError } from '../engines/index.ts'
+import { volumeName, type Stack } from '../stacks/index.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'

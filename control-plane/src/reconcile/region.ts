@@ -1,17 +1,9 @@
 // A region as the reconciler works in it: its engine, its shared Postgres, its runtimes and gateways.
 import type { Clock } from '../platform/clock.ts'
-import type { Engine } from '../engines/engine.ts'
-import { EngineError, type EngineErrorCode } from '../engines/engine-error.ts'
-import { createDedicatedHome } from '../homes/dedicated-home.ts'
-import type { HomeDatabases } from '../homes/home-databases.ts'
-import type { HomeMigration } from '../homes/home-migrations.ts'
-import type { HomeServer } from '../homes/home-server.ts'
-import type { DockerSettings } from '../stacks/docker-settings.ts'
-import type { RegionConfig } from '../regions/region-config.ts'
-import { gatewayContainerOf, regionStack, regionStackId, type RegionStackInput } from '../stacks/region-stack.ts'
-import type { Stack } from '../stacks/stack.ts'
-import { stackFor } from '../stacks/stack-for.ts'
-import { parseRange, subnetCount, subnetNumber, tenantSubnet } from '../stacks/subnets.ts'
+import { type Engine, EngineError, type EngineErrorCode } from '../engines/index.ts'
+import { createDedicatedHome, type HomeDatabases, type HomeMigration, type HomeServer } from '../homes/index.ts'
+import { type DockerSettings, gatewayContainerOf, regionStack, regionStackId, type RegionStackInput, type Stack, stackFor, parseRange, subnetCount, subnetNumber, tenantSubnet } from '../stacks/index.ts'
+import type { RegionConfig } from '../regions/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
 export interface Region {

@@ -1,10 +1,9 @@
 // A tenant whose differences are left as they are, as its drift policy asks: looked at all the same. Status and conditions
 // follow what was seen, and nothing on the engine is changed.
 import type { Clock } from '../platform/clock.ts'
-import type { ObservedHost } from '../engines/container-host.ts'
-import { planSteps } from '../engines/convergence-plan.ts'
-import type { Stack } from '../stacks/stack.ts'
-import type { Condition, Status } from '../tenants/tenant.ts'
+import { type ObservedHost, planSteps } from '../engines/index.ts'
+import type { Stack } from '../stacks/index.ts'
+import type { Condition, Status } from '../tenants/index.ts'
 import { conditionsOf, driftConditions } from './conditions.ts'
 import { healthInWords } from './health-in-words.ts'
 import type { Snapshot } from './reconcile-store.ts'

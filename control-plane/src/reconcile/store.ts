@@ -1,15 +1,12 @@
 // The reconciler's store on the control database.
-import { scratchId } from '../stacks/scratch-ids.ts'
+import { scratchId, type Isolation } from '../stacks/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
 import type { RoutePhase } from '@tenantry/contract'
-import { type Desired, type DriftPolicy, type Status, besideGenerations } from '../tenants/tenant.ts'
-import type { Isolation } from '../stacks/isolation.ts'
+import { type Desired, type DriftPolicy, type Status, besideGenerations, liveSecrets, toConditions, toSizes } from '../tenants/index.ts'
 import { reportCommit } from '../platform/change-log.ts'
 import type { Database, Prisma } from '../platform/database.ts'
-import { liveSecrets } from '../tenants/live-secrets.ts'
-import { toConditions, toSizes } from '../tenants/store-rows.ts'
 
 const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
 type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>

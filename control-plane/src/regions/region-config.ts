@@ -2,9 +2,7 @@
 import { hkdfSync } from 'node:crypto'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import { hostOnRegionNetwork, regionEndpoints } from '../stacks/region-stack.ts'
-import { overlaps, parseRange } from '../stacks/subnets.ts'
-import { DockerSettings } from '../stacks/docker-settings.ts'
+import { hostOnRegionNetwork, regionEndpoints, overlaps, parseRange, DockerSettings } from '../stacks/index.ts'
 
 const Url = Type.String({ pattern: '^https?://' })
 

@@ -1,10 +1,9 @@
 // Carries rollouts out: looks, decides, takes one step, and looks again. All that it knows is in the rollout's row.
 import type { Clock } from '../platform/clock.ts'
-import type { Engine } from '../engines/engine.ts'
-import { EngineError } from '../engines/engine-error.ts'
+import { type Engine, EngineError } from '../engines/index.ts'
 import type { Leadership } from '../platform/leader.ts'
-import type { RegionProbe } from '../reconcile/region-probe.ts'
-import type { Isolation } from '../stacks/isolation.ts'
+import type { RegionProbe } from '../reconcile/index.ts'
+import type { Isolation } from '../stacks/index.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Rollout, RolloutSubject } from './rollout.ts'
 import { componentError } from './rollout-image.ts'

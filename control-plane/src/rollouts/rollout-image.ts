@@ -1,5 +1,5 @@
 // Whether an image is of the component that a rollout changes. Pure.
-import type { HostImage } from '../engines/container-host.ts'
+import type { HostImage } from '../engines/index.ts'
 import type { RolloutComponent } from './rollout.ts'
 
 /** Characters of a name or a label's value that are quoted. */

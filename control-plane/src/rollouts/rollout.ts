@@ -1,6 +1,6 @@
 // A change of image, tenant by tenant: in waves, watched, and taken back at the first tenant that is not well.
-import type { Desired, OperationKind, Status } from '../tenants/tenant.ts'
-import type { Isolation } from '../stacks/isolation.ts'
+import type { Desired, OperationKind, Status } from '../tenants/index.ts'
+import type { Isolation } from '../stacks/index.ts'
 
 export const rolloutComponents = ['runtime', 'postgres'] as const
 export type RolloutComponent = (typeof rolloutComponents)[number]

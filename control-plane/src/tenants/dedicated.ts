@@ -1,5 +1,5 @@
 // What only tenants with services of their own can do.
-import type { Engine } from '../engines/engine.ts'
+import type { Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Tenant } from './tenant.ts'
 

@@ -1,7 +1,6 @@
 // What is asked for beside what the host has: more than that would never come to be, or take the last of everybody's disk.
 import type { Clock } from '../platform/clock.ts'
-import type { HostInfo } from '../engines/container-host.ts'
-import type { Engine } from '../engines/engine.ts'
+import type { HostInfo, Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { SizeChanges } from './tenant-store.ts'
 

@@ -1,6 +1,6 @@
 // From an id in a path to the thing, or the error that says there is none.
 import { isTenantId } from '@tenantry/contract'
-import type { RegionConfig } from '../regions/region-config.ts'
+import type { RegionConfig } from '../regions/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Tenant } from './tenant.ts'
 import type { TenantStore } from './tenant-store.ts'

@@ -1,5 +1,5 @@
 // Everything that a new tenant proves itself with, or is reached with.
-import { newApiKey, newSecret } from '../keys/key-text.ts'
+import { newApiKey, newSecret } from '../keys/index.ts'
 import type { SecretKind } from './tenant.ts'
 
 export function newSecrets(): Record<SecretKind, string> {

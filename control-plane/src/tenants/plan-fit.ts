@@ -1,6 +1,6 @@
 // Whether what a tenant has stored fits into another plan (specification, section 8).
 import { ControlError } from '../platform/errors.ts'
-import type { Plan } from '../plans/plan.ts'
+import type { Plan } from '../plans/index.ts'
 import type { Tenant } from './tenant.ts'
 
 export interface Misfit {

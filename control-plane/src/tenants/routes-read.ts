@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import type { Tenant } from './tenant.ts'
 import type { Api } from '../http/api.ts'
-import type { RegionConfig } from '../regions/region-config.ts'
+import type { RegionConfig } from '../regions/index.ts'
 import type { TenantStore } from './tenant-store.ts'
 import { foundTenant, regionOf } from './lookup.ts'
 import { PageQuery, pageRequest, textPattern, NoQuery } from '../http/parameters.ts'

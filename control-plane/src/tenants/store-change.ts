@@ -3,7 +3,7 @@ import { Prisma } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { ComponentSize, ComponentSizes, Desired, OperationKind } from './tenant.ts'
 import type { SizeChanges, TenantChange } from './tenant-store.ts'
-import { fromOwnRate } from '../quotas/rate-rows.ts'
+import { fromOwnRate } from '../quotas/index.ts'
 import { fromSizes, toSizes } from './store-rows.ts'
 
 /** What a change begins from. */

@@ -1,11 +1,11 @@
 // Rows of the control database as the values the rest of the control plane knows.
-import { dedicatedDatabase } from '../homes/dedicated-home.ts'
+import { dedicatedDatabase } from '../homes/index.ts'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Operation as OperationRow, Plan as PlanRow, SharedDatabase, Tenant as TenantRow } from '../../../prisma/client/client.ts'
-import { toHeldRate } from '../quotas/rate-rows.ts'
+import { toHeldRate } from '../quotas/index.ts'
 import { conditionTypes, type ComponentSizes, type Condition, type Desired, type DriftPolicy, type Operation, type Status, type Tenant } from './tenant.ts'
-import type { Isolation } from '../stacks/isolation.ts'
+import type { Isolation } from '../stacks/index.ts'
 
 const Conditions = Type.Array(
   Type.Object({

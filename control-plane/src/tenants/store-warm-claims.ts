@@ -5,7 +5,7 @@ import type { NewTenant, TenantCreated } from './tenant-store.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { liveSecrets } from './live-secrets.ts'
 import { raise } from './store-raise.ts'
-import { fromOwnRate } from '../quotas/rate-rows.ts'
+import { fromOwnRate } from '../quotas/index.ts'
 
 /** The oldest that is ready becomes the new tenant: its database is empty and its secrets were told to nobody. */
 export async function claimWarm(transaction: Transaction, seal: Seal, tenant: NewTenant, at: Date): Promise<TenantCreated | undefined> {

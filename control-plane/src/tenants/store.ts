@@ -8,7 +8,7 @@ import type { NewTenant, TenantCreated, TenantState, TenantStore } from './tenan
 import type { WriteContext } from '../platform/write-context.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
-import { fromOwnRate } from '../quotas/rate-rows.ts'
+import { fromOwnRate } from '../quotas/index.ts'
 import { openOperation, raise, shownTenant, withPlan } from './store-raise.ts'
 import { recordedWrite, type Recorded } from '../platform/recorded-write.ts'
 import { toOperation } from './store-rows.ts'

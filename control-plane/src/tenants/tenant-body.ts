@@ -1,8 +1,8 @@
 // Tenants and operations as the API shows them.
 import { Type, type Static } from 'typebox'
-import { isolationsOf } from '../engines/engine.ts'
-import { compareIsolation, isolationInRegion } from '../stacks/isolation.ts'
-import type { RegionConfig } from '../regions/region-config.ts'
+import { isolationsOf } from '../engines/index.ts'
+import { compareIsolation, isolationInRegion } from '../stacks/index.ts'
+import type { RegionConfig } from '../regions/index.ts'
 import { driftPolicies, operationKinds, type ComponentSize, type Operation, type Status, type Tenant } from './tenant.ts'
 
 /** A tenant made in advance is shown to nobody; when it is claimed it is pending. */

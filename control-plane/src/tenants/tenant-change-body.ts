@@ -2,7 +2,7 @@
 import { Cron } from 'croner'
 import { Type, type Static } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
-import { greatestRate } from '../quotas/rate-limits.ts'
+import { greatestRate } from '../quotas/index.ts'
 import { checkName } from './names.ts'
 import { driftPolicies, type Tenant } from './tenant.ts'
 import type { SizeChanges, TenantChange } from './tenant-store.ts'

@@ -2,9 +2,9 @@
 // its operation, its audit entry and, when there is an Idempotency-Key, its answer.
 import type { Page, PageRequest } from '../platform/page.ts'
 import type { WriteContext } from '../platform/write-context.ts'
-import type { OwnRate } from '../quotas/rate-limits.ts'
+import type { OwnRate } from '../quotas/index.ts'
 import type { ComponentSize, DriftPolicy, Operation, OperationKind, SecretKind, Status, Tenant } from './tenant.ts'
-import type { Isolation } from '../stacks/isolation.ts'
+import type { Isolation } from '../stacks/index.ts'
 
 export interface NewTenant {
   id: string

@@ -1,6 +1,6 @@
 // A tenant and its operations, as the control plane knows them.
-import type { Isolation } from '../stacks/isolation.ts'
-import type { HeldRate } from '../quotas/rate-limits.ts'
+import type { Isolation } from '../stacks/index.ts'
+import type { HeldRate } from '../quotas/index.ts'
 
 /** `warm`: made in advance, and nobody's yet. `restoring`: not begun before its data is in place. */
 export type Desired = 'active' | 'suspended' | 'paused' | 'warm' | 'restoring' | 'deleted'

@@ -1,7 +1,7 @@
 // What the services of a tenant of its own take now, as their engine tells.
 import type { Clock } from '../platform/clock.ts'
-import { askEngine } from '../engines/ask-engine.ts'
-import type { TenantSight } from '../health/tenant-sight.ts'
+import { askEngine } from '../engines/index.ts'
+import type { TenantSight } from '../health/index.ts'
 import type { ComponentUsage, Usage } from './usage-reader.ts'
 
 /** The volume of each service (see `stack-for.ts`). */

@@ -2,15 +2,13 @@
 // can push.
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
-import { firstAnswer } from '../reconcile/first-answer.ts'
+import { firstAnswer, type Region, type BooksProbe, type RegionProbe } from '../reconcile/index.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
-import type { Region } from '../reconcile/region.ts'
-import type { BooksProbe, RegionProbe } from '../reconcile/region-probe.ts'
 import { completeUntil, forGood, heldReading, readingOf, type HomeState } from './home-reading.ts'
 import { hourMilliseconds } from './hours.ts'
 import type { HomeReading, UsageLedger } from './usage-ledger.ts'
-import type { Isolation } from '../stacks/isolation.ts'
+import type { Isolation } from '../stacks/index.ts'
 
 /** A tenant with what was last read of its home. */
 export interface HomeToRead {

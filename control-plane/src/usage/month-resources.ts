@@ -1,6 +1,6 @@
 // A month's totals and counts as the API's resources. Pure.
 import type { TenantStorageUsage } from '@tenantry/contract'
-import type { Plan } from '../plans/plan.ts'
+import type { Plan } from '../plans/index.ts'
 import type { CellKey } from './meters.ts'
 import { cellList } from './packed-cells.ts'
 import type { MonthUsage } from './usage-books.ts'

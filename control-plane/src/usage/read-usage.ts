@@ -1,9 +1,7 @@
 // A month's usage: counts from the ledger, what is stored from the tenant's runtime, what its services take from their engine.
-import { storedNow, type StoredNowDeps } from '../health/stored-now.ts'
-import { sightOf, type SightDeps } from '../health/tenant-sight.ts'
-import type { PlanHistory } from '../plans/plan-history.ts'
-import type { Plan, PlanStore } from '../plans/plan.ts'
-import type { TenantStore } from '../tenants/tenant-store.ts'
+import { storedNow, type StoredNowDeps, sightOf, type SightDeps } from '../health/index.ts'
+import type { PlanHistory, Plan, PlanStore } from '../plans/index.ts'
+import type { TenantStore } from '../tenants/index.ts'
 import { settleMilliseconds } from './close-ledger.ts'
 import { componentUsage } from './component-usage.ts'
 import { monthName, nextMonth, startOfHour } from './hours.ts'

@@ -3,7 +3,7 @@ import type { UsageSource as SourceRow } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'
 import { liveMilliseconds, type UsageSource, type UsageSources } from './usage-sources.ts'
-import { freeSlots } from '../quotas/store-connection-slots.ts'
+import { freeSlots } from '../quotas/index.ts'
 import type { Database } from '../platform/database.ts'
 import { recordedWrite } from '../platform/recorded-write.ts'
 

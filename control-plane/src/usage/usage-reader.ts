@@ -1,5 +1,5 @@
 // Usage as the API shows it, by resource (specification, sections 2.6 and 4.4).
-import type { Tenant } from '../tenants/tenant.ts'
+import type { Tenant } from '../tenants/index.ts'
 import type { Correction } from './closed-usage.ts'
 import type { Amounts } from './hour-bucket.ts'
 import type { TenantMonth } from './usage-books.ts'

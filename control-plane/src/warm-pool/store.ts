@@ -4,9 +4,8 @@ import { randomUUID } from 'node:crypto'
 import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import type { Seal } from '../platform/seal.ts'
-import type { Isolation } from '../stacks/isolation.ts'
-import { tellWanted } from '../tenants/store-raise-led.ts'
-import type { SecretKind } from '../tenants/tenant.ts'
+import type { Isolation } from '../stacks/index.ts'
+import { tellWanted, type SecretKind } from '../tenants/index.ts'
 
 export interface WarmTenant {
   id: string

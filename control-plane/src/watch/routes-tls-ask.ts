@@ -3,7 +3,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
-import type { RegionConfig } from '../regions/region-config.ts'
+import type { RegionConfig } from '../regions/index.ts'
 
 export interface TlsAskDeps {
   regions: readonly Pick<RegionConfig, 'id' | 'domain' | 'gateway_url'>[]

@@ -1,9 +1,8 @@
 // Routes for the installation's other parts: the watches of gateways and runtimes, the gateways' counters, and their call to wake.
 import { UsagePush, internalPaths, type UsageAnswer } from '@tenantry/contract'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { foundTenant } from '../tenants/lookup.ts'
-import type { TenantStore } from '../tenants/tenant-store.ts'
-import type { UsageLedger } from '../usage/usage-ledger.ts'
+import { foundTenant, type TenantStore } from '../tenants/index.ts'
+import type { UsageLedger } from '../usage/index.ts'
 import type { WatchHub, WatchKind } from './watch-hub.ts'
 
 /** A watcher that leaves more changes than this unread is cut off; it will connect again and take the whole set. */

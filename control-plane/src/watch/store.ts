@@ -1,17 +1,14 @@
 // What watches tell of tenants: routes for gateways, manifests for runtimes.
 import type { Route, RoutePhase, TenantManifest } from '@tenantry/contract'
-import type { RegionConfig } from '../regions/region-config.ts'
-import { dedicatedDatabase } from '../homes/dedicated-home.ts'
-import { loginUrl } from '../homes/home-logins.ts'
+import type { RegionConfig } from '../regions/index.ts'
+import { dedicatedDatabase, loginUrl } from '../homes/index.ts'
 import type { Published, PublishedSource } from './watch-hub.ts'
-import { keyHash } from '../keys/key-text.ts'
+import { keyHash } from '../keys/index.ts'
 import type { Seal } from '../platform/seal.ts'
-import { componentAlias } from '../stacks/stack-for.ts'
-import { ports } from '../stacks/tenant-services.ts'
-import type { SecretKind } from '../tenants/tenant.ts'
+import { componentAlias, ports } from '../stacks/index.ts'
+import { type SecretKind, liveSecrets } from '../tenants/index.ts'
 import type { Database, Prisma } from '../platform/database.ts'
-import { liveSecrets } from '../tenants/live-secrets.ts'
-import { toHeldRate } from '../quotas/rate-rows.ts'
+import { toHeldRate } from '../quotas/index.ts'
 
 const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
 type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>

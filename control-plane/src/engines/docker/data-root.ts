@@ -1,6 +1,6 @@
 // How much room there is where an Engine of this host keeps images and volumes.
 import { access, statfs } from 'node:fs/promises'
-import type { HostInfo } from '../container-host.ts'
+import type { HostInfo } from '../index.ts'
 
 /** Everything of a container that is in no volume lies in the Engine's directory, which is not seen from inside. */
 const containerMark = '/.dockerenv'

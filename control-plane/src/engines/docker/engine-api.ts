@@ -1,7 +1,7 @@
 // Calls of the Engine API, each with the caller's signal and a time limit of its own, and with its errors translated.
 import type Dockerode from 'dockerode'
 import type { Duplex, Readable } from 'node:stream'
-import { EngineError } from '../engine-error.ts'
+import { EngineError } from '../index.ts'
 import { engineError } from './errors.ts'
 import { within } from './within.ts'
 

@@ -1,6 +1,6 @@
 // What went wrong with a call of the Engine API, in our codes. The Engine's own words (paths and addresses among them) are
 // kept as the cause; the message is ours. Pure.
-import { EngineError, type EngineErrorCode } from '../engine-error.ts'
+import { EngineError, type EngineErrorCode } from '../index.ts'
 import { TimeUp } from './within.ts'
 
 interface Refusal {

@@ -1,13 +1,11 @@
 // The Engine's events → which stack something happened to. Containers carry their labels in every event; networks and
 // volumes carry none, so their stacks are looked up: once at the beginning, and again for each that is made later.
 import type Dockerode from 'dockerode'
-import type { HostEvent, Ownership } from '../container-host.ts'
-import { EngineError } from '../engine-error.ts'
-import { linesOf } from '../lines.ts'
+import { type HostEvent, type Ownership, EngineError, fromDocker, isOwned, ownedFilter } from '../index.ts'
+import { linesOf } from '@tenantry/contract'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
 import { flow } from './flow.ts'
-import { fromDocker, isOwned, ownedFilter } from './labels.ts'
 
 /** Health checks and commands run inside make most events of a host; none of them is wanted. */
 const wanted = {

@@ -1,6 +1,6 @@
 // The Engine's way to send standard output and standard error over one connection: pieces, each after a header of 8 bytes
 // (stream, three zeros, length as big-endian 32 bits).
-import { EngineError } from '../engine-error.ts'
+import { EngineError } from '../index.ts'
 
 export interface Piece {
   stream: 'stdout' | 'stderr'

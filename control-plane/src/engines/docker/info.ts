@@ -1,6 +1,6 @@
 // What one Engine is and can do, and what an operator should know of it.
 import type Dockerode from 'dockerode'
-import type { HostInfo } from '../container-host.ts'
+import type { HostInfo } from '../index.ts'
 import { diskOf } from './data-root.ts'
 import type { EngineApi } from './engine-api.ts'
 

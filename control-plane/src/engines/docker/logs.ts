@@ -1,6 +1,5 @@
 // A container's log: the Engine sends one frame a line, and very long lines in parts, each with a time of its own.
-import type { LogLine, LogOptions } from '../container-host.ts'
-import { EngineError } from '../engine-error.ts'
+import { type LogLine, type LogOptions, EngineError } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { flow } from './flow.ts'
 import { demultiplex, type Piece } from './frames.ts'

@@ -1,12 +1,9 @@
 // Networks: made once by name, though the Engine itself allows any number of one name; removed with whoever is on them.
 import type Dockerode from 'dockerode'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { NetworkSpec, Ownership } from '../container-host.ts'
-import { EngineError } from '../engine-error.ts'
-import { endpoint } from './container-body.ts'
+import { type NetworkSpec, type Ownership, EngineError, endpoint, refuseForeign, toDocker } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf, wordsOf } from './errors.ts'
-import { refuseForeign, toDocker } from './labels.ts'
 import { places } from './observed.ts'
 import { soon } from './soon.ts'
 

@@ -2,11 +2,10 @@
 // exit codes.
 import type Dockerode from 'dockerode'
 import PQueue from 'p-queue'
-import type { ObservedHost, Ownership } from '../container-host.ts'
-import { stackOfVolume, volumePrefix } from '../../stacks/object-names.ts'
+import { type ObservedHost, type Ownership, isUnlabelled, ownedFilter } from '../index.ts'
+import { stackOfVolume, volumePrefix } from '../../stacks/index.ts'
 import { findContainer } from './containers.ts'
 import type { EngineApi } from './engine-api.ts'
-import { isUnlabelled, ownedFilter } from './labels.ts'
 import { observedContainer, observedNetwork, observedVolume, standingPlaces } from './observed.ts'
 
 /** Inspections at once: the Engine answers each in about a millisecond. */

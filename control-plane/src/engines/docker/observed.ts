@@ -1,7 +1,6 @@
 // What the Engine tells of an object → what the container engines read. Pure.
 import type Dockerode from 'dockerode'
-import type { ContainerState, ObservedContainer, ObservedNetwork, ObservedVolume } from '../container-host.ts'
-import { fromDocker } from './labels.ts'
+import { type ContainerState, type ObservedContainer, type ObservedNetwork, type ObservedVolume, fromDocker } from '../index.ts'
 
 const states: readonly string[] = ['created', 'running', 'paused', 'restarting', 'exited', 'dead', 'removing'] satisfies ContainerState[]
 const healths: readonly string[] = ['starting', 'healthy', 'unhealthy'] satisfies ObservedContainer['health'][]

@@ -1,5 +1,5 @@
 // One reading of a container's cgroup.
-import type { ContainerStats } from '../container-host.ts'
+import type { ContainerStats } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 
 interface Reading {

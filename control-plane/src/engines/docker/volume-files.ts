@@ -3,13 +3,10 @@
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { extract, pack } from 'tar-stream'
-import type { ContainerSpec, Labels } from '../container-host.ts'
-import { EngineError } from '../engine-error.ts'
-import { containerBody } from './container-body.ts'
+import { type ContainerSpec, type Labels, EngineError, containerBody, fromDocker, refuseForeign } from '../index.ts'
 import { removeContainer } from './containers.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { flow } from './flow.ts'
-import { fromDocker, refuseForeign } from './labels.ts'
 import { createVolume, findVolume, removeVolume, requireVolume, type VolumeMeter } from './volumes.ts'
 
 /** Where the helper sees the volume. Files are put below its parent, so that the volume's own mode and owner are set, too. */

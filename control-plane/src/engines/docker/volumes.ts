@@ -1,10 +1,8 @@
 // Volumes: made, adopted, measured and removed by name.
 import type Dockerode from 'dockerode'
-import type { Ownership, VolumeSpec } from '../container-host.ts'
+import { type Ownership, type VolumeSpec, EngineError, isOwned, isUnlabelled, refuseForeign, toDocker } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
-import { EngineError } from '../engine-error.ts'
-import { isOwned, isUnlabelled, refuseForeign, toDocker } from './labels.ts'
 import { within } from './within.ts'
 
 /** The Engine answers with the volume that exists, whoever's it is: the labels tell. It can't label one that exists. */

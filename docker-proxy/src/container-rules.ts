@@ -2,10 +2,8 @@
 // template, so that nothing passes which the template has no word for. Pure.
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import type { ContainerSpec, Labels } from '../engines/container-host.ts'
-import { containerBody } from '../engines/docker/container-body.ts'
-import { fromDocker, toDocker } from '../engines/docker/labels.ts'
-import { ports } from '../stacks/tenant-services.ts'
+import { type ContainerSpec, type Labels, containerBody, fromDocker, toDocker } from '../../control-plane/src/engines/index.ts'
+import { ports } from '../../control-plane/src/stacks/index.ts'
 import { helperSuffix, type Claim } from './claims.ts'
 import { firstDifference } from './difference.ts'
 import type { DoorRules } from './door-rules.ts'

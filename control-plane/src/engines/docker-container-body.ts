@@ -1,8 +1,8 @@
 // ContainerSpec → the Engine's request to create it, and with that the hardening of everything that Tenantry runs. Pure.
 import type Dockerode from 'dockerode'
-import type { HealthCheck, Resources } from '../../stacks/stack.ts'
-import { restartPolicy, type ContainerSpec } from '../container-host.ts'
-import { toDocker } from './labels.ts'
+import type { HealthCheck, Resources } from '../stacks/index.ts'
+import { restartPolicy, type ContainerSpec } from './container-host.ts'
+import { toDocker } from './docker-labels.ts'
 
 const nanosecondsPerSecond = 1_000_000_000
 

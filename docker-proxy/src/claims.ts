@@ -1,6 +1,6 @@
 // What a call touches, and what must be true of it before the call goes on. Pure: the Engine's own account is handed in.
-import { isOwned, isUnlabelled } from '../engines/docker/labels.ts'
-import { stackOfVolume } from '../stacks/object-names.ts'
+import { isOwned, isUnlabelled } from '../../control-plane/src/engines/index.ts'
+import { stackOfVolume } from '../../control-plane/src/stacks/index.ts'
 import type { DoorRules } from './door-rules.ts'
 import { Refused } from './refused.ts'
 

@@ -1,6 +1,6 @@
 // The door's environment as one frozen value.
 import { ConfigurationError, Environment, dockerDoorSettings } from '@tenantry/contract'
-import { parseRange } from '../stacks/subnets.ts'
+import { parseRange } from '../../control-plane/src/stacks/index.ts'
 import type { DoorRules } from './door-rules.ts'
 
 export interface DoorConfig {

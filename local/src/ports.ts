@@ -1,7 +1,7 @@
 // Which ports an installation takes: the same ones at every start, when they are still free.
 import { createHash } from 'node:crypto'
 import { readText, writeWhole } from './data-directory.ts'
-import { holderOf, isFree, nextFree } from '../engines/process/ports.ts'
+import { holderOf, isFree, nextFree } from './process/ports.ts'
 import type { Ports } from './services.ts'
 
 export class PortTaken extends Error {}

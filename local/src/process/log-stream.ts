@@ -2,7 +2,7 @@
 // limited, and no output is an error.
 import type { Readable } from 'node:stream'
 import type { Logger } from 'pino'
-import { LineSplitter, type SplitLine } from '../lines.ts'
+import { LineSplitter, type SplitLine } from '@tenantry/contract'
 import { defaultLogLimits, LogBudget, type LogLimits } from './log-budget.ts'
 import { readServiceLine } from './log-line.ts'
 

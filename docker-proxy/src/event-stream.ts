@@ -1,5 +1,5 @@
 // The Engine's events as they pass: one JSON object a line, those of others left out.
-import { linesOf } from '../engines/lines.ts'
+import { linesOf } from '@tenantry/contract'
 import { ownEvent } from './answers.ts'
 import type { DoorRules } from './door-rules.ts'
 

@@ -1,7 +1,7 @@
 // Our labels as the Engine keeps them. What they say decides whether an object is ours, and what an image is.
 import type Dockerode from 'dockerode'
-import type { Labels, Ownership } from '../container-host.ts'
-import { EngineError } from '../engine-error.ts'
+import type { Labels, Ownership } from './container-host.ts'
+import { EngineError } from './engine-error.ts'
 
 type DockerLabels = Readonly<Record<string, string>> | null | undefined
 

@@ -1,5 +1,5 @@
 // Asks the Engine whether what a call touches is ours. Ids take the place of names, so that the call goes to what was looked at.
-import { isOwned } from '../engines/docker/labels.ts'
+import { isOwned } from '../../control-plane/src/engines/index.ts'
 import { asObject, checkClaim, labelsOf, type Claim } from './claims.ts'
 import type { DoorRules } from './door-rules.ts'
 import type { EngineSocket } from './engine-socket.ts'

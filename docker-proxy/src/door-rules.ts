@@ -1,5 +1,5 @@
 // What the operator allows behind the door: values that every rule compares with.
-import type { Range } from '../stacks/subnets.ts'
+import type { Range } from '../../control-plane/src/stacks/index.ts'
 
 export interface DoorRules {
   /** Value of the label `tenantry.installation` of everything that may be touched. */

@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { internalPaths } from '@tenantry/contract'
 import pg from 'pg'
-import { postgresArguments, removeStaleLock, type PostgresBinaries } from '../engines/process/postgres-files.ts'
-import type { ProcessService } from '../engines/process/supervisor.ts'
+import { postgresArguments, removeStaleLock, type PostgresBinaries } from './process/postgres-files.ts'
+import type { ProcessService } from './process/supervisor.ts'
 import type { DataDirectory } from './data-directory.ts'
 import type { PassedSettings } from './passed-settings.ts'
 
@@ -25,7 +25,7 @@ const reservedConnections = 130
 /** From the door inwards: each one's last words are still heard by those behind it. */
 const stopOrder = ['gateway', 'runtime', 'control-plane', 'postgres']
 
-const project = fileURLToPath(new URL('../../../', import.meta.url))
+const project = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface ServiceOptions {
   data: DataDirectory

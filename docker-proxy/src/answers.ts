@@ -1,5 +1,5 @@
 // What the caller may read of the Engine's answers: all of what is ours; of the rest that it exists, and nothing else. Pure.
-import { componentLabel, isOwned } from '../engines/docker/labels.ts'
+import { componentLabel, isOwned } from '../../control-plane/src/engines/index.ts'
 import { asObject, isNamesake, labelsOf, nameOf, type Account } from './claims.ts'
 import type { DoorRules } from './door-rules.ts'
 

@@ -2,7 +2,7 @@
 // does not pass. Pure.
 import { Type, type TSchema, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import { restartPolicy } from '../engines/container-host.ts'
+import { restartPolicy } from '../../control-plane/src/engines/index.ts'
 import type { Claim } from './claims.ts'
 import type { DoorRules } from './door-rules.ts'
 import { ownLabels } from './owned-labels.ts'

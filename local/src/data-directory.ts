@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMissingFile } from '@tenantry/contract'
-import { giveTo, type Identity } from '../engines/process/unprivileged.ts'
+import { giveTo, type Identity } from './process/unprivileged.ts'
 
 export interface DataDirectory {
   root: string

@@ -1,6 +1,5 @@
 // The labels that something new must carry, and the name that goes with them. Pure.
-import type { Labels } from '../engines/container-host.ts'
-import { fromDocker } from '../engines/docker/labels.ts'
+import { type Labels, fromDocker } from '../../control-plane/src/engines/index.ts'
 import type { DoorRules } from './door-rules.ts'
 import { Refused } from './refused.ts'
 

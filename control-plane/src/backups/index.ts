@@ -1,0 +1,8 @@
+// What others may import of `backups/`.
+export { type BackupKeeperDeps, keepBackups } from './backup-keeper.ts'
+export { createBackupRecords } from './backup-record.ts'
+export { checkDirectory, createDirectoryTarget } from './directory-target.ts'
+export { addBackupRoutes, type BackupRoutesDeps } from './routes.ts'
+export { createBackupLedger } from './store-ledger.ts'
+export { createBackupStore } from './store.ts'
+export { createUnknownBackups } from './unknown-backups.ts'

@@ -1,0 +1,4 @@
+// What others may import of `disk/`.
+export { watchDisks } from './jobs.ts'
+export { type StorageWatchDeps, watchStorage } from './storage-watch.ts'
+export { createDiskWatchStore } from './store.ts'

@@ -1,0 +1,7 @@
+// What others may import of `health/`.
+export { watchHomes } from './home-watch.ts'
+export { createHealthReader } from './read-health.ts'
+export { addHealthRoutes, type HealthRoutesDeps } from './routes.ts'
+export { storedNow, type StoredNowDeps } from './stored-now.ts'
+export { createStoredReader } from './stored-reader.ts'
+export { type SightDeps, sightOf, type TenantSight } from './tenant-sight.ts'

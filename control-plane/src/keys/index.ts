@@ -1,0 +1,5 @@
+// What others may import of `keys/`.
+export { addAccess } from './access.ts'
+export { keyHash, newApiKey, newPlatformKey, newSecret } from './key-text.ts'
+export { addKeyRoutes, type KeyRoutesDeps } from './routes.ts'
+export { createPlatformKeyStore } from './store.ts'

@@ -1,0 +1,2 @@
+// What others may import of `logs/`.
+export { addTenantLogs, type LogRoutesDeps } from './routes.ts'

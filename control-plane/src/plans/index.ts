@@ -1,0 +1,6 @@
+// What others may import of `plans/`.
+export type { PlanHistory, PlanPeriod } from './plan-history.ts'
+export type { Plan, PlanStore } from './plan.ts'
+export { addPlanRoutes, type PlanRoutesDeps } from './routes.ts'
+export { createPlanHistory } from './store-history.ts'
+export { createPlanStore, recordRateLimits, recordRegions, refuseUnknownRegions } from './store.ts'

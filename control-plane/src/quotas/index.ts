@@ -1,0 +1,9 @@
+// What others may import of `quotas/`.
+export { type LeaseMeasure, measuredLeases } from './measured-leases.ts'
+export { watchQuotas } from './quota-watch.ts'
+export { defaultRateLimits, greatestRate, type HeldRate, type OwnRate, type RateLimits, readRateLimits } from './rate-limits.ts'
+export { fromOwnRate, toHeldRate, toRate } from './rate-rows.ts'
+export { leaseRoutes } from './routes-internal.ts'
+export { freeSlots } from './store-connection-slots.ts'
+export { createRequestLeases } from './store-request-leases.ts'
+export { createQuotaWatchStore } from './store-watch.ts'
