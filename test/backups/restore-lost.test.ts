@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createBackupLedger } from '../../control-plane/src/backups/store-ledger.ts'
 import { createBackupStore } from '../../control-plane/src/backups/store.ts'
-import { startPlane } from '../housekeeping/support/plane.ts'
+import { startPlane } from '../support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const store = createBackupStore({ database: plane.database, seal: plane.seal, now: plane.clock.now })

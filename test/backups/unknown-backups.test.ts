@@ -17,7 +17,7 @@ import { systemClock } from '../../control-plane/src/platform/clock.ts'
 import { createSeal, type Seal } from '../../control-plane/src/platform/seal.ts'
 import { createBackupLedger } from '../../control-plane/src/backups/store-ledger.ts'
 import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { startApi } from '../control-plane/support/api.ts'
+import { startApi } from '../support/control-plane/api.ts'
 import { until } from '../support/until.ts'
 import { filesBelow } from './support/tenants.ts'
 

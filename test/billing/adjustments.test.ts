@@ -3,7 +3,7 @@ import t from 'tap'
 import type { InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
 import { readDecimalText } from '../../control-plane/src/billing/money.ts'
 import { chanceOf } from '../simulation/chance.ts'
-import { isError } from '../control-plane/support/api.ts'
+import { isError } from '../support/control-plane/api.ts'
 import { effort, seed } from '../support/effort.ts'
 import { startBilledApi } from './support/billed-api.ts'
 

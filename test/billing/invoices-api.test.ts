@@ -2,7 +2,7 @@
 import t from 'tap'
 import { readDecimalText } from '../../control-plane/src/billing/money.ts'
 import type { InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
-import { isError, startApi } from '../control-plane/support/api.ts'
+import { isError, startApi } from '../support/control-plane/api.ts'
 import { startBilledApi } from './support/billed-api.ts'
 import { amounts } from './support/prices.ts'
 import { cent, referenceCost } from './support/reference.ts'

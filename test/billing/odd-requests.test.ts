@@ -2,7 +2,7 @@
 // what is refused makes nothing.
 import fc from 'fast-check'
 import t from 'tap'
-import { internalToken } from '../control-plane/support/api.ts'
+import { internalToken } from '../support/control-plane/api.ts'
 import { effort, seed } from '../support/effort.ts'
 import { startBilledApi } from './support/billed-api.ts'
 

@@ -4,7 +4,7 @@ import type { InvoiceBody, UpcomingBody } from '../../control-plane/src/billing/
 import { readDecimalText } from '../../control-plane/src/billing/money.ts'
 import { readExport } from '../../control-plane/src/billing/read-export.ts'
 import { verifyInvoice } from '../../control-plane/src/billing/verify.ts'
-import { isError } from '../control-plane/support/api.ts'
+import { isError } from '../support/control-plane/api.ts'
 import { pdfPieces } from './support/pdf-words.ts'
 import { startBilledApi } from './support/billed-api.ts'
 import { amounts } from './support/prices.ts'

@@ -52,8 +52,8 @@ const billingKey = [/"scope":"billing"/]
 
 /** Blocks that another test runs, and why they cannot run here. */
 const elsewhere: Record<string, string> = {
-  'README.md#1': 'every test file runs in `npm test`; test/platform/installation.test.ts runs `npm start`',
-  'docs/invoices.md#3': 'test/platform/month-end.test.ts: needs a month that has ended',
+  'README.md#1': 'every test file runs in `npm test`; test/installation/installation.test.ts runs `npm start`',
+  'docs/invoices.md#3': 'test/installation/month-end.test.ts: needs a month that has ended',
 }
 
 const blocks = (await Promise.all(['README.md', ...(await readdir(join(project, 'docs'))).filter((name) => name.endsWith('.md')).sort().map((name) => `docs/${name}`)].map(shellBlocks))).flat()

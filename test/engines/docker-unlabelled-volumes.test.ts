@@ -3,7 +3,7 @@
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
 import { dockerHost, type DockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
-import { openDoor } from '../docker-door/support.ts'
+import { openDoor } from '../docker-proxy/support.ts'
 import { engineSocket, image, openScene, type Scene } from '../support/docker.ts'
 import { openDouble } from '../support/engine-double.ts'
 

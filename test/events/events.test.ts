@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 import pg from 'pg'
 import t from 'tap'
-import { EventReader, openStream, type SentEvent } from '../tenancy/support/event-reader.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { EventReader, openStream, type SentEvent } from '../support/event-reader.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { effort } from '../support/effort.ts'
 
 const mostSubscribers = 4

@@ -3,8 +3,8 @@ import pg from 'pg'
 import t from 'tap'
 import { internalPaths } from '@tenantry/contract'
 import { until } from '../support/until.ts'
-import { EventReader } from '../tenancy/support/event-reader.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { EventReader } from '../support/event-reader.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 
 const follow = (tenant: TestTenant, last: string) => EventReader.open(tenant, '/events/v1', { ...tenant.as('service'), 'last-event-id': last })
 

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { compileCSource } from '../../examples/functions/compile-native.ts'
-import { startRuntime, type Answer } from '../tenancy/support/runtime.ts'
+import { startRuntime, type Answer } from '../support/runtime.ts'
 import { deploy, invoke } from './support/deployed.ts'
 
 const secrets = {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { compileC, compileRust } from '../../examples/functions/compile-native.ts'
 import { compileFunction } from '../../examples/functions/compile.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { deployFunction } from './support/deployed.ts'
 
 const examples = join(import.meta.dirname, '..', '..', 'examples')

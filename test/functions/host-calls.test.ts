@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { reservedCollections, systemCollections } from '../../tenant-runtime/src/rest/registry/system-collections.ts'
 import { until } from '../support/until.ts'
-import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '../support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
 import { deployFunction } from './support/deployed.ts'
 

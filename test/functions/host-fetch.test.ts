@@ -16,7 +16,7 @@ import { fetchForFunction, type FetchDeps } from '../../tenant-runtime/src/funct
 import { effort, seed } from '../support/effort.ts'
 import { listen } from '../support/listen.ts'
 import { makeAuthority } from '../support/tls.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
 import { deployFunction } from './support/deployed.ts'
 

@@ -9,7 +9,7 @@ import { dataLimit } from '../../tenant-runtime/src/functions/executor/confineme
 import { Executor } from '../../tenant-runtime/src/functions/executor/executor.ts'
 import { checkModule } from '../../tenant-runtime/src/functions/module/check-module.ts'
 import { effort, seed } from '../support/effort.ts'
-import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
 import { deploy, executorsOf, guestsOf, invoke } from './support/deployed.ts'
 import { hostile, type Ending, type Hostile } from './support/hostile-modules.ts'
 import { command } from './support/wasm.ts'

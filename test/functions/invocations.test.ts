@@ -6,7 +6,7 @@ import { ClaimTaken, beginInvocation, endInvocation, recordInvocation, remembere
 import { WrittenEnds } from '../../tenant-runtime/src/functions/invocations/written-ends.ts'
 import { effort } from '../support/effort.ts'
 import { until } from '../support/until.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { openTenant } from './support/open-tenant.ts'
 import { command } from './support/wasm.ts'

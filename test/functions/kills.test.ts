@@ -8,7 +8,7 @@ import { openControl, startProcess, type RuntimeProcess } from '../storage/suppo
 import { openScene, type Scene } from '../storage/support/scene.ts'
 import { effort, seed } from '../support/effort.ts'
 import { until } from '../support/until.ts'
-import { signToken, startRuntime, type Answer } from '../tenancy/support/runtime.ts'
+import { signToken, startRuntime, type Answer } from '../support/runtime.ts'
 import { deploy, executorsOf, guestsOf, invoke, killAll, type Asker } from './support/deployed.ts'
 import { command } from './support/wasm.ts'
 

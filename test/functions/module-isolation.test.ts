@@ -3,7 +3,7 @@
 import t from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { deploy, invoke } from './support/deployed.ts'
 
 const saying = (text: string) => compileSource(`process.stdout.write(${JSON.stringify(text)})`)

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { query } from '../support/postgres.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { command, forever, unreachable } from './support/wasm.ts'
 

@@ -1,6 +1,6 @@
 // Records of invocations page by page, and what functions used: sums that are compared with the records they are made of.
 import t from 'tap'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { command } from './support/wasm.ts'

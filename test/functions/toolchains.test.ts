@@ -2,7 +2,7 @@
 import t from 'tap'
 import { compileSource } from '../../examples/functions/compile.ts'
 import { compileCSource, compileRustSource } from '../../examples/functions/compile-native.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deploy, invoke } from './support/deployed.ts'
 

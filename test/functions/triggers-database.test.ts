@@ -6,7 +6,7 @@ import { planTriggers, type Listener, type TriggerState } from '../../tenant-run
 import { effort } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
-import { startRuntime, type RuntimeOptions, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type RuntimeOptions, type TestTenant } from '../support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { secondRuntime } from './support/second-runtime.ts'

@@ -7,7 +7,7 @@ import { checkTrigger } from '../../tenant-runtime/src/functions/function.ts'
 import { checkSignature, readWebhookHead } from '../../tenant-runtime/src/functions/triggers/webhook-signature.ts'
 import { effort } from '../support/effort.ts'
 import { until } from '../support/until.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 

@@ -11,7 +11,7 @@ import { askHost, compileAsker } from '../functions/support/asker.ts'
 import { deployFunction } from '../functions/support/deployed.ts'
 import { createHome, migrateHome, migrationsDirectory } from '../support/home.ts'
 import { query, startPostgres, type TestPostgres } from '../support/postgres.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { attacks } from './support/attacks.ts'
 
 const passwords = { runtime: 'of-the-runtime', ddl: 'of-the-ddl', admin: 'of-the-admin' }

@@ -1,6 +1,6 @@
 // The quota of connections that stay over several gateways: as many are open as the plan allows, whatever happens to gateways.
 import t, { type Test } from 'tap'
-import { startApi } from '../control-plane/support/api.ts'
+import { startApi } from '../support/control-plane/api.ts'
 import { effort, seed } from '../support/effort.ts'
 import { chanceOf } from '../simulation/chance.ts'
 import { until } from '../support/until.ts'

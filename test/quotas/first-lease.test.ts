@@ -1,7 +1,7 @@
 // A tenant that is ready is served without the control plane: each gateway holds a first lease and slots by then.
 import { internalPaths, internalTokenHeader, type AppliedRoute } from '@tenantry/contract'
 import t from 'tap'
-import { internalToken, startApi } from '../control-plane/support/api.ts'
+import { internalToken, startApi } from '../support/control-plane/api.ts'
 import { until } from '../support/until.ts'
 import { ask, leased, openRaw, slotsOf, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
 

@@ -5,7 +5,7 @@ import { systemClock } from '../../control-plane/src/platform/clock.ts'
 import { openDatabase } from '../../control-plane/src/platform/database.ts'
 import { createQuotaWatchStore } from '../../control-plane/src/quotas/store-watch.ts'
 import { createQuotaWatch } from '../../control-plane/src/quotas/quota-watch.ts'
-import { startApi } from '../control-plane/support/api.ts'
+import { startApi } from '../support/control-plane/api.ts'
 import { leaseCall } from './support/gateways.ts'
 
 const api = await startApi(t)

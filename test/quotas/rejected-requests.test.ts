@@ -1,7 +1,7 @@
 // Requests that never reach a tenant's data cost it nothing: neither of its quota nor of its bill. Those that did any work do.
 import { connect } from 'node:net'
 import t from 'tap'
-import { startApi } from '../control-plane/support/api.ts'
+import { startApi } from '../support/control-plane/api.ts'
 import { chanceOf } from '../simulation/chance.ts'
 import { effort, seed } from '../support/effort.ts'
 import { until } from '../support/until.ts'

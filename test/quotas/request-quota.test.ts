@@ -1,7 +1,7 @@
 // The quota of requests over several gateways: as many are served as the plan allows, whatever happens to the gateways.
 import t from 'tap'
 import { effort } from '../support/effort.ts'
-import { startApi } from '../control-plane/support/api.ts'
+import { startApi } from '../support/control-plane/api.ts'
 import { until } from '../support/until.ts'
 import { ask, counted, leased, startQuotaSetting, type Answered } from './support/gateways.ts'
 

@@ -6,7 +6,7 @@ import type { Route } from '@tenantry/contract'
 import t from 'tap'
 import { chanceOf } from '../simulation/chance.ts'
 import { effort, seed } from '../support/effort.ts'
-import { startApi } from '../control-plane/support/api.ts'
+import { startApi } from '../support/control-plane/api.ts'
 import { until } from '../support/until.ts'
 import { ask, counted, leased, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
 

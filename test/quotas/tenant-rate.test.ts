@@ -4,7 +4,7 @@ import t from 'tap'
 import type { TenantBody } from '../../control-plane/src/tenants/tenant-body.ts'
 import { openDatabase } from '../../control-plane/src/platform/database.ts'
 import { recordRateLimits } from '../../control-plane/src/plans/store.ts'
-import { isError, newName, startApi, type CreatedTenant } from '../control-plane/support/api.ts'
+import { isError, newName, startApi, type CreatedTenant } from '../support/control-plane/api.ts'
 import { ask, startQuotaSetting } from './support/gateways.ts'
 
 const api = await startApi(t)

@@ -9,7 +9,7 @@ import type { ReconcileStore } from '../../control-plane/src/reconcile/reconcile
 import { LeadershipLost } from '../../control-plane/src/platform/leadership-lost.ts'
 import type { Region } from '../../control-plane/src/reconcile/region.ts'
 import type { Stack } from '../../control-plane/src/stacks/stack.ts'
-import { stoppedClock } from '../housekeeping/support/clock.ts'
+import { stoppedClock } from '../support/control-plane/clock.ts'
 
 const stack: Stack = { id: 'region-r', state: 'running', networks: [], volumes: [{ name: 'data', mustExist: false, isGuarded: false }], services: [] }
 const fails = (error: Error) => () => Promise.reject(error)

@@ -2,7 +2,7 @@
 // through plain HTTP and through an unmodified client.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
 
 const rest = '/rest/v1'
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { publish, rest, same } from './support/schemas.ts'
 
 const notes = { name: 'notes', fields: [{ name: 'text', type: 'string' }, { name: 'n', type: 'number', index: true }], rls_policy: { type: 'ownership', owner_field: 'owner' } }

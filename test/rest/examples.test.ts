@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'
 import { checkDocumented } from '../support/documented.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { exceptions } from './examples/exceptions.ts'
 import { nameOf, readExamples, type CompleteExample } from './examples/read-examples.ts'
 import { compared, runExample } from './examples/run-example.ts'

@@ -2,7 +2,7 @@
 // here (TENANTRY_WRITE_DOCS=1).
 import t from 'tap'
 import { checkDocumented } from '../support/documented.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { aggregates } from './features/aggregates.ts'
 import { embedding } from './features/embedding.ts'
 import { errors } from './features/errors.ts'

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { effort, seed } from '../support/effort.ts'
-import { ask, startRuntime } from '../tenancy/support/runtime.ts'
+import { ask, startRuntime } from '../support/runtime.ts'
 import { makeScene } from './features/scene.ts'
 import { calls, canary, reads, writes, type RandomRequest } from './support/random-requests.ts'
 

@@ -6,7 +6,7 @@ import t from 'tap'
 import { chanceOf, type Chance } from '../simulation/chance.ts'
 import { effort, seed } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
-import { ask, startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { ask, startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
 
 /** Who may see it: its user, anybody of the tenant, any user of the tenant, the service alone. */
 const kinds = ['private', 'public', 'signed', 'service'] as const

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { lint, type LintFacts } from '../../tenant-runtime/src/rest/registry/lint.ts'
 import { query } from '../support/postgres.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { insert, publish, reloaded, rest, same } from './support/schemas.ts'
 
 const safe: LintFacts = { login: { bypasses: false, isOwner: false, reaches: [] }, relations: [], definers: [] }

@@ -1,7 +1,7 @@
 // The interface describes itself: every collection and function that is served, and nothing else.
 import t from 'tap'
 import { query } from '../support/postgres.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 
 t.test('the description of the interface', async (t) => {
   const runtime = await startRuntime(t)

@@ -2,7 +2,7 @@
 // and what is stored afterwards.
 import t from 'tap'
 import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { publish, rest, same } from './support/schemas.ts'
 
 const fields = [{ name: 'id', type: 'number', primary: true }, { name: 'text', type: 'string' }]

@@ -3,7 +3,7 @@
 import pg from 'pg'
 import t from 'tap'
 import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { alter, insert, publish, reload, reloaded, remove, rest } from './support/schemas.ts'
 
 const notes = {

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { effort, seed } from '../support/effort.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { reload, rest } from './support/schemas.ts'
 
 const names = ['a', 'b', 'c'] as const

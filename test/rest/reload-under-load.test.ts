@@ -4,7 +4,7 @@ import pg from 'pg'
 import t, { type Test } from 'tap'
 import { effort } from '../support/effort.ts'
 import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { addSchema, alter, publish, reload, reloaded, rest, same } from './support/schemas.ts'
 
 const workers = 16

@@ -3,7 +3,7 @@
 import pg from 'pg'
 import t from 'tap'
 import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { addSchema, alter, insert, publish, reload, reloaded, remove, rest, same } from './support/schemas.ts'
 
 const service = { type: 'service' }

@@ -1,7 +1,7 @@
 // Attributes of fields: what the interface refuses, Postgres refuses too, and both say which field it is.
 import t from 'tap'
 import { query } from '../support/postgres.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { addSchema, insert, publish, reload, rest, same } from './support/schemas.ts'
 
 const service = { type: 'service' }

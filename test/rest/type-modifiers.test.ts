@@ -1,7 +1,7 @@
 // Types with a modifier: whatever the interface writes, compares or passes on is what Postgres makes of the same literal.
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
 import { asLiteral, firstOf, modifiedTypes, type ModifiedType, type Value } from './support/modified-types.ts'
 
 const tables = modifiedTypes.map(({ name, sql, type }) => `${sql}

@@ -3,7 +3,7 @@ import t from 'tap'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { BlobMemory } from '../../tenant-runtime/src/storage/objects/blob-memory.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 
 t.test('the memory of small blobs', async (t) => {
   t.test('forgets what was used longest ago when it is full, and a tenant that is purged', async (t) => {

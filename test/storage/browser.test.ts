@@ -5,7 +5,7 @@ import { chromium, type BrowserContext, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { ensureChromium } from '../../scripts/chromium.ts'
 import { until } from '../support/until.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { scriptFiles, type ScriptFile } from './support/script-files.ts'
 
 const objects = '/storage/v1/object'

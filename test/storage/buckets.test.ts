@@ -1,6 +1,6 @@
 // Buckets as the specification has them (2.1, 4.1, 5.4, 7), row by row.
 import t, { type Test } from 'tap'
-import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
 
 const buckets = '/storage/v1/bucket'
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

@@ -2,7 +2,7 @@
 // what the policies of the specification say. The table in docs/storage.md is written from here (TENANTRY_WRITE_DOCS=1).
 import t from 'tap'
 import { checkDocumented } from '../support/documented.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { actors, cases, content, path, policies, type Case, type Policy } from './support/client-cases.ts'
 import { checkCalls, expected, fixture } from './support/check-calls.ts'
 import { absentFeatures, methodsOfAbsentParts } from './support/absent-features.ts'

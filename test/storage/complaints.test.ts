@@ -1,6 +1,6 @@
 // What users of other storage services complain about, each shown not to be so here.
 import t, { type Test } from 'tap'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { storageOf, versions } from './support/storage-clients.ts'
 
 const objects = '/storage/v1/object'

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { chanceOf } from '../simulation/chance.ts'
 import { effort, seed } from '../support/effort.ts'
-import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
 import { describe, explain, type Operation, type Outcome, type Policy, type State } from './support/model.ts'
 
 const buckets = ['left', 'right'] as const

@@ -7,7 +7,7 @@ import pg from 'pg'
 import t from 'tap'
 import { parseJson } from '../../tenant-runtime/src/http/parse-json.ts'
 import { command } from '../functions/support/wasm.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 
 t.test('a hostile home', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)

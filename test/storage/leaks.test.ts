@@ -1,6 +1,6 @@
 // What answers give away: a hidden thing is told from an absent one by nothing, and nobody writes headers of ours.
 import t from 'tap'
-import { startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
 
 const objects = '/storage/v1/object'
 const text = { 'content-type': 'text/plain' }

@@ -1,7 +1,7 @@
 // Listing a folder by offset against a plain model: any paths, any folder, search, order and page.
 import fc from 'fast-check'
 import t from 'tap'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { effort, seed } from '../support/effort.ts'
 
 interface Shown {

@@ -1,7 +1,7 @@
 // Listing by cursor against a plain model: any keys, any prefix, either order, with folders and without, page by page.
 import fc from 'fast-check'
 import t from 'tap'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { effort, seed } from '../support/effort.ts'
 
 interface Page {

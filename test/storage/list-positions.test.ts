@@ -5,7 +5,7 @@ import pg from 'pg'
 import t, { type Test } from 'tap'
 import { toWire } from '../../tenant-runtime/src/database/statement.ts'
 import { folderStatement } from '../../tenant-runtime/src/storage/objects/folder-statement.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 import { effort, seed } from '../support/effort.ts'
 
 interface Page {

@@ -13,7 +13,7 @@ import { PairedBackend } from '../../tenant-runtime/src/storage/backend/paired.t
 import { S3Backend } from '../../tenant-runtime/src/storage/backend/s3.ts'
 import { effort, seed } from '../support/effort.ts'
 import { startS3Server } from '../support/s3-server.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 
 const command = new URL('../../tenant-runtime/src/move-blobs.ts', import.meta.url).pathname
 const binary = { 'content-type': 'application/octet-stream' }

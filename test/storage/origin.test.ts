@@ -1,6 +1,6 @@
 // HTTP as an origin should speak it: conditions on every way to an object, what caches and browsers are told, and CORS.
 import t from 'tap'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 
 const objects = '/storage/v1/object'
 const content = '0123456789'

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { effort, seed } from '../support/effort.ts'
 import { startPlatform } from '../support/platform.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { meant, pathCorpus, written, type Form } from './support/path-corpus.ts'
 
 const objects = '/storage/v1/object'

@@ -8,7 +8,7 @@ import { folderStatement, type FolderQuery } from '../../tenant-runtime/src/stor
 import { keysStatement } from '../../tenant-runtime/src/storage/objects/list-keys.ts'
 import { objectStatement } from '../../tenant-runtime/src/storage/objects/object-store.ts'
 import { effort } from '../support/effort.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 
 interface Node {
   'Node Type': string

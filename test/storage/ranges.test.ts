@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { readRange } from '../../tenant-runtime/src/storage/objects/conditional.ts'
-import { startRuntime, type Answer } from '../tenancy/support/runtime.ts'
+import { startRuntime, type Answer } from '../support/runtime.ts'
 import { effort, seed } from '../support/effort.ts'
 
 const validators = { etag: 'e', modified: new Date('2026-01-01T00:00:00Z') }

@@ -13,7 +13,7 @@ import { bundleOf } from '../../images/bundle.ts'
 import { S3Backend } from '../../tenant-runtime/src/storage/backend/s3.ts'
 import { freePort } from '../support/postgres.ts'
 import { startS3Server } from '../support/s3-server.ts'
-import { ask, startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { ask, startRuntime, type TestTenant } from '../support/runtime.ts'
 
 const megabyte = 2 ** 20
 const binary = { 'content-type': 'application/octet-stream' }

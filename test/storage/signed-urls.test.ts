@@ -7,7 +7,7 @@ import { RuntimeError } from '../../tenant-runtime/src/errors.ts'
 import { readToken, requireBucket, signClaims } from '../../tenant-runtime/src/storage/signing/token.ts'
 import { effort } from '../support/effort.ts'
 import { migrateHome } from '../support/home.ts'
-import { ask, signToken, startRuntime, type Answer, type TestTenant } from '../tenancy/support/runtime.ts'
+import { ask, signToken, startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
 
 const objects = '/storage/v1/object'
 const text = { 'content-type': 'text/plain' }

@@ -17,7 +17,7 @@ import { Authenticator } from '../../tenant-runtime/src/tenancy/authenticate.ts'
 import type { Tenant } from '../../tenant-runtime/src/tenancy/tenant.ts'
 import { createHome } from '../support/home.ts'
 import { query, startPostgres, type TestPostgres } from '../support/postgres.ts'
-import { roomy, signToken } from '../tenancy/support/runtime.ts'
+import { roomy, signToken } from '../support/runtime.ts'
 
 const internalToken = randomBytes(24).toString('hex')
 const gone = 'the store that the database speaks of is gone'

@@ -1,6 +1,6 @@
 // The service role's sweep: what it tells, what it removes and when, and what it leaves alone.
 import t from 'tap'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 
 const sweep = (tenant: TestTenant, body?: object, who: string | undefined = 'service') => tenant.ask('POST', '/storage/v1/admin/sweep', { as: who, ...(body === undefined ? {} : { body }) })
 

@@ -1,7 +1,7 @@
 // Uploads that share a transaction: each has its own caller, rules and outcome; what waits for the disk is bounded.
 import t from 'tap'
 import { BytesInFlight } from '../../tenant-runtime/src/storage/backend/bytes-in-flight.ts'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 
 t.test('uploads at once', async (t) => {
   const runtime = await startRuntime(t)

@@ -1,6 +1,6 @@
 // What storage clients send and need back, rule by rule, beside who may do it (client-matrix.test.ts): both versions.
 import t, { type Test } from 'tap'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 import { storageOf, versions, type Files, type Reply, type Storage } from './support/storage-clients.ts'
 
 const objects = '/storage/v1/object'

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import t, { type Test } from 'tap'
 import { effort } from '../support/effort.ts'
-import { ask, signToken, startRuntime, type TestTenant } from './support/runtime.ts'
+import { ask, signToken, startRuntime, type TestTenant } from '../support/runtime.ts'
 
 const routes: [method: string, path: string, body?: object][] = [
   ['GET', '/storage/v1/bucket'],

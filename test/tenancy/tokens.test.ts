@@ -1,7 +1,7 @@
 // A token that is not good is refused with 401 before anything is asked of the database; a good one is who it says.
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { ask, signToken, startRuntime, type TestTenant } from './support/runtime.ts'
+import { ask, signToken, startRuntime, type TestTenant } from '../support/runtime.ts'
 
 const path = '/storage/v1/bucket'
 

@@ -5,7 +5,7 @@ import { Value } from 'typebox/value'
 import { guardStatement } from '../../tenant-runtime/src/functions/host/guarded-statement.ts'
 import { askHost, compileAsker, type Asked } from '../functions/support/asker.ts'
 import { deployFunction } from '../functions/support/deployed.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 
 const books = ['usage_hours', 'storage_usage', 'storage_bucket_counters', 'function_invocations', 'blob_intents', 'blob_gc']
 

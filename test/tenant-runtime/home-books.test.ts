@@ -12,7 +12,7 @@ import { command } from '../functions/support/wasm.ts'
 import { effort, seed } from '../support/effort.ts'
 import { freshBooksSql } from '../../control-plane/src/backups/rehome-sql.ts'
 import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../tenancy/support/runtime.ts'
+import { startRuntime, type TestTenant } from '../support/runtime.ts'
 
 const hour0 = Date.UTC(2026, 10, 22, 3)
 

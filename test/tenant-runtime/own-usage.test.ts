@@ -1,6 +1,6 @@
 // GET /usage/v1 at a tenant's own URL: what the control plane says of that tenant, for its service role alone.
 import t from 'tap'
-import { startRuntime } from '../tenancy/support/runtime.ts'
+import { startRuntime } from '../support/runtime.ts'
 
 t.test('own usage', { timeout: 60_000 }, async (t) => {
   const asked: { url: string; headers: Headers }[] = []

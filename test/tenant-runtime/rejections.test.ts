@@ -2,7 +2,7 @@
 // and no others.
 import { rejectedHeader } from '@tenantry/contract'
 import t from 'tap'
-import { ask, signToken, startRuntime } from '../tenancy/support/runtime.ts'
+import { ask, signToken, startRuntime } from '../support/runtime.ts'
 
 t.test('an error is a rejection exactly when nothing of the tenant was touched', async (t) => {
   const runtime = await startRuntime(t)

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { openDatabase } from '../../control-plane/src/platform/database.ts'
 import { createUsageLedger } from '../../control-plane/src/usage/store-ledger.ts'
-import { isError, startApi } from '../control-plane/support/api.ts'
+import { isError, startApi } from '../support/control-plane/api.ts'
 import { newTenantId, pushOf } from './support/ledger.ts'
 
 const api = await startApi(t, { control: false })

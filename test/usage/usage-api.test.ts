@@ -8,7 +8,7 @@ import { createUsageLedger } from '../../control-plane/src/usage/store-ledger.ts
 import { closeAll } from '../../control-plane/src/usage/close-ledger.ts'
 import { chainOf, chainStart } from '../../control-plane/src/usage/hash-chain.ts'
 import { noAmounts } from '../../control-plane/src/usage/hour-bucket.ts'
-import { isError, startApi } from '../control-plane/support/api.ts'
+import { isError, startApi } from '../support/control-plane/api.ts'
 import { pushOf, requests } from './support/ledger.ts'
 
 const api = await startApi(t, { deleteGraceSeconds: 0 })

@@ -7,7 +7,7 @@ import { openDatabase } from '../../../control-plane/src/platform/database.ts'
 import { createLedgerClosing } from '../../../control-plane/src/usage/store-closing.ts'
 import { closeAll } from '../../../control-plane/src/usage/close-ledger.ts'
 import { nextMonth, startOfMonth } from '../../../control-plane/src/billing/months.ts'
-import { internalToken, startApi, type TestApi } from '../../control-plane/support/api.ts'
+import { internalToken, startApi, type TestApi } from '../../support/control-plane/api.ts'
 import { billingConfig } from './prices.ts'
 
 export interface BilledApi extends TestApi {

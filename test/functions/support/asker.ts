@@ -1,6 +1,6 @@
 // A function that makes one host call, as its input says, and answers what came of it.
 import { compileSource } from '../../../examples/functions/compile.ts'
-import type { TestTenant } from '../../tenancy/support/runtime.ts'
+import type { TestTenant } from '../../support/runtime.ts'
 import { readAll } from './assemblyscript.ts'
 
 const separator = '\u001e'

@@ -1,6 +1,6 @@
 // Deploying and calling functions as a tenant's developer does; and the processes that run them.
 import { readFile, readdir } from 'node:fs/promises'
-import type { Answer, TestTenant } from '../../tenancy/support/runtime.ts'
+import type { Answer, TestTenant } from '../../support/runtime.ts'
 import { executorProgram } from '../../../tenant-runtime/src/functions/executor/executor-program.ts'
 
 export type Asker = Pick<TestTenant, 'ask'>

@@ -2,7 +2,7 @@
 import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
 import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
 import type { Tenant } from '../../../tenant-runtime/src/tenancy/tenant.ts'
-import { roomy, type TestTenant } from '../../tenancy/support/runtime.ts'
+import { roomy, type TestTenant } from '../../support/runtime.ts'
 
 /** The tenant as the runtime has it, with connections of its own; to be closed. */
 export function openTenant({ id, home, manifest }: TestTenant): { tenant: Tenant; close: () => Promise<void> } {

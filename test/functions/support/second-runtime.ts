@@ -8,7 +8,7 @@ import { LogKeeper } from '../../../tenant-runtime/src/functions/logs/log-keeper
 import { ModuleCache } from '../../../tenant-runtime/src/functions/module/module-cache.ts'
 import { defaultDispatchPace, type DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
 import { Dispatcher } from '../../../tenant-runtime/src/functions/triggers/dispatcher.ts'
-import type { TestTenant } from '../../tenancy/support/runtime.ts'
+import type { TestTenant } from '../../support/runtime.ts'
 import { openTenant } from './open-tenant.ts'
 
 export interface SecondRuntime {

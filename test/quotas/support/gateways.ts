@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { internalPaths, internalTokenHeader, type AppliedRoute, type LeaseAnswer, type Route, type RouteLimits, type UsagePush } from '@tenantry/contract'
 import type { Test } from 'tap'
 import { startGateway, type Gateway, type GatewayOptions } from '../../../gateway/src/gateway.ts'
-import { internalToken, newName, type TestApi } from '../../control-plane/support/api.ts'
+import { internalToken, newName, type TestApi } from '../../support/control-plane/api.ts'
 import { startUpstream, type Upstream } from '../../gateway/support/upstream.ts'
 import { WatchSource } from '../../support/watch-source.ts'
 

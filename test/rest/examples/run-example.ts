@@ -3,7 +3,7 @@
 import { runInThisContext } from 'node:vm'
 import ts from 'typescript'
 import { query } from '../../support/postgres.ts'
-import type { TestTenant } from '../../tenancy/support/runtime.ts'
+import type { TestTenant } from '../../support/runtime.ts'
 import type { CompleteExample } from './read-examples.ts'
 
 /** What the client gives for a call: `data`, `error`, `count`, `status`, `statusText`. */

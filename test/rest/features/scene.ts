@@ -2,7 +2,7 @@
 // collection that a schema describes. And what there is to see of an answer.
 import type { Test } from 'tap'
 import { query } from '../../support/postgres.ts'
-import type { Answer, AskOptions, TestRuntime, TestTenant } from '../../tenancy/support/runtime.ts'
+import type { Answer, AskOptions, TestRuntime, TestTenant } from '../../support/runtime.ts'
 
 export interface Scene {
   t: Test

@@ -1,6 +1,6 @@
 // Schemas, reloads and refusals, as the tests of the generated interface ask for them.
 import type { Test } from 'tap'
-import type { Answer, TestTenant } from '../../tenancy/support/runtime.ts'
+import type { Answer, TestTenant } from '../../support/runtime.ts'
 
 export const rest = '/rest/v1'
 

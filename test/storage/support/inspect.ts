@@ -2,7 +2,7 @@
 // were told. Only for when nobody writes.
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Answer } from '../../tenancy/support/runtime.ts'
+import type { Answer } from '../../support/runtime.ts'
 import { sha256, type Load } from './writers.ts'
 import type { Ask, Scene } from './scene.ts'
 

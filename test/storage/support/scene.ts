@@ -14,7 +14,7 @@ import { Collector } from '../../../tenant-runtime/src/storage/collector.ts'
 import type { Tenant } from '../../../tenant-runtime/src/tenancy/tenant.ts'
 import { createHome, type TestHome } from '../../support/home.ts'
 import { query, startPostgres, type TestPostgres } from '../../support/postgres.ts'
-import { ask, roomy, type Answer, type AskOptions } from '../../tenancy/support/runtime.ts'
+import { ask, roomy, type Answer, type AskOptions } from '../../support/runtime.ts'
 
 export const internalToken = randomBytes(24).toString('hex')
 

@@ -2,7 +2,7 @@
 // go. Each knows what it must find, because the paths that it changes are its own; a few paths are everybody's.
 import { createHash } from 'node:crypto'
 import { chanceOf, type Chance } from '../../simulation/chance.ts'
-import type { Answer, AskOptions } from '../../tenancy/support/runtime.ts'
+import type { Answer, AskOptions } from '../../support/runtime.ts'
 import { OwnPaths, SharedPaths, type Files } from './ledger.ts'
 import type { Ask } from './scene.ts'
 

@@ -1,0 +1,107 @@
+// The disk watch on a real control database: what is written of whom, and how a suspended tenant comes back.
+import t from 'tap'
+import { createDiskWatch } from '../../control-plane/src/disk/jobs.ts'
+import { createDiskWatchStore } from '../../control-plane/src/disk/store.ts'
+import { createReconcileStore } from '../../control-plane/src/reconcile/store.ts'
+import { isRefused, startPlane } from '../support/control-plane/plane.ts'
+
+const plane = await startPlane(t)
+const { signal } = new AbortController()
+const store = createDiskWatchStore(plane.database, plane.clock.now)
+const reconcileStore = createReconcileStore(plane.database, plane.seal, plane.clock.now)
+
+/** Of all plans' quotas none is so large. */
+const much = 10 ** 13
+const home = { type: 'Home', status: 'True', reason: 'Observed', message: '', observed_at: '2026-03-01T12:00:00.000Z' }
+
+/** Bytes of each tenant's volumes; undefined: the engine does not answer. */
+const watch = (bytes: Record<string, number> | undefined) => {
+  let asked = 0
+  const volumeBytes = (id: string) => {
+    asked++
+    if (bytes === undefined) return Promise.reject(new Error('the engine does not answer'))
+    return Promise.resolve({ data: bytes[id] ?? 0, files: 1 })
+  }
+  const { look } = createDiskWatch(plane.region().id, { volumeBytes }, { store, clock: plane.clock, log: plane.log }, plane.epoch)
+  return { look: () => look(signal), asked: () => asked }
+}
+
+const seen = async (id: string) => {
+  const { desired, suspend_reason: reason, conditions, generation } = await plane.tenant(id)
+  return { desired, reason, generation, conditions: (conditions as { type: string; reason: string }[]).map((condition) => `${condition.type} ${condition.reason}`) }
+}
+
+t.beforeEach(() => plane.nextRegion())
+
+t.test('a tenant that holds far more than its plan allows is suspended, with an operation and a reason', async (t) => {
+  const [large, small] = [await plane.addTenant({ conditions: JSON.stringify([home]) }), await plane.addTenant({ conditions: JSON.stringify([home]) })]
+  const before = (await plane.tenant(small))['updated_at']
+  await watch({ [large]: much, [small]: 1000 }).look()
+  t.same(await seen(large), { desired: 'suspended', reason: 'it takes more disk than its plan allows', generation: 2, conditions: ['Disk DiskExceeded', 'Home Observed'] })
+  t.match(await plane.sql('select kind, state, generation from operations where tenant_id = $1', [large]), [{ kind: 'suspend', state: 'pending', generation: 2 }])
+  t.same(await seen(small), { desired: 'active', reason: null, generation: 1, conditions: ['Home Observed'] })
+  t.same((await plane.tenant(small))['updated_at'], before)
+  t.match(plane.warnings.at(-1), { details: { tenant: large }, message: /suspended/ })
+})
+
+t.test('it is resumed by an operator, who has ten minutes to make room', async (t) => {
+  const id = await plane.addTenant()
+  const held = { [id]: much }
+  const { look } = watch(held)
+  await look()
+  await plane.settle()
+  plane.clock.pass(3600)
+  await plane.ask(id, 'resume', { desired: 'active', suspend_reason: null })
+  await plane.settle()
+  await look()
+  t.match(await seen(id), { desired: 'active', conditions: ['Disk DiskExceeded'] })
+  plane.clock.pass(601)
+  await look()
+  t.match(await seen(id), { desired: 'suspended' }, 'no room was made')
+  await plane.ask(id, 'resume', { desired: 'active', suspend_reason: null })
+  await plane.settle()
+  held[id] = 5
+  plane.clock.pass(601)
+  await look()
+  t.same(await seen(id), { desired: 'active', reason: null, generation: 5, conditions: [] }, 'and then it was')
+})
+
+t.test('a home that is being copied, and one that is stopped, is only spoken of', async (t) => {
+  const [copied, paused] = [await plane.addTenant(), await plane.addTenant({ desired: 'paused', status: 'paused' })]
+  await plane.sql("insert into operations (id, tenant_id, kind, generation, created_at) values (gen_random_uuid(), $1, 'restore', 0, now())", [copied])
+  const { look } = watch({ [copied]: much, [paused]: much })
+  await look()
+  t.match(await seen(copied), { desired: 'active', conditions: ['Disk DiskExceeded'] })
+  t.match(await seen(paused), { desired: 'paused', conditions: ['Disk DiskExceeded'] })
+  await plane.sql("update operations set state = 'failed' where tenant_id = $1", [copied])
+  await look()
+  t.match(await seen(copied), { desired: 'suspended' })
+})
+
+t.test('whoever shares, has none yet or is being deleted is not looked at', async (t) => {
+  await plane.addTenant({ isolation: 'schema-per-tenant' })
+  for (const desired of ['deleted', 'warm', 'restoring']) await plane.addTenant({ desired, ...(desired === 'deleted' ? { purge_after: plane.clock.now() } : {}) })
+  const { look, asked } = watch({})
+  await look()
+  t.equal(asked(), 0)
+  const id = await plane.addTenant()
+  await look()
+  t.equal(asked(), 1)
+  t.same((await seen(id)).conditions, [])
+})
+
+t.test('what was measured is not written when something else was asked for, or another leads', async (t) => {
+  const id = await plane.addTenant()
+  await plane.ask(id, 'update', {})
+  t.equal(await store.suspend(id, 1, 'old', plane.epoch), false)
+  t.equal(await isRefused(store.suspend(id, 2, 'old', plane.epoch + 1n)), true)
+  t.equal(await isRefused(store.sayDisk(id, undefined, plane.epoch + 1n)), true)
+  await t.rejects(watch(undefined).look())
+  t.same(await seen(id), { desired: 'active', reason: null, generation: 2, conditions: [] })
+})
+
+t.test('the reconciler reads what was said', async (t) => {
+  const id = await plane.addTenant()
+  await watch({ [id]: much }).look()
+  t.match((await reconcileStore.snapshot(id))?.conditions, [{ type: 'Disk', status: 'False', reason: 'DiskExceeded' }])
+})

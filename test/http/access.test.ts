@@ -1,0 +1,157 @@
+// Who may call what: every route there is, with every kind of key. A route that the table lacks is a failure.
+import t from 'tap'
+import type { Scope } from '../../control-plane/src/keys/platform-key-store.ts'
+import { internalToken, isError, startApi } from '../support/control-plane/api.ts'
+
+const api = await startApi(t)
+
+const everybody = ['admin', 'read', 'billing'] as const
+const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
+  'GET /health': 'public',
+  'GET /openapi.json': 'public',
+  'GET /internal/v1/live': 'public',
+  'GET /internal/v1/watch/routes': 'internal',
+  'GET /internal/v1/watch/manifests': 'internal',
+  'POST /internal/v1/usage': 'internal',
+  'GET /internal/v1/tenants/:id/own-usage': 'internal',
+  'POST /internal/v1/leases': 'internal',
+  'POST /internal/v1/tenants/:id/wake': 'internal',
+  'GET /metrics': ['admin', 'read'],
+  'POST /v1/tenants': ['admin'],
+  'GET /v1/tenants': everybody,
+  'GET /v1/tenants/:id': everybody,
+  'PATCH /v1/tenants/:id': ['admin'],
+  'DELETE /v1/tenants/:id': ['admin'],
+  'POST /v1/tenants/:id/keys/rotate': ['admin'],
+  'POST /v1/tenants/:id/restart': ['admin'],
+  'POST /v1/tenants/:id/pause': ['admin'],
+  'POST /v1/tenants/:id/wake': ['admin'],
+  'GET /v1/tenants/:id/health': ['admin', 'read'],
+  'GET /v1/tenants/:id/drift': ['admin', 'read'],
+  'GET /v1/tenants/:id/logs': ['admin', 'read'],
+  'GET /v1/tenants/:id/usage': everybody,
+  'GET /v1/tenants/:id/usage/:month': everybody,
+  'GET /v1/usage': everybody,
+  'GET /v1/usage/sources': everybody,
+  'DELETE /v1/usage/sources/:source': ['admin'],
+  'GET /v1/tenants/:id/invoices': everybody,
+  'GET /v1/tenants/:id/invoices.csv': everybody,
+  'GET /v1/tenants/:id/invoices/upcoming': everybody,
+  'GET /v1/tenants/:id/invoices/upcoming.:extension': everybody,
+  'GET /v1/tenants/:id/invoices/:invoice': everybody,
+  'POST /v1/tenants/:id/invoices/close': ['admin', 'billing'],
+  'POST /v1/tenants/:id/invoices/:invoice/void': ['admin', 'billing'],
+  'GET /v1/tenants/:id/adjustments': everybody,
+  'POST /v1/tenants/:id/adjustments': ['admin', 'billing'],
+  'DELETE /v1/tenants/:id/adjustments/:adjustment': ['admin', 'billing'],
+  'GET /v1/tenants/:id/buyer': everybody,
+  'PUT /v1/tenants/:id/buyer': ['admin', 'billing'],
+  'GET /v1/operations': ['admin', 'read'],
+  'GET /v1/operations/:id': ['admin', 'read'],
+  'POST /v1/rollouts': ['admin'],
+  'GET /v1/rollouts': ['admin', 'read'],
+  'GET /v1/rollouts/:id': ['admin', 'read'],
+  'POST /v1/rollouts/:id/cancel': ['admin'],
+  'POST /v1/tenants/:id/backups': ['admin'],
+  'GET /v1/tenants/:id/backups': ['admin', 'read'],
+  'GET /v1/backups': ['admin', 'read'],
+  'GET /v1/backups/:id': ['admin', 'read'],
+  'POST /v1/backups/:id/adopt': ['admin'],
+  'DELETE /v1/backups/:id': ['admin'],
+  'POST /v1/backups/:id/restore': ['admin'],
+  'POST /v1/backups/:id/verify': ['admin'],
+  'GET /v1/plans': everybody,
+  'GET /v1/regions': everybody,
+  'GET /v1/keys': ['admin'],
+  'POST /v1/keys': ['admin'],
+  'DELETE /v1/keys/:id': ['admin'],
+  'POST /v1/keys/:id/rotate': ['admin'],
+  'POST /v1/webhooks': ['admin'],
+  'GET /v1/webhooks': ['admin', 'read'],
+  'GET /v1/webhooks/:id': ['admin', 'read'],
+  'PATCH /v1/webhooks/:id': ['admin'],
+  'DELETE /v1/webhooks/:id': ['admin'],
+  'POST /v1/webhooks/:id/rotate': ['admin'],
+  'GET /v1/webhooks/:id/deliveries': ['admin', 'read'],
+  'POST /v1/webhooks/:id/replay': ['admin'],
+  'POST /v1/webhooks/:id/deliveries/:delivery/replay': ['admin'],
+  'GET /v1/audit': ['admin'],
+  'GET /v1/audit/verify': ['admin'],
+}
+/** Fastify answers HEAD wherever it answers GET. */
+const withHead = Object.entries(table).flatMap(([route, access]) =>
+  route.startsWith('GET ') ? [[route, access] as const, [route.replace('GET ', 'HEAD '), access] as const] : [[route, access] as const])
+
+/** Ids of nothing and a body of nothing: whoever is let in makes nothing. */
+const pathOf = (url: string) => url.replace(':id', 't_00000000000000000000').replace(':month', '2026-01')
+
+t.test('the table below has every route, and no other', (t) => {
+  t.same(api.routes.map(({ method, url }) => `${method} ${url}`).sort(), withHead.map(([route]) => route).sort())
+  t.end()
+})
+
+t.test('every route opens to its scopes and to nobody else', async (t) => {
+  const revoked = await api.newKey('admin')
+  await api.call('DELETE', `/v1/keys/${revoked.id}`)
+  const expired = await api.newKey('admin')
+  t.same((await api.call('POST', `/v1/keys/${expired.id}/rotate`, { body: { overlap_seconds: 0 } })).status, 201)
+  const before = await api.counts()
+  for (const [route, access] of withHead) {
+    const [method = '', url = ''] = route.split(' ')
+    const call = (key: string | null, headers: Record<string, string> = {}) =>
+      api.call(method, pathOf(url), { key, headers, ...(method === 'POST' || method === 'PATCH' ? { body: { nothing: true } } : {}) })
+    // An answer to HEAD has no body to look into.
+    const denied = async (key: string | null, status: number, code: string, names: string, headers: Record<string, string> = {}) => {
+      const answer = await call(key, headers)
+      if (method === 'HEAD') t.same(answer.status, status, `${route} ${code}`)
+      else isError(t, answer, status, code, names, route)
+      return answer
+    }
+    if (access === 'public') {
+      for (const key of [null, api.keys.billing, revoked.key]) t.same((await call(key)).status, 200, `${route} is open`)
+    } else if (access === 'internal') {
+      for (const key of [null, api.keys.admin, internalToken]) await denied(key, 404, 'NOT_FOUND', 'nothing here')
+      for (const token of ['', 'x'.repeat(internalToken.length), `${internalToken}x`]) {
+        await denied(null, 404, 'NOT_FOUND', 'nothing here', { 'x-tenantry-internal': token })
+      }
+    } else {
+      const anonymous = await denied(null, 401, 'MISSING_KEY', 'Authorization')
+      t.same(anonymous.headers['www-authenticate'], 'Bearer')
+      await denied(null, 401, 'MISSING_KEY', 'Authorization', { 'x-tenantry-internal': internalToken })
+      await denied(`${api.keys.admin}x`, 401, 'INVALID_KEY', 'not known')
+      await denied('', 401, 'INVALID_KEY', 'not known')
+      await denied(null, 401, 'INVALID_KEY', 'not known', { authorization: `Basic ${api.keys.admin}` })
+      await denied(revoked.key, 401, 'REVOKED_KEY', 'revoked')
+      await denied(expired.key, 401, 'REVOKED_KEY', 'expired')
+      for (const scope of everybody) {
+        if (access.includes(scope)) t.notOk([401, 403, 500].includes((await call(api.keys[scope])).status), `${route} is open to ${scope}`)
+        else await denied(api.keys[scope], 403, 'WRONG_SCOPE', access.join(' or '))
+      }
+    }
+  }
+  t.same(await api.counts(), before, 'nothing was made')
+})
+
+t.test('the documentation is open, names every route for keys, and no other', async (t) => {
+  t.same((await api.call('GET', '/docs/', { key: null })).status, 200)
+  const { paths } = (await api.call('GET', '/openapi.json', { key: null })).body as { paths: Record<string, object> }
+  const documented = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`))
+  t.same(documented.sort(), Object.keys(table).filter((route) => / \/(v1\/|health$)/.test(route)).sort())
+})
+
+t.test('every answer forbids sniffing and keeping', async (t) => {
+  for (const path of ['/v1/tenants', '/v1/nothing', '/health', '/metrics']) {
+    t.match((await api.call('GET', path)).headers, { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' }, path)
+  }
+})
+
+t.test('without its database the API lives, says so, and lets nobody in', async (t) => {
+  await api.postgres.stop()
+  t.match(await api.call('GET', '/health'), { status: 503, body: { status: 'unhealthy', observed_at: String } })
+  t.match(await api.call('GET', '/internal/v1/live'), { status: 200, body: { status: 'live' } })
+  const answer = await api.call('GET', '/v1/tenants')
+  isError(t, answer, 503, 'UNAVAILABLE', 'database', 'a list')
+  t.same(answer.headers['retry-after'], '1')
+  t.notMatch(answer.text, String(api.postgres.port), 'nothing of where it is')
+})

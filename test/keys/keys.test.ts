@@ -1,0 +1,121 @@
+// Platform keys: made, listed, revoked and rotated with two live; only their hashes are kept; one admin key always lasts.
+import { createHash } from 'node:crypto'
+import t from 'tap'
+import { isError, newName, startApi } from '../support/control-plane/api.ts'
+
+interface Key {
+  id: string
+  name: string
+  prefix: string
+  scope: string
+  expires_at: string | null
+  revoked_at: string | null
+  replaced_by: string | null
+  key: string
+}
+
+const api = await startApi(t, { control: false })
+const list = async () => ((await api.call('GET', '/v1/keys')).body as { keys: Key[] }).keys
+const read = async (id: string) => (await list()).find((key) => key.id === id)
+const works = async (key: string) => (await api.call('GET', '/v1/plans', { key })).status
+const firstId = (await list())[0]?.id ?? ''
+
+t.test('a key is shown once; what is kept is its hash', async (t) => {
+  const answer = await api.call('POST', '/v1/keys', { body: { name: 'night job', scope: 'billing' } })
+  const made = answer.body as Key
+  t.same(answer.status, 201)
+  t.match(made, { name: 'night job', scope: 'billing', key: /^tnp_[\w-]{43}$/, expires_at: null, revoked_at: null, replaced_by: null })
+  t.same(made.prefix, made.key.slice(0, 10))
+  t.same(await works(made.key), 200)
+  const { key, ...rest } = made
+  t.same(await read(made.id), rest, 'the list has all but the text')
+  const [row] = await api.sql('select *, k::text as text from platform_keys k where id = $1', [made.id])
+  t.same(row?.['sha256'], createHash('sha256').update(key).digest('hex'))
+  for (const table of Object.keys(await api.counts())) {
+    const rows = await api.sql(`select 1 from "${table}" t where position($1 in t::text) > 0`, [key])
+    t.same(rows, [], `${table} does not hold the key`)
+  }
+})
+
+t.test('a bad key is refused by name and not made', async (t) => {
+  const before = await api.counts()
+  for (const [body, code, names] of [
+    [{ scope: 'read' }, 'MISSING_FIELD', '"name"'],
+    [{ name: 'a' }, 'MISSING_FIELD', '"scope"'],
+    [{ name: '', scope: 'read' }, 'INVALID_FIELD', '"name"'],
+    [{ name: 'x'.repeat(101), scope: 'read' }, 'INVALID_FIELD', '"name"'],
+    [{ name: 'a', scope: 'root' }, 'INVALID_FIELD', '"scope" must be one of admin, read, billing'],
+    [{ name: 'a', scope: 'read', key: 'tnp_mine' }, 'UNKNOWN_FIELD', '"key"'],
+  ] as const) {
+    isError(t, await api.call('POST', '/v1/keys', { body }), 400, code, names, JSON.stringify(body).slice(0, 60))
+  }
+  const tooLong = await api.call('POST', `/v1/keys/${firstId}/rotate`, { body: { overlap_seconds: 31 * 86_400 } })
+  isError(t, tooLong, 400, 'INVALID_FIELD', '"overlap_seconds"', 'an overlap of 31 days')
+  t.same(await api.counts(), before)
+})
+
+t.test('an Idempotency-Key makes one key, also when it is sent many times at once', async (t) => {
+  const body = { name: newName('once'), scope: 'read' }
+  const headers = { 'idempotency-key': newName() }
+  const answers = await Promise.all(Array.from({ length: 5 }, () => api.call('POST', '/v1/keys', { body, headers })))
+  const made = answers.filter(({ status }) => status === 201)
+  t.ok(made.length >= 1)
+  for (const answer of answers) {
+    if (answer.status === 201) t.same(answer.body, made[0]?.body)
+    else isError(t, answer, 409, 'IDEMPOTENCY_IN_PROGRESS', 'Idempotency-Key', 'at the same time')
+  }
+  const later = await api.call('POST', '/v1/keys', { body, headers })
+  t.match(later, { status: 201, headers: { 'idempotency-replayed': 'true' } })
+  t.same(later.body, made[0]?.body, 'the answer that was lost is given again, with the key')
+  t.same((await list()).filter(({ name }) => name === body.name).length, 1)
+  const other = await api.call('POST', '/v1/keys', { body: { ...body, scope: 'admin' }, headers })
+  isError(t, other, 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another scope')
+  const id = (later.body as Key).id
+  const rotation = { body: {}, headers: { 'idempotency-key': newName() } }
+  const first = await api.call('POST', `/v1/keys/${id}/rotate`, rotation)
+  t.same((await api.call('POST', `/v1/keys/${id}/rotate`, rotation)).body, first.body, 'a rotation, too')
+})
+
+t.test('a revoked key ends at once and stays in the list', async (t) => {
+  const { id, key } = await api.newKey('read')
+  t.same(await works(key), 200)
+  const answer = await api.call('DELETE', `/v1/keys/${id}`)
+  t.match(answer, { status: 200, body: { id, revoked_at: String } })
+  isError(t, await api.call('GET', '/v1/plans', { key }), 401, 'REVOKED_KEY', 'revoked', 'its use')
+  const again = await api.call('DELETE', `/v1/keys/${id}`)
+  t.same(again.body, answer.body, 'revoked again, it was revoked when it was')
+  t.same(await read(id), answer.body)
+  isError(t, await api.call('POST', `/v1/keys/${id}/rotate`, { body: {} }), 409, 'KEY_NOT_LIVE', 'revoked', 'its rotation')
+})
+
+t.test('a rotated key and its successor are both live until the overlap ends', async (t) => {
+  const old = await api.newKey('billing')
+  const answer = await api.call('POST', `/v1/keys/${old.id}/rotate`, { body: { overlap_seconds: 120 } })
+  const next = answer.body as Key
+  t.match(answer, { status: 201, body: { scope: 'billing', key: /^tnp_/, expires_at: null, replaced_by: null } })
+  t.not(next.id, old.id)
+  t.match(await read(old.id), { replaced_by: next.id, revoked_at: null, expires_at: String })
+  t.same([await works(old.key), await works(next.key)], [200, 200], 'both')
+  isError(t, await api.call('POST', `/v1/keys/${old.id}/rotate`, { body: {} }), 409, 'KEY_NOT_LIVE', 'rotated already', 'once more')
+  api.clock.ahead = 119_000
+  t.same([await works(old.key), await works(next.key)], [200, 200], 'still')
+  api.clock.ahead = 121_000
+  isError(t, await api.call('GET', '/v1/plans', { key: old.key }), 401, 'REVOKED_KEY', 'expired', 'the old one after the overlap')
+  t.same(await works(next.key), 200)
+  api.clock.ahead = 0
+})
+
+t.test('the last admin key that lasts is not revoked, however it is tried', async (t) => {
+  const lasts = ({ scope, revoked_at: revoked, expires_at: expires }: Key) => scope === 'admin' && revoked === null && expires === null
+  const others = async () => (await list()).filter(lasts)
+  t.same((await others()).map(({ id }) => id), [firstId])
+  isError(t, await api.call('DELETE', `/v1/keys/${firstId}`), 409, 'LAST_ADMIN_KEY', 'last admin key', 'the only one')
+  const rotated = (await api.call('POST', `/v1/keys/${firstId}/rotate`, { body: { overlap_seconds: 3600 } })).body as Key
+  isError(t, await api.call('DELETE', `/v1/keys/${rotated.id}`), 409, 'LAST_ADMIN_KEY', 'last admin key', 'beside it only one that expires')
+  t.same(await works(rotated.key), 200)
+  const pair = [await api.newKey('admin'), await api.newKey('admin')]
+  t.same((await api.call('DELETE', `/v1/keys/${rotated.id}`)).status, 200, 'with others it may go')
+  const answers = await Promise.all(pair.map(({ id, key }) => api.call('DELETE', `/v1/keys/${id}`, { key })))
+  t.same(answers.map(({ status }) => status).sort(), [200, 409], 'of two that revoke themselves at once one is left')
+  t.same((await others()).length, 1)
+})

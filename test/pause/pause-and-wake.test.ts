@@ -1,0 +1,130 @@
+// Pausing and waking on the reconciler's own store: a wake that comes at any moment of a pause ends with a tenant that runs.
+import t from 'tap'
+import { createPublishedSource } from '../../control-plane/src/watch/store.ts'
+import { createReconcileStore } from '../../control-plane/src/reconcile/store.ts'
+import { failpointNames, type Failpoint, type FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
+import type { Region } from '../../control-plane/src/reconcile/region.ts'
+import type { RegionProbe } from '../../control-plane/src/reconcile/region-probe.ts'
+import { reconcileTenant } from '../../control-plane/src/reconcile/tenant-reconciler.ts'
+import type { Engine } from '../../control-plane/src/engines/engine.ts'
+import { oldImages, startPlane } from '../support/control-plane/plane.ts'
+
+const plane = await startPlane(t)
+const config = plane.region()
+const { signal } = new AbortController()
+const store = createReconcileStore(plane.database, plane.seal, plane.clock.now)
+const published = createPublishedSource(plane.database, plane.seal, [config], 100_000_000, plane.clock.now)
+
+/** What the engine was told last: the state of each stack. */
+const stacks = new Map<string, 'running' | 'stopped'>()
+/** Phases that the gateway was shown, and whether the stack ran then. */
+let shown: string[] = []
+
+const notUsed = () => Promise.reject(new Error('not used here'))
+const engine: Pick<Engine, 'converge'> = {
+  async converge(stack, _signal, edge) {
+    await edge?.('before')
+    stacks.set(stack.id, stack.state)
+    await edge?.('after')
+  },
+}
+/** What a pause and a wake need of a region. */
+const region = {
+  config,
+  engine: engine as Engine,
+  runtimeUrls: () => config.gateway_internal_urls,
+  images: async () => oldImages,
+  stack: async ({ id, desired }) => ({ id, state: desired === 'active' ? 'running' : 'stopped', networks: [], volumes: [], services: [] }),
+  ownStack: async () => undefined,
+  awaitDatabase: async () => undefined,
+  home: () => ({ prepare: notUsed, create: notUsed, mend: notUsed, migrate: notUsed, check: async () => undefined, endSessions: notUsed, drop: notUsed }),
+} satisfies Partial<Region> as Partial<Region> as Region
+
+const publishedOf = async (id: string) => (await published.some(new Set([id])))[0]
+const probe: RegionProbe = {
+  async tenantHealth(_url, id) {
+    const manifest = (await publishedOf(id))?.manifest
+    if (manifest === undefined || stacks.get(id) !== 'running') return undefined
+    const component = { status: 'healthy' as const, observed_at: plane.clock.now().toISOString() }
+    return { tenant_id: id, generation: manifest.generation, status: 'healthy', components: { database: component, storage: component, functions: component } }
+  },
+  async route(_url, id) {
+    const route = (await publishedOf(id))?.route
+    if (route !== undefined) shown.push(`${route.phase} ${stacks.get(id) ?? ''}`)
+    return route
+  },
+  activity: notUsed,
+  tenantUsage: notUsed,
+  removeData: notUsed,
+}
+
+const reconcile = async (id: string, failpoint: Failpoint = () => undefined) => {
+  const snapshot = await store.snapshot(id)
+  if (snapshot === undefined) throw new Error(`there is no ${id}`)
+  await reconcileTenant(snapshot, { store, region, homeVersion: 'home', probe, failpoint, clock: plane.clock, epoch: plane.epoch, refusedSubnets: new Map() }, signal)
+}
+
+const runningTenant = async () => {
+  const id = await plane.addTenant({ observed_generation: 0 })
+  await store.allocateSubnet(id, config.id, 100, plane.epoch)
+  await reconcile(id)
+  return id
+}
+const wake = (id: string) => plane.ask(id, 'wake', { desired: 'active' })
+const operations = async (id: string) =>
+  (await plane.sql('select kind, state from operations where tenant_id = $1 order by generation', [id])).map(({ kind, state }) => `${String(kind)} ${String(state)}`)
+
+const asItRuns = { desired: 'active', status: 'ready', route_phase: 'ready' }
+
+t.test('a pause shows the gateway first, then stops; a wake starts first, then shows', async (t) => {
+  const id = await runningTenant()
+  shown = []
+  t.ok(await plane.store.pause(id, 1, plane.epoch))
+  await reconcile(id)
+  t.match(await plane.tenant(id), { desired: 'paused', status: 'paused', route_phase: 'paused', generation: 2, observed_generation: 2 })
+  t.same([stacks.get(id), shown.at(-1)], ['stopped', 'paused running'])
+  await wake(id)
+  shown = []
+  await reconcile(id)
+  t.match(await plane.tenant(id), { ...asItRuns, generation: 3, observed_generation: 3 })
+  t.same([stacks.get(id), shown], ['running', ['ready running']])
+  t.same(await operations(id), ['pause succeeded', 'wake succeeded'])
+})
+
+const passed: FailpointName[] = []
+t.test('a wake at any moment of a pause', async (t) => {
+  const probing = await runningTenant()
+  await plane.store.pause(probing, 1, plane.epoch)
+  await reconcile(probing, (name) => void passed.push(name))
+  t.ok(passed.length >= 8 && passed.every((name) => failpointNames.includes(name)), 'the moments')
+  for (const moment of passed) {
+    const id = await runningTenant()
+    t.ok(await plane.store.pause(id, 1, plane.epoch))
+    await reconcile(id, async (name) => {
+      if (name === moment) await wake(id)
+    })
+    t.match(await plane.tenant(id), { desired: 'active', generation: 3 }, `${moment}: the wake was not lost`)
+    t.ok((await store.unsettled('home')).includes(id), `${moment}: there is something left to do`)
+    await reconcile(id)
+    t.match(await plane.tenant(id), { ...asItRuns, observed_generation: 3 }, `${moment}: it runs`)
+    t.same([stacks.get(id), (await operations(id)).at(-1)], ['running', 'wake succeeded'], moment)
+    t.notOk((await store.unsettled('home')).includes(id), `${moment}: settled`)
+  }
+})
+
+t.test('an end of the control plane at any moment of a pause', async (t) => {
+  for (const moment of passed) {
+    const id = await runningTenant()
+    await plane.store.pause(id, 1, plane.epoch)
+    const ended = await reconcile(id, (name) => {
+      if (name === moment) throw new Error('ended')
+    }).then(() => false, () => true)
+    t.ok(ended, moment)
+    await wake(id)
+    await reconcile(id)
+    t.match({ ...(await plane.tenant(id)), stack: stacks.get(id) }, { ...asItRuns, stack: 'running' }, `${moment}: woken`)
+    await plane.store.pause(id, 3, plane.epoch)
+    await reconcile(id)
+    t.match({ ...(await plane.tenant(id)), stack: stacks.get(id) }, { status: 'paused', route_phase: 'paused', stack: 'stopped' }, `${moment}: and paused again`)
+  }
+})

@@ -1,0 +1,154 @@
+// The control database of a region on a Docker Engine, as housekeeping sees it: real stores, tenants put there by the
+// test, and in the reconciler's place a function that settles what was asked for.
+import { randomBytes, randomUUID } from 'node:crypto'
+import pg from 'pg'
+import type { Test } from 'tap'
+import { createSeal, type Seal } from '../../../control-plane/src/platform/seal.ts'
+import { openDatabase, type Database } from '../../../control-plane/src/platform/database.ts'
+import { createPauseStore, type PauseStore } from '../../../control-plane/src/pause/store.ts'
+import { createRunningTenants, type RunningTenants } from '../../../control-plane/src/tenants/store-running.ts'
+import { createWarmPoolStore, type WarmPoolStore } from '../../../control-plane/src/warm-pool/store.ts'
+import { migrate, readMigrations } from '../../../control-plane/src/platform/migrations.ts'
+import { recordRegions } from '../../../control-plane/src/plans/store.ts'
+import type { DockerSettings } from '../../../control-plane/src/stacks/docker-settings.ts'
+import { readRegions, type RegionConfig } from '../../../control-plane/src/regions/region-config.ts'
+import { LeadershipLost } from '../../../control-plane/src/platform/leadership-lost.ts'
+import { newSecrets } from '../../../control-plane/src/tenants/new-secrets.ts'
+import { startPostgres } from '../postgres.ts'
+import { stoppedClock, type StoppedClock } from './clock.ts'
+
+export const oldImages = { postgres: 'sha256:postgres-old', runtime: 'sha256:runtime-old' }
+
+export interface Plane {
+  database: Database
+  seal: Seal
+  clock: StoppedClock
+  store: PauseStore & RunningTenants & WarmPoolStore
+  /** Under which the stores write. */
+  epoch: bigint
+  region(settings?: Partial<DockerSettings>): RegionConfig
+  log: { info(details: object, message: string): void; warn(details: object, message: string): void }
+  /** What was warned of. */
+  warnings: { details: object; message: string }[]
+  sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  /** A tenant with a stack of its own; columns as in the database, default: ready. */
+  addTenant(columns?: Record<string, unknown>): Promise<string>
+  tenant(id: string): Promise<Record<string, unknown>>
+  /** As an operator would: raises the generation and opens an operation. */
+  ask(id: string, kind: string, columns: Record<string, unknown>): Promise<void>
+  /** Brings every tenant to what is wanted; `badImage`: whoever has it fails. */
+  settle(badImage?: string): Promise<void>
+  /** The next region of the same database: nothing of the one before is in it. */
+  nextRegion(): Promise<void>
+  changeLeader(): Promise<void>
+}
+
+/** Ends with the test. */
+export async function startPlane(t: Test): Promise<Plane> {
+  const postgres = await startPostgres()
+  const url = postgres.url('control')
+  await migrate(url, await readMigrations())
+  const database = openDatabase(url)
+  const pool = new pg.Pool({ connectionString: url, max: 2 })
+  // The server may end before it.
+  pool.on('error', () => undefined)
+  t.teardown(async () => {
+    await database.$disconnect()
+    await pool.end()
+    await postgres.stop()
+  })
+  const clock = stoppedClock()
+  const seal = createSeal(randomBytes(32))
+  let regionId = 'region-0'
+  let regions = 0
+
+  const plane: Plane = {
+    database, seal, clock,
+    store: { ...createRunningTenants(database), ...createPauseStore(database, clock.now), ...createWarmPoolStore(database, seal, clock.now) },
+    epoch: 0n,
+    warnings: [],
+    log: { info: () => undefined, warn: (details, message) => void plane.warnings.push({ details, message }) },
+    region: (settings = {}) => dockerRegion(regionId, settings),
+    sql: async (text, values = []) => (await pool.query<Record<string, unknown>>(text, values)).rows,
+
+    async addTenant(columns = {}) {
+      const id = `t_${randomBytes(10).toString('hex')}`
+      const row = {
+        id, name: `tenant-${id.slice(2)}`, plan_id: 'Pro', region_id: regionId, isolation: 'database-per-tenant', status: 'ready', observed_generation: 1,
+        route_phase: 'ready', home_version: 'home', postgres_image: oldImages.postgres, runtime_image: oldImages.runtime,
+        created_at: clock.now(), updated_at: clock.now(), ...columns,
+      }
+      const names = Object.keys(row)
+      await plane.sql(`insert into tenants (${names.join(', ')}) values (${names.map((_, at) => `$${at + 1}`).join(', ')})`, Object.values(row))
+      for (const [kind, text] of Object.entries(newSecrets())) {
+        await plane.sql('insert into tenant_secrets (id, tenant_id, kind, sealed) values ($1, $2, $3, $4)', [randomUUID(), id, kind, Buffer.from(seal.seal(text, `${id}:${kind}`))])
+      }
+      // So that the next one is younger.
+      clock.pass(0.001)
+      return id
+    },
+
+    async tenant(id) {
+      const [row] = await plane.sql('select * from tenants where id = $1', [id])
+      if (row === undefined) throw new Error(`there is no ${id}`)
+      return row
+    },
+
+    async ask(id, kind, columns) {
+      const names = Object.keys(columns)
+      const sets = names.map((name, at) => `${name} = $${at + 3}, `).join('')
+      await plane.sql(`update tenants set ${sets} generation = generation + 1, updated_at = $2 where id = $1`, [id, clock.now(), ...Object.values(columns)])
+      await plane.sql("update operations set state = 'superseded' where tenant_id = $1 and state in ('pending', 'running')", [id])
+      await plane.sql('insert into operations (id, tenant_id, kind, generation, created_at) select $1, id, $2, generation, $4 from tenants where id = $3', [randomUUID(), kind, id, clock.now()])
+    },
+
+    async settle(badImage = 'none') {
+      await plane.sql("delete from tenants where desired = 'deleted'")
+      await plane.sql(
+        `update tenants set status = 'failed', reason = 'the runtime does not answer'
+         where observed_generation < generation and desired in ('active', 'warm') and $1 in (runtime_image, postgres_image)`,
+        [badImage],
+      )
+      const settled = `observed_generation < generation and not (desired in ('active', 'warm') and $1 in (coalesce(runtime_image, ''), coalesce(postgres_image, '')))`
+      await plane.sql(
+        `update operations set state = 'succeeded' where state in ('pending', 'running') and tenant_id in (select id from tenants where ${settled})`,
+        [badImage],
+      )
+      await plane.sql(
+        `update tenants set observed_generation = generation, reason = null, updated_at = $2,
+           status = case desired when 'active' then 'ready' else desired end,
+           postgres_image = coalesce(postgres_image, $3), runtime_image = coalesce(runtime_image, $4)
+         where ${settled}`,
+        [badImage, clock.now(), oldImages.postgres, oldImages.runtime],
+      )
+    },
+
+    async nextRegion() {
+      regionId = `region-${++regions}`
+      await recordRegions(database, [plane.region()])
+    },
+
+    async changeLeader() {
+      await plane.sql('update installation set epoch = epoch + 1')
+    },
+  }
+  await recordRegions(database, [plane.region()])
+  return plane
+}
+
+function dockerRegion(id: string, settings: Partial<DockerSettings>): RegionConfig {
+  const docker: DockerSettings = {
+    host: 'unix:///nowhere.sock', network_range: '10.70.0.0/20', control_url: 'http://10.70.0.1:4400',
+    images: { postgres: 'tenantry/postgres', runtime: 'tenantry/tenant-runtime', gateway: 'tenantry/gateway' },
+    gateway: { host_address: '127.0.0.1', port: 4401, postgres_port: 4403 },
+    ...settings,
+  }
+  const [region] = readRegions(JSON.stringify([{ id, engine: 'docker', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', docker }]), Buffer.alloc(32, 7))
+  if (region === undefined) throw new Error('there is no region')
+  return region
+}
+
+/** Whether a write was refused because another leads. */
+export async function isRefused(write: Promise<unknown>): Promise<boolean> {
+  return write.then(() => false, (error: unknown) => error instanceof LeadershipLost)
+}

@@ -1,0 +1,430 @@
+// The real runtime in this process: real Postgres homes, real files, and in front of each tenant a door that sets the
+// internal headers as the gateway does, so that unmodified clients can be pointed at it.
+import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { createServer, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient, type SupabaseClient } from '@supabase/supabase-js'
+import {
+  basePathHeader, internalHeaderPrefix, internalTokenHeader, readNetworks, tenantHeader, type ApiKey, type Limits, type TenantManifest,
+} from '@tenantry/contract'
+import pino from 'pino'
+import type { Test } from 'tap'
+import { buildApp } from '../../tenant-runtime/src/app.ts'
+import { Connections, defaultConnectionLimits, type ConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
+import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
+import type { Result, ScopedStatements } from '../../tenant-runtime/src/database/statement.ts'
+import type { PoolLimits } from '../../tenant-runtime/src/functions/executor/pool.ts'
+import { eventBounds, trimEvents, type EventBounds } from '../../tenant-runtime/src/events/event-keeper.ts'
+import { createEventsArea } from '../../tenant-runtime/src/events/events-area.ts'
+import type { Pace } from '../../tenant-runtime/src/events/follow-events.ts'
+import { followTables } from '../../tenant-runtime/src/functions/triggers/table-triggers.ts'
+import type { DispatchPace } from '../../tenant-runtime/src/functions/triggers/dispatch.ts'
+import { createFunctionsArea, type FunctionsArea } from '../../tenant-runtime/src/functions/functions-area.ts'
+import { createMeteringArea } from '../../tenant-runtime/src/metering/metering-area.ts'
+import { RunWitness } from '../../tenant-runtime/src/metering/run-witness.ts'
+import { createRestArea } from '../../tenant-runtime/src/rest/rest-area.ts'
+import type { BlobBackend } from '../../tenant-runtime/src/storage/backend/backend.ts'
+import { LocalBackend } from '../../tenant-runtime/src/storage/backend/local.ts'
+import type { StorageFailpoint } from '../../tenant-runtime/src/storage/failpoints.ts'
+import { createStorageArea, type StorageArea } from '../../tenant-runtime/src/storage/storage-area.ts'
+import { defaultStorageLimits, type StorageLimits } from '../../tenant-runtime/src/storage/storage-limits.ts'
+import { Authenticator } from '../../tenant-runtime/src/tenancy/authenticate.ts'
+import type { Tenant } from '../../tenant-runtime/src/tenancy/tenant.ts'
+import { createHome, type TestHome } from './home.ts'
+import { query, startPostgres, type TestPostgres } from './postgres.ts'
+
+const internalToken = randomBytes(24).toString('hex')
+
+/** Plenty of everything, so that a test sets only the limit that it is about. */
+export const roomy: Limits = { file_bytes: null, document_bytes: null, max_upload_bytes: 100_000_000, requests_per_month: null, connections: null }
+
+/** Counts what reaches the database, the context's own statement not included, and remembers the texts. */
+class CountingDatabase extends ScopedDatabase {
+  statements = 0
+  readonly texts = new Set<string>()
+
+  override runTogether(parts: readonly ScopedStatements[], options?: { onlyReads?: boolean }): Promise<Result[]> {
+    this.statements += parts.reduce((sum, { statements }) => sum + statements.length, 0)
+    for (const { statements } of parts) for (const { text } of statements) this.texts.add(text)
+    return super.runTogether(parts, options)
+  }
+
+  override stream: ScopedDatabase['stream'] = (context, before, last, frame, signal) => {
+    this.statements += before.length + 1
+    for (const { text } of [...before, last]) this.texts.add(text)
+    return super.stream(context, before, last, frame, signal)
+  }
+
+  override withOwner: ScopedDatabase['withOwner'] = (work) => {
+    this.statements++
+    return super.withOwner(work)
+  }
+}
+
+type AnyRow = Record<string, unknown>
+
+/** To the client's types: any collection, with any fields. */
+interface AnyDatabase {
+  public: {
+    Tables: Record<string, { Row: AnyRow; Insert: AnyRow; Update: AnyRow; Relationships: [] }>
+    Views: Record<string, { Row: AnyRow; Relationships: [] }>
+    Functions: Record<string, { Args: AnyRow; Returns: unknown }>
+  }
+}
+
+export interface TestTenant {
+  readonly id: string
+  readonly home: TestHome
+  /** Base URL as the tenant's developers know it. */
+  readonly url: string
+  readonly port: number
+  readonly secretKey: string
+  readonly publishableKey: string
+  readonly manifest: TenantManifest
+  /** Statements that reached the database so far. */
+  statements(): number
+  /** Their texts. */
+  statementTexts(): ReadonlySet<string>
+  /** As a new generation from the control plane. */
+  change(manifest: Partial<TenantManifest>): void
+  /** Rows as the database's superuser sees them. */
+  rows(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  /** Names of all files that the tenant has in the store, whole or half written. */
+  files(): Promise<string[]>
+  /** A signed-in user's token. */
+  token(sub: string, claims?: Record<string, unknown>): string
+  /** Who asks, as headers: a user's id, `service`, or undefined for nobody. */
+  as(who: string | undefined): Record<string, string>
+  ask(method: string, path: string, options?: AskOptions): Promise<Answer>
+  /** An unmodified client of the same. */
+  client(who: string | undefined): SupabaseClient<AnyDatabase>
+}
+
+export interface AskOptions {
+  /** A user's id, `service`, or undefined for nobody. */
+  as?: string | undefined
+  headers?: OutgoingHttpHeaders
+  /** Objects are sent as JSON; bytes and texts as they are; a list of chunks without a Content-Length. */
+  body?: object | Buffer | string | Buffer[]
+}
+
+export interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  bytes: Buffer
+  text: string
+  /** The body as a JSON object. @throws Error when it is none */
+  json(): Record<string, unknown>
+  /** The body as a list of JSON objects. @throws Error when it is none */
+  list(): Record<string, unknown>[]
+}
+
+export interface TestRuntime {
+  postgres: TestPostgres
+  storage: StorageArea
+  /** Directory with nothing in it but the store, `blobs`. */
+  directory: string
+  /** Milliseconds since the epoch, as the runtime believes; `ahead` moves it, `stopped` is where it stands still. */
+  clock: { ahead: number; stopped: number | undefined; now(): number }
+  /** Lines of the log at level error and above, or as the test wanted, and problems that areas told of. */
+  problems: string[]
+  /** Something may have been written, or a planned time have come. */
+  poke(tenantId: string): void
+  /** As is done each hour. */
+  trimEvents(tenantId: string, bounds: Partial<EventBounds>): Promise<number>
+  addTenant(options?: { name?: string; limits?: Partial<Limits>; jwtSecrets?: string[] }): Promise<TestTenant>
+}
+
+export interface RuntimeOptions {
+  connections?: Partial<ConnectionLimits>
+  /** `local`, in a directory of its own, without one. */
+  backend?: BlobBackend
+  failpoint?: StorageFailpoint
+  /** After so many milliseconds an upload that has not ended never will. */
+  abandonedMilliseconds?: number
+  storageLimits?: Partial<StorageLimits>
+  /** From which level on lines of the log are kept; `error` without. */
+  logLevel?: 'error' | 'trace'
+  /** Limits of the executors' pool. */
+  functions?: Partial<PoolLimits>
+  /** Something else than requests starts functions too, at this pace; without, nothing but requests is served. */
+  dispatch?: Partial<DispatchPace>
+  /** Networks that functions may reach beside the public ones, and how they find a host's addresses. */
+  mayReach?: string[]
+  resolve?: (hostname: string) => Promise<string[]>
+  /** Whether functions have a way out, whatever the routes of this machine; they have one without. */
+  hasWayOut?: () => Promise<boolean>
+  /** Of subscriptions to events. */
+  pace?: Pace
+  mostSubscribers?: number
+  /** What the control plane answers. */
+  askControl?: typeof fetch
+  /** `Prefer: tx=rollback` is heard. */
+  allowsRollback?: boolean
+}
+
+/** Everything ends with the test. */
+export async function startRuntime(
+  t: Test,
+  {
+    backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch,
+    connections: connectionLimits, allowsRollback = false, logLevel = 'error', mayReach = [], resolve, hasWayOut = async () => true,
+    askControl = () => Promise.reject(new Error('there is no control plane')), ...subscriptions
+  }: RuntimeOptions = {},
+): Promise<TestRuntime> {
+  const postgres = await startPostgres()
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
+  const root = join(directory, 'blobs')
+  const connections = new Connections({ ...defaultConnectionLimits, total: 40, perTenant: 10, ...connectionLimits })
+  const tenants = new Map<string, Tenant>()
+  const problems: string[] = []
+  const clock: TestRuntime['clock'] = { ahead: 0, stopped: undefined, now: () => clock.stopped ?? Date.now() + clock.ahead }
+  const storage = createStorageArea({
+    backend: backend ?? new LocalBackend(root),
+    tenants: () => tenants.values(),
+    failpoint,
+    limits: { ...defaultStorageLimits, ...storageLimits },
+    now: clock.now,
+    onProblem: (problem) => problems.push(problem.message),
+    ...(abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds }),
+  })
+  await storage.start()
+  const rest = createRestArea({ allowsRollback, onTables: followTables, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
+  const authenticator = new Authenticator(clock.now)
+  const runs = new RunWitness()
+  const functions: FunctionsArea = createFunctionsArea({
+    limits: poolLimits,
+    onEnd: (tenantId, end) => runs.note(tenantId, end),
+    authenticator,
+    followPace: subscriptions.pace,
+    ...(dispatch === undefined ? {} : { dispatchPace: dispatch }),
+    random: () => 0.5,
+    tenants: () => tenants.values(),
+    tenantOf: (id) => tenants.get(id),
+    now: () => new Date(clock.now()),
+    onProblem: (problem) => problems.push(problem.message),
+    files: storage.files,
+    onWrite: (id) => poke(id),
+    reachable: readNetworks(mayReach),
+    hasWayOut,
+    ...(resolve === undefined ? {} : { resolve }),
+  })
+  const events = createEventsArea({
+    now: () => new Date(clock.now()),
+    elapsed: clock.now,
+    onProblem: (problem) => problems.push(problem.message),
+    authenticator,
+    tenantOf: (id) => tenants.get(id),
+    ...subscriptions,
+  })
+  const metering = createMeteringArea({ controlUrl: 'http://control.invalid', internalToken, fetch: askControl, now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), onRead: (tenant) => events.keeper.look(tenant), runs, witnessFile: { load: async () => undefined, run: async () => undefined }, documents: rest.documentBytes, files: storage.collector })
+  const poke = (id: string) => {
+    events.poke(id)
+    functions.poke(id)
+  }
+  const app = await buildApp({
+    internalToken,
+    authenticator,
+    onWrite: (id) => poke(id),
+    areas: [storage, rest, functions, events, metering],
+    tenantOf: (id) => tenants.get(id),
+    now: () => new Date(clock.now()),
+    logger: pino({ level: logLevel, base: null }, { write: (line: string) => problems.push(line) }),
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const address = app.server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  const stops: (() => Promise<void>)[] = []
+  const over = new AbortController()
+  const loops = dispatch === undefined ? undefined : functions.run(over.signal)
+  t.teardown(async () => {
+    over.abort()
+    for (const stop of stops) await stop()
+    app.server.closeAllConnections()
+    await app.close()
+    await storage.idle()
+    await functions.close()
+    await events.close()
+    await loops
+    await connections.close()
+    await postgres.stop()
+    await rm(directory, { recursive: true, force: true })
+  })
+
+  return {
+    postgres,
+    storage,
+    directory,
+    clock,
+    problems,
+    poke,
+    async trimEvents(id, bounds) {
+      const tenant = tenants.get(id)
+      if (tenant === undefined) throw new Error(`there is no tenant ${id}`)
+      return trimEvents(tenant, { ...eventBounds, ...bounds })
+    },
+    async addTenant({ name = 'acme', limits = {}, jwtSecrets = [randomBytes(32).toString('hex')] } = {}) {
+      const home = await createHome(postgres)
+      const secretKey = `sb_secret_${randomBytes(24).toString('base64url')}`
+      const publishableKey = `sb_publishable_${randomBytes(24).toString('base64url')}`
+      const database = new CountingDatabase(connections, { tenantId: home.tenantId, url: home.url, ddlUrl: home.ddl_url })
+      let manifest: TenantManifest = {
+        tenant_id: home.tenantId,
+        name,
+        generation: 1,
+        home: { url: home.url, ddl_url: home.ddl_url, schema: home.schema },
+        keys: [apiKey('secret', secretKey), apiKey('publishable', publishableKey)],
+        jwt_secrets: jwtSecrets,
+        signing_secret: randomBytes(32).toString('hex'),
+        limits: { ...roomy, ...limits },
+      }
+      const publish = () => {
+        const { generation, limits } = manifest
+        tenants.set(home.tenantId, { id: home.tenantId, name, generation, limits, manifest, database })
+        rest.forget(home.tenantId)
+        storage.forget(home.tenantId)
+        functions.forget(home.tenantId)
+        events.forget(home.tenantId)
+        metering.forget(home.tenantId)
+      }
+      publish()
+      const door = await openDoor(address.port, home.tenantId)
+      stops.push(() => door.stop())
+      const url = `http://127.0.0.1:${door.port}`
+      const token = (sub: string, claims: Record<string, unknown> = {}) =>
+        signToken({ sub, role: 'authenticated', exp: Math.floor(clock.now() / 1000) + 3600, ...claims }, manifest.jwt_secrets[0] ?? '')
+      const as = (who: string | undefined): Record<string, string> =>
+        who === undefined ? {} : { authorization: `Bearer ${who === 'service' ? secretKey : token(who)}` }
+      return {
+        id: home.tenantId,
+        home,
+        url,
+        port: door.port,
+        secretKey,
+        publishableKey,
+        get manifest() {
+          return manifest
+        },
+        statements: () => database.statements,
+        statementTexts: () => database.texts,
+        change(changes) {
+          manifest = { ...manifest, ...changes, generation: manifest.generation + 1 }
+          publish()
+        },
+        rows: (sql, values) => rowsOf(postgres, home, sql, values),
+        async files() {
+          const halves = (await readdir(join(root, 'tmp'))).filter((file) => file.startsWith(home.tenantId))
+          const whole = await readdir(join(root, home.tenantId), { recursive: true, withFileTypes: true }).catch(() => [])
+          return [...halves, ...whole.filter((file) => file.isFile() && file.name !== 'store').map((file) => file.name)]
+        },
+        token,
+        as,
+        ask: (method, path, { as: who, headers = {}, body } = {}) => ask(door.port, method, path, { ...as(who), ...headers }, body),
+        client: (who) =>
+          createClient<AnyDatabase>(url, who === 'service' ? secretKey : publishableKey, {
+            auth: { persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
+            ...(who === undefined || who === 'service' ? {} : { global: { headers: as(who) } }),
+          }),
+      }
+    },
+  }
+}
+
+function apiKey(kind: ApiKey['kind'], text: string): ApiKey {
+  return { kind, sha256: createHash('sha256').update(text).digest('hex') }
+}
+
+const digests: Record<string, string> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' }
+
+/** A JWT, signed with the header's algorithm; one that is no HMAC is signed as HS256, which is the confusion to refuse. */
+export function signToken(claims: unknown, secret: string, header: Record<string, unknown> = { alg: 'HS256', typ: 'JWT' }): string {
+  const part = (value: unknown) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+  const text = `${part(header)}.${part(claims)}`
+  return `${text}.${createHmac(digests[String(header['alg'])] ?? 'sha256', secret).update(text).digest('base64url')}`
+}
+
+async function rowsOf(postgres: TestPostgres, home: TestHome, sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+  // Superusers are not bound by row-level security, so these are all the rows there are.
+  return query(`${postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${home.schema}`)}`, sql, values)
+}
+
+/** What stands in front of a runtime: drops internal headers of clients, sets its own, sends the rest on as it is. */
+async function openDoor(upstream: number, tenantId: string): Promise<{ port: number; stop(): Promise<void> }> {
+  // As long as the gateway's: a client whose machine is slow must not find its connection closed.
+  const server = createServer({ maxHeaderSize: 128 * 1024, keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
+    const headers = Object.fromEntries(Object.entries(incoming.headers).filter(([name]) => !name.startsWith(internalHeaderPrefix)))
+    const onward = httpRequest(
+      {
+        host: '127.0.0.1', port: upstream, method: incoming.method, path: incoming.url, agent: false,
+        headers: { ...headers, [internalTokenHeader]: internalToken, [tenantHeader]: tenantId, [basePathHeader]: '' },
+      },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(outgoing)
+        answer.once('error', () => outgoing.destroy())
+      },
+    )
+    onward.once('error', () => outgoing.destroy())
+    outgoing.once('close', () => onward.destroy())
+    // A runtime may refuse by the headers alone, before a byte of the body is there.
+    onward.flushHeaders()
+    incoming.pipe(onward)
+    incoming.once('error', () => onward.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port was given')
+  return {
+    port: address.port,
+    async stop() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+/** One request with its path byte for byte, which `fetch` would normalise. */
+export async function ask(port: number, method: string, path: string, headers: OutgoingHttpHeaders = {}, body?: AskOptions['body']): Promise<Answer> {
+  const chunks = Array.isArray(body) && body.length > 0 && body.every((chunk) => Buffer.isBuffer(chunk)) ? body : undefined
+  const plain = body === undefined || chunks !== undefined || typeof body === 'string' || Buffer.isBuffer(body)
+  const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : plain ? undefined : JSON.stringify(body)
+  const request = httpRequest({
+    agent: false, host: '127.0.0.1', port, method, path,
+    headers: {
+      ...(plain ? {} : { 'content-type': 'application/json' }),
+      ...(bytes === undefined ? {} : { 'content-length': Buffer.byteLength(bytes) }),
+      ...headers,
+    },
+  })
+  const answered = once(request, 'response') as Promise<[import('node:http').IncomingMessage]>
+  // After the answer, a connection cut while the body is still being sent is no news.
+  request.on('error', () => undefined)
+  for (const chunk of chunks ?? []) request.write(chunk)
+  request.end(bytes)
+  const [response] = await answered
+  const received: Buffer[] = []
+  for await (const chunk of response as AsyncIterable<Buffer>) received.push(chunk)
+  const all = Buffer.concat(received)
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    bytes: all,
+    text: all.toString('utf8'),
+    json: () => parsed(all, false) as Record<string, unknown>,
+    list: () => parsed(all, true) as Record<string, unknown>[],
+  }
+}
+
+function parsed(bytes: Buffer, list: boolean): unknown {
+  const value: unknown = JSON.parse(bytes.toString('utf8'))
+  if (typeof value !== 'object' || value === null || Array.isArray(value) !== list) {
+    throw new Error(`the body is no ${list ? 'list' : 'object'}: ${bytes.toString('utf8')}`)
+  }
+  return value
+}

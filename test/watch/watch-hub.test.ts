@@ -1,0 +1,253 @@
+// The watches of gateways and runtimes: the whole set, then every change; what is gone is told; who does not read is cut off.
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { promisify } from 'node:util'
+import { internalPaths, internalTokenHeader, tenantToken, type Route, type TenantManifest, type WatchLine } from '@tenantry/contract'
+import Fastify from 'fastify'
+import t, { type Test } from 'tap'
+import { internalRoutes } from '../../control-plane/src/watch/routes.ts'
+import { WatchHub, type Published, type PublishedSource } from '../../control-plane/src/watch/watch-hub.ts'
+import { createSeal } from '../../control-plane/src/platform/seal.ts'
+import { createTenantStore } from '../../control-plane/src/tenants/store.ts'
+import { createUsageLedger } from '../../control-plane/src/usage/store-ledger.ts'
+import { openDatabase } from '../../control-plane/src/platform/database.ts'
+import { until } from '../support/until.ts'
+import { internalToken, newName, startApi, type CreatedTenant } from '../support/control-plane/api.ts'
+
+type Line = WatchLine<Route | TenantManifest>
+
+const api = await startApi(t)
+const url = await api.app.listen({ host: '127.0.0.1', port: 0 })
+
+/** Follows a watch over HTTP; `lines` grows. */
+async function follow(t: Test, path: string, token = internalToken): Promise<Line[]> {
+  const stop = new AbortController()
+  t.teardown(() => stop.abort())
+  const response = await fetch(new URL(path, url), { headers: { [internalTokenHeader]: token }, signal: stop.signal })
+  if (response.status !== 200 || response.body === null) throw new Error(`the watch was answered ${response.status}`)
+  const lines: Line[] = []
+  const read = async (body: NonNullable<Response['body']>) => {
+    let rest = ''
+    for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+      const parts = (rest + chunk).split('\n')
+      rest = parts.pop() ?? ''
+      lines.push(...parts.map((part) => JSON.parse(part) as Line))
+    }
+  }
+  // It ends by being aborted.
+  read(response.body).catch(() => undefined)
+  await until(() => lines.some(({ type }) => type === 'synced'), 'the whole set')
+  return lines
+}
+
+const watchBoth = async (t: Test) => ({
+  routes: await follow(t, internalPaths.watchRoutes),
+  manifests: await follow(t, internalPaths.watchManifests),
+})
+const ofTenant = (lines: Line[], id: string) =>
+  lines.filter((line) => (line.type === 'put' ? line.entry.tenant_id === id : line.type === 'remove' && line.tenant_id === id))
+const last = (lines: Line[], id: string) => ofTenant(lines, id).at(-1)
+
+t.test('first the whole set, once each, then what changes', async (t) => {
+  const before = [await api.create(), await api.create(), await api.create()].map(({ tenant_id }) => tenant_id)
+  const { routes, manifests } = await watchBoth(t)
+  for (const lines of [routes, manifests]) {
+    const synced = lines.findIndex(({ type }) => type === 'synced')
+    t.same(lines.slice(0, synced).map((line) => line.type === 'put' && line.entry.tenant_id).sort(), before.toSorted())
+    t.match(lines[0], { type: 'put', entry: { generation: 1 } })
+  }
+
+  api.region.agrees = false
+  const made = (await api.call('POST', '/v1/tenants', { body: { name: newName(), plan: 'Free', region: 'local' } })).body as CreatedTenant
+  const id = made.tenant_id
+  await until(() => last(manifests, id) !== undefined && (last(routes, id) as { entry?: Route }).entry?.phase === 'ready', 'the new tenant')
+  t.match(ofTenant(routes, id)[0], { type: 'put', entry: { phase: 'pending' } }, 'gateways know it before it is served')
+  const manifest = { name: made.name, generation: 1, home: { schema: id } }
+  t.match(ofTenant(manifests, id)[0], { type: 'put', entry: manifest }, 'runtimes once there is a home')
+  api.region.agrees = true
+  await until(async () => (await api.tenant(id)).status === 'ready', 'readiness')
+
+  const renamed = newName()
+  await api.call('PATCH', `/v1/tenants/${id}`, { body: { name: renamed, suspended: true }, headers: { prefer: 'wait=30' } })
+  await until(() => (last(routes, id) as { entry?: Route }).entry?.phase === 'suspended', 'the suspension')
+  t.match(last(routes, id), { entry: { name: renamed, generation: 2, reason: 'the tenant is suspended by its operator' } })
+  t.match(last(manifests, id), { entry: { name: renamed, generation: 2 } })
+  t.same(last(await follow(t, internalPaths.watchRoutes), id), last(routes, id), 'who comes later gets the same')
+})
+
+t.test('a tenant that is purged is removed from both, first from the runtimes', async (t) => {
+  const { tenant_id: id } = await api.create()
+  const { routes, manifests } = await watchBoth(t)
+  await api.call('DELETE', `/v1/tenants/${id}?purge=true`, { headers: { prefer: 'wait=30' } })
+  await until(() => last(routes, id)?.type === 'remove' && last(manifests, id)?.type === 'remove', 'its removal')
+  t.match(ofTenant(routes, id).at(-2), { type: 'put', entry: { phase: 'deleted' } })
+  t.same(ofTenant(await follow(t, internalPaths.watchRoutes), id), [], 'who comes later never hears of it')
+})
+
+t.test("with a tenant's token only that tenant is told of, and nothing else opens", async (t) => {
+  const [own, other] = await Promise.all([api.create(), api.create()])
+  const token = tenantToken(internalToken, own.tenant_id)
+  const lines = await follow(t, internalPaths.watchManifests, token)
+  t.match(lines, [{ type: 'put', entry: { tenant_id: own.tenant_id, generation: 1 } }, { type: 'synced' }])
+  const headers = { prefer: 'wait=30' }
+  for (const { tenant_id: id } of [other, own]) await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' }, headers })
+  await until(() => lines.some((line) => line.type === 'put' && line.entry.generation === 2), 'the change')
+  await api.call('DELETE', `/v1/tenants/${other.tenant_id}?purge=true`, { headers })
+  await api.call('DELETE', `/v1/tenants/${own.tenant_id}?purge=true`, { headers })
+  await until(() => lines.some(({ type }) => type === 'remove'), 'the removal')
+  t.notMatch(JSON.stringify(lines), other.tenant_id, 'never of the other')
+
+  const refused: [string, string, string][] = [
+    ['GET', internalPaths.watchRoutes, token],
+    ['POST', internalPaths.usage, token],
+    ['POST', internalPaths.wake(own.tenant_id), token],
+    ['GET', internalPaths.watchManifests, `${other.tenant_id}.${token.split('.')[1] ?? ''}`],
+    ['GET', internalPaths.watchManifests, token.slice(0, -1)],
+    ['GET', internalPaths.watchManifests, tenantToken('another installation', own.tenant_id)],
+  ]
+  for (const [method, path, given] of refused) {
+    const response = await fetch(new URL(path, url), { method, headers: { [internalTokenHeader]: given } })
+    t.same(response.status, 404, `${method} ${path}`)
+    await response.body?.cancel()
+  }
+})
+
+t.test('what happened while the change feed was cut is told afterwards', async (t) => {
+  const { tenant_id: gone } = await api.create()
+  const { tenant_id: changed } = await api.create()
+  const { routes, manifests } = await watchBoth(t)
+  await api.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tenantry-change-feed'")
+  // Without a notification, as when it was sent while nobody listened.
+  await api.sql('delete from tenants where id = $1', [gone])
+  const name = newName('another')
+  await api.sql('update tenants set name = $2 where id = $1', [changed, name])
+  await until(() => last(routes, gone)?.type === 'remove' && last(manifests, gone)?.type === 'remove', 'the removal')
+  await until(() => (last(routes, changed) as { entry?: Route }).entry?.name === name, 'the change')
+  t.match((await api.tenant(changed)).tenant_id, changed)
+})
+
+/** What is published, in memory: entries as large and as many as a test wants. */
+class Shelf implements PublishedSource {
+  readonly entries = new Map<string, Published>()
+  broken = false
+
+  put(id: string, generation: number, reason = ''): void {
+    const route: Route = { tenant_id: id, name: 'large', generation, phase: 'ready', runtimes: [], dedicated: false, reason }
+    this.entries.set(id, { tenantId: id, manifest: undefined, route })
+  }
+
+  async *all() {
+    await Promise.resolve()
+    if (this.broken) throw new Error('the database is away')
+    yield* this.entries.values()
+  }
+
+  async some(ids: ReadonlySet<string>) {
+    await Promise.resolve()
+    if (this.broken) throw new Error('the database is away')
+    return [...ids].flatMap((id) => this.entries.get(id) ?? [])
+  }
+}
+
+const idOf = (nth: number) => `t_${String(nth).padStart(20, '0')}`
+
+t.test('who does not take a line is told nothing more; the others are', async (t) => {
+  const shelf = new Shelf()
+  const hub = new WatchHub(shelf, (error) => t.fail(error.message))
+  const slow: string[] = []
+  const quick: string[] = []
+  await hub.watch('route', (text) => {
+    slow.push(text)
+    return slow.length < 2
+  })
+  const leave = await hub.watch('route', (text) => quick.push(text) > 0)
+  for (let nth = 1; nth <= 5; nth++) {
+    shelf.put(idOf(1), nth)
+    hub.onChange({ kind: 'wanted', tenantId: idOf(1) })
+    await until(() => quick.length === nth + 1, `change ${nth}`)
+  }
+  t.same(slow.length, 2, 'the set, and the line that it did not take')
+  leave()
+  hub.ping()
+  t.same(quick.length, 6, 'who has left is told nothing')
+})
+
+t.test('when the database is away, what is known is told, and what was missed once it is back', async (t) => {
+  const shelf = new Shelf()
+  const problems: string[] = []
+  const hub = new WatchHub(shelf, (error) => problems.push(error.message))
+  shelf.put(idOf(1), 1)
+  shelf.put(idOf(2), 1)
+  const lines: string[] = []
+  await hub.watch('route', (text) => lines.push(text) > 0)
+  shelf.broken = true
+  shelf.entries.delete(idOf(1))
+  shelf.put(idOf(2), 2)
+  hub.onChange({ kind: 'published', tenantId: idOf(1) })
+  await until(() => problems.length > 0, 'the problem')
+  let later = ''
+  await hub.watch('route', (text) => (later += text) !== '')
+  t.ok(later.includes(idOf(1)) && later.includes(idOf(2)) && later.endsWith('{"type":"synced"}\n'), 'the set as it was known')
+  shelf.broken = false
+  hub.onChange('resync')
+  await until(() => lines.join('').includes(`{"type":"remove","tenant_id":"${idOf(1)}"}`), 'the removal')
+  t.match(lines.join(''), /"generation":2/)
+})
+
+t.test('a connection that leaves too much unread is cut off; one that reads gets everything', async (t) => {
+  const shelf = new Shelf()
+  const hub = new WatchHub(shelf, (error) => t.fail(error.message))
+  const database = openDatabase(api.controlUrl)
+  const app = Fastify({ forceCloseConnections: true })
+  await app.register(internalRoutes({ hub, ledger: createUsageLedger(database, () => new Date()), tenants: createTenantStore({ database, seal: createSeal(randomBytes(32)), now: () => new Date() }), now: () => new Date() }))
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const address = app.server.address()
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  const open = async () => {
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`GET ${internalPaths.watchRoutes} HTTP/1.1\r\nhost: x\r\n\r\n`)
+    await once(socket, 'readable')
+    return socket
+  }
+  const count = (socket: Socket) => {
+    let bytes = 0
+    socket.on('data', (chunk: Buffer) => (bytes += chunk.length))
+    return () => bytes
+  }
+  const slow = await open()
+  const quick = await open()
+  const received = count(quick)
+  t.teardown(async () => {
+    slow.destroy()
+    quick.destroy()
+    await app.close()
+    await database.$disconnect()
+  })
+  const connections = () => promisify(app.server.getConnections.bind(app.server))()
+  t.same(await connections(), 2)
+  const size = 1_000_000
+  const rounds = 40
+  for (let nth = 1; nth <= rounds; nth++) {
+    shelf.put(idOf(1), nth, 'x'.repeat(size))
+    hub.onChange({ kind: 'wanted', tenantId: idOf(1) })
+    await until(() => received() > nth * size, `change ${nth} at the one that reads`)
+  }
+  await until(async () => (await connections()) === 1, 'the end of the one that does not')
+  t.ok(received() > rounds * size)
+  const taken = count(slow)
+  await once(slow, 'close')
+  t.ok(taken() < rounds * size, 'it has not got all, and knows by the end of the connection')
+})
+
+t.test('a control plane that could not read the set yet tells nobody a part of it', async (t) => {
+  const shelf = new Shelf()
+  shelf.put(idOf(1), 1)
+  shelf.broken = true
+  const hub = new WatchHub(shelf, () => undefined)
+  await t.rejects(hub.watch('route', () => true), /not known now/)
+  shelf.broken = false
+  const lines: string[] = []
+  await hub.watch('route', (text) => lines.push(text) > 0)
+  t.match(lines.join(''), new RegExp(`${idOf(1)}.*\\n.*synced`, 's'))
+})
