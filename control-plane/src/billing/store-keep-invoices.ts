@@ -5,7 +5,7 @@ import type { InvoiceContent, InvoiceState } from './invoice.ts'
 import { monthText, parseMonth } from './months.ts'
 import { bill, dueAdjustments } from './store-adjustments.ts'
 import type { Transaction } from '../platform/database.ts'
-import { keepLists, withoutLists } from './invoice-rows.ts'
+import { keepLists, withoutLists } from './store-invoice-rows.ts'
 import { emitOperatorEvents } from '../webhooks/index.ts'
 
 export interface Keeping {

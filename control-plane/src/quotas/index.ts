@@ -2,7 +2,7 @@
 export { type LeaseMeasure, measuredLeases } from './measured-leases.ts'
 export { watchQuotas } from './quota-watch.ts'
 export { defaultRateLimits, greatestRate, type HeldRate, type OwnRate, type RateLimits, readRateLimits } from './rate-limits.ts'
-export { fromOwnRate, toHeldRate, toRate } from './rate-rows.ts'
+export { fromOwnRate, toHeldRate, toRate } from './store-rate-rows.ts'
 export { leaseRoutes } from './routes-internal.ts'
 export { freeSlots } from './store-connection-slots.ts'
 export { createRequestLeases } from './store-request-leases.ts'

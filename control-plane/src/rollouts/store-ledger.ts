@@ -6,7 +6,7 @@ import { type Desired, type OperationKind, type Status, raise } from '../tenants
 import type { Isolation } from '../stacks/index.ts'
 import type { Database, Prisma, Transaction } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
-import { fromMoved, toRollout } from './rollout-rows.ts'
+import { fromMoved, toRollout } from './store-rows.ts'
 import { openStates } from './store.ts'
 
 export function createRolloutLedger(database: Database, now: () => Date): RolloutLedger {

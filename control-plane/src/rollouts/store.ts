@@ -8,7 +8,7 @@ import type { WriteContext } from '../platform/write-context.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { recordedWrite, type Recorded } from '../platform/recorded-write.ts'
-import { toRollout } from './rollout-rows.ts'
+import { toRollout } from './store-rows.ts'
 
 export interface RolloutStoreOptions {
   database: Database

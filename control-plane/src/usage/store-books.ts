@@ -7,7 +7,7 @@ import { amountOf, isBrokenDown } from './meters.ts'
 import { addToCell, unpackCells, type Cells } from './packed-cells.ts'
 import { unpackHours } from './packed-hours.ts'
 import type { MonthUsage, UsageBooks } from './usage-books.ts'
-import { toCorrection, type StoredCorrection } from './correction-rows.ts'
+import { toCorrection, type StoredCorrection } from './store-correction-rows.ts'
 import type { Database } from '../platform/database.ts'
 
 /** Hour in seconds, meter, and what is new since it was booked. */

@@ -2,7 +2,7 @@
 import type { ClosedMonth, ClosedUsage, StoredMonth } from './closed-usage.ts'
 import { chainOf, chainStart, correctionLink } from './hash-chain.ts'
 import { unpackHours } from './packed-hours.ts'
-import { toCorrection, type StoredCorrection } from './correction-rows.ts'
+import { toCorrection, type StoredCorrection } from './store-correction-rows.ts'
 import type { Database } from '../platform/database.ts'
 
 interface MonthRow {

@@ -2,7 +2,7 @@
 import type { Seal } from '../platform/seal.ts'
 import type { WebhookOutbox } from './webhook-store.ts'
 import type { Database } from '../platform/database.ts'
-import { secretsOf } from './webhook-rows.ts'
+import { secretsOf } from './store-rows.ts'
 
 const eventsAtOnce = 500
 const deliveriesAtOnce = 64

@@ -6,7 +6,7 @@ import type { WebhookStore } from './webhook-store.ts'
 import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { recordedWrite } from '../platform/recorded-write.ts'
-import { secretContext, toDelivery, toEndpoint, withEvent } from './webhook-rows.ts'
+import { secretContext, toDelivery, toEndpoint, withEvent } from './store-rows.ts'
 
 export interface WebhookStoreOptions {
   database: Database
