@@ -105,3 +105,5 @@ async function* foundBlobs(sums: AsyncIterable<Uint8Array>): AsyncGenerator<Pick
     yield { id: path.split('/').at(-1) ?? '', sha256 }
   }
 }
+
+export type Load = Omit<Parameters<typeof loadHome>[0], 'place' | 'login' | 'newId'>

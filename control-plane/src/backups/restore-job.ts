@@ -3,7 +3,7 @@ import type { Snapshot } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
 import { filesOf, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
-import { loadHome } from './load-home.ts'
+import { loadHome, type Load } from './load-home.ts'
 import { replaceHome } from './replace-home.ts'
 import { makeScratchHome } from './scratch-home.ts'
 import { emptiedStack, scratchStack } from './scratch-stack.ts'
@@ -20,8 +20,6 @@ export async function runRestore(job: Job, deps: JobDeps, signal: AbortSignal): 
   if (tenant.desired === 'restoring') await fillNew(job, tenant, load, deps, signal)
   else await replaceHome(job, tenant, load, deps, signal)
 }
-
-export type Load = Omit<Parameters<typeof loadHome>[0], 'place' | 'login' | 'newId'>
 
 /**
  * The volumes of the new tenant are filled by services of ours; its own take them over when all of it is there and was

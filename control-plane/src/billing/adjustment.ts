@@ -1,6 +1,6 @@
 // Credits and one-time charges that an operator gives a tenant, and the lines that they become. Pure.
 import { Type, type Static } from 'typebox'
-import type { InvoiceState } from './invoice.ts'
+import type { InvoiceState } from './invoice-state.ts'
 import { LineText, type Line } from './line.ts'
 import { decimalText, divideToStep, parseDecimal, readDecimalText } from './money.ts'
 

@@ -2,7 +2,8 @@
 import { Type, type Static } from 'typebox'
 import type { Upcoming } from './billing.ts'
 import { describeLine, quantityText } from './describe.ts'
-import { InvoiceContent, invoiceStates, type Invoice } from './invoice.ts'
+import { InvoiceContent, type Invoice } from './invoice.ts'
+import { invoiceStates } from './invoice-state.ts'
 import { LineText, readLine } from './line.ts'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])

@@ -3,6 +3,7 @@ import { Type, type Static } from 'typebox'
 import { AdjustmentBasis } from './adjustment.ts'
 import { LineText } from './line.ts'
 import { Party, PriceListText } from './price-list.ts'
+import type { InvoiceState } from './invoice-state.ts'
 
 const Decimal = LineText.properties.amount
 const Instant = Type.String({ description: 'ISO 8601, UTC' })
@@ -44,10 +45,6 @@ export const InvoiceContent = Type.Object({
   }),
 })
 export type InvoiceContent = Static<typeof InvoiceContent>
-
-export const invoiceStates = ['draft', 'final', 'void'] as const
-/** A draft follows what is known; a final invoice never changes; a void one stays, with its number, and another may be made. */
-export type InvoiceState = (typeof invoiceStates)[number]
 
 export interface Invoice {
   id: string

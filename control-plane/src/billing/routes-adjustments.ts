@@ -1,7 +1,7 @@
 // Credits and one-time charges of a tenant: given by hand, listed, and taken back while no final invoice has them.
 import { Type, type Static } from 'typebox'
 import { parseAdjustment, type Adjustment } from './adjustment.ts'
-import { invoiceStates } from './invoice.ts'
+import { invoiceStates } from './invoice-state.ts'
 import { decimalText } from './money.ts'
 import { monthText } from './months.ts'
 import { Party } from './price-list.ts'

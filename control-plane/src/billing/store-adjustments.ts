@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Adjustment } from './adjustment.ts'
 import type { AdjustmentStore } from './adjustment-store.ts'
-import type { InvoiceState } from './invoice.ts'
+import type { InvoiceState } from './invoice-state.ts'
 import { decimalText } from './money.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'

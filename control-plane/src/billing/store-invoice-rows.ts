@@ -1,7 +1,8 @@
 // Invoices between their rows and their values: price lists are kept once, by their hash.
 import { hash as digest } from 'node:crypto'
 import { Value } from 'typebox/value'
-import { InvoiceContent, type Invoice, type InvoiceState } from './invoice.ts'
+import { InvoiceContent, type Invoice } from './invoice.ts'
+import type { InvoiceState } from './invoice-state.ts'
 import { PriceListText } from './price-list.ts'
 import type { Database, Prisma, Transaction } from '../platform/database.ts'
 

@@ -1,7 +1,8 @@
 // Writes invoices: one for a tenant's month, numbered without a gap when it becomes final, and told to the operators' webhooks.
 import { randomUUID } from 'node:crypto'
 import { readDecimalText } from './money.ts'
-import type { InvoiceContent, InvoiceState } from './invoice.ts'
+import type { InvoiceContent } from './invoice.ts'
+import type { InvoiceState } from './invoice-state.ts'
 import { monthText, parseMonth } from './months.ts'
 import { bill, dueAdjustments } from './store-adjustments.ts'
 import type { Transaction } from '../platform/database.ts'

@@ -7,6 +7,7 @@ import { Lease, type KeepLease, type MonthClock, type Waiter } from './lease.ts'
 import type { LeftFile, LeftLease, LeftSlots } from './left-file.ts'
 import { seat } from './seat.ts'
 import { SlotKeeper } from './slot-keeper.ts'
+import type { Taken } from './taken.ts'
 
 export interface LeaseKeeperOptions {
   control: ControlPlane
@@ -31,9 +32,6 @@ export interface LeaseKeeperOptions {
   interval?: number
   timeout?: number
 }
-
-/** `waits`: the waiter will be told. `full`: too many wait already. */
-export type Taken = 'taken' | 'waits' | 'full' | 'exhausted' | 'unknown'
 
 const reportsPerCall = 500
 /** Milliseconds between two calls while others give back, or after one that granted less than waits. */

@@ -2,7 +2,7 @@
 // say of them.
 import type { LeaseAnswer, SlotReport } from '@tenantry/contract'
 import type { Waiter } from './lease.ts'
-import type { Taken } from './lease-keeper.ts'
+import type { Taken } from './taken.ts'
 import type { LeftFile, LeftSlots } from './left-file.ts'
 import { seat } from './seat.ts'
 import { Slots } from './slots.ts'

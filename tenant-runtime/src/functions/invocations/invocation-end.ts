@@ -1,7 +1,7 @@
 // What is written of a run that has ended, as SQL: its record and its log. Pure.
 import { sql, type Statement } from '../../database/statement.ts'
 import type { LogLevel } from '../executor/protocol.ts'
-import type { TriggerKind } from './invoke.ts'
+import type { TriggerKind } from './trigger-kind.ts'
 import type { LogLine } from './run-lines.ts'
 
 /** Bytes that a stored line takes beside its message, about. */

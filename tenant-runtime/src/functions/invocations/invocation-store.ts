@@ -13,7 +13,7 @@ import type { Tenant } from '../../tenancy/tenant.ts'
 import { isName, type FunctionRecord } from '../function.ts'
 import { functionColumns, noSuchFunction, toFunction } from '../function-store.ts'
 import { endStatement, lostEndStatement, recordedTrigger, safeStatement, wholeStatement, type InvocationEnd, type WholeRun } from './invocation-end.ts'
-import type { TriggerKind } from './invoke.ts'
+import type { TriggerKind } from './trigger-kind.ts'
 import { WrittenEnds } from './written-ends.ts'
 
 /** Milliseconds before each further attempt to write an end: a server that was killed is back within seconds. */

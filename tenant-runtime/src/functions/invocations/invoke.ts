@@ -17,6 +17,7 @@ import { loggedLines, type InvocationEnd } from './invocation-end.ts'
 import { beginInvocation, endInvocation, expectRecord, recordInvocation, rememberedFunction, type Claim } from './invocation-store.ts'
 import { Secrets, secretsOf } from './redact.ts'
 import { RunLines, tailOf, type LogLine } from './run-lines.ts'
+import type { TriggerKind } from './trigger-kind.ts'
 
 export interface InvokeDeps {
   pool: ExecutorPool
@@ -30,9 +31,6 @@ export interface InvokeDeps {
   /** What functions may ask of the runtime. */
   host: HostDeps
 }
-
-/** What made a function run. */
-export type TriggerKind = 'http' | 'database' | 'schedule' | 'webhook'
 
 export interface Call {
   /** The function's. */

@@ -4,19 +4,7 @@ import { sql, type Result, type Row, type Statement } from '../../database/state
 import type { Catalog } from '../registry/catalog.ts'
 import type { Preferences } from '../request/read-preferences.ts'
 import { restDatabaseError } from '../rest-database-errors.ts'
-
-export interface Answer {
-  body: string
-  /** Rows in it. */
-  n: number
-  /** All that match, where they were counted. */
-  total: number | undefined
-  /** Of a change: rows that were written, and those of them that are new. */
-  changed: number
-  made: number | undefined
-  /** Of a page by keys: those of its last row. */
-  last: string | undefined
-}
+import type { Answer } from './answer.ts'
 
 const readOnly = sql("select set_config('transaction_read_only', 'on', true)")
 

@@ -11,7 +11,8 @@ import { keysetStatement } from '../sql/keyset-sql.ts'
 import { plannedRows } from './planned-rows.ts'
 import { notSatisfiable, ranged } from './ranged.ts'
 import type { RestRequest } from './rest-request.ts'
-import { answerIn, runAnswer, type Answer } from './run-answer.ts'
+import { answerIn, runAnswer } from './run-answer.ts'
+import type { Answer } from './answer.ts'
 import { contentRange, sayApplied, sayNext, sendRows } from './send.ts'
 
 interface Asked extends RestRequest {

@@ -5,7 +5,7 @@ import type { Preferences } from '../request/read-preferences.ts'
 import type { ReadPlan } from '../plan/plan.ts'
 import { restError } from '../rest-error.ts'
 import { csvHeader } from '../sql/answer-sql.ts'
-import type { Answer } from './run-answer.ts'
+import type { Answer } from './answer.ts'
 
 /** In the form that was asked for. @throws RuntimeError NOT_ACCEPTABLE (PGRST116) when one row was asked for and there are others */
 export function sendRows(reply: FastifyReply, status: number, { body, n }: Answer, plan: ReadPlan, format: Format): FastifyReply {

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { DocumentQuota } from '../document-quota.ts'
 import type { JsonBody } from '../plan/plan-write.ts'
 import type { Relation } from '../registry/catalog.ts'
-import type { Answer } from './run-answer.ts'
+import type { Answer } from './answer.ts'
 
 /** @throws RuntimeError QUOTA_EXCEEDED */
 export function insertDocuments<T>(quota: DocumentQuota, { tenant }: FastifyRequest, relation: Relation, body: JsonBody | undefined, records: number, work: () => Promise<T>): Promise<T> {
