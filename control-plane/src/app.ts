@@ -41,6 +41,8 @@ type RouteDeps =
 export type AppDeps = RouteDeps & {
   internalToken: string
   logger: FastifyBaseLogger
+  /** Told of every route but the documentation's, with each of its methods. */
+  onRoute: ((route: { method: string; url: string }) => void) | undefined
   /** Routes for the other parts of the installation. */
   internal: FastifyPluginAsync
   /** Metrics in Prometheus' text format. */
@@ -83,6 +85,12 @@ export async function buildApp(deps: AppDeps) {
     },
   })
   await app.register(swaggerUi, { routePrefix: docsPath })
+  const { onRoute } = deps
+  if (onRoute !== undefined) {
+    app.addHook('onRoute', ({ method, url }) => {
+      for (const one of [method].flat()) onRoute({ method: one, url })
+    })
+  }
   await app.register(deps.internal)
 
   app.get('/openapi.json', { schema: { hide: true }, config: { scopes: 'public' } }, () => app.swagger())

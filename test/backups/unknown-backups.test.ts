@@ -12,9 +12,8 @@ import { createDirectoryTarget } from '../../control-plane/src/backups/directory
 import { manifestHash } from '../../control-plane/src/backups/manifest.ts'
 import { openFiles } from '../../control-plane/src/backups/parts.ts'
 import { surveyBackups } from '../../control-plane/src/backups/survey-backups.ts'
-import { createUnknownBackups } from '../../control-plane/src/backups/unknown-backups.ts'
 import { systemClock } from '../../control-plane/src/platform/clock.ts'
-import { createSeal, type Seal } from '../../control-plane/src/platform/seal.ts'
+import { createSeal } from '../../control-plane/src/platform/seal.ts'
 import { createBackupLedger } from '../../control-plane/src/backups/store-ledger.ts'
 import { openDatabase } from '../../control-plane/src/platform/database.ts'
 import { startApi } from '../support/control-plane/api.ts'
@@ -133,16 +132,9 @@ t.test('the directory', async (t) => {
 t.test('the API and the leader', async (t) => {
   const root = await directory(t)
   const target = createDirectoryTarget(root, installation)
-  const made: { seal?: Seal; records?: BackupRecords } = {}
-  const api = await startApi(t, {
-    control: false,
-    kept: (seal) => {
-      const records = createBackupRecords({ seal, installation })
-      Object.assign(made, { seal, records })
-      return { target, unknown: createUnknownBackups(target, records) }
-    },
-  })
-  const { seal, records } = made as { seal: Seal; records: BackupRecords }
+  const api = await startApi(t, { control: false, backups: { directory: root, installation } })
+  const { seal } = api
+  const records = createBackupRecords({ seal, installation })
   const database = openDatabase(api.controlUrl)
   t.teardown(() => database.$disconnect())
   const ledger = createBackupLedger(database, seal, () => new Date())

@@ -1,6 +1,6 @@
 // What others may import of `billing/`.
 export { type BillingConfig, readBillingConfig } from './billing-config.ts'
-export { checkBilling, openBilling } from './billing-stores.ts'
+export { type BillingParts, checkBilling, openBilling } from './billing-stores.ts'
 export { closeMonths, type ClosingDeps, createClosing } from './close-months.ts'
 export { monthText } from './months.ts'
 export { loadPdfFonts, type PdfFonts } from './pdf-text.ts'

@@ -1,5 +1,6 @@
 // What others may import of `keys/`.
 export { addAccess } from './access.ts'
 export { keyHash, newApiKey, newPlatformKey, newSecret } from './key-text.ts'
+export type { PlatformKeyStore } from './platform-key-store.ts'
 export { addKeyRoutes, type KeyRoutesDeps } from './routes.ts'
 export { createPlatformKeyStore } from './store.ts'

@@ -1,11 +1,11 @@
 // What others may import of `reconcile/`.
 export { conditionsOf } from './conditions.ts'
 export { control, type ControllerMeasures } from './controller.ts'
-export { parseFailpoints } from './failpoints.ts'
+export { type Failpoint, parseFailpoints } from './failpoints.ts'
 export { firstAnswer } from './first-answer.ts'
 export { healthInWords } from './health-in-words.ts'
 export type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 export { createRegionConditions, type RegionConditions } from './region-conditions.ts'
 export { type BooksProbe, createRegionProbe, type RegionProbe, type StorageProbe } from './region-probe.ts'
-export { createRegion, isDedicated, type Region } from './region.ts'
+export { createRegion, isDedicated, type Region, type RegionOptions } from './region.ts'
 export { createReconcileStore } from './store.ts'

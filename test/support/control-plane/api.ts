@@ -2,57 +2,23 @@
 // runtime and gateway, which show what is published as soon as it is, unless the test says that they don't.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readNetworks, type ErrorBody, type TenantHealth } from '@tenantry/contract'
-import type { FastifyPluginAsync } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import pg from 'pg'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { buildApp } from '../../../control-plane/src/app.ts'
-import type { BillingConfig } from '../../../control-plane/src/billing/billing-config.ts'
-import { loadPdfFonts } from '../../../control-plane/src/billing/pdf-text.ts'
-import { systemClock } from '../../../control-plane/src/platform/clock.ts'
-import { createDriftReader } from '../../../control-plane/src/drift/read-drift.ts'
-import { createHealthReader } from '../../../control-plane/src/health/read-health.ts'
-import { HomeDatabases } from '../../../control-plane/src/homes/home-databases.ts'
-import { loadHomeMigrations, migrationsFingerprint } from '../../../control-plane/src/homes/home-migrations.ts'
-import { internalRoutes } from '../../../control-plane/src/watch/routes.ts'
-import { leaseRoutes } from '../../../control-plane/src/quotas/routes-internal.ts'
-import { WatchHub, type Published, type PublishedSource } from '../../../control-plane/src/watch/watch-hub.ts'
-import type { BackupRoutesDeps } from '../../../control-plane/src/backups/routes.ts'
-import type { OperationBody, TenantBody } from '../../../control-plane/src/tenants/tenant-body.ts'
-import { newPlatformKey } from '../../../control-plane/src/keys/key-text.ts'
+import type { BillingConfig, BillingParts } from '../../../control-plane/src/billing/index.ts'
+import type { Config } from '../../../control-plane/src/config.ts'
+import { openControlPlane, type Probe } from '../../../control-plane/src/control-plane.ts'
+import { newPlatformKey } from '../../../control-plane/src/keys/index.ts'
 import type { Scope } from '../../../control-plane/src/keys/platform-key-store.ts'
-import { createSeal, type Seal } from '../../../control-plane/src/platform/seal.ts'
-import { createMetrics } from '../../../control-plane/src/metrics.ts'
-import { measuredLeases } from '../../../control-plane/src/quotas/measured-leases.ts'
-import { createAuditLog } from '../../../control-plane/src/audit/store.ts'
-import { createBackupStore } from '../../../control-plane/src/backups/store.ts'
-import { openBilling, type BillingParts } from '../../../control-plane/src/billing/billing-stores.ts'
-import { ChangeFeed } from '../../../control-plane/src/platform/change-feed.ts'
-import { openDatabase } from '../../../control-plane/src/platform/database.ts'
-import { createKeptAnswers } from '../../../control-plane/src/platform/kept-answers.ts'
-import { lead } from '../../../control-plane/src/platform/leader.ts'
-import { migrate, readMigrations } from '../../../control-plane/src/platform/migrations.ts'
-import { createPlanStore, recordRegions } from '../../../control-plane/src/plans/store.ts'
-import { createPlatformKeyStore } from '../../../control-plane/src/keys/store.ts'
-import { createPublishedSource } from '../../../control-plane/src/watch/store.ts'
-import { createReconcileStore } from '../../../control-plane/src/reconcile/store.ts'
-import { createRequestLeases } from '../../../control-plane/src/quotas/store-request-leases.ts'
-import { createRolloutStore } from '../../../control-plane/src/rollouts/store.ts'
-import { createTenantStore } from '../../../control-plane/src/tenants/store.ts'
-import { createUsageBooks } from '../../../control-plane/src/usage/store-books.ts'
-import { createUsageLedger } from '../../../control-plane/src/usage/store-ledger.ts'
-import { createUsageSources } from '../../../control-plane/src/usage/store-sources.ts'
-import { createTargetCheck } from '../../../control-plane/src/webhooks/webhook-target.ts'
-import { createWebhookStore } from '../../../control-plane/src/webhooks/store.ts'
-import { control } from '../../../control-plane/src/reconcile/controller.ts'
+import { systemClock, type Clock } from '../../../control-plane/src/platform/clock.ts'
+import type { Seal } from '../../../control-plane/src/platform/seal.ts'
+import { defaultRateLimits } from '../../../control-plane/src/quotas/index.ts'
 import { noFailpoints } from '../../../control-plane/src/reconcile/failpoints.ts'
-import type { ReconcileStore } from '../../../control-plane/src/reconcile/reconcile-store.ts'
-import { createRegionConditions } from '../../../control-plane/src/reconcile/region-conditions.ts'
-import type { RegionProbe } from '../../../control-plane/src/reconcile/region-probe.ts'
-import { createRegion, type Region } from '../../../control-plane/src/reconcile/region.ts'
-import type { RegionConfig } from '../../../control-plane/src/regions/region-config.ts'
-import { createStoredReader } from '../../../control-plane/src/health/stored-reader.ts'
-import { createUsageReader } from '../../../control-plane/src/usage/read-usage.ts'
+import { createRegion, type ReconcileStore } from '../../../control-plane/src/reconcile/index.ts'
+import type { RegionConfig } from '../../../control-plane/src/regions/index.ts'
+import type { OperationBody, TenantBody } from '../../../control-plane/src/tenants/index.ts'
+import type { Published, PublishedSource } from '../../../control-plane/src/watch/watch-hub.ts'
 import { startPostgres, type TestPostgres } from '../postgres.ts'
 import { cloudConfig, cloudRegion } from './cloud-region.ts'
 import { StandInEngine } from './stand-in-engine.ts'
@@ -97,7 +63,7 @@ export interface TestController {
 }
 
 export interface TestApi {
-  app: Awaited<ReturnType<typeof buildApp>>
+  app: FastifyInstance
   postgres: TestPostgres
   controlUrl: string
   /** Live keys, one a scope. */
@@ -106,7 +72,6 @@ export interface TestApi {
   /** Of the region `cloud`. */
   engine: StandInEngine
   published: PublishedSource
-  hub: WatchHub
   reconcileStore: ReconcileStore
   billing: BillingParts
   /** Of its secrets. */
@@ -130,7 +95,7 @@ export interface TestApi {
 }
 
 /** Runtime and gateway of the region in one: what is published, they show. */
-export class StandInRegion implements RegionProbe {
+export class StandInRegion implements Probe {
   /** False: neither answers. */
   agrees = true
   /** Tenants whose files were removed. */
@@ -164,6 +129,18 @@ export class StandInRegion implements RegionProbe {
     return Promise.resolve({ since: new Date(0).toISOString(), tenants: {} })
   }
 
+  tenantBooks() {
+    return Promise.resolve(undefined)
+  }
+
+  storageState() {
+    return Promise.resolve(undefined)
+  }
+
+  tenantStorageState() {
+    return Promise.resolve(undefined)
+  }
+
   async removeData(_url: string, tenantId: string) {
     await this.#published(tenantId)
     this.removed.push(tenantId)
@@ -181,123 +158,48 @@ export interface TestApiOptions {
   /** There is a region `cloud` beside the region `local`. */
   cloud?: boolean
   prices?: BillingConfig
-  /** Where backups are kept; without it none are. */
-  kept?: (seal: Seal) => BackupRoutesDeps['backups']['kept']
+  /** Where backups are kept, and under which name of the installation; without it none are. */
+  backups?: { directory: string; installation: string }
 }
 
 /** Everything ends with the test. */
 export async function startApi(t: Test, options: TestApiOptions = {}): Promise<TestApi> {
   const postgres = await startPostgres()
   const controlUrl = postgres.url('control')
-  await migrate(controlUrl, await readMigrations())
-
   const clock = { ahead: 0, patience: Infinity }
-  const now = () => new Date(Date.now() + clock.ahead)
-  const testClock = { ...systemClock, now }
-  const apiClock = {
-    ...testClock,
-    timeout: (milliseconds: number) => AbortSignal.timeout(Math.min(milliseconds, clock.patience)),
-    every: (milliseconds: number, work: () => void) => systemClock.every(Math.min(milliseconds, clock.patience), work),
+  const testClock: Clock = {
+    ...systemClock,
+    now: () => new Date(Date.now() + clock.ahead),
+    timeout: (milliseconds) => AbortSignal.timeout(Math.min(milliseconds, clock.patience)),
+    every: (milliseconds, work) => systemClock.every(Math.min(milliseconds, clock.patience), work),
   }
   const log: string[] = []
-  const logger = pino({ level: 'debug', base: null }, { write: (line: string) => log.push(line) })
-  const problem = (error: Error) => logger.warn({ err: error }, error.message)
-  const config: RegionConfig = {
-    id: 'local', engine: 'process', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', postgres_url: postgres.url('postgres'),
-    runtime_urls: ['http://runtime.invalid'], gateway_internal_urls: ['http://gateway.invalid'], database_host: new URL(postgres.url('postgres')).host,
-    docker: undefined, superuserPassword: '',
-  }
-  const seal = createSeal(randomBytes(32))
-  const database = openDatabase(controlUrl)
-  const configs = options.cloud === true ? [config, cloudConfig] : [config]
-  await recordRegions(database, configs)
-  const keyStore = createPlatformKeyStore({ database, seal, now })
-  const plans = createPlanStore(database)
-  const ledger = createUsageLedger(database, now)
-  const published = createPublishedSource(database, seal, configs, 100_000_000, now)
-  const region = new StandInRegion(published)
-  const reconcileStore = createReconcileStore(database, seal, now)
-  const migrations = await loadHomeMigrations(homeMigrations)
-  const homes = new HomeDatabases(config.postgres_url, migrations)
+  const routes: RouteSeen[] = []
   const engine = new StandInEngine()
-  const regions = new Map<string, Region>([[config.id, createRegion({ config, engine: undefined, homes, migrations, internalToken, clock: testClock })]])
-  if (options.cloud === true) regions.set(cloudConfig.id, cloudRegion({ engine, homes, internalToken, clock: testClock }))
-  const sight = { regions, store: reconcileStore, clock: apiClock }
-  const tenants = createTenantStore({ database, seal, now })
-  const hub = new WatchHub(published, problem)
-  const billing = openBilling(database, options.prices, seal, now)
-  const conditions = createRegionConditions({ now })
-  const metrics = createMetrics(conditions, now)
-
-  const feeds = new AbortController()
-  const loops: Promise<void>[] = []
-  const startFeed = () => {
-    const feed = new ChangeFeed({ url: controlUrl, database, onProblem: problem })
-    loops.push(feed.run(feeds.signal))
-    return feed
-  }
-  const changes = startFeed()
-  changes.subscribe(hub.onChange)
-
-  const { routes, plugin } = routeCollector(async (instance) => {
-    await instance.register(internalRoutes({ hub, ledger, tenants, now: () => new Date() }))
-    await instance.register(leaseRoutes(measuredLeases(createRequestLeases(database, now), metrics.metering.leases)))
+  let region: StandInRegion | undefined
+  const plane = await openControlPlane(configOf(postgres, options), {
+    clock: testClock,
+    random: Math.random,
+    log: pino({ level: 'debug', base: null }, { write: (line: string) => log.push(line) }),
+    failpoint: noFailpoints,
+    fetch,
+    resolve: async (name) => testNames[name] ?? Promise.reject(new Error('no such name')),
+    probe: (published) => (region = new StandInRegion(published)),
+    openRegion: (given) => (given.config.id === cloudConfig.id ? cloudRegion({ ...given, engine }) : createRegion(given)),
+    onRoute: (route) => routes.push(route),
   })
-  const app = await buildApp({
-    regions: configs,
-    tenants,
-    plans,
-    answers: createKeptAnswers({ database, seal, now }),
-    keys: keyStore,
-    audit: createAuditLog(database),
-    backups: { store: createBackupStore({ database, seal, now }), kept: options.kept?.(seal) },
-    rollouts: createRolloutStore({ database, seal, now }),
-    usageSources: createUsageSources({ database, seal, now }),
-    usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: billing.history, probe: region }),
-    stored: createStoredReader({ ...sight, probe: region }),
-    webhooks: createWebhookStore({ database, seal, now }),
-    forbiddenAddress: createTargetCheck({ reachable: readNetworks(['10.20.0.0/16']), resolve: async (name) => testNames[name] ?? Promise.reject(new Error('no such name')) }),
-    billing: billing.billing,
-    invoices: billing.invoices,
-    adjustments: billing.adjustments,
-    history: billing.history,
-    pdfFonts: loadPdfFonts,
-    health: createHealthReader({ ...sight, probe: region }),
-    drift: createDriftReader(sight),
-    regionCondition: (id) => conditions.of(id),
-    engineOf: (id) => regions.get(id)?.engine,
-    changes,
-    ping: () => database.$queryRaw`select 1`.then(() => true, () => false),
-    now,
-    clock: apiClock,
-    deleteGraceSeconds: options.deleteGraceSeconds ?? 3600,
-    internalToken,
-    logger,
-    internal: plugin,
-    metrics,
-  })
+  const { app } = plane
+  if (region === undefined) throw new Error('the control plane asked for no region')
+  const standIn: StandInRegion = region
   await app.ready()
 
+  const over = new AbortController()
+  const following = plane.follow(over.signal)
   const controllers = new Set<TestController>()
   const startController = (): TestController => {
     const stopping = new AbortController()
-    const feed = startFeed()
     const epochs: bigint[] = []
-    const ended = lead(
-      { url: controlUrl, onProblem: problem },
-      (leadership) => {
-        epochs.push(leadership.epoch)
-        return control(
-          {
-            store: reconcileStore, regions, homeVersion: migrationsFingerprint(migrations), conditions,
-            probe: region, changes: feed, failpoint: noFailpoints, clock: testClock, random: Math.random, log: logger, sweepMilliseconds: 200,
-            measure: metrics.controller, orphanGraceSeconds: 0, housekeeping: [],
-          },
-          leadership,
-        )
-      },
-      stopping.signal,
-    )
+    const ended = plane.lead(stopping.signal, { onLead: ({ epoch }) => epochs.push(epoch), sweepMilliseconds: 200, hasJobs: false })
     const controller = {
       epochs,
       async stop() {
@@ -315,21 +217,20 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
   // The server ends before the pool in a test that crashes it.
   sql.on('error', () => undefined)
   t.teardown(async () => {
-    region.agrees = true
+    standIn.agrees = true
     await Promise.all([...controllers].map((controller) => controller.stop()))
-    feeds.abort()
-    await Promise.all(loops)
-    await app.close()
-    await homes.close()
-    await database.$disconnect()
+    over.abort()
+    await following
+    await plane.close()
     await sql.end()
     await postgres.stop()
   })
 
   const firstKey = newPlatformKey()
-  await keyStore.createFirst(firstKey)
+  await plane.keys.createFirst(firstKey)
   const api: TestApi = {
-    app, postgres, controlUrl, region, engine, published, hub, reconcileStore, billing, seal, clock, log, routes, startController,
+    app, postgres, controlUrl, region: standIn, engine, clock, log, routes, startController,
+    published: plane.published, reconcileStore: plane.reconcileStore, billing: plane.billing, seal: plane.seal,
     keys: { admin: firstKey, read: '', billing: '' },
     async call(method, path, { key = api.keys.admin, body, payload, headers = {} } = {}) {
       const sent = payload ?? (body === undefined ? undefined : JSON.stringify(body))
@@ -376,16 +277,20 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
   return api
 }
 
-/** Runs in the application's own context, so that it sees every route added from then on. */
-function routeCollector(inner: FastifyPluginAsync): { routes: RouteSeen[]; plugin: FastifyPluginAsync } {
-  const routes: RouteSeen[] = []
-  const plugin: FastifyPluginAsync = async (app) => {
-    app.addHook('onRoute', ({ method, url }) => {
-      for (const one of [method].flat()) routes.push({ method: one, url })
-    })
-    await app.register(inner)
+function configOf(postgres: TestPostgres, { cloud = false, deleteGraceSeconds = 3600, prices, backups }: TestApiOptions): Config {
+  const local: RegionConfig = {
+    id: 'local', engine: 'process', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', postgres_url: postgres.url('postgres'),
+    runtime_urls: ['http://runtime.invalid'], gateway_internal_urls: ['http://gateway.invalid'], database_host: new URL(postgres.url('postgres')).host,
+    docker: undefined, superuserPassword: '',
   }
-  return { routes, plugin: Object.assign(plugin, { [Symbol.for('skip-override')]: true }) }
+  return {
+    host: '127.0.0.1', port: 0, logLevel: 'debug', failpoints: '', platformKeyFile: undefined,
+    controlDatabaseUrl: postgres.url('control'), homeMigrations, masterKey: randomBytes(32), internalToken,
+    installation: backups?.installation, backups: backups?.directory,
+    regions: cloud ? [local, cloudConfig] : [local],
+    deleteGraceSeconds, orphanGraceSeconds: 0, maxUploadBytes: 100_000_000,
+    rateLimits: defaultRateLimits, webhooksMayReach: readNetworks(['10.20.0.0/16']), billing: prices,
+  }
 }
 
 function parsed(text: string): unknown {
