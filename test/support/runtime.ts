@@ -12,26 +12,19 @@ import {
 } from '@tenantry/contract'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { buildApp } from '../../tenant-runtime/src/app.ts'
-import { Connections, defaultConnectionLimits, type ConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
+import type { ConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
+import type { Config } from '../../tenant-runtime/src/config.ts'
+import { openRuntime } from '../../tenant-runtime/src/runtime.ts'
 import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
 import type { Result, ScopedStatements } from '../../tenant-runtime/src/database/statement.ts'
 import type { PoolLimits } from '../../tenant-runtime/src/functions/executor/pool.ts'
 import { eventBounds, trimEvents, type EventBounds } from '../../tenant-runtime/src/events/event-keeper.ts'
-import { createEventsArea } from '../../tenant-runtime/src/events/events-area.ts'
 import type { Pace } from '../../tenant-runtime/src/events/follow-events.ts'
-import { followTables } from '../../tenant-runtime/src/functions/triggers/table-triggers.ts'
 import type { DispatchPace } from '../../tenant-runtime/src/functions/triggers/dispatch.ts'
-import { createFunctionsArea, type FunctionsArea } from '../../tenant-runtime/src/functions/functions-area.ts'
-import { createMeteringArea } from '../../tenant-runtime/src/metering/metering-area.ts'
-import { RunWitness } from '../../tenant-runtime/src/metering/run-witness.ts'
-import { createRestArea } from '../../tenant-runtime/src/rest/rest-area.ts'
 import type { BlobBackend } from '../../tenant-runtime/src/storage/backend/backend.ts'
-import { LocalBackend } from '../../tenant-runtime/src/storage/backend/local.ts'
 import type { StorageFailpoint } from '../../tenant-runtime/src/storage/failpoints.ts'
-import { createStorageArea, type StorageArea } from '../../tenant-runtime/src/storage/storage-area.ts'
+import type { StorageArea } from '../../tenant-runtime/src/storage/storage-area.ts'
 import { defaultStorageLimits, type StorageLimits } from '../../tenant-runtime/src/storage/storage-limits.ts'
-import { Authenticator } from '../../tenant-runtime/src/tenancy/authenticate.ts'
 import type { Tenant } from '../../tenant-runtime/src/tenancy/tenant.ts'
 import { createHome, type TestHome } from './home.ts'
 import { query, startPostgres, type TestPostgres } from './postgres.ts'
@@ -177,79 +170,50 @@ export async function startRuntime(
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
-  const root = join(directory, 'blobs')
-  const connections = new Connections({ ...defaultConnectionLimits, total: 40, perTenant: 10, ...connectionLimits })
   const tenants = new Map<string, Tenant>()
   const problems: string[] = []
   const clock: TestRuntime['clock'] = { ahead: 0, stopped: undefined, now: () => clock.stopped ?? Date.now() + clock.ahead }
-  const storage = createStorageArea({
-    backend: backend ?? new LocalBackend(root),
-    tenants: () => tenants.values(),
-    failpoint,
+  const config: Config = {
+    host: '127.0.0.1', port: 0, controlUrl: 'http://control.invalid', internalToken, data: directory, logLevel, failpoints: '',
+    storage: { backend: 'local', fallback: undefined, s3: undefined },
     limits: { ...defaultStorageLimits, ...storageLimits },
-    now: clock.now,
-    onProblem: (problem) => problems.push(problem.message),
-    ...(abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds }),
-  })
-  await storage.start()
-  const rest = createRestArea({ allowsRollback, onTables: followTables, now: () => new Date(clock.now()), onProblem: (problem) => problems.push(problem.message) })
-  const authenticator = new Authenticator(clock.now)
-  const runs = new RunWitness()
-  const functions: FunctionsArea = createFunctionsArea({
-    limits: poolLimits,
-    onEnd: (tenantId, end) => runs.note(tenantId, end),
-    authenticator,
-    followPace: subscriptions.pace,
-    ...(dispatch === undefined ? {} : { dispatchPace: dispatch }),
-    random: () => 0.5,
-    tenants: () => tenants.values(),
-    tenantOf: (id) => tenants.get(id),
-    now: () => new Date(clock.now()),
-    onProblem: (problem) => problems.push(problem.message),
-    files: storage.files,
-    onWrite: (id) => poke(id),
-    reachable: readNetworks(mayReach),
-    hasWayOut,
-    ...(resolve === undefined ? {} : { resolve }),
-  })
-  const events = createEventsArea({
-    now: () => new Date(clock.now()),
-    elapsed: clock.now,
-    onProblem: (problem) => problems.push(problem.message),
-    authenticator,
-    tenantOf: (id) => tenants.get(id),
-    ...subscriptions,
-  })
-  const metering = createMeteringArea({ controlUrl: 'http://control.invalid', internalToken, fetch: askControl, now: () => new Date(clock.now()), tenantOf: (id) => tenants.get(id), onRead: (tenant) => events.keeper.look(tenant), runs, witnessFile: { load: async () => undefined, run: async () => undefined }, documents: rest.documentBytes, files: storage.collector })
-  const poke = (id: string) => {
-    events.poke(id)
-    functions.poke(id)
+    maxConnections: 40, siblings: 0, allowsRollback, functionsMayReach: readNetworks(mayReach),
   }
-  const app = await buildApp({
-    internalToken,
-    authenticator,
-    onWrite: (id) => poke(id),
-    areas: [storage, rest, functions, events, metering],
-    tenantOf: (id) => tenants.get(id),
-    now: () => new Date(clock.now()),
-    logger: pino({ level: logLevel, base: null }, { write: (line: string) => problems.push(line) }),
+  const runtime = await openRuntime(config, {
+    log: pino({ level: logLevel, base: null }, { write: (line: string) => problems.push(line) }),
+    now: clock.now,
+    elapsed: clock.now,
+    random: () => 0.5,
+    fetch: askControl,
+    failpoint,
+    onProblem: (problem) => problems.push(problem.message),
+    tenants: { get: (id) => tenants.get(id), all: () => tenants.values(), load: async () => undefined, run: async () => undefined },
+    connectionLimits: { perTenant: 10, ...connectionLimits },
+    storage: abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds },
+    functions: {
+      limits: poolLimits, hasWayOut, followPace: subscriptions.pace,
+      ...(dispatch === undefined ? {} : { dispatchPace: dispatch }),
+      ...(resolve === undefined ? {} : { resolve }),
+    },
+    events: subscriptions,
+    ...(backend === undefined ? {} : { backend }),
   })
-  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { app, connections, storage, functions, poke } = runtime
+  await runtime.start()
+  await app.listen({ host: config.host, port: config.port })
   const address = app.server.address()
   if (address === null || typeof address === 'string') throw new Error('no port was given')
   const stops: (() => Promise<void>)[] = []
   const over = new AbortController()
+  // What else is done in the background would be counted by tests that count statements.
   const loops = dispatch === undefined ? undefined : functions.run(over.signal)
   t.teardown(async () => {
     over.abort()
     for (const stop of stops) await stop()
     app.server.closeAllConnections()
     await app.close()
-    await storage.idle()
-    await functions.close()
-    await events.close()
     await loops
-    await connections.close()
+    await runtime.close()
     await postgres.stop()
     await rm(directory, { recursive: true, force: true })
   })
@@ -284,11 +248,7 @@ export async function startRuntime(
       const publish = () => {
         const { generation, limits } = manifest
         tenants.set(home.tenantId, { id: home.tenantId, name, generation, limits, manifest, database })
-        rest.forget(home.tenantId)
-        storage.forget(home.tenantId)
-        functions.forget(home.tenantId)
-        events.forget(home.tenantId)
-        metering.forget(home.tenantId)
+        runtime.forget(home.tenantId)
       }
       publish()
       const door = await openDoor(address.port, home.tenantId)
@@ -316,8 +276,8 @@ export async function startRuntime(
         },
         rows: (sql, values) => rowsOf(postgres, home, sql, values),
         async files() {
-          const halves = (await readdir(join(root, 'tmp'))).filter((file) => file.startsWith(home.tenantId))
-          const whole = await readdir(join(root, home.tenantId), { recursive: true, withFileTypes: true }).catch(() => [])
+          const halves = (await readdir(join(directory, 'blobs/tmp'))).filter((file) => file.startsWith(home.tenantId))
+          const whole = await readdir(join(directory, 'blobs', home.tenantId), { recursive: true, withFileTypes: true }).catch(() => [])
           return [...halves, ...whole.filter((file) => file.isFile() && file.name !== 'store').map((file) => file.name)]
         },
         token,

@@ -1,0 +1,175 @@
+// The runtime: the only place that puts its parts together. What is outside of it, time and the control plane for example, is
+// given to it: `main.ts` gives the real things, a test its own.
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { buildApp } from './app.ts'
+import type { Config } from './config.ts'
+import { Connections, defaultConnectionLimits, type ConnectionLimits } from './database/connections.ts'
+import { createEventsArea, type EventsArea, type EventsAreaOptions } from './events/events-area.ts'
+import { createFunctionsArea, type FunctionsArea, type FunctionsAreaOptions } from './functions/functions-area.ts'
+import { followTables } from './functions/triggers/table-triggers.ts'
+import { createMeteringArea } from './metering/metering-area.ts'
+import { RunWitness } from './metering/run-witness.ts'
+import { WitnessFile } from './metering/witness-file.ts'
+import { createRestArea } from './rest/rest-area.ts'
+import type { BlobBackend } from './storage/backend/backend.ts'
+import { openBackend } from './storage/backend/open-backend.ts'
+import type { StorageFailpoint } from './storage/failpoints.ts'
+import { createStorageArea, type StorageArea, type StorageAreaOptions } from './storage/storage-area.ts'
+import type { Area } from './tenancy/area.ts'
+import { Authenticator } from './tenancy/authenticate.ts'
+import { TenantRegistry } from './tenancy/tenant-registry.ts'
+import type { Tenant } from './tenancy/tenant.ts'
+
+/** The tenants that a runtime serves. */
+export interface Tenants extends Pick<TenantRegistry, 'get' | 'load' | 'run'> {
+  all(): Iterable<Tenant>
+}
+
+/** What is outside of the runtime. */
+export interface Outside {
+  log: Logger
+  /** Milliseconds since the epoch. */
+  now(): number
+  /** Milliseconds, monotonic. */
+  elapsed(): number
+  /** Uniform in [0, 1). */
+  random(): number
+  fetch: typeof fetch
+  failpoint: StorageFailpoint
+  /** Told of what went wrong in the background. */
+  onProblem(problem: Error): void
+  /** Without it, those that the control plane tells of. */
+  tenants?: Tenants
+  /** Without it, the configured one. */
+  backend?: BlobBackend
+  connectionLimits?: Partial<ConnectionLimits>
+  storage?: Pick<StorageAreaOptions, 'abandonedMilliseconds'>
+  functions?: Pick<FunctionsAreaOptions, 'limits' | 'followPace' | 'resolve' | 'hasWayOut' | 'dispatchPace'>
+  events?: Pick<EventsAreaOptions, 'mostSubscribers' | 'pace'>
+}
+
+/** A runtime that serves nobody yet. */
+export interface Runtime {
+  app: Awaited<ReturnType<typeof buildApp>>
+  connections: Connections
+  storage: StorageArea
+  functions: FunctionsArea
+  events: EventsArea
+  /** Drops what is held in memory of a tenant that is gone or has changed. */
+  forget(tenantId: string): void
+  /** Something of the tenant's may have been written. */
+  poke(tenantId: string): void
+  /** Once, before it listens; throws when a part can't work. */
+  start(): Promise<void>
+  /** Work in the background, until the signal aborts. */
+  run(signal: AbortSignal): Promise<void>
+  /** Once nothing is served any more. */
+  close(): Promise<void>
+}
+
+export async function openRuntime(config: Config, outside: Outside): Promise<Runtime> {
+  const { onProblem, failpoint, log } = outside
+  const now = () => new Date(outside.now())
+  const connections = new Connections({ ...defaultConnectionLimits, total: config.maxConnections, ...outside.connectionLimits })
+  const forget = (tenantId: string) => {
+    for (const area of areas) area.forget(tenantId)
+  }
+  const tenants: Tenants =
+    outside.tenants ??
+    new TenantRegistry({
+      controlUrl: config.controlUrl,
+      internalToken: config.internalToken,
+      file: join(config.data, 'manifests.ndjson'),
+      connections,
+      fetch: outside.fetch,
+      onChange: forget,
+      onProblem,
+    })
+  const tenantOf = (id: string) => tenants.get(id)
+  const authenticator = new Authenticator(outside.now)
+  const poke = (tenantId: string) => {
+    events.poke(tenantId)
+    functions.poke(tenantId)
+  }
+  const events = createEventsArea({ now, elapsed: outside.elapsed, authenticator, tenantOf, onProblem, ...outside.events })
+  const storage = createStorageArea({
+    backend: outside.backend ?? (await openBackend(config.storage, config.data, failpoint)),
+    tenants: () => tenants.all(),
+    failpoint,
+    limits: config.limits,
+    now: outside.now,
+    onProblem,
+    ...outside.storage,
+  })
+  const runs = new RunWitness()
+  const hasSiblings = config.siblings > 0
+  const functions: FunctionsArea = createFunctionsArea({
+    now,
+    random: outside.random,
+    onEnd: (tenantId, end) => runs.note(tenantId, end),
+    authenticator,
+    files: storage.files,
+    tenants: () => tenants.all(),
+    tenantOf,
+    hasSiblings,
+    reachable: config.functionsMayReach,
+    onWrite: poke,
+    onConfinement: (confinement) => log.info({ confinement }, 'how functions are confined'),
+    onProblem,
+    ...outside.functions,
+  })
+  const rest = createRestArea({ now, hasSiblings, allowsRollback: config.allowsRollback, onTables: followTables, onProblem })
+  const metering = createMeteringArea({
+    ...config,
+    fetch: outside.fetch,
+    now,
+    tenantOf,
+    onRead: (tenant) => events.keeper.look(tenant),
+    runs,
+    witnessFile: new WitnessFile({ path: join(config.data, 'run-witness.ndjson'), witness: runs, onProblem }),
+    documents: rest.documentBytes,
+    files: storage.collector,
+  })
+  const areas: Area[] = [storage, rest, functions, events, metering]
+  const app = await buildApp({ internalToken: config.internalToken, authenticator, areas, tenantOf, now, logger: log, onWrite: poke })
+  return {
+    app, connections, storage, functions, events, forget, poke,
+
+    async start() {
+      await tenants.load()
+      for (const area of areas) await area.start()
+    },
+    async run(signal) {
+      await Promise.all([tenants.run(signal), ...areas.map((area) => area.run(signal))])
+    },
+    async close() {
+      for (const area of areas) await area.close()
+      await connections.close()
+    },
+  }
+}
+
+/** A stop waits so long for requests under way. */
+const drainMilliseconds = 10_000
+
+/** Opens it, starts it and listens. */
+export async function startRuntime(config: Config, outside: Outside): Promise<{ stop(): Promise<void> }> {
+  const runtime = await openRuntime(config, outside)
+  await runtime.start()
+  const stopping = new AbortController()
+  const loops = runtime.run(stopping.signal)
+  await runtime.app.listen({ host: config.host, port: config.port })
+  outside.log.info({ host: config.host, port: config.port }, 'the runtime listens')
+  return {
+    async stop() {
+      outside.log.info('stopping')
+      stopping.abort()
+      const cut = setTimeout(() => runtime.app.server.closeAllConnections(), drainMilliseconds)
+      await runtime.app.close()
+      clearTimeout(cut)
+      await loops
+      await runtime.close()
+    },
+  }
+}
