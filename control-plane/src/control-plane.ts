@@ -58,7 +58,7 @@ export interface Outside {
   failpoint: Failpoint
   fetch: typeof fetch
   /** All addresses of a host name. @throws Error when there are none */
-  resolve(hostname: string): Promise<string[]>
+  resolve: (hostname: string) => Promise<string[]>
   /** Asks gateways and runtimes; without it, over HTTP. */
   probe?: (published: PublishedSource) => Probe
   /** Without it, a region is as its configuration says. */
@@ -93,7 +93,7 @@ export interface ControlPlane {
 /** Migrates the control database and puts everything together. @throws ConfigurationError */
 export async function openControlPlane(config: Config, outside: Outside): Promise<ControlPlane> {
   const { clock, log, random } = outside
-  const { now } = clock
+  const now = () => clock.now()
   const problem = (error: Error) => log.warn({ err: error }, error.message)
   const applied = await migrate(config.controlDatabaseUrl, await readMigrations())
   if (applied.length > 0) log.info({ migrations: applied }, 'migrations applied')
@@ -113,7 +113,7 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const openRegion = (region: RegionConfig): Region => {
     const shared = homes.get(region.id)
     if (shared === undefined) throw new Error(`the region ${region.id} has no shared databases`)
-    const engine = region.docker === undefined ? undefined : createContainerEngine({ name: 'docker', installation, host: hostOf(region.docker), sleep: clock.sleep })
+    const engine = region.docker === undefined ? undefined : createContainerEngine({ name: 'docker', installation, host: hostOf(region.docker), sleep: (milliseconds, signal) => clock.sleep(milliseconds, signal) })
     const options = { config: region, engine, homes: shared, migrations, internalToken: config.internalToken, clock }
     return (outside.openRegion ?? createRegion)(options)
   }

@@ -30,15 +30,15 @@ export interface Tenants extends Pick<TenantRegistry, 'get' | 'load' | 'run'> {
 export interface Outside {
   log: Logger
   /** Milliseconds since the epoch. */
-  now(): number
+  now: () => number
   /** Milliseconds, monotonic. */
-  elapsed(): number
+  elapsed: () => number
   /** Uniform in [0, 1). */
-  random(): number
+  random: () => number
   fetch: typeof fetch
   failpoint: StorageFailpoint
   /** Told of what went wrong in the background. */
-  onProblem(problem: Error): void
+  onProblem: (problem: Error) => void
   /** Without it, those that the control plane tells of. */
   tenants?: Tenants
   /** Without it, the configured one. */
