@@ -30,12 +30,21 @@ async function starts({ docker, name, installation }: ComposePlatform): Promise<
   return new Map(found.flatMap((container) => (container?.State.Running === true ? [[container.Name, container.State.StartedAt] as const] : [])))
 }
 
+/** For a failure's message. */
+async function stateOf({ docker }: ComposePlatform, name: string): Promise<object> {
+  const container = await docker.getContainer(name.slice(1)).inspect().catch(() => undefined)
+  return { name, state: container?.State, restart: container?.HostConfig.RestartPolicy }
+}
+
 /** Everything runs, tenants are served, and the control plane reaches the engine through docker-door. */
 async function untilServed(platform: ComposePlatform, containers: readonly string[], what: string): Promise<void> {
-  await until(async () => {
+  const missing = async () => {
     const running = await starts(platform)
-    return containers.every((container) => running.has(container))
-  }, `${what}: every container runs`)
+    return containers.filter((container) => !running.has(container))
+  }
+  await until(async () => (await missing()).length === 0, `${what}: every container runs`).catch(async (cause: unknown) => {
+    throw new Error(`down: ${JSON.stringify(await Promise.all((await missing()).map((container) => stateOf(platform, container))))}`, { cause })
+  })
   for (const tenant of Object.keys(tenants)) {
     const isServed = async () => (await overTls(platform, `${tenant}.localhost`, '/health')) === 200
     await until(isServed, `${what}: a request of the ${tenant} tenant is answered`)
