@@ -14,7 +14,7 @@ interface Entry {
   generation: number
 }
 
-export interface WatchedTableOptions<E extends Entry> {
+interface WatchedTableOptions<E extends Entry> {
   /** Absolute URL of the watch, e.g. `http://127.0.0.1:4000/internal/v1/watch/routes`. */
   url: string
   internalToken: string

@@ -67,7 +67,7 @@ export interface Outside {
   onRoute?: (route: { method: string; url: string }) => void
 }
 
-export interface LeadOptions {
+interface LeadOptions {
   onLead?: (leadership: Leadership) => void
   sweepMilliseconds?: number
   /** False: tenants are reconciled, and nothing else is done. */

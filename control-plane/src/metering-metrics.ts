@@ -14,7 +14,7 @@ export interface MeteringMeasures {
   leases: LeaseMeasure
 }
 
-export interface MeteringMetrics {
+interface MeteringMetrics {
   measures: MeteringMeasures
   /** Before the metrics are read: ages go on between two looks. */
   age(): void

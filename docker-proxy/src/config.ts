@@ -3,7 +3,7 @@ import { ConfigurationError, Environment, dockerDoorSettings } from '@tenantry/c
 import { parseRange } from '../../control-plane/src/stacks/index.ts'
 import type { DoorRules } from './door-rules.ts'
 
-export interface DoorConfig {
+interface DoorConfig {
   /** Where the door listens, and where the Engine does: paths of sockets. */
   socket: string
   engineSocket: string

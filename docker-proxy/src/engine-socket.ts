@@ -11,7 +11,7 @@ export interface EngineRequest {
   contentType?: string
 }
 
-export interface EngineAnswer {
+interface EngineAnswer {
   status: number
   /** Parsed; undefined where there is none. */
   body: unknown

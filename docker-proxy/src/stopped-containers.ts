@@ -1,7 +1,7 @@
 // Which containers have ended and were not stopped by an operator, as the Engine's events report them. Pure.
 
 /** An event of a container. */
-export interface ContainerEvent {
+interface ContainerEvent {
   id: string
   action: 'start' | 'stop' | 'die' | 'destroy'
 }

@@ -7,7 +7,7 @@ import type { EngineSocket } from './engine-socket.ts'
 import { jsonLines } from './event-stream.ts'
 import { StoppedContainers } from './stopped-containers.ts'
 
-export interface WatchdogOptions {
+interface WatchdogOptions {
   engine: EngineSocket
   /** Name of the Compose project whose containers are watched. */
   project: string

@@ -90,7 +90,7 @@ export const errorKinds = {
 
 export type ErrorCode = keyof typeof errorKinds
 
-export interface RuntimeErrorOptions {
+interface RuntimeErrorOptions {
   cause?: unknown
   retryAfter?: number
   tag?: string

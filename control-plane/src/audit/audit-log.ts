@@ -1,6 +1,6 @@
 // The audit log as it is read: entries, and whether their chain of hashes is whole.
 
-export interface AuditEntry {
+interface AuditEntry {
   seq: number
   at: Date
   /** Platform key id, or `system`. */

@@ -3,7 +3,7 @@ import { EngineError } from '../engines/index.ts'
 import { HomeError } from '../homes/index.ts'
 
 /** `DAMAGED`: what was kept is not what was written. `MISMATCH`: what was restored is not what was kept. Trying again helps with neither. */
-export type BackupErrorCode = 'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'HOME_DAMAGED' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
+type BackupErrorCode = 'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'HOME_DAMAGED' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
 
 export class BackupError extends Error {
   readonly code: BackupErrorCode

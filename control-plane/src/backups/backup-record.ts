@@ -40,9 +40,9 @@ const BackupRecord = Type.Object({
 })
 
 /** Why a backup that the control database does not know can't be adopted. */
-export type UnadoptableCode = 'INCOMPLETE' | 'NO_RECORD' | 'RECORD_DAMAGED' | 'DAMAGED' | 'OTHER_INSTALLATION' | 'OTHER_MASTER_KEY'
+type UnadoptableCode = 'INCOMPLETE' | 'NO_RECORD' | 'RECORD_DAMAGED' | 'DAMAGED' | 'OTHER_INSTALLATION' | 'OTHER_MASTER_KEY'
 
-export interface Unadoptable {
+interface Unadoptable {
   code: UnadoptableCode
   message: string
 }

@@ -12,7 +12,7 @@ import { readerLogin } from './reader-login.ts'
 import { adoptHome, migrateRestored, regrant } from './seal-home.ts'
 import { emptySchemaSql, freshBooksSql, prepareDatabaseSql, renameSql, renumberEventsSql, retagSql } from './rehome-sql.ts'
 
-export interface LoadHome {
+interface LoadHome {
   manifest: Manifest
   files: BackupFiles
   /** Its database is there and empty, its directory of blobs is not. */

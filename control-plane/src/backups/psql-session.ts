@@ -7,7 +7,7 @@ import { createTextPipe } from './text-pipe.ts'
 
 export type RunStream = (command: readonly string[], options: ExecOptions) => AsyncIterable<Uint8Array>
 
-export interface PsqlSession {
+interface PsqlSession {
   /** @returns the lines of a `copy (query) to stdout` */
   rows: (query: string) => Promise<string[]>
   close(): Promise<void>

@@ -18,7 +18,7 @@ export interface ScheduledTenant {
   lastBackupAt: Date | undefined
 }
 
-export type ScheduleStep =
+type ScheduleStep =
   | { do: 'nothing' }
   /** A schedule that is new: what was planned before does not count. */
   | { do: 'follow'; at: Date }

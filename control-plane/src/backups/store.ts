@@ -16,7 +16,7 @@ import { recordedWrite } from '../platform/recorded-write.ts'
 const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const open = { in: ['pending', 'running'] }
 
-export interface BackupStoreOptions {
+interface BackupStoreOptions {
   database: Database
   seal: Seal
   now: () => Date

@@ -11,7 +11,7 @@ export interface FoundBackups {
   missing: number
 }
 
-export interface Survey {
+interface Survey {
   target: BackupTarget
   /** State of every backup that the control database knows. */
   states: () => Promise<ReadonlyMap<string, Backup['state']>>

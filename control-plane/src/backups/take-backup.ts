@@ -22,7 +22,7 @@ export interface Taken {
   manifestHash: string
 }
 
-export interface TakeBackup {
+interface TakeBackup {
   backupId: string
   tenant: { id: string; name: string }
   place: HomePlace

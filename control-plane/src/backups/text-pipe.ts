@@ -1,6 +1,6 @@
 // A pipe for text between two that work at their own pace: whoever writes waits while nobody has read.
 
-export interface TextPipe {
+interface TextPipe {
   write(text: string): Promise<void>
   /** Nothing more comes. */
   end(): void

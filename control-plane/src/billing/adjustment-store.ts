@@ -3,7 +3,7 @@ import type { PageRequest } from '../platform/page.ts'
 import type { WriteContext } from '../platform/write-context.ts'
 import type { Adjustment } from './adjustment.ts'
 
-export interface NewAdjustment {
+interface NewAdjustment {
   tenantId: string
   description: string
   /** Millionths, not 0. */

@@ -25,7 +25,7 @@ export interface BillingDeps {
 }
 
 /** A tenant's invoice, or why there is none: what `compose` throws. */
-export type Composed = { tenantId: string; content: InvoiceContent } | { tenantId: string; content: undefined; problem: unknown }
+type Composed = { tenantId: string; content: InvoiceContent } | { tenantId: string; content: undefined; problem: unknown }
 
 export interface Upcoming {
   content: InvoiceContent

@@ -12,7 +12,7 @@ import type { InvoiceLedger } from './invoice-store.ts'
 import { monthText, nextMonth } from './months.ts'
 
 /** Tenants of a month that is over that have no invoice yet. */
-export interface MissingInvoices {
+interface MissingInvoices {
   month: Date
   /** Usage of the month may still come. */
   notClosed: number

@@ -37,7 +37,7 @@ export interface InvoiceFacts {
   linePlaces: number | undefined
 }
 
-export interface Letterhead {
+interface Letterhead {
   tenant_name?: string
   seller: Party
   buyer: Party

@@ -7,7 +7,7 @@ import type { InvoiceStore } from './invoice-store.ts'
 import { monthText, nextMonth, startOfMonth } from './months.ts'
 import type { PriceListText } from './price-list.ts'
 
-export interface EarlierMonthDeps {
+interface EarlierMonthDeps {
   config: BillingConfig
   usage: Pick<ClosedUsage, 'months'>
   history: Pick<PlanHistory, 'periodsOf'>

@@ -19,12 +19,12 @@ const Head = {
 }
 const { tenant_id, tenant_name, month, currency, net, taxes, total, payable } = InvoiceContent.properties
 
-export const LineBody = Type.Object({
+const LineBody = Type.Object({
   ...LineText.properties,
   description: Type.String(),
   quantity_text: Type.Union([Type.String(), Type.Null()], { description: 'The quantity in units, rounded to six places, e.g. `1.5 GB`' }),
 })
-export type LineBody = Static<typeof LineBody>
+type LineBody = Static<typeof LineBody>
 
 /** Without lines. */
 export const InvoiceSummary = Type.Object({ ...Head, tenant_id, tenant_name, month, currency, net, taxes, total, payable })

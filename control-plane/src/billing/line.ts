@@ -8,7 +8,7 @@ import { isResource, type Resource } from './resources.ts'
  * `fee`: the plan's, for one period of it. `usage`: one tier of one resource of one plan. `minimum`: what the plan's
  * fee and usage are short of. `adjustment`: a credit or one-time charge that an operator gave.
  */
-export type Charge = 'fee' | 'usage' | 'minimum' | 'adjustment'
+type Charge = 'fee' | 'usage' | 'minimum' | 'adjustment'
 
 /** One amount of an invoice. Amounts are millionths of the currency's unit, quantities the resource's base amounts. */
 export interface Line {

@@ -8,7 +8,7 @@ export interface Unit {
   perMonthSecond?: bigint
 }
 
-export interface ResourceKind {
+interface ResourceKind {
   /** As an invoice calls it. */
   title: string
   /** What the base amount counts. */
@@ -32,7 +32,7 @@ const stored: Readonly<Record<string, Unit>> = {
   'GB-hour': { size: 3_600_000_000_000n },
 }
 
-export const resourceKinds = {
+const resourceKinds = {
   requests: { title: 'API requests', base: 'requests', amount: (amounts) => amounts.requests, units: count('request', 'requests'), shown: 'request' },
   egress: {
     title: 'Egress',

@@ -6,7 +6,7 @@ import type { InvoiceState } from './invoice-state.ts'
 import { PriceListText } from './price-list.ts'
 import type { Database, Prisma, Transaction } from '../platform/database.ts'
 
-export interface InvoiceRow {
+interface InvoiceRow {
   id: string
   tenantId: string
   month: Date

@@ -18,7 +18,7 @@ const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** Ends a transaction that would keep a content which is out of date. */
 class Outdated extends Error {}
 
-export interface InvoiceStoreOptions {
+interface InvoiceStoreOptions {
   database: Database
   seal: Seal
   now: () => Date

@@ -9,7 +9,7 @@ import type { Transaction } from '../platform/database.ts'
 import { keepLists, withoutLists } from './store-invoice-rows.ts'
 import { emitOperatorEvents } from '../webhooks/index.ts'
 
-export interface Keeping {
+interface Keeping {
   final: boolean
   at: Date
   numberPrefix: string

@@ -16,7 +16,7 @@ export interface WatchedTenant {
   resumedAt: Date | undefined
 }
 
-export interface DiskVerdict {
+interface DiskVerdict {
   /** Undefined: there is nothing to be said. */
   condition: Condition | undefined
   /** It is to be suspended now. */

@@ -17,7 +17,7 @@ export interface DiskWatchStore {
   suspend(tenantId: string, generation: number, reason: string, epoch: bigint): Promise<boolean>
 }
 
-export interface DiskWatchDeps {
+interface DiskWatchDeps {
   store: DiskWatchStore
   regions: ReadonlyMap<string, Pick<Region, 'engine'>>
   clock: Clock

@@ -5,7 +5,7 @@ import { guardedVolumes, planSteps, removalOrder, type Step } from './convergenc
 import type { Engine, EngineName } from './engine.ts'
 import { EngineError } from './engine-error.ts'
 
-export interface ContainerEngineOptions {
+interface ContainerEngineOptions {
   name: EngineName
   installation: string
   host: ContainerHost

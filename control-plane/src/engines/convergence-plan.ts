@@ -164,7 +164,7 @@ function staleSecrets(stack: Stack, host: ObservedHost): Step[] {
     .map(({ name }) => ({ do: 'remove volume', volume: name }))
 }
 
-export interface RemovalOrder {
+interface RemovalOrder {
   containers: string[]
   networks: ObservedNetwork[]
   volumes: string[]

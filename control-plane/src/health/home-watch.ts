@@ -6,7 +6,7 @@ import type { Leadership } from '../platform/leader.ts'
 import { firstAnswer, conditionsOf, healthInWords, type ReconcileStore, type Region, type RegionProbe } from '../reconcile/index.ts'
 import { repeat } from '../platform/repeat.ts'
 
-export interface HomeWatchDeps {
+interface HomeWatchDeps {
   store: Pick<ReconcileStore, 'readyTenants' | 'snapshot' | 'recordObserved'>
   regions: ReadonlyMap<string, Pick<Region, 'runtimeUrls'>>
   probe: Pick<RegionProbe, 'tenantHealth'>
@@ -30,7 +30,7 @@ export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Pro
 }
 
 /** Checks every home once. @returns after how many milliseconds to check again */
-export function createHomeWatch({ store, regions, probe, clock, log }: HomeWatchDeps, epoch: bigint): (signal: AbortSignal) => Promise<number> {
+function createHomeWatch({ store, regions, probe, clock, log }: HomeWatchDeps, epoch: bigint): (signal: AbortSignal) => Promise<number> {
   const check = async (tenantId: string, signal: AbortSignal): Promise<void> => {
     const snapshot = await store.snapshot(tenantId)
     const region = regions.get(snapshot?.regionId ?? '')

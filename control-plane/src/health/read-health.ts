@@ -8,7 +8,7 @@ import type { HealthReader, ServiceHealth } from './health-reader.ts'
 import { serviceHealth, unseenService, worst } from './service-health.ts'
 import { sightOf, type SightDeps, type TenantSight } from './tenant-sight.ts'
 
-export interface HealthReaderDeps extends SightDeps {
+interface HealthReaderDeps extends SightDeps {
   probe: Pick<RegionProbe, 'tenantHealth'>
 }
 

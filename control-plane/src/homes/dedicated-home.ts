@@ -12,7 +12,7 @@ import { newVerifiers, oneTimePassword } from './scram.ts'
 export const dedicatedDatabase = 'home'
 
 /** Runs a program in the Postgres container. */
-export type RunInside = (command: readonly string[], input: string) => Promise<ExecResult>
+type RunInside = (command: readonly string[], input: string) => Promise<ExecResult>
 
 /**
  * Quiet, without start-up files, ending at the first error, which is told by its SQLSTATE; and in any case after a time,

@@ -15,7 +15,7 @@ export interface HomeMigration {
 }
 
 /** Where a migration's objects are made, and for whom. */
-export interface MigrationTarget {
+interface MigrationTarget {
   /** The tenant whose roles there are; the home's schema has its name. */
   homeId: string
   /** The schema that the objects are made in. */
@@ -63,7 +63,7 @@ export async function loadHomeMigrations(directory: string): Promise<HomeMigrati
   )
 }
 
-export function fillTokens(sql: string, target: MigrationTarget): string {
+function fillTokens(sql: string, target: MigrationTarget): string {
   return sql.replaceAll(/\{\{(\w+)\}\}/g, (_, token: string) => {
     const value = tokens[token]
     if (value === undefined) throw new Error(`unknown token {{${token}}} in a home migration`)

@@ -28,7 +28,7 @@ export interface HomeVerifiers {
   admin: string
 }
 
-export interface HomeConnectionLimits {
+interface HomeConnectionLimits {
   runtime: number
   ddl: number
   admin: number

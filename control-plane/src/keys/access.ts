@@ -22,7 +22,7 @@ declare module 'fastify' {
   }
 }
 
-export interface AccessOptions {
+interface AccessOptions {
   keys: PlatformKeyStore
   internalToken: string
   now: () => Date

@@ -8,7 +8,7 @@ import type { Seal } from '../platform/seal.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { recordedWrite } from '../platform/recorded-write.ts'
 
-export interface PlatformKeyStoreOptions {
+interface PlatformKeyStoreOptions {
   database: Database
   seal: Seal
   now: () => Date

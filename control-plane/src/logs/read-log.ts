@@ -3,7 +3,7 @@ import type { LogLine } from '../engines/index.ts'
 
 const mostBytes = 4 * 2 ** 20
 
-export interface LogEnd {
+interface LogEnd {
   lines: LogLine[]
   /** Earlier ones were left out, because all together would be too large. */
   truncated: boolean

@@ -7,7 +7,7 @@ import type { PauseStore } from './store.ts'
 import { idleTenants, pauseAfter, watched, type WatchedGateway } from './idle-plan.ts'
 import { repeat } from '../platform/repeat.ts'
 
-export interface IdlePauseDeps {
+interface IdlePauseDeps {
   store: PauseStore & RunningTenants
   regions: ReadonlyMap<string, Pick<Region, 'config'>>
   probe: Pick<RegionProbe, 'activity'>

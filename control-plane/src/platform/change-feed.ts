@@ -3,7 +3,7 @@ import pg from 'pg'
 import { onCommit, type ChangeKind } from './change-log.ts'
 import type { Database } from './database.ts'
 
-export interface ChangeFeedOptions {
+interface ChangeFeedOptions {
   url: string
   /** The client through which this process writes: its commits are polled for at once. */
   database: Database

@@ -6,7 +6,7 @@ export interface Position {
   id: string
 }
 
-export function encodeCursor({ createdAt, id }: Position): string {
+function encodeCursor({ createdAt, id }: Position): string {
   return Buffer.from(JSON.stringify([createdAt.toISOString(), id])).toString('base64url')
 }
 

@@ -3,7 +3,7 @@
 import type { Clock } from './clock.ts'
 import type { Leadership } from './leader.ts'
 
-export interface DatabaseGrantDeps {
+interface DatabaseGrantDeps {
   /** Shared servers, by their region. */
   servers: ReadonlyMap<string, { closeDatabases(): Promise<string[]> }>
   clock: Clock

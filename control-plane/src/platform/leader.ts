@@ -9,7 +9,7 @@ export interface Leadership {
   lost: AbortSignal
 }
 
-export interface LeaderOptions {
+interface LeaderOptions {
   url: string
   onProblem: (error: Error) => void
 }

@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts'
 import type { Leadership } from './leader.ts'
 import { repeat } from './repeat.ts'
 
-export interface NotificationQueueDeps {
+interface NotificationQueueDeps {
   /** Shared servers, by their region. */
   servers: ReadonlyMap<string, { freeNotificationQueue(): Promise<string[]> }>
   clock: Clock

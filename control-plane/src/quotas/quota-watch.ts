@@ -25,7 +25,7 @@ export interface QuotaWatchStore {
   forget(before: Date): Promise<void>
 }
 
-export interface QuotaWatchDeps {
+interface QuotaWatchDeps {
   store: QuotaWatchStore
   clock: Clock
   log: { warn(details: object, message: string): void }

@@ -4,7 +4,7 @@ import { decideSlots } from './slot-plan.ts'
 import { warnedFrom } from './quota-watch.ts'
 import type { Transaction } from '../platform/database.ts'
 
-export interface SlotCall {
+interface SlotCall {
   call: LeaseCall
   /** Whether it is the first call of its incarnation that came. */
   isFirst: boolean

@@ -14,7 +14,7 @@ import type { RegionProbe } from './region-probe.ts'
 import { LookFailed, recordFailure, reconcileTenant, type Outcome } from './tenant-reconciler.ts'
 import { WorkQueue } from './work-queue.ts'
 
-export interface ControllerDeps {
+interface ControllerDeps {
   store: ReconcileStore
   regions: ReadonlyMap<string, Region>
   homeVersion: string

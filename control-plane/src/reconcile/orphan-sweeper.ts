@@ -4,7 +4,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { ObservedHost, Engine } from '../engines/index.ts'
 import { stackOfVolume, volumePrefix } from '../stacks/index.ts'
 
-export interface OrphanSweeperDeps {
+interface OrphanSweeperDeps {
   engine: Engine
   clock: Clock
   graceSeconds: number

@@ -8,7 +8,7 @@ import { LeadershipLost } from '../platform/leadership-lost.ts'
 import { isDedicated, type Region } from './region.ts'
 import type { RegionConditions } from './region-conditions.ts'
 
-export interface RegionLoopDeps {
+interface RegionLoopDeps {
   region: Region
   engine: Engine
   store: ReconcileStore
@@ -32,7 +32,7 @@ const observeMilliseconds = 30_000
 /** Between two tries to hear the engine's events. */
 const reconnectMilliseconds = 1_000
 
-export interface RegionLoop {
+interface RegionLoop {
   /** Looks at everything; mends the region's own stack, wakes tenants that differ, removes orphans. Never throws. */
   sweep(): Promise<void>
   /** Hears the engine's events until aborted. */

@@ -32,7 +32,7 @@ interface Fault {
 
 const probeMilliseconds = 3_000
 
-export interface ObserveDeps {
+interface ObserveDeps {
   probe: Pick<RegionProbe, 'tenantHealth'>
   runtimeUrls: readonly string[]
   clock: Clock

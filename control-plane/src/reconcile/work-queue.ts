@@ -3,7 +3,7 @@
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 
-export interface WorkQueueOptions {
+interface WorkQueueOptions {
   concurrency: number
   clock: Clock
   /** Asked when the key comes: of those at most half of `concurrency` are at work, or wait before others. */

@@ -16,7 +16,7 @@ interface RolloutRegion {
   runtimeUrls(tenant: { isolation: Isolation }): readonly string[]
 }
 
-export interface RolloutKeeperDeps {
+interface RolloutKeeperDeps {
   ledger: RolloutLedger
   regions: ReadonlyMap<string, RolloutRegion>
   probe: Pick<RegionProbe, 'tenantHealth'>

@@ -10,7 +10,7 @@ import type { Database, Transaction } from '../platform/database.ts'
 import { recordedWrite, type Recorded } from '../platform/recorded-write.ts'
 import { toRollout } from './store-rows.ts'
 
-export interface RolloutStoreOptions {
+interface RolloutStoreOptions {
   database: Database
   seal: Seal
   now: () => Date

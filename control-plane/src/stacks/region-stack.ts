@@ -25,7 +25,7 @@ export function regionStackId(region: string, installation: string): string {
 }
 
 /** Where the parts of a region are found, from the control plane's side. */
-export interface RegionEndpoints {
+interface RegionEndpoints {
   postgresHost: string
   runtimeUrls: string[]
   gatewayInternalUrl: string

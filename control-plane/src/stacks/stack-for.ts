@@ -6,7 +6,7 @@ import type { Resources, Stack } from './stack.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
 /** What each component of a tenant may take. */
-export interface ComponentResources {
+interface ComponentResources {
   postgres: Resources
   runtime: Resources
 }
@@ -26,7 +26,7 @@ export interface StackInput {
   subnet: string | undefined
 }
 
-export interface StackSurroundings {
+interface StackSurroundings {
   /** Name of the gateway's container. */
   gatewayContainer: string
   internalToken: string

@@ -10,7 +10,7 @@ export const ports = { runtime: 24_401, gateway: 4401, gatewayInternal: 4402, po
 
 const megabyte = 2 ** 20
 
-export interface PostgresOptions {
+interface PostgresOptions {
   image: string
   network: Attachment
   resources: Resources
@@ -56,7 +56,7 @@ export function postgresService({ image, network, resources, connections, reserv
   }
 }
 
-export interface NodeServiceOptions {
+interface NodeServiceOptions {
   name: string
   image: string
   livePort: number

@@ -26,7 +26,7 @@ export function checkHostDisk(region: string, { freeBytes, totalBytes }: NonNull
 const patienceMilliseconds = 1_000
 const freshMilliseconds = 10_000
 
-export interface HostDiskDeps {
+interface HostDiskDeps {
   engineOf: (region: string) => Pick<Engine, 'info'> | undefined
   clock: Pick<Clock, 'timeout'>
   now: () => Date

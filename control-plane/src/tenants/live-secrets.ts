@@ -8,7 +8,7 @@ interface SecretRow {
   expiresAt: Date | null
 }
 
-export interface LiveSecrets {
+interface LiveSecrets {
   /** Newest first, as the rows are. */
   texts: Record<SecretKind, string[]>
   /** When the next of the rotated ones expires. */

@@ -3,7 +3,7 @@ import { ControlError } from '../platform/errors.ts'
 import type { Plan } from '../plans/index.ts'
 import type { Tenant } from './tenant.ts'
 
-export interface Misfit {
+interface Misfit {
   resource: 'documents' | 'files'
   /** Bytes. */
   stored: number

@@ -18,7 +18,7 @@ import { claimWarm, unclaimed } from './store-warm-claims.ts'
 /** Homes in one shared database; catalogs and dumps of more get slow. */
 const homesPerDatabase = 1_000
 
-export interface TenantStoreOptions {
+interface TenantStoreOptions {
   database: Database
   seal: Seal
   now: () => Date

@@ -40,7 +40,7 @@ export interface SizeChanges {
   runtime?: Partial<ComponentSize>
 }
 
-export interface TenantFilter {
+interface TenantFilter {
   plan?: string
   region?: string
   status?: Status

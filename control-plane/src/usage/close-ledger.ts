@@ -13,7 +13,7 @@ const tenantsAtOnce = 500
 const intervalMilliseconds = 60_000
 
 /** What is left open. */
-export interface LedgerState {
+interface LedgerState {
   /** Hours before it are closed, but those that wait for a tenant's own home. */
   until: Date
   /** End of the first month that is over and not closed for all tenants. */

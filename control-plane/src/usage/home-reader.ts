@@ -11,7 +11,7 @@ import type { HomeReading, UsageLedger } from './usage-ledger.ts'
 import type { Isolation } from '../stacks/index.ts'
 
 /** A tenant with what was last read of its home. */
-export interface HomeToRead {
+interface HomeToRead {
   tenantId: string
   regionId: string
   isolation: Isolation

@@ -6,7 +6,7 @@ import { cellList } from './packed-cells.ts'
 import type { MonthUsage } from './usage-books.ts'
 import type { Usage } from './usage-reader.ts'
 
-export interface MonthFigures {
+interface MonthFigures {
   usage: MonthUsage
   /** Whose limits are shown. */
   plan: Plan | undefined

@@ -10,7 +10,7 @@ import type { MonthUsage, UsageBooks } from './usage-books.ts'
 import { dayParts, hourParts } from './usage-parts.ts'
 import type { MonthState, UsageReader, UsageSubject } from './usage-reader.ts'
 
-export interface UsageReaderDeps extends SightDeps, StoredNowDeps {
+interface UsageReaderDeps extends SightDeps, StoredNowDeps {
   books: UsageBooks
   tenants: Pick<TenantStore, 'get'>
   plans: PlanStore

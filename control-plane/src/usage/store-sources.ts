@@ -7,7 +7,7 @@ import { freeSlots } from '../quotas/index.ts'
 import type { Database } from '../platform/database.ts'
 import { recordedWrite } from '../platform/recorded-write.ts'
 
-export interface UsageSourcesOptions {
+interface UsageSourcesOptions {
   database: Database
   seal: Seal
   now: () => Date

@@ -3,7 +3,7 @@ import type { Page, PageRequest } from '../platform/page.ts'
 import type { WriteContext } from '../platform/write-context.ts'
 
 export const sourceKinds = ['gateway', 'home'] as const
-export type SourceKind = (typeof sourceKinds)[number]
+type SourceKind = (typeof sourceKinds)[number]
 
 export interface UsageSource {
   source: string

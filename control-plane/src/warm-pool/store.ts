@@ -15,7 +15,7 @@ export interface WarmTenant {
   images: { postgres: string; runtime: string } | undefined
 }
 
-export interface NewWarmTenant {
+interface NewWarmTenant {
   id: string
   name: string
   plan: string

@@ -1,12 +1,12 @@
 // Which tenants made in advance a region should lose, and how many it should get. Pure.
 import type { WarmTenant } from './store.ts'
 
-export interface PoolPlan {
+interface PoolPlan {
   remove: string[]
   make: number
 }
 
-export interface PoolWanted {
+interface PoolWanted {
   size: number
   /** What new tenants get; undefined when the engine does not say: then nothing is out of date. */
   images: WarmTenant['images']

@@ -5,7 +5,7 @@ import { Type, type Static } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
 import type { RegionConfig } from '../regions/index.ts'
 
-export interface TlsAskDeps {
+interface TlsAskDeps {
   regions: readonly Pick<RegionConfig, 'id' | 'domain' | 'gateway_url'>[]
   hosts: {
     /** Is there a tenant of this name in the region? */

@@ -8,7 +8,7 @@ import type { WatchHub, WatchKind } from './watch-hub.ts'
 /** A watcher that leaves more changes than this unread is cut off; it will connect again and take the whole set. */
 const maxUnreadBytes = 16 * 1024 * 1024
 
-export interface InternalRoutesDeps {
+interface InternalRoutesDeps {
   hub: WatchHub
   ledger: UsageLedger
   tenants: TenantStore

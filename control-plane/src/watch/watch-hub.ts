@@ -18,7 +18,7 @@ export interface PublishedSource {
 export type WatchKind = 'route' | 'manifest'
 
 /** Takes lines; returns false when it is not keeping up and must be cut off. */
-export type Watcher = (text: string) => boolean
+type Watcher = (text: string) => boolean
 
 export class WatchHub {
   readonly #source: PublishedSource

@@ -7,7 +7,7 @@ export type OperatorEvent =
   | { type: 'quota.warning' | 'quota.reached'; tenantId: string; data: QuotaEventData }
   | { type: 'invoice.final'; tenantId: string; data: InvoiceEventData }
 
-export type OperatorEventType = OperatorEvent['type']
+type OperatorEventType = OperatorEvent['type']
 
 /** `tenant.*` is written by the statement that records a tenant's status; `quota.warning` is at 80 %, `quota.reached` at 100 %. */
 export const operatorEventTypes = [

@@ -6,7 +6,7 @@ import { isIP } from 'node:net'
 import type { AttemptResult } from './delivery-plan.ts'
 import { targetOf, type TargetDeps } from './webhook-target.ts'
 
-export interface SendDeps extends TargetDeps {
+interface SendDeps extends TargetDeps {
   timeoutMilliseconds: number
 }
 

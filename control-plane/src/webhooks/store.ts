@@ -8,7 +8,7 @@ import type { Database, Transaction } from '../platform/database.ts'
 import { recordedWrite } from '../platform/recorded-write.ts'
 import { secretContext, toDelivery, toEndpoint, withEvent } from './store-rows.ts'
 
-export interface WebhookStoreOptions {
+interface WebhookStoreOptions {
   database: Database
   seal: Seal
   now: () => Date

@@ -15,7 +15,7 @@ export interface WebhookEndpoint {
   createdAt: Date
 }
 
-export interface EndpointChange {
+interface EndpointChange {
   url?: string
   description?: string
   types?: string[]

@@ -19,7 +19,7 @@ export interface Source {
   abort(reason: Error): void
 }
 
-export interface AnswerOptions {
+interface AnswerOptions {
   request: IncomingMessage
   response: ServerResponse
   requestId: string

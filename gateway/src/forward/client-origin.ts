@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { ipv4Number, isWithin, type Ipv4Range } from '../tenants/ipv4-range.ts'
 import { isHost, type RequestHead } from './request-head.ts'
 
-export interface ClientOrigin {
+interface ClientOrigin {
   address: string
   proto: 'http' | 'https'
   /** The Host header as the client sent it. */

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { PassedBytes } from './passed-bytes.ts'
 
-export interface RequestBodyOptions {
+interface RequestBodyOptions {
   /** Milliseconds between two pieces. */
   idleTimeout: number
   passed: PassedBytes

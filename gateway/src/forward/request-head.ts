@@ -4,7 +4,7 @@ import { refusals, type Refusal } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
 /** What came in, as `node:http` gives it. */
-export interface RawHead {
+interface RawHead {
   httpVersion: string
   url: string
   /** Name, value, name, value … */

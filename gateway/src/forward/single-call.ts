@@ -9,7 +9,7 @@ import { NotConnectedError, refusalFor } from './failures.ts'
 import type { AnsweredHeaders } from './response-head.ts'
 import type { Upstream } from './upstreams.ts'
 
-export interface SingleCallOptions {
+interface SingleCallOptions {
   upstream: Upstream
   method: string
   path: string
@@ -25,7 +25,7 @@ export interface SingleCallOptions {
   onFailed: (error: Error) => void
 }
 
-export interface SingleCall {
+interface SingleCall {
   call: ClientRequest
   /** Restarts the time for the response's head: a piece of the body was sent, or an interim response arrived. */
   progressed: () => void

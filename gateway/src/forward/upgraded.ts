@@ -18,7 +18,7 @@ export interface ClientEnd {
   head: Buffer
 }
 
-export interface UpgradedOptions extends ForwarderOptions {
+interface UpgradedOptions extends ForwarderOptions {
   meter: TenantMeter
   gate: TenantGate
   live: LiveConnections

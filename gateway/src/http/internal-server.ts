@@ -11,7 +11,7 @@ import type { Relay } from '../relay/relay.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import { answerInternal, refuseInternal } from './internal-answer.ts'
 
-export interface InternalServerOptions {
+interface InternalServerOptions {
   routes: RouteTable
   meter: Meter
   quota: Quota

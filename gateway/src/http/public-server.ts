@@ -8,7 +8,7 @@ import { Connection } from './connection.ts'
 import type { Door, Manner } from './door.ts'
 import { writeRawRefusal } from './refusal.ts'
 
-export interface PublicServerOptions {
+interface PublicServerOptions {
   door: Door
   limits: Limits
   newRequestId: () => string

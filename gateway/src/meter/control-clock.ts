@@ -2,7 +2,7 @@
 // answers it runs by the monotonic clock; over a restart, and while nobody answers, by what was last known of the difference.
 import { readFile, rename, writeFile } from 'node:fs/promises'
 
-export interface ControlClockOptions {
+interface ControlClockOptions {
   /** This machine's, milliseconds since 1970. */
   now: () => number
   /** Milliseconds, monotonic. */

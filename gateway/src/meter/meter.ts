@@ -26,7 +26,7 @@ export interface TenantMeter {
   kept(goOn: () => void): void
 }
 
-export interface MeterOptions {
+interface MeterOptions {
   store: CounterStore
   /** Milliseconds since 1970. */
   now: () => number

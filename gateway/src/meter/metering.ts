@@ -9,7 +9,7 @@ import { readJournals, removeReplay, type Replay } from './journal/replay.ts'
 import { Meter } from './meter.ts'
 import { UsagePusher } from './usage-pusher.ts'
 
-export interface MeteringOptions extends ControlPlane {
+interface MeteringOptions extends ControlPlane {
   /** The gateway's own directory, and its stable name. */
   data: string
   source: string

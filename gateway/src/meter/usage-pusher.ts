@@ -8,7 +8,7 @@ import { hourMilliseconds, startOfHour, type CounterStore } from './counter-stor
 import { removeReplay, type Replay } from './journal/replay.ts'
 import type { Meter } from './meter.ts'
 
-export interface UsagePusherOptions {
+interface UsagePusherOptions {
   control: ControlPlane
   /** The gateway's stable name. */
   source: string

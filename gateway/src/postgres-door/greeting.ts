@@ -4,7 +4,7 @@ import { TLSSocket, type SecureContext } from 'node:tls'
 import { sqlRefusals, type SqlRefusal } from './fatal.ts'
 import { lengthBytes, packetLength, readStartupPacket } from './startup-packet.ts'
 
-export type Greeting =
+type Greeting =
   /** `packet` is to be passed on as it is; nothing after it has been read. */
   | { kind: 'login'; client: Socket; packet: Buffer; user: string }
   | { kind: 'cancel'; client: Socket; packet: Buffer; key: string }

@@ -9,7 +9,7 @@ export interface WaitingSession {
   refused(refusal: SqlRefusal): void
 }
 
-export interface HeldSessionOptions {
+interface HeldSessionOptions {
   client: Socket
   server: Socket
   letIn: (waiting: WaitingSession) => 'let in' | 'waits' | SqlRefusal

@@ -16,7 +16,7 @@ import { heldSession, type WaitingSession } from './held-session.ts'
 import { Places, type Leave } from './places.ts'
 import { SessionStart } from './session-start.ts'
 
-export interface PostgresDoorOptions {
+interface PostgresDoorOptions {
   /** 0 takes a free one. */
   port: number
   routes: RouteTable

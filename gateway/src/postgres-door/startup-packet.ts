@@ -1,6 +1,6 @@
 // The first packet of an SQL client, read strictly (PostgreSQL's protocol 3, "Start-up"). Pure.
 
-export type StartupPacket =
+type StartupPacket =
   /** The client would go on in TLS, or in GSSAPI encryption, if the server can. */
   | { kind: 'tls' }
   | { kind: 'gss' }

@@ -9,7 +9,7 @@ import { seat } from './seat.ts'
 import { SlotKeeper } from './slot-keeper.ts'
 import type { Taken } from './taken.ts'
 
-export interface LeaseKeeperOptions {
+interface LeaseKeeperOptions {
   control: ControlPlane
   /** As in usage pushes. */
   source: string

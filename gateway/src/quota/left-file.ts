@@ -26,7 +26,7 @@ export type LeftLease = Static<typeof LeftLease>
 export const LeftSlots = Type.Object({ tenant_id: Type.String(), limit: Count, held: Count })
 export type LeftSlots = Static<typeof LeftSlots>
 
-export interface LeftFileOptions<Left> {
+interface LeftFileOptions<Left> {
   path: string
   /** Another one after a crash of the machine, which may have cost the last lines: then the file is not believed. */
   machineBoot: string

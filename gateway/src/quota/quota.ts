@@ -8,7 +8,7 @@ import { connectionsNotLeased, connectionsTaken, rateLimited, requestsNotLeased,
 import { RateGate } from './rate-gate.ts'
 import type { Slots } from './slots.ts'
 
-export interface QuotaOptions {
+interface QuotaOptions {
   leases: LeaseKeeper
   /** Milliseconds, monotonic. */
   elapsed: () => number
@@ -17,7 +17,7 @@ export interface QuotaOptions {
 }
 
 /** A request, or a connection, that waits for its turn. One of the two is called, once, unless it leaves before. */
-export interface Entrant {
+interface Entrant {
   go(): void
   refuse(refusal: Refusal): void
 }

@@ -1,7 +1,7 @@
 // A place among those who wait for a lease or a slot: for so long at most, and told once what came of it.
 import type { Waiter } from './lease.ts'
 
-export interface SeatOptions {
+interface SeatOptions {
   /** Those who wait with it. */
   waiters: Set<Waiter>
   /** Milliseconds. */

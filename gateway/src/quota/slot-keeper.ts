@@ -7,7 +7,7 @@ import type { LeftFile, LeftSlots } from './left-file.ts'
 import { seat } from './seat.ts'
 import { Slots } from './slots.ts'
 
-export interface SlotKeeperOptions {
+interface SlotKeeperOptions {
   /** Where what is held is kept for the next incarnation. */
   file: LeftFile<LeftSlots>
   /** Connections that wait at once: of one tenant, and in all. */

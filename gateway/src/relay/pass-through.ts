@@ -6,7 +6,7 @@ import { request, type Dispatcher } from 'undici'
 import type { Refusal } from '../errors.ts'
 import { refuseInternal } from '../http/internal-answer.ts'
 
-export interface PassedCall {
+interface PassedCall {
   method: 'GET' | 'DELETE'
   url: string
   /** What the called part knows the caller by. */

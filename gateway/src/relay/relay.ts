@@ -11,7 +11,7 @@ import type { Limits } from '../limits.ts'
 import type { RouteTable } from '../routes/route-table.ts'
 import { passThrough } from './pass-through.ts'
 
-export interface RelayOptions {
+interface RelayOptions {
   controlUrl: string
   routes: RouteTable
   tokens: RuntimeTokens

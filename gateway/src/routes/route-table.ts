@@ -1,7 +1,7 @@
 // The routes of all tenants by id and by name: the control plane's watch, an index, and a copy on disk.
 import { Route, WatchedTable } from '@tenantry/contract'
 
-export interface RouteTableOptions {
+interface RouteTableOptions {
   /** Absolute URL of the watch of routes. */
   url: string
   internalToken: string

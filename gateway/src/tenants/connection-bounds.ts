@@ -9,7 +9,7 @@ export interface TenantAddresses {
   readonly except?: Ipv4Range
 }
 
-export interface ConnectionBoundsOptions {
+interface ConnectionBoundsOptions {
   addresses: TenantAddresses
   /** Milliseconds, monotonic. */
   elapsed: () => number

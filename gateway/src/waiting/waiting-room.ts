@@ -12,7 +12,7 @@ export interface Guest {
   refuse(refusal: Refusal): void
 }
 
-export interface WaitingRoomOptions {
+interface WaitingRoomOptions {
   limits: Limits
   wake: Wake
   onProblem: (problem: Error) => void

@@ -14,7 +14,7 @@ interface Part extends ScopedStatements {
   places: Map<string, number>
 }
 
-export interface SharedLookups {
+interface SharedLookups {
   parts: readonly ScopedStatements[]
   /** From the parts' results, all in a row, to those of the lookups. */
   deal: <Result>(results: readonly Result[]) => (Result | undefined)[]

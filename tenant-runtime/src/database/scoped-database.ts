@@ -19,7 +19,7 @@ const setContext =
   "select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)," +
   " set_config('app.user_id', $3, true), set_config('request.jwt.claims', $4, true)"
 
-export interface HomeLogins {
+interface HomeLogins {
   tenantId: string
   /** URL of the runtime's login. */
   url: string
@@ -27,7 +27,7 @@ export interface HomeLogins {
   ddlUrl: string
 }
 
-export interface StreamedAnswer {
+interface StreamedAnswer {
   /** Results of the statements before the last. */
   before: Result[]
   /** The last one's rows in their frame. Destroy it to give up. */

@@ -1,7 +1,7 @@
 // How many long answers may be read at once: each holds a connection for as long as its reader takes.
 import { RuntimeError } from '../errors.ts'
 
-export interface StreamLimits {
+interface StreamLimits {
   total: number
   perTenant: number
 }

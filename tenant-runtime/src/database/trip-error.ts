@@ -2,7 +2,7 @@
 import pg from 'pg'
 
 /** What is certain after a failure: the connection is clean; nothing of the transaction has happened, and nothing will. */
-export interface Certain {
+interface Certain {
   reusable: boolean
   undone: boolean
 }

@@ -11,7 +11,7 @@ export interface EventFilter {
   collections: readonly string[] | undefined
 }
 
-export interface StoredEvent {
+interface StoredEvent {
   seq: bigint
   /** JSON on one line. */
   payload: string

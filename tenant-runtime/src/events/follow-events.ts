@@ -35,7 +35,7 @@ export interface Pace {
   again: number
 }
 
-export const defaultPace: Pace = { heartbeat: 15_000, patience: 30_000, farewell: 30_000, again: 1_000 }
+const defaultPace: Pace = { heartbeat: 15_000, patience: 30_000, farewell: 30_000, again: 1_000 }
 
 const slowReader: End = { code: 'SLOW_READER', message: 'what was sent was not read in time; connect again with the last id' }
 

@@ -9,7 +9,7 @@ import { lookAtLog, type EventPage, type LogSequence } from './event-reader.ts'
 import { Ended, followEvents, type End, type Pace, type Subscription } from './follow-events.ts'
 import { TenantFeed } from './tenant-feed.ts'
 
-export interface FollowersOptions {
+interface FollowersOptions {
   /** Numbers the log's rows. */
   sequence: LogSequence
   /** What is followed, for messages. */
@@ -23,7 +23,7 @@ export interface FollowersOptions {
   placesPerRow?: bigint
 }
 
-export interface Following {
+interface Following {
   /** The last entry that they have; undefined for whoever wants what comes from now on. */
   last: bigint | undefined
   /** Entries behind `after`, `upTo` included. */

@@ -33,7 +33,7 @@ export function hashOf(wasm: Uint8Array): string {
   return createHash('sha256').update(wasm).digest('hex')
 }
 
-export interface NewFunction {
+interface NewFunction {
   name: string
   description: string
   trigger: Trigger
@@ -58,7 +58,7 @@ export async function insertFunction(tenant: Tenant, context: RlsContext, { name
   return one(rows[0])
 }
 
-export interface FunctionWithRuns extends FunctionRecord {
+interface FunctionWithRuns extends FunctionRecord {
   invocationCount: number
   lastInvocation: string | null
 }
@@ -93,7 +93,7 @@ export async function functionId(tenant: Tenant, context: RlsContext, name: stri
   return String(rows[0]['id'])
 }
 
-export interface FunctionChange {
+interface FunctionChange {
   config: FunctionConfig
   description: string
   trigger: Trigger

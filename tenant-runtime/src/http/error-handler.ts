@@ -37,7 +37,7 @@ export function errorBody(error: RuntimeError): ErrorBody & Record<string, unkno
   return { statusCode: String(error.status), error: error.tag, message: error.message, code: error.code, ...error.extra }
 }
 
-export function toRuntimeError(thrown: unknown): RuntimeError {
+function toRuntimeError(thrown: unknown): RuntimeError {
   const error = databaseError(thrown)
   if (error instanceof RuntimeError) return error
   if (!(error instanceof Error)) return internal(error)

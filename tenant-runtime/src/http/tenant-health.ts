@@ -7,7 +7,7 @@ import { RuntimeError } from '../errors.ts'
 import type { Area } from '../tenancy/area.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 
-export interface TenantHealthOptions {
+interface TenantHealthOptions {
   areas: readonly Area[]
   tenantOf: (tenantId: string) => Tenant | undefined
   now: () => Date

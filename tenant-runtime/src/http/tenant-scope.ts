@@ -8,7 +8,7 @@ import { anonymous, type RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import type { Access } from './request-scope.ts'
 
-export interface TenantScopeOptions {
+interface TenantScopeOptions {
   internalToken: string
   tenantOf: (tenantId: string) => Tenant | undefined
   authenticator: Authenticator

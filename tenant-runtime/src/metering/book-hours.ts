@@ -8,10 +8,6 @@ export interface RunAmounts {
   functionMemoryKibMilliseconds: bigint
 }
 
-export interface HourAmounts extends RunAmounts {
-  fileByteSeconds: bigint
-}
-
 /** A value of the time integral: microseconds since 1970, bytes times microseconds. */
 export interface Point {
   at: bigint

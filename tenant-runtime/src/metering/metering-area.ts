@@ -7,7 +7,7 @@ import { addUsageRoutes, type UsageRoutesDeps } from './usage-routes.ts'
 import { createBooksReader, type BooksReaderDeps } from './read-books.ts'
 import type { WitnessFile } from './witness-file.ts'
 
-export interface MeteringAreaOptions extends BooksReaderDeps, UsageRoutesDeps {
+interface MeteringAreaOptions extends BooksReaderDeps, UsageRoutesDeps {
   now: () => Date
   tenantOf: (tenantId: string) => Tenant | undefined
   /** A home is read: each at least once an hour, unless its tenant is paused. */

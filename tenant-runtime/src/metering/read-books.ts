@@ -18,7 +18,7 @@ export interface BooksReaderDeps {
   }
 }
 
-export interface BooksReader {
+interface BooksReader {
   /** @throws when the home can't say, and has not since the runtime's start */
   read(tenant: Tenant, hours: number): Promise<HomeBooks>
   forget(tenantId: string): void

@@ -5,7 +5,7 @@ import { Value } from 'typebox/value'
 import { hourOf, minusRuns, noRuns, plusRuns, type RunAmounts } from './book-hours.ts'
 
 /** Of a run that has ended. */
-export interface EndedRun {
+interface EndedRun {
   /** `at`: milliseconds since 1970. */
   begun: { at: number }
   durationMilliseconds: number

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isMissingFile } from '@tenantry/contract'
 import type { RunWitness } from './run-witness.ts'
 
-export interface WitnessFileOptions {
+interface WitnessFileOptions {
   path: string
   witness: RunWitness
   onProblem: (problem: Error) => void

@@ -8,7 +8,7 @@ import { countedAsDocuments, reservedCollections } from './registry/system-colle
 import { identifier } from './sql/names.ts'
 
 /** Bytes that a record takes beside its values: its header, and its entries in indexes. */
-export const recordOverhead = 64
+const recordOverhead = 64
 
 /**
  * Bytes of a body are not those of the table: what is left is given out by halves, with a look after each, so that tables
@@ -23,14 +23,14 @@ export interface Writing {
   records: number
 }
 
-export interface QuotaPace {
+interface QuotaPace {
   /** Milliseconds after which what is known is looked at again while the tenant writes. */
   fresh: number
   /** Between two looks for a tenant who has no room left and has changed nothing. */
   again: number
 }
 
-export const defaultQuotaPace: QuotaPace = { fresh: 5_000, again: 1_000 }
+const defaultQuotaPace: QuotaPace = { fresh: 5_000, again: 1_000 }
 
 interface Book {
   /** Bytes, at the last look; undefined before the first. */

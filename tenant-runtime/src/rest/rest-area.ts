@@ -12,7 +12,7 @@ import { addRecordRoutes } from './routes/record-routes.ts'
 import { keepBodiesAsText, type RestDeps } from './routes/rest-request.ts'
 import { addRoutineRoutes } from './routes/routine-routes.ts'
 
-export interface RestAreaOptions {
+interface RestAreaOptions {
   now: () => Date
   /** Other runtimes serve the same tenants, and may reload their schemas. */
   hasSiblings?: boolean
@@ -23,7 +23,7 @@ export interface RestAreaOptions {
   onProblem?: (problem: Error) => void
 }
 
-export interface RestArea extends Area {
+interface RestArea extends Area {
   /** Bytes that the tenant's documents take, as the quota has it. */
   documentBytes: (tenant: Tenant) => Promise<number>
 }

@@ -2,7 +2,7 @@
 import { nearest } from '@tenantry/contract'
 import { RuntimeError, type ErrorCode } from '../errors.ts'
 
-export interface RestErrorParts {
+interface RestErrorParts {
   /** PostgREST's code or an SQLSTATE: the one clients compare. */
   code: string
   message: string

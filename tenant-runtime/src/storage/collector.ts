@@ -19,7 +19,7 @@ const sweepMilliseconds = 12 * 60_000
 const mostOrphans = 0.05
 const fewFiles = 20
 
-export interface CollectorOptions {
+interface CollectorOptions {
   backend: BlobBackend
   tenants: () => Iterable<Tenant>
   failpoint: StorageFailpoint
@@ -28,7 +28,7 @@ export interface CollectorOptions {
   abandonedMilliseconds?: number
 }
 
-export interface SweepReport {
+interface SweepReport {
   files: number
   /** Uploads that were begun and never ended. */
   abandoned: number

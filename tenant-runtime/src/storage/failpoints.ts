@@ -8,7 +8,7 @@ export const storageFailpointNames = [
   'bucket-delete.before-commit', 'bucket-delete.after-commit',
   'collect.before-unlink', 'collect.after-unlink',
 ] as const
-export type StorageFailpointName = (typeof storageFailpointNames)[number]
+type StorageFailpointName = (typeof storageFailpointNames)[number]
 
 /** Called at a boundary; does nothing unless it is armed. */
 export type StorageFailpoint = (name: StorageFailpointName) => void | Promise<void>

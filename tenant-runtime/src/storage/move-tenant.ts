@@ -28,7 +28,7 @@ export interface MoveReport {
   problems: string[]
 }
 
-export interface MoveOptions {
+interface MoveOptions {
   pair: PairedBackend
   tenant: Tenant
   /** Waits between two looks at uploads that began before the move. */

@@ -20,7 +20,7 @@ export function splitTarget(raw: string): { bucket: string; path: string } {
   return { bucket: decodeOnce(raw.slice(0, slash)), path: checkPath(decodeOnce(raw.slice(slash + 1))) }
 }
 
-export function decodeOnce(text: string): string {
+function decodeOnce(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch (cause) {

@@ -4,7 +4,7 @@ import type { Connections } from '../database/connections.ts'
 import { ScopedDatabase } from '../database/scoped-database.ts'
 import type { Tenant } from './tenant.ts'
 
-export interface TenantRegistryOptions {
+interface TenantRegistryOptions {
   controlUrl: string
   internalToken: string
   /** Copy of the manifests on disk, so that a start without a control plane serves. */

@@ -16,7 +16,7 @@ export interface DockerAddress {
   ssh?: SshOptions
 }
 
-export interface DockerConnection {
+interface DockerConnection {
   docker: Dockerode
   /** Ends idle connections; those in use end with their calls. */
   close: () => void

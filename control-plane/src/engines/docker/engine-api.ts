@@ -5,7 +5,7 @@ import { EngineError } from '../index.ts'
 import { engineError } from './errors.ts'
 import { within } from './within.ts'
 
-export interface EngineCall {
+interface EngineCall {
   /** What is being done, as the operator reads it: `create container NAME`. */
   doing: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -95,7 +95,7 @@ export function segment(name: string): string {
 }
 
 /** @throws EngineError `ENGINE_TOO_OLD` */
-export function commonVersion(version: string): string {
+function commonVersion(version: string): string {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (compare([major, minor], oldest) < 0) {
     throw new EngineError('ENGINE_TOO_OLD', `the Docker Engine speaks API ${version}; ${oldest.join('.')} or later is needed (Docker 20.10)`)

@@ -3,12 +3,12 @@ import type { Readable } from 'node:stream'
 import { engineError } from './errors.ts'
 import { TimeUp } from './within.ts'
 
-export interface Patience {
+interface Patience {
   /** Silence longer than this is the end; undefined: silence is normal, as it is for events. */
   silentSeconds?: number
 }
 
-export interface Flow extends AsyncIterable<Buffer> {
+interface Flow extends AsyncIterable<Buffer> {
   /** Something else moved, e.g. bytes in the other direction. */
   moved: () => void
 }

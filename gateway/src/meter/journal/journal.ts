@@ -7,7 +7,7 @@ import { hourMilliseconds, type Cell, type CounterStore } from '../counter-store
 import { segmentFile } from './replay.ts'
 import { FrameWriter, type Origin } from './segment.ts'
 
-export interface JournalOptions extends Origin {
+interface JournalOptions extends Origin {
   /** Its own; made when it is not there. */
   directory: string
   store: CounterStore

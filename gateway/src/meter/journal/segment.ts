@@ -72,7 +72,7 @@ export class FrameWriter {
   }
 }
 
-export interface SegmentContent {
+interface SegmentContent {
   /** Undefined when that frame is not there. */
   origin: Origin | undefined
   /** The last value of each. */

@@ -18,7 +18,7 @@ interface Named {
 const compileMilliseconds = 5_000
 const service = { config: { access: 'service' } } as const
 
-export interface DeployDeps {
+interface DeployDeps {
   pool: ExecutorPool
   now: () => Date
   /** Whatever starts the function has changed, or has begun or ended to be. */

@@ -17,7 +17,7 @@ export interface Confinement {
 const networkAlone = ['net', 'ipc', 'uts'] as const
 const withProcesses = [...networkAlone, 'pid'] as const
 const whole = [...withProcesses, 'mount'] as const
-export type Namespace = (typeof whole)[number] | 'user'
+type Namespace = (typeof whole)[number] | 'user'
 
 const { file: child, readable } = executorProgram()
 

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export interface ExecutorProgram {
+interface ExecutorProgram {
   file: string
   /** What it must be able to read, as the permission model names it. */
   readable: readonly string[]

@@ -34,7 +34,7 @@ export interface Run {
 
 /** After `timeout` and `died` the executor is gone. */
 export type Failure = { kind: 'timeout' } | { kind: 'refused'; message: string } | { kind: 'died'; message: string }
-export type RunOutcome = Outcome | Failure
+type RunOutcome = Outcome | Failure
 
 export interface RunResult {
   outcome: RunOutcome

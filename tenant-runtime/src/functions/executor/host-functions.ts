@@ -2,7 +2,7 @@
 // Runs in the executor's process only.
 import { callLimit, logLevels, type HostCallName, type LogLevel } from './protocol.ts'
 
-export interface HostRun {
+interface HostRun {
   memory: () => ArrayBuffer
   /** `NAME=value`. */
   environment: readonly string[]

@@ -260,7 +260,7 @@ export interface Turn {
 }
 
 /** What an invocation may do while it is its turn. */
-export interface Slot {
+interface Slot {
   run(run: Run): Promise<RunResult>
   compile(module: Module, milliseconds: number): Promise<Failure | undefined>
 }

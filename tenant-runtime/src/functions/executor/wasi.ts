@@ -18,7 +18,7 @@ const mostSubscriptions = 1_024
 /** Thrown to leave the guest. A guest may catch it, so what it stands for is noted beforehand. */
 class Leave extends Error {}
 
-export interface WasiRun {
+interface WasiRun {
   memory: () => ArrayBuffer
   arguments: readonly string[]
   environment: readonly string[]

@@ -17,7 +17,7 @@ const mostParameters = 65_535
 /** What failed in Postgres or on the way there, rather than in the statement. */
 const outages = ['08', '40', '53', '55', '57']
 
-export interface QueryCall {
+interface QueryCall {
   tenant: Tenant
   context: RlsContext
   asCaller: boolean

@@ -4,7 +4,7 @@ import { reservedCollections, systemCollections, tablesOfBooks } from '../../res
 import { CallError } from './call-error.ts'
 import { readTokens, type Token } from './sql-tokens.ts'
 
-export interface GuardedStatement {
+interface GuardedStatement {
   text: string
   /** `rows`: each row is a JSON object. `count`: the only row is the number of records that were changed. */
   gives: 'rows' | 'count'

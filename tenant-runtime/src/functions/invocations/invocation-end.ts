@@ -27,7 +27,7 @@ export interface WholeRun extends InvocationEnd {
   version: string
 }
 
-export interface LoggedLines {
+interface LoggedLines {
   /** Milliseconds since 1970, of the first line. */
   at: number
   lines: { timestamp: string; level: LogLevel; message: string }[]

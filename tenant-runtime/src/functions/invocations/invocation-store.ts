@@ -51,7 +51,7 @@ export class ClaimTaken extends Error {
   }
 }
 
-export interface InvocationBegin {
+interface InvocationBegin {
   /** The function's. */
   name: string
   invocationId: string

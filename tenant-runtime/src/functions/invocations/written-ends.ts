@@ -10,7 +10,7 @@ const mostBytes = 1024 * 1024
 /** Milliseconds before the next attempt, while the database is away. */
 const retryMilliseconds = 300
 
-export interface WrittenEndsOptions {
+interface WrittenEndsOptions {
   /** Returns when the ends are on disk. */
   makeSafe: (ends: readonly InvocationEnd[]) => Promise<void>
   /** Whether what `makeSafe` threw may be over in a moment. */

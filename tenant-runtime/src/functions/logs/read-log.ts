@@ -17,7 +17,7 @@ export interface LogFilter {
   until: number | undefined
 }
 
-export interface LogEntry {
+interface LogEntry {
   timestamp: string
   invocation_id: string
   level: string

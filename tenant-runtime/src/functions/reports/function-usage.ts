@@ -8,7 +8,7 @@ export const granularities = ['hour', 'day'] as const
 export type Granularity = (typeof granularities)[number]
 
 /** In place of a function's name: all of them. No function can have it. */
-export const allFunctions = '-'
+const allFunctions = '-'
 
 export interface UsagePeriod {
   /** Milliseconds since 1970: from, and up to but without. */

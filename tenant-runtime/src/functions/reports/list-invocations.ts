@@ -9,7 +9,7 @@ import { boundOf } from '../logs/read-log.ts'
 export const statuses = ['success', 'error', 'timeout'] as const
 export const triggers = ['http', 'database', 'schedule'] as const
 
-export interface InvocationFilter {
+interface InvocationFilter {
   statuses: readonly string[] | undefined
   triggers: readonly string[] | undefined
   /** Milliseconds since 1970: from, and up to but without. */
@@ -18,7 +18,7 @@ export interface InvocationFilter {
 }
 
 /** Where a page ended. */
-export interface InvocationPlace {
+interface InvocationPlace {
   timestamp: string
   id: string
 }

@@ -22,7 +22,7 @@ const longestPeriod: Record<Granularity, { milliseconds: number; name: string }>
   day: { milliseconds: 366 * 86_400_000, name: '366 days' },
 }
 
-export interface ReportDeps {
+interface ReportDeps {
   followers: Followers
   /** In milliseconds since 1970. */
   now: () => number

@@ -99,7 +99,7 @@ export async function leaveLease({ database }: Tenant, holder: string): Promise<
   await database.query(context, 'delete from function_dispatcher where holder = $1', holder)
 }
 
-export type DeliveryStatus = 'waiting' | 'dead'
+type DeliveryStatus = 'waiting' | 'dead'
 
 /** Bytes of a page of deliveries, but for its last one. */
 const pageBytes = 2 * 1024 * 1024

@@ -6,7 +6,7 @@ import type { Tenant } from '../../tenancy/tenant.ts'
 import type { DispatchDeps } from './dispatch.ts'
 import { TenantTriggers } from './tenant-triggers.ts'
 
-export interface DispatcherOptions extends Omit<DispatchDeps, 'holder'> {
+interface DispatcherOptions extends Omit<DispatchDeps, 'holder'> {
   tenants: () => Iterable<Tenant>
   /** Other runtimes serve the same tenants, and may change their functions: all are looked at again after so many milliseconds. */
   recheckMilliseconds: number | undefined

@@ -1,7 +1,7 @@
 // Runs that go on beside a loop: one for each key at a time. A failure is told, and its key rests for a while.
 import { RuntimeError } from '../../errors.ts'
 
-export interface JobsOptions {
+interface JobsOptions {
   /** Milliseconds. */
   rest: number
   /** A job is over. */

@@ -15,7 +15,7 @@ export interface Listener {
   operation: Operation
 }
 
-export interface TriggeredTable {
+interface TriggeredTable {
   name: string
   /** Columns of the primary key. */
   key: string[]
@@ -29,7 +29,7 @@ export interface TriggerState {
   routines: { name: string; body: string }[]
 }
 
-export interface TriggerStep {
+interface TriggerStep {
   sql: string
   /** It takes a lock that writers wait for, and could as well be done another time. */
   canWait: boolean
@@ -39,7 +39,7 @@ export interface TriggerStep {
 export const triggerNames = { Insert: 'functions_insert', Update: 'functions_update', Delete: 'functions_delete' } as const
 
 /** Bytes of a record with the one that it was; of larger ones the key is told, and whoever wants the rest reads it. */
-export const longestRecord = 1024 * 1024
+const longestRecord = 1024 * 1024
 
 const mark = '/* functions are told of changes */'
 

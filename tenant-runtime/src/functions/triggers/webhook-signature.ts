@@ -8,7 +8,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { RuntimeError } from '../../errors.ts'
 
-export interface WebhookHead {
+interface WebhookHead {
   id: string
   /** As it was sent. */
   timestamp: string
@@ -17,7 +17,7 @@ export interface WebhookHead {
 }
 
 /** Seconds by which the sender's clock may differ, in either direction. */
-export const toleranceSeconds = 300
+const toleranceSeconds = 300
 const longestId = 256
 const mostSignatures = 20
 const prefix = 'whsec_'

@@ -159,7 +159,7 @@ function requireGrouped(fields: readonly PlannedField[], { path, by }: PlannedOr
   throw restError('INVALID_QUERY', { code: '42803', message: `query parameter "order": what is aggregated can only be ordered by what it is grouped by, and "select" has no "${path.column.name}" as it stands there` })
 }
 
-export function plainField(column: Column): PlannedField {
+function plainField(column: Column): PlannedField {
   return { kind: 'value', name: column.name, path: { column, steps: [] }, cast: undefined, aggregate: undefined, aggregateCast: undefined }
 }
 
@@ -181,7 +181,7 @@ function outputName(name: string): string {
   throw restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "select": "${name}" must be 1 to 63 bytes` })
 }
 
-export function planPath(relation: Relation, { column, steps }: Path, parameter: string): PlannedPath {
+function planPath(relation: Relation, { column, steps }: Path, parameter: string): PlannedPath {
   const found = relation.columns.get(column)
   if (found !== undefined) return { column: found, steps }
   throw restError('INVALID_QUERY', {

@@ -36,7 +36,7 @@ export type PlannedField =
   | { kind: 'spread'; embedding: Embedding; columns: readonly SpreadColumn[] }
 
 /** A column of a spread relation, as its parent has it. */
-export interface SpreadColumn extends Aggregation {
+interface SpreadColumn extends Aggregation {
   name: string
 }
 
@@ -80,12 +80,6 @@ export interface ReadPlan {
   /** Undefined: all, in an embedding. */
   limit: number | undefined
   offset: number
-}
-
-export interface WritePlan {
-  relation: Relation
-  /** Of what is sent back. */
-  read: ReadPlan
 }
 
 export interface CallPlan {

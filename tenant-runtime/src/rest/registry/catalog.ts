@@ -92,7 +92,7 @@ export interface Relationship {
   readonly through: Junction | undefined
 }
 
-export interface Junction {
+interface Junction {
   readonly relation: string
   readonly near: readonly (readonly [near: string, junction: string])[]
   readonly far: readonly (readonly [junction: string, far: string])[]

@@ -8,7 +8,7 @@ const isoDateTime = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?
 export const longestString = 1_000_000
 
 /** What Postgres would say of it: not of the type, or outside of what the field allows. */
-export type ValueProblem = readonly [code: '22P02' | '23514', problem: string]
+type ValueProblem = readonly [code: '22P02' | '23514', problem: string]
 
 export function problemOf(field: Field, value: unknown): ValueProblem | undefined {
   if (value === null) return field.required || field.primary ? ['22P02', 'must not be null'] : undefined

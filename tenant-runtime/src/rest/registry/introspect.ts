@@ -10,7 +10,7 @@ export interface HomeType {
   base?: string
 }
 
-export interface HomeColumn extends HomeType {
+interface HomeColumn extends HomeType {
   name: string
   nullable: boolean
   default: string | null

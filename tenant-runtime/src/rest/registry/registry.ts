@@ -22,7 +22,7 @@ import { reloadError } from './reload-error.ts'
 import { planReload, type ReloadPlan } from './reload-plan.ts'
 import { systemCollections } from './system-collections.ts'
 
-export interface ReloadResult {
+interface ReloadResult {
   collections: string[]
   actions: string[]
   /** Lines that can be confirmed to drop tables that were kept. */
@@ -31,7 +31,7 @@ export interface ReloadResult {
   warnings: string[]
 }
 
-export interface RegistryOptions {
+interface RegistryOptions {
   /** Other runtimes serve the same tenants: their reloads are looked for when so much time has passed. Undefined: there are none. */
   recheckMilliseconds?: number
   /** In milliseconds. */

@@ -22,7 +22,7 @@ export interface ReloadPlan {
   dropped: string[]
 }
 
-export interface ReloadInput {
+interface ReloadInput {
   tenantId: string
   /** With the field of every reference filled in. */
   wanted: readonly SchemaDefinition[]

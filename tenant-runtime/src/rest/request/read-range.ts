@@ -1,6 +1,6 @@
 // `Range: 0-24`: rows by their numbers, of a reading request. Pure.
 
-export interface RowRange {
+interface RowRange {
   offset: number
   /** Undefined: all that follow. */
   limit: number | undefined

@@ -6,7 +6,7 @@ import { identifier } from './names.ts'
 import type { Parameters } from './parameters.ts'
 import { pathSql } from './path-sql.ts'
 
-export interface ConditionScope {
+interface ConditionScope {
   table: string
   parameters: Parameters
   /** SQL that is true where an embedding has a row. */

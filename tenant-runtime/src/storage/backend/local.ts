@@ -31,7 +31,7 @@ const roomMilliseconds = 10_000
 /** Longer than any upload may take. */
 const abandonedMilliseconds = 3_600_000
 
-export interface LocalBackendOptions {
+interface LocalBackendOptions {
   failpoint?: StorageFailpoint | undefined
   inFlight?: BytesInFlight
 }

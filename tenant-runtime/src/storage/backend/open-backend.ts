@@ -6,7 +6,7 @@ import { LocalBackend } from './local.ts'
 import { PairedBackend } from './paired.ts'
 import type { S3Settings } from './s3-connection.ts'
 
-export const backendNames = ['local', 's3'] as const
+const backendNames = ['local', 's3'] as const
 export type BackendName = (typeof backendNames)[number]
 
 export interface StorageSettings {

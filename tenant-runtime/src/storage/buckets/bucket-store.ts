@@ -10,7 +10,7 @@ import { bucketColumns, bucketSource, toBucket, type Bucket, type BucketConfig, 
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-export interface BucketListQuery {
+interface BucketListQuery {
   search: string
   sortColumn: 'name' | 'created_at' | 'updated_at'
   sortOrder: 'asc' | 'desc'

@@ -1,12 +1,12 @@
 // Conditional requests and ranges (RFC 9110). Pure.
 
-export interface Validators {
+interface Validators {
   /** Without quotes. */
   etag: string
   modified: Date
 }
 
-export type Precondition = 'proceed' | 'not modified' | 'failed'
+type Precondition = 'proceed' | 'not modified' | 'failed'
 
 type Headers = Record<string, string | string[] | undefined>
 

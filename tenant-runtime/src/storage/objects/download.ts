@@ -21,7 +21,7 @@ export interface DownloadDeps {
   onPhantom: (tenantId: string, objectId: string) => void
 }
 
-export interface DownloadTarget {
+interface DownloadTarget {
   bucket: string
   path: string
   context: RlsContext

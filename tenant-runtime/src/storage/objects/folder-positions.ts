@@ -22,14 +22,14 @@ interface Listing {
   bytes: number
 }
 
-export interface PositionLimits {
+interface PositionLimits {
   /** Of one listing; beyond it every second one goes. */
   positions: number
   /** Of all listings, keys and names together; beyond it the listing goes that was not asked for longest. */
   bytes: number
 }
 
-export const defaultPositionLimits: PositionLimits = { positions: 512, bytes: 8 * 1024 * 1024 }
+const defaultPositionLimits: PositionLimits = { positions: 512, bytes: 8 * 1024 * 1024 }
 
 /** What a position takes beside its key, and a listing beside its name. */
 const overhead = 100

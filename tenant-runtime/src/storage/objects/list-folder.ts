@@ -9,7 +9,7 @@ import type { FolderPositions, Position } from './folder-positions.ts'
 import { folderStatement, kinds, type FolderQuery } from './folder-statement.ts'
 import { toObject, type StoredObject } from './object.ts'
 
-export type FolderEntry = { kind: 'folder'; name: string } | { kind: 'object'; name: string; object: StoredObject }
+type FolderEntry = { kind: 'folder'; name: string } | { kind: 'object'; name: string; object: StoredObject }
 
 /** Its objects, and before them the first segments of what lies deeper. */
 export async function listFolder(tenant: Tenant, context: RlsContext, bucket: Bucket, query: FolderQuery, positions: FolderPositions): Promise<FolderEntry[]> {

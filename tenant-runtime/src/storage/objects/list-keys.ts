@@ -9,7 +9,7 @@ import { run } from '../buckets/bucket-store.ts'
 import { behindAll } from '../object-path.ts'
 import { objectColumns, objectColumnsOf, toObject, type StoredObject } from './object.ts'
 
-export interface KeysQuery {
+interface KeysQuery {
   /** Bytes that keys begin with: no folder, unless it ends with a slash. */
   prefix: string
   /** What a page before ended with. */
@@ -22,7 +22,7 @@ export interface KeysQuery {
 
 export type Key = { kind: 'folder'; key: string } | { kind: 'object'; key: string; object: StoredObject }
 
-export interface KeysPage {
+interface KeysPage {
   keys: Key[]
   /** Undefined at the end. */
   next: string | undefined

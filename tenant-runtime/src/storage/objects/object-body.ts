@@ -5,7 +5,7 @@ import type { OpenBlob } from '../backend/backend.ts'
 import type { Part } from './conditional.ts'
 import type { StoredObject } from './object.ts'
 
-export interface ObjectBody {
+interface ObjectBody {
   status: 200 | 206
   headers: Record<string, string>
   /** Bytes. */

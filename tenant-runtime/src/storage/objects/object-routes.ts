@@ -65,7 +65,7 @@ interface Query {
   Querystring: Static<typeof ReadQuery>
 }
 
-export interface ObjectRoutesDeps extends DownloadDeps, UploadDeps {
+interface ObjectRoutesDeps extends DownloadDeps, UploadDeps {
   now: () => number
 }
 

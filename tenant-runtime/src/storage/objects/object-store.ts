@@ -9,7 +9,7 @@ import { bucketKey, lookUp, run, whereBucket } from '../buckets/bucket-store.ts'
 import { bucketDenied, objectDenied } from '../storage-errors.ts'
 import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
 
-export interface Located {
+interface Located {
   bucketName: string
   object: StoredObject
 }

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { RuntimeError } from '../../errors.ts'
 
-export interface UploadForm {
+interface UploadForm {
   cacheControl: string
   metadata: Record<string, unknown>
 }
@@ -15,7 +15,7 @@ const silenceMilliseconds = 30_000
 const longestMilliseconds = 30 * 60_000
 const maxMetadataBytes = 64 * 1024
 
-export interface UploadSource {
+interface UploadSource {
   source: Readable
   contentType: string
   /** Bytes; undefined when the sender does not say. */

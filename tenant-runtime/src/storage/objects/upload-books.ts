@@ -9,7 +9,7 @@ import { run, runTogether } from '../buckets/bucket-store.ts'
 import { objectColumns, objectEvents, toObject, type StoredObject } from './object.ts'
 import { SpareIntents } from './spare-intents.ts'
 
-export interface Reservation {
+interface Reservation {
   blobId: string
   /** Bytes; undefined when the sender does not say. */
   declared: number | undefined
@@ -22,7 +22,7 @@ export interface Reservation {
 /** Bytes. */
 export type Reserved = number | 'no room' | 'not in this store'
 
-export interface NewRow {
+interface NewRow {
   context: RlsContext
   overwrite: boolean
   blobId: string

@@ -38,7 +38,7 @@ export interface UploadDeps {
 /** Up to this a body may be on disk before there is known to be room for it. */
 const smallBytes = 64 * 1024
 
-export interface UploadTarget {
+interface UploadTarget {
   tenant: Tenant
   context: RlsContext
   bucket: Bucket
@@ -51,7 +51,7 @@ export interface UploadTarget {
   atMost: number | undefined
 }
 
-export interface UploadMetadata {
+interface UploadMetadata {
   cacheControl: string
   metadata: Record<string, unknown>
 }

@@ -30,7 +30,7 @@ export function signClaims(claims: Claims & { version: number }, signingSecret: 
   return `${payload}.${mac(payload, signingSecret).toString('base64url')}`
 }
 
-export interface TokenUse {
+interface TokenUse {
   scope: Claims['scope']
   tenant: string
   path: string
