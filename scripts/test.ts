@@ -13,10 +13,11 @@ interface Totals {
   failed: number
 }
 
-const asked = process.argv.slice(2)
 const isFull = process.env['TENANTRY_SOAK'] === 'full'
 /** `NAME.soak.test.ts` takes too long for every run. */
 const isSoak = (file: string) => file.endsWith('.soak.test.ts')
+/** Files, or names of folders of `test/`. */
+const asked = process.argv.slice(2).flatMap((name) => (name.endsWith('.ts') ? [name] : testsOf(name)))
 /** `NAME.alone.test.ts` is in every run, and ends the engine: only the project's own may be ended. */
 const endsEngine = (file: string) => file.endsWith('.alone.test.ts')
 const files = asked.length > 0 ? asked : globSync('test/**/*.test.ts').filter((file) => isFull || !isSoak(file)).sort()
@@ -36,6 +37,13 @@ try {
   end(passed, failed)
 } finally {
   await engine?.stop()
+}
+
+/** @throws Error for a folder without tests */
+function testsOf(folder: string): string[] {
+  const found = globSync(`test/${folder}/**/*.test.ts`).filter((file) => isFull || !isSoak(file)).sort()
+  if (found.length === 0) throw new Error(`there are no tests in test/${folder}`)
+  return found
 }
 
 /** Files that use none start without one. */

@@ -54,7 +54,7 @@ try {
   }
 }
 
-async function start({ data: root, port, domain, json, logLevel }: LocalOptions): Promise<void> {
+async function start({ data: root, port, domain, json, logLevel, watch }: LocalOptions): Promise<void> {
   const begin = performance.now()
   const identity = await serviceIdentity()
   const data = await prepareDataDirectory(root, identity)
@@ -68,7 +68,7 @@ async function start({ data: root, port, domain, json, logLevel }: LocalOptions)
   const postgresPassword = await readText(data.secrets.postgresPassword)
   await makeBackupDirectory(identity)
   const directories = await directoriesOf(passed)
-  const services: ServiceOptions = { data, ports, domain, logLevel, postgresPassword, passed, directories }
+  const services: ServiceOptions = { data, ports, domain, logLevel, watch, postgresPassword, passed, directories }
   const urls = { control: `http://127.0.0.1:${ports.control}`, gateway: `http://127.0.0.1:${ports.gateway}` }
   const region = {
     id: 'local',

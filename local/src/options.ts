@@ -10,6 +10,8 @@ export interface LocalOptions {
   port: number | undefined
   domain: string
   logLevel: string
+  /** A service starts anew when its code changes. */
+  watch: boolean
 }
 
 export const usage = `npm start -- [options]
@@ -18,6 +20,7 @@ export const usage = `npm start -- [options]
   --port N          the control plane's port; the gateway takes the next (default 4400, or the next free one)
   --domain NAME     tenants are NAME.DOMAIN (default localhost)
   --log-level L     fatal, error, warn, info, debug or trace (default info)
+  --watch           start a service anew when its code changes
   --json            one JSON line on standard output when ready, logs on standard error
   --help            this text
 `
@@ -36,6 +39,7 @@ export function parseOptions(args: string[], cwd: string): LocalOptions | undefi
         port: { type: 'string' },
         domain: { type: 'string', default: 'localhost' },
         'log-level': { type: 'string', default: 'info' },
+        watch: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
     }).values
@@ -51,5 +55,5 @@ export function parseOptions(args: string[], cwd: string): LocalOptions | undefi
   if (!['fatal', 'error', 'warn', 'info', 'debug', 'trace'].includes(values['log-level'])) {
     throw new UsageError(`--log-level ${values['log-level']} is none`)
   }
-  return { json: values.json, data: resolve(cwd, values.data), port, domain: values.domain, logLevel: values['log-level'] }
+  return { json: values.json, data: resolve(cwd, values.data), port, domain: values.domain, logLevel: values['log-level'], watch: values.watch }
 }

@@ -32,6 +32,8 @@ export interface ServiceOptions {
   ports: Ports
   domain: string
   logLevel: string
+  /** Services start anew when their code changes. */
+  watch: boolean
   postgresPassword: string
   passed: PassedSettings
   /** Directories that the passed settings name. */
@@ -115,7 +117,7 @@ function nodeService(options: ServiceOptions, { name, main, livePort, directorie
   return {
     name,
     command: process.execPath,
-    args: ['--enable-source-maps', join(project, main)],
+    args: [...(options.watch ? ['--watch', '--watch-preserve-output'] : []), '--enable-source-maps', join(project, main)],
     cwd: options.data.root,
     environment: {
       PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,

@@ -1,7 +1,7 @@
 // `npm start` with the settings of its environment, and with a tenant that makes Postgres log as much as it can.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { removeInstallation, startInstallation, type Installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
 
 const project = new URL('../../', import.meta.url).pathname
 const main = join(project, 'local/src/main.ts')
@@ -164,4 +165,16 @@ t.test('a configuration that cannot be used ends the start with one line', { tim
   t.equal(code, 78)
   t.same(lines.filter(({ service }) => service === 'control-plane').map(({ msg }) => msg), [message], 'one line of the part itself, without a stack')
   t.notOk(lines.some(({ msg }) => msg.includes('it is started again')), 'it is not tried again')
+})
+
+t.test('with --watch a service starts anew when its code changes', { timeout: 240_000 }, async (t) => {
+  const installation = await startInstallation({ watch: true })
+  t.teardown(() => removeInstallation(installation))
+  const starts = () => installation.output().stderr.split('the gateway listens').length - 1
+  t.equal(starts(), 1)
+  const now = new Date()
+  await utimes(join(project, 'gateway/src/main.ts'), now, now)
+  await until(() => starts() === 2, 'the gateway starts anew')
+  t.equal((await fetch(`${installation.gatewayUrl}/t/nobody/`)).status, 404, 'and serves')
+  t.equal(await installation.stop(), 0)
 })

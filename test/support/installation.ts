@@ -29,6 +29,8 @@ export interface InstallationOptions {
   port?: number
   environment?: Record<string, string>
   logLevel?: string
+  /** With `--watch`. */
+  watch?: boolean
   /** Started as this user; the data directory must be theirs. */
   user?: Identity
 }
@@ -40,7 +42,7 @@ const main = join(project, 'local/src/main.ts')
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
   const data = options.dataDirectory ?? join(await mkdtemp(join(tmpdir(), 'tenantry-installation-')), 'data')
   const port = options.port ?? (await freePair())
-  const started = { command: process.execPath, args: [main, '--json', '--data', data, '--port', String(port), ...(options.logLevel === undefined ? [] : ['--log-level', options.logLevel])] }
+  const started = { command: process.execPath, args: [main, '--json', '--data', data, '--port', String(port), ...(options.logLevel === undefined ? [] : ['--log-level', options.logLevel]), ...(options.watch === true ? ['--watch'] : [])] }
   const { command, args } = await asIdentity(options.user, [project, dirname(data)], started)
   const supervisor = spawn(command, args, {
     env: { ...process.env, ...options.environment },

@@ -6,7 +6,7 @@ import { LineSplitter, type SplitLine } from '@tenantry/contract'
 import { defaultLogLimits, LogBudget, type LogLimits } from './log-budget.ts'
 import { readServiceLine } from './log-line.ts'
 
-export const maxLogLineBytes = 64 * 1024
+const maxLogLineBytes = 64 * 1024
 /** Dropped lines are reported this long after the first of them. */
 const reportMilliseconds = 1_000
 

@@ -4,7 +4,7 @@ import { allProcesses } from './process-identity.ts'
 const killWaitMilliseconds = 5_000
 const pollMilliseconds = 10
 
-export interface EndGroupOptions {
+interface EndGroupOptions {
   signal: NodeJS.Signals
   /** How long the group may take over it. */
   milliseconds: number

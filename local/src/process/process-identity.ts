@@ -10,7 +10,7 @@ export interface ProcessIdentity {
 }
 
 /** What /proc/<pid>/stat says of a process that runs; undefined when there is none, or it is a zombie. */
-export interface ProcessStat {
+interface ProcessStat {
   pid: number
   name: string
   parent: number

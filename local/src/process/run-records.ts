@@ -15,7 +15,7 @@ const RunRecord = Type.Object({
   stopSignal: Type.Union([Type.Literal('SIGTERM'), Type.Literal('SIGINT')]),
   stopOrder: Type.Integer(),
 })
-export type RunRecord = Static<typeof RunRecord>
+type RunRecord = Static<typeof RunRecord>
 
 const orphanMilliseconds = 5_000
 

@@ -28,7 +28,7 @@ export interface ProcessService {
   prepare?: () => Promise<void>
 }
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   /** Where the records of running services are. */
   runDirectory: string
   identity: Identity | undefined

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 
 /** System user that the services of a root-started installation run as. */
-export const serviceUser = 'tenantry'
+const serviceUser = 'tenantry'
 
 export interface Identity {
   uid: number
