@@ -1,4 +1,4 @@
-// The simulated ReconcileStore: the statements of the real one (persistence/reconcile-store-prisma.ts) on the database in
+// The simulated ReconcileStore: the statements of the real one (reconcile/store.ts) on the database in
 // memory, over a connection that may break before or after any of them.
 import type { ReconcileStore } from '../../control-plane/src/reconcile/reconcile-store.ts'
 import { LeadershipLost } from '../../control-plane/src/platform/leadership-lost.ts'

@@ -6,7 +6,7 @@
 //   t_<hex>_ddl     login for schema reloads; member of the owner, writes what a reload publishes
 //   t_<hex>_admin   login of the tenant itself (`database_url`); member of the owner
 //
-// The role is the boundary (design, section 3): nothing is granted on any other schema. No login of the home is a member of
+// The role is the boundary: nothing is granted on any other schema. No login of the home is a member of
 // the system role, and nothing that a tenant has made ever runs in it.
 // After creation the control plane never reads or writes a home's tables as superuser, because a tenant's own triggers would
 // run with the rights of whoever touches its tables. Changing who owns a table runs nothing.

@@ -1,4 +1,4 @@
-// Which host names belong to tenants. Those in their grace time keep theirs: they can still be restored.
+// Which host names belong to tenants. Those in their grace time keep theirs.
 import type { Database } from '../platform/database.ts'
 
 export function createHostNames(database: Database) {
