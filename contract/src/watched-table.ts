@@ -7,6 +7,7 @@ import { Value } from 'typebox/value'
 import { internalTokenHeader } from './internal.ts'
 import { isMissingFile } from './missing-file.ts'
 import { Outage } from './outage.ts'
+import { pause } from './pause.ts'
 import { WatchLine, watchPingSeconds } from './watch.ts'
 
 interface Entry {
@@ -204,20 +205,4 @@ async function writeWhole(file: string, text: string): Promise<void> {
     await handle.close()
   }
   await rename(next, file)
-}
-
-function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted === true) {
-      resolve()
-      return
-    }
-    const done = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, milliseconds)
-    signal?.addEventListener('abort', done)
-  })
 }

@@ -1,6 +1,7 @@
 // Starts the platform's own containers again after a `docker kill`, which the Engine takes for an operator's stop: it
 // applies no restart policy to it. Containers that `docker stop` ended stay stopped.
 import { setTimeout as delay } from 'node:timers/promises'
+import { pause } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { EngineSocket } from './engine-socket.ts'
@@ -59,7 +60,7 @@ export async function watchContainers(options: WatchdogOptions, signal: AbortSig
     } finally {
       round.abort()
     }
-    await delay(pollMs, undefined, { signal }).catch(() => undefined)
+    await pause(pollMs, signal)
   }
 
   /** Ends with the Engine's stream. The Engine repeats what it remembers, so that nothing between two streams is missed. */

@@ -1,4 +1,5 @@
 // The log of changes as calls: one connection that polls it, and reconnects when it is lost.
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { onCommit, type ChangeKind } from './change-log.ts'
 import type { Database } from './database.ts'
@@ -89,7 +90,7 @@ export class ChangeFeed {
         } catch (cause) {
           if (stopped()) return
           this.#options.onProblem(new Error('the change feed was lost', { cause }))
-          await new Promise((resolve) => setTimeout(resolve, reconnectMilliseconds))
+          await sleep(reconnectMilliseconds)
         }
       }
     } finally {

@@ -1,4 +1,5 @@
 // One control plane leads: it holds an advisory lock of the control database, and writes under its own epoch.
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
 const leaderLock = 7_246_305_117
@@ -42,6 +43,6 @@ export async function lead({ url, onProblem }: LeaderOptions, work: (leadership:
       signal.removeEventListener('abort', stop)
       client.end().catch(() => undefined)
     }
-    if (!stopped()) await new Promise((resolve) => setTimeout(resolve, 250))
+    if (!stopped()) await sleep(250)
   }
 }

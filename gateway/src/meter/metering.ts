@@ -1,7 +1,7 @@
 // All that counts: store, meter, journal, clock and pushes, put together in the order in which they must begin and end.
 import { join } from 'node:path'
+import { pause } from '@tenantry/contract'
 import type { ControlPlane } from '../control-call.ts'
-import { pause } from '../pause.ts'
 import { ControlClock } from './control-clock.ts'
 import { CounterStore } from './counter-store.ts'
 import { Journal } from './journal/journal.ts'

@@ -1,8 +1,7 @@
 // Leases of all tenants with a monthly quota: asks the control plane for more before they run out, gives back what others
 // want, and says once a second what was used. Slots for connections go with the same calls.
-import { internalPaths, LeaseAnswer, Outage, type LeaseCall } from '@tenantry/contract'
+import { internalPaths, LeaseAnswer, Outage, pause, type LeaseCall } from '@tenantry/contract'
 import { answerAs, postToControl, type ControlPlane } from '../control-call.ts'
-import { pause } from '../pause.ts'
 import { Lease, type KeepLease, type MonthClock, type Waiter } from './lease.ts'
 import type { LeftFile, LeftLease, LeftSlots } from './left-file.ts'
 import { seat } from './seat.ts'

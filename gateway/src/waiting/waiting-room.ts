@@ -1,9 +1,8 @@
 // Where requests and SQL logins wait for their paused tenant: in order, bounded, each until its deadline, while the
 // control plane is asked to wake the tenant.
-import type { Route } from '@tenantry/contract'
+import { pause, type Route } from '@tenantry/contract'
 import { refusalOfPhase, refusals, type Refusal } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import { pause } from '../pause.ts'
 import { WakeRefused, type Wake } from './wake.ts'
 
 /** Who waits. One of the two is called, once, unless it leaves before. */

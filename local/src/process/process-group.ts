@@ -1,4 +1,5 @@
 // Ending a process group: asked first, killed when it does not listen.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { allProcesses } from './process-identity.ts'
 
 const killWaitMilliseconds = 5_000
@@ -35,7 +36,7 @@ async function gone(group: number, milliseconds: number, hurry?: AbortSignal): P
   for (;;) {
     if (!(await hasMembers(group))) return true
     if (performance.now() > deadline || hurry?.aborted === true) return false
-    await new Promise((resolve) => setTimeout(resolve, pollMilliseconds))
+    await sleep(pollMilliseconds)
   }
 }
 

@@ -1,7 +1,7 @@
 // Keeps services running as child processes: starts them, restarts what dies with growing delay, stops them in order.
 // Each is the leader of a process group of its own, recorded on disk, so that a later run finds what this one left.
 import { spawn, type ChildProcess } from 'node:child_process'
-import { ConfigurationError, configurationExitCode } from '@tenantry/contract'
+import { ConfigurationError, configurationExitCode, pause } from '@tenantry/contract'
 import type { Logger } from 'pino'
 import { ServiceLog } from './log-stream.ts'
 import { endGroup } from './process-group.ts'
@@ -194,17 +194,4 @@ async function untilReady(service: ProcessService, signal: AbortSignal, millisec
 /** Read anew, because it changes while one waits. */
 function isAborted(signal: AbortSignal): boolean {
   return signal.aborted
-}
-
-function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted === true) return Promise.resolve()
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, milliseconds)
-    signal?.addEventListener('abort', done)
-  })
 }

@@ -1,8 +1,7 @@
 // Keeps what the runtime has seen of runs over its restarts: a file of lines to which what is new is added, at most once a second.
 import { appendFile, mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
-import { isMissingFile } from '@tenantry/contract'
+import { isMissingFile, pause } from '@tenantry/contract'
 import type { RunWitness } from './run-witness.ts'
 
 interface WitnessFileOptions {
@@ -42,7 +41,7 @@ export class WitnessFile {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.save()
-      await wait(intervalMilliseconds, undefined, { signal }).catch(() => undefined)
+      await pause(intervalMilliseconds, signal)
     }
     await this.save()
   }

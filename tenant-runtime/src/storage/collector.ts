@@ -1,4 +1,5 @@
 // Removes blobs that nothing refers to any more, after the commit that let go of them; and sweeps up what a crash left.
+import { pause } from '@tenantry/contract'
 import { sql } from '../database/statement.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import type { BlobBackend } from './backend/backend.ts'
@@ -323,16 +324,4 @@ const nothing: SweepReport = { files: 0, abandoned: 0, orphans: 0, removed: 0, r
 function doubt(files: number, orphans: number): string | undefined {
   if (orphans <= fewFiles || orphans <= files * mostOrphans) return undefined
   return `${orphans} of ${files} files have no row: too many to be left by crashes`
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds)
-    const stop = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop, { once: true })
-  })
 }

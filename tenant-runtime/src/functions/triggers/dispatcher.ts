@@ -1,7 +1,7 @@
 // Which tenants have functions that something else than a request starts: found out gently at the start and where tenants
 // or functions change, and forgotten when there is nothing to look for. The others cost nothing.
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '@tenantry/contract'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import type { DispatchDeps } from './dispatch.ts'
 import { TenantTriggers } from './tenant-triggers.ts'
@@ -66,7 +66,7 @@ export class Dispatcher {
       if (tenantId !== undefined) {
         this.#unread.delete(tenantId)
         this.changed(tenantId)
-        await sleep(gentleMilliseconds, undefined, { signal }).catch(() => undefined)
+        await pause(gentleMilliseconds, signal)
         continue
       }
       const left = recheckMilliseconds === undefined ? undefined : checked + recheckMilliseconds - performance.now()
@@ -79,7 +79,7 @@ export class Dispatcher {
     for (const { triggers } of this.#watched.values()) triggers.stop()
     const drained = new AbortController()
     const ended = Promise.all([...this.#watched.values()].map(({ over }) => over)).then(() => drained.abort())
-    await Promise.race([ended, sleep(drainMilliseconds, undefined, { signal: drained.signal }).catch(() => undefined)])
+    await Promise.race([ended, pause(drainMilliseconds, drained.signal)])
   }
 
   #watch(tenantId: string): void {

@@ -1,4 +1,5 @@
 // Runs that go on beside a loop: one for each key at a time. A failure is told, and its key rests for a while.
+import { pause } from '@tenantry/contract'
 import { RuntimeError } from '../../errors.ts'
 
 interface JobsOptions {
@@ -53,24 +54,10 @@ export class Jobs {
       if (!this.isStopped && !(cause instanceof RuntimeError && cause.code === 'FUNCTIONS_BUSY')) {
         this.#options.onProblem(new Error('a function could not be started by its trigger', { cause }))
       }
-      await this.#rest()
+      await pause(this.#options.rest, this.#stopping.signal)
     } finally {
       this.#running.delete(key)
       this.#options.onEnd()
     }
-  }
-
-  #rest(): Promise<void> {
-    const { signal } = this.#stopping
-    if (signal.aborted) return Promise.resolve()
-    return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', end)
-        resolve()
-      }
-      const timer = setTimeout(end, this.#options.rest)
-      signal.addEventListener('abort', end)
-    })
   }
 }
