@@ -7,7 +7,7 @@
 import { constants } from 'node:fs'
 import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ConfigurationError } from '@tenantry/contract'
+import { ConfigurationError, syncDirectory } from '@tenantry/contract'
 import { BackupError } from './backup-error.ts'
 import type { BackupTarget, TargetEntry } from './backup-target.ts'
 
@@ -33,9 +33,9 @@ export function createDirectoryTarget(directory: string, installation: string): 
     },
 
     async commit(backupId) {
-      await sync(aside(backupId))
+      await syncDirectory(aside(backupId))
       await rename(aside(backupId), join(root, backupId))
-      await sync(root)
+      await syncDirectory(root)
     },
 
     async *read(backupId, part, signal) {
@@ -56,7 +56,7 @@ export function createDirectoryTarget(directory: string, installation: string): 
 
     async discard(backupId) {
       await rm(aside(backupId), { recursive: true, force: true })
-      await sync(root).catch(unlessMissing)
+      await syncDirectory(root).catch(unlessMissing)
     },
 
     async remove(backupId) {
@@ -66,24 +66,24 @@ export function createDirectoryTarget(directory: string, installation: string): 
       for (const path of [aside(backupId), join(root, backupId), `${isQuarantined}${making}`, isQuarantined]) {
         await rm(doomed, { recursive: true, force: true })
         // The name says that the removal was decided, whatever is left of it after an interruption.
-        if (await move(path, doomed)) await sync(root)
+        if (await move(path, doomed)) await syncDirectory(root)
       }
       await rm(doomed, { recursive: true, force: true })
-      for (const path of [root, quarantine]) await sync(path).catch(unlessMissing)
+      for (const path of [root, quarantine]) await syncDirectory(path).catch(unlessMissing)
     },
 
     async quarantine(backupId) {
       await mkdir(quarantine, { recursive: true, mode: 0o700 })
-      await sync(root)
+      await syncDirectory(root)
       for (const name of [backupId, `${backupId}${making}`]) await move(join(root, name), join(quarantine, name))
-      await sync(quarantine)
-      await sync(root)
+      await syncDirectory(quarantine)
+      await syncDirectory(root)
     },
 
     async release(backupId) {
       if (!(await move(join(quarantine, backupId), join(root, backupId)))) return false
-      await sync(root)
-      await sync(quarantine)
+      await syncDirectory(root)
+      await syncDirectory(quarantine)
       return true
     },
 
@@ -156,15 +156,6 @@ async function writeFile(path: string, content: AsyncIterable<Uint8Array>, signa
     await handle.close()
   }
   return bytes
-}
-
-async function sync(directory: string): Promise<void> {
-  const handle = await open(directory, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }
 
 function codeOf(cause: unknown): unknown {

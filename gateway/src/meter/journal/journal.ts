@@ -2,7 +2,7 @@
 // counts in one write, on the disk for good each second. Segments begin anew each hour, with what is still open.
 import { writeSync } from 'node:fs'
 import { mkdir, open, unlink, type FileHandle } from 'node:fs/promises'
-import { pause } from '@tenantry/contract'
+import { pause, syncDirectory } from '@tenantry/contract'
 import { hourMilliseconds, type Cell, type CounterStore } from '../counter-store.ts'
 import { segmentFile } from './replay.ts'
 import { FrameWriter, type Origin } from './segment.ts'
@@ -226,14 +226,5 @@ export class Journal {
     const older = this.#older
     this.#older = []
     for (const file of older) await unlink(file).catch((cause: unknown) => this.#options.onProblem(new Error('a journal was not removed', { cause })))
-  }
-}
-
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }

@@ -10,6 +10,7 @@ import { link, mkdir, open, opendir, readdir, readFile, rename, rm, stat, unlink
 import { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { syncDirectory } from '@tenantry/contract'
 import { RuntimeError } from '../../errors.ts'
 import type { StorageFailpoint } from '../failpoints.ts'
 import { blobName, type BlobBackend, type ListedBlob, type OpenBlob, type StoredBlob } from './backend.ts'
@@ -298,15 +299,6 @@ export class LocalBackend implements BlobBackend {
       making.catch(() => this.#shards.delete(shard))
     }
     return making
-  }
-}
-
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }
 
