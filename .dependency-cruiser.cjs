@@ -69,7 +69,7 @@ module.exports = {
       name: 'pure-stays-pure',
       comment: 'Plans, stacks, policies and SQL are computed without touching the world',
       severity: 'error',
-      from: { path: '^(control-plane/src/stacks/|control-plane/src/billing/(billing-config|compose|corrections|line|money|months|plan-share|price-list|rating|resources|read-export|totals|verify)\\.ts|tenant-runtime/src/rest/(request|plan|sql)/)' },
+      from: { path: '^(control-plane/src/stacks/|control-plane/src/platform/months\\.ts|control-plane/src/billing/(billing-config|compose|corrections|line|money|plan-share|price-list|rating|resources|read-export|totals|verify)\\.ts|tenant-runtime/src/rest/(request|plan|sql)/)' },
       to: { path: '^(node:(fs|net|http|https|child_process|dgram|tls|worker_threads)|fs|net|http|child_process)|node_modules/(pg|undici|fastify)/' },
     },
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },

@@ -1,9 +1,10 @@
 // How fast the ledger of many tenants is read, closed and invoiced after a year, and how large it is.
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { readBillingConfig, createClosing, monthText, openBilling } from '../../control-plane/src/billing/index.ts'
+import { readBillingConfig, createClosing, openBilling } from '../../control-plane/src/billing/index.ts'
 import { systemClock } from '../../control-plane/src/platform/clock.ts'
-import { toPageBody, toUsageBody, resourceNames, createUsageBooks, createLedgerClosing, closeAll, nextMonth, createUsageReader } from '../../control-plane/src/usage/index.ts'
+import { nextMonth, monthText } from '../../control-plane/src/platform/months.ts'
+import { toPageBody, toUsageBody, resourceNames, createUsageBooks, createLedgerClosing, closeAll, createUsageReader } from '../../control-plane/src/usage/index.ts'
 import { createSeal } from '../../control-plane/src/platform/seal.ts'
 import { createPlanHistory, createPlanStore } from '../../control-plane/src/plans/index.ts'
 import { quantile, type Figures, type Report } from '../figures.ts'

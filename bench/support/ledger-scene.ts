@@ -1,8 +1,9 @@
 // A ledger as large as an installation's of many tenants after a year: filled in Postgres, from packed months of a few kinds of tenants.
+import { hourMilliseconds } from '@tenantry/contract'
 import { openDatabase, type Database } from '../../control-plane/src/platform/database.ts'
 import { nameInstallation } from '../../control-plane/src/platform/installation.ts'
 import { migrate, readMigrations } from '../../control-plane/src/platform/migrations.ts'
-import { amountsText, chainOf, joinAmounts, noAmounts, type Amounts, type HourBucket, hourMilliseconds, addToCell, packCells, type Cells, appendHours } from '../../control-plane/src/usage/index.ts'
+import { amountsText, chainOf, joinAmounts, noAmounts, type Amounts, type HourBucket, addToCell, packCells, type Cells, appendHours } from '../../control-plane/src/usage/index.ts'
 import { query, startPostgres, type TestPostgres } from '../../test/support/postgres.ts'
 
 export interface LedgerScene {

@@ -1,6 +1,7 @@
 // Metrics of metering, quotas, invoices and webhooks: what waits, since when, and what goes wrong.
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { type ClosingDeps, monthText } from './billing/index.ts'
+import type { ClosingDeps } from './billing/index.ts'
+import { monthText } from './platform/months.ts'
 import type { DispatcherDeps } from './webhooks/index.ts'
 import type { LeaseMeasure } from './quotas/index.ts'
 import type { CloseLedgerDeps, HomeReaderDeps } from './usage/index.ts'

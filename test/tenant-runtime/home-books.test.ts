@@ -1,9 +1,9 @@
 // A home's books: what was used in each hour, exact whatever changes it, and not less for what a tenant's SQL makes of its tables.
 import fc from 'fast-check'
-import { HomeBooks, type HomeHour } from '@tenantry/contract'
+import { HomeBooks, hourMilliseconds, hourOf, type HomeHour } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
-import { byteSeconds, checkedRuns, hourMilliseconds, hourOf, noRuns, type Point, type RunAmounts } from '../../tenant-runtime/src/metering/book-hours.ts'
+import { byteSeconds, checkedRuns, noRuns, type Point, type RunAmounts } from '../../tenant-runtime/src/metering/book-hours.ts'
 import { reservedCollections } from '../../tenant-runtime/src/rest/registry/system-collections.ts'
 import { FileWitness } from '../../tenant-runtime/src/storage/file-witness.ts'
 import { askHost, compileAsker } from '../functions/support/asker.ts'

@@ -2,7 +2,7 @@
 // figures, and neither a repeat nor an outage changes what was used.
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import type { HomeBooks } from '@tenantry/contract'
+import { hourMilliseconds, type HomeBooks } from '@tenantry/contract'
 import t from 'tap'
 import { systemClock } from '../../control-plane/src/platform/clock.ts'
 import { openDatabase } from '../../control-plane/src/platform/database.ts'
@@ -10,7 +10,7 @@ import { createHomeReadingStore } from '../../control-plane/src/usage/store-home
 import { createUsageLedger } from '../../control-plane/src/usage/store-ledger.ts'
 import { createHomeReader } from '../../control-plane/src/usage/home-reader.ts'
 import { heldReading, readingOf, type HomeState } from '../../control-plane/src/usage/home-reading.ts'
-import { hourMilliseconds, startOfHour } from '../../control-plane/src/usage/hours.ts'
+import { startOfHour } from '../../control-plane/src/usage/hours.ts'
 import { homeSource, type HomeReading } from '../../control-plane/src/usage/usage-ledger.ts'
 import { effort, seed } from '../support/effort.ts'
 import { startApi } from '../support/control-plane/api.ts'

@@ -1,7 +1,7 @@
 // The operator's file of prices: who sells, in which currency, how invoices are numbered, and which price list holds when.
 import { ConfigurationError } from '@tenantry/contract'
 import { Type } from 'typebox'
-import { parseMonth } from './months.ts'
+import { parseMonth } from '../platform/months.ts'
 import { checkForm, shown } from './check-form.ts'
 import { checkCurrency, Party, PriceListText, readPriceList, type PriceList } from './price-list.ts'
 

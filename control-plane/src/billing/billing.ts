@@ -10,7 +10,7 @@ import { correctedMonths, earlierFacts, readEarlier, type EarlierMonth } from '.
 import type { InvoiceContent } from './invoice.ts'
 import type { InvoiceStore } from './invoice-store.ts'
 import { currencyPlaces } from './money.ts'
-import { monthBefore, monthText, nextMonth, startOfMonth } from './months.ts'
+import { monthBefore, monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 import type { Party, PriceListText } from './price-list.ts'
 
 export interface BillingDeps {

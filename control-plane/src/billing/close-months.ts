@@ -9,7 +9,7 @@ import type { Billing } from './billing.ts'
 import type { BillingConfig } from './billing-config.ts'
 import type { InvoiceContent } from './invoice.ts'
 import type { InvoiceLedger } from './invoice-store.ts'
-import { monthText, nextMonth } from './months.ts'
+import { monthText, nextMonth } from '../platform/months.ts'
 
 /** Tenants of a month that is over that have no invoice yet. */
 interface MissingInvoices {

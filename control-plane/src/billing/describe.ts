@@ -1,7 +1,7 @@
 // Lines in words and in the units of their prices, as people read them on an invoice.
 import type { Line } from './line.ts'
 import { decimalText, divideRounded, micro } from './money.ts'
-import { monthSeconds, nextMonth } from './months.ts'
+import { monthSeconds, nextMonth } from '../platform/months.ts'
 import { resourceKind, unitSize } from './resources.ts'
 
 const monthName = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' })

@@ -4,7 +4,7 @@ import type { ClosedUsage, Correction, StoredMonth } from '../usage/index.ts'
 import { listFor, type BillingConfig } from './billing-config.ts'
 import type { MonthFacts } from './compose.ts'
 import type { InvoiceStore } from './invoice-store.ts'
-import { monthText, nextMonth, startOfMonth } from './months.ts'
+import { monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 import type { PriceListText } from './price-list.ts'
 
 interface EarlierMonthDeps {

@@ -1,6 +1,6 @@
 // Which tenants there are for billing: it goes on when a tenant is gone.
 import { isTenantId } from '@tenantry/contract'
-import { nextMonth } from './months.ts'
+import { nextMonth } from '../platform/months.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { InvoiceStore } from './invoice-store.ts'
 import type { PlanHistory } from '../plans/index.ts'

@@ -1,7 +1,7 @@
 // The lines of an invoice, as values and as the texts that are kept and shown.
 import { Type, type Static } from 'typebox'
 import { decimalText, exactPlaces, readDecimalText } from './money.ts'
-import { monthText, parseMonth } from './months.ts'
+import { monthText, parseMonth } from '../platform/months.ts'
 import { isResource, type Resource } from './resources.ts'
 
 /**

@@ -1,6 +1,6 @@
 // Which plan a tenant had when: the seconds of each, and an hour's usage divided among them.
 import type { PlanPeriod } from '../plans/index.ts'
-import { monthSeconds, nextMonth } from './months.ts'
+import { monthSeconds, nextMonth } from '../platform/months.ts'
 
 /** A period in whole seconds since 1970, inside the month. */
 export interface Piece {

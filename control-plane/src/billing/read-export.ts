@@ -2,7 +2,7 @@
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { type Correction, amountNames, noAmounts, type Amounts } from '../usage/index.ts'
-import { parseMonth } from './months.ts'
+import { parseMonth } from '../platform/months.ts'
 import type { ExportedUsage } from './verify.ts'
 
 const Digits = Type.Record(Type.String(), Type.String({ pattern: '^-?[0-9]{1,30}$' }))

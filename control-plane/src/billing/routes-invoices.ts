@@ -6,7 +6,7 @@ import { InvoiceBody, InvoiceSummary, toInvoiceBody, toSummary, toUpcomingBody, 
 import { invoiceCsv, invoicesCsv } from './invoice-csv.ts'
 import { invoicePdf } from './invoice-pdf.ts'
 import type { Invoice } from './invoice.ts'
-import { parseMonth, nextMonth } from './months.ts'
+import { parseMonth, nextMonth } from '../platform/months.ts'
 import { Party } from './price-list.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Api } from '../http/api.ts'

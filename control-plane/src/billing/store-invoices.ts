@@ -2,7 +2,7 @@
 import { Value } from 'typebox/value'
 import type { InvoiceLedger, InvoiceStore } from './invoice-store.ts'
 import { Party } from './price-list.ts'
-import { monthText } from './months.ts'
+import { monthText } from '../platform/months.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { Seal } from '../platform/seal.ts'
 import { setFree } from './store-adjustments.ts'

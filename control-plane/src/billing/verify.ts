@@ -4,7 +4,7 @@ import { readAdjustmentBasis } from './adjustment.ts'
 import { composeInvoice, type InvoiceFacts, type MonthFacts } from './compose.ts'
 import { InvoiceContent, type MonthBasis } from './invoice.ts'
 import { LineText } from './line.ts'
-import { parseMonth } from './months.ts'
+import { parseMonth } from '../platform/months.ts'
 
 /** What was exported of a tenant's months: hours and corrections, in any order; more than is needed does no harm. */
 export interface ExportedUsage {

@@ -1,5 +1,6 @@
 // Warns operators of tenants that come near a quota: at 80 % and at 100 %, once for each tenant, resource and month.
 import type { Clock } from '../platform/clock.ts'
+import { monthBefore, monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { OperatorEvent } from '../webhooks/index.ts'
 import type { Leadership } from '../platform/leader.ts'
@@ -49,9 +50,9 @@ export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
     /** Once. @returns after how many milliseconds to look again */
     look: async (): Promise<number> => {
       const now = clock.now()
-      const start = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1))
-      const end = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1))
-      const month = start.toISOString().slice(0, 7)
+      const start = startOfMonth(now)
+      const end = nextMonth(start)
+      const month = monthText(start)
       for (const { standing, percent } of await store.untold(start)) {
         const { tenantId, resource, used, limit } = standing
         const isMonthly = resource === 'api_requests'
@@ -62,7 +63,7 @@ export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
         await store.tell({ type: percent === 80 ? 'quota.warning' : 'quota.reached', tenantId, data }, onceKey(tenantId, resource, percent, month))
       }
       // The month before is kept: gateways that come back late still report of it.
-      await store.forget(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 1)))
+      await store.forget(monthBefore(start))
       return intervalMilliseconds
     },
   }

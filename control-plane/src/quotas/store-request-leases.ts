@@ -5,6 +5,7 @@ import { decideLease } from './lease-plan.ts'
 import type { RequestLeases } from './request-leases.ts'
 import { shareSlots } from './store-connection-slots.ts'
 import type { Database, Transaction } from '../platform/database.ts'
+import { monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 
 /** A holder that was not heard of for so long is not waited for to give back. It calls each second. */
 const silentMilliseconds = 5_000
@@ -15,9 +16,9 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
   return {
     async call(call) {
       const at = now()
-      const start = new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
-      const end = new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1))
-      const answer = { now: at.toISOString(), month: monthOf(start), resets_at: end.toISOString() }
+      const start = startOfMonth(at)
+      const end = nextMonth(start)
+      const answer = { now: at.toISOString(), month: monthText(start), resets_at: end.toISOString() }
       return database.$transaction(async (transaction): Promise<LeaseAnswer> => {
         const held = await hold(transaction, call, at)
         if (held === undefined) return { ...answer, accepted: false, grants: [], recalled: [], slots: [], slots_recalled: [] }
@@ -121,7 +122,7 @@ async function lockBudgets(transaction: Transaction, asked: readonly LeaseReport
   // In order, so that two calls never wait for each other.
   const rows = await transaction.$queryRaw<{ tenant_id: string }[]>`
     insert into request_budgets (tenant_id, month)
-    select t.id, (${monthOf(start)} || '-01')::date from tenants t join plans p on p.id = t.plan_id
+    select t.id, (${monthText(start)} || '-01')::date from tenants t join plans p on p.id = t.plan_id
     where t.id = any(${asked.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
     order by t.id
     on conflict (tenant_id, month) do update set month = excluded.month
@@ -155,7 +156,7 @@ interface Standing {
 
 async function grant(transaction: Transaction, { source, boot }: LeaseCall, asked: readonly LeaseReport[], start: Date, at: Date): Promise<LeaseGrant[]> {
   if (asked.length === 0) return []
-  const month = monthOf(start)
+  const month = monthText(start)
   const standings = await transaction.$queryRaw<Standing[]>`
     select t.id as tenant_id, p.requests_per_month as limit,
       coalesce(sum(l.granted) filter (where is_own), 0)::bigint as own, coalesce(sum(l.granted) filter (where not is_own), 0)::bigint as others,
@@ -198,10 +199,6 @@ async function recalled(transaction: Transaction, { source, boot, stopping }: Le
   if (stopping) return []
   const rows = await transaction.$queryRaw<{ tenant_id: string }[]>`
     select l.tenant_id from request_budgets b join request_leases l on l.tenant_id = b.tenant_id and l.month = b.month
-    where b.recalled_until > ${at} and b.month = (${monthOf(start)} || '-01')::date and l.source = ${source} and l.boot = ${boot}::uuid and l.granted > l.used`
+    where b.recalled_until > ${at} and b.month = (${monthText(start)} || '-01')::date and l.source = ${source} and l.boot = ${boot}::uuid and l.granted > l.used`
   return rows.map(({ tenant_id: id }) => id)
-}
-
-function monthOf(start: Date): string {
-  return start.toISOString().slice(0, 7)
 }

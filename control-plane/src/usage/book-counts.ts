@@ -1,9 +1,9 @@
 // Books what was counted in a tenant's hours: as closed hours while none after them is closed, else as corrections. Pure.
+import { nextMonth, startOfMonth } from '../platform/months.ts'
 import { isNothing } from './amounts-text.ts'
 import type { Correction } from './closed-usage.ts'
 import { correctionLink, hourLink } from './hash-chain.ts'
 import { addAmounts, joinAmounts, noAmounts, type Amounts } from './hour-bucket.ts'
-import { nextMonth, startOfMonth } from './hours.ts'
 import { amountOf, isBrokenDown, type CellKey } from './meters.ts'
 import { addToCell, type Cells } from './packed-cells.ts'
 import { appendHours, unpackHours } from './packed-hours.ts'

@@ -1,8 +1,10 @@
 // Closes hours and months of the ledger as soon as all of them has come; what the leader does from time to time.
+import { hourMilliseconds } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
+import { nextMonth } from '../platform/months.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
-import { hourMilliseconds, nextMonth, startOfHour } from './hours.ts'
+import { startOfHour } from './hours.ts'
 import type { LedgerClosing, MissingSources, TenantRange } from './ledger-closing.ts'
 
 /** So long after its end an hour closes at the earliest: a source that was just started has been heard of by then. */

@@ -1,12 +1,12 @@
 // Reads the homes of all tenants for the ledger: each once an hour, those that are used more often. The control plane asks; nobody
 // can push.
+import { hourMilliseconds } from '@tenantry/contract'
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import { firstAnswer, type Region, type BooksProbe, type RegionProbe } from '../reconcile/index.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
 import { completeUntil, forGood, heldReading, readingOf, type HomeState } from './home-reading.ts'
-import { hourMilliseconds } from './hours.ts'
 import type { HomeReading, UsageLedger } from './usage-ledger.ts'
 import type { Isolation } from '../stacks/index.ts'
 

@@ -1,7 +1,7 @@
 // What was read of a tenant's home → amounts of hours for the ledger. Pure. Files' bytes and runs are in the home's own books, to
 // the microsecond; documents are measured when the home is read, and what was measured holds until the next time.
-import type { HomeBooks } from '@tenantry/contract'
-import { hourMilliseconds, startOfHour } from './hours.ts'
+import { hourMilliseconds, type HomeBooks } from '@tenantry/contract'
+import { startOfHour } from './hours.ts'
 import type { HomeAmounts, HomeReading } from './usage-ledger.ts'
 
 /** What was last read. */

@@ -4,8 +4,8 @@
 // hour: flags, the number of hours skipped before it when bit 0 is set, and a value for each further bit, which are
 // the amounts in their order. A byte-second amount is the zigzag of its difference to the hour before it, and absent when
 // there is none; any other is itself, and absent when it is zero.
+import { hourMilliseconds } from '@tenantry/contract'
 import { amountNames, noAmounts, type AmountName, type Amounts, type HourBucket } from './hour-bucket.ts'
-import { hourMilliseconds } from './hours.ts'
 import { ByteReader, unzigzag, writeVarint, zigzag } from './varint.ts'
 
 const version = 1

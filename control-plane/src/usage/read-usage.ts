@@ -1,10 +1,11 @@
 // A month's usage: counts from the ledger, what is stored from the tenant's runtime, what its services take from their engine.
 import { storedNow, type StoredNowDeps, sightOf, type SightDeps } from '../health/index.ts'
+import { monthText, nextMonth } from '../platform/months.ts'
 import type { PlanHistory, Plan, PlanStore } from '../plans/index.ts'
 import type { TenantStore } from '../tenants/index.ts'
 import { settleMilliseconds } from './close-ledger.ts'
 import { componentUsage } from './component-usage.ts'
-import { monthName, nextMonth, startOfHour } from './hours.ts'
+import { startOfHour } from './hours.ts'
 import { monthResources } from './month-resources.ts'
 import type { MonthUsage, UsageBooks } from './usage-books.ts'
 import { dayParts, hourParts } from './usage-parts.ts'
@@ -26,7 +27,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
   const stateOf = async ({ id }: UsageSubject, month: Date, usage: MonthUsage): Promise<MonthState> => {
     const lived = usage.isThere || (await history.periods(id, month, nextMonth(month))).length > 0
     const incomplete = usage.closedAt === undefined && lived
-    return { tenant_id: id, month: monthName(month), incomplete, missing_sources: incomplete ? await books.missing(due(month), id) : [], period: periodOf(month) }
+    return { tenant_id: id, month: monthText(month), incomplete, missing_sources: incomplete ? await books.missing(due(month), id) : [], period: periodOf(month) }
   }
 
   return {
@@ -62,7 +63,7 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
 
     async page(month, page) {
       const [found, missing] = await Promise.all([books.page(month, page), books.missing(due(month))])
-      return { month: monthName(month), missing_sources: missing, period: periodOf(month), tenants: found }
+      return { month: monthText(month), missing_sources: missing, period: periodOf(month), tenants: found }
     },
   }
 }

@@ -3,7 +3,7 @@ import { internalPaths, isTenantId } from '@tenantry/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type, type Static } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
-import { startOfMonth } from './hours.ts'
+import { parseMonth, startOfMonth } from '../platform/months.ts'
 import type { Api } from '../http/api.ts'
 import { PageQuery, pageRequest } from '../http/parameters.ts'
 import {
@@ -128,9 +128,8 @@ function afterCursor(cursor: string | undefined): string {
 
 /** @throws ControlError INVALID_MONTH, FUTURE_MONTH */
 function pastMonth(text: string, now: Date): Date {
-  const match = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text)
-  if (match === null || Number(match[1]) < 1970) throw new ControlError('INVALID_MONTH', `month "${text}" must be YYYY-MM`)
-  const month = new Date(Date.UTC(Number(match[1]), Number(match[2]) - 1, 1))
+  const month = parseMonth(text)
+  if (month === undefined) throw new ControlError('INVALID_MONTH', `month "${text}" must be YYYY-MM`)
   if (month > now) throw new ControlError('FUTURE_MONTH', `month ${text} has not begun`)
   return month
 }

@@ -1,8 +1,8 @@
 // What the API reads of the ledger, on the control database. Each question is one statement: one instant.
+import { nextMonth } from '../platform/months.ts'
 import { parseAmounts } from './amounts-text.ts'
 import { chainStart } from './hash-chain.ts'
 import { addAmounts, joinAmounts, noAmounts, type Amounts, type HourBucket } from './hour-bucket.ts'
-import { nextMonth } from './hours.ts'
 import { amountOf, isBrokenDown } from './meters.ts'
 import { addToCell, unpackCells, type Cells } from './packed-cells.ts'
 import { unpackHours } from './packed-hours.ts'

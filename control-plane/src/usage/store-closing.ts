@@ -1,8 +1,8 @@
 // How the leader closes the ledger's hours and months, on the control database.
+import { nextMonth } from '../platform/months.ts'
 import { amountsText } from './amounts-text.ts'
 import { chainStart } from './hash-chain.ts'
 import { noAmounts } from './hour-bucket.ts'
-import { nextMonth } from './hours.ts'
 import type { LedgerClosing } from './ledger-closing.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
 import type { Database, Transaction } from '../platform/database.ts'

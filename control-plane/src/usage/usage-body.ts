@@ -2,7 +2,7 @@
 import { Type, type Static } from 'typebox'
 import type { Correction } from './closed-usage.ts'
 import { amountNames, type AmountName, type Amounts } from './hour-bucket.ts'
-import { monthName } from './hours.ts'
+import { monthText } from '../platform/months.ts'
 import type { Usage, UsagePage, UsageSeries } from './usage-reader.ts'
 import { csv } from '../http/csv.ts'
 
@@ -131,7 +131,7 @@ export function seriesCsv({ tenant_id: id, granularity, parts, corrections }: Us
       id, granularity, start.toISOString(), closed, ...names.map((name) => amounts[name]), null, null, link?.previous ?? null, link?.hash ?? null,
     ]),
     ...corrections.map(({ number, hour, amounts, billedMonth, previous, hash }) => [
-      id, 'correction', hour.toISOString(), true, ...names.map((name) => amounts[name]), number, monthName(billedMonth), previous, hash,
+      id, 'correction', hour.toISOString(), true, ...names.map((name) => amounts[name]), number, monthText(billedMonth), previous, hash,
     ]),
   ])
 }
@@ -145,7 +145,7 @@ export function pageCsv({ month, tenants }: UsagePage): string {
 
 function toCorrectionBody({ number, hour, amounts, billedMonth, recordedAt, previous, hash }: Correction, shown: readonly ResourceName[]): Static<typeof CorrectionBody> {
   return {
-    number, hour: hour.toISOString(), amounts: digits(amounts, shown), billed_month: monthName(billedMonth), recorded_at: recordedAt.toISOString(), previous_hash: previous, hash,
+    number, hour: hour.toISOString(), amounts: digits(amounts, shown), billed_month: monthText(billedMonth), recorded_at: recordedAt.toISOString(), previous_hash: previous, hash,
   }
 }
 

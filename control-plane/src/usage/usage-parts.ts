@@ -1,7 +1,8 @@
 // A month's hours as a series: closed ones with their links, open ones, and days of them. Pure.
+import { hourMilliseconds } from '@tenantry/contract'
+import { startOfMonth } from '../platform/months.ts'
 import { hourLink } from './hash-chain.ts'
 import { addAmounts, joinAmounts, noAmounts, type Amounts } from './hour-bucket.ts'
-import { hourMilliseconds, startOfMonth } from './hours.ts'
 import type { MonthHours } from './usage-books.ts'
 import type { UsagePart } from './usage-reader.ts'
 

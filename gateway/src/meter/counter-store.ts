@@ -1,6 +1,6 @@
 // Cumulative counters by hour, which of them the control plane does not know yet, and which the journal has not got.
 // No I/O: the pusher and the journal take the changed cells and bring them where they go.
-import type { Counter, CounterKey, Meter } from '@tenantry/contract'
+import { hourMilliseconds, type Counter, type CounterKey, type Meter } from '@tenantry/contract'
 
 /** One counter of one hour. `value` only ever grows. */
 export interface Cell {
@@ -33,8 +33,6 @@ interface CurrentHour {
   readonly tenants: Map<string, Map<string, Cell>>
   cells: number
 }
-
-export const hourMilliseconds = 3_600_000
 
 export class CounterStore {
   readonly #now: () => number

@@ -1,9 +1,9 @@
 // Brings the counters to the control plane: each second what changed, cumulative, again and again until acknowledged;
 // what earlier starts left in their journals, under their names; and takes the control plane's clock from the answers.
-import { internalPaths, Outage, pause, UsageAnswer, type Counter, type UsagePush } from '@tenantry/contract'
+import { hourMilliseconds, internalPaths, Outage, pause, UsageAnswer, type Counter, type UsagePush } from '@tenantry/contract'
 import { answerAs, ControlRefused, postToControl, type ControlPlane } from '../control-call.ts'
 import type { ControlClock } from './control-clock.ts'
-import { hourMilliseconds, startOfHour, type CounterStore } from './counter-store.ts'
+import { startOfHour, type CounterStore } from './counter-store.ts'
 import { removeReplay, type Replay } from './journal/replay.ts'
 import type { Meter } from './meter.ts'
 

@@ -1,5 +1,5 @@
 // One tenant's share of its monthly requests: what this gateway may let in without asking, and who waits for more. No I/O.
-import type { LeaseGrant, LeaseReport } from '@tenantry/contract'
+import { hourMilliseconds, hourOf, type LeaseGrant, type LeaseReport } from '@tenantry/contract'
 import type { LeftLease } from './left-file.ts'
 
 /** A request that waits. One of the three is called, once, unless it leaves before. */
@@ -21,7 +21,6 @@ export interface MonthClock {
 /** `endsAt` is of the monotonic clock; `owner` is absent when the control plane has granted it to this very incarnation. */
 export type KeepLease = (left: Pick<LeftLease, 'month' | 'limit' | 'free' | 'spent'> & { endsAt: number; owner: string | undefined }) => void
 
-const hourMilliseconds = 3_600_000
 const exhaustedMilliseconds = 1_000
 /** What is let in so shortly after an hour's begin may be counted in the hour before: it is taken for both. */
 const hourMargin = 250
@@ -307,7 +306,7 @@ export class Lease {
 
   #beginHour(wall: number | undefined): void {
     if (wall === undefined) return
-    const hour = new Date(Math.floor((wall - hourMargin) / hourMilliseconds) * hourMilliseconds).toISOString()
+    const hour = new Date(hourOf(wall - hourMargin)).toISOString()
     if (hour === this.#hour) return
     this.#hour = hour
     this.#usedBefore = this.#used
@@ -318,7 +317,7 @@ export class Lease {
     const wall = this.#clock.wall(now)
     this.#turnAt = this.#clock.endsAt
     if (wall === undefined) return
-    const nextHour = (Math.floor((wall - hourMargin) / hourMilliseconds) + 1) * hourMilliseconds + hourMargin
+    const nextHour = hourOf(wall - hourMargin) + hourMilliseconds + hourMargin
     this.#turnAt = Math.min(this.#clock.endsAt, now + nextHour - wall)
   }
 }

@@ -1,5 +1,6 @@
 // A home's books → what was used in each hour, checked against what the runtime has seen itself. Pure. Amounts are whole numbers;
 // hours are their starts in milliseconds since 1970.
+import { hourMilliseconds } from '@tenantry/contract'
 
 export interface RunAmounts {
   functionInvocations: bigint
@@ -14,13 +15,7 @@ export interface Point {
   value: bigint
 }
 
-export const hourMilliseconds = 3_600_000
-
 export const noRuns: RunAmounts = { functionInvocations: 0n, functionMilliseconds: 0n, functionCpuMicroseconds: 0n, functionMemoryKibMilliseconds: 0n }
-
-export function hourOf(at: number): number {
-  return Math.floor(at / hourMilliseconds) * hourMilliseconds
-}
 
 export function plusRuns(one: RunAmounts, other: RunAmounts): RunAmounts {
   return combined(one, other, (a, b) => a + b)

@@ -1,10 +1,10 @@
 // Reads a home's books for the control plane. The tables are the tenant's, who may have made anything of them: what the runtime
 // has seen itself counts where it is more.
-import type { HomeBooks } from '@tenantry/contract'
+import { hourMilliseconds, hourOf, type HomeBooks } from '@tenantry/contract'
 import { sql, type Row } from '../database/statement.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
-import { byteSeconds, checkedRuns, hourMilliseconds, hourOf, noRuns, plusRuns, type Point, type RunAmounts } from './book-hours.ts'
+import { byteSeconds, checkedRuns, noRuns, plusRuns, type Point, type RunAmounts } from './book-hours.ts'
 import type { RunWitness } from './run-witness.ts'
 
 export interface BooksReaderDeps {

@@ -1,8 +1,9 @@
 // What functions' runs took, as the runtime itself has seen it: a tenant's SQL can change records of runs, and not this. No I/O;
 // what changes is given out as lines, of which a later start makes the same again.
+import { hourOf } from '@tenantry/contract'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import { hourOf, minusRuns, noRuns, plusRuns, type RunAmounts } from './book-hours.ts'
+import { minusRuns, noRuns, plusRuns, type RunAmounts } from './book-hours.ts'
 
 /** Of a run that has ended. */
 interface EndedRun {

@@ -1,4 +1,5 @@
 // Files that lie in the store although the home speaks of fewer bytes, as sweeps have found them: the home's tables are the tenant's.
+import { hourMilliseconds, hourOf } from '@tenantry/contract'
 
 /** Of one tenant. */
 export interface SeenFiles {
@@ -14,7 +15,6 @@ interface Kept {
   unsaid: Map<number, bigint>
 }
 
-const hourMilliseconds = 3_600_000
 const hoursKept = 48
 
 export class FileWitness {
@@ -43,7 +43,7 @@ export class FileWitness {
 }
 
 function add(unsaid: Map<number, bigint>, bytes: number, from: number, until: number): void {
-  for (let hour = Math.floor(from / hourMilliseconds) * hourMilliseconds; hour < until; hour += hourMilliseconds) {
+  for (let hour = hourOf(from); hour < until; hour += hourMilliseconds) {
     const milliseconds = Math.floor(Math.min(until, hour + hourMilliseconds) - Math.max(from, hour))
     unsaid.set(hour, (unsaid.get(hour) ?? 0n) + BigInt(bytes) * BigInt(milliseconds))
   }

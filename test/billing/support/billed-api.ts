@@ -6,7 +6,7 @@ import { systemClock } from '../../../control-plane/src/platform/clock.ts'
 import { openDatabase } from '../../../control-plane/src/platform/database.ts'
 import { createLedgerClosing } from '../../../control-plane/src/usage/store-closing.ts'
 import { closeAll } from '../../../control-plane/src/usage/close-ledger.ts'
-import { nextMonth, startOfMonth } from '../../../control-plane/src/billing/months.ts'
+import { nextMonth, startOfMonth } from '../../../control-plane/src/platform/months.ts'
 import { internalToken, startApi, type TestApi } from '../../support/control-plane/api.ts'
 import { billingConfig } from './prices.ts'
 

@@ -2,8 +2,8 @@
 // counts in one write, on the disk for good each second. Segments begin anew each hour, with what is still open.
 import { writeSync } from 'node:fs'
 import { mkdir, open, unlink, type FileHandle } from 'node:fs/promises'
-import { pause, syncDirectory } from '@tenantry/contract'
-import { hourMilliseconds, type Cell, type CounterStore } from '../counter-store.ts'
+import { hourMilliseconds, pause, syncDirectory } from '@tenantry/contract'
+import type { Cell, CounterStore } from '../counter-store.ts'
 import { segmentFile } from './replay.ts'
 import { FrameWriter, type Origin } from './segment.ts'
 
