@@ -1,6 +1,6 @@
 // The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
 import type { FastifyError, FastifyInstance } from 'fastify'
-import type { ErrorBody } from '@tenantry/contract'
+import { violationOf, type ErrorBody, type ValidationProblem } from '@tenantry/contract'
 import { EngineError } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import { fromEngine } from './engine-errors.ts'
@@ -57,51 +57,39 @@ function isUnreachable(error: Error): boolean {
   return code === 'ECONNREFUSED' || code === 'P1001' || code === 'P1002' || code === 'P1008' || code === 'P1017' || code === 'P2024'
 }
 
-interface ValidationProblem {
-  keyword: string
-  instancePath: string
-  schemaPath: string
-  message?: string
-  params: Record<string, unknown>
-}
-
 function fromValidation(error: FastifyError): ControlError {
-  const problems = (error.validation ?? []) as ValidationProblem[]
+  const problems = error.validation ?? []
   const [problem] = problems
   const inQuery = error.validationContext === 'querystring'
-  const place = (problem?.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.')
-  const named = (text: unknown) => (place === '' ? String(text) : `${place}.${String(text)}`)
-  if (problem?.keyword === 'additionalProperties' || problem?.keyword === 'unevaluatedProperties') {
-    const name = named(problem.params['additionalProperty'] ?? problem.params['unevaluatedProperty'])
-    return inQuery
-      ? new ControlError('UNKNOWN_PARAMETER', `unknown query parameter "${name}"`, { cause: error })
-      : new ControlError('UNKNOWN_FIELD', `unknown field "${name}"`, { cause: error })
+  const violation = violationOf(problem)
+  const { name } = violation
+  switch (violation.kind) {
+    case 'unknown':
+      return inQuery
+        ? new ControlError('UNKNOWN_PARAMETER', `unknown query parameter "${name}"`, { cause: error })
+        : new ControlError('UNKNOWN_FIELD', `unknown field "${name}"`, { cause: error })
+    case 'missing':
+      return inQuery
+        ? new ControlError('INVALID_PARAMETER', `query parameter "${name}" is required`, { cause: error })
+        : new ControlError('MISSING_FIELD', `field "${name}" is required`, { cause: error })
   }
-  if (problem?.keyword === 'required') {
-    const name = named(problem.params['missingProperty'])
-    return inQuery
-      ? new ControlError('INVALID_PARAMETER', `query parameter "${name}" is required`, { cause: error })
-      : new ControlError('MISSING_FIELD', `field "${name}" is required`, { cause: error })
-  }
-  const wanted = whatIsWanted(problem, problems)
+  const wanted = wantedOfUnion(problems) ?? violation.wanted
   if (inQuery) {
     // Texts are all that a query holds: another type is a list of them.
     const what = problem?.keyword === 'type' ? 'may stand only once' : wanted
-    return new ControlError('INVALID_PARAMETER', `query parameter "${place}" ${what}`, { cause: error })
+    return new ControlError('INVALID_PARAMETER', `query parameter "${name}" ${what}`, { cause: error })
   }
   if (problem?.keyword === 'minProperties') return new ControlError('INVALID_FIELD', 'the body changes nothing: it has no fields', { cause: error })
-  if (place === '') return new ControlError('INVALID_FIELD', `the body ${wanted}`, { cause: error })
-  return new ControlError('INVALID_FIELD', `field "${place}" ${wanted}`, { cause: error })
+  if (name === '') return new ControlError('INVALID_FIELD', `the body ${wanted}`, { cause: error })
+  return new ControlError('INVALID_FIELD', `field "${name}" ${wanted}`, { cause: error })
 }
 
 /** Of a value of the wrong type that may have one of several, all are named. */
-function whatIsWanted(problem: ValidationProblem | undefined, problems: readonly ValidationProblem[]): string {
-  const allowed = problem?.params['allowedValues']
-  if (Array.isArray(allowed)) return `must be one of ${allowed.join(', ')}`
-  if (problem?.keyword !== 'type' || !problems.some(({ keyword, instancePath }) => keyword === 'anyOf' && instancePath === problem.instancePath)) {
-    return problem?.message ?? 'is invalid'
-  }
+function wantedOfUnion(problems: readonly ValidationProblem[]): string | undefined {
+  const [problem] = problems
+  if (problem?.keyword !== 'type') return undefined
   const here = problems.filter(({ instancePath }) => instancePath === problem.instancePath)
+  if (!here.some(({ keyword }) => keyword === 'anyOf')) return undefined
   const constants = here.filter(({ keyword }) => keyword === 'const').map(({ schemaPath }) => schemaPath.replace(/const$/, 'type'))
   const possible = here.flatMap(({ keyword, schemaPath, params }) => {
     if (keyword === 'const') return [JSON.stringify(params['allowedValue'])]

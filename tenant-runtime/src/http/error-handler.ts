@@ -1,6 +1,6 @@
 // The only place that makes error bodies: ours, Fastify's and the validator's errors in one form.
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { rejectedHeader, type ErrorBody } from '@tenantry/contract'
+import { rejectedHeader, violationOf, type ErrorBody } from '@tenantry/contract'
 import { databaseError } from '../database/database-error.ts'
 import { RuntimeError } from '../errors.ts'
 import { corsHeaders } from './cors.ts'
@@ -56,29 +56,18 @@ function internal(cause: unknown): RuntimeError {
   return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause })
 }
 
-interface ValidationProblem {
-  keyword: string
-  instancePath: string
-  message?: string
-  params: Record<string, unknown>
-}
-
 function fromValidation(error: FastifyError): RuntimeError {
-  const [problem] = (error.validation ?? []) as ValidationProblem[]
   const inQuery = error.validationContext === 'querystring'
-  const place = (problem?.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.')
-  const named = (text: unknown) => (place === '' ? String(text) : `${place}.${String(text)}`)
-  if (problem?.keyword === 'additionalProperties') {
-    const name = named(problem.params['additionalProperty'])
-    return inQuery
-      ? new RuntimeError('UNKNOWN_PARAMETER', `unknown query parameter "${name}"`, { cause: error })
-      : new RuntimeError('UNKNOWN_FIELD', `unknown field "${name}"`, { cause: error })
+  const violation = violationOf(error.validation?.[0])
+  const { name } = violation
+  switch (violation.kind) {
+    case 'unknown':
+      return inQuery
+        ? new RuntimeError('UNKNOWN_PARAMETER', `unknown query parameter "${name}"`, { cause: error })
+        : new RuntimeError('UNKNOWN_FIELD', `unknown field "${name}"`, { cause: error })
+    case 'missing':
+      return new RuntimeError('MISSING_FIELD', `field "${name}" is required`, { cause: error })
   }
-  if (problem?.keyword === 'required') {
-    return new RuntimeError('MISSING_FIELD', `field "${named(problem.params['missingProperty'])}" is required`, { cause: error })
-  }
-  const allowed = problem?.params['allowedValues']
-  const wanted = Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : (problem?.message ?? 'is invalid')
-  if (place === '') return new RuntimeError('BAD_REQUEST', `the ${inQuery ? 'query' : 'body'} ${wanted}`, { cause: error })
-  return new RuntimeError('BAD_REQUEST', `${inQuery ? 'query parameter' : 'field'} "${place}" ${wanted}`, { cause: error })
+  if (name === '') return new RuntimeError('BAD_REQUEST', `the ${inQuery ? 'query' : 'body'} ${violation.wanted}`, { cause: error })
+  return new RuntimeError('BAD_REQUEST', `${inQuery ? 'query parameter' : 'field'} "${name}" ${violation.wanted}`, { cause: error })
 }

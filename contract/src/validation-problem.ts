@@ -1,0 +1,31 @@
+// What the validator of a request's schema found, in terms of the caller's fields. Pure.
+
+/** One of Ajv's errors. */
+export interface ValidationProblem {
+  keyword: string
+  /** JSON pointer of the value. */
+  instancePath: string
+  schemaPath: string
+  message?: string
+  params: Record<string, unknown>
+}
+
+export type Violation =
+  | { kind: 'unknown' | 'missing'; name: string }
+  /** `wanted` follows the field's name in a message, such as `must be integer`. */
+  | { kind: 'invalid'; name: string; wanted: string }
+
+/** @returns the violation with the field's name, its parts between dots; the name of the body or query itself is empty */
+export function violationOf(problem: ValidationProblem | undefined): Violation {
+  const path = (problem?.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.')
+  const named = (text: unknown) => (path === '' ? String(text) : `${path}.${String(text)}`)
+  switch (problem?.keyword) {
+    case 'additionalProperties':
+    case 'unevaluatedProperties':
+      return { kind: 'unknown', name: named(problem.params['additionalProperty'] ?? problem.params['unevaluatedProperty']) }
+    case 'required':
+      return { kind: 'missing', name: named(problem.params['missingProperty']) }
+  }
+  const allowed = problem?.params['allowedValues']
+  return { kind: 'invalid', name: path, wanted: Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : (problem?.message ?? 'is invalid') }
+}
