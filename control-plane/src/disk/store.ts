@@ -1,6 +1,6 @@
 // The store of the disk watch on the control database.
 import type { DiskWatchStore } from './jobs.ts'
-import { LeadershipLost } from '../platform/leadership-lost.ts'
+import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import { type Desired, raise, toConditions } from '../tenants/index.ts'
 import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
@@ -43,14 +43,14 @@ export function createDiskWatchStore(database: Database, now: () => Date): DiskW
     // When it was last changed stays: nobody has done anything to it.
     async sayDisk(tenantId, condition, epoch) {
       const said = JSON.stringify(condition === undefined ? [] : [condition])
-      const [row] = await database.$queryRaw<{ leads: number }[]>`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+      const rows = await database.$queryRaw<{ leads: number }[]>`
+        with leader as (${leaderRow(epoch)}),
         said as (
           update tenants set conditions = ${said}::jsonb || coalesce(
             (select jsonb_agg(one order by place) from jsonb_array_elements(conditions) with ordinality as given (one, place) where one ->> 'type' <> 'Disk'), '[]')
           where id = ${tenantId} and exists (select from leader))
         select count(*)::int as leads from leader`
-      if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+      ledRow(rows)
     },
 
     suspend: (id, generation, reason, epoch) =>

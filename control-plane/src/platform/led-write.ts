@@ -2,7 +2,7 @@
 // the lead.
 import { reportCommit } from './change-log.ts'
 import type { Database, Transaction } from './database.ts'
-import { LeadershipLost } from './leadership-lost.ts'
+import { requireLead } from './leader-fence.ts'
 import { serialise } from './recorded-write.ts'
 
 /** @throws LeadershipLost when the epoch is no longer the leader's; nothing was written then */
@@ -10,8 +10,7 @@ export async function ledWrite<T>(database: Database, epoch: bigint, work: (tran
   const result = await database.$transaction(
     async (transaction) => {
       await serialise(transaction)
-      const leader = await transaction.$queryRaw<unknown[]>`select 1 from installation where epoch = ${epoch} for share`
-      if (leader.length === 0) throw new LeadershipLost('another control plane leads')
+      await requireLead(transaction, epoch)
       return work(transaction)
     },
     { maxWait: 10_000, timeout: 20_000 },

@@ -2,7 +2,7 @@
 import { scratchId, type Isolation } from '../stacks/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
-import { LeadershipLost } from '../platform/leadership-lost.ts'
+import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import type { RoutePhase } from '@tenantry/contract'
 import { type Desired, type DriftPolicy, type Status, besideGenerations, liveSecrets, toConditions, toSizes } from '../tenants/index.ts'
 import { reportCommit } from '../platform/change-log.ts'
@@ -15,13 +15,11 @@ const noSizes = { postgres: { memoryBytes: 0, cpuMillis: 0 }, runtime: { memoryB
 
 export function createReconcileStore(database: Database, seal: Seal, now: () => Date): ReconcileStore {
   /**
-   * A write of the leader, in one statement: `query` begins with the common table `leader`, writes only where that has
-   * a row, and returns its count.
+   * A write of the leader, in one statement that `leaderRow` fences.
    * @throws LeadershipLost when the epoch is no longer the leader's
    */
   const lead = async (query: Promise<{ leads: number }[]>) => {
-    const [row] = await query
-    if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
+    ledRow(await query)
     reportCommit(database)
   }
 
@@ -116,13 +114,13 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     recordStep: (operationId, step, epoch) =>
       lead(database.$queryRaw`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        with leader as (${leaderRow(epoch)}),
         stepped as (update operations set step = ${step} where id = ${operationId}::uuid and state = 'running' and exists (select from leader))
         select count(*)::int as leads from leader`),
 
     pinImages: (tenantId, { postgres, runtime }, epoch) =>
       lead(database.$queryRaw`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        with leader as (${leaderRow(epoch)}),
         pinned as (
           update tenants set postgres_image = coalesce(postgres_image, ${postgres}), runtime_image = coalesce(runtime_image, ${runtime})
           where id = ${tenantId} and exists (select from leader))
@@ -131,8 +129,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     async allocateSubnet(tenantId, regionId, count, epoch, except = []) {
       // Two that ask at once take the same number, and one of them is refused by the key: it asks again.
       for (;;) {
-        const [row] = await database.$queryRaw<{ leads: number; number: number | null }[]>`
-          with leader as (select 1 from installation where epoch = ${epoch} for share),
+        const rows = await database.$queryRaw<{ leads: number; number: number | null }[]>`
+          with leader as (${leaderRow(epoch)}),
           tenant as (select 1 from tenants where id = ${tenantId} for key share),
           kept as (select number from subnets where stack_id = ${tenantId}),
           free as (
@@ -145,14 +143,14 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             on conflict do nothing returning number)
           select (select count(*)::int from leader) as leads,
             coalesce((select number from kept), (select number from taken), case when exists (select from free) and exists (select from tenant) then -1 end) as number`
-        if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
-        if (row.number !== -1) return row.number ?? undefined
+        const { number } = ledRow(rows)
+        if (number !== -1) return number ?? undefined
       }
     },
 
     async moveSubnet(tenantId, from, regionId, count, epoch, except) {
-      const [row] = await database.$queryRaw<{ leads: number; number: number | null }[]>`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+      const rows = await database.$queryRaw<{ leads: number; number: number | null }[]>`
+        with leader as (${leaderRow(epoch)}),
         other as (select number from subnets where stack_id = ${tenantId} and number <> ${from}),
         free as (
           select candidate as number from generate_series(0, ${count}::int - 1) as candidate
@@ -162,8 +160,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           update subnets set number = free.number from free
           where stack_id = ${tenantId} and subnets.number = ${from} and exists (select from leader) returning subnets.number)
         select (select count(*)::int from leader) as leads, coalesce((select number from other), (select number from moved)) as number`
-      if (row?.leads !== 1) throw new LeadershipLost('another control plane leads')
-      return row.number ?? undefined
+      return ledRow(rows).number ?? undefined
     },
 
     async deletedTenants(tenantIds) {
@@ -177,7 +174,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     freeSubnet: (stackId, epoch) =>
       lead(database.$queryRaw`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        with leader as (${leaderRow(epoch)}),
         freed as (
           delete from subnets where stack_id = ${stackId} and exists (select from leader)
             and not exists (select from tenants where id = ${stackId}))
@@ -185,7 +182,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     beginOperation: (operationId, epoch) =>
       lead(database.$queryRaw`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        with leader as (${leaderRow(epoch)}),
         begun as (
           update operations set state = 'running', attempts = attempts + 1, started_at = coalesce(started_at, ${now()})
           where id = ${operationId}::uuid and state in ('pending', 'running') and exists (select from leader))
@@ -193,7 +190,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     recordPublished: (tenantId, { homeVersion, routePhase }, epoch) =>
       lead(database.$queryRaw`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        with leader as (${leaderRow(epoch)}),
         published as (
           update tenants set home_version = ${homeVersion}, route_phase = ${routePhase}, updated_at = ${now()}
           where id = ${tenantId} and exists (select from leader)),
@@ -213,7 +210,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     recordLoss: (tenantId, condition, epoch) =>
       lead(database.$queryRaw`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        with leader as (${leaderRow(epoch)}),
         changed as (
           update tenants set updated_at = ${now()}, conditions = coalesce(
               (select jsonb_agg(one) from jsonb_array_elements(conditions) as one where one ->> 'type' <> 'Loss'), '[]') || ${JSON.stringify([condition])}::jsonb
@@ -230,7 +227,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     recordObserved: (tenantId, { generation, status, reason, conditions, operation }, epoch) =>
       lead(database.$queryRaw`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        with leader as (${leaderRow(epoch)}),
         before as (select status from tenants where id = ${tenantId}),
         observed as (
           update tenants set observed_generation = ${generation}, reason = ${reason},
@@ -262,7 +259,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     removeTenant: (tenantId, epoch) =>
       lead(database.$queryRaw`
-        with leader as (select 1 from installation where epoch = ${epoch} for share),
+        with leader as (${leaderRow(epoch)}),
         ended as (
           update operations set state = 'succeeded', step = 'done', error = null, finished_at = ${now()}
           where tenant_id = ${tenantId} and state in ('pending', 'running') and kind not in ('backup', 'verify') and exists (select from leader)),

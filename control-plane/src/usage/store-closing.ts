@@ -4,7 +4,7 @@ import { amountsText } from './amounts-text.ts'
 import { chainStart } from './hash-chain.ts'
 import { noAmounts } from './hour-bucket.ts'
 import type { LedgerClosing } from './ledger-closing.ts'
-import { LeadershipLost } from '../platform/leadership-lost.ts'
+import { requireLead } from '../platform/leader-fence.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { bookTenants } from './store-booking.ts'
 
@@ -111,8 +111,7 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
 async function leading<T>(database: Database, epoch: bigint, work: (transaction: Transaction) => Promise<T>): Promise<T> {
   return database.$transaction(
     async (transaction) => {
-      const leader = await transaction.$queryRaw<unknown[]>`select 1 from installation where epoch = ${epoch} for share`
-      if (leader.length === 0) throw new LeadershipLost('another control plane leads')
+      await requireLead(transaction, epoch)
       return work(transaction)
     },
     { maxWait: 10_000, timeout: 60_000 },
