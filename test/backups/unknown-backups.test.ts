@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { keepBackups } from '../../control-plane/src/backups/backup-keeper.ts'
+import { keepBackups } from '../../control-plane/src/backups/jobs.ts'
 import { createBackupRecords, type BackupRecords } from '../../control-plane/src/backups/backup-record.ts'
 import type { BackupTarget } from '../../control-plane/src/backups/backup-target.ts'
 import { createDirectoryTarget } from '../../control-plane/src/backups/directory-target.ts'

@@ -1,7 +1,7 @@
 // A backup whose verification failed for the last time reports that itself, whatever the reason was.
 import t from 'tap'
 import type { Job } from '../../control-plane/src/backups/backup.ts'
-import { keepBackups, type BackupKeeperDeps } from '../../control-plane/src/backups/backup-keeper.ts'
+import { keepBackups, type BackupKeeperDeps } from '../../control-plane/src/backups/jobs.ts'
 import type { BackupLedger } from '../../control-plane/src/backups/backup-ledger.ts'
 import { NotWanted } from '../../control-plane/src/backups/backup-error.ts'
 import { systemClock } from '../../control-plane/src/platform/clock.ts'

@@ -1,7 +1,7 @@
 // The watch over tenants' stores: whom it asks, whom it believes, and what the metrics tell then.
 import t from 'tap'
 import type { StorageState, TenantStorageState } from '@tenantry/contract'
-import { createStorageWatch } from '../../control-plane/src/disk/storage-watch.ts'
+import { createStorageWatch } from '../../control-plane/src/disk/jobs-storage.ts'
 import { createMetrics } from '../../control-plane/src/metrics.ts'
 import type { RegionConfig } from '../../control-plane/src/regions/region-config.ts'
 import { startPlane } from '../support/control-plane/plane.ts'

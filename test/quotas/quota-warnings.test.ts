@@ -4,7 +4,7 @@ import t from 'tap'
 import { systemClock } from '../../control-plane/src/platform/clock.ts'
 import { openDatabase } from '../../control-plane/src/platform/database.ts'
 import { createQuotaWatchStore } from '../../control-plane/src/quotas/store-watch.ts'
-import { createQuotaWatch } from '../../control-plane/src/quotas/quota-watch.ts'
+import { createQuotaWatch } from '../../control-plane/src/quotas/jobs.ts'
 import { startApi } from '../support/control-plane/api.ts'
 import { leaseCall } from './support/gateways.ts'
 

@@ -1,5 +1,5 @@
 // Carries out one verification: the backup is restored into a scratch home and compared, and the scratch home removed.
-// What it found wrong is recorded once it is not tried again (`backup-keeper.ts`).
+// What it found wrong is recorded once it is not tried again (`jobs.ts`).
 import type { Job } from './backup.ts'
 import { filesOf, regionOf, stepOf, type JobDeps } from './job-deps.ts'
 import { loadHome } from './load-home.ts'

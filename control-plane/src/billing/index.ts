@@ -1,7 +1,7 @@
 // What others may import of `billing/`.
 export { type BillingConfig, readBillingConfig } from './billing-config.ts'
 export { type BillingParts, checkBilling, openBilling } from './billing-stores.ts'
-export { closeMonths, type ClosingDeps, createClosing } from './close-months.ts'
+export { closeMonths, type ClosingDeps, createClosing } from './jobs.ts'
 export { loadPdfFonts, type PdfFonts } from './pdf-text.ts'
 export { addAdjustmentRoutes, type AdjustmentRoutesDeps } from './routes-adjustments.ts'
 export { addInvoiceRoutes, type InvoiceRoutesDeps } from './routes-invoices.ts'

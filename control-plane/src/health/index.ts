@@ -1,5 +1,5 @@
 // What others may import of `health/`.
-export { watchHomes } from './home-watch.ts'
+export { watchHomes } from './jobs.ts'
 export { createHealthReader } from './read-health.ts'
 export { addHealthRoutes, type HealthRoutesDeps } from './routes.ts'
 export { storedNow, type StoredNowDeps } from './stored-now.ts'

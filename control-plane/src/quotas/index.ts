@@ -1,6 +1,6 @@
 // What others may import of `quotas/`.
 export { type LeaseMeasure, measuredLeases } from './measured-leases.ts'
-export { watchQuotas } from './quota-watch.ts'
+export { watchQuotas } from './jobs.ts'
 export { defaultRateLimits, greatestRate, type HeldRate, type OwnRate, type RateLimits, readRateLimits } from './rate-limits.ts'
 export { fromOwnRate, toHeldRate, toRate } from './store-rate-rows.ts'
 export { leaseRoutes } from './routes-internal.ts'

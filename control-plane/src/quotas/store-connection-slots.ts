@@ -1,7 +1,7 @@
 // Slots for connections that stay, on the control database: a part of the calls in which requests are leased.
 import type { LeaseAnswer, LeaseCall, SlotGrant, SlotReport } from '@tenantry/contract'
 import { decideSlots } from './slot-plan.ts'
-import { warnedFrom } from './quota-watch.ts'
+import { warnedFrom } from './jobs.ts'
 import type { Transaction } from '../platform/database.ts'
 
 interface SlotCall {

@@ -1,6 +1,6 @@
 // How near tenants are to their quotas, on the control database: leases tell of requests, slots of connections, the last
 // readings of what is stored.
-import { type Standing, onceKey, percents, type QuotaWatchStore } from './quota-watch.ts'
+import { type Standing, onceKey, percents, type QuotaWatchStore } from './jobs.ts'
 import type { Database } from '../platform/database.ts'
 import { emitOperatorEvent } from '../webhooks/index.ts'
 

@@ -1,9 +1,9 @@
 // What others may import of `usage/`.
 export { amountsText } from './amounts-text.ts'
-export { closeAll, closeLedger, type CloseLedgerDeps, settleMilliseconds } from './close-ledger.ts'
+export { closeAll, closeLedger, type CloseLedgerDeps, settleMilliseconds } from './jobs-close-ledger.ts'
 export type { ClosedUsage, Correction, StoredMonth } from './closed-usage.ts'
 export { chainOf, correctionLink } from './hash-chain.ts'
-export { createHomeReader, type HomeReaderDeps, readHomes } from './home-reader.ts'
+export { createHomeReader, type HomeReaderDeps, readHomes } from './jobs-home-reader.ts'
 export { amountNames, type Amounts, type HourBucket, joinAmounts, noAmounts } from './hour-bucket.ts'
 export { startOfHour } from './hours.ts'
 export { addToCell, type Cells, packCells } from './packed-cells.ts'

@@ -3,7 +3,7 @@ import { storedNow, type StoredNowDeps, sightOf, type SightDeps } from '../healt
 import { monthText, nextMonth } from '../platform/months.ts'
 import type { PlanHistory, Plan, PlanStore } from '../plans/index.ts'
 import type { TenantStore } from '../tenants/index.ts'
-import { settleMilliseconds } from './close-ledger.ts'
+import { settleMilliseconds } from './jobs-close-ledger.ts'
 import { componentUsage } from './component-usage.ts'
 import { startOfHour } from './hours.ts'
 import { monthResources } from './month-resources.ts'

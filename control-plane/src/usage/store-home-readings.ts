@@ -1,5 +1,5 @@
 // What was last read of tenants' homes, on the control database.
-import type { HomeReadingStore } from './home-reader.ts'
+import type { HomeReadingStore } from './jobs-home-reader.ts'
 import type { HomeState } from './home-reading.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { Database } from '../platform/database.ts'

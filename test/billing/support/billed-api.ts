@@ -1,11 +1,11 @@
 // The control plane with prices, and months that end when a test says so: usage is pushed as gateways do, and closed as the leader does.
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
-import { createClosing } from '../../../control-plane/src/billing/close-months.ts'
+import { createClosing } from '../../../control-plane/src/billing/jobs.ts'
 import { systemClock } from '../../../control-plane/src/platform/clock.ts'
 import { openDatabase } from '../../../control-plane/src/platform/database.ts'
 import { createLedgerClosing } from '../../../control-plane/src/usage/store-closing.ts'
-import { closeAll } from '../../../control-plane/src/usage/close-ledger.ts'
+import { closeAll } from '../../../control-plane/src/usage/jobs-close-ledger.ts'
 import { nextMonth, startOfMonth } from '../../../control-plane/src/platform/months.ts'
 import { internalToken, startApi, type TestApi } from '../../support/control-plane/api.ts'
 import { billingConfig } from './prices.ts'

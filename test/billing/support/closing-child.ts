@@ -1,5 +1,5 @@
 // The leader's look at the months as a process of its own, which a test may kill: closing-child.ts URL NOW
-import { createClosing } from '../../../control-plane/src/billing/close-months.ts'
+import { createClosing } from '../../../control-plane/src/billing/jobs.ts'
 import { systemClock } from '../../../control-plane/src/platform/clock.ts'
 import { createSeal } from '../../../control-plane/src/platform/seal.ts'
 import { openBilling } from '../../../control-plane/src/billing/billing-stores.ts'

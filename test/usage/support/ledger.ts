@@ -7,7 +7,7 @@ import { nameInstallation } from '../../../control-plane/src/platform/installati
 import { migrate, readMigrations } from '../../../control-plane/src/platform/migrations.ts'
 import { createUsageLedger } from '../../../control-plane/src/usage/store-ledger.ts'
 import { createLedgerClosing } from '../../../control-plane/src/usage/store-closing.ts'
-import { closeAll } from '../../../control-plane/src/usage/close-ledger.ts'
+import { closeAll } from '../../../control-plane/src/usage/jobs-close-ledger.ts'
 import type { LedgerClosing } from '../../../control-plane/src/usage/ledger-closing.ts'
 import type { UsageLedger } from '../../../control-plane/src/usage/usage-ledger.ts'
 import { query, startPostgres } from '../../support/postgres.ts'
