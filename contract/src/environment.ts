@@ -5,7 +5,8 @@ import { ConfigurationError } from './configuration-error.ts'
 import type { Settings } from './settings.ts'
 import { rejectUnknownSettings } from './unknown-settings.ts'
 
-const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
 const shortestToken = 32
 
 export class Environment<Name extends string> {
@@ -77,9 +78,10 @@ export class Environment<Name extends string> {
     return token
   }
 
-  logLevel(this: Environment<Name | 'TENANTRY_LOG_LEVEL'>): string {
-    const level = this.optional('TENANTRY_LOG_LEVEL') ?? 'info'
-    if (!logLevels.includes(level)) throw new ConfigurationError(`TENANTRY_LOG_LEVEL is ${JSON.stringify(level)}: want one of ${logLevels.join(', ')}`)
+  logLevel(this: Environment<Name | 'TENANTRY_LOG_LEVEL'>): LogLevel {
+    const text = this.optional('TENANTRY_LOG_LEVEL') ?? 'info'
+    const level = logLevels.find((one) => one === text)
+    if (level === undefined) throw new ConfigurationError(`TENANTRY_LOG_LEVEL is ${JSON.stringify(text)}: want one of ${logLevels.join(', ')}`)
     return level
   }
 }

@@ -1,9 +1,11 @@
 // The environment → one frozen, validated Config. Whatever is missing or wrong ends the start with its name.
-import { ConfigurationError, gatewaySettings, rejectUnknownSettings } from '@tenantry/contract'
+import { ConfigurationError, Environment, gatewaySettings, logLevels, type LogLevel } from '@tenantry/contract'
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { TenantAddresses } from './tenants/connection-bounds.ts'
 import { parseIpv4Range, parseIpv4Ranges, type Ipv4Range as Range } from './tenants/ipv4-range.ts'
+
+type Name = keyof typeof gatewaySettings
 
 const port = '^(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$'
 const domain = '^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$'
@@ -11,7 +13,7 @@ const domain = '^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\\.[a-z0-9](?:[a-z0-9-]*[a-z0
 const Ipv4Ranges = Type.Refine(Type.String(), (text) => parseIpv4Ranges(text) !== undefined)
 const Ipv4Range = Type.Refine(Type.String(), (text) => parseIpv4Range(text) !== undefined)
 
-const Environment = Type.Object({
+const Variables = Type.Object({
   TENANTRY_RESTARTS: Type.Optional(Type.String()),
   TENANTRY_HOST: Type.String({ minLength: 1 }),
   TENANTRY_PORT: Type.String({ pattern: port }),
@@ -28,13 +30,12 @@ const Environment = Type.Object({
   TENANTRY_DATA: Type.String({ minLength: 1 }),
   TENANTRY_DOMAIN: Type.String({ pattern: domain, maxLength: 189 }),
   TENANTRY_SOURCE: Type.String({ pattern: '^[A-Za-z0-9._-]{1,128}$' }),
-  TENANTRY_LOG_LEVEL: Type.Union(
-    (['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map((level) => Type.Literal(level)),
-  ),
-} satisfies Record<keyof typeof gatewaySettings, TSchema>)
-type Environment = Static<typeof Environment>
+  TENANTRY_LOG_LEVEL: Type.Union(logLevels.map((level) => Type.Literal(level))),
+} satisfies Record<Name, TSchema>)
+type Variables = Static<typeof Variables>
 
-const required = new Set<string>(Environment.required)
+const names = Object.keys(gatewaySettings) as Name[]
+const required = new Set<string>(Variables.required)
 
 const defaults = {
   TENANTRY_HOST: '127.0.0.1',
@@ -66,19 +67,19 @@ export interface Config {
   readonly domain: string
   /** The gateway's stable name in usage pushes. */
   readonly source: string
-  readonly logLevel: Environment['TENANTRY_LOG_LEVEL']
+  readonly logLevel: LogLevel
 }
 
 /** @throws ConfigurationError that names every variable that is missing or wrong, never its value */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  rejectUnknownSettings(Object.keys(gatewaySettings), environment)
+export function readConfig(variables: Readonly<Record<string, string | undefined>>): Config {
+  const environment = new Environment(gatewaySettings, variables)
   const given: Record<string, string> = { ...defaults }
-  for (const name of Object.keys(Environment.properties)) {
-    const value = environment[name]
-    if (value !== undefined && value !== '') given[name] = value
+  for (const name of names) {
+    const value = environment.optional(name)
+    if (value !== undefined) given[name] = value
   }
-  if (!Value.Check(Environment, given)) {
-    const wrong = Object.entries(Environment.properties)
+  if (!Value.Check(Variables, given)) {
+    const wrong = Object.entries(Variables.properties)
       .filter(([name, schema]) => (given[name] === undefined ? required.has(name) : !Value.Check(schema, given[name])))
       .map(([name]) => (given[name] === undefined ? `${name} is missing` : `${name} is not valid`))
     throw new ConfigurationError(`the gateway cannot start: ${wrong.join(', ')}`)
@@ -100,7 +101,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   })
 }
 
-function postgresOf(given: Environment): Pick<Config, 'postgres'> {
+function postgresOf(given: Variables): Pick<Config, 'postgres'> {
   const { TENANTRY_POSTGRES_PORT, TENANTRY_POSTGRES_TLS_CERT_FILE: certFile, TENANTRY_POSTGRES_TLS_KEY_FILE: keyFile } = given
   if ((certFile === undefined) !== (keyFile === undefined)) {
     throw new ConfigurationError('the gateway cannot start: TENANTRY_POSTGRES_TLS_CERT_FILE and TENANTRY_POSTGRES_TLS_KEY_FILE go together')
@@ -110,7 +111,7 @@ function postgresOf(given: Environment): Pick<Config, 'postgres'> {
   return { postgres: { port: Number(TENANTRY_POSTGRES_PORT), ...tls } }
 }
 
-function tenantAddressesOf({ TENANTRY_TENANT_RANGE, TENANTRY_REGION_RANGE }: Environment): Pick<Config, 'tenantAddresses'> {
+function tenantAddressesOf({ TENANTRY_TENANT_RANGE, TENANTRY_REGION_RANGE }: Variables): Pick<Config, 'tenantAddresses'> {
   const range = parseIpv4Range(TENANTRY_TENANT_RANGE ?? '')
   const except = parseIpv4Range(TENANTRY_REGION_RANGE ?? '')
   return range === undefined ? {} : { tenantAddresses: { range, ...(except === undefined ? {} : { except }) } }
