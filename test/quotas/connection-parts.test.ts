@@ -103,6 +103,31 @@ t.test('who waits is told once: when there is a place, when there is none, when 
   t.same([keeper.waiting, slots.open, written], [0, 1, []])
 })
 
+t.test('a tenant that is served again while the return of its slots is under way gets some, whatever that is answered', async (t) => {
+  const answer = { now: '', month: '', resets_at: '', accepted: true, grants: [], recalled: [], slots_recalled: [] }
+  for (const late of [[], [grant(0)]]) {
+    const file = slotFile({ path: join(t.testdir(), 'slots.ndjson'), machineBoot: '', onProblem: (problem) => t.fail(problem.message) })
+    let now = 0
+    const keeper = new SlotKeeper({ file, waitingPerTenant: 3, waiting: 3, patience: 60_000, elapsed: () => now, want: () => undefined, isAway: () => false })
+    const slots = keeper.of(id)
+    keeper.limit(slots, 100)
+    keeper.serve(slots, true)
+    keeper.apply({ ...answer, slots: [grant(2)] }, keeper.reports(10))
+    t.equal(slots.isHeld, true)
+    keeper.serve(slots, false)
+    now = 20_000
+    const reports = keeper.reports(10)
+    t.match(reports, [{ keep: 0, ask: 0 }], 'it is suspended')
+    keeper.serve(slots, true)
+    keeper.apply({ ...answer, slots: late }, reports)
+    t.equal(slots.isHeld, false, 'it has none yet')
+    const again = keeper.reports(10)
+    t.match(again, [{ keep: 0, ask: 2 }], 'and asks for some')
+    keeper.apply({ ...answer, slots: [grant(2)] }, again)
+    t.equal(slots.isHeld, true)
+  }
+})
+
 t.test(`gateways that come, go, die and lose answers never have more open than the plan allows, and find every slot again (seed ${seed})`, async (t) => {
   const random = chanceOf(seed).next
   const below = (most: number) => Math.floor(random() * most)

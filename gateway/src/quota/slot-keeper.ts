@@ -143,7 +143,7 @@ export class SlotKeeper {
     for (const slots of this.#active.values()) {
       slots.isRecalled = recalled.has(slots.tenantId)
       if (slots.isRecalled && slots.held > slots.open) this.#options.want()
-      const isOver = slots.open === 0 && slots.held === 0 && slots.waiters.size === 0 && !slots.changed
+      const isOver = slots.open === 0 && slots.held === 0 && !slots.isLow && !slots.changed
       if (isOver || (slots.limit === Infinity && reported.has(slots.tenantId))) this.#active.delete(slots.tenantId)
     }
     return isPending

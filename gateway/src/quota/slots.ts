@@ -23,8 +23,8 @@ export class Slots {
   #held = 0
   #openElsewhere = 0
   #isLow = false
-  /** Whether something was given back since the last report: what is granted in answer to that was asked for before. */
-  #gaveBack = false
+  /** Whether the last report does not hold any longer: what is granted in answer to it was asked for before. */
+  #isReportOld = false
   /** False after nothing was granted in advance: then it is asked for only by those who wait. */
   #asksAhead = true
   #exhaustedUntil = -Infinity
@@ -55,6 +55,7 @@ export class Slots {
     if (isServed && !this.#isServed && this.#held <= this.#open) {
       this.state = 'unknown'
       this.#asksAhead = true
+      this.#isReportOld = true
     }
     this.#isServed = isServed
   }
@@ -116,7 +117,7 @@ export class Slots {
   /** What it says it keeps, it goes by from then on, whether the report arrives or not. */
   report(now: number, mayGiveBack: boolean): SlotReport {
     this.changed = false
-    this.#gaveBack = false
+    this.#isReportOld = false
     if (mayGiveBack) this.#held = Math.min(this.#held, this.#needed(now))
     const waiting = Math.max(0, this.#open + this.waiters.size - this.#held)
     const ahead = this.isLow && this.#asksAhead && !this.isRecalled ? this.#spare : 0
@@ -131,13 +132,13 @@ export class Slots {
 
   /** @param reported `open` of the report that this answers @returns those who waited and may go */
   granted({ held, open, state }: SlotGrant, reported: number, now: number): Waiter[] {
-    this.state = state
-    this.#exhaustedUntil = now + exhaustedMilliseconds
     this.#openElsewhere = Math.max(0, open - reported)
-    if (this.#gaveBack) {
+    if (this.#isReportOld) {
       this.changed = true
       return []
     }
+    this.state = state
+    this.#exhaustedUntil = now + exhaustedMilliseconds
     if (held === null) return this.#leave(this.waiters.size, now)
     this.#asksAhead = held > this.#held
     this.#held = held
@@ -157,7 +158,7 @@ export class Slots {
     if (this.limit !== Infinity && limit < this.limit) {
       // All gateways together may hold more than it allows.
       this.#held = Math.min(this.#held, this.#open)
-      this.#gaveBack = true
+      this.#isReportOld = true
     }
     this.limit = limit
     this.state = 'unknown'
