@@ -72,7 +72,7 @@ t.test('every container is created by the template', async (t) => {
     OomKillDisable: false,
     Init: false,
     AutoRemove: false,
-    Sysctls: { 'net.ipv4.ip_forward': '0' },
+    Sysctls: { 'net.ipv4.ip_forward': '0', 'net.ipv4.tcp_orphan_retries': '4' },
     RestartPolicy: { Name: 'unless-stopped', MaximumRetryCount: 0 },
     LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } },
   })

@@ -57,7 +57,7 @@ t.test('the compose platform serves a paying tenant over TLS, shut in, and goes 
       const service = Config.Labels['com.docker.compose.service'] ?? ''
       t.match(HostConfig, { ReadonlyRootfs: true, Privileged: false, CapDrop: ['ALL'], RestartPolicy: { Name: service === '' ? 'unless-stopped' : 'always' } }, Name)
       t.match((HostConfig.SecurityOpt as string[]).join(), /no-new-privileges/, Name)
-      t.match(HostConfig.Sysctls, { 'net.ipv4.ip_forward': '0' }, Name)
+      t.match(HostConfig.Sysctls, { 'net.ipv4.ip_forward': '0', 'net.ipv4.tcp_orphan_retries': '4' }, Name)
       t.match(Config.User, /^[1-9]\d*:[1-9]\d*$/, Name)
       t.ok((HostConfig.Memory ?? 0) > 0 && (HostConfig.NanoCpus ?? 0) > 0 && (HostConfig.PidsLimit ?? 0) > 0, `${Name} has limits`)
       for (const nothing of [HostConfig.CapAdd, HostConfig.Devices] as unknown[]) t.ok(nothing === null || (Array.isArray(nothing) && nothing.length === 0), Name)
