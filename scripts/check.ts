@@ -1,0 +1,19 @@
+// `npm run check`: all checks of the code at once, and the whole of what each of those says that found something.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+
+const checks = ['types', 'lint', 'imports', 'format']
+
+const results = await Promise.all(
+  checks.map(async (check) => {
+    const begin = performance.now()
+    const run = spawn('npm', ['run', '--silent', `check:${check}`], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const [output, errors, [code]] = await Promise.all([text(run.stdout), text(run.stderr), once(run, 'close')])
+    const isGood = code === 0
+    console.log(`${isGood ? 'ok' : 'not ok'} - ${check} # ${((performance.now() - begin) / 1000).toFixed(1)} s`)
+    if (!isGood) console.log(output + errors)
+    return isGood
+  }),
+)
+process.exitCode = results.every(Boolean) ? 0 : 1
