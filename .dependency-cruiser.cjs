@@ -6,7 +6,10 @@ const part = (name, ...allowed) => ({
   comment: `${name} may import ${allowed.join(', ') || 'nothing of ours'}`,
   severity: 'error',
   from: { path: `^${name}/` },
-  to: { path: `^(${[...parts, 'test', 'bench', 'examples', 'scripts', 'prisma'].join('|')})/`, pathNot: [`^${name}/`, ...allowed.map((path) => `^${path}`)] },
+  to: {
+    path: `^(${[...parts, 'test', 'bench', 'examples', 'scripts', 'prisma'].join('|')})/`,
+    pathNot: [`^${name}/`, ...allowed.map((path) => `^${path}`)],
+  },
 })
 
 /** The control plane's folders: each may import those of the lines above its own (docs/architecture.md). */
@@ -69,8 +72,12 @@ module.exports = {
       name: 'pure-stays-pure',
       comment: 'Plans, stacks, policies and SQL are computed without touching the world',
       severity: 'error',
-      from: { path: '^(control-plane/src/stacks/|control-plane/src/platform/months\\.ts|control-plane/src/billing/(billing-config|compose|corrections|line|money|plan-share|price-list|rating|resources|read-export|totals|verify)\\.ts|tenant-runtime/src/rest/(request|plan|sql)/)' },
-      to: { path: '^(node:(fs|net|http|https|child_process|dgram|tls|worker_threads)|fs|net|http|child_process)|node_modules/(pg|undici|fastify)/' },
+      from: {
+        path: '^(control-plane/src/stacks/|control-plane/src/platform/months\\.ts|control-plane/src/billing/(billing-config|compose|corrections|line|money|plan-share|price-list|rating|resources|read-export|totals|verify)\\.ts|tenant-runtime/src/rest/(request|plan|sql)/)',
+      },
+      to: {
+        path: '^(node:(fs|net|http|https|child_process|dgram|tls|worker_threads)|fs|net|http|child_process)|node_modules/(pg|undici|fastify)/',
+      },
     },
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     { name: 'no-orphans-of-resolution', severity: 'error', from: {}, to: { couldNotResolve: true } },
@@ -80,6 +87,10 @@ module.exports = {
     exclude: { path: '^examples/functions/.*\\.as\\.ts$' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
-    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'], extensions: ['.ts', '.js', '.mjs', '.cjs'] },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default'],
+      extensions: ['.ts', '.js', '.mjs', '.cjs'],
+    },
   },
 }

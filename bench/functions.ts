@@ -2,13 +2,13 @@
 // deadline costs the next request; the memory of functions that do not run; and what hostile functions do to a neighbour.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { command as handmade, constant, drop, forever, grow } from '../test/functions/support/wasm.ts'
-import { signToken } from './support/installed.ts'
-import { median, type Figures, type Report } from './figures.ts'
-import { event, openScene, type FunctionScene } from './support/function-scene.ts'
-import { inTurn, tell } from './support/in-turn.ts'
-import { load } from './support/load.ts'
-import { residentBytes } from './support/memory.ts'
+import { command as handmade, constant, drop, forever, grow } from '#test/functions/support/wasm.ts'
+import { signToken } from '#bench/support/installed.ts'
+import { median, type Figures, type Report } from '#bench/figures.ts'
+import { event, openScene, type FunctionScene } from '#bench/support/function-scene.ts'
+import { inTurn, tell } from '#bench/support/in-turn.ts'
+import { load } from '#bench/support/load.ts'
+import { residentBytes } from '#bench/support/memory.ts'
 
 const connections = 16
 /** As many as one tenant has in a runtime. */
@@ -43,18 +43,27 @@ export async function throughput(scene: FunctionScene, report: Report): Promise<
   const bare = await scene.startBare(executors)
   try {
     const ways = {
-      runtime: { port: scene.runtimePort, request: scene.request(scene.tenant, scene.token, 'POST', '/functions/v1/invoke/warm', event) },
+      runtime: {
+        port: scene.runtimePort,
+        request: scene.request(scene.tenant, scene.token, 'POST', '/functions/v1/invoke/warm', event),
+      },
       bare: { port: bare.port, request: scene.request(scene.tenant, scene.token, 'POST', '/', event) },
     }
     for (const way of Object.values(ways)) await load({ ...way, connections, milliseconds: warmUpMilliseconds })
     const many = await inTurn(ways, rounds, (way) => load({ ...way, connections, milliseconds: roundMilliseconds }))
-    const alone = await inTurn(ways, rounds, (way) => load({ ...way, connections: 1, milliseconds: roundMilliseconds / 4 }))
-    const of = (results: typeof many, what: 'rps' | 'p50' | 'p99') => Object.fromEntries(Object.entries(results).map(([way, each]) => [way, each.map((result) => result[what])]))
+    const alone = await inTurn(ways, rounds, (way) =>
+      load({ ...way, connections: 1, milliseconds: roundMilliseconds / 4 }),
+    )
+    const of = (results: typeof many, what: 'rps' | 'p50' | 'p99') =>
+      Object.fromEntries(Object.entries(results).map(([way, each]) => [way, each.map((result) => result[what])]))
     tell(report, `invocations, ${connections} connections, /s`, of(many, 'rps'))
     tell(report, `invocations, ${connections} connections, p99 in ms`, of(many, 'p99'), 2)
     tell(report, 'invocations one after the other, p50 in ms', of(alone, 'p50'), 2)
     const figure = (results: typeof many, what: 'rps' | 'p50' | 'p99', unit: string, target: string) => {
-      const [value, floor] = [median((results['runtime'] ?? []).map((result) => result[what])), median((results['bare'] ?? []).map((result) => result[what]))]
+      const [value, floor] = [
+        median((results['runtime'] ?? []).map((result) => result[what])),
+        median((results['bare'] ?? []).map((result) => result[what])),
+      ]
       return { value, floor, ratio: value / floor, unit, target }
     }
     return {
@@ -84,7 +93,14 @@ export async function cold(scene: FunctionScene, report: Report): Promise<Figure
 /** All of a tenant's executors are stuck; one request waits. From their deadline on. */
 export async function killed(scene: FunctionScene, report: Report): Promise<Figures> {
   const timeout = 1
-  await scene.deploy('stuck', handmade({ memory: [0, 0x80, 0x10], code: [...constant(0), ...constant(1), ...constant(64 * 1024 * 1024), 0xfc, 0x0b, 0x00, ...forever] }), { timeout, max_memory: 256 * 1024 * 1024 })
+  await scene.deploy(
+    'stuck',
+    handmade({
+      memory: [0, 0x80, 0x10],
+      code: [...constant(0), ...constant(1), ...constant(64 * 1024 * 1024), 0xfc, 0x0b, 0x00, ...forever],
+    }),
+    { timeout, max_memory: 256 * 1024 * 1024 },
+  )
   await scene.deploy('next', scene.command())
   const next: number[] = []
   const gone: number[] = []
@@ -94,18 +110,23 @@ export async function killed(scene: FunctionScene, report: Report): Promise<Figu
     await Promise.all(Array.from({ length: executors }, () => scene.invoke('next')))
     const before = await scene.executors()
     const begin = performance.now()
-    const stuck = Array.from({ length: executors }, () => scene.ask(scene.tenant, scene.token, 'POST', '/functions/v1/invoke/stuck', event))
+    const stuck = Array.from({ length: executors }, () =>
+      scene.ask(scene.tenant, scene.token, 'POST', '/functions/v1/invoke/stuck', event),
+    )
     await new Promise((resolve) => setTimeout(resolve, 300))
     await scene.invoke('next')
     next.push(performance.now() - begin - timeout * 1000)
-    for (const { status } of await Promise.all(stuck)) if (status !== 504) throw new Error(`a stuck function was answered ${status}`)
-    for (let left = before.length; left > before.length - executors; ) {
+    for (const { status } of await Promise.all(stuck))
+      if (status !== 504) throw new Error(`a stuck function was answered ${status}`)
+    for (let left = before.length; left > before.length - executors;) {
       const now = new Set(await scene.executors())
       left = before.filter((pid) => now.has(pid)).length
     }
     gone.push(performance.now() - begin - timeout * 1000)
   }
-  report(`after the deadline, ms: the next is served ${next.map((time) => time.toFixed(0)).join(', ')}; the killed are gone ${gone.map((time) => time.toFixed(0)).join(', ')}`)
+  report(
+    `after the deadline, ms: the next is served ${next.map((time) => time.toFixed(0)).join(', ')}; the killed are gone ${gone.map((time) => time.toFixed(0)).join(', ')}`,
+  )
   return {
     kill_to_next_ms: { value: median(next), unit: 'ms', target: '≤ 50' },
     kill_to_gone_ms: { value: median(gone), unit: 'ms', target: '≤ 250' },
@@ -121,15 +142,19 @@ export async function idle(scene: FunctionScene, report: Report): Promise<Figure
   await scene.endExecutors()
   const before = await residentBytes(pid)
   const names = Array.from({ length: deployed }, (_, n) => `idle-${n}`).values()
-  await Promise.all(Array.from({ length: executors }, async () => {
-    for (const name of names) {
-      await scene.deploy(name, scene.command())
-      await scene.invoke(name)
-    }
-  }))
+  await Promise.all(
+    Array.from({ length: executors }, async () => {
+      for (const name of names) {
+        await scene.deploy(name, scene.command())
+        await scene.invoke(name)
+      }
+    }),
+  )
   await scene.endExecutors()
   const grown = ((await residentBytes(pid)) - before) / 1e6
-  report(`${deployed} functions deployed and run in ${((performance.now() - begin) / 1000).toFixed(0)} s: ${(before / 1e6).toFixed(0)} MB before, ${grown.toFixed(0)} MB more then`)
+  report(
+    `${deployed} functions deployed and run in ${((performance.now() - begin) / 1000).toFixed(0)} s: ${(before / 1e6).toFixed(0)} MB before, ${grown.toFixed(0)} MB more then`,
+  )
   return { idle_1000_mb: { value: grown, unit: 'MB', target: '≤ 50' } }
 }
 
@@ -140,9 +165,56 @@ const hostile = {
     memory: [0, 1],
     // A page more and every byte of it written, for ever.
     locals: [[1, 0x7f]],
-    code: [0x03, 0x40, ...constant(16), ...grow, 0x22, 0x00, ...constant(0), 0x4a, 0x04, 0x40, 0x20, 0x00, ...constant(16), 0x74, ...constant(1), ...constant(16 * 65_536), 0xfc, 0x0b, 0x00, 0x0b, 0x0c, 0x00, 0x0b],
+    code: [
+      0x03,
+      0x40,
+      ...constant(16),
+      ...grow,
+      0x22,
+      0x00,
+      ...constant(0),
+      0x4a,
+      0x04,
+      0x40,
+      0x20,
+      0x00,
+      ...constant(16),
+      0x74,
+      ...constant(1),
+      ...constant(16 * 65_536),
+      0xfc,
+      0x0b,
+      0x00,
+      0x0b,
+      0x0c,
+      0x00,
+      0x0b,
+    ],
   }),
-  tables: handmade({ tables: [[0, 1]], code: [0x03, 0x40, 0xd0, 0x70, ...constant(50_000), 0xfc, 0x0f, 0x00, drop, 0xd0, 0x70, ...constant(1), 0xfc, 0x0f, 0x00, drop, 0x0c, 0x00, 0x0b] }),
+  tables: handmade({
+    tables: [[0, 1]],
+    code: [
+      0x03,
+      0x40,
+      0xd0,
+      0x70,
+      ...constant(50_000),
+      0xfc,
+      0x0f,
+      0x00,
+      drop,
+      0xd0,
+      0x70,
+      ...constant(1),
+      0xfc,
+      0x0f,
+      0x00,
+      drop,
+      0x0c,
+      0x00,
+      0x0b,
+    ],
+  }),
 }
 
 export async function neighbour(scene: FunctionScene, report: Report): Promise<Figures> {
@@ -151,17 +223,23 @@ export async function neighbour(scene: FunctionScene, report: Report): Promise<F
   const request = scene.request(scene.neighbour, token, 'GET', '/rest/v1/todos?limit=20&order=title')
   const measure = (milliseconds: number) => load({ port: scene.runtimePort, request, connections: 4, milliseconds })
   await measure(warmUpMilliseconds)
-  const measured = await inTurn({ quiet: false, 'beside hostile functions': true }, neighbourRounds, async (isHostile) => {
-    const over = new AbortController()
-    const attacks = isHostile ? Object.keys(hostile).flatMap((name) => Array.from({ length: 8 }, () => attack(scene, name, over.signal))) : []
-    // Until they are all busy, or the last are gone.
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
-    const { p99 } = await measure(4_000)
-    over.abort()
-    await Promise.all(attacks)
-    await scene.endExecutors()
-    return p99
-  })
+  const measured = await inTurn(
+    { quiet: false, 'beside hostile functions': true },
+    neighbourRounds,
+    async (isHostile) => {
+      const over = new AbortController()
+      const attacks = isHostile
+        ? Object.keys(hostile).flatMap((name) => Array.from({ length: 8 }, () => attack(scene, name, over.signal)))
+        : []
+      // Until they are all busy, or the last are gone.
+      await new Promise((resolve) => setTimeout(resolve, 1_000))
+      const { p99 } = await measure(4_000)
+      over.abort()
+      await Promise.all(attacks)
+      await scene.endExecutors()
+      return p99
+    },
+  )
   tell(report, 'REST beside, p99 in ms', measured, 2)
   const [quiet, beside] = [median(measured['quiet'] ?? []), median(measured['beside hostile functions'] ?? [])]
   return { neighbour_p99_ratio: { value: beside / quiet, unit: '×', target: '≤ 2' } }

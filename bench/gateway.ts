@@ -3,13 +3,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Route } from '@tenantry/contract'
-import { freePort } from '../test/support/postgres.ts'
-import { WatchSource } from '../test/support/watch-source.ts'
-import { median, noise, type Figures, type Report } from './figures.ts'
-import { startChild, type Child } from './support/child.ts'
-import { load } from './support/load.ts'
-import { watchMemory } from './support/memory.ts'
-import { download, upload } from './support/transfer.ts'
+import { freePort } from '#test/support/postgres.ts'
+import { WatchSource } from '#test/support/watch-source.ts'
+import { median, noise, type Figures, type Report } from '#bench/figures.ts'
+import { startChild, type Child } from '#bench/support/child.ts'
+import { load } from '#bench/support/load.ts'
+import { watchMemory } from '#bench/support/memory.ts'
+import { download, upload } from '#bench/support/transfer.ts'
 
 const token = 'the-internal-token-of-the-benchmark'
 const rounds = 7
@@ -50,7 +50,10 @@ async function measureThroughput(scratch: string, control: WatchSource<Route>, u
   const bare = await startChild(support('bare-forwarder.ts'), [String(upstreamPort)])
   const { gateway, port } = await startGateway(scratch, control)
   try {
-    const ways = { gateway: { port, path: '/t/acme/rest/v1/rows' }, bare: { port: Number(bare.said['port']), path: '/rest/v1/rows' } }
+    const ways = {
+      gateway: { port, path: '/t/acme/rest/v1/rows' },
+      bare: { port: Number(bare.said['port']), path: '/rest/v1/rows' },
+    }
     const one = ({ port, path }: { port: number; path: string }, milliseconds: number) =>
       load({ port, request: requestFor(path), connections, milliseconds })
     const rps = { gateway: [] as number[], bare: [] as number[] }
@@ -59,7 +62,9 @@ async function measureThroughput(scratch: string, control: WatchSource<Route>, u
       for (const way of ['gateway', 'bare'] as const) rps[way].push((await one(ways[way], roundMilliseconds)).rps)
     }
     for (const way of ['gateway', 'bare'] as const) {
-      report(`${way}: ${rps[way].map((value) => value.toFixed(0)).join(', ')} /s (noise ${noise(rps[way]).toFixed(0)} %)`)
+      report(
+        `${way}: ${rps[way].map((value) => value.toFixed(0)).join(', ')} /s (noise ${noise(rps[way]).toFixed(0)} %)`,
+      )
     }
     const { p50, p99 } = await one(ways.gateway, roundMilliseconds)
     report(`gateway with ${connections} connections: p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms`)
@@ -83,7 +88,9 @@ async function measureMemory(scratch: string, control: WatchSource<Route>, repor
           const arrived = await upload('POST', { port, path: '/t/acme/storage/v1/object/b/o', headers: {} }, bodyBytes)
           if (arrived !== String(bodyBytes)) throw new Error(`the upload arrived as ${arrived} bytes`)
         })
-        const down = await timed(() => download({ port, path: `/t/acme/storage/v1/bytes/${bodyBytes}`, headers: {} }, bodyBytes))
+        const down = await timed(() =>
+          download({ port, path: `/t/acme/storage/v1/bytes/${bodyBytes}`, headers: {} }, bodyBytes),
+        )
         report(`100 MB up in ${up.toFixed(0)} ms, down in ${down.toFixed(0)} ms`)
       }
     })

@@ -3,12 +3,12 @@
 // The floor of a cold create is the same two containers, network and volumes made by bare calls of the Engine.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createContainerEngine, type Engine } from '../control-plane/src/engines/index.ts'
-import { systemClock } from '../control-plane/src/platform/clock.ts'
-import { stackFor, type Stack } from '../control-plane/src/stacks/index.ts'
-import { openEngineWithImages } from '../scripts/engine-with-images.ts'
-import { removeAll, startDockerPlatform, type DockerPlatform } from '../test/support/docker-platform.ts'
-import { median, quantile, type Figures, type Report } from './figures.ts'
+import { createContainerEngine, type Engine } from '#control-plane/engines/index.ts'
+import { systemClock } from '#control-plane/platform/clock.ts'
+import { stackFor, type Stack } from '#control-plane/stacks/index.ts'
+import { openEngineWithImages } from '#scripts/engine-with-images.ts'
+import { removeAll, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
+import { median, quantile, type Figures, type Report } from '#bench/figures.ts'
 
 const tenants = 20
 const shared = 1_000
@@ -47,7 +47,13 @@ async function measure(report: Report): Promise<Figures> {
     const warm = await warmCreates(report)
     const [coldMedian, bareMedian] = [median(cold), median(bare)]
     return {
-      create_cold_p50_ms: { value: coldMedian, unit: 'ms', floor: bareMedian, ratio: coldMedian / bareMedian, target: '≤ 4,000' },
+      create_cold_p50_ms: {
+        value: coldMedian,
+        unit: 'ms',
+        floor: bareMedian,
+        ratio: coldMedian / bareMedian,
+        target: '≤ 4,000',
+      },
       create_warm_p50_ms: { value: median(warm), unit: 'ms', target: '≤ 1,000' },
       create_p99_ms: { value: quantile(cold, 0.99), unit: 'ms', target: '≤ 10,000' },
       wake_p95_ms: { value: quantile(wake, 0.95), unit: 'ms', target: '≤ 1,500' },
@@ -72,9 +78,19 @@ interface Tenant {
 
 async function created(platform: DockerPlatform, name: string): Promise<Tenant> {
   const begin = performance.now()
-  const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local' }, { prefer: 'wait=60' })
+  const { status, body } = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name, plan: 'Pro', region: 'local' },
+    { prefer: 'wait=60' },
+  )
   if (status !== 201) throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
-  const tenant = { id: String(body['tenant_id']), name, key: (body['keys'] as { secret_key: string }).secret_key, milliseconds: 0 }
+  const tenant = {
+    id: String(body['tenant_id']),
+    name,
+    key: (body['keys'] as { secret_key: string }).secret_key,
+    milliseconds: 0,
+  }
   await answers(platform, tenant)
   return { ...tenant, milliseconds: performance.now() - begin }
 }
@@ -94,13 +110,30 @@ async function answers(platform: DockerPlatform, { name, key }: Pick<Tenant, 'na
 /** The same stack by the engine alone, until its Postgres takes statements and its runtime answers. */
 async function bareStack(platform: DockerPlatform, n: number): Promise<number> {
   const installation = `bare-${randomBytes(4).toString('hex')}`
-  const engine: Engine = createContainerEngine({ name: 'docker', installation, host: platform.host, sleep: systemClock.sleep })
+  const engine: Engine = createContainerEngine({
+    name: 'docker',
+    installation,
+    host: platform.host,
+    sleep: systemClock.sleep,
+  })
   const signal = AbortSignal.timeout(60_000)
-  const [{ id: postgres }, { id: runtime }] = await Promise.all([engine.image('tenantry/postgres:latest', signal), engine.image('tenantry/tenant-runtime:latest', signal)])
+  const [{ id: postgres }, { id: runtime }] = await Promise.all([
+    engine.image('tenantry/postgres:latest', signal),
+    engine.image('tenantry/tenant-runtime:latest', signal),
+  ])
   const size = { memoryBytes: 2 ** 30, cpuMillis: 1_000, pids: 256 }
   const id = `t_${randomBytes(10).toString('hex')}`
   const stack: Stack = stackFor(
-    { id, isolation: 'database-per-tenant', running: true, hasHome: false, resources: { postgres: size, runtime: size }, restarts: 0, images: { postgres, runtime }, subnet: `10.250.${n}.0/28` },
+    {
+      id,
+      isolation: 'database-per-tenant',
+      running: true,
+      hasHome: false,
+      resources: { postgres: size, runtime: size },
+      restarts: 0,
+      images: { postgres, runtime },
+      subnet: `10.250.${n}.0/28`,
+    },
     { gatewayContainer: '', internalToken: 'x'.repeat(32) },
   )
   const alone: Stack = { ...stack, networks: stack.networks.map((network) => ({ ...network, guests: [] })) }
@@ -116,11 +149,16 @@ async function bareStack(platform: DockerPlatform, n: number): Promise<number> {
   }
 }
 
-async function idleMegabytes(platform: DockerPlatform, made: readonly Tenant[]): Promise<{ postgres: number; runtime: number }> {
+async function idleMegabytes(
+  platform: DockerPlatform,
+  made: readonly Tenant[],
+): Promise<{ postgres: number; runtime: number }> {
   const signal = AbortSignal.timeout(60_000)
   const { containers } = await platform.host.observe({ installation: platform.installation }, signal)
   const of = async (service: string) => {
-    const names = containers.filter(({ labels }) => labels.service === service && made.some(({ id }) => id === labels.stack)).map(({ name }) => name)
+    const names = containers
+      .filter(({ labels }) => labels.service === service && made.some(({ id }) => id === labels.stack))
+      .map(({ name }) => name)
     const bytes = await Promise.all(names.map(async (name) => (await platform.host.stats(name, signal)).memoryBytes))
     return median(bytes) / 1_000_000
   }
@@ -130,7 +168,10 @@ async function idleMegabytes(platform: DockerPlatform, made: readonly Tenant[]):
 async function recovered(platform: DockerPlatform, made: readonly Tenant[]): Promise<number[]> {
   const times: number[] = []
   for (const [n, tenant] of made.entries()) {
-    const { containers } = await platform.host.observe({ installation: platform.installation, stack: tenant.id }, AbortSignal.timeout(30_000))
+    const { containers } = await platform.host.observe(
+      { installation: platform.installation, stack: tenant.id },
+      AbortSignal.timeout(30_000),
+    )
     const service = n % 2 === 0 ? 'runtime' : 'postgres'
     const victim = containers.find(({ labels }) => labels.service === service)
     if (victim === undefined) throw new Error(`${tenant.name} has no ${service}`)
@@ -158,13 +199,21 @@ async function woken(platform: DockerPlatform, made: readonly Tenant[]): Promise
   return times
 }
 
-async function swept(platform: DockerPlatform, report: Report): Promise<{ first: number; idle: number; writes: number }> {
+async function swept(
+  platform: DockerPlatform,
+  report: Report,
+): Promise<{ first: number; idle: number; writes: number }> {
   let next = 0
   const begin = performance.now()
   await Promise.all(
     Array.from({ length: 8 }, async () => {
       while (next < shared) {
-        const { status } = await platform.call('POST', '/v1/tenants', { name: `shared-${next++}`, plan: 'Free', region: 'local' }, { prefer: 'wait=60' })
+        const { status } = await platform.call(
+          'POST',
+          '/v1/tenants',
+          { name: `shared-${next++}`, plan: 'Free', region: 'local' },
+          { prefer: 'wait=60' },
+        )
         if (status !== 201) throw new Error(`a shared tenant was answered ${status}`)
       }
     }),
@@ -173,7 +222,8 @@ async function swept(platform: DockerPlatform, report: Report): Promise<{ first:
   await platform.stopControlPlanes()
   const restart = performance.now()
   await platform.startControlPlane()
-  while ((await sweepSeconds(platform)) === undefined || (await metric(platform, 'tenantry_queue_depth')) !== 0) await sleep(20)
+  while ((await sweepSeconds(platform)) === undefined || (await metric(platform, 'tenantry_queue_depth')) !== 0)
+    await sleep(20)
   const first = performance.now() - restart
   // What a start records once.
   await sleep(20_000)
@@ -185,7 +235,9 @@ async function swept(platform: DockerPlatform, report: Report): Promise<{ first:
 }
 
 async function metric(platform: DockerPlatform, name: string): Promise<number | undefined> {
-  const response = await fetch(`${platform.controlUrl}/metrics`, { headers: { authorization: `Bearer ${platform.platformKey}` } })
+  const response = await fetch(`${platform.controlUrl}/metrics`, {
+    headers: { authorization: `Bearer ${platform.platformKey}` },
+  })
   const line = (await response.text()).split('\n').find((text) => text.startsWith(name))
   return line === undefined ? undefined : Number(line.split(' ').at(-1))
 }
@@ -207,7 +259,9 @@ async function warmCreates(report: Report): Promise<number[]> {
     for (let n = 0; n < tenants; n++) {
       const deadline = performance.now() + 120_000
       for (;;) {
-        const [row] = await platform.sql("select count(*)::int as n from tenants where desired = 'warm' and status = 'warm'")
+        const [row] = await platform.sql(
+          "select count(*)::int as n from tenants where desired = 'warm' and status = 'warm'",
+        )
         if (row?.['n'] === 3) break
         if (performance.now() > deadline) throw new Error('the warm pool does not fill')
         await sleep(200)

@@ -3,13 +3,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type pg from 'pg'
-import { median, noise, type Figure, type Figures, type Report } from './figures.ts'
-import { inTurn, tell } from './support/in-turn.ts'
-import { createTenant, type InstalledTenant } from './support/installed.ts'
-import { load, wire, type LoadResult } from './support/load.ts'
-import { residentBytes, watchMemory } from './support/memory.ts'
-import { openScene, ownerCount, rowCount, todos, type RestScene } from './support/rest-scene.ts'
-import type { Place } from './support/transfer.ts'
+import { median, noise, type Figure, type Figures, type Report } from '#bench/figures.ts'
+import { inTurn, tell } from '#bench/support/in-turn.ts'
+import { createTenant, type InstalledTenant } from '#bench/support/installed.ts'
+import { load, wire, type LoadResult } from '#bench/support/load.ts'
+import { residentBytes, watchMemory } from '#bench/support/memory.ts'
+import { openScene, ownerCount, rowCount, todos, type RestScene } from '#bench/support/rest-scene.ts'
+import type { Place } from '#bench/support/transfer.ts'
 
 const connections = 16
 const rounds = 9
@@ -57,16 +57,23 @@ let count = 0
 const operations = {
   get: { method: 'GET', status: 200, path: one, barePath: one },
   list: {
-    method: 'GET', status: 200,
+    method: 'GET',
+    status: 200,
     path: () => `/todos?done=eq.false&order=rank.desc&limit=${listed}`,
     barePath: () => `/todos?done=false&limit=${listed}`,
   },
   insert: {
-    method: 'POST', status: 201, path: () => '/todos', barePath: () => '/todos',
+    method: 'POST',
+    status: 201,
+    path: () => '/todos',
+    barePath: () => '/todos',
     body: () => ({ title: `new todo ${count++}`, done: false, rank: random(10_000) }),
   },
   update: {
-    method: 'PATCH', status: 200, path: one, barePath: one,
+    method: 'PATCH',
+    status: 200,
+    path: one,
+    barePath: one,
     body: () => ({ done: random(2) === 0, rank: random(10_000) }),
   },
 } satisfies Record<string, Operation>
@@ -79,13 +86,24 @@ function someRow({ users }: RestScene): { token: string; id: string } {
 }
 
 /** The next request of some user, for a row of theirs. */
-function requests(scene: RestScene, { method, body }: Operation, place: (token: string, id: string) => Place): () => Buffer {
+function requests(
+  scene: RestScene,
+  { method, body }: Operation,
+  place: (token: string, id: string) => Place,
+): () => Buffer {
   return () => {
     const { token, id } = someRow(scene)
     const { path, headers } = place(token, id)
     if (body === undefined) return wire(method, path, headers)
     const text = JSON.stringify(body())
-    return Buffer.concat([wire(method, path, { ...headers, 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }), Buffer.from(text)])
+    return Buffer.concat([
+      wire(method, path, {
+        ...headers,
+        'content-type': 'application/json',
+        'content-length': String(Buffer.byteLength(text)),
+      }),
+      Buffer.from(text),
+    ])
   }
 }
 
@@ -97,7 +115,10 @@ async function plans(scene: RestScene, report: Report): Promise<Figures> {
   const client = await scene.session()
   try {
     const figures: Figures = {}
-    for (const [name, rows, index] of [['get', 1, 'the primary key'], ['list', rowCount / ownerCount, "the owner's index"]] as const) {
+    for (const [name, rows, index] of [
+      ['get', 1, 'the primary key'],
+      ['list', rowCount / ownerCount, "the owner's index"],
+    ] as const) {
       await endSessions(scene, client)
       const before = await readCounters(client)
       for (let n = 0; n < observedRequests; n++) {
@@ -107,10 +128,14 @@ async function plans(scene: RestScene, report: Report): Promise<Figures> {
       // Sessions tell what they have counted at the latest when they end.
       await endSessions(scene, client)
       const after = await readCounters(client)
-      const used = [...after].map(([way, count]) => ({ way, read: (count - (before.get(way) ?? 0)) / observedRequests })).filter(({ read }) => read > 0)
+      const used = [...after]
+        .map(([way, count]) => ({ way, read: (count - (before.get(way) ?? 0)) / observedRequests }))
+        .filter(({ read }) => read > 0)
       report(`rows read for each ${name}: ${used.map(({ way, read }) => `${read} by ${way}`).join(', ')}`)
       figures[`${name}_rows_read`] = {
-        value: used.reduce((sum, { read }) => sum + read, 0), unit: `by ${used.map(({ way }) => way).join(' and ')}`, target: `${rows} by ${index}`,
+        value: used.reduce((sum, { read }) => sum + read, 0),
+        unit: `by ${used.map(({ way }) => way).join(' and ')}`,
+        target: `${rows} by ${index}`,
       }
     }
     return figures
@@ -132,7 +157,10 @@ async function readCounters(client: pg.Client): Promise<Map<string, number>> {
 /** Ends the runtime's sessions and waits until they are gone. */
 async function endSessions(scene: RestScene, client: pg.Client): Promise<void> {
   for (;;) {
-    const { rowCount: found } = await client.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = $1', [scene.tenant.id])
+    const { rowCount: found } = await client.query(
+      'select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = $1',
+      [scene.tenant.id],
+    )
     if (found === 0) return
   }
 }
@@ -144,15 +172,23 @@ async function throughput(scene: RestScene, report: Report): Promise<Figures> {
     // Inserts last: what they leave behind makes lists longer.
     for (const name of ['get', 'list', 'update', 'insert'] as const) {
       const operation: Operation = operations[name]
-      const atBare = (prefix: string) => requests(scene, operation, (token, id) => ({ port: bare.port, path: `${prefix}${operation.barePath(id)}`, headers: { authorization: `Bearer ${token}` } }))
+      const atBare = (prefix: string) =>
+        requests(scene, operation, (token, id) => ({
+          port: bare.port,
+          path: `${prefix}${operation.barePath(id)}`,
+          headers: { authorization: `Bearer ${token}` },
+        }))
       const ways = {
         runtime: { port: scene.atRuntime(scene.tenant, '', '').port, request: throughRuntime(scene, operation) },
         bare: { port: bare.port, request: atBare('/rls') },
         'bare without RLS': { port: bare.port, request: atBare('/plain') },
       }
       // What each compiles for its first requests is no part of it.
-      for (const way of Object.values(ways)) await load({ ...way, connections, milliseconds: warmUpMilliseconds, status: operation.status })
-      const results = await inTurn(ways, rounds, (way) => load({ ...way, connections, milliseconds: roundMilliseconds, status: operation.status }))
+      for (const way of Object.values(ways))
+        await load({ ...way, connections, milliseconds: warmUpMilliseconds, status: operation.status })
+      const results = await inTurn(ways, rounds, (way) =>
+        load({ ...way, connections, milliseconds: roundMilliseconds, status: operation.status }),
+      )
       measured.set(name, results)
       tell(report, `${name}, ${connections} connections, /s`, of(results, 'rps'))
       tell(report, `${name}, p99 in ms`, of(results, 'p99'), 2)
@@ -160,16 +196,33 @@ async function throughput(scene: RestScene, report: Report): Promise<Figures> {
   } finally {
     await bare.stop()
   }
-  const figure = (name: OperationName, what: 'rps' | 'p99', [ours, theirs]: [string, string], rest: Pick<Figure, 'unit' | 'target'>): Figure => {
+  const figure = (
+    name: OperationName,
+    what: 'rps' | 'p99',
+    [ours, theirs]: [string, string],
+    rest: Pick<Figure, 'unit' | 'target'>,
+  ): Figure => {
     const values = of(measured.get(name) ?? {}, what)
     const [value, floor] = [median(values[ours] ?? []), median(values[theirs] ?? [])]
     return { value, floor, ratio: value / floor, ...rest }
   }
   const names = ['get', 'list', 'insert', 'update'] as const
   return {
-    ...Object.fromEntries(names.map((name) => [`${name}_rps`, figure(name, 'rps', ['runtime', 'bare'], { unit: '/s', target: '≥ 0.8 of the floor' })])),
-    ...Object.fromEntries(names.map((name) => [`${name}_p99_ms`, figure(name, 'p99', ['runtime', 'bare'], { unit: 'ms', target: '≤ 1.5 of the floor' })])),
-    ...Object.fromEntries(names.map((name) => [`${name}_bare_rls_rps`, figure(name, 'rps', ['bare', 'bare without RLS'], { unit: '/s' })])),
+    ...Object.fromEntries(
+      names.map((name) => [
+        `${name}_rps`,
+        figure(name, 'rps', ['runtime', 'bare'], { unit: '/s', target: '≥ 0.8 of the floor' }),
+      ]),
+    ),
+    ...Object.fromEntries(
+      names.map((name) => [
+        `${name}_p99_ms`,
+        figure(name, 'p99', ['runtime', 'bare'], { unit: 'ms', target: '≤ 1.5 of the floor' }),
+      ]),
+    ),
+    ...Object.fromEntries(
+      names.map((name) => [`${name}_bare_rls_rps`, figure(name, 'rps', ['bare', 'bare without RLS'], { unit: '/s' })]),
+    ),
   }
 }
 
@@ -182,16 +235,24 @@ async function longList(scene: RestScene, report: Report): Promise<Figures> {
   const pid = await scene.restart()
   const { tenant } = scene
   // What any first requests load is not what a long list takes.
-  await load({ port: scene.atRuntime(tenant, '', '').port, request: throughRuntime(scene, operations.get), connections: 8, milliseconds: 2_000 })
+  await load({
+    port: scene.atRuntime(tenant, '', '').port,
+    request: throughRuntime(scene, operations.get),
+    connections: 8,
+    milliseconds: 2_000,
+  })
   const { before, most } = await watchMemory(pid, async () => {
     for (let n = 0; n < listRepeats; n++) {
       const begin = performance.now()
       const rows = await scene.ask(tenant, tenant.secretKey, 'GET', `/rest/v1/todos?limit=${rowCount}`, 200)
-      if (!Array.isArray(rows) || rows.length !== rowCount) throw new Error(`a list of ${rowCount} rows had ${Array.isArray(rows) ? rows.length : 'none'}`)
+      if (!Array.isArray(rows) || rows.length !== rowCount)
+        throw new Error(`a list of ${rowCount} rows had ${Array.isArray(rows) ? rows.length : 'none'}`)
       report(`list of ${rowCount} rows in ${(performance.now() - begin).toFixed(0)} ms`)
     }
   })
-  report(`lists of ${rowCount} rows: runtime ${(before / 1e6).toFixed(0)} MB before, ${(most / 1e6).toFixed(0)} MB at most`)
+  report(
+    `lists of ${rowCount} rows: runtime ${(before / 1e6).toFixed(0)} MB before, ${(most / 1e6).toFixed(0)} MB at most`,
+  )
   return { stream_rss_growth_mb: { value: (most - before) / 1e6, unit: 'MB', target: '≤ 32' } }
 }
 
@@ -204,7 +265,9 @@ async function reload(scene: RestScene, report: Report): Promise<Figures> {
     await scene.ask(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
     if (n > 0) times.push(performance.now() - begin)
   }
-  report(`reload of ${reloadedSchemas} unchanged schemas, ms: ${times.map((time) => time.toFixed(0)).join(', ')} (noise ${noise(times).toFixed(0)} %)`)
+  report(
+    `reload of ${reloadedSchemas} unchanged schemas, ms: ${times.map((time) => time.toFixed(0)).join(', ')} (noise ${noise(times).toFixed(0)} %)`,
+  )
   return { reload_200_ms: { value: median(times), unit: 'ms', target: '≤ 1,000' } }
 }
 
@@ -214,12 +277,15 @@ async function reload(scene: RestScene, report: Report): Promise<Figures> {
  */
 async function registry(scene: RestScene, report: Report): Promise<Figures> {
   const made: InstalledTenant[] = []
-  await eachOf(Array.from({ length: tenants }, (_, n) => n), async (n) => {
-    const tenant = await createTenant(scene.installation, `many-${n}`, 'Free')
-    await giveSchemas(scene, tenant, schemasOfTenant)
-    made.push(tenant)
-    if (made.length % 100 === 0) report(`${made.length} tenants with ${schemasOfTenant} schemas each`)
-  })
+  await eachOf(
+    Array.from({ length: tenants }, (_, n) => n),
+    async (n) => {
+      const tenant = await createTenant(scene.installation, `many-${n}`, 'Free')
+      await giveSchemas(scene, tenant, schemasOfTenant)
+      made.push(tenant)
+      if (made.length % 100 === 0) report(`${made.length} tenants with ${schemasOfTenant} schemas each`)
+    },
+  )
   await scene.settle()
   const pid = await scene.restart()
   const touch = async (path: string) => {
@@ -232,7 +298,9 @@ async function registry(scene: RestScene, report: Report): Promise<Figures> {
   const others = [await touch('/storage/v1/bucket'), await touch('/storage/v1/bucket')]
   const grown = [await touch('/rest/v1/collection_0'), await touch('/rest/v1/collection_0')]
   const shown = (growth: number[]) => growth.map((megabytes) => megabytes.toFixed(1)).join(' + ')
-  report(`${tenants} tenants: ${shown(others)} MB by buckets, then ${shown(grown)} MB by a collection of ${schemasOfTenant}`)
+  report(
+    `${tenants} tenants: ${shown(others)} MB by buckets, then ${shown(grown)} MB by a collection of ${schemasOfTenant}`,
+  )
   return { registry_mb: { value: grown.reduce((sum, megabytes) => sum + megabytes), unit: 'MB', target: '≤ 100' } }
 }
 
@@ -245,7 +313,9 @@ async function giveSchemas(scene: RestScene, tenant: InstalledTenant, many: numb
 /** Some at once. */
 async function eachOf<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const left = items.values()
-  await Promise.all(Array.from({ length: 8 }, async () => {
-    for (const item of left) await work(item)
-  }))
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      for (const item of left) await work(item)
+    }),
+  )
 }

@@ -3,7 +3,7 @@
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
-import { table, type Figures, type Report } from './figures.ts'
+import { table, type Figures, type Report } from '#bench/figures.ts'
 
 const folder = import.meta.dirname
 const notBenchmarks = new Set(['run', 'figures'])

@@ -3,9 +3,9 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
-import { startInstallation, type Installation } from '../test/support/installation.ts'
-import { noise, median, quantile, type Figures, type Report } from './figures.ts'
-import { figures as gatewayFigures } from './gateway.ts'
+import { startInstallation, type Installation } from '#test/support/installation.ts'
+import { noise, median, quantile, type Figures, type Report } from '#bench/figures.ts'
+import { figures as gatewayFigures } from '#bench/gateway.ts'
 
 export async function figures(report: Report): Promise<Figures> {
   // Where `npm start` keeps its data: files made in a crowded directory such as /tmp cost several times as much.
@@ -49,7 +49,9 @@ async function timedStart(dataDirectory: string): Promise<{ installation: Instal
 async function measureTenants(installation: Installation, report: Report): Promise<Figures> {
   const oneByOne: number[] = []
   for (let n = 0; n < 300; n++) oneByOne.push(await createAndUse(installation, `one-${n}`))
-  report(`300 one after another: p50 ${quantile(oneByOne, 0.5).toFixed(0)} ms, p99 ${quantile(oneByOne, 0.99).toFixed(0)} ms`)
+  report(
+    `300 one after another: p50 ${quantile(oneByOne, 0.5).toFixed(0)} ms, p99 ${quantile(oneByOne, 0.99).toFixed(0)} ms`,
+  )
 
   const together = 700
   let next = 0
@@ -84,7 +86,8 @@ async function createAndUse(installation: Installation, name: string): Promise<n
     body: JSON.stringify({ name, plan: 'Free', region: 'local' }),
   })
   const body = (await response.json()) as { status?: string; keys?: { secret_key: string } }
-  if (response.status !== 201 || body.keys === undefined) throw new Error(`create ${name}: ${response.status} ${JSON.stringify(body)}`)
+  if (response.status !== 201 || body.keys === undefined)
+    throw new Error(`create ${name}: ${response.status} ${JSON.stringify(body)}`)
   await touch(installation, name, body.keys.secret_key)
   secretKeys.set(name, body.keys.secret_key)
   return performance.now() - begin
@@ -109,7 +112,9 @@ async function memoryWithThousand(installation: Installation, report: Report): P
     await touch(fresh, name, key)
     most = Math.max(most, await tenantConnections(fresh))
   }
-  report(`${secretKeys.size} tenants touched in ${((performance.now() - begin) / 1000).toFixed(1)} s, at most ${most} Postgres connections`)
+  report(
+    `${secretKeys.size} tenants touched in ${((performance.now() - begin) / 1000).toFixed(1)} s, at most ${most} Postgres connections`,
+  )
   const rss = await residentMegabytes(fresh)
   const deadline = performance.now() + 90_000
   let left = await tenantConnections(fresh)
@@ -141,7 +146,9 @@ async function residentMegabytes(installation: Installation): Promise<number> {
 let monitor: { url: string; client: pg.Client } | undefined
 
 async function tenantConnections(installation: Installation): Promise<number> {
-  const regions = JSON.parse(await readFile(join(installation.data, 'regions.json'), 'utf8')) as { postgres_url: string }[]
+  const regions = JSON.parse(await readFile(join(installation.data, 'regions.json'), 'utf8')) as {
+    postgres_url: string
+  }[]
   const url = regions[0]?.postgres_url ?? ''
   if (monitor?.url !== url) {
     await monitor?.client.end()

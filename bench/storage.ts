@@ -2,14 +2,14 @@
 // bodies, and reading metadata and listings in a bucket of a million objects, with row-level security and without.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { folderStatement } from '../tenant-runtime/src/storage/objects/folder-statement.ts'
-import { toWire } from '../tenant-runtime/src/database/statement.ts'
-import { median, quantile, type Figure, type Figures, type Report } from './figures.ts'
-import { beside, inTurn, tell } from './support/in-turn.ts'
-import { load, wire } from './support/load.ts'
-import { watchMemory } from './support/memory.ts'
-import { openScene, type StorageScene } from './support/storage-scene.ts'
-import { download, upload, type Place } from './support/transfer.ts'
+import { folderStatement } from '#tenant-runtime/storage/objects/folder-statement.ts'
+import { toWire } from '#tenant-runtime/database/statement.ts'
+import { median, quantile, type Figure, type Figures, type Report } from '#bench/figures.ts'
+import { beside, inTurn, tell } from '#bench/support/in-turn.ts'
+import { load, wire } from '#bench/support/load.ts'
+import { watchMemory } from '#bench/support/memory.ts'
+import { openScene, type StorageScene } from '#bench/support/storage-scene.ts'
+import { download, upload, type Place } from '#bench/support/transfer.ts'
 
 const largeBytes = 100_000_000
 const smallBytes = 4096
@@ -64,14 +64,21 @@ async function largeBodies(scene: StorageScene, report: Report): Promise<Figures
     ['upload', up, target.up, peers.upload, peers.uploadX4],
     ['download', down, target.down, peers.download, peers.downloadX4],
   ] as const) {
-    for (const [parallel, suffix, peer] of [[1, '', one], [4, '_x4', four]] as const) {
+    for (const [parallel, suffix, peer] of [
+      [1, '', one],
+      [4, '_x4', four],
+    ] as const) {
       const speeds = await inTurn(ways, largeRounds, async (way) => {
         const begin = performance.now()
         await Promise.all(Array.from({ length: parallel }, (_, n) => way(n)))
         return (parallel * largeBytes) / 1000 / (performance.now() - begin)
       })
       figures[`${name}_100mb${suffix}_mbps`] = beside(speeds, 'runtime', 'bare', { unit: 'MB/s', target: goal, peer })
-      figures[`${name}_100mb${suffix}_gateway_mbps`] = beside(speeds, 'gateway', 'forwarder', { unit: 'MB/s', target: goal, peer })
+      figures[`${name}_100mb${suffix}_gateway_mbps`] = beside(speeds, 'gateway', 'forwarder', {
+        unit: 'MB/s',
+        target: goal,
+        peer,
+      })
       tell(report, `${name} 100 MB × ${parallel}, MB/s`, speeds)
     }
   }
@@ -83,10 +90,16 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
   const body = Buffer.alloc(smallBytes, 'x')
   const put = (method: string, place: (name: string) => Place) => () => {
     const { path, headers } = place(`o-${count++}`)
-    return Buffer.concat([wire(method, path, { ...headers, 'content-type': 'text/plain', 'content-length': String(smallBytes) }), body])
+    return Buffer.concat([
+      wire(method, path, { ...headers, 'content-type': 'text/plain', 'content-length': String(smallBytes) }),
+      body,
+    ])
   }
   const puts = {
-    runtime: { port: scene.atRuntime('').port, request: put('POST', (name) => scene.atRuntime(`/object/small/${name}`)) },
+    runtime: {
+      port: scene.atRuntime('').port,
+      request: put('POST', (name) => scene.atRuntime(`/object/small/${name}`)),
+    },
     bare: { port: scene.atBare('').port, request: put('PUT', (name) => scene.atBare(`/small/${name}`)) },
   }
   const get = (stored: number, place: (name: string) => Place) => {
@@ -98,15 +111,20 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
     return () => requests[next++ % stored] ?? Buffer.alloc(0)
   }
   const gets = (stored: number) => ({
-    runtime: { port: scene.atRuntime('').port, request: get(stored, (name) => scene.atRuntime(`/object/small/${name}`)) },
+    runtime: {
+      port: scene.atRuntime('').port,
+      request: get(stored, (name) => scene.atRuntime(`/object/small/${name}`)),
+    },
     bare: { port: scene.atBare('').port, request: get(stored, (name) => scene.atBare(`/small/${name}`)) },
   })
-  await Promise.all(Array.from({ length: storing }, async (_, lane) => {
-    for (let n = lane; n < storedSmall; n += storing) {
-      await upload('POST', scene.atRuntime(`/object/small/get-${n}`), smallBytes)
-      await upload('PUT', scene.atBare(`/small/get-${n}`), smallBytes)
-    }
-  }))
+  await Promise.all(
+    Array.from({ length: storing }, async (_, lane) => {
+      for (let n = lane; n < storedSmall; n += storing) {
+        await upload('POST', scene.atRuntime(`/object/small/get-${n}`), smallBytes)
+        await upload('PUT', scene.atBare(`/small/get-${n}`), smallBytes)
+      }
+    }),
+  )
   const figures: Figures = {}
   for (const [name, ways, connections, target, peer] of [
     ['upload_4k', puts, 16, '≥ 0.7 of the floor', peers.smallUploads],
@@ -114,7 +132,12 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
     ['download_4k', gets(rememberedSmall), 16, '≥ 0.6 of the floor', peers.smallDownloads],
     ['download_4k_file', gets(storedSmall), 16, '≥ 0.6 of the floor', peers.smallDownloads],
   ] as const) {
-    const runs = Object.fromEntries(Object.entries(ways).map(([way, { port, request }]) => [way, () => load({ port, request, connections, milliseconds: smallMilliseconds })]))
+    const runs = Object.fromEntries(
+      Object.entries(ways).map(([way, { port, request }]) => [
+        way,
+        () => load({ port, request, connections, milliseconds: smallMilliseconds }),
+      ]),
+    )
     const speeds = await inTurn(runs, smallRounds, async (run) => (await run()).rps)
     figures[`${name}_rps`] = beside(speeds, 'runtime', 'bare', { unit: '/s', target, peer })
     tell(report, `${name}, ${connections} connections, /s`, speeds)
@@ -125,7 +148,12 @@ async function smallBodies(scene: StorageScene, report: Report): Promise<Figures
 async function memory(scene: StorageScene, report: Report): Promise<Figures> {
   const figures: Figures = {}
   for (const [name, transfer] of [
-    ['upload', async (n: number) => { await upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes) }],
+    [
+      'upload',
+      async (n: number) => {
+        await upload('POST', scene.atRuntime(`/object/large/${n}`), largeBytes)
+      },
+    ],
     ['download', async (n: number) => download(scene.atRuntime(`/object/large/${n}`), largeBytes)],
   ] as const) {
     const pid = await scene.restart()
@@ -153,7 +181,10 @@ async function fill(scene: StorageScene): Promise<void> {
        from storage_buckets b, generate_series(1, $3::int) n where b.name = 'many'`,
       [inFolder, scene.userId, objects],
     )
-    await client.query("update storage_bucket_counters set file_count = $1, total_size = $1 where bucket_id = (select id from storage_buckets where name = 'many')", [objects])
+    await client.query(
+      "update storage_bucket_counters set file_count = $1, total_size = $1 where bucket_id = (select id from storage_buckets where name = 'many')",
+      [objects],
+    )
     await client.query('update storage_usage set file_count = file_count + $1, file_bytes = file_bytes + $1', [objects])
     await client.query('vacuum analyze storage_objects')
     await client.query('checkpoint')
@@ -168,7 +199,14 @@ async function metadata(scene: StorageScene, report: Report): Promise<Figures> {
   const post = (path: string, make: () => object) => () => {
     const text = JSON.stringify(make())
     const { path: at, headers } = scene.atRuntime(path)
-    return Buffer.concat([wire('POST', at, { ...headers, 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) }), Buffer.from(text)])
+    return Buffer.concat([
+      wire('POST', at, {
+        ...headers,
+        'content-type': 'application/json',
+        'content-length': String(Buffer.byteLength(text)),
+      }),
+      Buffer.from(text),
+    ])
   }
   const get = (path: () => string) => () => {
     const { path: at, headers } = scene.atRuntime(path())
@@ -183,8 +221,14 @@ async function metadata(scene: StorageScene, report: Report): Promise<Figures> {
     return p99
   }
   const single = [
-    await p99('info of an object', get(() => `/object/info/many/${aPhoto()}`)),
-    await p99('bucket with its counters', get(() => '/bucket/many')),
+    await p99(
+      'info of an object',
+      get(() => `/object/info/many/${aPhoto()}`),
+    ),
+    await p99(
+      'bucket with its counters',
+      get(() => '/bucket/many'),
+    ),
   ]
   const page = (offset: number) => ({ prefix: 'photos', limit: 100, offset })
   const changed = await afterChange(scene, report, page(inFolder - 100))
@@ -199,9 +243,23 @@ async function metadata(scene: StorageScene, report: Report): Promise<Figures> {
   }
   const pages = [
     await p99('list, page after page by offset', post('/object/list/many', nextPage)),
-    await p99('list, any page by offset', post('/object/list/many', () => page(random(inFolder)))),
-    await p99('list, first page of folders', post('/object/list/many', () => ({ prefix: 'years', limit: 100 }))),
-    await p99('list-v2, any page by cursor', post('/object/list-v2/many', () => ({ prefix: 'photos/', limit: 100, with_delimiter: true, cursor: Buffer.from(`o${aPhoto()}`).toString('base64url') }))),
+    await p99(
+      'list, any page by offset',
+      post('/object/list/many', () => page(random(inFolder))),
+    ),
+    await p99(
+      'list, first page of folders',
+      post('/object/list/many', () => ({ prefix: 'years', limit: 100 })),
+    ),
+    await p99(
+      'list-v2, any page by cursor',
+      post('/object/list-v2/many', () => ({
+        prefix: 'photos/',
+        limit: 100,
+        with_delimiter: true,
+        cursor: Buffer.from(`o${aPhoto()}`).toString('base64url'),
+      })),
+    ),
   ]
   return {
     metadata_p99_ms: { value: Math.max(...single), unit: 'ms', target: '< 10' },
@@ -218,7 +276,11 @@ async function afterChange(scene: StorageScene, report: Report, page: object): P
   for (let n = 1; n <= 20; n++) {
     await scene.rows("update storage_objects set cache_control = $1 where path = 'photos/1.jpg'", [`max-age=${n}`])
     const begin = performance.now()
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(page) })
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(page),
+    })
     const shown = (await response.json()) as unknown[]
     times.push(performance.now() - begin)
     if (shown.length !== 100) throw new Error(`the last page shows ${shown.length} objects`)
@@ -232,11 +294,21 @@ async function listUnderPolicies(scene: StorageScene, report: Report): Promise<F
   const client = await scene.session()
   try {
     const { rows } = await client.query<{ id: string }>("select id from storage_buckets where name = 'many'")
-    const { text, values } = folderStatement(rows[0]?.id ?? '', { folder: 'photos/', search: '', column: 'name', order: 'asc', limit: 100, offset: 0 })
+    const { text, values } = folderStatement(rows[0]?.id ?? '', {
+      folder: 'photos/',
+      search: '',
+      column: 'name',
+      order: 'asc',
+      limit: 100,
+      offset: 0,
+    })
     const once = async (role: string) => {
       await client.query('begin')
       await client.query(`set local role ${role}`)
-      await client.query("select set_config('app.tenant_id', $1, true), set_config('app.role', 'authenticated', true), set_config('app.user_id', $2, true)", [scene.tenantId, scene.userId])
+      await client.query(
+        "select set_config('app.tenant_id', $1, true), set_config('app.role', 'authenticated', true), set_config('app.user_id', $2, true)",
+        [scene.tenantId, scene.userId],
+      )
       const begin = performance.now()
       const result = await client.query({ name: role, text, values: values.map(toWire) })
       const took = performance.now() - begin
@@ -247,7 +319,10 @@ async function listUnderPolicies(scene: StorageScene, report: Report): Promise<F
     }
     const times = { with: [] as number[], without: [] as number[] }
     for (let n = 0; n < 600; n++) {
-      const ways = [['with', scene.tenantId], ['without', 'postgres']] as const
+      const ways = [
+        ['with', scene.tenantId],
+        ['without', 'postgres'],
+      ] as const
       for (const [way, role] of ways) {
         const took = await once(role)
         // The first executions are planned for their values.
@@ -255,7 +330,9 @@ async function listUnderPolicies(scene: StorageScene, report: Report): Promise<F
       }
     }
     const [value, floor] = [median(times.with), median(times.without)]
-    report(`list of 100 in SQL: ${value.toFixed(3)} ms with policies, ${floor.toFixed(3)} ms without; p99 ${quantile(times.with, 0.99).toFixed(2)}, ${quantile(times.without, 0.99).toFixed(2)} ms`)
+    report(
+      `list of 100 in SQL: ${value.toFixed(3)} ms with policies, ${floor.toFixed(3)} ms without; p99 ${quantile(times.with, 0.99).toFixed(2)}, ${quantile(times.without, 0.99).toFixed(2)} ms`,
+    )
     return { value: value / floor, unit: '×', target: '≤ 1.2' }
   } finally {
     await client.end()

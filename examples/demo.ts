@@ -73,7 +73,9 @@ async function readInstallation(): Promise<{ controlUrl: string; platformKey: st
     return { controlUrl: controlUrl.replace(/\/$/, ''), platformKey: await readKey(keyFile) }
   }
   const found = await readFile(join(data, 'installation.json'), 'utf8').catch(() => {
-    throw new Error(`no running installation in ${data}: run "npm start" in another terminal, or name one with --data or --control-url`)
+    throw new Error(
+      `no running installation in ${data}: run "npm start" in another terminal, or name one with --data or --control-url`,
+    )
   })
   const { control_url } = JSON.parse(found) as { control_url: string }
   return { controlUrl: control_url, platformKey: await readKey(keyFile ?? join(data, 'secrets', 'platform-key')) }
@@ -92,7 +94,10 @@ interface ControlCall {
   key?: string
 }
 
-function control(path: string, { method = 'GET', body, prefer, key = installation.platformKey }: ControlCall = {}): Promise<Response> {
+function control(
+  path: string,
+  { method = 'GET', body, prefer, key = installation.platformKey }: ControlCall = {},
+): Promise<Response> {
   const headers = new Headers({ authorization: `Bearer ${key}` })
   if (body !== undefined) headers.set('content-type', 'application/json')
   if (prefer !== undefined) headers.set('prefer', prefer)
@@ -120,7 +125,9 @@ const ada = user()
 const ben = user()
 
 const picture = await readFile(join(import.meta.dirname, 'lighthouse.png'))
-await step('Ada creates a private bucket', async () => ok(await ada.client.storage.createBucket('pictures', { public: false })))
+await step('Ada creates a private bucket', async () =>
+  ok(await ada.client.storage.createBucket('pictures', { public: false })),
+)
 await step(`Ada uploads a picture of ${picture.length} bytes`, async () =>
   ok(await ada.client.storage.from('pictures').upload('coast/lighthouse.png', picture, { contentType: 'image/png' })),
 )
@@ -156,13 +163,17 @@ await step('a schema "notes" whose rows belong to their owners, and a reload', a
   await json(await fetch(`${url}/admin/reload-schemas`, { method: 'POST', headers, body: '{}' }))
 })
 await step('Ada and Ben each insert a note', async () => {
-  for (const [user, text] of [[ada, 'the lamp is lit'], [ben, 'fog at noon']] as const) {
+  for (const [user, text] of [
+    [ada, 'the lamp is lit'],
+    [ben, 'fog at noon'],
+  ] as const) {
     const rows = ok(await user.client.from('notes').insert({ id: randomUUID(), text }).select())
     assert.equal(rows.length, 1)
   }
 })
 await step('each sees only the own one, the service sees both', async () => {
-  const texts = async (client: typeof service) => ok(await client.from('notes').select('text').order('text')).map((row: { text: string }) => row.text)
+  const texts = async (client: typeof service) =>
+    ok(await client.from('notes').select('text').order('text')).map((row: { text: string }) => row.text)
   assert.deepEqual(await texts(ada.client), ['the lamp is lit'])
   assert.deepEqual(await texts(ben.client), ['fog at noon'])
   assert.deepEqual(await texts(service), ['fog at noon', 'the lamp is lit'])
@@ -180,21 +191,33 @@ await step(`deploy it (${wasm.length} bytes)`, async () => {
   await json(await fetch(`${url}/functions/v1/deploy`, { method: 'POST', headers, body: form }))
 })
 await step('Ada and Ben invoke it', async () => {
-  for (const [user, who] of [[ada, 'Ada'], [ben, 'Ben']] as const) {
+  for (const [user, who] of [
+    [ada, 'Ada'],
+    [ben, 'Ben'],
+  ] as const) {
     const answer = JSON.stringify(ok(await user.client.functions.invoke('greet', { body: { name: who } })))
     assert.ok(answer.includes(who) && answer.includes(user.id), `greet answered ${answer}`)
   }
 })
 
 await step('billing reads the usage', async () => {
-  const made = await json(await control('/v1/keys', { method: 'POST', body: JSON.stringify({ name: `billing of ${name}`, scope: 'billing' }) }))
+  const made = await json(
+    await control('/v1/keys', {
+      method: 'POST',
+      body: JSON.stringify({ name: `billing of ${name}`, scope: 'billing' }),
+    }),
+  )
   const billing = String(made['key'])
   const deadline = Date.now() + 15_000
   for (;;) {
-    const { resources } = (await json(await control(`/v1/tenants/${tenant.tenant_id}/usage`, { key: billing }))) as unknown as Usage
+    const { resources } = (await json(
+      await control(`/v1/tenants/${tenant.tenant_id}/usage`, { key: billing }),
+    )) as unknown as Usage
     const { api_requests, storage, functions } = resources
     if (api_requests.count >= 15 && storage.files_bytes === picture.length && functions.invocations === 2) {
-      console.log(`          ${api_requests.count} requests, ${storage.files_bytes} bytes of files, ${functions.invocations} invocations`)
+      console.log(
+        `          ${api_requests.count} requests, ${storage.files_bytes} bytes of files, ${functions.invocations} invocations`,
+      )
       break
     }
     assert.ok(Date.now() < deadline, `the usage stays at ${JSON.stringify(resources)}`)

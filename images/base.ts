@@ -17,7 +17,9 @@ const makeMilliseconds = 15 * 60_000
 /** As in Debian's own image: whatever nobody reads in a container, and lists that apt fetches anew. */
 const stripped = ['var/lib/apt/lists', 'var/cache', 'var/log', 'usr/share/man', 'usr/share/info', 'usr/share/locale']
 /** Packages that images install on top do without these, too. Licences stay. */
-const dpkgExcludes = ['man/*', 'info/*', 'locale/*', 'doc/*'].map((path) => `path-exclude=/usr/share/${path}\n`).join('') + 'path-include=/usr/share/doc/*/copyright\n'
+const dpkgExcludes =
+  ['man/*', 'info/*', 'locale/*', 'doc/*'].map((path) => `path-exclude=/usr/share/${path}\n`).join('') +
+  'path-include=/usr/share/doc/*/copyright\n'
 
 /**
  * @returns the base image's id
@@ -50,7 +52,10 @@ export async function imageId(docker: Docker, name: string): Promise<string | un
 
 async function makeBaseImage(docker: Docker, cause: unknown): Promise<void> {
   if (process.getuid?.() !== 0) {
-    throw new Error(`${baseImage} can't be pulled, and only root can make it (debootstrap). Load it into the engine, or build as root once.`, { cause })
+    throw new Error(
+      `${baseImage} can't be pulled, and only root can make it (debootstrap). Load it into the engine, or build as root once.`,
+      { cause },
+    )
   }
   await ensureDebootstrap()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-base-'))
@@ -63,7 +68,11 @@ async function makeBaseImage(docker: Docker, cause: unknown): Promise<void> {
     const file = `${directory}.tar`
     await execute('tar', ['--numeric-owner', '--directory', directory, '--create', '--file', file, '.'])
     try {
-      await follow(docker, await docker.importImage(file, { fromSrc: '-', repo: baseImage, changes: 'CMD ["bash"]' }), () => undefined)
+      await follow(
+        docker,
+        await docker.importImage(file, { fromSrc: '-', repo: baseImage, changes: 'CMD ["bash"]' }),
+        () => undefined,
+      )
     } finally {
       await rm(file, { force: true })
     }
@@ -73,7 +82,13 @@ async function makeBaseImage(docker: Docker, cause: unknown): Promise<void> {
 }
 
 async function ensureDebootstrap(): Promise<void> {
-  if (await run('debootstrap', ['--version']).then(() => true, () => false)) return
+  if (
+    await run('debootstrap', ['--version']).then(
+      () => true,
+      () => false,
+    )
+  )
+    return
   try {
     await execute('apt-get', ['update'])
     await execute('apt-get', ['install', '-y', '--no-install-recommends', 'debootstrap', 'debian-archive-keyring'])
@@ -83,5 +98,9 @@ async function ensureDebootstrap(): Promise<void> {
 }
 
 async function execute(command: string, args: string[]): Promise<void> {
-  await run(command, args, { timeout: makeMilliseconds, maxBuffer: 64 * 2 ** 20, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } })
+  await run(command, args, {
+    timeout: makeMilliseconds,
+    maxBuffer: 64 * 2 ** 20,
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  })
 }

@@ -27,7 +27,11 @@ export interface BuiltImage {
  * Builds each image of which the engine does not have this very content on its present base image.
  * @throws Error with the end of the build's output
  */
-export async function buildImages(docker: Docker, names: readonly ImageName[] = imageNames, note: (text: string) => void = () => undefined): Promise<BuiltImage[]> {
+export async function buildImages(
+  docker: Docker,
+  names: readonly ImageName[] = imageNames,
+  note: (text: string) => void = () => undefined,
+): Promise<BuiltImage[]> {
   const images: BuiltImage[] = []
   for (const name of names) {
     const context = await contextOf(name)
@@ -36,7 +40,13 @@ export async function buildImages(docker: Docker, names: readonly ImageName[] = 
   return images
 }
 
-async function buildImage(docker: Docker, name: ImageName, context: readonly Entry[], hash: string, note: (text: string) => void): Promise<BuiltImage> {
+async function buildImage(
+  docker: Docker,
+  name: ImageName,
+  context: readonly Entry[],
+  hash: string,
+  note: (text: string) => void,
+): Promise<BuiltImage> {
   const tag = `tenantry/${name}:${hash}`
   const latest = `tenantry/${name}:latest`
   const isCurrent = await hasImage(docker, tag)
@@ -80,8 +90,12 @@ if (import.meta.main) {
   const names = process.argv.slice(2)
   const unknown = names.find((name) => !isImageName(name))
   if (unknown !== undefined) throw new Error(`no image is named "${unknown}"; there are ${imageNames.join(', ')}`)
-  const images = await buildImages(new Docker(), names.length === 0 ? imageNames : names.filter(isImageName), (text) => process.stderr.write(`${text}\n`))
+  const images = await buildImages(new Docker(), names.length === 0 ? imageNames : names.filter(isImageName), (text) =>
+    process.stderr.write(`${text}\n`),
+  )
   for (const { name, tag, size, built } of images) {
-    process.stdout.write(`${name.padEnd(16)}${tag.padEnd(44)}${String(Math.round(size / 1e6)).padStart(5)} MB  ${built ? 'built' : 'unchanged'}\n`)
+    process.stdout.write(
+      `${name.padEnd(16)}${tag.padEnd(44)}${String(Math.round(size / 1e6)).padStart(5)} MB  ${built ? 'built' : 'unchanged'}\n`,
+    )
   }
 }

@@ -6,7 +6,8 @@ import { build } from 'esbuild'
 import type { Entry } from './context.ts'
 
 /** What packages that are no ES modules call `require`. */
-const requireHere = "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);"
+const requireHere =
+  "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);"
 
 /**
  * The entries with their paths below the project, as `.js`, and the part's manifest beside them. Names stay as they are
@@ -19,7 +20,14 @@ export async function bundleOf(project: string, part: string, entries: readonly 
   // Each for itself: an entry may run where it can't read what is beside it.
   const bundles = await Promise.all(entries.map((entry) => bundle(project, part, entry)))
   const code = new Map(bundles.flat().map((file) => [file.path, file]))
-  return [...code.values(), { path: join('app', part, 'package.json'), content: await manifestOf(join(project, part, 'package.json')), isExecutable: false }]
+  return [
+    ...code.values(),
+    {
+      path: join('app', part, 'package.json'),
+      content: await manifestOf(join(project, part, 'package.json')),
+      isExecutable: false,
+    },
+  ]
 }
 
 /** What is imported only on demand is in chunks of its own, and takes no time of a start that does without. */
@@ -43,7 +51,11 @@ async function bundle(project: string, part: string, entry: string): Promise<Ent
     external: ['pg-native'],
     logLevel: 'silent',
   })
-  return outputFiles.map(({ path, contents }) => ({ path: relative(project, path), content: Buffer.from(contents), isExecutable: false }))
+  return outputFiles.map(({ path, contents }) => ({
+    path: relative(project, path),
+    content: Buffer.from(contents),
+    isExecutable: false,
+  }))
 }
 
 /** Of the source's manifest what a process looks up when it runs. */

@@ -21,7 +21,8 @@ const project = dirname(import.meta.dirname)
 const unusedInContainers = ['prisma']
 
 /** Packages' tests, hidden files, types, source maps and texts; native code; Prisma for other databases than Postgres. */
-const unwanted = /^(?:tests?|benchmarks?|examples?|prebuilds)\/|(?:^|\/)\.|\.test\.[cm]?js$|\.(?:map|markdown|md|mts|cts|ts)$|query_compiler_\w+\.(?:cockroachdb|mysql|sqlite|sqlserver)\./
+const unwanted =
+  /^(?:tests?|benchmarks?|examples?|prebuilds)\/|(?:^|\/)\.|\.test\.[cm]?js$|\.(?:map|markdown|md|mts|cts|ts)$|query_compiler_\w+\.(?:cockroachdb|mysql|sqlite|sqlserver)\./
 
 /** @throws Error when a package is not installed or the database client is not generated */
 export async function contextOf(name: ImageName): Promise<Entry[]> {
@@ -30,11 +31,23 @@ export async function contextOf(name: ImageName): Promise<Entry[]> {
     case 'caddy':
       return entriesOf(join(project, 'images', name), '')
     case 'tenant-runtime':
-      return nodeContext(name, bundleOf(project, name, ['src/main.ts', 'src/move-blobs.ts', 'src/functions/executor/child.ts']))
+      return nodeContext(
+        name,
+        bundleOf(project, name, ['src/main.ts', 'src/move-blobs.ts', 'src/functions/executor/child.ts']),
+      )
     case 'gateway':
       return nodeContext(name, bundleOf(project, name, ['src/main.ts']))
     case 'control-plane':
-      return nodeContext(name, sourceOf(name, ['docker-proxy/src', 'prisma/schema.prisma', 'prisma/migrations', 'prisma/client', 'tenant-runtime/migrations']))
+      return nodeContext(
+        name,
+        sourceOf(name, [
+          'docker-proxy/src',
+          'prisma/schema.prisma',
+          'prisma/migrations',
+          'prisma/client',
+          'tenant-runtime/migrations',
+        ]),
+      )
   }
 }
 

@@ -13,7 +13,11 @@ export type Entry = { path: string; content: Buffer; isExecutable: boolean } | {
  * The file, or all files below the directory, under a path of the context.
  * @param wanted decides by the path below `source`; directories named `node_modules` are never entered
  */
-export async function entriesOf(source: string, path: string, wanted: (below: string) => boolean = () => true): Promise<Entry[]> {
+export async function entriesOf(
+  source: string,
+  path: string,
+  wanted: (below: string) => boolean = () => true,
+): Promise<Entry[]> {
   const found: Entry[] = []
   const look = async (below: string): Promise<void> => {
     const at = join(source, below)
@@ -45,7 +49,8 @@ export function tarOf(entries: readonly Entry[]): Readable {
     if (written.has(entry.path)) throw new Error(`the build context has ${entry.path} twice`)
     addDirectory(dirname(entry.path))
     written.add(entry.path)
-    if ('target' in entry) tar.entry({ ...owned, name: entry.path, type: 'symlink', linkname: entry.target, mode: 0o777 })
+    if ('target' in entry)
+      tar.entry({ ...owned, name: entry.path, type: 'symlink', linkname: entry.target, mode: 0o777 })
     else tar.entry({ ...owned, name: entry.path, mode: entry.isExecutable ? 0o755 : 0o644 }, entry.content)
   }
   tar.finalize()

@@ -9,7 +9,9 @@ const Names = Type.Record(Type.String(), Type.Unknown())
 const Manifest = Type.Object({
   dependencies: Type.Optional(Names),
   peerDependencies: Type.Optional(Names),
-  peerDependenciesMeta: Type.Optional(Type.Record(Type.String(), Type.Object({ optional: Type.Optional(Type.Boolean()) }))),
+  peerDependenciesMeta: Type.Optional(
+    Type.Record(Type.String(), Type.Object({ optional: Type.Optional(Type.Boolean()) })),
+  ),
 })
 
 /**
@@ -19,7 +21,11 @@ const Manifest = Type.Object({
  * @param without names that are not followed
  * @throws Error that names a package that is not installed
  */
-export async function productionPackages(project: string, part: string, without: readonly string[] = []): Promise<string[]> {
+export async function productionPackages(
+  project: string,
+  part: string,
+  without: readonly string[] = [],
+): Promise<string[]> {
   const found = new Set<string>()
   const visited = new Set<string>()
   const visit = async (directory: string): Promise<void> => {
@@ -40,7 +46,10 @@ async function namesNeededBy(directory: string): Promise<string[]> {
   const manifest: unknown = JSON.parse(await readFile(file, 'utf8'))
   if (!Value.Check(Manifest, manifest)) throw new Error(`${file} is no package manifest`)
   const { dependencies = {}, peerDependencies = {}, peerDependenciesMeta = {} } = manifest
-  return [...Object.keys(dependencies), ...Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true)]
+  return [
+    ...Object.keys(dependencies),
+    ...Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true),
+  ]
 }
 
 /** As Node looks for a package: upwards from who asks. */

@@ -23,9 +23,19 @@ const { outputFiles, metafile } = await build({
   target: `node${process.versions.node}`,
   logLevel: 'error',
 })
-const inputs = Object.fromEntries(Object.keys(metafile.inputs).map((path) => [path, createHash('sha256').update(readFileSync(join(part, path))).digest('hex')]))
+const inputs = Object.fromEntries(
+  Object.keys(metafile.inputs).map((path) => [
+    path,
+    createHash('sha256')
+      .update(readFileSync(join(part, path)))
+      .digest('hex'),
+  ]),
+)
 await mkdir(folder, { recursive: true })
-for (const [name, content] of [['executor.mjs', outputFiles[0].contents], ['executor.json', JSON.stringify(inputs)]]) {
+for (const [name, content] of [
+  ['executor.mjs', outputFiles[0].contents],
+  ['executor.json', JSON.stringify(inputs)],
+]) {
   const aside = join(folder, `${name}.${process.pid}`)
   await writeFile(aside, content)
   await rename(aside, join(folder, name))

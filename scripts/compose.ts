@@ -26,5 +26,8 @@ async function works(program: string, before: readonly string[]): Promise<Compos
     const { stdout, stderr } = await run(program, [...before, ...args], options)
     return stdout + stderr
   }
-  return compose(['version'], {}).then(() => compose, () => undefined)
+  return compose(['version'], {}).then(
+    () => compose,
+    () => undefined,
+  )
 }

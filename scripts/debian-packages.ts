@@ -27,7 +27,9 @@ export async function installPackages(...names: readonly string[]): Promise<void
   if (process.getuid?.() !== 0) throw new Error(`install ${names.join(', ')}, or run as root`)
   try {
     await run('flock', [lockFile, 'sh', '-euc', installation, 'sh', ...names], {
-      timeout: installMilliseconds, maxBuffer: 64 * 2 ** 20, env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      timeout: installMilliseconds,
+      maxBuffer: 64 * 2 ** 20,
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     })
   } catch (cause) {
     throw new Error(`apt-get could not install ${names.join(', ')}`, { cause })
@@ -35,5 +37,8 @@ export async function installPackages(...names: readonly string[]): Promise<void
 }
 
 export async function exists(path: string): Promise<boolean> {
-  return access(path, constants.F_OK).then(() => true, () => false)
+  return access(path, constants.F_OK).then(
+    () => true,
+    () => false,
+  )
 }

@@ -4,7 +4,15 @@ import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Docker from 'dockerode'
 import { DataDirectoryInUse, lockDataDirectory } from '../local/src/process/data-lock.ts'
-import { dockerSocket, endDaemon, engineDirectory, startDaemons, stopDaemons, type Daemon, type EngineSettings } from './engine/daemons.ts'
+import {
+  dockerSocket,
+  endDaemon,
+  engineDirectory,
+  startDaemons,
+  stopDaemons,
+  type Daemon,
+  type EngineSettings,
+} from './engine/daemons.ts'
 import { ensureInstalled } from './engine/install.ts'
 
 const oldestApi = [1, 41] as const
@@ -39,12 +47,16 @@ export async function ensureEngine(): Promise<Engine> {
   const directory = engineDirectory(project)
   const own = `unix://${dockerSocket(directory)}`
   const named = process.env['TENANTRY_DOCKER_HOST'] ?? ''
-  if (named !== '') return checked(named === own ? projectsEngine(directory, async () => undefined) : foreignEngine(named))
+  if (named !== '')
+    return checked(named === own ? projectsEngine(directory, async () => undefined) : foreignEngine(named))
   if (process.platform === 'linux' && process.getuid?.() === 0) return startOwn(directory)
   try {
     return await checked(foreignEngine(`unix://${machinesSocket}`))
   } catch (cause) {
-    throw new Error(`the tests need a Docker Engine: ${machinesSocket} does not answer, and only root on Linux can start one. Start it, run as root, or set TENANTRY_DOCKER_HOST.`, { cause })
+    throw new Error(
+      `the tests need a Docker Engine: ${machinesSocket} does not answer, and only root on Linux can start one. Start it, run as root, or set TENANTRY_DOCKER_HOST.`,
+      { cause },
+    )
   }
 }
 
@@ -55,10 +67,12 @@ async function startOwn(directory: string): Promise<Engine> {
   if (unlock === undefined) return startedByAnother(directory)
   try {
     await startDaemons(directory)
-    const engine = await checked(projectsEngine(directory, async () => {
-      await stopDaemons(directory)
-      await unlock()
-    }))
+    const engine = await checked(
+      projectsEngine(directory, async () => {
+        await stopDaemons(directory)
+        await unlock()
+      }),
+    )
     await empty(engine.docker)
     return engine
   } catch (cause) {
@@ -84,7 +98,8 @@ async function startedByAnother(directory: string): Promise<Engine> {
     try {
       return await checked(projectsEngine(directory, async () => undefined))
     } catch (cause) {
-      if (performance.now() > deadline) throw new Error('the engine that another run of this project has started does not answer', { cause })
+      if (performance.now() > deadline)
+        throw new Error('the engine that another run of this project has started does not answer', { cause })
       await sleep(200)
     }
   }
@@ -92,7 +107,8 @@ async function startedByAnother(directory: string): Promise<Engine> {
 
 /** What an earlier run left behind would come up again; images are kept. */
 async function empty(docker: Docker): Promise<void> {
-  for (const { Id: id } of await docker.listContainers({ all: true })) await docker.getContainer(id).remove({ force: true, v: true })
+  for (const { Id: id } of await docker.listContainers({ all: true }))
+    await docker.getContainer(id).remove({ force: true, v: true })
   const { Volumes: volumes } = await docker.listVolumes()
   for (const { Name: name } of volumes) await docker.getVolume(name).remove({ force: true })
   await docker.pruneNetworks()
@@ -113,14 +129,17 @@ function projectsEngine(directory: string, stop: () => Promise<void>): Engine {
       await checked(this)
     },
     async kill(...daemons) {
-      for (const daemon of daemons.length === 0 ? (['dockerd'] as const) : daemons) await endDaemon(directory, daemon, 'SIGKILL')
+      for (const daemon of daemons.length === 0 ? (['dockerd'] as const) : daemons)
+        await endDaemon(directory, daemon, 'SIGKILL')
     },
   }
 }
 
 function foreignEngine(host: string): Engine {
   const refuse = async () => {
-    throw new Error(`${host} is not the project's own engine; run as root without TENANTRY_DOCKER_HOST for tests that end it`)
+    throw new Error(
+      `${host} is not the project's own engine; run as root without TENANTRY_DOCKER_HOST for tests that end it`,
+    )
   }
   return { host, docker: dockerAt(host), stop: async () => undefined, isOwn: false, restart: refuse, kill: refuse }
 }
@@ -128,18 +147,23 @@ function foreignEngine(host: string): Engine {
 /** @param timeout milliseconds that an answer may take; without it, any time */
 function dockerAt(host: string, timeout?: number): Docker {
   const socketPath = /^unix:\/\/(\/.*)$/.exec(host)?.[1]
-  if (socketPath === undefined) throw new Error(`TENANTRY_DOCKER_HOST is ${JSON.stringify(host)}; the tests take unix:///… alone`)
+  if (socketPath === undefined)
+    throw new Error(`TENANTRY_DOCKER_HOST is ${JSON.stringify(host)}; the tests take unix:///… alone`)
   return new Docker({ socketPath, timeout })
 }
 
 /** @throws Error for one that does not answer or is too old */
 async function checked(engine: Engine): Promise<Engine> {
-  const { ApiVersion: api, Version: version } = await dockerAt(engine.host, callMilliseconds).version().catch((cause: unknown) => {
-    throw new Error(`no Docker Engine answers at ${engine.host}`, { cause })
-  })
+  const { ApiVersion: api, Version: version } = await dockerAt(engine.host, callMilliseconds)
+    .version()
+    .catch((cause: unknown) => {
+      throw new Error(`no Docker Engine answers at ${engine.host}`, { cause })
+    })
   const [major = 0, minor = 0] = api.split('.').map(Number)
   if (major < oldestApi[0] || (major === oldestApi[0] && minor < oldestApi[1])) {
-    throw new Error(`Docker Engine ${version} at ${engine.host} speaks API ${api}; Tenantry needs ${oldestApi.join('.')} or later`)
+    throw new Error(
+      `Docker Engine ${version} at ${engine.host} speaks API ${api}; Tenantry needs ${oldestApi.join('.')} or later`,
+    )
   }
   return engine
 }

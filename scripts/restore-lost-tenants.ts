@@ -48,21 +48,32 @@ const lost = await lostTenants()
 if (lost.length === 0) console.log('no tenant has lost a volume')
 let failures = 0
 const queue = [...lost]
-await Promise.all(Array.from({ length: parallel }, async () => {
-  for (let tenant = queue.shift(); tenant !== undefined; tenant = queue.shift()) {
-    const outcome = await restored(tenant).catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
-    if (outcome !== undefined) failures++
-    console.log(`${tenant.tenant_id} (${tenant.name}): ${outcome ?? 'restored'}`)
-  }
-}))
+await Promise.all(
+  Array.from({ length: parallel }, async () => {
+    for (let tenant = queue.shift(); tenant !== undefined; tenant = queue.shift()) {
+      const outcome = await restored(tenant).catch((error: unknown) =>
+        error instanceof Error ? error.message : String(error),
+      )
+      if (outcome !== undefined) failures++
+      console.log(`${tenant.tenant_id} (${tenant.name}): ${outcome ?? 'restored'}`)
+    }
+  }),
+)
 process.exitCode = failures === 0 ? 0 : 1
 
 async function lostTenants(): Promise<Tenant[]> {
   const found: Tenant[] = []
   for (const tenant of await everything<Tenant>('/v1/tenants', 'tenants')) {
     if (tenant.isolation === 'schema-per-tenant' || tenant.status === 'deleting') continue
-    const { differences } = await call<{ differences: { component: string; field: string; observed: unknown }[] }>('GET', `/v1/tenants/${tenant.tenant_id}/drift`)
-    const isGone = (volume: string) => differences.some(({ component, field, observed }) => component === `volume/${volume}` && field === 'existence' && observed === 'absent')
+    const { differences } = await call<{ differences: { component: string; field: string; observed: unknown }[] }>(
+      'GET',
+      `/v1/tenants/${tenant.tenant_id}/drift`,
+    )
+    const isGone = (volume: string) =>
+      differences.some(
+        ({ component, field, observed }) =>
+          component === `volume/${volume}` && field === 'existence' && observed === 'absent',
+      )
     if (isGone('data') || isGone('files')) found.push(tenant)
   }
   return found
@@ -77,17 +88,24 @@ async function restored(tenant: Tenant): Promise<string | undefined> {
   if (tenant.status === 'paused') await call('POST', `${path}/wake`, {})
   if (tenant.status === 'suspended') await call('PATCH', path, { suspended: false })
   await untilFailed(path)
-  const { operation } = await call<{ operation: Operation }>('POST', `/v1/backups/${newest.id}/restore`, { into: 'same' })
+  const { operation } = await call<{ operation: Operation }>('POST', `/v1/backups/${newest.id}/restore`, {
+    into: 'same',
+  })
   for (let now = operation; ; now = await call<Operation>('GET', `/v1/operations/${operation.id}`)) {
     if (now.finished !== null) {
-      if (now.state !== 'succeeded') return `the restore of the backup ${newest.id} ended as ${now.state}: ${now.error ?? 'without a reason'}`
+      if (now.state !== 'succeeded')
+        return `the restore of the backup ${newest.id} ended as ${now.state}: ${now.error ?? 'without a reason'}`
       break
     }
     await sleep(pollMilliseconds)
   }
   if (tenant.status === 'suspended') {
     const { suspend_reason, payment_required } = tenant
-    await call('PATCH', path, { suspended: true, payment_required, ...(suspend_reason === null ? {} : { suspend_reason }) })
+    await call('PATCH', path, {
+      suspended: true,
+      payment_required,
+      ...(suspend_reason === null ? {} : { suspend_reason }),
+    })
   }
   return undefined
 }
@@ -110,7 +128,10 @@ async function untilFailed(path: string): Promise<void> {
 async function everything<Item>(path: string, field: string): Promise<Item[]> {
   const items: Item[] = []
   for (let cursor: string | null = ''; cursor !== null;) {
-    const page: Record<string, unknown> = await call('GET', `${path}?limit=1000${cursor === '' ? '' : `&cursor=${cursor}`}`)
+    const page: Record<string, unknown> = await call(
+      'GET',
+      `${path}?limit=1000${cursor === '' ? '' : `&cursor=${cursor}`}`,
+    )
     items.push(...(page[field] as Item[]))
     cursor = page['next_cursor'] as string | null
   }

@@ -17,7 +17,12 @@ function fingerprint(...files) {
 
 function filesOf(folder) {
   const path = join(root, folder)
-  return existsSync(path) ? readdirSync(path).filter((name) => name.endsWith('.ts')).sort().map((name) => join(folder, name)) : []
+  return existsSync(path)
+    ? readdirSync(path)
+        .filter((name) => name.endsWith('.ts'))
+        .sort()
+        .map((name) => join(folder, name))
+    : []
 }
 
 function readMarks() {
@@ -49,14 +54,26 @@ try {
   step('packages', fingerprint('package-lock.json'), existsSync(node), () =>
     run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']),
   )
-  step('database client', fingerprint('prisma/schema.prisma', 'package-lock.json'), existsSync(join(root, 'prisma/client/client.ts')), () =>
-    // The engine named here would be downloaded, and is not needed to generate a client.
-    run(node, [bin('prisma/build/index.js'), 'generate'], { PRISMA_SCHEMA_ENGINE_BINARY: node, PRISMA_HIDE_UPDATE_MESSAGE: '1' }),
+  step(
+    'database client',
+    fingerprint('prisma/schema.prisma', 'package-lock.json'),
+    existsSync(join(root, 'prisma/client/client.ts')),
+    () =>
+      // The engine named here would be downloaded, and is not needed to generate a client.
+      run(node, [bin('prisma/build/index.js'), 'generate'], {
+        PRISMA_SCHEMA_ENGINE_BINARY: node,
+        PRISMA_HIDE_UPDATE_MESSAGE: '1',
+      }),
   )
-  step('test runner', fingerprint('.taprc', 'package-lock.json'), true, () => run(node, [bin('tap/dist/esm/run.mjs'), 'build']))
+  step('test runner', fingerprint('.taprc', 'package-lock.json'), true, () =>
+    run(node, [bin('tap/dist/esm/run.mjs'), 'build']),
+  )
   const program = ['executor', 'module', 'host'].flatMap((folder) => filesOf(`tenant-runtime/src/functions/${folder}`))
-  step('executor', fingerprint(...program, 'scripts/build-executor.mjs', 'package-lock.json'), existsSync(join(root, 'tenant-runtime/built/executor.mjs')), () =>
-    run(node, ['scripts/build-executor.mjs']),
+  step(
+    'executor',
+    fingerprint(...program, 'scripts/build-executor.mjs', 'package-lock.json'),
+    existsSync(join(root, 'tenant-runtime/built/executor.mjs')),
+    () => run(node, ['scripts/build-executor.mjs']),
   )
 } catch (cause) {
   console.error(`setup failed: ${cause.message}`)

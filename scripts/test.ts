@@ -20,7 +20,12 @@ const isSoak = (file: string) => file.endsWith('.soak.test.ts')
 const asked = process.argv.slice(2).flatMap((name) => (name.endsWith('.ts') ? [name] : testsOf(name)))
 /** `NAME.alone.test.ts` is in every run, and ends the engine: only the project's own may be ended. */
 const endsEngine = (file: string) => file.endsWith('.alone.test.ts')
-const files = asked.length > 0 ? asked : globSync('test/**/*.test.ts').filter((file) => isFull || !isSoak(file)).sort()
+const files =
+  asked.length > 0
+    ? asked
+    : globSync('test/**/*.test.ts')
+        .filter((file) => isFull || !isSoak(file))
+        .sort()
 /** One at a time, after all others: some of the long ones end the engine, too. */
 const isAlone = (file: string) => isSoak(file) || endsEngine(file)
 const together = files.filter((file) => !isAlone(file))
@@ -28,7 +33,10 @@ const together = files.filter((file) => !isAlone(file))
 if (files.some(needsObjectStore)) await orEnd(ensureSwift())
 const engine = files.some(needsEngine) ? await orEnd(openEngineWithImages((line) => console.log(line))) : undefined
 const excluded = asked.length === 0 && engine?.isOwn === false ? files.filter(endsEngine) : []
-for (const file of excluded) console.log(`not part of this run: ${file} kills the Docker Engine, and ${engine?.host ?? ''} is not the project's own`)
+for (const file of excluded)
+  console.log(
+    `not part of this run: ${file} kills the Docker Engine, and ${engine?.host ?? ''} is not the project's own`,
+  )
 const alone = files.filter((file) => isAlone(file) && !excluded.includes(file))
 try {
   const totals = [await runTap(together, []), await runTap(alone, ['--jobs=1'])]
@@ -41,14 +49,18 @@ try {
 
 /** @throws Error for a folder without tests */
 function testsOf(folder: string): string[] {
-  const found = globSync(`test/${folder}/**/*.test.ts`).filter((file) => isFull || !isSoak(file)).sort()
+  const found = globSync(`test/${folder}/**/*.test.ts`)
+    .filter((file) => isFull || !isSoak(file))
+    .sort()
   if (found.length === 0) throw new Error(`there are no tests in test/${folder}`)
   return found
 }
 
 /** Files that use none start without one. */
 function needsEngine(file: string): boolean {
-  return /docker-platform|startBackupPlatform|support\/kills|support\/docker|support\/compose-platform|support\/sandbox|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(readFileSync(file, 'utf8'))
+  return /docker-platform|startBackupPlatform|support\/kills|support\/docker|support\/compose-platform|support\/sandbox|TENANTRY_DOCKER_HOST|testEngine|images\/build|scripts\/engine/.test(
+    readFileSync(file, 'utf8'),
+  )
 }
 
 function needsObjectStore(file: string): boolean {
@@ -88,7 +100,12 @@ async function runTap(files: readonly string[], options: readonly string[]): Pro
     }
     const totals = /^# \{ (total: .*) \}$/.exec(line)
     if (totals?.[1] !== undefined) {
-      summary = Object.fromEntries(totals[1].split(', ').map((part) => part.split(': ')).map(([name = '', count]) => [name, Number(count)]))
+      summary = Object.fromEntries(
+        totals[1]
+          .split(', ')
+          .map((part) => part.split(': '))
+          .map(([name = '', count]) => [name, Number(count)]),
+      )
     }
     block.push(line)
   }

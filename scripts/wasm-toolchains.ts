@@ -6,7 +6,12 @@ import { exists, installPackages } from './debian-packages.ts'
 const run = promisify(execFile)
 
 /** What a C compiler for WASI consists of on Debian: compiler, linker, C library, the compiler's own routines. */
-const cPackages = { clang: '/usr/bin/clang', lld: '/usr/bin/wasm-ld', 'wasi-libc': '/usr/lib/wasm32-wasi/libc.a', 'libclang-rt-dev-wasm32': '/usr/share/doc/libclang-rt-dev-wasm32' }
+const cPackages = {
+  clang: '/usr/bin/clang',
+  lld: '/usr/bin/wasm-ld',
+  'wasi-libc': '/usr/lib/wasm32-wasi/libc.a',
+  'libclang-rt-dev-wasm32': '/usr/share/doc/libclang-rt-dev-wasm32',
+}
 
 /** @returns the path of clang, which finds the rest. @throws Error when something is missing and can't be installed */
 export async function ensureWasiClang(): Promise<string> {

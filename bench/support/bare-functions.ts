@@ -2,14 +2,21 @@
 // or records. `node bare-functions.ts MODULE EXECUTORS` runs the module in that file for every request and prints `{"port"}`.
 import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
-import { Executor } from '../../tenant-runtime/src/functions/executor/executor.ts'
-import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
+import { Executor } from '#tenant-runtime/functions/executor/executor.ts'
+import { prepareModule } from '#tenant-runtime/functions/module/module-cache.ts'
 
 const [file = '', count = '1'] = process.argv.slice(2)
 /** What the runtime tells a function of such a request, so that the function has the same to do. */
 const environment = [
-  'TENANTRY_FUNCTION=warm', 'TENANTRY_INVOCATION_ID=3f1c2a1e-0b8f-4c57-9d5e-6a2b7c8d9e0f', 'TENANTRY_TRIGGER=http', 'TENANTRY_ROLE=authenticated', 'TENANTRY_USER_ID=ada',
-  'TENANTRY_METHOD=POST', 'TENANTRY_QUERY=', 'TENANTRY_CONTENT_TYPE=application/json', 'TENANTRY_HEADERS={"content-type":"application/json"}',
+  'TENANTRY_FUNCTION=warm',
+  'TENANTRY_INVOCATION_ID=3f1c2a1e-0b8f-4c57-9d5e-6a2b7c8d9e0f',
+  'TENANTRY_TRIGGER=http',
+  'TENANTRY_ROLE=authenticated',
+  'TENANTRY_USER_ID=ada',
+  'TENANTRY_METHOD=POST',
+  'TENANTRY_QUERY=',
+  'TENANTRY_CONTENT_TYPE=application/json',
+  'TENANTRY_HEADERS={"content-type":"application/json"}',
 ]
 const module = prepareModule(await readFile(file), 'bare')
 const idle = await Promise.all(Array.from({ length: Number(count) }, () => Executor.start()))
@@ -25,7 +32,13 @@ async function answer(input: Buffer): Promise<Buffer> {
   const executor = idle.pop() ?? (await new Promise<Executor>((resolve) => waiting.push(resolve)))
   try {
     const { outcome, output } = await executor.run({
-      module, memoryPages: 2_048, environment, name: 'bare', input, timeoutMilliseconds: 10_000, onLog: () => undefined,
+      module,
+      memoryPages: 2_048,
+      environment,
+      name: 'bare',
+      input,
+      timeoutMilliseconds: 10_000,
+      onLog: () => undefined,
     })
     if (outcome.kind !== 'exited' || outcome.code !== 0) throw new Error(`the run ${outcome.kind}`)
     return output
@@ -37,10 +50,15 @@ async function answer(input: Buffer): Promise<Buffer> {
 }
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
-  void body(request).then(answer).then(
-    (output) => response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': output.length }).end(output),
-    (error: unknown) => response.writeHead(500, { 'content-length': 0 }).end(() => console.error(error)),
-  )
+  void body(request)
+    .then(answer)
+    .then(
+      (output) =>
+        response
+          .writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': output.length })
+          .end(output),
+      (error: unknown) => response.writeHead(500, { 'content-length': 0 }).end(() => console.error(error)),
+    )
 })
 server.listen(0, '127.0.0.1', () => {
   const address = server.address()

@@ -91,7 +91,10 @@ interface Connection {
 async function openAll(url: string): Promise<Connection[]> {
   return Promise.all(
     Array.from({ length: connections }, async () => {
-      const client = new pg.Client({ connectionString: url, options: `-c timezone=UTC -c jit=off -c search_path=${TENANT_ID}` })
+      const client = new pg.Client({
+        connectionString: url,
+        options: `-c timezone=UTC -c jit=off -c search_path=${TENANT_ID}`,
+      })
       await client.connect()
       return { client, known: new Set<string>() }
     }),
@@ -119,7 +122,11 @@ async function callerOf({ headers: { authorization = '' } }: FastifyRequest): Pr
   const known = callers.get(token)
   if (known !== undefined && known.until > Date.now()) return known
   const { payload } = await jwtVerify(token, secret, { algorithms: ['HS256'] })
-  const caller = { userId: payload.sub ?? '', claims: JSON.stringify(payload), until: Date.now() + rememberMilliseconds }
+  const caller = {
+    userId: payload.sub ?? '',
+    claims: JSON.stringify(payload),
+    until: Date.now() + rememberMilliseconds,
+  }
   callers.set(token, caller)
   return caller
 }
@@ -148,12 +155,19 @@ const statements = {
     name: 'list',
     text: `select coalesce(json_agg(r), '[]')::text from (select ${columns} from todos where done = $1 and owner_id = $2 order by rank desc limit $3) r`,
   },
-  insert: { name: 'insert', text: `insert into todos (title, done, rank, owner_id) values ($1, $2, $3, $4) returning ${record}` },
-  update: { name: 'update', text: `update todos set done = $1, rank = $2 where id = $3 and owner_id = $4 returning ${record}` },
+  insert: {
+    name: 'insert',
+    text: `insert into todos (title, done, rank, owner_id) values ($1, $2, $3, $4) returning ${record}`,
+  },
+  update: {
+    name: 'update',
+    text: `update todos set done = $1, rank = $2 where id = $3 and owner_id = $4 returning ${record}`,
+  },
 }
 
 const ways = {
-  '/rls': ({ userId, claims }: Caller, part: Part) => run(rls, [{ statement: context, values: [TENANT_ID, 'authenticated', userId, claims] }, part]),
+  '/rls': ({ userId, claims }: Caller, part: Part) =>
+    run(rls, [{ statement: context, values: [TENANT_ID, 'authenticated', userId, claims] }, part]),
   '/plain': (_: Caller, part: Part) => run(plain, [part]),
 }
 
@@ -171,12 +185,22 @@ for (const [prefix, answer] of Object.entries(ways)) {
   app.post<{ Body: Todo }>(`${prefix}/todos`, async (request, reply) => {
     const caller = await callerOf(request)
     const { title, done, rank } = request.body
-    return send(reply, 201, await answer(caller, { statement: statements.insert, values: [title, String(done), String(rank), caller.userId] }))
+    return send(
+      reply,
+      201,
+      await answer(caller, {
+        statement: statements.insert,
+        values: [title, String(done), String(rank), caller.userId],
+      }),
+    )
   })
   app.patch<{ Params: { id: string }; Body: Todo }>(`${prefix}/todos/:id`, async (request, reply) => {
     const caller = await callerOf(request)
     const { done, rank } = request.body
-    const text = await answer(caller, { statement: statements.update, values: [String(done), String(rank), request.params.id, caller.userId] })
+    const text = await answer(caller, {
+      statement: statements.update,
+      values: [String(done), String(rank), request.params.id, caller.userId],
+    })
     return send(reply, text === '' ? 404 : 200, text)
   })
 }

@@ -13,7 +13,9 @@ import pg from 'pg'
 const [directory = '', postgresUrl = ''] = process.argv.slice(2)
 /** As many connections as a tenant has in the runtime. */
 const pool = new pg.Pool({ connectionString: postgresUrl, max: 16 })
-await pool.query('create table if not exists bare_files (name text primary key, file text not null, size bigint not null, etag text not null)')
+await pool.query(
+  'create table if not exists bare_files (name text primary key, file text not null, size bigint not null, etag text not null)',
+)
 
 async function putLarge(request: IncomingMessage, name: string): Promise<string> {
   const draft = join(directory, randomUUID())
@@ -40,7 +42,11 @@ async function putSmall(request: IncomingMessage, name: string): Promise<string>
   await handle.write(bytes)
   await handle.sync()
   await handle.close()
-  await pool.query({ name: 'put', text: 'insert into bare_files (name, file, size, etag) values ($1, $2, $3, $4)', values: [name, file, bytes.length, etag] })
+  await pool.query({
+    name: 'put',
+    text: 'insert into bare_files (name, file, size, etag) values ($1, $2, $3, $4)',
+    values: [name, file, bytes.length, etag],
+  })
   return etag
 }
 
@@ -52,9 +58,17 @@ async function getLarge(response: ServerResponse, name: string): Promise<void> {
 }
 
 async function getSmall(response: ServerResponse, name: string): Promise<void> {
-  const { rows } = await pool.query<{ file: string; etag: string }>({ name: 'get', text: 'select file, size, etag from bare_files where name = $1', values: [name] })
+  const { rows } = await pool.query<{ file: string; etag: string }>({
+    name: 'get',
+    text: 'select file, size, etag from bare_files where name = $1',
+    values: [name],
+  })
   const bytes = await readFile(join(directory, rows[0]?.file ?? ''))
-  response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': bytes.length, etag: rows[0]?.etag })
+  response.writeHead(200, {
+    'content-type': 'application/octet-stream',
+    'content-length': bytes.length,
+    etag: rows[0]?.etag,
+  })
   response.end(bytes)
 }
 
@@ -62,7 +76,10 @@ const server = createServer((request, response) => {
   const [, kind = '', name = ''] = (request.url ?? '').split('/')
   const put = kind === 'large' ? putLarge : putSmall
   const get = kind === 'large' ? getLarge : getSmall
-  const work = request.method === 'PUT' ? put(request, name).then((etag) => response.writeHead(200, { 'content-length': etag.length }).end(etag)) : get(response, name)
+  const work =
+    request.method === 'PUT'
+      ? put(request, name).then((etag) => response.writeHead(200, { 'content-length': etag.length }).end(etag))
+      : get(response, name)
   work.catch((error: unknown) => {
     console.error(error)
     response.destroy()

@@ -10,7 +10,11 @@ export interface Child {
 }
 
 /** Starts `node file …` and waits for its first line of output, which is JSON. */
-export async function startChild(file: string, args: string[] = [], environment: Record<string, string> = {}): Promise<Child> {
+export async function startChild(
+  file: string,
+  args: string[] = [],
+  environment: Record<string, string> = {},
+): Promise<Child> {
   const child = spawn(process.execPath, [file, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, ...environment },

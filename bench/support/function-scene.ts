@@ -3,8 +3,8 @@
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
-import { compileFunction } from '../../examples/functions/compile.ts'
-import { startInstallation, type Installation } from '../../test/support/installation.ts'
+import { compileFunction } from '#examples/functions/compile.ts'
+import { startInstallation, type Installation } from '#test/support/installation.ts'
 import { startChild } from './child.ts'
 import { createTenant, readRegion, signToken, type InstalledTenant } from './installed.ts'
 import { wire } from './load.ts'
@@ -20,7 +20,13 @@ export interface FunctionScene {
   command(): Uint8Array<ArrayBuffer>
   /** A request as it goes over the wire, at the runtime. */
   request(tenant: InstalledTenant, token: string, method: string, path: string, body?: string): Buffer
-  ask(tenant: InstalledTenant, token: string, method: string, path: string, body?: string): Promise<{ status: number; text: string }>
+  ask(
+    tenant: InstalledTenant,
+    token: string,
+    method: string,
+    path: string,
+    body?: string,
+  ): Promise<{ status: number; text: string }>
   /** @throws Error when it is not taken */
   deploy(name: string, wasm: Uint8Array<ArrayBuffer>, config?: object): Promise<void>
   /** @throws Error for any status but 200 */
@@ -41,7 +47,11 @@ const commandBytes = 18 * 1024
 const quietLooks = 8
 const todos = {
   name: 'todos',
-  fields: [{ name: 'id', type: 'uuid', primary: true }, { name: 'owner_id', type: 'string' }, { name: 'title', type: 'string', required: true }],
+  fields: [
+    { name: 'id', type: 'uuid', primary: true },
+    { name: 'owner_id', type: 'string' },
+    { name: 'title', type: 'string', required: true },
+  ],
   rls_policy: { type: 'ownership', owner_field: 'owner_id' },
 }
 
@@ -54,18 +64,31 @@ export async function openScene(directory: string): Promise<FunctionScene> {
   const tenant = await createTenant(installation, 'acme', 'Enterprise')
   const neighbour = await createTenant(installation, 'beside', 'Enterprise')
   const token = signToken(tenant.jwtSecret, 'ada')
-  const headersOf = (to: InstalledTenant, as: string) => ({ authorization: `Bearer ${as}`, [internalTokenHeader]: internal, [tenantHeader]: to.id })
+  const headersOf = (to: InstalledTenant, as: string) => ({
+    authorization: `Bearer ${as}`,
+    [internalTokenHeader]: internal,
+    [tenantHeader]: to.id,
+  })
   let made = 0
   const scene: FunctionScene = {
-    installation, tenant, token, neighbour, runtimePort,
+    installation,
+    tenant,
+    token,
+    neighbour,
+    runtimePort,
     command: () => filled(greet, made++),
     request(to, as, method, path, body) {
-      const content = body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
+      const content =
+        body === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) }
       return Buffer.concat([wire(method, path, { ...headersOf(to, as), ...content }), Buffer.from(body ?? '')])
     },
     async ask(to, as, method, path, body) {
       const response = await fetch(`http://127.0.0.1:${runtimePort}${path}`, {
-        method, headers: { ...headersOf(to, as), ...(body === undefined ? {} : { 'content-type': 'application/json' }) }, ...(body === undefined ? {} : { body }),
+        method,
+        headers: { ...headersOf(to, as), ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+        ...(body === undefined ? {} : { body }),
       })
       return { status: response.status, text: await response.text() }
     },
@@ -74,7 +97,11 @@ export async function openScene(directory: string): Promise<FunctionScene> {
       form.set('name', name)
       form.set('config', JSON.stringify(config))
       form.set('wasm', new Blob([wasm]), 'module.wasm')
-      const response = await fetch(`http://127.0.0.1:${runtimePort}/functions/v1/deploy`, { method: 'POST', headers: headersOf(tenant, tenant.secretKey), body: form })
+      const response = await fetch(`http://127.0.0.1:${runtimePort}/functions/v1/deploy`, {
+        method: 'POST',
+        headers: headersOf(tenant, tenant.secretKey),
+        body: form,
+      })
       const text = await response.text()
       if (response.status !== 201) throw new Error(`the function ${name}: ${response.status} ${text}`)
     },
@@ -91,7 +118,7 @@ export async function openScene(directory: string): Promise<FunctionScene> {
     runtimePid: () => installation.pid('runtime'),
     executors: async () => below(await installation.pid('runtime')),
     async endExecutors() {
-      for (let quiet = 0; quiet < quietLooks; ) {
+      for (let quiet = 0; quiet < quietLooks;) {
         const pids = await scene.executors()
         for (const pid of pids) kill(pid)
         quiet = pids.length === 0 ? quiet + 1 : 0
@@ -113,14 +140,18 @@ function filled(wasm: Uint8Array, mark: number): Uint8Array<ArrayBuffer> {
   const content = Buffer.alloc(Math.max(32, commandBytes - wasm.length), `${mark}.`)
   // A name of length 0, then anything.
   content[0] = 0
-  const length = [content.length & 0x7f | 0x80, content.length >> 7 & 0x7f | 0x80, content.length >> 14]
+  const length = [(content.length & 0x7f) | 0x80, ((content.length >> 7) & 0x7f) | 0x80, content.length >> 14]
   return Uint8Array.from([...wasm, 0, ...length, ...content])
 }
 
 async function fill(scene: FunctionScene): Promise<void> {
   const { neighbour } = scene
   const rows = Array.from({ length: 1_000 }, (_, n) => ({ owner_id: 'ben', title: `todo ${n}` }))
-  for (const [path, body, status] of [['/rest/v1/schemas', todos, 201], ['/admin/reload-schemas', {}, 200], ['/rest/v1/todos', rows, 201]] as const) {
+  for (const [path, body, status] of [
+    ['/rest/v1/schemas', todos, 201],
+    ['/admin/reload-schemas', {}, 200],
+    ['/rest/v1/todos', rows, 201],
+  ] as const) {
     const answer = await scene.ask(neighbour, neighbour.secretKey, 'POST', path, JSON.stringify(body))
     if (answer.status !== status) throw new Error(`${path}: ${answer.status} ${answer.text.slice(0, 500)}`)
   }

@@ -3,8 +3,8 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Route } from '@tenantry/contract'
-import { WatchSource } from '../../test/support/watch-source.ts'
-import { median, quantile, type Figure, type Figures, type Report } from '../figures.ts'
+import { WatchSource } from '#test/support/watch-source.ts'
+import { median, quantile, type Figure, type Figures, type Report } from '#bench/figures.ts'
 import { startChild, type Child } from './child.ts'
 import { load, wire } from './load.ts'
 
@@ -32,7 +32,8 @@ interface Measured {
 }
 
 const headers = {
-  authorization: 'Bearer eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwIn0.0000000000000000000000000000000000000000000',
+  authorization:
+    'Bearer eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwIn0.0000000000000000000000000000000000000000000',
   accept: 'application/json',
   'x-client-info': 'supabase-js/2.119.0; runtime=node',
   'user-agent': 'bench',
@@ -45,32 +46,55 @@ export async function gatewayCost(report: Report): Promise<Figures> {
   await control.start()
   const child = (file: string, args: string[] = []) => startChild(new URL(file, import.meta.url).pathname, args)
   const upstream = await child('./http-upstream.ts')
-  const route: Omit<Route, 'tenant_id' | 'name'> = { generation: 1, phase: 'ready', dedicated: false, runtimes: [`http://127.0.0.1:${Number(upstream.said['port'])}`] }
+  const route: Omit<Route, 'tenant_id' | 'name'> = {
+    generation: 1,
+    phase: 'ready',
+    dedicated: false,
+    runtimes: [`http://127.0.0.1:${Number(upstream.said['port'])}`],
+  }
   control.routes.put({ ...route, tenant_id: 't_0123456789abcdef0123', name: 'free' })
   control.routes.put({
-    ...route, tenant_id: 't_0123456789abcdef0124', name: 'limited',
+    ...route,
+    tenant_id: 't_0123456789abcdef0124',
+    name: 'limited',
     // Never reached, always asked.
-    limits: { requests_per_month: control.monthly, connections: 100, rate: { per_second: 1_000_000, burst: 1_000_000 } },
+    limits: {
+      requests_per_month: control.monthly,
+      connections: 100,
+      rate: { per_second: 1_000_000, burst: 1_000_000 },
+    },
   })
   const running: Child[] = [upstream]
   try {
     const measured: Record<Way, Measured[]> = { without: [], metering: [], 'metering, quota and rate': [] }
     for (let nth = 0; nth < starts; nth++) {
       const pairs = await Promise.all(
-        wayNames.map(async (way, at) => ({ way, gateway: await child('./gateway-variant.ts', [ways[way].variant, '0', control.url, join(scratch, `${nth}-${at}`), token]) })),
+        wayNames.map(async (way, at) => ({
+          way,
+          gateway: await child('./gateway-variant.ts', [
+            ways[way].variant,
+            '0',
+            control.url,
+            join(scratch, `${nth}-${at}`),
+            token,
+          ]),
+        })),
       )
       running.push(...pairs.map(({ gateway }) => gateway))
       for (const { way, gateway } of pairs) await measure(gateway, ways[way].tenant, warmMilliseconds)
       for (let round = 0; round < rounds; round++) {
         // Each way in each place of a round equally often.
         const order = [...pairs.slice(round % pairs.length), ...pairs.slice(0, round % pairs.length)]
-        for (const { way, gateway } of order) measured[way].push(await measure(gateway, ways[way].tenant, roundMilliseconds))
+        for (const { way, gateway } of order)
+          measured[way].push(await measure(gateway, ways[way].tenant, roundMilliseconds))
       }
       for (const { gateway } of pairs) await gateway.stop()
     }
     for (const way of wayNames) {
       const of = (what: keyof Measured) => measured[way].map((round) => round[what])
-      report(`${way}: ${median(of('rps')).toFixed(0)} /s, ${(median(of('cpu')) / 1_000).toFixed(1)} µs of a processor each`)
+      report(
+        `${way}: ${median(of('rps')).toFixed(0)} /s, ${(median(of('cpu')) / 1_000).toFixed(1)} µs of a processor each`,
+      )
     }
     const cost = (way: Way, what: keyof Measured, of: string, target: string): Figure => {
       const ratios = measured[way].map((round, nth) => round[what] / (measured.without[nth]?.[what] ?? Number.NaN))
@@ -94,14 +118,21 @@ async function measure(gateway: Child, tenant: string, milliseconds: number): Pr
   const port = Number(gateway.said['port'])
   await untilServed(port, tenant)
   const before = await processorNanoseconds(gateway.pid)
-  const { requests, rps } = await load({ port, request: wire('GET', `/t/${tenant}/rest/v1/rows`, headers), connections, milliseconds })
+  const { requests, rps } = await load({
+    port,
+    request: wire('GET', `/t/${tenant}/rest/v1/rows`, headers),
+    connections,
+    milliseconds,
+  })
   return { rps, cpu: ((await processorNanoseconds(gateway.pid)) - before) / requests }
 }
 
 /** What all threads of a process have taken of processors so far. */
 async function processorNanoseconds(pid: number): Promise<number> {
   const threads = await readdir(`/proc/${pid}/task`)
-  const taken = await Promise.all(threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').catch(() => '0')))
+  const taken = await Promise.all(
+    threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').catch(() => '0')),
+  )
   return taken.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0)
 }
 

@@ -1,14 +1,22 @@
 // The gateway as a process of its own for benchmarks, with its counting or without: VARIANT PORT CONTROL_URL DATA TOKEN.
 import { randomUUID } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
-import { startGateway, startGatewayWith, type GatewayOptions } from '../../gateway/src/gateway.ts'
-import { CounterStore } from '../../gateway/src/meter/counter-store.ts'
-import { Meter, type TenantMeter } from '../../gateway/src/meter/meter.ts'
+import { startGateway, startGatewayWith, type GatewayOptions } from '#gateway/gateway.ts'
+import { CounterStore } from '#gateway/meter/counter-store.ts'
+import { Meter, type TenantMeter } from '#gateway/meter/meter.ts'
 
 const nothing = () => undefined
 
 const uncounted: TenantMeter = {
-  request: nothing, rejected: nothing, refused: nothing, egress: nothing, opened: nothing, closed: nothing, began: nothing, ended: nothing, kept: (goOn) => goOn(),
+  request: nothing,
+  rejected: nothing,
+  refused: nothing,
+  egress: nothing,
+  opened: nothing,
+  closed: nothing,
+  began: nothing,
+  ended: nothing,
+  kept: (goOn) => goOn(),
 }
 
 class NoMeter extends Meter {
@@ -20,14 +28,34 @@ class NoMeter extends Meter {
 const [variant = '', port = '0', controlUrl = '', data = '', internalToken = ''] = process.argv.slice(2)
 await mkdir(data, { recursive: true })
 const options: GatewayOptions = {
-  host: '127.0.0.1', port: Number(port), internalHost: '127.0.0.1', internalPort: 0, controlUrl, internalToken, data, domain: 'localhost', source: `gateway-${variant}`,
-  now: Date.now, elapsed: () => performance.now(), newId: randomUUID, fetch: globalThis.fetch, collect: nothing,
+  host: '127.0.0.1',
+  port: Number(port),
+  internalHost: '127.0.0.1',
+  internalPort: 0,
+  controlUrl,
+  internalToken,
+  data,
+  domain: 'localhost',
+  source: `gateway-${variant}`,
+  now: Date.now,
+  elapsed: () => performance.now(),
+  newId: randomUUID,
+  fetch: globalThis.fetch,
+  collect: nothing,
   log: { info: nothing, warn: (_, message) => console.error(message), debug: nothing },
 }
 const meter = new NoMeter({ store: new CounterStore(Date.now, 0), now: Date.now, elapsed: options.elapsed })
 const gateway =
   variant === 'counted'
     ? await startGateway(options)
-    : await startGatewayWith(options, { meter, boot: randomUUID(), unfinished: () => [], run: nothing, clockKnown: async () => undefined, askHour: async () => undefined, stop: async () => undefined })
+    : await startGatewayWith(options, {
+        meter,
+        boot: randomUUID(),
+        unfinished: () => [],
+        run: nothing,
+        clockKnown: async () => undefined,
+        askHour: async () => undefined,
+        stop: async () => undefined,
+      })
 console.log(JSON.stringify({ port: gateway.port }))
 process.on('SIGTERM', () => void gateway.stop(1_000).then(() => process.exit(0)))

@@ -1,8 +1,12 @@
 // Several ways of doing the same thing, measured side by side: in each round every way has its turn.
-import { median, noise, type Figure, type Report } from '../figures.ts'
+import { median, noise, type Figure, type Report } from '#bench/figures.ts'
 
 /** Once without counting, then the rounds, the ways in turn. */
-export async function inTurn<Way, Measured>(ways: Record<string, Way>, rounds: number, measure: (way: Way) => Promise<Measured>): Promise<Record<string, Measured[]>> {
+export async function inTurn<Way, Measured>(
+  ways: Record<string, Way>,
+  rounds: number,
+  measure: (way: Way) => Promise<Measured>,
+): Promise<Record<string, Measured[]>> {
   const measured: Record<string, Measured[]> = Object.fromEntries(Object.keys(ways).map((name) => [name, []]))
   for (let round = 0; round <= rounds; round++) {
     for (const [name, way] of Object.entries(ways)) {
@@ -13,13 +17,20 @@ export async function inTurn<Way, Measured>(ways: Record<string, Way>, rounds: n
   return measured
 }
 
-export function beside(measured: Record<string, number[]>, ours: string, bare: string, rest: Pick<Figure, 'unit' | 'target' | 'peer'>): Figure {
+export function beside(
+  measured: Record<string, number[]>,
+  ours: string,
+  bare: string,
+  rest: Pick<Figure, 'unit' | 'target' | 'peer'>,
+): Figure {
   const [value, floor] = [median(measured[ours] ?? []), median(measured[bare] ?? [])]
   return { value, floor, ratio: value / floor, ...rest }
 }
 
 export function tell(report: Report, what: string, measured: Record<string, number[]>, digits = 0): void {
   for (const [name, values] of Object.entries(measured)) {
-    report(`${what}, ${name}: ${values.map((value) => value.toFixed(digits)).join(', ')} (noise ${noise(values).toFixed(0)} %)`)
+    report(
+      `${what}, ${name}: ${values.map((value) => value.toFixed(digits)).join(', ')} (noise ${noise(values).toFixed(0)} %)`,
+    )
   }
 }

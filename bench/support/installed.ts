@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Installation } from '../../test/support/installation.ts'
+import type { Installation } from '#test/support/installation.ts'
 
 export interface InstalledTenant {
   id: string
@@ -14,7 +14,10 @@ export interface InstalledTenant {
 }
 
 export async function readRegion(data: string) {
-  const [region] = JSON.parse(await readFile(join(data, 'regions.json'), 'utf8')) as { postgres_url: string; runtime_urls: string[] }[]
+  const [region] = JSON.parse(await readFile(join(data, 'regions.json'), 'utf8')) as {
+    postgres_url: string
+    runtime_urls: string[]
+  }[]
   if (region === undefined) throw new Error('the installation has no region')
   return {
     postgres: region.postgres_url,
@@ -26,14 +29,26 @@ export async function readRegion(data: string) {
 export async function createTenant(installation: Installation, name: string, plan: string): Promise<InstalledTenant> {
   const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${installation.platformKey}`, 'content-type': 'application/json', prefer: 'wait=30' },
+    headers: {
+      authorization: `Bearer ${installation.platformKey}`,
+      'content-type': 'application/json',
+      prefer: 'wait=30',
+    },
     body: JSON.stringify({ name, plan, region: 'local' }),
   })
-  const body = (await response.json()) as { tenant_id: string; name: string; database_url: string; keys: { jwt_secret: string; secret_key: string } }
+  const body = (await response.json()) as {
+    tenant_id: string
+    name: string
+    database_url: string
+    keys: { jwt_secret: string; secret_key: string }
+  }
   if (response.status !== 201) throw new Error(`the tenant: ${response.status} ${JSON.stringify(body)}`)
   return {
-    id: body.tenant_id, name: body.name, database: new URL(body.database_url).pathname,
-    jwtSecret: body.keys.jwt_secret, secretKey: body.keys.secret_key,
+    id: body.tenant_id,
+    name: body.name,
+    database: new URL(body.database_url).pathname,
+    jwtSecret: body.keys.jwt_secret,
+    secretKey: body.keys.secret_key,
   }
 }
 

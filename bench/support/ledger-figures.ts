@@ -1,30 +1,45 @@
 // How fast the ledger of many tenants is read, closed and invoiced after a year, and how large it is.
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { readBillingConfig, createClosing, openBilling } from '../../control-plane/src/billing/index.ts'
-import { systemClock } from '../../control-plane/src/platform/clock.ts'
-import { nextMonth, monthText } from '../../control-plane/src/platform/months.ts'
-import { toPageBody, toUsageBody, resourceNames, createUsageBooks, createLedgerClosing, closeAll, createUsageReader } from '../../control-plane/src/usage/index.ts'
-import { createSeal } from '../../control-plane/src/platform/seal.ts'
-import { createPlanHistory, createPlanStore } from '../../control-plane/src/plans/index.ts'
-import { quantile, type Figures, type Report } from '../figures.ts'
+import { readBillingConfig, createClosing, openBilling } from '#control-plane/billing/index.ts'
+import { systemClock } from '#control-plane/platform/clock.ts'
+import { nextMonth, monthText } from '#control-plane/platform/months.ts'
+import {
+  toPageBody,
+  toUsageBody,
+  resourceNames,
+  createUsageBooks,
+  createLedgerClosing,
+  closeAll,
+  createUsageReader,
+} from '#control-plane/usage/index.ts'
+import { createSeal } from '#control-plane/platform/seal.ts'
+import { createPlanHistory, createPlanStore } from '#control-plane/plans/index.ts'
+import { quantile, type Figures, type Report } from '#bench/figures.ts'
 import { openLedgerScene, type LedgerScene } from './ledger-scene.ts'
 import { watchMemory } from './memory.ts'
 
 const pageSize = 100
 
 /** @param tenants `TENANTRY_BENCH_TENANTS`, or as many as the figures are about */
-export async function ledgerFigures(report: Report, tenants = Number(process.env['TENANTRY_BENCH_TENANTS'] ?? 100_000)): Promise<Figures> {
+export async function ledgerFigures(
+  report: Report,
+  tenants = Number(process.env['TENANTRY_BENCH_TENANTS'] ?? 100_000),
+): Promise<Figures> {
   const scene = await openLedgerScene(tenants, report)
   try {
     const bytes = await bytesPerTenantMonth(scene)
     report(`${bytes.toFixed(0)} bytes a tenant and month`)
     const { one, page } = await reading(scene)
-    report(`usage of a tenant: p50 ${quantile(one, 0.5).toFixed(1)} ms, p99 ${quantile(one, 0.99).toFixed(1)} ms; page: p50 ${quantile(page, 0.5).toFixed(1)} ms, p99 ${quantile(page, 0.99).toFixed(1)} ms`)
+    report(
+      `usage of a tenant: p50 ${quantile(one, 0.5).toFixed(1)} ms, p99 ${quantile(one, 0.99).toFixed(1)} ms; page: p50 ${quantile(page, 0.5).toFixed(1)} ms, p99 ${quantile(page, 0.99).toFixed(1)} ms`,
+    )
     const seconds = await monthClose(scene)
     report(`month closed in ${seconds.toFixed(1)} s`)
     const invoices = await monthInvoices(scene)
-    report(`${tenants} invoices made in ${invoices.seconds.toFixed(1)} s, with ${(invoices.bytes / 1e6).toFixed(0)} MB of memory at most`)
+    report(
+      `${tenants} invoices made in ${invoices.seconds.toFixed(1)} s, with ${(invoices.bytes / 1e6).toFixed(0)} MB of memory at most`,
+    )
     return {
       usage_p99_ms: { value: quantile(one, 0.99), unit: 'ms', target: '≤ 20' },
       list_p99_ms: { value: quantile(page, 0.99), unit: 'ms', target: '≤ 50' },
@@ -38,7 +53,9 @@ export async function ledgerFigures(report: Report, tenants = Number(process.env
 }
 
 async function bytesPerTenantMonth({ sql, tenantIds }: LedgerScene): Promise<number> {
-  const [row] = await sql("select pg_total_relation_size('usage_months') + pg_total_relation_size('usage_tenants') as bytes, (select count(*) from usage_months) as months")
+  const [row] = await sql(
+    "select pg_total_relation_size('usage_months') + pg_total_relation_size('usage_tenants') as bytes, (select count(*) from usage_months) as months",
+  )
   if (tenantIds.length === 0) throw new Error('there are no tenants')
   return Number(row?.['bytes']) / Number(row?.['months'])
 }
@@ -47,8 +64,14 @@ async function bytesPerTenantMonth({ sql, tenantIds }: LedgerScene): Promise<num
 async function reading({ database, month, tenantIds }: LedgerScene): Promise<{ one: number[]; page: number[] }> {
   const clock = { ...systemClock, now: () => new Date(nextMonth(month).getTime() - 1) }
   const reader = createUsageReader({
-    books: createUsageBooks(database), plans: createPlanStore(database), history: createPlanHistory(database), clock, regions: new Map(),
-    tenants: { get: () => Promise.resolve(undefined) }, store: { snapshot: () => Promise.resolve(undefined) }, probe: { tenantUsage: () => Promise.resolve(undefined) },
+    books: createUsageBooks(database),
+    plans: createPlanStore(database),
+    history: createPlanHistory(database),
+    clock,
+    regions: new Map(),
+    tenants: { get: () => Promise.resolve(undefined) },
+    store: { snapshot: () => Promise.resolve(undefined) },
+    probe: { tenantUsage: () => Promise.resolve(undefined) },
   })
   const anyId = () => tenantIds[Math.floor(Math.random() * tenantIds.length)] ?? ''
   const usage = async () => {
@@ -71,21 +94,36 @@ async function reading({ database, month, tenantIds }: LedgerScene): Promise<{ o
 async function monthClose({ database, month, sql, tenantIds }: LedgerScene): Promise<number> {
   const now = new Date(nextMonth(month).getTime() + 15 * 60_000)
   const milliseconds = await timed(async () => {
-    await closeAll(createLedgerClosing(database, () => now), now, 0n)
+    await closeAll(
+      createLedgerClosing(database, () => now),
+      now,
+      0n,
+    )
   })
-  const [row] = await sql('select count(*)::int as closed from usage_months where month = $1 and closed_at is not null', [month])
-  if (row?.['closed'] !== tenantIds.length) throw new Error(`${String(row?.['closed'])} of ${tenantIds.length} tenants have the month closed`)
+  const [row] = await sql(
+    'select count(*)::int as closed from usage_months where month = $1 and closed_at is not null',
+    [month],
+  )
+  if (row?.['closed'] !== tenantIds.length)
+    throw new Error(`${String(row?.['closed'])} of ${tenantIds.length} tenants have the month closed`)
   return milliseconds / 1000
 }
 
 /** Everybody's invoice of the closed month, as the leader makes them; by the example's prices. */
-async function monthInvoices({ database, month, sql, tenantIds }: LedgerScene): Promise<{ seconds: number; bytes: number }> {
+async function monthInvoices({
+  database,
+  month,
+  sql,
+  tenantIds,
+}: LedgerScene): Promise<{ seconds: number; bytes: number }> {
   const example = await readFile(new URL('../../examples/prices.json', import.meta.url), 'utf8')
   const config = readBillingConfig(example.replace('2026-01', monthText(month)))
   const now = () => new Date(nextMonth(month).getTime() + 3_600_000)
   const log = {
     info: () => undefined,
-    warn: (details: object, message: string) => { throw new Error(message, { cause: details }) },
+    warn: (details: object, message: string) => {
+      throw new Error(message, { cause: details })
+    },
   }
   const parts = openBilling(database, config, createSeal(randomBytes(32)), now)
   const closing = createClosing({ ...parts, config, clock: { ...systemClock, now }, measure: () => undefined, log }, 0n)
@@ -95,9 +133,13 @@ async function monthInvoices({ database, month, sql, tenantIds }: LedgerScene): 
       await closing.look(new AbortController().signal)
     })
   })
-  const [row] = await sql("select count(*)::int as made, max(number) as last, count(distinct tenant_id)::int as tenants from invoices where month = $1 and state = 'final'", [month])
+  const [row] = await sql(
+    "select count(*)::int as made, max(number) as last, count(distinct tenant_id)::int as tenants from invoices where month = $1 and state = 'final'",
+    [month],
+  )
   for (const name of ['made', 'last', 'tenants']) {
-    if (row?.[name] !== tenantIds.length) throw new Error(`${name}: ${String(row?.[name])} of ${tenantIds.length} invoices`)
+    if (row?.[name] !== tenantIds.length)
+      throw new Error(`${name}: ${String(row?.[name])} of ${tenantIds.length} invoices`)
   }
   return { seconds: milliseconds / 1000, bytes: most }
 }

@@ -1,10 +1,21 @@
 // A ledger as large as an installation's of many tenants after a year: filled in Postgres, from packed months of a few kinds of tenants.
 import { hourMilliseconds } from '@tenantry/contract'
-import { openDatabase, type Database } from '../../control-plane/src/platform/database.ts'
-import { nameInstallation } from '../../control-plane/src/platform/installation.ts'
-import { migrate, readMigrations } from '../../control-plane/src/platform/migrations.ts'
-import { amountsText, chainOf, joinAmounts, noAmounts, type Amounts, type HourBucket, addToCell, packCells, type Cells, appendHours } from '../../control-plane/src/usage/index.ts'
-import { query, startPostgres, type TestPostgres } from '../../test/support/postgres.ts'
+import { openDatabase, type Database } from '#control-plane/platform/database.ts'
+import { nameInstallation } from '#control-plane/platform/installation.ts'
+import { migrate, readMigrations } from '#control-plane/platform/migrations.ts'
+import {
+  amountsText,
+  chainOf,
+  joinAmounts,
+  noAmounts,
+  type Amounts,
+  type HourBucket,
+  addToCell,
+  packCells,
+  type Cells,
+  appendHours,
+} from '#control-plane/usage/index.ts'
+import { query, startPostgres, type TestPostgres } from '#test/support/postgres.ts'
 
 export interface LedgerScene {
   postgres: TestPostgres
@@ -49,11 +60,19 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
     const open = number === months - 1 ? 1 : 0
     for (let kind = 0; kind < 10 * variants; kind++) {
       const { buckets, hours, totals, cells } = packedMonth(monthAt(number), kind, open)
-      await sql('insert into kinds values ($1, $2, $3, $4, $5)', [kind, monthAt(number), hours, amountsText(totals), packCells(cells)])
+      await sql('insert into kinds values ($1, $2, $3, $4, $5)', [
+        kind,
+        monthAt(number),
+        hours,
+        amountsText(totals),
+        packCells(cells),
+      ])
       if (open === 1) lastBuckets.push(buckets)
     }
   }
-  await sql(`create unlogged table placed as select id, row_number() over (order by id)::int % ${10 * variants} as kind from tenants`)
+  await sql(
+    `create unlogged table placed as select id, row_number() over (order by id)::int % ${10 * variants} as kind from tenants`,
+  )
   await sql('create unlogged table links (id text, hash text)')
   await linkLastMonth(sql, lastBuckets)
   for (let number = 0; number < months; number++) {
@@ -97,7 +116,10 @@ export async function openLedgerScene(tenants: number, report: (line: string) =>
   await sql('checkpoint')
   const rows = await sql('select id from tenants order by id')
   return {
-    postgres, database, month, sql,
+    postgres,
+    database,
+    month,
+    sql,
     tenantIds: rows.map(({ id }) => String(id)),
     async close() {
       await database.$disconnect()
@@ -123,8 +145,13 @@ function monthAt(number: number): Date {
 }
 
 /** @param open hours at the end that are not closed yet */
-function packedMonth(month: Date, kind: number, open: number): { buckets: Bucket[]; hours: Uint8Array; totals: Amounts; cells: Cells } {
-  const hours = (Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1) - month.getTime()) / hourMilliseconds - open
+function packedMonth(
+  month: Date,
+  kind: number,
+  open: number,
+): { buckets: Bucket[]; hours: Uint8Array; totals: Amounts; cells: Cells } {
+  const hours =
+    (Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1) - month.getTime()) / hourMilliseconds - open
   const random = generator(kind * 4099 + month.getUTCMonth())
   const { busy, requests } = kindOf(kind % 10)
   let stored = BigInt(1_000_000 + Math.floor(random() * 400_000_000))
@@ -147,14 +174,32 @@ function packedMonth(month: Date, kind: number, open: number): { buckets: Bucket
   const cells: Cells = new Map()
   for (const group of ['rest', 'storage', 'functions']) {
     for (const method of ['GET', 'POST', 'PATCH']) {
-      for (const statusClass of ['2xx', '4xx']) addToCell(cells, { meter: 'requests', group, method, statusClass, bucket: '' }, BigInt(Math.floor(random() * 10_000)))
+      for (const statusClass of ['2xx', '4xx'])
+        addToCell(
+          cells,
+          { meter: 'requests', group, method, statusClass, bucket: '' },
+          BigInt(Math.floor(random() * 10_000)),
+        )
     }
     for (const bucket of ['1', '2', '5', '10', '20', '50', '100', 'inf']) {
-      addToCell(cells, { meter: 'latency', group, method: '', statusClass: '', bucket }, BigInt(Math.floor(random() * 10_000)))
+      addToCell(
+        cells,
+        { meter: 'latency', group, method: '', statusClass: '', bucket },
+        BigInt(Math.floor(random() * 10_000)),
+      )
     }
-    addToCell(cells, { meter: 'egress_bytes', group, method: '', statusClass: '', bucket: '' }, BigInt(Math.floor(random() * 10 ** 8)))
+    addToCell(
+      cells,
+      { meter: 'egress_bytes', group, method: '', statusClass: '', bucket: '' },
+      BigInt(Math.floor(random() * 10 ** 8)),
+    )
   }
-  return { buckets, hours: appendHours(new Uint8Array(), month, buckets), totals: buckets.map(({ amounts }) => amounts).reduce(joinAmounts, noAmounts()), cells }
+  return {
+    buckets,
+    hours: appendHours(new Uint8Array(), month, buckets),
+    totals: buckets.map(({ amounts }) => amounts).reduce(joinAmounts, noAmounts()),
+    cells,
+  }
 }
 
 function kindOf(tenth: number): (typeof kinds)[number] {

@@ -1,6 +1,6 @@
 // A small load client: keep-alive connections on bare sockets, one prepared request, answers only skipped over.
 import { connect, type Socket } from 'node:net'
-import { quantile } from '../figures.ts'
+import { quantile } from '#bench/figures.ts'
 
 export interface LoadOptions {
   host?: string
@@ -41,7 +41,11 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
 
 /** A request's head as it goes over the wire. */
 export function wire(method: string, path: string, headers: Record<string, string>): Buffer {
-  return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`)
+  return Buffer.from(
+    `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('')}\r\n`,
+  )
 }
 
 function run(options: LoadOptions, end: number, latencies: number[]): Promise<void> {

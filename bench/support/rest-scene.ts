@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
 import pg from 'pg'
-import { startInstallation, type Installation } from '../../test/support/installation.ts'
+import { startInstallation, type Installation } from '#test/support/installation.ts'
 import { startChild } from './child.ts'
 import { createTenant, readRegion, signToken, type InstalledTenant } from './installed.ts'
 import type { Place } from './transfer.ts'
@@ -29,7 +29,14 @@ export interface RestScene {
   /** Of a tenant, at the runtime. */
   atRuntime(tenant: InstalledTenant, token: string, path: string): Place
   /** @throws Error for any other status than that */
-  ask(tenant: InstalledTenant, token: string, method: string, path: string, status: number, body?: unknown): Promise<unknown>
+  ask(
+    tenant: InstalledTenant,
+    token: string,
+    method: string,
+    path: string,
+    status: number,
+    body?: unknown,
+  ): Promise<unknown>
   /** The bare service, until `stop`. */
   startBare(connections: number): Promise<{ port: number; stop(): Promise<void> }>
   /** As the superuser, in the tenant's schema. */
@@ -91,7 +98,10 @@ export async function openScene(directory: string): Promise<RestScene> {
     async startBare(connections) {
       const manifest = await manifestOf(data, tenant.id)
       const bare = await startChild(new URL('./bare-rest.ts', import.meta.url).pathname, [String(connections)], {
-        RLS_URL: manifest.home.url, PLAIN_URL: region.homes(tenant.database), TENANT_ID: tenant.id, JWT_SECRET: tenant.jwtSecret,
+        RLS_URL: manifest.home.url,
+        PLAIN_URL: region.homes(tenant.database),
+        TENANT_ID: tenant.id,
+        JWT_SECRET: tenant.jwtSecret,
       })
       return { port: Number(bare.said['port']), stop: () => bare.stop() }
     },
@@ -146,7 +156,8 @@ async function fill(scene: RestScene): Promise<User[]> {
     await client.query('vacuum analyze todos')
     await client.query('checkpoint')
     const { rows } = await client.query<{ owner: string; ids: string[] }>(
-      'select owner_id as owner, array_agg(id::text) as ids from todos group by 1 order by 1 limit $1', [signedIn],
+      'select owner_id as owner, array_agg(id::text) as ids from todos group by 1 order by 1 limit $1',
+      [signedIn],
     )
     return rows.map(({ owner, ids }) => ({ token: signToken(scene.tenant.jwtSecret, owner), rows: ids }))
   } finally {

@@ -4,7 +4,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
 import pg from 'pg'
-import { startInstallation, type Installation } from '../../test/support/installation.ts'
+import { startInstallation, type Installation } from '#test/support/installation.ts'
 import { startChild } from './child.ts'
 import { createTenant, readRegion, signToken } from './installed.ts'
 import type { Place } from './transfer.ts'
@@ -70,7 +70,11 @@ export async function openScene(directory: string): Promise<StorageScene> {
       headers: { authorization: `Bearer ${token}` },
     }),
     atBare: (path) => ({ port: Number(bare.store.said['port']), path, headers: { authorization: `Bearer ${token}` } }),
-    throughForwarder: (path) => ({ port: Number(bare.forwarder.said['port']), path, headers: { authorization: `Bearer ${token}` } }),
+    throughForwarder: (path) => ({
+      port: Number(bare.forwarder.said['port']),
+      path,
+      headers: { authorization: `Bearer ${token}` },
+    }),
     async rows(text, values = []) {
       const client = await session()
       try {
@@ -100,7 +104,9 @@ export async function openScene(directory: string): Promise<StorageScene> {
   for (const name of ['large', 'small', 'many']) {
     const { port, path, headers } = scene.atRuntime('/bucket')
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-      method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify({ name }),
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ name }),
     })
     if (response.status !== 201) throw new Error(`bucket ${name}: ${response.status} ${await response.text()}`)
   }

@@ -11,8 +11,15 @@ export interface Place {
 const piece = Buffer.alloc(256 * 1024, 'x')
 
 function head(method: string, { path, headers }: Place, length?: number): string {
-  const all = { host: 'localhost', ...headers, connection: 'close', ...(length === undefined ? {} : { 'content-length': String(length) }) }
-  return `${method} ${path} HTTP/1.1\r\n${Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
+  const all = {
+    host: 'localhost',
+    ...headers,
+    connection: 'close',
+    ...(length === undefined ? {} : { 'content-length': String(length) }),
+  }
+  return `${method} ${path} HTTP/1.1\r\n${Object.entries(all)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')}\r\n`
 }
 
 /** @returns the answer's body. @throws Error for any status but 200 */
@@ -23,7 +30,8 @@ export async function upload(method: 'PUT' | 'POST', place: Place, bytes: number
   const closed = once(socket, 'close')
   socket.write(head(method, place, bytes))
   for (let sent = 0; sent < bytes && answer === ''; sent += piece.length) {
-    if (!socket.write(sent + piece.length <= bytes ? piece : piece.subarray(0, bytes - sent))) await Promise.race([once(socket, 'drain'), closed])
+    if (!socket.write(sent + piece.length <= bytes ? piece : piece.subarray(0, bytes - sent)))
+      await Promise.race([once(socket, 'drain'), closed])
   }
   await closed
   if (!answer.startsWith('HTTP/1.1 200 ')) throw new Error(`an upload was answered ${answer.slice(0, 500)}`)
@@ -50,5 +58,6 @@ export async function download(place: Place, bytes: number): Promise<void> {
   socket.write(head('GET', place))
   await closed
   const body = received - (begin.indexOf('\r\n\r\n') + 4)
-  if (!begin.startsWith('HTTP/1.1 200 ') || body !== bytes) throw new Error(`a download was answered ${begin.slice(0, 500)} with ${body} bytes`)
+  if (!begin.startsWith('HTTP/1.1 200 ') || body !== bytes)
+    throw new Error(`a download was answered ${begin.slice(0, 500)} with ${body} bytes`)
 }

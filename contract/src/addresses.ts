@@ -3,8 +3,24 @@ import { BlockList, isIP } from 'node:net'
 
 /** Addresses that are not the internet's (IANA's registries of special purposes), or lead to what is not. */
 const special4 = [
-  '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24', '192.31.196.0/24', '192.52.193.0/24',
-  '192.88.99.0/24', '192.168.0.0/16', '192.175.48.0/24', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4',
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.31.196.0/24',
+  '192.52.193.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '192.175.48.0/24',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
   // A cloud's metadata at a public address.
   '168.63.129.16/32',
 ]
@@ -23,7 +39,8 @@ export function readNetworks(texts: readonly string[]): Networks {
     const version = isIP(address)
     const longest = version === 4 ? 32 : 128
     const length = bits === undefined ? longest : Number(bits)
-    if (version === 0 || more.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || length > longest) throw new Error(`${JSON.stringify(text)} is no network: want one like 10.1.0.0/16 or fd00::/8`)
+    if (version === 0 || more.length > 0 || !/^\d{1,3}$/.test(bits ?? '0') || length > longest)
+      throw new Error(`${JSON.stringify(text)} is no network: want one like 10.1.0.0/16 or fd00::/8`)
     networks.addSubnet(address, length, version === 4 ? 'ipv4' : 'ipv6')
   }
   return networks
@@ -41,7 +58,9 @@ export function isReachable(address: string, alsoReachable: Networks): boolean {
     case 6:
       // An interface's name belongs to link-local addresses alone.
       if (address.includes('%')) return false
-      return (ofGlobal6.check(address, 'ipv6') && !ofSpecial6.check(address, 'ipv6')) || alsoReachable.check(address, 'ipv6')
+      return (
+        (ofGlobal6.check(address, 'ipv6') && !ofSpecial6.check(address, 'ipv6')) || alsoReachable.check(address, 'ipv6')
+      )
     default:
       return false
   }

@@ -36,7 +36,10 @@ export class Environment<Name extends string> {
 
   /** Networks, separated by commas. @throws ConfigurationError that names the variable and the one that is none */
   networks(name: Name): Networks {
-    const texts = (this.optional(name) ?? '').split(',').map((text) => text.trim()).filter((text) => text !== '')
+    const texts = (this.optional(name) ?? '')
+      .split(',')
+      .map((text) => text.trim())
+      .filter((text) => text !== '')
     try {
       return readNetworks(texts)
     } catch (cause) {
@@ -74,14 +77,16 @@ export class Environment<Name extends string> {
 
   internalToken(this: Environment<Name | 'TENANTRY_INTERNAL_TOKEN_FILE'>): string {
     const token = this.file('TENANTRY_INTERNAL_TOKEN_FILE')
-    if (token.length < shortestToken) throw new ConfigurationError(`TENANTRY_INTERNAL_TOKEN_FILE must hold at least ${shortestToken} characters`)
+    if (token.length < shortestToken)
+      throw new ConfigurationError(`TENANTRY_INTERNAL_TOKEN_FILE must hold at least ${shortestToken} characters`)
     return token
   }
 
   logLevel(this: Environment<Name | 'TENANTRY_LOG_LEVEL'>): LogLevel {
     const text = this.optional('TENANTRY_LOG_LEVEL') ?? 'info'
     const level = logLevels.find((one) => one === text)
-    if (level === undefined) throw new ConfigurationError(`TENANTRY_LOG_LEVEL is ${JSON.stringify(text)}: want one of ${logLevels.join(', ')}`)
+    if (level === undefined)
+      throw new ConfigurationError(`TENANTRY_LOG_LEVEL is ${JSON.stringify(text)}: want one of ${logLevels.join(', ')}`)
     return level
   }
 }

@@ -9,7 +9,10 @@ const prefix = 'TENANTRY_'
  * Checks the names that begin with `TENANTRY_`; an empty variable counts as none.
  * @throws ConfigurationError that names the unknown one and the known one that was probably meant
  */
-export function rejectUnknownSettings(known: Iterable<string>, variables: Readonly<Record<string, string | undefined>>): void {
+export function rejectUnknownSettings(
+  known: Iterable<string>,
+  variables: Readonly<Record<string, string | undefined>>,
+): void {
   const names = new Set(known)
   const unknown = settingsIn(variables).find((name) => !names.has(name))
   if (unknown === undefined) return
@@ -21,5 +24,7 @@ export function rejectUnknownSettings(known: Iterable<string>, variables: Readon
 
 /** Names of the settings that are given a value, known or not. */
 export function settingsIn(variables: Readonly<Record<string, string | undefined>>): string[] {
-  return Object.entries(variables).flatMap(([name, value = '']) => (name.startsWith(prefix) && value !== '' && !developmentNames.includes(name) ? [name] : []))
+  return Object.entries(variables).flatMap(([name, value = '']) =>
+    name.startsWith(prefix) && value !== '' && !developmentNames.includes(name) ? [name] : [],
+  )
 }

@@ -22,10 +22,17 @@ export function violationOf(problem: ValidationProblem | undefined): Violation {
   switch (problem?.keyword) {
     case 'additionalProperties':
     case 'unevaluatedProperties':
-      return { kind: 'unknown', name: named(problem.params['additionalProperty'] ?? problem.params['unevaluatedProperty']) }
+      return {
+        kind: 'unknown',
+        name: named(problem.params['additionalProperty'] ?? problem.params['unevaluatedProperty']),
+      }
     case 'required':
       return { kind: 'missing', name: named(problem.params['missingProperty']) }
   }
   const allowed = problem?.params['allowedValues']
-  return { kind: 'invalid', name: path, wanted: Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : (problem?.message ?? 'is invalid') }
+  return {
+    kind: 'invalid',
+    name: path,
+    wanted: Array.isArray(allowed) ? `must be one of ${allowed.join(', ')}` : (problem?.message ?? 'is invalid'),
+  }
 }

@@ -92,7 +92,9 @@ export class WatchedTable<E extends Entry> {
         await this.#follow(signal, onLine)
       } catch (cause) {
         if (!isStopped() && outage.failed(performance.now())) {
-          this.#options.onProblem?.(new Error(`watch ${this.#options.url} is lost; what was known before goes on being served`, { cause }))
+          this.#options.onProblem?.(
+            new Error(`watch ${this.#options.url} is lost; what was known before goes on being served`, { cause }),
+          )
         }
       }
       await pause(delay, signal)
@@ -179,7 +181,10 @@ export class WatchedTable<E extends Entry> {
       try {
         while (this.#dirty) {
           this.#dirty = false
-          await writeWhole(this.#options.file, [...this.#entries.values()].map((entry) => JSON.stringify(entry)).join('\n'))
+          await writeWhole(
+            this.#options.file,
+            [...this.#entries.values()].map((entry) => JSON.stringify(entry)).join('\n'),
+          )
           await pause(200)
         }
       } catch (cause) {

@@ -5,12 +5,28 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyPluginAsync, type FastifyReply } from 'fastify'
 import { addAccess, addKeyRoutes, type KeyRoutesDeps } from './keys/index.ts'
 import { addErrorHandler, errorBody, toControlError } from './http/error-handler.ts'
-import { addAdjustmentRoutes, type AdjustmentRoutesDeps, addInvoiceRoutes, type InvoiceRoutesDeps } from './billing/index.ts'
+import {
+  addAdjustmentRoutes,
+  type AdjustmentRoutesDeps,
+  addInvoiceRoutes,
+  type InvoiceRoutesDeps,
+} from './billing/index.ts'
 import { addAuditRoutes, type AuditRoutesDeps } from './audit/index.ts'
 import { addBackupRoutes, type BackupRoutesDeps } from './backups/index.ts'
 import { addDriftRoutes, type DriftRoutesDeps } from './drift/index.ts'
 import { addHealthRoutes, type HealthRoutesDeps } from './health/index.ts'
-import { addOperationRoutes, type OperationRoutesDeps, addCreateTenant, type CreateTenantDeps, addReadTenants, type ReadTenantsDeps, addChangeTenant, type ChangeTenantDeps, addRunTenant, type RunTenantDeps } from './tenants/index.ts'
+import {
+  addOperationRoutes,
+  type OperationRoutesDeps,
+  addCreateTenant,
+  type CreateTenantDeps,
+  addReadTenants,
+  type ReadTenantsDeps,
+  addChangeTenant,
+  type ChangeTenantDeps,
+  addRunTenant,
+  type RunTenantDeps,
+} from './tenants/index.ts'
 import { addPlanRoutes, type PlanRoutesDeps } from './plans/index.ts'
 import { addRolloutRoutes, type RolloutRoutesDeps } from './rollouts/index.ts'
 import { addTenantLogs, type LogRoutesDeps } from './logs/index.ts'
@@ -18,25 +34,24 @@ import { addWebhookRoutes, type WebhookRoutesDeps } from './webhooks/index.ts'
 import { addTenantUsage, type UsageRoutesDeps, addUsageSources, type UsageSourcesDeps } from './usage/index.ts'
 
 /** What all routes together are given. */
-type RouteDeps =
-  & AdjustmentRoutesDeps
-  & AuditRoutesDeps
-  & BackupRoutesDeps
-  & ChangeTenantDeps
-  & CreateTenantDeps
-  & DriftRoutesDeps
-  & HealthRoutesDeps
-  & InvoiceRoutesDeps
-  & KeyRoutesDeps
-  & LogRoutesDeps
-  & OperationRoutesDeps
-  & PlanRoutesDeps
-  & ReadTenantsDeps
-  & RolloutRoutesDeps
-  & RunTenantDeps
-  & UsageRoutesDeps
-  & UsageSourcesDeps
-  & WebhookRoutesDeps
+type RouteDeps = AdjustmentRoutesDeps &
+  AuditRoutesDeps &
+  BackupRoutesDeps &
+  ChangeTenantDeps &
+  CreateTenantDeps &
+  DriftRoutesDeps &
+  HealthRoutesDeps &
+  InvoiceRoutesDeps &
+  KeyRoutesDeps &
+  LogRoutesDeps &
+  OperationRoutesDeps &
+  PlanRoutesDeps &
+  ReadTenantsDeps &
+  RolloutRoutesDeps &
+  RunTenantDeps &
+  UsageRoutesDeps &
+  UsageSourcesDeps &
+  WebhookRoutesDeps
 
 export type AppDeps = RouteDeps & {
   internalToken: string

@@ -51,7 +51,8 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     installation: readInstallation(environment),
     platformKeyFile: environment.optional('TENANTRY_PLATFORM_KEY_FILE'),
     homeMigrations:
-      environment.optional('TENANTRY_HOME_MIGRATIONS') ?? fileURLToPath(new URL('../../tenant-runtime/migrations/', import.meta.url)),
+      environment.optional('TENANTRY_HOME_MIGRATIONS') ??
+      fileURLToPath(new URL('../../tenant-runtime/migrations/', import.meta.url)),
     failpoints: environment.optional('TENANTRY_FAILPOINTS') ?? '',
     logLevel: environment.logLevel(),
     deleteGraceSeconds: environment.integer('TENANTRY_DELETE_GRACE_SECONDS', 7 * 86_400, 0, 365 * 86_400),
@@ -67,11 +68,14 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
 /** An installation without a file of prices makes no invoices. */
 function readPrices(environment: ControlPlaneEnvironment): BillingConfig | undefined {
   const path = environment.optional('TENANTRY_PRICES_FILE')
-  return path === undefined ? undefined : readBillingConfig(environment.file('TENANTRY_PRICES_FILE'), `TENANTRY_PRICES_FILE (${path})`)
+  return path === undefined
+    ? undefined
+    : readBillingConfig(environment.file('TENANTRY_PRICES_FILE'), `TENANTRY_PRICES_FILE (${path})`)
 }
 
 function readInstallation(environment: ControlPlaneEnvironment): string | undefined {
   const name = environment.optional('TENANTRY_INSTALLATION')
-  if (name !== undefined && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name)) throw new ConfigurationError('TENANTRY_INSTALLATION must be a UUID in lower case')
+  if (name !== undefined && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name))
+    throw new ConfigurationError('TENANTRY_INSTALLATION must be a UUID in lower case')
   return name
 }

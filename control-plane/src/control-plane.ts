@@ -7,9 +7,22 @@ import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { createAuditLog } from './audit/index.ts'
 import {
-  checkDirectory, createBackupLedger, createBackupRecords, createBackupStore, createDirectoryTarget, createUnknownBackups, keepBackups,
+  checkDirectory,
+  createBackupLedger,
+  createBackupRecords,
+  createBackupStore,
+  createDirectoryTarget,
+  createUnknownBackups,
+  keepBackups,
 } from './backups/index.ts'
-import { checkBilling, closeMonths, loadPdfFonts, openBilling, type BillingParts, type PdfFonts } from './billing/index.ts'
+import {
+  checkBilling,
+  closeMonths,
+  loadPdfFonts,
+  openBilling,
+  type BillingParts,
+  type PdfFonts,
+} from './billing/index.ts'
 import type { Config } from './config.ts'
 import { createDiskWatchStore, watchDisks, watchStorage } from './disk/index.ts'
 import { createDriftReader } from './drift/index.ts'
@@ -33,18 +46,46 @@ import { freeNotificationQueues } from './platform/notification-queue.ts'
 import { createSeal, type Seal } from './platform/seal.ts'
 import { createQuotaWatchStore, createRequestLeases, leaseRoutes, measuredLeases, watchQuotas } from './quotas/index.ts'
 import {
-  control, createReconcileStore, createRegion, createRegionConditions, createRegionProbe,
-  type Failpoint, type ReconcileStore, type Region, type RegionOptions,
+  control,
+  createReconcileStore,
+  createRegion,
+  createRegionConditions,
+  createRegionProbe,
+  type Failpoint,
+  type ReconcileStore,
+  type Region,
+  type RegionOptions,
 } from './reconcile/index.ts'
 import type { RegionConfig } from './regions/index.ts'
 import { createRolloutLedger, createRolloutStore, keepRollouts } from './rollouts/index.ts'
 import { createRunningTenants, createTenantStore } from './tenants/index.ts'
 import {
-  closeLedger, createHomeReader, createHomeReadingStore, createLedgerClosing, createUsageBooks, createUsageLedger, createUsageReader, createUsageSources, readHomes,
+  closeLedger,
+  createHomeReader,
+  createHomeReadingStore,
+  createLedgerClosing,
+  createUsageBooks,
+  createUsageLedger,
+  createUsageReader,
+  createUsageSources,
+  readHomes,
 } from './usage/index.ts'
 import { createWarmPoolStore, keepWarmPools } from './warm-pool/index.ts'
-import { createHostNames, createPublishedSource, internalRoutes, tlsAsk, WatchHub, type PublishedSource } from './watch/index.ts'
-import { createSend, createTargetCheck, createWebhookOutbox, createWebhookStore, dispatchWebhooks } from './webhooks/index.ts'
+import {
+  createHostNames,
+  createPublishedSource,
+  internalRoutes,
+  tlsAsk,
+  WatchHub,
+  type PublishedSource,
+} from './watch/index.ts'
+import {
+  createSend,
+  createTargetCheck,
+  createWebhookOutbox,
+  createWebhookStore,
+  dispatchWebhooks,
+} from './webhooks/index.ts'
 
 /** What is asked of gateways and runtimes. */
 export type Probe = ReturnType<typeof createRegionProbe>
@@ -105,7 +146,8 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   await recordRegions(database, config.regions)
   await recordRateLimits(database, config.rateLimits)
   const keys = createPlatformKeyStore(stores)
-  if (await makeFirstKey(keys, config.platformKeyFile)) log.info({ file: config.platformKeyFile }, 'the first platform key was made')
+  if (await makeFirstKey(keys, config.platformKeyFile))
+    log.info({ file: config.platformKeyFile }, 'the first platform key was made')
 
   const migrations = await loadHomeMigrations(config.homeMigrations)
   const installation = await nameInstallation(database, config.installation)
@@ -113,7 +155,15 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const openRegion = (region: RegionConfig): Region => {
     const shared = homes.get(region.id)
     if (shared === undefined) throw new Error(`the region ${region.id} has no shared databases`)
-    const engine = region.docker === undefined ? undefined : createContainerEngine({ name: 'docker', installation, host: hostOf(region.docker), sleep: (milliseconds, signal) => clock.sleep(milliseconds, signal) })
+    const engine =
+      region.docker === undefined
+        ? undefined
+        : createContainerEngine({
+            name: 'docker',
+            installation,
+            host: hostOf(region.docker),
+            sleep: (milliseconds, signal) => clock.sleep(milliseconds, signal),
+          })
     const options = { config: region, engine, homes: shared, migrations, internalToken: config.internalToken, clock }
     return (outside.openRegion ?? createRegion)(options)
   }
@@ -125,7 +175,12 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   const ledger = createUsageLedger(database, now)
   const plans = createPlanStore(database)
   const billing = openBilling(database, config.billing, seal, now)
-  if (config.billing !== undefined) await checkBilling(billing, config.billing, (await plans.list()).map(({ id }) => id))
+  if (config.billing !== undefined)
+    await checkBilling(
+      billing,
+      config.billing,
+      (await plans.list()).map(({ id }) => id),
+    )
   let pdfFonts: Promise<PdfFonts> | undefined
   const conditions = createRegionConditions(clock)
   const metrics = createMetrics(conditions, now)
@@ -153,8 +208,15 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
         ? []
         : [
             keepBackups({
-              ...keeping, target: backups.target, records: backups.records, ledger: createBackupLedger(database, seal, now), tenant: (id) => reconcileStore.snapshot(id),
-              readHome: createHomeReader(homeReading).readNow, migrations, measure: metrics.backups, found: metrics.foundBackups,
+              ...keeping,
+              target: backups.target,
+              records: backups.records,
+              ledger: createBackupLedger(database, seal, now),
+              tenant: (id) => reconcileStore.snapshot(id),
+              readHome: createHomeReader(homeReading).readNow,
+              migrations,
+              measure: metrics.backups,
+              found: metrics.foundBackups,
             }),
           ]),
       keepWarmPools({ ...keeping, store: createWarmPoolStore(database, seal, now), measure: metrics.warmPool }),
@@ -165,14 +227,19 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
       freeNotificationQueues({ servers: homes, clock, log }),
       watchDisks({ ...keeping, store: createDiskWatchStore(database, now) }),
       dispatchWebhooks({
-        ...keeping, outbox: createWebhookOutbox(database, seal, now), send: createSend({ ...webhookTargets, timeoutMilliseconds: 15_000 }), random,
+        ...keeping,
+        outbox: createWebhookOutbox(database, seal, now),
+        send: createSend({ ...webhookTargets, timeoutMilliseconds: 15_000 }),
+        random,
         measure: metrics.metering.webhooks,
       }),
       readHomes(homeReading),
       closeLedger({ closing: createLedgerClosing(database, now), clock, measure: metrics.metering.ledger, log }),
       watchQuotas({ ...keeping, store: createQuotaWatchStore(database, now) }),
       keepRollouts({ ...keeping, ledger: createRolloutLedger(database, now) }),
-      ...(config.billing === undefined ? [] : [closeMonths({ ...billing, config: config.billing, clock, measure: metrics.metering.invoices, log })]),
+      ...(config.billing === undefined
+        ? []
+        : [closeMonths({ ...billing, config: config.billing, clock, measure: metrics.metering.invoices, log })]),
     ]
   }
 
@@ -186,7 +253,14 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     rollouts: createRolloutStore(stores),
     backups: { store: createBackupStore(stores), kept: backups },
     usageSources: createUsageSources(stores),
-    usage: createUsageReader({ ...sight, books: createUsageBooks(database), tenants, plans, history: billing.history, probe }),
+    usage: createUsageReader({
+      ...sight,
+      books: createUsageBooks(database),
+      tenants,
+      plans,
+      history: billing.history,
+      probe,
+    }),
     stored: createStoredReader({ ...sight, probe }),
     webhooks: createWebhookStore(stores),
     forbiddenAddress: createTargetCheck(webhookTargets),
@@ -200,7 +274,11 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
     regionCondition: (region) => conditions.of(region),
     engineOf: (region) => regions.get(region)?.engine,
     changes,
-    ping: () => database.$queryRaw`select 1`.then(() => true, () => false),
+    ping: () =>
+      database.$queryRaw`select 1`.then(
+        () => true,
+        () => false,
+      ),
     now,
     clock,
     deleteGraceSeconds: config.deleteGraceSeconds,
@@ -217,7 +295,12 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
   changes.subscribe(hub.onChange)
 
   return {
-    app, keys, billing, seal, published, reconcileStore,
+    app,
+    keys,
+    billing,
+    seal,
+    published,
+    reconcileStore,
 
     async follow(signal) {
       const stopPings = clock.every(watchPingSeconds * 1000, () => hub.ping())
@@ -233,8 +316,20 @@ export async function openControlPlane(config: Config, outside: Outside): Promis
           onLead(leadership)
           return control(
             {
-              store: reconcileStore, regions, homeVersion: migrationsFingerprint(migrations), conditions, probe, changes, failpoint: outside.failpoint, clock, random, log,
-              measure: metrics.controller, orphanGraceSeconds: config.orphanGraceSeconds, housekeeping: hasJobs ? jobs() : [], ...options,
+              store: reconcileStore,
+              regions,
+              homeVersion: migrationsFingerprint(migrations),
+              conditions,
+              probe,
+              changes,
+              failpoint: outside.failpoint,
+              clock,
+              random,
+              log,
+              measure: metrics.controller,
+              orphanGraceSeconds: config.orphanGraceSeconds,
+              housekeeping: hasJobs ? jobs() : [],
+              ...options,
             },
             leadership,
           )
@@ -275,7 +370,12 @@ function hostOf({ host, tls_directory: tlsDirectory }: NonNullable<RegionConfig[
 /** Kept in a file, because it is shown nowhere else; written before it is valid, so that no crash loses it. @returns whether it was made */
 async function makeFirstKey(keys: PlatformKeyStore, file: string | undefined): Promise<boolean> {
   if (file === undefined) return false
-  if ((await keys.list()).some((key) => key.scope === 'admin' && key.revokedAt === undefined && key.expiresAt === undefined)) return false
+  if (
+    (await keys.list()).some(
+      (key) => key.scope === 'admin' && key.revokedAt === undefined && key.expiresAt === undefined,
+    )
+  )
+    return false
   const text = newPlatformKey()
   await writeFile(file, `${text}\n`, { mode: 0o600 })
   return keys.createFirst(text)

@@ -10,7 +10,14 @@ import { parseFailpoints } from './reconcile/index.ts'
 const config = readOrExit(() => readConfig(process.env))
 const log = pino({ level: config.logLevel, base: null })
 const kill = () => process.kill(process.pid, 'SIGKILL')
-const failpoint = readOrExit(() => parseFailpoints(config.failpoints, kill, (name) => log.trace({ failpoint: name }, 'failpoint passed')))
+const failpoint = readOrExit(() =>
+  parseFailpoints(config.failpoints, kill, (name) => log.trace({ failpoint: name }, 'failpoint passed')),
+)
 const resolve = async (hostname: string) => (await lookup(hostname, { all: true })).map(({ address }) => address)
-const plane = await checkOrExit(() => startControlPlane(config, { clock: systemClock, random: Math.random, log, failpoint, fetch, resolve }))
-stopOnSignals(() => plane.stop(), (error) => log.error({ err: error }, 'the stop failed'))
+const plane = await checkOrExit(() =>
+  startControlPlane(config, { clock: systemClock, random: Math.random, log, failpoint, fetch, resolve }),
+)
+stopOnSignals(
+  () => plane.stop(),
+  (error) => log.error({ err: error }, 'the stop failed'),
+)

@@ -46,16 +46,49 @@ class Age {
 export function createMeteringMetrics(registry: Registry, now: () => Date): MeteringMetrics {
   const registers = [registry]
   const gauge = (name: string, help: string, labelNames: string[]) => new Gauge({ name, help, labelNames, registers })
-  const counter = (name: string, help: string, labelNames: string[]) => new Counter({ name, help, labelNames, registers })
-  const openHours = new Age(registry, 'tenantry_usage_open_seconds', 'Age of the first hour of usage that is not closed')
-  const openMonth = new Age(registry, 'tenantry_usage_open_month_seconds', 'Time since the end of the first month that is not closed for all tenants; 0 when there is none')
-  const missing = gauge('tenantry_usage_missing_sources', 'Sources of usage that hold back hours which could close otherwise', ['kind'])
+  const counter = (name: string, help: string, labelNames: string[]) =>
+    new Counter({ name, help, labelNames, registers })
+  const openHours = new Age(
+    registry,
+    'tenantry_usage_open_seconds',
+    'Age of the first hour of usage that is not closed',
+  )
+  const openMonth = new Age(
+    registry,
+    'tenantry_usage_open_month_seconds',
+    'Time since the end of the first month that is not closed for all tenants; 0 when there is none',
+  )
+  const missing = gauge(
+    'tenantry_usage_missing_sources',
+    'Sources of usage that hold back hours which could close otherwise',
+    ['kind'],
+  )
   const readings = counter('tenantry_home_readings_total', 'Readings of homes for the ledger, by outcome', ['outcome'])
-  const invoices = gauge('tenantry_invoices_missing', 'Tenants without an invoice of a month that is over, by what it waits for', ['month', 'reason'])
-  const deliveries = gauge('tenantry_webhook_deliveries', 'Messages of webhooks that are on their way or were given up', ['state'])
-  const oldestDelivery = new Age(registry, 'tenantry_webhook_oldest_seconds', 'Age of the oldest message of a webhook that is on its way; 0 when there is none')
-  const leaseCalls = counter('tenantry_lease_calls_total', "Gateways' calls for leases of monthly requests and slots for connections, by outcome", ['outcome'])
-  const leases = counter('tenantry_leases_total', 'Leases of monthly requests, or slots for connections, that were asked for, by what came of it', ['kind', 'state'])
+  const invoices = gauge(
+    'tenantry_invoices_missing',
+    'Tenants without an invoice of a month that is over, by what it waits for',
+    ['month', 'reason'],
+  )
+  const deliveries = gauge(
+    'tenantry_webhook_deliveries',
+    'Messages of webhooks that are on their way or were given up',
+    ['state'],
+  )
+  const oldestDelivery = new Age(
+    registry,
+    'tenantry_webhook_oldest_seconds',
+    'Age of the oldest message of a webhook that is on its way; 0 when there is none',
+  )
+  const leaseCalls = counter(
+    'tenantry_lease_calls_total',
+    "Gateways' calls for leases of monthly requests and slots for connections, by outcome",
+    ['outcome'],
+  )
+  const leases = counter(
+    'tenantry_leases_total',
+    'Leases of monthly requests, or slots for connections, that were asked for, by what came of it',
+    ['kind', 'state'],
+  )
   return {
     measures: {
       ledger(state) {
@@ -76,7 +109,8 @@ export function createMeteringMetrics(registry: Registry, now: () => Date): Mete
       webhooks(backlog) {
         oldestDelivery.tell(backlog === undefined ? undefined : (backlog.oldest ?? 'none'))
         deliveries.reset()
-        if (backlog !== undefined) for (const state of ['pending', 'dead'] as const) deliveries.set({ state }, backlog[state])
+        if (backlog !== undefined)
+          for (const state of ['pending', 'dead'] as const) deliveries.set({ state }, backlog[state])
       },
       leases: {
         called: (outcome) => leaseCalls.inc({ outcome }),

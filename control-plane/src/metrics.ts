@@ -22,30 +22,70 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const runs = new Counter({
-    name: 'tenantry_reconciliations_total', help: 'Reconciliations of tenants, by outcome', labelNames: ['outcome'], registers: [registry],
+    name: 'tenantry_reconciliations_total',
+    help: 'Reconciliations of tenants, by outcome',
+    labelNames: ['outcome'],
+    registers: [registry],
   })
   const seconds = new Histogram({
-    name: 'tenantry_reconciliation_seconds', help: 'Time of a reconciliation', buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30], registers: [registry],
+    name: 'tenantry_reconciliation_seconds',
+    help: 'Time of a reconciliation',
+    buckets: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
+    registers: [registry],
   })
-  const gauge = (name: string, help: string, labelNames: string[] = []) => new Gauge({ name, help, labelNames, registers: [registry] })
-  const counter = (name: string, help: string, labelNames: string[]) => new Counter({ name, help, labelNames, registers: [registry] })
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers: [registry] })
+  const counter = (name: string, help: string, labelNames: string[]) =>
+    new Counter({ name, help, labelNames, registers: [registry] })
   const depth = gauge('tenantry_queue_depth', 'Tenants that wait to be reconciled or are at it')
   const delayed = gauge('tenantry_queue_delayed', 'Tenants that are to be reconciled at a later time')
   const oldest = gauge('tenantry_queue_oldest_seconds', 'Age of the oldest entry of the queue')
   const sweepSeconds = gauge('tenantry_sweep_seconds', 'Time of the last look at a whole region', ['region'])
-  const regionReady = gauge('tenantry_region_ready', 'Whether all of the region but its tenants was well when it was last looked at', ['region'])
-  const orphans = gauge('tenantry_orphans', 'Stacks on the engine without a tenant, waiting for their grace time', ['region'])
-  const orphansRemoved = counter('tenantry_orphans_removed_total', 'Stacks without a tenant that were removed', ['region'])
-  const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to mend the region's own stack", ['region'])
+  const regionReady = gauge(
+    'tenantry_region_ready',
+    'Whether all of the region but its tenants was well when it was last looked at',
+    ['region'],
+  )
+  const orphans = gauge('tenantry_orphans', 'Stacks on the engine without a tenant, waiting for their grace time', [
+    'region',
+  ])
+  const orphansRemoved = counter('tenantry_orphans_removed_total', 'Stacks without a tenant that were removed', [
+    'region',
+  ])
+  const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to mend the region's own stack", [
+    'region',
+  ])
   const warmStacks = gauge('tenantry_warm_stacks', 'Stacks made in advance, by region and state', ['region', 'state'])
-  const storePhantoms = gauge('tenantry_storage_phantoms', 'Objects that were asked for and had lost their file, since the starts of the runtimes', ['region'])
-  const storeOrphans = gauge('tenantry_storage_orphans', 'Files without an object that the last sweeps have left', ['region'])
-  const storeBacklog = gauge('tenantry_storage_backlog', 'Files that were let go of and could not be removed', ['region'])
-  const backupJobs = counter('tenantry_backup_jobs_total', 'Backups, restores and verifications that ended, by outcome', ['kind', 'outcome'])
-  const unknownBackups = gauge('tenantry_backups_unknown', 'Backups in the quarantine, which the control database does not know')
-  const missingBackups = gauge('tenantry_backups_missing', 'Complete backups whose files are not in the directory of backups')
+  const storePhantoms = gauge(
+    'tenantry_storage_phantoms',
+    'Objects that were asked for and had lost their file, since the starts of the runtimes',
+    ['region'],
+  )
+  const storeOrphans = gauge('tenantry_storage_orphans', 'Files without an object that the last sweeps have left', [
+    'region',
+  ])
+  const storeBacklog = gauge('tenantry_storage_backlog', 'Files that were let go of and could not be removed', [
+    'region',
+  ])
+  const backupJobs = counter(
+    'tenantry_backup_jobs_total',
+    'Backups, restores and verifications that ended, by outcome',
+    ['kind', 'outcome'],
+  )
+  const unknownBackups = gauge(
+    'tenantry_backups_unknown',
+    'Backups in the quarantine, which the control database does not know',
+  )
+  const missingBackups = gauge(
+    'tenantry_backups_missing',
+    'Complete backups whose files are not in the directory of backups',
+  )
   const backupSeconds = new Histogram({
-    name: 'tenantry_backup_job_seconds', help: 'Time of a backup, restore or verification', labelNames: ['kind'], buckets: [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000], registers: [registry],
+    name: 'tenantry_backup_job_seconds',
+    help: 'Time of a backup, restore or verification',
+    labelNames: ['kind'],
+    buckets: [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000],
+    registers: [registry],
   })
   const metering = createMeteringMetrics(registry, now)
   let readQueue = () => ({ depth: 0, delayed: 0, oldestSeconds: 0 })

@@ -35,18 +35,24 @@ export const containersInShort: Shown = (answer) =>
 
 export const ownNetwork: Shown = (answer, rules) => {
   const account = asObject(answer)
-  return isOwned(labelsOf('network', account), rules) ? answer : { ...picked(account, ['Id', 'Name', 'Created']), Labels: {} }
+  return isOwned(labelsOf('network', account), rules)
+    ? answer
+    : { ...picked(account, ['Id', 'Name', 'Created']), Labels: {} }
 }
 
 export const ownNetworks: Shown = (answer, rules) => listOf(answer).map((account) => ownNetwork(account, rules))
 
 export const ownVolume: Shown = (answer, rules) => {
   const account = asObject(answer)
-  return isOwned(labelsOf('volume', account), rules) || isNamesake(account) ? answer : { ...picked(account, ['Name']), Labels: {} }
+  return isOwned(labelsOf('volume', account), rules) || isNamesake(account)
+    ? answer
+    : { ...picked(account, ['Name']), Labels: {} }
 }
 
 export const ownVolumes: Shown = (answer, rules) => ({
-  Volumes: listOf(asObject(answer)['Volumes']).filter((account) => isOwned(labelsOf('volume', account), rules) || isNamesake(account)),
+  Volumes: listOf(asObject(answer)['Volumes']).filter(
+    (account) => isOwned(labelsOf('volume', account), rules) || isNamesake(account),
+  ),
 })
 
 /** @returns undefined for an event that is none of the caller's business */
@@ -56,7 +62,9 @@ export function ownEvent(event: unknown, rules: DoorRules): object | undefined {
   const own = { Type: type, Action: action, time, timeNano }
   // The Engine gives no labels of networks and volumes: the caller asks for them, and is told of its own alone.
   if (type !== 'container') return { ...own, Actor: { ID: id, Attributes: {} } }
-  return isOwned(asObject(attributes) as Record<string, string>, rules) ? { ...own, Actor: { ID: id, Attributes: attributes } } : undefined
+  return isOwned(asObject(attributes) as Record<string, string>, rules)
+    ? { ...own, Actor: { ID: id, Attributes: attributes } }
+    : undefined
 }
 
 function listOf(answer: unknown): Account[] {

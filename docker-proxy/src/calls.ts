@@ -2,12 +2,29 @@
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import {
-  containersInShort, imageInShort, only, ownContainer, ownNetwork, ownNetworks, ownVolume, ownVolumes, type Shown,
+  containersInShort,
+  imageInShort,
+  only,
+  ownContainer,
+  ownNetwork,
+  ownNetworks,
+  ownVolume,
+  ownVolumes,
+  type Shown,
 } from './answers.ts'
 import { checkedContainer } from './container-rules.ts'
 import type { Claim } from './claims.ts'
 import type { DoorRules } from './door-rules.ts'
-import { checkedCommand, checkedConnection, checkedDisconnection, checkedLimits, checkedNetwork, checkedStart, checkedVolume, type Checked } from './object-rules.ts'
+import {
+  checkedCommand,
+  checkedConnection,
+  checkedDisconnection,
+  checkedLimits,
+  checkedNetwork,
+  checkedStart,
+  checkedVolume,
+  type Checked,
+} from './object-rules.ts'
 import { Refused } from './refused.ts'
 import { readTarget, type Target } from './request-target.ts'
 
@@ -56,36 +73,95 @@ const nothing: Shown = () => ({})
 const rules: readonly Rule[] = [
   { method: 'GET', path: '/_ping', answer: 'bytes' },
   { method: 'GET', path: '/version', answer: only('Version', 'ApiVersion', 'MinAPIVersion') },
-  { method: 'GET', path: '/info', answer: only('Name', 'MemTotal', 'NCPU', 'CgroupVersion', 'SecurityOptions', 'Warnings', 'DockerRootDir') },
+  {
+    method: 'GET',
+    path: '/info',
+    answer: only('Name', 'MemTotal', 'NCPU', 'CgroupVersion', 'SecurityOptions', 'Warnings', 'DockerRootDir'),
+  },
   { method: 'GET', path: '/images/*/json', answer: imageInShort },
   { method: 'GET', path: '/events', query: { filters: wantsKnownEvents }, needs: ['filters'], answer: 'events' },
   { method: 'GET', path: '/system/df', query: { type: /^volume$/ }, needs: ['type'], answer: ownVolumes },
 
-  { method: 'GET', path: '/containers/json', query: { all: yes, filters: (text, own) => asksForOwn(text, own) || asksForMembers(text) }, needs: ['filters'], answer: containersInShort },
-  { method: 'POST', path: '/containers/create', query: { name: /./ }, needs: ['name'], body: (body, own, { query: { name = '' } }) => checkedContainer(name, body, own), answer: only('Id', 'Warnings') },
+  {
+    method: 'GET',
+    path: '/containers/json',
+    query: { all: yes, filters: (text, own) => asksForOwn(text, own) || asksForMembers(text) },
+    needs: ['filters'],
+    answer: containersInShort,
+  },
+  {
+    method: 'POST',
+    path: '/containers/create',
+    query: { name: /./ },
+    needs: ['name'],
+    body: (body, own, { query: { name = '' } }) => checkedContainer(name, body, own),
+    answer: only('Id', 'Warnings'),
+  },
   { method: 'GET', path: '/containers/*/json', answer: ownContainer },
   { method: 'POST', path: '/containers/*/start', subject: startable, answer: nothing },
   { method: 'POST', path: '/containers/*/unpause', subject: startable, answer: nothing },
   { method: 'POST', path: '/containers/*/stop', subject: usable, query: { t: whole }, answer: nothing },
   { method: 'POST', path: '/containers/*/update', subject: usable, body: checkedLimits, answer: only('Warnings') },
   { method: 'DELETE', path: '/containers/*', subject: usable, query: { force: flag, v: flag }, answer: nothing },
-  { method: 'GET', path: '/containers/*/logs', subject: usable, query: { stdout: yes, stderr: yes, timestamps: yes, follow: flag, tail: whole, since: /^\d{1,12}(?:\.\d{1,9})?$/ }, answer: 'bytes' },
-  { method: 'GET', path: '/containers/*/stats', subject: usable, query: { stream: /^false$/, 'one-shot': yes }, needs: ['stream'], answer: only('cpu_stats', 'memory_stats') },
-  { method: 'GET', path: '/containers/*/archive', subject: helper, query: { path: /^\/tenantry\/files$/ }, needs: ['path'], answer: 'bytes' },
-  { method: 'PUT', path: '/containers/*/archive', subject: helper, query: { path: /^\/tenantry$/ }, needs: ['path'], body: 'archive', answer: nothing },
+  {
+    method: 'GET',
+    path: '/containers/*/logs',
+    subject: usable,
+    query: { stdout: yes, stderr: yes, timestamps: yes, follow: flag, tail: whole, since: /^\d{1,12}(?:\.\d{1,9})?$/ },
+    answer: 'bytes',
+  },
+  {
+    method: 'GET',
+    path: '/containers/*/stats',
+    subject: usable,
+    query: { stream: /^false$/, 'one-shot': yes },
+    needs: ['stream'],
+    answer: only('cpu_stats', 'memory_stats'),
+  },
+  {
+    method: 'GET',
+    path: '/containers/*/archive',
+    subject: helper,
+    query: { path: /^\/tenantry\/files$/ },
+    needs: ['path'],
+    answer: 'bytes',
+  },
+  {
+    method: 'PUT',
+    path: '/containers/*/archive',
+    subject: helper,
+    query: { path: /^\/tenantry$/ },
+    needs: ['path'],
+    body: 'archive',
+    answer: nothing,
+  },
   { method: 'POST', path: '/containers/*/exec', subject: startable, body: checkedCommand, answer: only('Id') },
   { method: 'POST', path: '/exec/*/start', subject: command, body: checkedStart, answer: 'connection' },
   { method: 'GET', path: '/exec/*/json', subject: command, answer: only('Running', 'ExitCode') },
 
-  { method: 'GET', path: '/networks', query: { filters: (text, own) => asksForOwn(text, own) || asksForName(text) }, needs: ['filters'], answer: ownNetworks },
+  {
+    method: 'GET',
+    path: '/networks',
+    query: { filters: (text, own) => asksForOwn(text, own) || asksForName(text) },
+    needs: ['filters'],
+    answer: ownNetworks,
+  },
   { method: 'GET', path: '/networks/*', answer: ownNetwork },
   { method: 'POST', path: '/networks/create', body: checkedNetwork, answer: only('Id', 'Warning') },
   { method: 'POST', path: '/networks/*/connect', subject: network, body: checkedConnection, answer: nothing },
-  { method: 'POST', path: '/networks/*/disconnect', body: (body, _own, { segments }) => checkedDisconnection(body, segments[1] ?? ''), answer: nothing },
+  {
+    method: 'POST',
+    path: '/networks/*/disconnect',
+    body: (body, _own, { segments }) => checkedDisconnection(body, segments[1] ?? ''),
+    answer: nothing,
+  },
   { method: 'DELETE', path: '/networks/*', subject: network, answer: nothing },
 
   {
-    method: 'GET', path: '/volumes', needs: ['filters'], answer: ownVolumes,
+    method: 'GET',
+    path: '/volumes',
+    needs: ['filters'],
+    answer: ownVolumes,
     query: { filters: (text, own) => asksForOwn(text, own) || asksForNamesakes(text) },
   },
   { method: 'GET', path: '/volumes/*', answer: ownVolume },
@@ -102,7 +178,8 @@ export function readCall(method: string | undefined, url: string | undefined, ow
   const path = `/${target.segments.join('/')}`
   const rule = rules.find((candidate) => candidate.method === method && matches(candidate.path, target))
   if (rule === undefined) throw new Refused(`${method ?? ''} ${path} is no call of Tenantry's`)
-  if (target.version === undefined && !withoutVersion.includes(rule.path)) throw new Refused('the path names no API version')
+  if (target.version === undefined && !withoutVersion.includes(rule.path))
+    throw new Refused('the path names no API version')
   checkQuery(rule, target.query, own)
   const { body } = rule
   return {
@@ -160,7 +237,11 @@ function asksForOwn(text: string, { installation }: DoorRules): boolean {
   const filter = readFilter(text)
   const { label = [] } = filter
   const isStack = (one: string) => /^tenantry\.stack=[a-z0-9_-]+$/.test(one)
-  return hasOnly(filter, 'label') && label.includes(`tenantry.installation=${installation}`) && label.every((one) => one === `tenantry.installation=${installation}` || isStack(one))
+  return (
+    hasOnly(filter, 'label') &&
+    label.includes(`tenantry.installation=${installation}`) &&
+    label.every((one) => one === `tenantry.installation=${installation}` || isStack(one))
+  )
 }
 
 /** Of the members only what everybody on a network sees is shown. */
@@ -182,13 +263,30 @@ function asksForNamesakes(text: string): boolean {
 
 /** None of those that tell what runs inside of containers. */
 const actions = [
-  'create', 'start', 'die', 'stop', 'kill', 'oom', 'pause', 'unpause', 'restart', 'rename', 'update', 'health_status', 'destroy',
-  'connect', 'disconnect', 'remove',
+  'create',
+  'start',
+  'die',
+  'stop',
+  'kill',
+  'oom',
+  'pause',
+  'unpause',
+  'restart',
+  'rename',
+  'update',
+  'health_status',
+  'destroy',
+  'connect',
+  'disconnect',
+  'remove',
 ]
 
 function wantsKnownEvents(text: string): boolean {
   const filter = readFilter(text)
   const { type = [], event = [] } = filter
-  const isWithin = (given: readonly string[], known: readonly string[]) => given.length > 0 && given.every((one) => known.includes(one))
-  return hasOnly(filter, 'type', 'event') && isWithin(type, ['container', 'network', 'volume']) && isWithin(event, actions)
+  const isWithin = (given: readonly string[], known: readonly string[]) =>
+    given.length > 0 && given.every((one) => known.includes(one))
+  return (
+    hasOnly(filter, 'type', 'event') && isWithin(type, ['container', 'network', 'volume']) && isWithin(event, actions)
+  )
 }

@@ -21,7 +21,11 @@ type DockerLabels = Readonly<Record<string, string>>
 export const helperSuffix = '-files'
 
 /** @throws Refused unless the Engine's account of the object bears the claim out */
-export function checkClaim(claim: Exclude<Claim, { kind: 'exec' | 'membership' }>, account: Account, rules: DoorRules): void {
+export function checkClaim(
+  claim: Exclude<Claim, { kind: 'exec' | 'membership' }>,
+  account: Account,
+  rules: DoorRules,
+): void {
   const refuse = (why: string) => new Refused(`${claim.kind} ${claim.name} ${why}`)
   if (claim.kind === 'image') {
     if (!isOurImage(account, rules)) throw refuse('is none of the images that may run')
@@ -39,7 +43,8 @@ export function checkClaim(claim: Exclude<Claim, { kind: 'exec' | 'membership' }
   if (!owned) throw refuse("is not this installation's")
   const isHelper = name.endsWith(helperSuffix)
   if (claim.may === 'start' && isHelper) throw refuse('was made for files and never runs')
-  if (claim.may === 'hold files' && !(isHelper && statusOf(account) === 'created')) throw refuse('was not made for files')
+  if (claim.may === 'hold files' && !(isHelper && statusOf(account) === 'created'))
+    throw refuse('was not made for files')
 }
 
 /** A volume that is named like one of a stack of ours, and is as the Engine itself makes it. */
@@ -51,7 +56,9 @@ export function isNamesake(account: Account): boolean {
 
 export function labelsOf(kind: 'container' | 'network' | 'volume', account: Account): DockerLabels {
   const labels = kind === 'container' ? asObject(account['Config'])['Labels'] : account['Labels']
-  return Object.fromEntries(Object.entries(asObject(labels)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+  return Object.fromEntries(
+    Object.entries(asObject(labels)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
 }
 
 export function nameOf({ Name: name }: Account): string {

@@ -16,9 +16,14 @@ interface DoorConfig {
 /** @throws Error that names the variable and what is wrong with it */
 export function readDoorConfig(variables: NodeJS.ProcessEnv): DoorConfig {
   const environment = new Environment(dockerDoorSettings, variables)
-  const list = (name: keyof typeof dockerDoorSettings) => (environment.optional(name) ?? '').split(',').map((one) => one.trim()).filter((one) => one !== '')
+  const list = (name: keyof typeof dockerDoorSettings) =>
+    (environment.optional(name) ?? '')
+      .split(',')
+      .map((one) => one.trim())
+      .filter((one) => one !== '')
   const installation = environment.required('TENANTRY_INSTALLATION')
-  if (!/^[A-Za-z0-9_-]{8,64}$/.test(installation)) throw new ConfigurationError('TENANTRY_INSTALLATION must be 8 to 64 letters, digits and dashes')
+  if (!/^[A-Za-z0-9_-]{8,64}$/.test(installation))
+    throw new ConfigurationError('TENANTRY_INSTALLATION must be 8 to 64 letters, digits and dashes')
   const images = list('TENANTRY_DOOR_IMAGES')
   if (images.length === 0) throw new ConfigurationError('TENANTRY_DOOR_IMAGES names no image: nothing could ever run')
   return Object.freeze({

@@ -2,7 +2,13 @@
 // template, so that nothing passes which the template has no word for. Pure.
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import { type ContainerSpec, type Labels, containerBody, fromDocker, toDocker } from '../../control-plane/src/engines/index.ts'
+import {
+  type ContainerSpec,
+  type Labels,
+  containerBody,
+  fromDocker,
+  toDocker,
+} from '../../control-plane/src/engines/index.ts'
 import { ports } from '../../control-plane/src/stacks/index.ts'
 import { helperSuffix, type Claim } from './claims.ts'
 import { firstDifference } from './difference.ts'
@@ -21,14 +27,23 @@ const Body = Type.Object({
   User: Type.String(),
   Labels: Type.Record(Type.String(), Type.String()),
   StopTimeout: Count,
-  Healthcheck: Type.Object({ Test: Texts, Interval: Count, Timeout: Count, Retries: Count, StartPeriod: Type.Integer({ minimum: 0 }) }),
+  Healthcheck: Type.Object({
+    Test: Texts,
+    Interval: Count,
+    Timeout: Count,
+    Retries: Count,
+    StartPeriod: Type.Integer({ minimum: 0 }),
+  }),
   HostConfig: Type.Object({
     Memory: Count,
     NanoCpus: Count,
     PidsLimit: Count,
     Tmpfs: Type.Record(Type.String(), Type.String()),
     Mounts: Type.Array(Type.Object({ Source: Type.String(), Target: Type.String(), ReadOnly: Type.Boolean() })),
-    PortBindings: Type.Record(Type.String(), Type.Array(Type.Object({ HostIp: Type.String(), HostPort: Type.String() }))),
+    PortBindings: Type.Record(
+      Type.String(),
+      Type.Array(Type.Object({ HostIp: Type.String(), HostPort: Type.String() })),
+    ),
   }),
   NetworkingConfig: Type.Optional(
     Type.Object({
@@ -76,13 +91,19 @@ function specOf(name: string, body: Body): ContainerSpec {
     user: body.User,
     volumes: host.Mounts.map(({ Source: volume, Target: path, ReadOnly: readOnly }) => ({ volume, path, readOnly })),
     scratch: host.Tmpfs,
-    networks: Object.entries(body.NetworkingConfig?.EndpointsConfig ?? {}).map(([network, { Aliases: aliases, IPAMConfig: place }]) => ({
-      network,
-      aliases,
-      ...(place === undefined ? {} : { address: place.IPv4Address }),
-    })),
+    networks: Object.entries(body.NetworkingConfig?.EndpointsConfig ?? {}).map(
+      ([network, { Aliases: aliases, IPAMConfig: place }]) => ({
+        network,
+        aliases,
+        ...(place === undefined ? {} : { address: place.IPv4Address }),
+      }),
+    ),
     published: Object.entries(host.PortBindings).flatMap(([port, places]) =>
-      places.map(({ HostIp: hostAddress, HostPort: hostPort }) => ({ containerPort: parseInt(port, 10), hostAddress, hostPort: Number(hostPort) })),
+      places.map(({ HostIp: hostAddress, HostPort: hostPort }) => ({
+        containerPort: parseInt(port, 10),
+        hostAddress,
+        hostPort: Number(hostPort),
+      })),
     ),
     health: {
       command: health.Test.slice(1),
@@ -122,9 +143,11 @@ function checkSpec(spec: ContainerSpec, rules: DoorRules): void {
     if (!isOwnPath(path)) throw new Refused(`nothing may be mounted at ${path}`)
   }
   for (const [path, options] of Object.entries(spec.scratch)) {
-    if (!isOwnPath(path) || !isScratch(options)) throw new Refused(`no scratch directory may be at ${path} with ${options}`)
+    if (!isOwnPath(path) || !isScratch(options))
+      throw new Refused(`no scratch directory may be at ${path} with ${options}`)
   }
-  for (const { network } of spec.networks) if (!ownName.test(network)) throw new Refused('it may be on networks of ours alone')
+  for (const { network } of spec.networks)
+    if (!ownName.test(network)) throw new Refused('it may be on networks of ours alone')
   if (spec.published.length > 0) checkPublished(spec, labels, rules)
   if (spec.name.endsWith(helperSuffix)) checkHelper(spec)
 }
@@ -135,21 +158,29 @@ function isOwnPath(path: string): boolean {
 }
 
 function isScratch(options: string): boolean {
-  return options.split(',').every((option) => /^(?:size=\d{1,12}[kmg]?|mode=[01]?[0-7]{3}|[ug]id=\d{1,5})$/.test(option))
+  return options
+    .split(',')
+    .every((option) => /^(?:size=\d{1,12}[kmg]?|mode=[01]?[0-7]{3}|[ug]id=\d{1,5})$/.test(option))
 }
 
 function checkPublished({ published }: ContainerSpec, { stack, service }: Labels, rules: DoorRules): void {
-  if (!stack.startsWith('region-') || service !== 'gateway') throw new Refused('ports are published by the gateway of a region alone')
+  if (!stack.startsWith('region-') || service !== 'gateway')
+    throw new Refused('ports are published by the gateway of a region alone')
   const inside: readonly number[] = [ports.gateway, ports.postgresDoor]
   for (const { containerPort, hostAddress, hostPort } of published) {
     if (!inside.includes(containerPort)) throw new Refused(`the port ${containerPort} is not for outside`)
-    if (!rules.published.includes(`${hostAddress}:${hostPort}`)) throw new Refused(`nothing may be published at ${hostAddress}:${hostPort}`)
+    if (!rules.published.includes(`${hostAddress}:${hostPort}`))
+      throw new Refused(`nothing may be published at ${hostAddress}:${hostPort}`)
   }
 }
 
 function checkHelper({ name, volumes, networks, published, scratch }: ContainerSpec): void {
   const [only, ...more] = volumes
-  const isHelper = only !== undefined && more.length === 0 && name === `${only.volume}${helperSuffix}` && only.path === '/tenantry/files'
+  const isHelper =
+    only !== undefined &&
+    more.length === 0 &&
+    name === `${only.volume}${helperSuffix}` &&
+    only.path === '/tenantry/files'
   if (!isHelper || networks.length > 0 || published.length > 0 || Object.keys(scratch).length > 0) {
     throw new Refused('a container for files has its one volume and nothing else')
   }

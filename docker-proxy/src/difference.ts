@@ -3,7 +3,8 @@
 /** Path of the first difference, e.g. `HostConfig.Privileged`; undefined when they are equal. */
 export function firstDifference(given: unknown, wanted: unknown, path = ''): string | undefined {
   if (Object.is(given, wanted)) return undefined
-  if (!isContainer(given) || !isContainer(wanted) || Array.isArray(given) !== Array.isArray(wanted)) return path === '' ? 'the body' : path
+  if (!isContainer(given) || !isContainer(wanted) || Array.isArray(given) !== Array.isArray(wanted))
+    return path === '' ? 'the body' : path
   for (const key of new Set([...Object.keys(given), ...Object.keys(wanted)])) {
     const place = path === '' ? key : `${path}.${key}`
     if (!Object.hasOwn(given, key) || !Object.hasOwn(wanted, key)) return place

@@ -47,7 +47,10 @@ export function createDoor({ rules, engine, log }: DoorOptions): Door {
     const segments = [...call.segments]
     const subject = made.subject ?? call.subject
     if (subject !== undefined) segments[1] = await ownership.confirm(version, subject, signal)
-    const path = [call.version, ...segments].filter((part) => part !== undefined).map(encodeURIComponent).join('/')
+    const path = [call.version, ...segments]
+      .filter((part) => part !== undefined)
+      .map(encodeURIComponent)
+      .join('/')
     const query = new URLSearchParams(call.query).toString()
     return { method: call.method, path: `/${path}${query === '' ? '' : `?${query}`}`, ...made.sent }
   }
@@ -85,8 +88,11 @@ export function createDoor({ rules, engine, log }: DoorOptions): Door {
         answer.destroy()
         return
       }
-      if (cause instanceof Refused) log.warn({ method: request.method, path: request.url?.slice(0, 200) }, `refused: ${cause.message}`)
-      answer.writeHead(refusal.status, { 'content-type': 'application/json' }).end(JSON.stringify({ message: refusal.message }))
+      if (cause instanceof Refused)
+        log.warn({ method: request.method, path: request.url?.slice(0, 200) }, `refused: ${cause.message}`)
+      answer
+        .writeHead(refusal.status, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ message: refusal.message }))
     }
   }
 
@@ -100,7 +106,9 @@ export function createDoor({ rules, engine, log }: DoorOptions): Door {
       if (head.length > 0) socket.unshift(head)
       const given = await engine.upgrade(await admitted(call, body, gone.signal), gone.signal)
       if ('answer' in given) throw await engineRefusal(given.answer)
-      socket.write('HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n')
+      socket.write(
+        'HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n',
+      )
       takenOver.add(socket)
       socket.once('close', () => takenOver.delete(socket))
       join(socket, given.connection)
@@ -110,14 +118,20 @@ export function createDoor({ rules, engine, log }: DoorOptions): Door {
         socket.destroy()
         return
       }
-      if (cause instanceof Refused) log.warn({ method: request.method, path: request.url?.slice(0, 200) }, `refused: ${cause.message}`)
+      if (cause instanceof Refused)
+        log.warn({ method: request.method, path: request.url?.slice(0, 200) }, `refused: ${cause.message}`)
       const text = JSON.stringify({ message: refusal.message })
-      socket.end(`HTTP/1.1 ${refusal.status} Refused\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`)
+      socket.end(
+        `HTTP/1.1 ${refusal.status} Refused\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+      )
     }
   }
 
   const server = createServer((request, answer) => void serve(request, answer))
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => void serveUpgrade(request, socket, head))
+  server.on(
+    'upgrade',
+    (request: IncomingMessage, socket: Duplex, head: Buffer) => void serveUpgrade(request, socket, head),
+  )
   server.maxConnections = mostConnections
   // Callers keep connections for their next call, and would write it into one that is closing.
   server.keepAliveTimeout = 75_000
@@ -138,11 +152,13 @@ function join(caller: Duplex, command: Duplex): void {
   caller.pipe(command)
   command.pipe(caller)
   caller.once('close', () => command.destroy())
-  command.on('error', () => undefined).once('close', () => {
-    // Input that nobody reads any more would keep the caller's connection open.
-    caller.resume()
-    if (!command.readableEnded) caller.destroy()
-  })
+  command
+    .on('error', () => undefined)
+    .once('close', () => {
+      // Input that nobody reads any more would keep the caller's connection open.
+      caller.resume()
+      if (!command.readableEnded) caller.destroy()
+    })
 }
 
 interface Remade {
@@ -153,7 +169,12 @@ interface Remade {
 
 /** Bodies go on as they were understood, not as they came. @throws Refused */
 async function remade({ body: wanted }: Call, given: Buffer): Promise<Remade> {
-  if (wanted === 'archive') return { sent: { body: await remadeArchive(given), contentType: 'application/x-tar' }, claims: [], subject: undefined }
+  if (wanted === 'archive')
+    return {
+      sent: { body: await remadeArchive(given), contentType: 'application/x-tar' },
+      claims: [],
+      subject: undefined,
+    }
   if (wanted === 'none') {
     if (given.length > 0 && given.toString() !== '{}') throw new Refused('this call has no body')
     return { sent: {}, claims: [], subject: undefined }
@@ -187,7 +208,8 @@ async function engineRefusal(answer: IncomingMessage): Promise<EngineRefusal> {
 
 /** Undefined for what is no refusal: the Engine can't be reached, or the caller has gone. */
 function refusalOf(cause: unknown): { status: number; message: string } | undefined {
-  if (cause instanceof Refused) return { status: 403, message: `Tenantry's door to the Docker Engine: ${cause.message}` }
+  if (cause instanceof Refused)
+    return { status: 403, message: `Tenantry's door to the Docker Engine: ${cause.message}` }
   if (cause instanceof EngineRefusal) return { status: cause.status, message: cause.message }
   return undefined
 }

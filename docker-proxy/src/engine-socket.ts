@@ -17,7 +17,6 @@ interface EngineAnswer {
   body: unknown
 }
 
-
 export interface EngineSocket {
   /** @throws Error when the Engine can't be reached, or its answer is too long or no JSON */
   ask(call: EngineRequest, signal: AbortSignal): Promise<EngineAnswer>
@@ -30,9 +29,23 @@ export interface EngineSocket {
 const longestAnswer = 64 * 1024 * 1024
 
 export function engineSocket(socketPath: string): EngineSocket {
-  function send({ method, path, body, contentType }: EngineRequest, headers: Record<string, string>, signal: AbortSignal): ClientRequest {
-    const described = body === undefined ? {} : { 'content-type': contentType ?? 'application/json', 'content-length': String(body.length) }
-    const call = request({ socketPath, method, path, headers: { host: 'docker', ...described, ...headers }, agent: false, signal })
+  function send(
+    { method, path, body, contentType }: EngineRequest,
+    headers: Record<string, string>,
+    signal: AbortSignal,
+  ): ClientRequest {
+    const described =
+      body === undefined
+        ? {}
+        : { 'content-type': contentType ?? 'application/json', 'content-length': String(body.length) }
+    const call = request({
+      socketPath,
+      method,
+      path,
+      headers: { host: 'docker', ...described, ...headers },
+      agent: false,
+      signal,
+    })
     // Errors after the answer's head reach whoever reads the answer; here nobody listens any more.
     call.on('error', () => undefined).end(body)
     return call

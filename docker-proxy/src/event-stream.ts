@@ -15,7 +15,11 @@ export async function* ownEvents(source: AsyncIterable<Buffer>, rules: DoorRules
 
 /** Each line's value; empty lines are left out. @throws Error for a line that is too long or no JSON */
 export async function* jsonLines(source: AsyncIterable<Buffer>): AsyncGenerator<unknown, undefined> {
-  for await (const line of linesOf(source, maxLineBytes, () => new Error('the Engine sent an event of more than 1 MiB'))) {
+  for await (const line of linesOf(
+    source,
+    maxLineBytes,
+    () => new Error('the Engine sent an event of more than 1 MiB'),
+  )) {
     if (line.trim() !== '') yield JSON.parse(line)
   }
 }

@@ -35,7 +35,13 @@ const Network = Type.Object(
     Internal: Type.Boolean(),
     Attachable: Type.Literal(false),
     EnableIPv6: Type.Literal(false),
-    IPAM: Type.Object({ Driver: Type.Literal('default'), Config: Type.Array(Type.Object({ Subnet: Type.String() }, closed), { minItems: 1, maxItems: 1 }) }, closed),
+    IPAM: Type.Object(
+      {
+        Driver: Type.Literal('default'),
+        Config: Type.Array(Type.Object({ Subnet: Type.String() }, closed), { minItems: 1, maxItems: 1 }),
+      },
+      closed,
+    ),
     Options: Type.Object({ 'com.docker.network.bridge.inhibit_ipv4': Type.Optional(Type.Literal('true')) }, closed),
     Labels,
   },
@@ -56,12 +62,25 @@ function isWithin(subnet: string, { networkRange: { first, prefix } }: DoorRules
   const [, address = '', length = ''] = /^(\d{1,3}(?:\.\d{1,3}){3})\/(\d{2})$/.exec(subnet) ?? []
   const octets = address.split('.').map(Number)
   const number = octets.reduce((sum, octet) => sum * 256 + octet, 0)
-  const isSubnet = octets.length === 4 && octets.every((octet) => octet <= 255) && Number(length) <= 30 && number % 2 ** (32 - Number(length)) === 0
+  const isSubnet =
+    octets.length === 4 &&
+    octets.every((octet) => octet <= 255) &&
+    Number(length) <= 30 &&
+    number % 2 ** (32 - Number(length)) === 0
   return isSubnet && Number(length) >= prefix && number >= first && number < first + 2 ** (32 - prefix)
 }
 
 const Limit = Type.Integer({ minimum: 1 })
-const Limits = Type.Object({ Memory: Limit, MemorySwap: Limit, NanoCpus: Limit, PidsLimit: Limit, RestartPolicy: Type.Optional(Type.Object({ Name: Type.Literal(restartPolicy) }, closed)) }, closed)
+const Limits = Type.Object(
+  {
+    Memory: Limit,
+    MemorySwap: Limit,
+    NanoCpus: Limit,
+    PidsLimit: Limit,
+    RestartPolicy: Type.Optional(Type.Object({ Name: Type.Literal(restartPolicy) }, closed)),
+  },
+  closed,
+)
 
 /** Limits change, but stay limits. */
 export function checkedLimits(given: unknown): Checked {
@@ -118,5 +137,7 @@ export function checkedStart(given: unknown): Checked {
 function read<T extends TSchema>(schema: T, given: unknown, what: string): Static<T> {
   if (Value.Check(schema, given)) return given
   const [first] = Value.Errors(schema, given)
-  throw new Refused(`${what} is not as it must be${first === undefined ? '' : `: ${first.instancePath} ${first.message}`}`)
+  throw new Refused(
+    `${what} is not as it must be${first === undefined ? '' : `: ${first.instancePath} ${first.message}`}`,
+  )
 }

@@ -16,6 +16,7 @@ export function ownLabels(name: string, given: Readonly<Record<string, string>>,
   if (!stackId.test(stack)) throw new Refused('its label names no stack')
   if (service !== undefined && !serviceName.test(service)) throw new Refused('its label names no service')
   if (spec !== undefined && !/^[0-9a-f]{8,64}$/.test(spec)) throw new Refused('its label names no spec')
-  if (!objectName.test(name) || !name.startsWith(`tenantry-${stack}-`)) throw new Refused('its name does not go with its stack')
+  if (!objectName.test(name) || !name.startsWith(`tenantry-${stack}-`))
+    throw new Refused('its name does not go with its stack')
   return labels
 }

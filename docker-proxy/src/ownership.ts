@@ -39,10 +39,17 @@ export function createOwnership(engine: EngineSocket, rules: DoorRules): Ownersh
     }
     if (claim.kind === 'membership') {
       const network = asObject(await look(version, `/networks/${name}`, signal))
-      if (!isOwned(labelsOf('network', network), rules)) await confirm(version, { kind: 'container', name: claim.container, may: 'be used' }, signal)
+      if (!isOwned(labelsOf('network', network), rules))
+        await confirm(version, { kind: 'container', name: claim.container, may: 'be used' }, signal)
       return typeof network['Id'] === 'string' ? network['Id'] : claim.name
     }
-    const account = asObject(await look(version, `/${claim.kind}s/${name}${claim.kind === 'container' || claim.kind === 'image' ? '/json' : ''}`, signal))
+    const account = asObject(
+      await look(
+        version,
+        `/${claim.kind}s/${name}${claim.kind === 'container' || claim.kind === 'image' ? '/json' : ''}`,
+        signal,
+      ),
+    )
     checkClaim(claim, account, rules)
     const { Id: id } = account
     return typeof id === 'string' && claim.kind !== 'image' ? id : claim.name
@@ -53,7 +60,12 @@ export function createOwnership(engine: EngineSocket, rules: DoorRules): Ownersh
     async confirmNetworks(version, names, signal) {
       const filters = encodeURIComponent(JSON.stringify({ label: [`tenantry.installation=${rules.installation}`] }))
       const own = await look(version, `/networks?filters=${filters}`, signal)
-      const known = new Set((Array.isArray(own) ? own : []).flatMap((network: unknown) => [asObject(network)['Name'], asObject(network)['Id']]))
+      const known = new Set(
+        (Array.isArray(own) ? own : []).flatMap((network: unknown) => [
+          asObject(network)['Name'],
+          asObject(network)['Id'],
+        ]),
+      )
       // What went away between two calls is nobody's.
       for (const name of names.filter((one) => !known.has(one))) {
         await confirm(version, { kind: 'network', name }, signal).catch((cause: unknown) => {

@@ -25,7 +25,8 @@ export function readTarget(target: string): Target {
   const first = segments[0] ?? ''
   const minor = /^v1\.([1-9]\d)$/.exec(first)?.[1]
   if (minor === undefined) return { version: undefined, segments, query: readQuery(text) }
-  if (Number(minor) < oldestMinor || Number(minor) > newestMinor) throw new Refused(`the API version ${first.slice(1)} is not spoken here`)
+  if (Number(minor) < oldestMinor || Number(minor) > newestMinor)
+    throw new Refused(`the API version ${first.slice(1)} is not spoken here`)
   return { version: first, segments: segments.slice(1), query: readQuery(text) }
 }
 
@@ -36,7 +37,8 @@ function decoded(segment: string): string {
   } catch (cause) {
     throw new Refused('the path cannot be read', { cause })
   }
-  if (!segmentText.test(text) || text.split('/').some((part) => part === '' || part === '.' || part === '..')) throw new Refused('the path cannot be read')
+  if (!segmentText.test(text) || text.split('/').some((part) => part === '' || part === '.' || part === '..'))
+    throw new Refused('the path cannot be read')
   return text
 }
 

@@ -25,7 +25,9 @@ export class StoppedContainers {
 
   /** Containers that ended at least `graceMs` ago without a `stop`, and have not been started since. */
   overdue(now: number, graceMs: number): string[] {
-    return [...this.#lifeCycles].filter(([, { isStopped, diedAt }]) => !isStopped && diedAt !== undefined && now - diedAt >= graceMs).map(([id]) => id)
+    return [...this.#lifeCycles]
+      .filter(([, { isStopped, diedAt }]) => !isStopped && diedAt !== undefined && now - diedAt >= graceMs)
+      .map(([id]) => id)
   }
 
   forget(id: string): void {

@@ -16,7 +16,10 @@ const log = pino({ name: 'watchdog', level, base: null })
 const engine = engineSocket(socket)
 const stopping = new AbortController()
 
-stopOnSignals(async () => stopping.abort(), (error) => log.error({ err: error }, 'the stop failed'))
+stopOnSignals(
+  async () => stopping.abort(),
+  (error) => log.error({ err: error }, 'the stop failed'),
+)
 log.info({ project }, 'the watch begins')
 try {
   await watchContainers({ engine, project, log, now: () => performance.now() }, stopping.signal)

@@ -67,8 +67,12 @@ export async function watchContainers(options: WatchdogOptions, signal: AbortSig
   async function follow(containers: StoppedContainers, until: AbortSignal): Promise<void> {
     const labels = [`com.docker.compose.project=${project}`, 'com.docker.compose.oneoff=False']
     const filters = JSON.stringify({ type: ['container'], event: ['start', 'stop', 'die', 'destroy'], label: labels })
-    const answer = await engine.open({ method: 'GET', path: `/${version}/events?since=1&filters=${encodeURIComponent(filters)}` }, until)
-    if (answer.statusCode !== 200) throw new Error(`the Docker Engine answered ${answer.statusCode ?? 'nothing'} to the request for events`)
+    const answer = await engine.open(
+      { method: 'GET', path: `/${version}/events?since=1&filters=${encodeURIComponent(filters)}` },
+      until,
+    )
+    if (answer.statusCode !== 200)
+      throw new Error(`the Docker Engine answered ${answer.statusCode ?? 'nothing'} to the request for events`)
     for await (const event of jsonLines(answer)) {
       if (Value.Check(Event, event)) containers.observe({ id: event.Actor.ID, action: event.Action }, now())
     }

@@ -102,16 +102,25 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
 }
 
 function postgresOf(given: Variables): Pick<Config, 'postgres'> {
-  const { TENANTRY_POSTGRES_PORT, TENANTRY_POSTGRES_TLS_CERT_FILE: certFile, TENANTRY_POSTGRES_TLS_KEY_FILE: keyFile } = given
+  const {
+    TENANTRY_POSTGRES_PORT,
+    TENANTRY_POSTGRES_TLS_CERT_FILE: certFile,
+    TENANTRY_POSTGRES_TLS_KEY_FILE: keyFile,
+  } = given
   if ((certFile === undefined) !== (keyFile === undefined)) {
-    throw new ConfigurationError('the gateway cannot start: TENANTRY_POSTGRES_TLS_CERT_FILE and TENANTRY_POSTGRES_TLS_KEY_FILE go together')
+    throw new ConfigurationError(
+      'the gateway cannot start: TENANTRY_POSTGRES_TLS_CERT_FILE and TENANTRY_POSTGRES_TLS_KEY_FILE go together',
+    )
   }
   if (TENANTRY_POSTGRES_PORT === undefined) return {}
   const tls = certFile === undefined || keyFile === undefined ? {} : { tls: { certFile, keyFile } }
   return { postgres: { port: Number(TENANTRY_POSTGRES_PORT), ...tls } }
 }
 
-function tenantAddressesOf({ TENANTRY_TENANT_RANGE, TENANTRY_REGION_RANGE }: Variables): Pick<Config, 'tenantAddresses'> {
+function tenantAddressesOf({
+  TENANTRY_TENANT_RANGE,
+  TENANTRY_REGION_RANGE,
+}: Variables): Pick<Config, 'tenantAddresses'> {
   const range = parseIpv4Range(TENANTRY_TENANT_RANGE ?? '')
   const except = parseIpv4Range(TENANTRY_REGION_RANGE ?? '')
   return range === undefined ? {} : { tenantAddresses: { range, ...(except === undefined ? {} : { except }) } }

@@ -31,11 +31,18 @@ export class ControlRefused extends Error {
 }
 
 /** @returns an answer with a 2xx, whose body is the caller's @throws ControlRefused, or as fetch does */
-export async function postToControl({ controlUrl, internalToken, fetch }: ControlPlane, path: string, { timeout, signal, body }: ControlCall): Promise<Response> {
+export async function postToControl(
+  { controlUrl, internalToken, fetch }: ControlPlane,
+  path: string,
+  { timeout, signal, body }: ControlCall,
+): Promise<Response> {
   const timeLimit = AbortSignal.timeout(timeout)
   const response = await fetch(`${controlUrl}${path}`, {
     method: 'POST',
-    headers: { [internalTokenHeader]: internalToken, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    headers: {
+      [internalTokenHeader]: internalToken,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
     redirect: 'error',
     signal: signal === undefined ? timeLimit : AbortSignal.any([signal, timeLimit]),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -171,12 +171,14 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const publicServer = createPublicServer({ door, limits, newRequestId: options.newId, onProblem })
   const relay = new Relay({ controlUrl, routes, tokens, limits })
   const internalServer = createInternalServer({ routes, meter, quota, relay, internalToken, limits })
-  const postgresDoor = options.postgres && new PostgresDoor({ ...options.postgres, routes, waiting, meter, quota, live, limits })
+  const postgresDoor =
+    options.postgres && new PostgresDoor({ ...options.postgres, routes, waiting, meter, quota, live, limits })
   if (options.tenantAddresses !== undefined) {
     const bounds = new ConnectionBounds({
       addresses: options.tenantAddresses,
       elapsed: options.elapsed,
-      onRefused: (listener, address) => log.warn({ listener, address }, 'an address of a tenant holds as many connections as it may; more are closed'),
+      onRefused: (listener, address) =>
+        log.warn({ listener, address }, 'an address of a tenant holds as many connections as it may; more are closed'),
     })
     bounds.apply('public', publicServer, limits.tenantConnections)
     bounds.apply('internal', internalServer, limits.tenantInternalConnections)
@@ -185,7 +187,9 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const [port = 0, internalPort = 0, postgresPort] = await listenOnAll([
     { server: publicServer, host: options.host, port: options.port },
     { server: internalServer, host: options.internalHost, port: options.internalPort },
-    ...(postgresDoor === undefined ? [] : [{ server: postgresDoor.server, host: options.host, port: postgresDoor.port }]),
+    ...(postgresDoor === undefined
+      ? []
+      : [{ server: postgresDoor.server, host: options.host, port: postgresDoor.port }]),
   ])
   metering.run()
   const watching = new AbortController()

@@ -18,7 +18,8 @@ try {
   const config = readConfig(process.env)
   const log = pino({ name: 'gateway', level: config.logLevel }, output)
   const internalToken = (await readFile(config.internalTokenFile, 'utf8')).trim()
-  if (internalToken.length < 16) throw new ConfigurationError('the gateway cannot start: the internal token is too short')
+  if (internalToken.length < 16)
+    throw new ConfigurationError('the gateway cannot start: the internal token is too short')
   await mkdir(config.data, { recursive: true, mode: 0o700 })
   const { postgres, ...others } = config
   const tls = postgres?.tls === undefined ? {} : { tls: await readPem(postgres.tls) }

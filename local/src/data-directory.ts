@@ -63,7 +63,12 @@ export async function readText(file: string): Promise<string> {
 }
 
 /** The old content or the new one, on disk, never a part. */
-export async function writeWhole(file: string, text: string, mode: number, identity: Identity | undefined): Promise<void> {
+export async function writeWhole(
+  file: string,
+  text: string,
+  mode: number,
+  identity: Identity | undefined,
+): Promise<void> {
   const next = `${file}.next`
   const handle = await open(next, 'w', mode)
   try {

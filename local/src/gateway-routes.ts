@@ -15,7 +15,9 @@ export async function untilRoutesAreKnown(gatewayUrl: string, signal: AbortSigna
 }
 
 async function areRoutesKnown(gatewayUrl: string, signal: AbortSignal): Promise<boolean> {
-  const response = await fetch(`${gatewayUrl}/health`, { signal: AbortSignal.any([signal, AbortSignal.timeout(1_000)]) }).catch(() => undefined)
+  const response = await fetch(`${gatewayUrl}/health`, {
+    signal: AbortSignal.any([signal, AbortSignal.timeout(1_000)]),
+  }).catch(() => undefined)
   const body: unknown = await response?.json().catch(() => undefined)
   return typeof body === 'object' && body !== null && 'routes_synced' in body && body.routes_synced === true
 }

@@ -15,13 +15,22 @@ import { parseOptions, usage, UsageError, type LocalOptions } from './options.ts
 import { openLog, openOutput } from './output.ts'
 import { directoriesOf, passedSettings } from './passed-settings.ts'
 import { choosePorts, PortTaken } from './ports.ts'
-import { controlPlaneService, gatewayService, postgresService, postgresUrl, runtimeService, type ServiceOptions } from './services.ts'
+import {
+  controlPlaneService,
+  gatewayService,
+  postgresService,
+  postgresUrl,
+  runtimeService,
+  type ServiceOptions,
+} from './services.ts'
 
 const options = readOptions()
 const passed = readOrExit(() => passedSettings(process.env, process.cwd()))
 // Standard output belongs to the one JSON line, if that is wanted.
 const [standardOutput, standardError] = [openOutput(1), openOutput(2)]
-const log = options.json ? openLog(standardError, options.logLevel, process.stderr.isTTY) : openLog(standardOutput, options.logLevel, process.stdout.isTTY)
+const log = options.json
+  ? openLog(standardError, options.logLevel, process.stderr.isTTY)
+  : openLog(standardOutput, options.logLevel, process.stdout.isTTY)
 
 const stopping = new AbortController()
 const hurry = new AbortController()
@@ -59,7 +68,12 @@ async function start({ data: root, port, domain, json, logLevel, watch }: LocalO
   const identity = await serviceIdentity()
   const data = await prepareDataDirectory(root, identity)
   release = await lockDataDirectory(root)
-  const running = new Supervisor({ runDirectory: data.run, identity, log, onConfigurationError: (error) => void endFor(error) })
+  const running = new Supervisor({
+    runDirectory: data.run,
+    identity,
+    log,
+    onConfigurationError: (error) => void endFor(error),
+  })
   supervisor = running
   await running.endOrphans()
 
@@ -81,7 +95,12 @@ async function start({ data: root, port, domain, json, logLevel, watch }: LocalO
   }
   await writeWhole(join(root, 'regions.json'), JSON.stringify([region]), 0o600, identity)
 
-  const made = await initialiseDataDirectory({ binaries, directory: data.postgres, superuserPassword: postgresPassword, identity })
+  const made = await initialiseDataDirectory({
+    binaries,
+    directory: data.postgres,
+    superuserPassword: postgresPassword,
+    identity,
+  })
   if (made === 'made') log.info('the database was made')
   // Runtime and gateway need no control plane to start: they wait for it, or go on with what they knew.
   const others = Promise.all([running.start(runtimeService(services)), running.start(gatewayService(services))])
@@ -95,14 +114,32 @@ async function start({ data: root, port, domain, json, logLevel, watch }: LocalO
   await untilRoutesAreKnown(urls.gateway, stopping.signal)
 
   const platformKey = await readText(data.secrets.platformKey)
-  await writeWhole(join(root, 'installation.json'), JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway }), 0o644, undefined)
+  await writeWhole(
+    join(root, 'installation.json'),
+    JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway }),
+    0o644,
+    undefined,
+  )
   const seconds = ((performance.now() - begin) / 1000).toFixed(1)
   log.info(`ready in ${seconds} s`)
-  if (json) standardOutput.write(`${JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway, platform_key: platformKey, data: root })}\n`)
+  if (json)
+    standardOutput.write(
+      `${JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway, platform_key: platformKey, data: root })}\n`,
+    )
   else standardOutput.write(welcome({ urls, platformKey, keyFile: data.secrets.platformKey, firstRun }))
 }
 
-function welcome({ urls, platformKey, keyFile, firstRun }: { urls: { control: string; gateway: string }; platformKey: string; keyFile: string; firstRun: boolean }): string {
+function welcome({
+  urls,
+  platformKey,
+  keyFile,
+  firstRun,
+}: {
+  urls: { control: string; gateway: string }
+  platformKey: string
+  keyFile: string
+  firstRun: boolean
+}): string {
   const key = firstRun ? platformKey : `$(cat ${keyFile})`
   return `
   control plane   ${urls.control}        (API page: ${urls.control}/docs)

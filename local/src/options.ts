@@ -55,5 +55,12 @@ export function parseOptions(args: string[], cwd: string): LocalOptions | undefi
   if (!['fatal', 'error', 'warn', 'info', 'debug', 'trace'].includes(values['log-level'])) {
     throw new UsageError(`--log-level ${values['log-level']} is none`)
   }
-  return { json: values.json, data: resolve(cwd, values.data), port, domain: values.domain, logLevel: values['log-level'], watch: values.watch }
+  return {
+    json: values.json,
+    data: resolve(cwd, values.data),
+    port,
+    domain: values.domain,
+    logLevel: values['log-level'],
+    watch: values.watch,
+  }
 }

@@ -1,9 +1,21 @@
 // Which settings of the environment `npm start` passes on to which part: all that operators may set, and nothing is dropped.
 import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { ConfigurationError, controlPlaneSettings, gatewaySettings, rejectUnknownSettings, runtimeSettings, settingsIn, type Settings } from '@tenantry/contract'
+import {
+  ConfigurationError,
+  controlPlaneSettings,
+  gatewaySettings,
+  rejectUnknownSettings,
+  runtimeSettings,
+  settingsIn,
+  type Settings,
+} from '@tenantry/contract'
 
-const parts = { controlPlane: controlPlaneSettings, gateway: gatewaySettings, runtime: runtimeSettings } satisfies Record<string, Settings>
+const parts = {
+  controlPlane: controlPlaneSettings,
+  gateway: gatewaySettings,
+  runtime: runtimeSettings,
+} satisfies Record<string, Settings>
 
 /** Names and values for the environment of each part. */
 export type PassedSettings = Record<keyof typeof parts, Record<string, string>>
@@ -14,12 +26,17 @@ export type PassedSettings = Record<keyof typeof parts, Record<string, string>>
  */
 export function passedSettings(variables: Readonly<Record<string, string | undefined>>, cwd: string): PassedSettings {
   const all: readonly Settings[] = Object.values(parts)
-  rejectUnknownSettings(all.flatMap((settings) => Object.keys(settings)), variables)
+  rejectUnknownSettings(
+    all.flatMap((settings) => Object.keys(settings)),
+    variables,
+  )
   const names = settingsIn(variables)
   const own = names.find((name) => !all.some((settings) => settings[name]?.setBy === 'operator'))
   if (own !== undefined) {
     const option = all.map((settings) => settings[own]?.startOption).find((named) => named !== undefined)
-    throw new ConfigurationError(`${own} is set by npm start itself. ${option === undefined ? 'Take it out of the environment.' : `Use npm start -- ${option} instead.`}`)
+    throw new ConfigurationError(
+      `${own} is set by npm start itself. ${option === undefined ? 'Take it out of the environment.' : `Use npm start -- ${option} instead.`}`,
+    )
   }
   const passed = (settings: Settings) =>
     Object.fromEntries(
@@ -35,13 +52,24 @@ export function passedSettings(variables: Readonly<Record<string, string | undef
 /** Directories that each part reads or writes because of its settings; those that do not exist are left out. */
 export async function directoriesOf(passed: PassedSettings): Promise<Record<keyof PassedSettings, string[]>> {
   const [controlPlane, gateway, runtime] = await Promise.all([
-    existingDirectories(parts.controlPlane, passed.controlPlane), existingDirectories(parts.gateway, passed.gateway), existingDirectories(parts.runtime, passed.runtime),
+    existingDirectories(parts.controlPlane, passed.controlPlane),
+    existingDirectories(parts.gateway, passed.gateway),
+    existingDirectories(parts.runtime, passed.runtime),
   ])
   return { controlPlane, gateway, runtime }
 }
 
 async function existingDirectories(settings: Settings, values: Record<string, string>): Promise<string[]> {
-  const named = Object.entries(values).flatMap(([name, path]) => (settings[name]?.isPath !== true ? [] : [name.endsWith('_FILE') ? dirname(path) : path]))
-  const existing = await Promise.all(named.map((path) => stat(path).then((found) => found.isDirectory(), () => false)))
+  const named = Object.entries(values).flatMap(([name, path]) =>
+    settings[name]?.isPath !== true ? [] : [name.endsWith('_FILE') ? dirname(path) : path],
+  )
+  const existing = await Promise.all(
+    named.map((path) =>
+      stat(path).then(
+        (found) => found.isDirectory(),
+        () => false,
+      ),
+    ),
+  )
   return [...new Set(named.filter((_, index) => existing[index] === true))]
 }

@@ -20,7 +20,8 @@ export async function choosePorts(file: string, asked: number | undefined): Prom
   const before = await rememberedPorts(file)
   const taken = new Set<number>()
   const choose = async (wanted: number | undefined, from: number) => {
-    const port = wanted !== undefined && !taken.has(wanted) && (await isFree(wanted)) ? wanted : await nextFree(from, taken)
+    const port =
+      wanted !== undefined && !taken.has(wanted) && (await isFree(wanted)) ? wanted : await nextFree(from, taken)
     taken.add(port)
     return port
   }

@@ -40,7 +40,10 @@ export interface ServiceOptions {
   directories: Record<keyof PassedSettings, string[]>
 }
 
-export function postgresUrl({ ports, postgresPassword }: Pick<ServiceOptions, 'ports' | 'postgresPassword'>, database: string): string {
+export function postgresUrl(
+  { ports, postgresPassword }: Pick<ServiceOptions, 'ports' | 'postgresPassword'>,
+  database: string,
+): string {
   return `postgresql://postgres:${postgresPassword}@127.0.0.1:${ports.postgres}/${database}`
 }
 
@@ -69,39 +72,66 @@ export function postgresService(options: ServiceOptions, binaries: PostgresBinar
 
 export function controlPlaneService(options: ServiceOptions): ProcessService {
   const { data, ports } = options
-  return nodeService(options, { name: 'control-plane', main: 'control-plane/src/main.ts', livePort: ports.control, directories: options.directories.controlPlane }, {
-    TENANTRY_PORT: String(ports.control),
-    TENANTRY_CONTROL_DATABASE_URL: postgresUrl(options, 'tenantry_control'),
-    TENANTRY_MASTER_KEY_FILE: data.secrets.masterKey,
-    TENANTRY_REGIONS_FILE: join(data.root, 'regions.json'),
-    TENANTRY_PLATFORM_KEY_FILE: data.secrets.platformKey,
-    // Who tries this out receives on the same machine.
-    TENANTRY_WEBHOOKS_MAY_REACH: '127.0.0.0/8',
-    ...options.passed.controlPlane,
-  })
+  return nodeService(
+    options,
+    {
+      name: 'control-plane',
+      main: 'control-plane/src/main.ts',
+      livePort: ports.control,
+      directories: options.directories.controlPlane,
+    },
+    {
+      TENANTRY_PORT: String(ports.control),
+      TENANTRY_CONTROL_DATABASE_URL: postgresUrl(options, 'tenantry_control'),
+      TENANTRY_MASTER_KEY_FILE: data.secrets.masterKey,
+      TENANTRY_REGIONS_FILE: join(data.root, 'regions.json'),
+      TENANTRY_PLATFORM_KEY_FILE: data.secrets.platformKey,
+      // Who tries this out receives on the same machine.
+      TENANTRY_WEBHOOKS_MAY_REACH: '127.0.0.0/8',
+      ...options.passed.controlPlane,
+    },
+  )
 }
 
 export function runtimeService(options: ServiceOptions): ProcessService {
   const { data, ports } = options
-  return nodeService(options, { name: 'runtime', main: 'tenant-runtime/src/main.ts', livePort: ports.runtime, directories: options.directories.runtime }, {
-    TENANTRY_PORT: String(ports.runtime),
-    TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
-    TENANTRY_DATA: data.runtime,
-    TENANTRY_MAX_CONNECTIONS: String(runtimeConnections),
-    ...options.passed.runtime,
-  })
+  return nodeService(
+    options,
+    {
+      name: 'runtime',
+      main: 'tenant-runtime/src/main.ts',
+      livePort: ports.runtime,
+      directories: options.directories.runtime,
+    },
+    {
+      TENANTRY_PORT: String(ports.runtime),
+      TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
+      TENANTRY_DATA: data.runtime,
+      TENANTRY_MAX_CONNECTIONS: String(runtimeConnections),
+      ...options.passed.runtime,
+    },
+  )
 }
 
 export function gatewayService(options: ServiceOptions): ProcessService {
   const { data, ports } = options
-  return nodeService(options, { name: 'gateway', main: 'gateway/src/main.ts', livePort: ports.gatewayInternal, directories: options.directories.gateway }, {
-    TENANTRY_PORT: String(ports.gateway),
-    TENANTRY_INTERNAL_PORT: String(ports.gatewayInternal),
-    TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
-    TENANTRY_DATA: data.gateway,
-    TENANTRY_DOMAIN: options.domain,
-    ...options.passed.gateway,
-  })
+  return nodeService(
+    options,
+    {
+      name: 'gateway',
+      main: 'gateway/src/main.ts',
+      livePort: ports.gatewayInternal,
+      directories: options.directories.gateway,
+    },
+    {
+      TENANTRY_PORT: String(ports.gateway),
+      TENANTRY_INTERNAL_PORT: String(ports.gatewayInternal),
+      TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
+      TENANTRY_DATA: data.gateway,
+      TENANTRY_DOMAIN: options.domain,
+      ...options.passed.gateway,
+    },
+  )
 }
 
 interface NodeService {
@@ -113,11 +143,19 @@ interface NodeService {
   directories: string[]
 }
 
-function nodeService(options: ServiceOptions, { name, main, livePort, directories }: NodeService, environment: Record<string, string>): ProcessService {
+function nodeService(
+  options: ServiceOptions,
+  { name, main, livePort, directories }: NodeService,
+  environment: Record<string, string>,
+): ProcessService {
   return {
     name,
     command: process.execPath,
-    args: [...(options.watch ? ['--watch', '--watch-preserve-output'] : []), '--enable-source-maps', join(project, main)],
+    args: [
+      ...(options.watch ? ['--watch', '--watch-preserve-output'] : []),
+      '--enable-source-maps',
+      join(project, main),
+    ],
     cwd: options.data.root,
     environment: {
       PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
@@ -130,7 +168,9 @@ function nodeService(options: ServiceOptions, { name, main, livePort, directorie
     },
     needs: [project, options.data.root, ...directories],
     ready: async (signal) => {
-      const response = await fetch(`http://127.0.0.1:${livePort}${internalPaths.live}`, { signal: AbortSignal.any([signal, AbortSignal.timeout(1_000)]) })
+      const response = await fetch(`http://127.0.0.1:${livePort}${internalPaths.live}`, {
+        signal: AbortSignal.any([signal, AbortSignal.timeout(1_000)]),
+      })
       await response.body?.cancel()
       return response.status === 200
     },

@@ -80,11 +80,20 @@ function containerdSocket(directory: string): string {
 /** The first argument tells ours from others. */
 function argumentsOf(directory: string, daemon: Daemon): [string, ...string[]] {
   if (daemon === 'containerd') {
-    return [`--root=${join(directory, 'containerd')}`, `--state=${join(directory, 'containerd-state')}`, `--address=${containerdSocket(directory)}`, `--config=${join(directory, 'containerd.toml')}`]
+    return [
+      `--root=${join(directory, 'containerd')}`,
+      `--state=${join(directory, 'containerd-state')}`,
+      `--address=${containerdSocket(directory)}`,
+      `--config=${join(directory, 'containerd.toml')}`,
+    ]
   }
   return [
-    `--data-root=${join(directory, 'data')}`, `--exec-root=${join(directory, 'exec')}`, `--pidfile=${join(directory, 'docker.pid')}`,
-    `--config-file=${join(directory, 'daemon.json')}`, `--containerd=${containerdSocket(directory)}`, `--host=unix://${dockerSocket(directory)}`,
+    `--data-root=${join(directory, 'data')}`,
+    `--exec-root=${join(directory, 'exec')}`,
+    `--pidfile=${join(directory, 'docker.pid')}`,
+    `--config-file=${join(directory, 'daemon.json')}`,
+    `--containerd=${containerdSocket(directory)}`,
+    `--host=unix://${dockerSocket(directory)}`,
     // Every network is made with a subnet of its own; the usual bridge would clash with another engine's.
     '--bridge=none',
   ]
@@ -99,11 +108,23 @@ async function prepareDockerd(directory: string, settings: EngineSettings): Prom
 
 async function startDaemon(directory: string, daemon: Daemon, isReady: () => Promise<boolean>): Promise<void> {
   if ((await findDaemon(directory, daemon)) === undefined) {
-    if (daemon === 'containerd') await writeFile(join(directory, 'containerd.toml'), 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n')
+    if (daemon === 'containerd')
+      await writeFile(
+        join(directory, 'containerd.toml'),
+        'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n',
+      )
     const log = await open(logOf(directory, daemon), 'w')
-    const child = spawn(daemon, argumentsOf(directory, daemon), { cwd: '/', detached: true, stdio: ['ignore', log.fd, log.fd], env: { PATH: path } })
+    const child = spawn(daemon, argumentsOf(directory, daemon), {
+      cwd: '/',
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+      env: { PATH: path },
+    })
     child.unref()
-    await Promise.race([once(child, 'spawn'), once(child, 'error').then(([error]: unknown[]) => Promise.reject(error as Error))])
+    await Promise.race([
+      once(child, 'spawn'),
+      once(child, 'error').then(([error]: unknown[]) => Promise.reject(error as Error)),
+    ])
     await log.close()
   }
   const deadline = performance.now() + startMilliseconds
@@ -135,7 +156,8 @@ async function refuseSecondEngine(directory: string): Promise<void> {
   const own = await findDaemon(directory, 'dockerd')
   const namespace = await readlink('/proc/self/ns/net')
   for (const { pid, name } of await allProcesses()) {
-    if (name !== 'dockerd' || pid === own || (await readlink(`/proc/${pid}/ns/net`).catch(() => '')) !== namespace) continue
+    if (name !== 'dockerd' || pid === own || (await readlink(`/proc/${pid}/ns/net`).catch(() => '')) !== namespace)
+      continue
     throw new Error(
       `a Docker Engine runs here already (process ${pid}), and a second one would remove the firewall rules that keep its networks apart. ` +
         'Name it in TENANTRY_DOCKER_HOST to run the tests on it, or stop it.',

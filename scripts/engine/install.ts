@@ -14,6 +14,8 @@ export async function ensureInstalled(): Promise<void> {
 }
 
 async function missingPrograms(): Promise<string[]> {
-  const found = await Promise.all(programs.map((name) => Promise.all(searched.map((directory) => exists(`${directory}/${name}`)))))
+  const found = await Promise.all(
+    programs.map((name) => Promise.all(searched.map((directory) => exists(`${directory}/${name}`)))),
+  )
   return programs.filter((_, index) => found[index]?.includes(true) !== true)
 }

@@ -36,7 +36,15 @@ export async function buildApp({ internalToken, authenticator, areas, tenantOf, 
     frameworkErrors: answerBadUrl,
     http: { maxHeaderSize: maxUrlBytes + 32 * 1024 },
     // Schemas are TypeBox's, which makes no wrong ones; to check them takes a fifth of the start.
-    ajv: { customOptions: { validateSchema: false, removeAdditional: false, coerceTypes: false, useDefaults: false, allErrors: false } },
+    ajv: {
+      customOptions: {
+        validateSchema: false,
+        removeAdditional: false,
+        coerceTypes: false,
+        useDefaults: false,
+        allErrors: false,
+      },
+    },
     // Node's own limit would cut long uploads; areas watch their senders themselves.
     requestTimeout: 0,
     keepAliveTimeout: 75_000,
@@ -62,7 +70,8 @@ export async function buildApp({ internalToken, authenticator, areas, tenantOf, 
   addTenantHealth(app, { areas, tenantOf, now })
   app.addHook('onResponse', async ({ method, tenant }: FastifyRequest) => {
     // A request that got no further than the door has no tenant.
-    if (method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS' && (tenant as Tenant | null) !== null) onWrite(tenant.id)
+    if (method !== 'GET' && method !== 'HEAD' && method !== 'OPTIONS' && (tenant as Tenant | null) !== null)
+      onWrite(tenant.id)
   })
   for (const area of areas) await app.register(area.routes)
   return app

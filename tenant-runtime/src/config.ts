@@ -51,7 +51,12 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
 
 function readStorageLimits(environment: RuntimeEnvironment): StorageLimits {
   const { pathBytes, signedSeconds, longestSignedSeconds } = defaultStorageLimits
-  const longest = environment.integer('TENANTRY_MAX_SIGNED_URL_SECONDS', longestSignedSeconds, 1, 10 * longestSignedSeconds)
+  const longest = environment.integer(
+    'TENANTRY_MAX_SIGNED_URL_SECONDS',
+    longestSignedSeconds,
+    1,
+    10 * longestSignedSeconds,
+  )
   return {
     pathBytes: environment.integer('TENANTRY_MAX_PATH_BYTES', pathBytes, 1, longestPath),
     signedSeconds: environment.integer('TENANTRY_SIGNED_URL_SECONDS', Math.min(signedSeconds, longest), 1, longest),
@@ -66,17 +71,25 @@ function readStorage(environment: RuntimeEnvironment): StorageSettings {
   }
   const backend = named('TENANTRY_STORAGE_BACKEND') ?? 'local'
   const fallback = named('TENANTRY_STORAGE_FALLBACK')
-  if (backend === fallback) throw new ConfigurationError(`TENANTRY_STORAGE_FALLBACK is ${JSON.stringify(fallback)}, as TENANTRY_STORAGE_BACKEND: there is nothing to move`)
+  if (backend === fallback)
+    throw new ConfigurationError(
+      `TENANTRY_STORAGE_FALLBACK is ${JSON.stringify(fallback)}, as TENANTRY_STORAGE_BACKEND: there is nothing to move`,
+    )
   return { backend, fallback, s3: backend === 's3' || fallback === 's3' ? readS3(environment) : undefined }
 }
 
 function readS3(environment: RuntimeEnvironment): S3Settings {
   const endpoint = environment.optional('TENANTRY_S3_ENDPOINT')
   if (endpoint !== undefined && !/^https?:$/.test(URL.parse(endpoint)?.protocol ?? '')) {
-    throw new ConfigurationError(`TENANTRY_S3_ENDPOINT is ${JSON.stringify(endpoint)}: want a URL that begins with http:// or https://`)
+    throw new ConfigurationError(
+      `TENANTRY_S3_ENDPOINT is ${JSON.stringify(endpoint)}: want a URL that begins with http:// or https://`,
+    )
   }
   const prefix = environment.optional('TENANTRY_S3_PREFIX') ?? ''
-  if (!/^(?:[\w.-]+\/)*$/.test(prefix)) throw new ConfigurationError(`TENANTRY_S3_PREFIX is ${JSON.stringify(prefix)}: want names that each end with a slash`)
+  if (!/^(?:[\w.-]+\/)*$/.test(prefix))
+    throw new ConfigurationError(
+      `TENANTRY_S3_PREFIX is ${JSON.stringify(prefix)}: want names that each end with a slash`,
+    )
   return {
     endpoint,
     prefix,

@@ -7,12 +7,19 @@ import { parseStorageFailpoints } from './storage/failpoints.ts'
 
 const config = readOrExit(() => readConfig(process.env))
 const log = pino({ level: config.logLevel, base: null })
-const failpoint = readOrExit(() => parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL')))
+const failpoint = readOrExit(() =>
+  parseStorageFailpoints(config.failpoints, () => process.kill(process.pid, 'SIGKILL')),
+)
 const runtime = await startRuntime(config, {
-  log, failpoint, fetch,
+  log,
+  failpoint,
+  fetch,
   now: Date.now,
   elapsed: () => performance.now(),
   random: Math.random,
   onProblem: (error) => log.warn({ err: error }, error.message),
 })
-stopOnSignals(() => runtime.stop(), (error) => log.error({ err: error }, 'the stop failed'))
+stopOnSignals(
+  () => runtime.stop(),
+  (error) => log.error({ err: error }, 'the stop failed'),
+)

@@ -21,7 +21,10 @@ Copies what is only in TENANTRY_STORAGE_FALLBACK to TENANTRY_STORAGE_BACKEND, an
 runtime serves, or of those named by their ids. With --drop it removes what was moved from the fallback.
 `
 
-const { values: options, positionals: named } = parseArgs({ options: { drop: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } }, allowPositionals: true })
+const { values: options, positionals: named } = parseArgs({
+  options: { drop: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+  allowPositionals: true,
+})
 if (options.help) {
   process.stdout.write(usage)
   process.exit(0)
@@ -32,7 +35,11 @@ const pair = await openPair()
 
 const connections = new Connections({ ...defaultConnectionLimits, total: 8 })
 const registry = new TenantRegistry({
-  controlUrl: config.controlUrl, internalToken: config.internalToken, file: join(config.data, 'manifests.ndjson'), connections, fetch,
+  controlUrl: config.controlUrl,
+  internalToken: config.internalToken,
+  file: join(config.data, 'manifests.ndjson'),
+  connections,
+  fetch,
   onChange: () => undefined,
   onProblem: (problem) => process.stderr.write(`${problem.message}\n`),
 })
@@ -40,7 +47,8 @@ await registry.load()
 const tenants = named.length === 0 ? [...registry.all()] : named.flatMap((id) => registry.get(id) ?? unknown(id))
 
 const stopping = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort(new Error('stopped; what was moved stays moved')))
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => stopping.abort(new Error('stopped; what was moved stays moved')))
 const work = { pair, pause: () => pause(1_000, undefined, { signal: stopping.signal }), signal: stopping.signal }
 
 for (const tenant of tenants) await withPatience(() => (options.drop ? drop(tenant) : move(tenant)), tenant.id)
@@ -50,7 +58,8 @@ process.exit()
 
 async function openPair(): Promise<PairedBackend> {
   const backend = await openBackend(config.storage, config.data)
-  if (!(backend instanceof PairedBackend)) throw new Error('TENANTRY_STORAGE_FALLBACK is not set: there is nothing to move')
+  if (!(backend instanceof PairedBackend))
+    throw new Error('TENANTRY_STORAGE_FALLBACK is not set: there is nothing to move')
   await backend.start()
   return backend
 }
@@ -60,7 +69,9 @@ async function move(tenant: Tenant): Promise<void> {
     if (copied % 1_000 === 0) say(`${tenant.id}: ${copied} files copied`)
   }
   const { objects, copied, copiedBytes, problems } = await moveTenant({ ...work, tenant, onProgress })
-  say(`${tenant.id}: ${copied} files copied, ${copiedBytes} bytes; ${objects - problems.length} of ${objects} objects verified in ${pair.primary.name}`)
+  say(
+    `${tenant.id}: ${copied} files copied, ${copiedBytes} bytes; ${objects - problems.length} of ${objects} objects verified in ${pair.primary.name}`,
+  )
   for (const problem of problems) failed(tenant.id, problem)
 }
 

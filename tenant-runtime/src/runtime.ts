@@ -71,7 +71,11 @@ export interface Runtime {
 export async function openRuntime(config: Config, outside: Outside): Promise<Runtime> {
   const { onProblem, failpoint, log } = outside
   const now = () => new Date(outside.now())
-  const connections = new Connections({ ...defaultConnectionLimits, total: config.maxConnections, ...outside.connectionLimits })
+  const connections = new Connections({
+    ...defaultConnectionLimits,
+    total: config.maxConnections,
+    ...outside.connectionLimits,
+  })
   const forget = (tenantId: string) => {
     for (const area of areas) area.forget(tenantId)
   }
@@ -92,7 +96,14 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
     events.poke(tenantId)
     functions.poke(tenantId)
   }
-  const events = createEventsArea({ now, elapsed: outside.elapsed, authenticator, tenantOf, onProblem, ...outside.events })
+  const events = createEventsArea({
+    now,
+    elapsed: outside.elapsed,
+    authenticator,
+    tenantOf,
+    onProblem,
+    ...outside.events,
+  })
   const storage = createStorageArea({
     backend: outside.backend ?? (await openBackend(config.storage, config.data, failpoint)),
     tenants: () => tenants.all(),
@@ -119,7 +130,13 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
     onProblem,
     ...outside.functions,
   })
-  const rest = createRestArea({ now, hasSiblings, allowsRollback: config.allowsRollback, onTables: followTables, onProblem })
+  const rest = createRestArea({
+    now,
+    hasSiblings,
+    allowsRollback: config.allowsRollback,
+    onTables: followTables,
+    onProblem,
+  })
   const metering = createMeteringArea({
     ...config,
     fetch: outside.fetch,
@@ -132,9 +149,23 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
     files: storage.collector,
   })
   const areas: Area[] = [storage, rest, functions, events, metering]
-  const app = await buildApp({ internalToken: config.internalToken, authenticator, areas, tenantOf, now, logger: log, onWrite: poke })
+  const app = await buildApp({
+    internalToken: config.internalToken,
+    authenticator,
+    areas,
+    tenantOf,
+    now,
+    logger: log,
+    onWrite: poke,
+  })
   return {
-    app, connections, storage, functions, events, forget, poke,
+    app,
+    connections,
+    storage,
+    functions,
+    events,
+    forget,
+    poke,
 
     async start() {
       await tenants.load()

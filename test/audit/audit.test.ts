@@ -1,7 +1,7 @@
 // The audit log: every write has its entry, and one that was changed, removed or put in between is found.
 import t from 'tap'
-import { auditHash } from '../../control-plane/src/platform/recorded-write.ts'
-import { newName, startApi, type CreatedTenant } from '../support/control-plane/api.ts'
+import { auditHash } from '#control-plane/platform/recorded-write.ts'
+import { newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
 
 interface Entry {
   seq: number
@@ -13,7 +13,8 @@ interface Entry {
 }
 
 const api = await startApi(t)
-const entries = async (query = '?limit=1000') => ((await api.call('GET', `/v1/audit${query}`)).body as { entries: Entry[] }).entries
+const entries = async (query = '?limit=1000') =>
+  ((await api.call('GET', `/v1/audit${query}`)).body as { entries: Entry[] }).entries
 const verify = async () => (await api.call('GET', '/v1/audit/verify')).body
 const keyId = String((await api.sql("select id from platform_keys where name = 'first admin key'"))[0]?.['id'])
 
@@ -33,7 +34,12 @@ t.test('every write tells who did what to what; a read or a refusal tells nothin
   await api.call('POST', '/v1/tenants', { body: { name: 'www', plan: 'Free', region: 'local' } })
   t.same(await entries(), before, 'nothing more')
   t.match(before.slice(0, 7).reverse(), [
-    { actor: keyId, action: 'tenant.create', target, detail: { name: tenant.name, plan: 'Free', region: 'local', isolation: 'schema-per-tenant' } },
+    {
+      actor: keyId,
+      action: 'tenant.create',
+      target,
+      detail: { name: tenant.name, plan: 'Free', region: 'local', isolation: 'schema-per-tenant' },
+    },
     { actor: keyId, action: 'tenant.update', target, detail: { plan: 'Pro', suspended: true } },
     { actor: keyId, action: 'tenant.rotate_keys', target, detail: { old_keys_expire_at: String } },
     { actor: keyId, action: 'key.create', target: other.id, detail: { scope: 'admin' } },
@@ -47,7 +53,10 @@ t.test('every write tells who did what to what; a read or a refusal tells nothin
 t.test('writes at the same time make one chain', async (t) => {
   const body = () => ({ name: newName(), plan: 'Free', region: 'local' })
   const made = await Promise.all(Array.from({ length: 20 }, () => api.call('POST', '/v1/tenants', { body: body() })))
-  t.same(made.map(({ status }) => status), made.map(() => 201))
+  t.same(
+    made.map(({ status }) => status),
+    made.map(() => 201),
+  )
   const all = await entries()
   t.same(await verify(), { whole: true, entries: all.length, broken_at: null })
   const targets = all.slice(0, 20).map(({ target }) => target)
@@ -64,7 +73,10 @@ t.test('the log is read page by page, newest first', async (t) => {
     before = `&before=${page.at(-1)?.seq ?? 0}`
   }
   t.same(seen, all)
-  t.same(all.map(({ seq }) => seq), all.map(({ seq }) => seq).sort((a, b) => b - a))
+  t.same(
+    all.map(({ seq }) => seq),
+    all.map(({ seq }) => seq).sort((a, b) => b - a),
+  )
 })
 
 t.test('the database refuses to change or remove an entry', async (t) => {
@@ -75,7 +87,7 @@ t.test('the database refuses to change or remove an entry', async (t) => {
 })
 
 t.test('whoever gets around that is found out', async (t) => {
-  const whole = await verify() as { entries: number }
+  const whole = (await verify()) as { entries: number }
   const [middle] = await api.sql('select * from audit_log order by seq offset 10 limit 1')
   if (middle === undefined) throw new Error('the log has too few entries')
   const seq = Number(middle['seq'])
@@ -93,10 +105,19 @@ t.test('whoever gets around that is found out', async (t) => {
   const first = Number((await api.sql('select min(seq) as seq from audit_log'))[0]?.['seq'])
   const last = Number((await api.sql('select max(seq) as seq from audit_log'))[0]?.['seq'])
   for (const [column, value] of [
-    ['at', "at - interval '1 millisecond'"], ['actor', "'system'"], ['action', "'tenant.read'"], ['target', "'t_00000000000000000000'"],
-    ['detail', `detail || '{"plan": "Enterprise"}'`], ['previous', "repeat('0', 64)"], ['hash', "repeat('0', 64)"],
+    ['at', "at - interval '1 millisecond'"],
+    ['actor', "'system'"],
+    ['action', "'tenant.read'"],
+    ['target', "'t_00000000000000000000'"],
+    ['detail', `detail || '{"plan": "Enterprise"}'`],
+    ['previous', "repeat('0', 64)"],
+    ['hash', "repeat('0', 64)"],
   ]) {
-    await forge(`another ${String(column)}`, `update audit_log set "${String(column)}" = ${String(value)} where seq = ${seq}`, seq)
+    await forge(
+      `another ${String(column)}`,
+      `update audit_log set "${String(column)}" = ${String(value)} where seq = ${seq}`,
+      seq,
+    )
   }
   await forge('the last one changed', `update audit_log set actor = 'system' where seq = ${last}`, last)
   await forge('the first one removed', `delete from audit_log where seq = ${first}`, first + 1)
@@ -108,7 +129,11 @@ t.test('whoever gets around that is found out', async (t) => {
     seq,
   )
   const forged = {
-    at: new Date('2026-01-01T00:00:00.000Z'), actor: keyId, action: 'tenant.create', target: 't_00000000000000000000', detail: {},
+    at: new Date('2026-01-01T00:00:00.000Z'),
+    actor: keyId,
+    action: 'tenant.create',
+    target: 't_00000000000000000000',
+    detail: {},
     previous: String(middle['hash']),
   }
   await forge(

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { endOfNames, removeBlobs } from '../../control-plane/src/backups/blob-scripts.ts'
+import { endOfNames, removeBlobs } from '#control-plane/backups/blob-scripts.ts'
 
 interface Scene {
   /** Of both homes, and of the new one alone. */
@@ -32,12 +32,20 @@ async function openScene(t: Test): Promise<Scene> {
   for (const blob of [...old, ...both, ...fresh]) await make(store, blob)
   await writeFile(join(staging, 'before'), `${[...old, ...both].sort().join('\n')}\n`)
   return {
-    both, fresh,
-    remove: (input) => new Promise((resolve) => {
-      const child = execFile('bash', ['-euo', 'pipefail', '-c', removeBlobs, 'bash', staging, store], (error) => resolve(error === null ? 0 : Number(error.code)))
-      child.stdin?.end(input)
-    }),
-    there: async () => (await readdir(store, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile()).map(({ name }) => name).sort(),
+    both,
+    fresh,
+    remove: (input) =>
+      new Promise((resolve) => {
+        const child = execFile('bash', ['-euo', 'pipefail', '-c', removeBlobs, 'bash', staging, store], (error) =>
+          resolve(error === null ? 0 : Number(error.code)),
+        )
+        child.stdin?.end(input)
+      }),
+    there: async () =>
+      (await readdir(store, { recursive: true, withFileTypes: true }))
+        .filter((entry) => entry.isFile())
+        .map(({ name }) => name)
+        .sort(),
   }
 }
 

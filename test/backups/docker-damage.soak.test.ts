@@ -4,13 +4,22 @@ import { readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { extract, pack } from 'tar-stream'
 import t from 'tap'
-import { createDirectoryTarget } from '../../control-plane/src/backups/directory-target.ts'
-import { manifestHash, type Manifest, type Part } from '../../control-plane/src/backups/manifest.ts'
-import { openFiles } from '../../control-plane/src/backups/parts.ts'
-import { createSeal } from '../../control-plane/src/platform/seal.ts'
-import { query } from '../support/postgres.ts'
-import { until } from '../support/until.ts'
-import { createOwner, ended, filesBelow, furnish, scratchObjects, seen, startBackupPlatform, type BackupPlatform } from './support/tenants.ts'
+import { createDirectoryTarget } from '#control-plane/backups/directory-target.ts'
+import { manifestHash, type Manifest, type Part } from '#control-plane/backups/manifest.ts'
+import { openFiles } from '#control-plane/backups/parts.ts'
+import { createSeal } from '#control-plane/platform/seal.ts'
+import { query } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
+import {
+  createOwner,
+  ended,
+  filesBelow,
+  furnish,
+  scratchObjects,
+  seen,
+  startBackupPlatform,
+  type BackupPlatform,
+} from './support/tenants.ts'
 
 const megabyte = 2 ** 20
 
@@ -32,8 +41,14 @@ t.test('backups and damage', async (t) => {
       const at = Math.floor(whole.length * 0.7)
       flipped[at] = (flipped[at] ?? 0) ^ 1
       await writeFile(file, flipped)
-      t.match(await verify(), { state: 'failed', error: new RegExp(`"${part}" of the backup is damaged`) }, `${part}: a bit`)
-      t.match(await platform.call('GET', `/v1/backups/${backupId}`), { body: { verified: String, verify_error: new RegExp(part) } })
+      t.match(
+        await verify(),
+        { state: 'failed', error: new RegExp(`"${part}" of the backup is damaged`) },
+        `${part}: a bit`,
+      )
+      t.match(await platform.call('GET', `/v1/backups/${backupId}`), {
+        body: { verified: String, verify_error: new RegExp(part) },
+      })
       await writeFile(file, whole)
       await truncate(file, whole.length - 17)
       t.match(await verify(), { state: 'failed', error: /damaged/ }, `${part}: its end`)
@@ -45,35 +60,76 @@ t.test('backups and damage', async (t) => {
 
   t.test('a copy that differs is told of, though every part is as it was written', async (t) => {
     const remade = await remake(platform, backupId)
-    await remade.write((entry) => entry.startsWith('store') || !entry.endsWith(remade.lastBlob), (manifest) => manifest)
+    await remade.write(
+      (entry) => entry.startsWith('store') || !entry.endsWith(remade.lastBlob),
+      (manifest) => manifest,
+    )
     t.match(await verify(), { state: 'failed', error: `the file ${remade.lastBlob} is missing` })
     const [notes] = remade.manifest.home.tables.filter(({ name }) => name === 'notes')
-    await remade.write(() => true, (manifest) => ({ ...manifest, home: { ...manifest.home, tables: manifest.home.tables.map((table) => (table === notes ? { ...table, hash: 'other' } : table)) } }))
+    await remade.write(
+      () => true,
+      (manifest) => ({
+        ...manifest,
+        home: {
+          ...manifest.home,
+          tables: manifest.home.tables.map((table) => (table === notes ? { ...table, hash: 'other' } : table)),
+        },
+      }),
+    )
     t.match(await verify(), { state: 'failed', error: /the table "notes" has another content/ })
-    await remade.write(() => true, (manifest) => ({ ...manifest, home: { ...manifest.home, objects: manifest.home.objects.map((kind) => (kind.kind === 'policy' ? { ...kind, count: kind.count + 1 } : kind)) } }))
+    await remade.write(
+      () => true,
+      (manifest) => ({
+        ...manifest,
+        home: {
+          ...manifest.home,
+          objects: manifest.home.objects.map((kind) =>
+            kind.kind === 'policy' ? { ...kind, count: kind.count + 1 } : kind,
+          ),
+        },
+      }),
+    )
     t.match(await verify(), { state: 'failed', error: /of the kind "policy"/ })
 
     const refused = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'half' } })
     t.match(await ended(platform, refused), { state: 'failed', error: /"policy"/ })
     const { tenant_id: half } = refused.body
     await gone(platform, String(half))
-    const { containers, volumes } = await platform.host.observe({ installation: platform.installation, stack: String(half) }, AbortSignal.timeout(10_000))
+    const { containers, volumes } = await platform.host.observe(
+      { installation: platform.installation, stack: String(half) },
+      AbortSignal.timeout(10_000),
+    )
     t.same([...containers, ...volumes], [], 'nothing of the tenant that could not be made is left')
-    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), { state: 'failed', error: /"policy"/ })
+    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), {
+      state: 'failed',
+      error: /"policy"/,
+    })
     t.same(await seen(platform, ada), before, 'the old data is kept when the new one is not what it should be')
 
-    await remade.write(() => true, (manifest) => manifest)
+    await remade.write(
+      () => true,
+      (manifest) => manifest,
+    )
     t.match(await verify(), { state: 'succeeded' })
     t.same(await scratchObjects(platform), [])
   })
 
   t.test('a phantom fails the backup, with its reason', async (t) => {
     const lost = randomUUID()
-    await query(ada.url, `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag) select id, 'phantom', '${lost}', 1, 'text/plain', 'x' from storage_buckets where name = 'papers'`)
+    await query(
+      ada.url,
+      `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag) select id, 'phantom', '${lost}', 1, 'text/plain', 'x' from storage_buckets where name = 'papers'`,
+    )
     const answer = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
     t.match(await ended(platform, answer), { state: 'failed', error: /of an object is missing/ })
-    t.match(await platform.call('GET', `/v1/backups/${String(answer.body['id'])}`), { body: { state: 'failed', error: /missing/ } })
-    t.same([...(await filesBelow(platform.directory)).keys()].filter((file) => !file.includes(backupId)), [], 'nothing half is left')
+    t.match(await platform.call('GET', `/v1/backups/${String(answer.body['id'])}`), {
+      body: { state: 'failed', error: /missing/ },
+    })
+    t.same(
+      [...(await filesBelow(platform.directory)).keys()].filter((file) => !file.includes(backupId)),
+      [],
+      'nothing half is left',
+    )
     await query(ada.url, "delete from storage_objects where path = 'phantom'")
   })
 })
@@ -86,13 +142,20 @@ async function gone(platform: BackupPlatform, tenantId: string): Promise<void> {
 async function remake(platform: BackupPlatform, backupId: string) {
   const [, masterKey = ''] = await platform.secretTexts()
   const [row] = await platform.sql('select key, manifest_hash from backups where id = $1', [backupId])
-  const key = Buffer.from(createSeal(Buffer.from(masterKey, 'base64')).open(row?.['key'] as Uint8Array, `backup:${backupId}`), 'base64')
+  const key = Buffer.from(
+    createSeal(Buffer.from(masterKey, 'base64')).open(row?.['key'] as Uint8Array, `backup:${backupId}`),
+    'base64',
+  )
   const [root, installation] = [join(platform.directory, '..'), platform.installation]
   const target = createDirectoryTarget(root, installation)
   const signal = new AbortController().signal
   const files = openFiles(target, backupId, key, signal)
   const manifest = await files.readManifest(String(row?.['manifest_hash']))
-  const whole = { database: await bytesOf(files.read('database')), files: await bytesOf(files.read('files')), index: await bytesOf(files.read('index')) }
+  const whole = {
+    database: await bytesOf(files.read('database')),
+    files: await bytesOf(files.read('files')),
+    index: await bytesOf(files.read('index')),
+  }
   return {
     manifest,
     lastBlob: whole.index.toString().trim().split('\n').at(-1)?.slice(0, 36) ?? '',
@@ -100,7 +163,12 @@ async function remake(platform: BackupPlatform, backupId: string) {
       const archive = await without(whole.files, keeps)
       await target.remove(backupId)
       const parts: Part[] = []
-      for (const [name, bytes] of [['database', whole.database], ['files', archive], ['index', whole.index]] as const) parts.push(await files.write(name, once(bytes)))
+      for (const [name, bytes] of [
+        ['database', whole.database],
+        ['files', archive],
+        ['index', whole.index],
+      ] as const)
+        parts.push(await files.write(name, once(bytes)))
       const text = JSON.stringify(change({ ...manifest, parts }))
       await files.writeManifest(text)
       await files.commit()

@@ -1,6 +1,6 @@
 // The control plane killed while it puts a backup in the place of a tenant's home: one home is left, and it is the right one.
 import t from 'tap'
-import { query } from '../support/postgres.ts'
+import { query } from '#test/support/postgres.ts'
 import { startKills } from './support/kills.ts'
 import { seen } from './support/tenants.ts'
 
@@ -11,6 +11,10 @@ t.test('a home that is replaced while the control plane is killed', async (t) =>
     t.match(operation, { state: 'succeeded' }, step)
     if (step === 'database') t.ok(Number(operation['attempts']) >= 2, 'it was interrupted')
     t.same(await seen(platform, ada), before, `${step}: all is there`)
-    t.same(await query(ada.url, "select datname from pg_database where datname ~ '_' and datname !~ '^template'"), [], `${step}: and nothing else`)
+    t.same(
+      await query(ada.url, "select datname from pg_database where datname ~ '_' and datname !~ '^template'"),
+      [],
+      `${step}: and nothing else`,
+    )
   }
 })

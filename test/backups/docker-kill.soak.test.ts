@@ -1,6 +1,6 @@
 // The control plane killed while it takes, verifies or restores a backup: everything converges, and nothing is left.
 import t from 'tap'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { startKills } from './support/kills.ts'
 import { ended, filesBelow, scratchObjects, seen, toOwner } from './support/tenants.ts'
 
@@ -12,7 +12,11 @@ t.test('backups and kills', async (t) => {
     t.match(operation, { state: 'failed', error: /the control plane ended/, attempts: 1 })
     t.match(await platform.call('GET', `/v1/backups/${String(answer.body['id'])}`), { body: { state: 'failed' } })
     await until(async () => [...(await filesBelow(platform.directory)).keys()].every((file) => file.includes(backupId)))
-    t.match(await ended(platform, await platform.call('POST', `/v1/tenants/${ada.id}/backups`)), { state: 'succeeded' }, 'the next one is good')
+    t.match(
+      await ended(platform, await platform.call('POST', `/v1/tenants/${ada.id}/backups`)),
+      { state: 'succeeded' },
+      'the next one is good',
+    )
   })
 
   t.test('while it verifies, it begins anew', async (t) => {
@@ -24,7 +28,9 @@ t.test('backups and kills', async (t) => {
 
   t.test('while it restores into a new tenant, it begins anew', async (t) => {
     for (const step of ['database', 'handover']) {
-      const { answer, operation } = await interrupted(step, `/v1/backups/${backupId}/restore`, { into: { name: `copy-${step}` } })
+      const { answer, operation } = await interrupted(step, `/v1/backups/${backupId}/restore`, {
+        into: { name: `copy-${step}` },
+      })
       t.match(operation, { state: 'succeeded' }, step)
       if (step === 'database') t.ok(Number(operation['attempts']) >= 2, 'it was interrupted')
       const copy = toOwner(answer.body)

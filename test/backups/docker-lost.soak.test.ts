@@ -1,6 +1,6 @@
 // A tenant whose volume was removed is called failed, is never started on an empty one, and is restored in its place.
 import t from 'tap'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { startKills } from './support/kills.ts'
 import { ended, seen } from './support/tenants.ts'
 
@@ -16,8 +16,14 @@ t.test('a lost volume comes back from a backup', async (t) => {
     await platform.host.removeVolume(`tenantry-${ada.id}-${volume}`, owner, signal())
     await platform.startControlPlane()
     await until(async () => (await status()) === 'failed')
-    t.match((await platform.call('GET', `/v1/tenants/${ada.id}`)).body, { reason: new RegExp(`the volume "${volume}" is gone`) })
-    const operation = await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' }), 240)
+    t.match((await platform.call('GET', `/v1/tenants/${ada.id}`)).body, {
+      reason: new RegExp(`the volume "${volume}" is gone`),
+    })
+    const operation = await ended(
+      platform,
+      await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' }),
+      240,
+    )
     t.match(operation, { state: 'succeeded', error: null }, volume)
     await until(async () => (await status()) === 'ready')
     t.same(await seen(platform, ada), before, `${volume}: all is there`)

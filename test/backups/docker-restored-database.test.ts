@@ -3,9 +3,18 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { query } from '../support/postgres.ts'
-import { until } from '../support/until.ts'
-import { createOwner, ended, filesBelow, furnish, seen, startBackupPlatform, toOwner, type BackupPlatform } from './support/tenants.ts'
+import { query } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
+import {
+  createOwner,
+  ended,
+  filesBelow,
+  furnish,
+  seen,
+  startBackupPlatform,
+  toOwner,
+  type BackupPlatform,
+} from './support/tenants.ts'
 
 const installation = '6f0c2f0e-4d8c-4f0e-9a51-0d6f3a1c2b77'
 
@@ -29,33 +38,63 @@ t.test('the control database is restored from a copy', async (t) => {
     await replaceDatabase(platform, 'drop database control', 'create database control template control_copy')
     await untilListed(platform, 'unknown', [second])
     t.same(await contents(platform), files, 'every byte is there')
-    t.match(await platform.call('GET', '/v1/backups?state=unknown'), { body: {
-      backups: [{ id: second, state: 'unknown', tenant_id: ada.id, tenant_name: 'ada', plan: 'Pro', isolation: 'database-per-tenant', region: 'local', adoptable: true, problem: null }],
-      next_cursor: null,
-    } })
+    t.match(await platform.call('GET', '/v1/backups?state=unknown'), {
+      body: {
+        backups: [
+          {
+            id: second,
+            state: 'unknown',
+            tenant_id: ada.id,
+            tenant_name: 'ada',
+            plan: 'Pro',
+            isolation: 'database-per-tenant',
+            region: 'local',
+            adoptable: true,
+            problem: null,
+          },
+        ],
+        next_cursor: null,
+      },
+    })
     t.match(await platform.call('GET', '/v1/backups'), { body: { backups: [{ id: first, state: 'complete' }] } })
     await until(async () => (await metrics(platform)).includes('tenantry_backups_unknown 1\n'))
-    t.match(await platform.call('POST', `/v1/backups/${second}/restore`, { into: 'same' }), { status: 409, body: { code: 'BACKUP_NOT_ADOPTED' } })
+    t.match(await platform.call('POST', `/v1/backups/${second}/restore`, { into: 'same' }), {
+      status: 409,
+      body: { code: 'BACKUP_NOT_ADOPTED' },
+    })
   })
 
   t.test('it is adopted, and restored into a new tenant with all there is', async (t) => {
-    t.match(await platform.call('POST', `/v1/backups/${second}/adopt`), { status: 200, body: { id: second, state: 'complete', tenant_id: ada.id } })
+    t.match(await platform.call('POST', `/v1/backups/${second}/adopt`), {
+      status: 200,
+      body: { id: second, state: 'complete', tenant_id: ada.id },
+    })
     t.match(await platform.call('POST', `/v1/backups/${second}/adopt`), { status: 200 }, 'a repeat changes nothing')
     await untilListed(platform, 'unknown', [])
-    t.match(await platform.call('GET', `/v1/tenants/${ada.id}/backups`), { body: { backups: [{ id: first }, { id: second }] } })
+    t.match(await platform.call('GET', `/v1/tenants/${ada.id}/backups`), {
+      body: { backups: [{ id: first }, { id: second }] },
+    })
     const answer = await platform.call('POST', `/v1/backups/${second}/restore`, { into: { name: 'grace' } })
     t.match(await ended(platform, answer), { state: 'succeeded' })
     t.same(await seen(platform, toOwner(answer.body)), before)
   })
 
-  t.test('an empty database on the host forgets none of them, and knows them again when its copy is restored', async (t) => {
-    await replaceDatabase(platform, 'drop database control', 'create database control')
-    await until(() => readdir(join(platform.directory, 'quarantine')).then((names) => names.length === 2, () => false))
-    t.same(await contents(platform), files)
-    await replaceDatabase(platform, 'drop database control', 'create database control template control_copy')
-    await untilListed(platform, 'unknown', [second])
-    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${first}/verify`)), { state: 'succeeded' })
-  })
+  t.test(
+    'an empty database on the host forgets none of them, and knows them again when its copy is restored',
+    async (t) => {
+      await replaceDatabase(platform, 'drop database control', 'create database control')
+      await until(() =>
+        readdir(join(platform.directory, 'quarantine')).then(
+          (names) => names.length === 2,
+          () => false,
+        ),
+      )
+      t.same(await contents(platform), files)
+      await replaceDatabase(platform, 'drop database control', 'create database control template control_copy')
+      await untilListed(platform, 'unknown', [second])
+      t.match(await ended(platform, await platform.call('POST', `/v1/backups/${first}/verify`)), { state: 'succeeded' })
+    },
+  )
 
   t.test('a backup whose files are gone is not forgotten', async (t) => {
     await platform.stopControlPlanes()
@@ -85,7 +124,12 @@ async function untilListed(platform: BackupPlatform, state: string, ids: readonl
 /** Of every file of the backups, by backup and part, in the quarantine or not. */
 async function contents(platform: BackupPlatform): Promise<Map<string, string>> {
   const files = await filesBelow(platform.directory)
-  return new Map([...files].map(([file, bytes]) => [file.slice(platform.directory.length + 1).replace('quarantine/', ''), bytes.toString('base64')]))
+  return new Map(
+    [...files].map(([file, bytes]) => [
+      file.slice(platform.directory.length + 1).replace('quarantine/', ''),
+      bytes.toString('base64'),
+    ]),
+  )
 }
 
 async function metrics({ controlUrl, platformKey }: BackupPlatform): Promise<string> {

@@ -1,8 +1,20 @@
 // Backups of tenants on a Docker Engine: taken, restored into a new tenant and into the same one, and verified.
 import t from 'tap'
-import { command } from '../functions/support/wasm.ts'
-import { query } from '../support/postgres.ts'
-import { canary, createOwner, ended, filesBelow, furnish, json, put, scratchObjects, seen, startBackupPlatform, toOwner } from './support/tenants.ts'
+import { command } from '#test/functions/support/wasm.ts'
+import { query } from '#test/support/postgres.ts'
+import {
+  canary,
+  createOwner,
+  ended,
+  filesBelow,
+  furnish,
+  json,
+  put,
+  scratchObjects,
+  seen,
+  startBackupPlatform,
+  toOwner,
+} from './support/tenants.ts'
 
 const megabyte = 2 ** 20
 
@@ -16,39 +28,72 @@ t.test('backups of a tenant of its own', async (t) => {
   /** Deploys a function and calls it so many times. */
   const run = async (times: number) => {
     const form = new FormData()
-    for (const [name, value] of [['name', 'one'], ['trigger', '"Http"'], ['config', '{}']] as const) form.set(name, value)
+    for (const [name, value] of [
+      ['name', 'one'],
+      ['trigger', '"Http"'],
+      ['config', '{}'],
+    ] as const)
+      form.set(name, value)
     form.set('wasm', new Blob([command()]), 'one.wasm')
     const encoded = new Response(form)
-    const deployed = await platform.tenantCall('ada', 'POST', '/functions/v1/deploy', { key: ada.key, body: new Uint8Array(await encoded.arrayBuffer()), type: encoded.headers.get('content-type') ?? '' })
+    const deployed = await platform.tenantCall('ada', 'POST', '/functions/v1/deploy', {
+      key: ada.key,
+      body: new Uint8Array(await encoded.arrayBuffer()),
+      type: encoded.headers.get('content-type') ?? '',
+    })
     if (deployed.status !== 201) throw new Error(await deployed.text())
     for (let n = 0; n < times; n++) await json(platform, 'ada', ada.key, 'POST', '/functions/v1/invoke/one', {})
   }
-  const runsTold = async () => Number((await platform.sql("select sum(value)::int as runs from usage_counters where tenant_id = $1 and meter = 'function_invocations'", [ada.id]))[0]?.['runs'])
+  const runsTold = async () =>
+    Number(
+      (
+        await platform.sql(
+          "select sum(value)::int as runs from usage_counters where tenant_id = $1 and meter = 'function_invocations'",
+          [ada.id],
+        )
+      )[0]?.['runs'],
+    )
 
   t.test('a backup is taken while files are overwritten, and nothing in it can be read', async (t) => {
     let writing = true
     const churn = (async () => {
       for (let n = 0; writing; n++) await put(platform, 'ada', ada.key, `papers/churn-${n % 3}`, `${n}`)
     })()
-    const answer = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, { 'idempotency-key': 'first' })
+    const answer = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, {
+      'idempotency-key': 'first',
+    })
     t.match(answer, { status: 202, body: { tenant_id: ada.id, trigger: 'request', operation: { kind: 'backup' } } })
     t.match(await ended(platform, answer), { state: 'succeeded', step: 'done', error: null })
     writing = false
     await churn
-    const again = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, { 'idempotency-key': 'first' })
+    const again = await platform.call('POST', `/v1/tenants/${ada.id}/backups`, undefined, {
+      'idempotency-key': 'first',
+    })
     t.equal(again.body['id'], answer.body['id'], 'the same key takes no second one')
     backupId = String(answer.body['id'])
-    t.match(await platform.call('GET', `/v1/backups/${backupId}`), { status: 200, body: { state: 'complete', bytes: Number, manifest_sha256: /^[0-9a-f]{64}$/ } })
-    t.match(await platform.call('GET', `/v1/tenants/${ada.id}/backups`), { body: { backups: [{ id: backupId }], next_cursor: null } })
+    t.match(await platform.call('GET', `/v1/backups/${backupId}`), {
+      status: 200,
+      body: { state: 'complete', bytes: Number, manifest_sha256: /^[0-9a-f]{64}$/ },
+    })
+    t.match(await platform.call('GET', `/v1/tenants/${ada.id}/backups`), {
+      body: { backups: [{ id: backupId }], next_cursor: null },
+    })
     const files = await filesBelow(platform.directory)
-    t.same([...files.keys()].map((file) => file.slice(platform.directory.length)).sort(), ['database', 'files', 'index', 'manifest', 'record'].map((part) => `/${backupId}/${part}`))
+    t.same(
+      [...files.keys()].map((file) => file.slice(platform.directory.length)).sort(),
+      ['database', 'files', 'index', 'manifest', 'record'].map((part) => `/${backupId}/${part}`),
+    )
     for (const [file, bytes] of files) {
       // The record names the tenant, for whoever finds the backup without the control database.
       const names = file.endsWith('/record') ? [] : [ada.id]
-      for (const text of [canary, ...names, 'storage_objects', 'PGDMP']) t.notOk(bytes.includes(text), `${text} is not in ${file}`)
+      for (const text of [canary, ...names, 'storage_objects', 'PGDMP'])
+        t.notOk(bytes.includes(text), `${text} is not in ${file}`)
     }
     const rows = await platform.sql('select encode(key, $1) as key from backups', ['escape'])
-    t.ok(rows.every(({ key }) => String(key).length > 60), 'keys are sealed')
+    t.ok(
+      rows.every(({ key }) => String(key).length > 60),
+      'keys are sealed',
+    )
   })
 
   t.test('a verification finds it whole, and leaves nothing', async (t) => {
@@ -60,42 +105,79 @@ t.test('backups of a tenant of its own', async (t) => {
 
   t.test('restored into a new tenant, all is there, and only the new keys open it', async (t) => {
     const answer = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'grace' } })
-    t.match(answer, { status: 202, body: { name: 'grace', plan: 'Pro', status: 'pending', operation: { kind: 'restore', state: 'pending' } } })
+    t.match(answer, {
+      status: 202,
+      body: { name: 'grace', plan: 'Pro', status: 'pending', operation: { kind: 'restore', state: 'pending' } },
+    })
     const grace = toOwner(answer.body)
     t.match(await ended(platform, answer), { state: 'succeeded' })
-    t.match(await platform.call('GET', `/v1/tenants/${grace.id}`), { body: { status: 'ready', isolation: 'database-per-tenant' } })
+    t.match(await platform.call('GET', `/v1/tenants/${grace.id}`), {
+      body: { status: 'ready', isolation: 'database-per-tenant' },
+    })
     t.same(await seen(platform, grace), before)
     for (const key of [ada.key, ada.publishable]) {
-      t.equal((await platform.tenantCall('grace', 'GET', '/rest/v1/notes', { key })).status, 401, 'a key of the first tenant')
+      t.equal(
+        (await platform.tenantCall('grace', 'GET', '/rest/v1/notes', { key })).status,
+        401,
+        'a key of the first tenant',
+      )
     }
     const stranger = new URL(ada.url)
     stranger.username = `${grace.id}_admin`
     await t.rejects(query(stranger.href, 'select 1'), 'a password of the first tenant')
 
-    const rows = await query(grace.url, "select count(*) filter (where tenant_id <> current_setting('app.tenant_id')) as others, count(*) from notes")
-    t.same(rows, [{ others: '0', count: '3' }], 'rows are the new tenant\'s')
+    const rows = await query(
+      grace.url,
+      "select count(*) filter (where tenant_id <> current_setting('app.tenant_id')) as others, count(*) from notes",
+    )
+    t.same(rows, [{ others: '0', count: '3' }], "rows are the new tenant's")
     t.same(await query(grace.url, `select rolname from pg_roles where rolname like '${ada.id}%'`), [])
     await json(platform, 'grace', grace.key, 'POST', '/rest/v1/notes', { owner: 'u2', title: 'written later' })
     await put(platform, 'grace', grace.key, 'papers/later.txt', 'later')
     await query(grace.url, 'insert into "Odd ""names""" (amount) values (1)')
-    t.same(await query(grace.url, 'select at from "Odd ""names""" order by id desc limit 1'), [{ at: new Date('2020-02-02T02:02:02Z') }], 'triggers run')
-    t.same(await query(grace.url, "select has_table_privilege($1, 'event_log', 'update') as may", [grace.id]), [{ may: false }], 'what was taken from the runtime stays taken')
+    t.same(
+      await query(grace.url, 'select at from "Odd ""names""" order by id desc limit 1'),
+      [{ at: new Date('2020-02-02T02:02:02Z') }],
+      'triggers run',
+    )
+    t.same(
+      await query(grace.url, "select has_table_privilege($1, 'event_log', 'update') as may", [grace.id]),
+      [{ may: false }],
+      'what was taken from the runtime stays taken',
+    )
     t.same(await seen(platform, ada), before, 'the first tenant is untouched')
   })
 
   t.test('restored into the same tenant, what came later is gone', async (t) => {
-    await json(platform, 'ada', ada.key, 'POST', '/rest/v1/schemas', { name: 'later', fields: [{ name: 'text', type: 'string' }], rls_policy: { type: 'service' } })
+    await json(platform, 'ada', ada.key, 'POST', '/rest/v1/schemas', {
+      name: 'later',
+      fields: [{ name: 'text', type: 'string' }],
+      rls_policy: { type: 'service' },
+    })
     await json(platform, 'ada', ada.key, 'POST', '/admin/reload-schemas', {})
     await query(ada.url, 'delete from "Odd ""names""" where id > 10; drop table children; select next_ticket()')
     await put(platform, 'ada', ada.key, 'papers/letter.txt', 'overwritten')
     await put(platform, 'ada', ada.key, 'papers/later.txt', 'later')
     await platform.tenantCall('ada', 'DELETE', '/storage/v1/object/papers/large.bin', { key: ada.key })
     await run(3)
-    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), { state: 'succeeded' })
+    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), {
+      state: 'succeeded',
+    })
     t.same(await seen(platform, ada), before)
-    t.equal((await platform.tenantCall('ada', 'GET', '/storage/v1/object/papers/later.txt', { key: ada.key })).status, 404)
-    t.equal((await platform.tenantCall('ada', 'GET', '/rest/v1/later', { key: ada.key })).status, 404, 'the runtime has forgotten what it knew')
-    t.same(await query(ada.url, "select datname from pg_database where datname ~ '_' and datname !~ '^template'"), [], 'the old home and the copy are gone')
+    t.equal(
+      (await platform.tenantCall('ada', 'GET', '/storage/v1/object/papers/later.txt', { key: ada.key })).status,
+      404,
+    )
+    t.equal(
+      (await platform.tenantCall('ada', 'GET', '/rest/v1/later', { key: ada.key })).status,
+      404,
+      'the runtime has forgotten what it knew',
+    )
+    t.same(
+      await query(ada.url, "select datname from pg_database where datname ~ '_' and datname !~ '^template'"),
+      [],
+      'the old home and the copy are gone',
+    )
     await put(platform, 'ada', ada.key, 'papers/new.txt', 'new')
     t.match(await platform.call('GET', `/v1/tenants/${ada.id}`), { body: { status: 'ready' } })
     t.equal(await runsTold(), 3, 'what the old home was used for is told')
@@ -103,20 +185,45 @@ t.test('backups of a tenant of its own', async (t) => {
 
   t.test('… again and again: each run is told once, and files from the restore on under the new books', async (t) => {
     await run(2)
-    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), { state: 'succeeded' })
+    t.match(await ended(platform, await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })), {
+      state: 'succeeded',
+    })
     t.equal(await runsTold(), 5)
-    const swapped = await platform.sql("select read_at from home_readings where tenant_id = $1", [ada.id])
+    const swapped = await platform.sql('select read_at from home_readings where tenant_id = $1', [ada.id])
     const [fresh] = await query(ada.url, 'select books_began, counted_at, file_byte_us::text from storage_usage')
-    t.ok(Number(fresh?.['books_began']) >= Number(swapped[0]?.['read_at']) - 10_000, 'not from the time at which the copy was made')
+    t.ok(
+      Number(fresh?.['books_began']) >= Number(swapped[0]?.['read_at']) - 10_000,
+      'not from the time at which the copy was made',
+    )
   })
 
   t.test('what a backup is asked for and cannot do', async (t) => {
-    const shared = await platform.call('POST', '/v1/tenants', { name: 'shared', plan: 'Free', region: 'local', isolation: 'schema-per-tenant' })
-    t.match(await platform.call('POST', `/v1/tenants/${String(shared.body['tenant_id'])}/backups`), { status: 422, body: { code: 'NOT_DEDICATED' } })
-    t.match(await platform.call('POST', '/v1/tenants/t_00000000000000000000/backups'), { status: 404, body: { code: 'TENANT_NOT_FOUND' } })
-    t.match(await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'ada' } }), { status: 409, body: { code: 'NAME_TAKEN' } })
-    t.match(await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'other', plan: 'Huge' } }), { status: 400, body: { code: 'UNKNOWN_PLAN' } })
-    t.match(await platform.call('POST', '/v1/backups/nothing/verify'), { status: 404, body: { code: 'BACKUP_NOT_FOUND' } })
+    const shared = await platform.call('POST', '/v1/tenants', {
+      name: 'shared',
+      plan: 'Free',
+      region: 'local',
+      isolation: 'schema-per-tenant',
+    })
+    t.match(await platform.call('POST', `/v1/tenants/${String(shared.body['tenant_id'])}/backups`), {
+      status: 422,
+      body: { code: 'NOT_DEDICATED' },
+    })
+    t.match(await platform.call('POST', '/v1/tenants/t_00000000000000000000/backups'), {
+      status: 404,
+      body: { code: 'TENANT_NOT_FOUND' },
+    })
+    t.match(await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'ada' } }), {
+      status: 409,
+      body: { code: 'NAME_TAKEN' },
+    })
+    t.match(await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: { name: 'other', plan: 'Huge' } }), {
+      status: 400,
+      body: { code: 'UNKNOWN_PLAN' },
+    })
+    t.match(await platform.call('POST', '/v1/backups/nothing/verify'), {
+      status: 404,
+      body: { code: 'BACKUP_NOT_FOUND' },
+    })
   })
 
   t.test('a removed backup is gone with its key', async (t) => {
@@ -124,6 +231,9 @@ t.test('backups of a tenant of its own', async (t) => {
     t.equal((await platform.call('GET', `/v1/backups/${backupId}`)).status, 404)
     t.same(await filesBelow(platform.directory), new Map())
     const audit = await platform.sql("select action from audit_log where action like 'backup.%' order by seq")
-    t.same(audit.map(({ action }) => action), ['backup.create', 'backup.verify', 'backup.restore', 'backup.restore', 'backup.restore', 'backup.delete'])
+    t.same(
+      audit.map(({ action }) => action),
+      ['backup.create', 'backup.verify', 'backup.restore', 'backup.restore', 'backup.restore', 'backup.delete'],
+    )
   })
 })

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
-import { seed } from '../support/effort.ts'
-import { chunkBytes, decrypted, encrypted } from '../../control-plane/src/backups/encrypted-stream.ts'
+import { seed } from '#test/support/effort.ts'
+import { chunkBytes, decrypted, encrypted } from '#control-plane/backups/encrypted-stream.ts'
 
 const key = randomBytes(32)
 const context = 'b1/database'
@@ -20,8 +20,10 @@ async function whole(source: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-const seal = (plain: Uint8Array, name = context, withKey: Uint8Array = key) => whole(encrypted(pieces(plain), withKey, name))
-const open = (sealed: Uint8Array, name = context, withKey: Uint8Array = key) => whole(decrypted(pieces(sealed), withKey, name))
+const seal = (plain: Uint8Array, name = context, withKey: Uint8Array = key) =>
+  whole(encrypted(pieces(plain), withKey, name))
+const open = (sealed: Uint8Array, name = context, withKey: Uint8Array = key) =>
+  whole(decrypted(pieces(sealed), withKey, name))
 
 t.test('what comes out is what went in, however it is cut into pieces', async (t) => {
   for (const length of [0, 1, chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes, 3 * chunkBytes + 7]) {
@@ -29,11 +31,17 @@ t.test('what comes out is what went in, however it is cut into pieces', async (t
     t.ok((await open(await seal(plain))).equals(plain), `${length} bytes`)
   }
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.uint8Array({ maxLength: 200_000 }), { maxLength: 6 }), fc.integer({ min: 1, max: 100_000 }), async (parts, cut) => {
-      const sealed = await whole(encrypted(pieces(...parts), key, context))
-      const cuts = Array.from({ length: Math.ceil(sealed.length / cut) }, (_, at) => sealed.subarray(at * cut, (at + 1) * cut))
-      return (await whole(decrypted(pieces(...cuts), key, context))).equals(Buffer.concat(parts))
-    }),
+    fc.asyncProperty(
+      fc.array(fc.uint8Array({ maxLength: 200_000 }), { maxLength: 6 }),
+      fc.integer({ min: 1, max: 100_000 }),
+      async (parts, cut) => {
+        const sealed = await whole(encrypted(pieces(...parts), key, context))
+        const cuts = Array.from({ length: Math.ceil(sealed.length / cut) }, (_, at) =>
+          sealed.subarray(at * cut, (at + 1) * cut),
+        )
+        return (await whole(decrypted(pieces(...cuts), key, context))).equals(Buffer.concat(parts))
+      },
+    ),
     { numRuns: 40, seed },
   )
 })
@@ -45,7 +53,16 @@ t.test('the same text never gives the same bytes', async (t) => {
 
 t.test('a flipped bit shows wherever it is', async (t) => {
   const sealed = await seal(randomBytes(2 * chunkBytes + 100))
-  for (const at of [0, 8, headBytes, headBytes + 5, headBytes + sealedChunk - 1, headBytes + sealedChunk, sealed.length - 1, ...Array.from({ length: 40 }, () => Math.floor(Math.random() * sealed.length))]) {
+  for (const at of [
+    0,
+    8,
+    headBytes,
+    headBytes + 5,
+    headBytes + sealedChunk - 1,
+    headBytes + sealedChunk,
+    sealed.length - 1,
+    ...Array.from({ length: 40 }, () => Math.floor(Math.random() * sealed.length)),
+  ]) {
     const flipped = Buffer.from(sealed)
     flipped[at] = (flipped[at] ?? 0) ^ 1
     await t.rejects(open(flipped), { code: 'DAMAGED' }, `byte ${at}`)
@@ -54,7 +71,17 @@ t.test('a flipped bit shows wherever it is', async (t) => {
 
 t.test('what is cut off shows, also between two chunks', async (t) => {
   const sealed = await seal(randomBytes(2 * chunkBytes + 100))
-  for (const length of [0, 7, headBytes - 1, headBytes, headBytes + 15, headBytes + 16, headBytes + sealedChunk, headBytes + 2 * sealedChunk, sealed.length - 1]) {
+  for (const length of [
+    0,
+    7,
+    headBytes - 1,
+    headBytes,
+    headBytes + 15,
+    headBytes + 16,
+    headBytes + sealedChunk,
+    headBytes + 2 * sealedChunk,
+    sealed.length - 1,
+  ]) {
     await t.rejects(open(sealed.subarray(0, length)), { code: 'DAMAGED' }, `${length} bytes of ${sealed.length}`)
   }
   await t.rejects(open(Buffer.concat([sealed, Buffer.alloc(1)])), { code: 'DAMAGED' }, 'and so does what was added')
@@ -64,9 +91,19 @@ t.test('what is cut off shows, also between two chunks', async (t) => {
 t.test('chunks that are swapped, repeated or left out show', async (t) => {
   const sealed = await seal(randomBytes(3 * chunkBytes))
   const head = sealed.subarray(0, headBytes)
-  const [a, b, c] = [0, 1, 2].map((n) => sealed.subarray(headBytes + n * sealedChunk, headBytes + (n + 1) * sealedChunk))
+  const [a, b, c] = [0, 1, 2].map((n) =>
+    sealed.subarray(headBytes + n * sealedChunk, headBytes + (n + 1) * sealedChunk),
+  )
   if (a === undefined || b === undefined || c === undefined) throw new Error('three chunks')
-  for (const order of [[b, a, c], [a, a, c], [a, c], [b, c], [a, c, b], [a, b, b, c]]) await t.rejects(open(Buffer.concat([head, ...order])), { code: 'DAMAGED' })
+  for (const order of [
+    [b, a, c],
+    [a, a, c],
+    [a, c],
+    [b, c],
+    [a, c, b],
+    [a, b, b, c],
+  ])
+    await t.rejects(open(Buffer.concat([head, ...order])), { code: 'DAMAGED' })
   t.equal((await open(Buffer.concat([head, a, b, c]))).length, 3 * chunkBytes)
 })
 

@@ -5,13 +5,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pack } from 'tar-stream'
 import t, { type Test } from 'tap'
-import { compareBlobs, indexLine, readIndexLine, watchedArchive, type BlobEntry } from '../../control-plane/src/backups/blob-index.ts'
-import { createDirectoryTarget } from '../../control-plane/src/backups/directory-target.ts'
-import { compareContent, compareObjects, settledSequences } from '../../control-plane/src/backups/home-facts.ts'
-import { linesOf } from '../../control-plane/src/backups/lines.ts'
-import { formatVersion, manifestHash, type Manifest } from '../../control-plane/src/backups/manifest.ts'
-import { openFiles } from '../../control-plane/src/backups/parts.ts'
-import { createTextPipe } from '../../control-plane/src/backups/text-pipe.ts'
+import {
+  compareBlobs,
+  indexLine,
+  readIndexLine,
+  watchedArchive,
+  type BlobEntry,
+} from '#control-plane/backups/blob-index.ts'
+import { createDirectoryTarget } from '#control-plane/backups/directory-target.ts'
+import { compareContent, compareObjects, settledSequences } from '#control-plane/backups/home-facts.ts'
+import { linesOf } from '#control-plane/backups/lines.ts'
+import { formatVersion, manifestHash, type Manifest } from '#control-plane/backups/manifest.ts'
+import { openFiles } from '#control-plane/backups/parts.ts'
+import { createTextPipe } from '#control-plane/backups/text-pipe.ts'
 
 const signal = new AbortController().signal
 const id = '11111111-2222-4333-8444-555555555555'
@@ -31,9 +37,13 @@ t.test('a backup appears whole or not at all', async (t) => {
   const target = createDirectoryTarget(root, 'here')
   await target.write(id, 'database', once('ab', 'c'), signal)
   t.same(await readdir(join(root, 'here')), [`${id}.making`])
-  await t.rejects(async () => {
-    for await (const chunk of target.read(id, 'database', signal)) t.fail(`${chunk.length} bytes of what is not complete`)
-  }, { code: 'INCOMPLETE' })
+  await t.rejects(
+    async () => {
+      for await (const chunk of target.read(id, 'database', signal))
+        t.fail(`${chunk.length} bytes of what is not complete`)
+    },
+    { code: 'INCOMPLETE' },
+  )
   t.same(await target.list(), [{ id, content: 'making', isQuarantined: false }])
   t.equal(await target.size(id, ['database']), undefined)
   await target.commit(id)
@@ -59,10 +69,21 @@ t.test('parts are checked to their last byte', async (t) => {
   const root = await directory(t)
   const key = randomBytes(32)
   const files = openFiles(createDirectoryTarget(root, 'here'), id, key, signal)
-  const parts = [await files.write('database', once(randomBytes(200_000))), await files.write('files', once('files')), await files.write('index', once(''))]
+  const parts = [
+    await files.write('database', once(randomBytes(200_000))),
+    await files.write('files', once('files')),
+    await files.write('index', once('')),
+  ]
   const manifest: Manifest = {
-    format: formatVersion, backup_id: id, tenant_id: 't', tenant_name: 'n', taken_at: '', postgres_version: '17', parts,
-    home: { tables: [], sequences: [], objects: [] }, blobs: { count: 0, bytes: 0 },
+    format: formatVersion,
+    backup_id: id,
+    tenant_id: 't',
+    tenant_name: 'n',
+    taken_at: '',
+    postgres_version: '17',
+    parts,
+    home: { tables: [], sequences: [], objects: [] },
+    blobs: { count: 0, bytes: 0 },
   }
   const text = JSON.stringify(manifest)
   await files.writeManifest(text)
@@ -70,8 +91,13 @@ t.test('parts are checked to their last byte', async (t) => {
   t.same(await files.readManifest(manifestHash(text)), manifest)
   await t.rejects(files.readManifest(manifestHash('another')), { code: 'DAMAGED' })
   await t.resolves(files.check(manifest))
-  await t.rejects(files.check({ ...manifest, parts: parts.map((part) => (part.name === 'files' ? { ...part, size: 4 } : part)) }), { code: 'DAMAGED', message: /"files"/ })
-  await t.rejects(openFiles(createDirectoryTarget(root, 'here'), id, randomBytes(32), signal).check(manifest), { code: 'DAMAGED' })
+  await t.rejects(
+    files.check({ ...manifest, parts: parts.map((part) => (part.name === 'files' ? { ...part, size: 4 } : part)) }),
+    { code: 'DAMAGED', message: /"files"/ },
+  )
+  await t.rejects(openFiles(createDirectoryTarget(root, 'here'), id, randomBytes(32), signal).check(manifest), {
+    code: 'DAMAGED',
+  })
 
   const path = join(root, 'here', id, 'database')
   const sealed = await readFile(path)
@@ -86,7 +112,11 @@ t.test('parts are checked to their last byte', async (t) => {
   await t.rejects(files.check(manifest), { code: 'INCOMPLETE' })
 })
 
-const blob = (letter: string, sha = letter): BlobEntry => ({ id: `${letter.repeat(8)}-1111-4111-8111-111111111111`, size: 3, sha256: sha.repeat(64) })
+const blob = (letter: string, sha = letter): BlobEntry => ({
+  id: `${letter.repeat(8)}-1111-4111-8111-111111111111`,
+  size: 3,
+  sha256: sha.repeat(64),
+})
 async function* blobs(...entries: BlobEntry[]) {
   yield* entries
 }
@@ -95,7 +125,8 @@ t.test('the first file that is missing, other or too much is named', async (t) =
   const [a, b, c] = [blob('a'), blob('b'), blob('c')]
   await t.resolves(compareBlobs(blobs(a, b, c), blobs(a, b, c)))
   await t.resolves(compareBlobs(blobs(), blobs()))
-  for (const found of [[a, b], [a, c], [b, c], []]) await t.rejects(compareBlobs(blobs(a, b, c), blobs(...found)), { code: 'MISMATCH', message: /missing/ })
+  for (const found of [[a, b], [a, c], [b, c], []])
+    await t.rejects(compareBlobs(blobs(a, b, c), blobs(...found)), { code: 'MISMATCH', message: /missing/ })
   await t.rejects(compareBlobs(blobs(a, b), blobs(a, b, c)), { code: 'MISMATCH', message: /not in the backup/ })
   await t.rejects(compareBlobs(blobs(a, c), blobs(a, b, c)), { code: 'MISMATCH', message: /not in the backup/ })
   await t.rejects(compareBlobs(blobs(a, b), blobs(a, blob('b', 'd'))), { code: 'MISMATCH', message: /another content/ })
@@ -113,11 +144,18 @@ t.test('an archive passes unchanged, and its files are told of', async (t) => {
   const archive = Buffer.concat(bytes)
   const seen: string[] = []
   const passed: Uint8Array[] = []
-  for await (const chunk of watchedArchive(once(archive.subarray(0, 1000), archive.subarray(1000)), async ({ id, size }) => void seen.push(`${id} ${size}`))) passed.push(chunk)
+  for await (const chunk of watchedArchive(
+    once(archive.subarray(0, 1000), archive.subarray(1000)),
+    async ({ id, size }) => void seen.push(`${id} ${size}`),
+  ))
+    passed.push(chunk)
   t.ok(Buffer.concat(passed).equals(archive))
   t.same(seen, ['store 4', 'aaaa 300000'])
   await t.rejects(async () => {
-    for await (const chunk of watchedArchive(once(archive, archive), async () => Promise.reject(new Error('not this one')))) t.ok(chunk)
+    for await (const chunk of watchedArchive(once(archive, archive), async () =>
+      Promise.reject(new Error('not this one')),
+    ))
+      t.ok(chunk)
   }, /not this one/)
 })
 
@@ -139,13 +177,29 @@ t.test('text comes in order through a pipe that fills up', async (t) => {
 })
 
 t.test('differences of two homes are named', async (t) => {
-  const home = { tables: [{ name: 'notes', rows: '3', hash: 'x' }], sequences: [{ name: 's', last_value: '7', is_called: true }] }
+  const home = {
+    tables: [{ name: 'notes', rows: '3', hash: 'x' }],
+    sequences: [{ name: 's', last_value: '7', is_called: true }],
+  }
   t.doesNotThrow(() => compareContent(home, structuredClone(home)))
   t.throws(() => compareContent(home, { ...home, tables: [] }), { code: 'MISMATCH', message: /"notes" is missing/ })
-  t.throws(() => compareContent(home, { ...home, tables: [{ name: 'notes', rows: '2', hash: 'x' }] }), { message: /2 rows instead of 3/ })
-  t.throws(() => compareContent(home, { ...home, tables: [{ name: 'notes', rows: '3', hash: 'y' }] }), { message: /another content/ })
-  t.throws(() => compareContent(home, { ...home, sequences: [{ name: 's', last_value: '8', is_called: true }] }), { message: /"s" is not where it was/ })
-  t.doesNotThrow(() => compareContent({ ...home, sequences: settledSequences(home.sequences, [{ name: 's', last_value: '9', is_called: true }]) }, home), 'a sequence that moved meanwhile is not compared')
+  t.throws(() => compareContent(home, { ...home, tables: [{ name: 'notes', rows: '2', hash: 'x' }] }), {
+    message: /2 rows instead of 3/,
+  })
+  t.throws(() => compareContent(home, { ...home, tables: [{ name: 'notes', rows: '3', hash: 'y' }] }), {
+    message: /another content/,
+  })
+  t.throws(() => compareContent(home, { ...home, sequences: [{ name: 's', last_value: '8', is_called: true }] }), {
+    message: /"s" is not where it was/,
+  })
+  t.doesNotThrow(
+    () =>
+      compareContent(
+        { ...home, sequences: settledSequences(home.sequences, [{ name: 's', last_value: '9', is_called: true }]) },
+        home,
+      ),
+    'a sequence that moved meanwhile is not compared',
+  )
   t.same(settledSequences(home.sequences, structuredClone(home.sequences)), home.sequences)
   t.throws(() => compareContent({ ...home, tables: [] }, home), { message: /not in the backup/ })
   const objects = [{ kind: 'policy', count: 2, sha256: 'a' }]

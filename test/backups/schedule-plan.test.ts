@@ -1,29 +1,52 @@
 // When a tenant's schedule has a backup due.
 import fc from 'fast-check'
 import t from 'tap'
-import { seed } from '../support/effort.ts'
-import { planSchedule, type ScheduledTenant } from '../../control-plane/src/backups/schedule-plan.ts'
+import { seed } from '#test/support/effort.ts'
+import { planSchedule, type ScheduledTenant } from '#control-plane/backups/schedule-plan.ts'
 
 const schedule = '30 2 * * *'
 const now = new Date('2026-03-10T12:00:00Z')
 const today = new Date('2026-03-10T02:30:00Z')
 const yesterday = new Date('2026-03-09T02:30:00Z')
 const tenant: ScheduledTenant = {
-  id: 't_00000000000000000000', schedule, seen: { schedule, at: yesterday }, desired: 'active', status: 'ready', busy: false, pausedAt: undefined, lastBackupAt: undefined,
+  id: 't_00000000000000000000',
+  schedule,
+  seen: { schedule, at: yesterday },
+  desired: 'active',
+  status: 'ready',
+  busy: false,
+  pausedAt: undefined,
+  lastBackupAt: undefined,
 }
 
 const cases: [string, Partial<ScheduledTenant>, ReturnType<typeof planSchedule>][] = [
   ['one is due', {}, { do: 'take', plannedAt: today }],
   ['it was taken', { seen: { schedule, at: today } }, { do: 'nothing' }],
-  ['several were missed: the last counts', { seen: { schedule, at: new Date('2026-02-01T00:00:00Z') } }, { do: 'take', plannedAt: today }],
+  [
+    'several were missed: the last counts',
+    { seen: { schedule, at: new Date('2026-02-01T00:00:00Z') } },
+    { do: 'take', plannedAt: today },
+  ],
   ['a schedule that is new begins now', { seen: undefined }, { do: 'follow', at: now }],
   ['one that was changed too', { seen: { schedule: '0 * * * *', at: yesterday } }, { do: 'follow', at: now }],
   ['another one is under way', { busy: true }, { do: 'nothing' }],
   ['the tenant is not ready', { status: 'pending' }, { do: 'nothing' }],
   ['the tenant is suspended', { desired: 'suspended', status: 'suspended' }, { do: 'nothing' }],
-  ['it is paused, and was never backed up', { desired: 'paused', status: 'paused', pausedAt: yesterday }, { do: 'take', plannedAt: today }],
-  ['it is paused, and was used since the last one', { desired: 'paused', status: 'paused', pausedAt: today, lastBackupAt: yesterday }, { do: 'take', plannedAt: today }],
-  ['it is paused since before the last one', { desired: 'paused', status: 'paused', pausedAt: yesterday, lastBackupAt: new Date('2026-03-09T03:00:00Z') }, { do: 'skip', plannedAt: today }],
+  [
+    'it is paused, and was never backed up',
+    { desired: 'paused', status: 'paused', pausedAt: yesterday },
+    { do: 'take', plannedAt: today },
+  ],
+  [
+    'it is paused, and was used since the last one',
+    { desired: 'paused', status: 'paused', pausedAt: today, lastBackupAt: yesterday },
+    { do: 'take', plannedAt: today },
+  ],
+  [
+    'it is paused since before the last one',
+    { desired: 'paused', status: 'paused', pausedAt: yesterday, lastBackupAt: new Date('2026-03-09T03:00:00Z') },
+    { do: 'skip', plannedAt: today },
+  ],
   ['it is being paused', { desired: 'paused', status: 'ready' }, { do: 'nothing' }],
   ['no schedule at all', { schedule: 'nonsense', seen: { schedule: 'nonsense', at: yesterday } }, { do: 'nothing' }],
 ]
@@ -40,19 +63,27 @@ t.test('a planned time is exactly when it is planned, and in UTC', async (t) => 
 
 t.test('each planned time comes once, whenever it is looked', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 40_000 }), { minLength: 1, maxLength: 60 }), async (seconds) => {
-      let seen = { schedule, at: now }
-      let clock = now.getTime()
-      const taken: number[] = []
-      for (const more of seconds) {
-        clock += more * 1000
-        const step = planSchedule({ ...tenant, seen }, new Date(clock))
-        if (step.do !== 'take') continue
-        taken.push(step.plannedAt.getTime())
-        seen = { schedule, at: step.plannedAt }
-      }
-      return new Set(taken).size === taken.length && taken.every((at) => new Date(at).toISOString().endsWith('T02:30:00.000Z') && at > now.getTime() && at <= clock)
-    }),
+    fc.asyncProperty(
+      fc.array(fc.integer({ min: 1, max: 40_000 }), { minLength: 1, maxLength: 60 }),
+      async (seconds) => {
+        let seen = { schedule, at: now }
+        let clock = now.getTime()
+        const taken: number[] = []
+        for (const more of seconds) {
+          clock += more * 1000
+          const step = planSchedule({ ...tenant, seen }, new Date(clock))
+          if (step.do !== 'take') continue
+          taken.push(step.plannedAt.getTime())
+          seen = { schedule, at: step.plannedAt }
+        }
+        return (
+          new Set(taken).size === taken.length &&
+          taken.every(
+            (at) => new Date(at).toISOString().endsWith('T02:30:00.000Z') && at > now.getTime() && at <= clock,
+          )
+        )
+      },
+    ),
     { numRuns: 200, seed },
   )
 })

@@ -5,19 +5,19 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { keepBackups } from '../../control-plane/src/backups/jobs.ts'
-import { createBackupRecords, type BackupRecords } from '../../control-plane/src/backups/backup-record.ts'
-import type { BackupTarget } from '../../control-plane/src/backups/backup-target.ts'
-import { createDirectoryTarget } from '../../control-plane/src/backups/directory-target.ts'
-import { manifestHash } from '../../control-plane/src/backups/manifest.ts'
-import { openFiles } from '../../control-plane/src/backups/parts.ts'
-import { surveyBackups } from '../../control-plane/src/backups/survey-backups.ts'
-import { systemClock } from '../../control-plane/src/platform/clock.ts'
-import { createSeal } from '../../control-plane/src/platform/seal.ts'
-import { createBackupLedger } from '../../control-plane/src/backups/store-ledger.ts'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { startApi } from '../support/control-plane/api.ts'
-import { until } from '../support/until.ts'
+import { keepBackups } from '#control-plane/backups/jobs.ts'
+import { createBackupRecords, type BackupRecords } from '#control-plane/backups/backup-record.ts'
+import type { BackupTarget } from '#control-plane/backups/backup-target.ts'
+import { createDirectoryTarget } from '#control-plane/backups/directory-target.ts'
+import { manifestHash } from '#control-plane/backups/manifest.ts'
+import { openFiles } from '#control-plane/backups/parts.ts'
+import { surveyBackups } from '#control-plane/backups/survey-backups.ts'
+import { systemClock } from '#control-plane/platform/clock.ts'
+import { createSeal } from '#control-plane/platform/seal.ts'
+import { createBackupLedger } from '#control-plane/backups/store-ledger.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { startApi } from '#test/support/control-plane/api.ts'
+import { until } from '#test/support/until.ts'
 import { filesBelow } from './support/tenants.ts'
 
 const signal = new AbortController().signal
@@ -37,25 +37,43 @@ interface Written {
 }
 
 /** A whole backup, as a take writes it. */
-async function writeBackup(target: BackupTarget, records: BackupRecords | undefined, id: string = randomUUID()): Promise<Written> {
+async function writeBackup(
+  target: BackupTarget,
+  records: BackupRecords | undefined,
+  id: string = randomUUID(),
+): Promise<Written> {
   const key = randomBytes(32)
   const files = openFiles(target, id, key, signal)
   for (const part of ['database', 'files', 'index'] as const) {
-    await files.write(part, (async function* () {
-      yield await Promise.resolve(randomBytes(100))
-    })())
+    await files.write(
+      part,
+      (async function* () {
+        yield await Promise.resolve(randomBytes(100))
+      })(),
+    )
   }
   const manifest = `{"of":"${id}"}`
   await files.writeManifest(manifest)
-  if (records !== undefined) await files.writeRecord(records.write(described(id, files.bytes(), manifestHash(manifest)), key))
+  if (records !== undefined)
+    await files.writeRecord(records.write(described(id, files.bytes(), manifestHash(manifest)), key))
   await files.commit()
   return { id, key, manifest }
 }
 
 function described(id: string, bytes: number, manifest: string) {
   return {
-    backup_id: id, tenant_id: 't_0123456789abcdef0123', tenant_name: 'ada', plan: 'Pro', isolation: 'database-per-tenant', region: 'local', trigger: 'schedule' as const,
-    planned_at: '2026-05-01T02:00:00.000Z', created_at: '2026-05-01T02:00:01.000Z', finished_at: '2026-05-01T02:00:09.000Z', bytes, manifest_sha256: manifest,
+    backup_id: id,
+    tenant_id: 't_0123456789abcdef0123',
+    tenant_name: 'ada',
+    plan: 'Pro',
+    isolation: 'database-per-tenant',
+    region: 'local',
+    trigger: 'schedule' as const,
+    planned_at: '2026-05-01T02:00:00.000Z',
+    created_at: '2026-05-01T02:00:01.000Z',
+    finished_at: '2026-05-01T02:00:09.000Z',
+    bytes,
+    manifest_sha256: manifest,
   }
 }
 
@@ -79,12 +97,20 @@ t.test('a record', async (t) => {
     const { description } = JSON.parse(text) as { description: Record<string, unknown> }
     for (const name of Object.keys(description)) {
       const value = description[name]
-      const other = typeof value === 'number' ? value + 1 : name === 'trigger' ? 'request' : name.endsWith('_at') ? '2026-01-01T00:00:00.000Z' : `${String(value)}x`
+      const other =
+        typeof value === 'number'
+          ? value + 1
+          : name === 'trigger'
+            ? 'request'
+            : name.endsWith('_at')
+              ? '2026-01-01T00:00:00.000Z'
+              : `${String(value)}x`
       const record = JSON.parse(text) as Record<string, unknown>
       const code = problem(records, JSON.stringify({ ...record, description: { ...description, [name]: other } }))
       t.equal(code, name === 'installation' ? 'OTHER_INSTALLATION' : 'RECORD_DAMAGED', name)
     }
-    for (const broken of ['', '{}', 'null', text.slice(0, -3), text.replace('"format": 1', '"format": 2')]) t.equal(problem(records, broken), 'RECORD_DAMAGED', broken.slice(0, 20))
+    for (const broken of ['', '{}', 'null', text.slice(0, -3), text.replace('"format": 1', '"format": 2')])
+      t.equal(problem(records, broken), 'RECORD_DAMAGED', broken.slice(0, 20))
     t.equal(problem(records, text, randomUUID()), 'RECORD_DAMAGED', 'of another backup')
     t.equal(problem(records, undefined), 'NO_RECORD')
     t.end()
@@ -122,7 +148,10 @@ t.test('the directory', async (t) => {
     await target.quarantine(id)
     await writeBackup(target, undefined, id)
     const before = await filesBelow(root)
-    t.same(await surveyBackups({ target, states: () => Promise.resolve(new Map()), log: noLog }, new Set()), { unknown: 1, missing: 0 })
+    t.same(await surveyBackups({ target, states: () => Promise.resolve(new Map()), log: noLog }, new Set()), {
+      unknown: 1,
+      missing: 0,
+    })
     t.same(await filesBelow(root), before)
     await target.remove(id)
     t.equal((await filesBelow(root)).size, 4)
@@ -146,8 +175,17 @@ t.test('the API and the leader', async (t) => {
     const warnings: string[] = []
     let surveys = 0
     const kept = keepBackups({
-      ledger, target, records, regions: new Map(), tenant: (id) => api.reconcileStore.snapshot(id), readHome: () => Promise.resolve(), migrations: [], clock: systemClock,
-      log: { info: () => undefined, warn: (_details, message) => void warnings.push(message) }, measure: () => undefined, found: () => surveys++,
+      ledger,
+      target,
+      records,
+      regions: new Map(),
+      tenant: (id) => api.reconcileStore.snapshot(id),
+      readHome: () => Promise.resolve(),
+      migrations: [],
+      clock: systemClock,
+      log: { info: () => undefined, warn: (_details, message) => void warnings.push(message) },
+      measure: () => undefined,
+      found: () => surveys++,
     })({ epoch: BigInt(String(installed?.['epoch'])), lost: lost.signal })
     await until(async () => surveys > 0 && (await holds()))
     lost.abort()
@@ -161,66 +199,125 @@ t.test('the API and the leader', async (t) => {
   /** A row of a backup, and its open operation when it is running. */
   const insert = async ({ id, key, manifest }: Written, state: string, operation?: string) => {
     const sealed = Buffer.from(seal.seal(key.toString('base64'), `backup:${id}`))
-    await api.sql('insert into backups (id, tenant_id, region_id, state, trigger, key, manifest_hash) values ($1, $2, $3, $4, $5, $6, $7)',
-      [id, 't_0123456789abcdef0123', 'local', state, 'request', sealed, state === 'complete' ? manifestHash(manifest) : null])
+    await api.sql(
+      'insert into backups (id, tenant_id, region_id, state, trigger, key, manifest_hash) values ($1, $2, $3, $4, $5, $6, $7)',
+      [
+        id,
+        't_0123456789abcdef0123',
+        'local',
+        state,
+        'request',
+        sealed,
+        state === 'complete' ? manifestHash(manifest) : null,
+      ],
+    )
     if (operation === undefined) return
-    await api.sql('insert into operations (id, tenant_id, kind, state, generation, backup_id) values ($1, $2, $3, $4, 0, $5)', [randomUUID(), 't_0123456789abcdef0123', 'backup', operation, id])
+    await api.sql(
+      'insert into operations (id, tenant_id, kind, state, generation, backup_id) values ($1, $2, $3, $4, 0, $5)',
+      [randomUUID(), 't_0123456789abcdef0123', 'backup', operation, id],
+    )
   }
 
-  t.test('of many that the database does not know, all are quarantined, listed in pages, and each problem is told', async (t) => {
-    const good = await writeBackup(target, records)
-    const old = await writeBackup(target, undefined)
-    const foreign = await writeBackup(target, createBackupRecords({ seal, installation: randomUUID() }))
-    const wrongKey = await writeBackup(target, createBackupRecords({ seal: createSeal(randomBytes(32)), installation }))
-    const damaged = await writeBackup(target, records)
-    await writeFile(join(root, installation, damaged.id, 'manifest'), 'x')
-    const unfinished = randomUUID()
-    await openFiles(target, unfinished, randomBytes(32), signal).writeManifest('{}')
-    const before = (await filesBelow(root)).size
-    const warnings = await lead(() => true)
-    t.equal(warnings.filter((text) => text.includes('quarantine')).length, 6, 'the log tells of each')
-    t.equal((await filesBelow(join(root, installation, 'quarantine'))).size, before, 'no file is gone')
+  t.test(
+    'of many that the database does not know, all are quarantined, listed in pages, and each problem is told',
+    async (t) => {
+      const good = await writeBackup(target, records)
+      const old = await writeBackup(target, undefined)
+      const foreign = await writeBackup(target, createBackupRecords({ seal, installation: randomUUID() }))
+      const wrongKey = await writeBackup(
+        target,
+        createBackupRecords({ seal: createSeal(randomBytes(32)), installation }),
+      )
+      const damaged = await writeBackup(target, records)
+      await writeFile(join(root, installation, damaged.id, 'manifest'), 'x')
+      const unfinished = randomUUID()
+      await openFiles(target, unfinished, randomBytes(32), signal).writeManifest('{}')
+      const before = (await filesBelow(root)).size
+      const warnings = await lead(() => true)
+      t.equal(warnings.filter((text) => text.includes('quarantine')).length, 6, 'the log tells of each')
+      t.equal((await filesBelow(join(root, installation, 'quarantine'))).size, before, 'no file is gone')
 
-    const problems = new Map<unknown, unknown>()
-    for (let cursor: string | null = ''; cursor !== null;) {
-      const page = await list(`state=unknown&limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`)
-      for (const { id, adoptable, problem } of page.backups) {
-        t.equal(adoptable, problem === null)
-        problems.set(id, (problem as { code: string } | null)?.code)
+      const problems = new Map<unknown, unknown>()
+      for (let cursor: string | null = ''; cursor !== null;) {
+        const page = await list(`state=unknown&limit=2${cursor === '' ? '' : `&cursor=${cursor}`}`)
+        for (const { id, adoptable, problem } of page.backups) {
+          t.equal(adoptable, problem === null)
+          problems.set(id, (problem as { code: string } | null)?.code)
+        }
+        cursor = page.next_cursor
       }
-      cursor = page.next_cursor
-    }
-    const expected = [[good, undefined], [old, 'NO_RECORD'], [foreign, 'OTHER_INSTALLATION'], [wrongKey, 'OTHER_MASTER_KEY'], [damaged, 'DAMAGED'], [{ id: unfinished }, 'INCOMPLETE']] as const
-    t.same(problems, new Map(expected.map(([{ id }, code]) => [id, code])))
-    for (const [{ id }, code] of expected) {
-      if (code === undefined) continue
-      t.match(await api.call('POST', `/v1/backups/${id}/adopt`), { status: 409, body: { code: 'BACKUP_NOT_ADOPTABLE', problem: code } }, code)
-      for (const use of ['verify', 'restore']) {
-        t.match(await api.call('POST', `/v1/backups/${id}/${use}`, use === 'restore' ? { body: { into: 'same' } } : {}), { status: 409, body: { code: 'BACKUP_NOT_ADOPTED' } }, use)
+      const expected = [
+        [good, undefined],
+        [old, 'NO_RECORD'],
+        [foreign, 'OTHER_INSTALLATION'],
+        [wrongKey, 'OTHER_MASTER_KEY'],
+        [damaged, 'DAMAGED'],
+        [{ id: unfinished }, 'INCOMPLETE'],
+      ] as const
+      t.same(problems, new Map(expected.map(([{ id }, code]) => [id, code])))
+      for (const [{ id }, code] of expected) {
+        if (code === undefined) continue
+        t.match(
+          await api.call('POST', `/v1/backups/${id}/adopt`),
+          { status: 409, body: { code: 'BACKUP_NOT_ADOPTABLE', problem: code } },
+          code,
+        )
+        for (const use of ['verify', 'restore']) {
+          t.match(
+            await api.call('POST', `/v1/backups/${id}/${use}`, use === 'restore' ? { body: { into: 'same' } } : {}),
+            { status: 409, body: { code: 'BACKUP_NOT_ADOPTED' } },
+            use,
+          )
+        }
       }
-    }
-    t.equal((await filesBelow(join(root, installation, 'quarantine'))).size, before, 'nor now')
-    t.match(await api.call('POST', `/v1/backups/${good.id}/adopt`), { status: 200, body: { id: good.id, state: 'complete', trigger: 'request', planned_at: null } })
-    t.same((await readdir(join(root, installation))).sort(), ['quarantine', good.id].sort())
-    const [row] = await api.sql('select key from backups where id = $1', [good.id])
-    t.same(Buffer.from(seal.open(row?.['key'] as Uint8Array, `backup:${good.id}`), 'base64'), good.key, 'its key is the one that it was taken with')
-    t.match(await api.call('GET', `/v1/backups/${old.id}`), { status: 200, body: { state: 'unknown', problem: { code: 'NO_RECORD', message: /its key/ } } })
+      t.equal((await filesBelow(join(root, installation, 'quarantine'))).size, before, 'nor now')
+      t.match(await api.call('POST', `/v1/backups/${good.id}/adopt`), {
+        status: 200,
+        body: { id: good.id, state: 'complete', trigger: 'request', planned_at: null },
+      })
+      t.same((await readdir(join(root, installation))).sort(), ['quarantine', good.id].sort())
+      const [row] = await api.sql('select key from backups where id = $1', [good.id])
+      t.same(
+        Buffer.from(seal.open(row?.['key'] as Uint8Array, `backup:${good.id}`), 'base64'),
+        good.key,
+        'its key is the one that it was taken with',
+      )
+      t.match(await api.call('GET', `/v1/backups/${old.id}`), {
+        status: 200,
+        body: { state: 'unknown', problem: { code: 'NO_RECORD', message: /its key/ } },
+      })
 
-    for (const [{ id }, code] of expected.slice(1)) t.match(await api.call('DELETE', `/v1/backups/${id}`), { status: 200, body: { id, state: 'unknown' } }, String(code))
-    t.equal((await api.call('DELETE', `/v1/backups/${old.id}`)).status, 404)
-    t.same(await readdir(join(root, installation, 'quarantine')), [])
-    const audit = await api.sql("select action from audit_log where action like 'backup.%'")
-    t.equal(audit.filter(({ action }) => action === 'backup.delete').length, 5)
-    t.match(await api.call('DELETE', `/v1/backups/${good.id}`), { status: 200, body: { state: 'complete' } })
-    t.same(await readdir(join(root, installation)), ['quarantine'])
-  })
+      for (const [{ id }, code] of expected.slice(1))
+        t.match(
+          await api.call('DELETE', `/v1/backups/${id}`),
+          { status: 200, body: { id, state: 'unknown' } },
+          String(code),
+        )
+      t.equal((await api.call('DELETE', `/v1/backups/${old.id}`)).status, 404)
+      t.same(await readdir(join(root, installation, 'quarantine')), [])
+      const audit = await api.sql("select action from audit_log where action like 'backup.%'")
+      t.equal(audit.filter(({ action }) => action === 'backup.delete').length, 5)
+      t.match(await api.call('DELETE', `/v1/backups/${good.id}`), { status: 200, body: { state: 'complete' } })
+      t.same(await readdir(join(root, installation)), ['quarantine'])
+    },
+  )
 
   t.test('what lists are not asked', async (t) => {
-    for (const query of ['state=gone', 'state=unknown&cursor=x', 'state=missing&cursor=bm90', 'state=unknown&limit=0', 'states=unknown', 'cursor=x']) {
+    for (const query of [
+      'state=gone',
+      'state=unknown&cursor=x',
+      'state=missing&cursor=bm90',
+      'state=unknown&limit=0',
+      'states=unknown',
+      'cursor=x',
+    ]) {
       t.equal((await api.call('GET', `/v1/backups?${query}`)).status, 400, query)
     }
     t.match(await api.call('POST', '/v1/backups/nothing/adopt'), { status: 404, body: { code: 'BACKUP_NOT_FOUND' } })
-    t.match(await api.call('POST', `/v1/backups/${randomUUID()}/adopt`), { status: 404, body: { code: 'BACKUP_NOT_FOUND' } })
+    t.match(await api.call('POST', `/v1/backups/${randomUUID()}/adopt`), {
+      status: 404,
+      body: { code: 'BACKUP_NOT_FOUND' },
+    })
   })
 
   t.test('one that the database believes is being taken, and is whole, is recorded and not taken again', async (t) => {
@@ -228,8 +325,15 @@ t.test('the API and the leader', async (t) => {
       const written = await writeBackup(target, records)
       const before = await filesBelow(join(root, installation, written.id))
       await insert(written, 'running', state)
-      await lead(async () => (await api.sql('select state from backups where id = $1', [written.id]))[0]?.['state'] !== 'running')
-      t.match(await api.call('GET', `/v1/backups/${written.id}`), { body: { state: 'complete', manifest_sha256: manifestHash(written.manifest), bytes: Number } }, state)
+      await lead(
+        async () =>
+          (await api.sql('select state from backups where id = $1', [written.id]))[0]?.['state'] !== 'running',
+      )
+      t.match(
+        await api.call('GET', `/v1/backups/${written.id}`),
+        { body: { state: 'complete', manifest_sha256: manifestHash(written.manifest), bytes: Number } },
+        state,
+      )
       t.same(await filesBelow(join(root, installation, written.id)), before)
     }
   })
@@ -250,7 +354,10 @@ t.test('the API and the leader', async (t) => {
     await rename(path, away)
     const warnings = await lead(() => true)
     t.ok(warnings.some((text) => text.includes('missing')))
-    t.same((await list('state=missing')).backups.map(({ id }) => id), [written.id])
+    t.same(
+      (await list('state=missing')).backups.map(({ id }) => id),
+      [written.id],
+    )
     await rename(away, path)
     await target.quarantine(written.id)
     await lead(() => true)

@@ -1,10 +1,10 @@
 // Credits and charges by hand: each becomes a line of exactly one invoice, whatever is drafted, made final or made void in between.
 import t from 'tap'
-import type { InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
-import { readDecimalText } from '../../control-plane/src/billing/money.ts'
-import { chanceOf } from '../simulation/chance.ts'
-import { isError } from '../support/control-plane/api.ts'
-import { effort, seed } from '../support/effort.ts'
+import type { InvoiceBody } from '#control-plane/billing/invoice-body.ts'
+import { readDecimalText } from '#control-plane/billing/money.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { isError } from '#test/support/control-plane/api.ts'
+import { effort, seed } from '#test/support/effort.ts'
 import { startBilledApi } from './support/billed-api.ts'
 
 interface Given {
@@ -16,30 +16,96 @@ interface Given {
 const api = await startBilledApi(t)
 const monthAt = (nth: number) => new Date(Date.UTC(api.month.getUTCFullYear(), api.month.getUTCMonth() + nth, 1))
 const nameOf = (nth: number) => monthAt(nth).toISOString().slice(0, 7)
-const [first, second, third] = [await api.create(undefined, { plan: 'Pro', isolation: 'schema-per-tenant' }), await api.create(), await api.create()]
+const [first, second, third] = [
+  await api.create(undefined, { plan: 'Pro', isolation: 'schema-per-tenant' }),
+  await api.create(),
+  await api.create(),
+]
 const months = 8
 
 const pathOf = (id: string) => `/v1/tenants/${id}`
-const give = async (id: string, body: object, headers = {}) => api.call('POST', `${pathOf(id)}/adjustments`, { body, headers, key: api.keys.billing })
-const given = async (id: string, amount: string, description = 'goodwill') => (await give(id, { description, amount })).body as Given
-const take = async (id: string, adjustment: string) => api.call('DELETE', `${pathOf(id)}/adjustments/${adjustment}`, { key: api.keys.billing })
-const list = async (id: string) => ((await api.call('GET', `${pathOf(id)}/adjustments?limit=1000`, { key: api.keys.read })).body as { adjustments: Given[] }).adjustments
-const close = async (id: string, nth: number, final = true) => (await api.call('POST', `${pathOf(id)}/invoices/close`, { body: { month: nameOf(nth), final } })).body as InvoiceBody
-const makeVoid = async (id: string, invoice: string) => api.call('POST', `${pathOf(id)}/invoices/${invoice}/void`, { body: { reason: 'a mistake' } })
-const lineOf = (invoice: InvoiceBody, { adjustment_id: id }: Given) => invoice.lines.find((line) => line.adjustment_id === id)
+const give = async (id: string, body: object, headers = {}) =>
+  api.call('POST', `${pathOf(id)}/adjustments`, { body, headers, key: api.keys.billing })
+const given = async (id: string, amount: string, description = 'goodwill') =>
+  (await give(id, { description, amount })).body as Given
+const take = async (id: string, adjustment: string) =>
+  api.call('DELETE', `${pathOf(id)}/adjustments/${adjustment}`, { key: api.keys.billing })
+const list = async (id: string) =>
+  (
+    (await api.call('GET', `${pathOf(id)}/adjustments?limit=1000`, { key: api.keys.read })).body as {
+      adjustments: Given[]
+    }
+  ).adjustments
+const close = async (id: string, nth: number, final = true) =>
+  (await api.call('POST', `${pathOf(id)}/invoices/close`, { body: { month: nameOf(nth), final } })).body as InvoiceBody
+const makeVoid = async (id: string, invoice: string) =>
+  api.call('POST', `${pathOf(id)}/invoices/${invoice}/void`, { body: { reason: 'a mistake' } })
+const lineOf = (invoice: InvoiceBody, { adjustment_id: id }: Given) =>
+  invoice.lines.find((line) => line.adjustment_id === id)
 
 t.test('what is no amount, no text or nobody is refused, and makes nothing', async (t) => {
-  for (const amount of ['0', '-0', '0.000000', '1.0000001', '1,5', '1e3', '+1', '--1', '-', '', ' 1', '01', '1000000000', 'NaN']) {
+  for (const amount of [
+    '0',
+    '-0',
+    '0.000000',
+    '1.0000001',
+    '1,5',
+    '1e3',
+    '+1',
+    '--1',
+    '-',
+    '',
+    ' 1',
+    '01',
+    '1000000000',
+    'NaN',
+  ]) {
     isError(t, await give(first.tenant_id, { description: 'x', amount }), 400, 'INVALID_FIELD', 'amount', amount)
   }
   isError(t, await give(first.tenant_id, { description: 'x', amount: 1 }), 400, 'INVALID_FIELD', 'amount', 'a number')
-  for (const description of ['', 'two\nlines', 'x'.repeat(201)]) isError(t, await give(first.tenant_id, { description, amount: '1' }), 400, 'INVALID_FIELD', 'description', description)
+  for (const description of ['', 'two\nlines', 'x'.repeat(201)])
+    isError(
+      t,
+      await give(first.tenant_id, { description, amount: '1' }),
+      400,
+      'INVALID_FIELD',
+      'description',
+      description,
+    )
   isError(t, await give(first.tenant_id, { amount: '1' }), 400, 'MISSING_FIELD', 'description', 'missing field')
-  isError(t, await give(first.tenant_id, { description: 'x', amount: '1', tax: '7' }), 400, 'UNKNOWN_FIELD', 'tax', 'unknown field')
-  isError(t, await give('t_00000000000000000000', { description: 'x', amount: '1' }), 404, 'TENANT_NOT_FOUND', 'tenant', 'tenant not found')
-  isError(t, await take(first.tenant_id, '00000000-0000-4000-8000-000000000000'), 404, 'ADJUSTMENT_NOT_FOUND', 'adjustment', 'adjustment not found')
+  isError(
+    t,
+    await give(first.tenant_id, { description: 'x', amount: '1', tax: '7' }),
+    400,
+    'UNKNOWN_FIELD',
+    'tax',
+    'unknown field',
+  )
+  isError(
+    t,
+    await give('t_00000000000000000000', { description: 'x', amount: '1' }),
+    404,
+    'TENANT_NOT_FOUND',
+    'tenant',
+    'tenant not found',
+  )
+  isError(
+    t,
+    await take(first.tenant_id, '00000000-0000-4000-8000-000000000000'),
+    404,
+    'ADJUSTMENT_NOT_FOUND',
+    'adjustment',
+    'adjustment not found',
+  )
   isError(t, await take(first.tenant_id, 'x'), 404, 'ADJUSTMENT_NOT_FOUND', 'adjustment', 'adjustment not found')
-  isError(t, await api.call('GET', `${pathOf('t_00000000000000000000')}/adjustments`), 404, 'TENANT_NOT_FOUND', 'tenant', 'tenant not found')
+  isError(
+    t,
+    await api.call('GET', `${pathOf('t_00000000000000000000')}/adjustments`),
+    404,
+    'TENANT_NOT_FOUND',
+    'tenant',
+    'tenant not found',
+  )
   t.same((await api.counts())['adjustments'], 0)
 })
 
@@ -51,53 +117,131 @@ t.test('an Idempotency-Key gives one, however often it is sent; pages go on wher
   t.match(made.body, { description: body.description, amount: '120.500000', currency: 'EUR', invoice: null })
   const again = await give(second.tenant_id, body, headers)
   t.same([again.status, again.body, again.headers['idempotency-replayed']], [201, made.body, 'true'])
-  isError(t, await give(second.tenant_id, { ...body, amount: '1' }, headers), 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'another body')
+  isError(
+    t,
+    await give(second.tenant_id, { ...body, amount: '1' }, headers),
+    409,
+    'IDEMPOTENCY_MISMATCH',
+    'Idempotency-Key',
+    'another body',
+  )
   await given(second.tenant_id, '-0.000001')
-  const page = (await api.call('GET', `${pathOf(second.tenant_id)}/adjustments?limit=1`)).body as { adjustments: Given[]; next_cursor: string }
-  const rest = (await api.call('GET', `${pathOf(second.tenant_id)}/adjustments?limit=1&cursor=${page.next_cursor}`)).body as { adjustments: Given[]; next_cursor: null }
-  t.same([...page.adjustments, ...rest.adjustments].map(({ amount }) => amount), ['120.500000', '-0.000001'])
+  const page = (await api.call('GET', `${pathOf(second.tenant_id)}/adjustments?limit=1`)).body as {
+    adjustments: Given[]
+    next_cursor: string
+  }
+  const rest = (await api.call('GET', `${pathOf(second.tenant_id)}/adjustments?limit=1&cursor=${page.next_cursor}`))
+    .body as { adjustments: Given[]; next_cursor: null }
+  t.same(
+    [...page.adjustments, ...rest.adjustments].map(({ amount }) => amount),
+    ['120.500000', '-0.000001'],
+  )
   t.same(rest.next_cursor, null)
-  isError(t, await take(first.tenant_id, page.adjustments[0]?.adjustment_id ?? ''), 404, 'ADJUSTMENT_NOT_FOUND', 'adjustment', "another tenant's")
+  isError(
+    t,
+    await take(first.tenant_id, page.adjustments[0]?.adjustment_id ?? ''),
+    404,
+    'ADJUSTMENT_NOT_FOUND',
+    'adjustment',
+    "another tenant's",
+  )
 })
 
-t.test('it is a line of the next invoice, taxed as the others, in every form; a credit beyond all else makes it a credit note', async (t) => {
-  await api.closeUntil(new Date(monthAt(months).getTime() + 2 * 3_600_000))
-  const credit = await given(first.tenant_id, '-100.123457', '=goodwill, for the night of the 3rd')
-  const invoice = await close(first.tenant_id, 0)
-  const line = lineOf(invoice, credit)
-  t.match(line, { charge: 'adjustment', month: nameOf(0), correction: false, amount: '-100.120000', exact_amount: '-100.123457', description: '=goodwill, for the night of the 3rd', quantity: null, plan: null })
-  t.equal(line?.tax_rate, invoice.lines[0]?.tax_rate)
-  t.equal(readDecimalText(invoice.net), invoice.lines.reduce((sum, { amount }) => sum + readDecimalText(amount), 0n))
-  t.ok(readDecimalText(invoice.total) < 0n)
-  t.match(invoice.payable, /^-\d+\.\d\d$/)
-  t.match(invoice.basis.adjustments, [{ adjustment_id: credit.adjustment_id, amount: '-100.123457', description: '=goodwill, for the night of the 3rd' }])
-  const csv = (await api.call('GET', `${pathOf(first.tenant_id)}/invoices/${nameOf(0)}.csv`)).text
-  t.match(csv, new RegExp(`adjustment,${nameOf(0)},false,,.*,-100\\.120000,.*,"'=goodwill, for the night of the 3rd",,${credit.adjustment_id},-100\\.123457,,`))
-  t.match((await list(first.tenant_id))[0], { invoice: { invoice_id: invoice.invoice_id, number: invoice.number, month: nameOf(0), state: 'final' } })
-})
+t.test(
+  'it is a line of the next invoice, taxed as the others, in every form; a credit beyond all else makes it a credit note',
+  async (t) => {
+    await api.closeUntil(new Date(monthAt(months).getTime() + 2 * 3_600_000))
+    const credit = await given(first.tenant_id, '-100.123457', '=goodwill, for the night of the 3rd')
+    const invoice = await close(first.tenant_id, 0)
+    const line = lineOf(invoice, credit)
+    t.match(line, {
+      charge: 'adjustment',
+      month: nameOf(0),
+      correction: false,
+      amount: '-100.120000',
+      exact_amount: '-100.123457',
+      description: '=goodwill, for the night of the 3rd',
+      quantity: null,
+      plan: null,
+    })
+    t.equal(line?.tax_rate, invoice.lines[0]?.tax_rate)
+    t.equal(
+      readDecimalText(invoice.net),
+      invoice.lines.reduce((sum, { amount }) => sum + readDecimalText(amount), 0n),
+    )
+    t.ok(readDecimalText(invoice.total) < 0n)
+    t.match(invoice.payable, /^-\d+\.\d\d$/)
+    t.match(invoice.basis.adjustments, [
+      {
+        adjustment_id: credit.adjustment_id,
+        amount: '-100.123457',
+        description: '=goodwill, for the night of the 3rd',
+      },
+    ])
+    const csv = (await api.call('GET', `${pathOf(first.tenant_id)}/invoices/${nameOf(0)}.csv`)).text
+    t.match(
+      csv,
+      new RegExp(
+        `adjustment,${nameOf(0)},false,,.*,-100\\.120000,.*,"'=goodwill, for the night of the 3rd",,${credit.adjustment_id},-100\\.123457,,`,
+      ),
+    )
+    t.match((await list(first.tenant_id))[0], {
+      invoice: { invoice_id: invoice.invoice_id, number: invoice.number, month: nameOf(0), state: 'final' },
+    })
+  },
+)
 
 t.test('what stands on a final invoice can be neither taken back nor changed', async (t) => {
   const [billed] = await list(first.tenant_id)
-  isError(t, await take(first.tenant_id, billed?.adjustment_id ?? ''), 409, 'ADJUSTMENT_BILLED', billed?.invoice?.number ?? '?', 'billed')
-  for (const change of ['update adjustments set invoice_id = null', 'delete from adjustments', 'truncate adjustments']) {
+  isError(
+    t,
+    await take(first.tenant_id, billed?.adjustment_id ?? ''),
+    409,
+    'ADJUSTMENT_BILLED',
+    billed?.invoice?.number ?? '?',
+    'billed',
+  )
+  for (const change of [
+    'update adjustments set invoice_id = null',
+    'delete from adjustments',
+    'truncate adjustments',
+  ]) {
     await t.rejects(api.sql(change), /does not change|adjustments are kept/, change)
   }
-  await t.rejects(api.sql('update adjustments set amount_micro = 1 where invoice_id is null'), /what an adjustment says/)
-  t.same((await list(first.tenant_id)).map(({ adjustment_id: id }) => id), [billed?.adjustment_id])
+  await t.rejects(
+    api.sql('update adjustments set amount_micro = 1 where invoice_id is null'),
+    /what an adjustment says/,
+  )
+  t.same(
+    (await list(first.tenant_id)).map(({ adjustment_id: id }) => id),
+    [billed?.adjustment_id],
+  )
 })
 
-t.test('a draft made anew has it again, or not when it was taken back; no other invoice has it meanwhile', async (t) => {
-  const [kept, mistaken] = [await given(first.tenant_id, '5'), await given(first.tenant_id, '500')]
-  const draft = await close(first.tenant_id, 1, false)
-  t.ok(lineOf(draft, kept) !== undefined && lineOf(draft, mistaken) !== undefined)
-  t.same((await close(first.tenant_id, 2, false)).lines.filter(({ charge }) => charge === 'adjustment'), [])
-  t.equal((await take(first.tenant_id, mistaken.adjustment_id)).status, 200)
-  const more = await given(first.tenant_id, '-1')
-  const final = await close(first.tenant_id, 1)
-  t.equal(final.invoice_id, draft.invoice_id)
-  t.same(final.lines.flatMap(({ adjustment_id: id }) => id ?? []), [kept.adjustment_id, more.adjustment_id])
-  t.same((await close(first.tenant_id, 2)).lines.filter(({ charge }) => charge === 'adjustment'), [])
-})
+t.test(
+  'a draft made anew has it again, or not when it was taken back; no other invoice has it meanwhile',
+  async (t) => {
+    const [kept, mistaken] = [await given(first.tenant_id, '5'), await given(first.tenant_id, '500')]
+    const draft = await close(first.tenant_id, 1, false)
+    t.ok(lineOf(draft, kept) !== undefined && lineOf(draft, mistaken) !== undefined)
+    t.same(
+      (await close(first.tenant_id, 2, false)).lines.filter(({ charge }) => charge === 'adjustment'),
+      [],
+    )
+    t.equal((await take(first.tenant_id, mistaken.adjustment_id)).status, 200)
+    const more = await given(first.tenant_id, '-1')
+    const final = await close(first.tenant_id, 1)
+    t.equal(final.invoice_id, draft.invoice_id)
+    t.same(
+      final.lines.flatMap(({ adjustment_id: id }) => id ?? []),
+      [kept.adjustment_id, more.adjustment_id],
+    )
+    t.same(
+      (await close(first.tenant_id, 2)).lines.filter(({ charge }) => charge === 'adjustment'),
+      [],
+    )
+  },
+)
 
 t.test('a void invoice keeps the line and sets the adjustment free for the next', async (t) => {
   const before = (await api.call('GET', `${pathOf(first.tenant_id)}/invoices/${nameOf(0)}`)).body as InvoiceBody
@@ -121,15 +265,24 @@ t.test('an invoice that was composed before an adjustment was given is not kept,
   const context = { actor: { keyId: 'a test' }, idempotency: undefined }
   t.equal(await invoices.keep(content, true, context), undefined)
   t.equal(await ledger.keepAll([content], true, await api.epoch()), 0)
-  t.same([await last(), (await invoices.ofMonth(first.tenant_id, monthAt(4)))], [was, undefined])
+  t.same([await last(), await invoices.ofMonth(first.tenant_id, monthAt(4))], [was, undefined])
   t.equal(lineOf(await close(first.tenant_id, 4), late)?.amount, '-2.500000')
 })
 
 t.test('no more than a thousand wait for an invoice', async (t) => {
   await api.sql(
     `insert into adjustments (id, tenant_id, description, amount_micro, currency, created_at)
-     select gen_random_uuid(), $1, 'one of many', 1000000, 'EUR', now() from generate_series(1, 998)`, [second.tenant_id])
-  isError(t, await give(second.tenant_id, { description: 'x', amount: '1' }), 409, 'TOO_MANY_ADJUSTMENTS', '1000', 'too many')
+     select gen_random_uuid(), $1, 'one of many', 1000000, 'EUR', now() from generate_series(1, 998)`,
+    [second.tenant_id],
+  )
+  isError(
+    t,
+    await give(second.tenant_id, { description: 'x', amount: '1' }),
+    409,
+    'TOO_MANY_ADJUSTMENTS',
+    '1000',
+    'too many',
+  )
   t.equal((await close(second.tenant_id, 0)).lines.filter(({ charge }) => charge === 'adjustment').length, 1000)
   t.equal((await give(second.tenant_id, { description: 'x', amount: '1' })).status, 201)
 })
@@ -138,45 +291,64 @@ t.test('each is recorded, with who gave it and how much', async (t) => {
   const { adjustment_id: id } = await given(third.tenant_id, '3.25', 'a second look')
   await take(third.tenant_id, id)
   const { entries } = (await api.call('GET', '/v1/audit?limit=2')).body as { entries: object[] }
-  t.match(entries, ['adjustment.delete', 'adjustment.create'].map((action) => ({ action, target: third.tenant_id, detail: { adjustment_id: id, amount: '3.250000', currency: 'EUR', description: 'a second look' } })))
+  t.match(
+    entries,
+    ['adjustment.delete', 'adjustment.create'].map((action) => ({
+      action,
+      target: third.tenant_id,
+      detail: { adjustment_id: id, amount: '3.250000', currency: 'EUR', description: 'a second look' },
+    })),
+  )
 })
 
-t.test('through drafts, final and void invoices in any order each adjustment stands on one invoice at most, and at last on one', async (t) => {
-  const { tenant_id: id } = third
-  const chance = chanceOf(seed)
-  let expected = 0n
-  const check = async (step: string) => {
-    const standing = await api.sql(
-      `select l->>'adjustment_id' as id, i.id as invoice from invoices i, jsonb_array_elements(i.content->'lines') l
-       where i.tenant_id = $1 and i.state <> 'void' and l->>'charge' = 'adjustment'`, [id])
-    const there = new Set((await list(id)).map(({ adjustment_id: one }) => one))
-    const billed = await api.sql('select id, invoice_id as invoice from adjustments where tenant_id = $1 and invoice_id is not null', [id])
-    const sorted = (rows: Record<string, unknown>[]) => rows.map((row) => `${String(row['id'])} ${String(row['invoice'])}`).sort()
-    // A draft still shows what was taken back since.
-    t.same(sorted(standing.filter((row) => there.has(String(row['id'])))), sorted(billed), step)
-  }
-  t.comment(`seed ${seed}`)
-  for (let step = 0; step < effort({ small: 40, full: 600 }); step++) {
-    const kind = chance.pick(['give', 'give', 'take', 'draft', 'draft', 'final', 'void'] as const)
-    const nth = chance.below(months - 1)
-    if (kind === 'give') {
-      const amount = `${chance.happens(0.5) ? '-' : ''}${1 + chance.below(50)}.${1 + chance.below(9)}`
-      expected += readDecimalText((await given(id, amount)).amount)
-    } else if (kind === 'take') {
-      const all = await list(id)
-      const one = all.length === 0 ? undefined : chance.pick(all)
-      if (one !== undefined && (await take(id, one.adjustment_id)).status === 200) expected -= readDecimalText(one.amount)
-    } else if (kind === 'void') {
-      const one = await api.billing.invoices.ofMonth(id, monthAt(nth))
-      if (one?.state === 'final') await makeVoid(id, one.id)
-    } else await close(id, nth, kind === 'final')
-    await check(`step ${step}: ${kind}`)
-  }
-  for (let nth = 0; nth < months; nth++) await close(id, nth)
-  await check('the end')
-  t.ok((await list(id)).every(({ invoice }) => invoice?.state === 'final'))
-  const [sum] = await api.sql(
-    `select coalesce(sum((l->>'amount')::numeric), 0)::numeric(30, 6)::text as sum from invoices i, jsonb_array_elements(i.content->'lines') l
-     where i.tenant_id = $1 and i.state = 'final' and l->>'charge' = 'adjustment'`, [id])
-  t.equal(readDecimalText(String(sum?.['sum'])), expected)
-})
+t.test(
+  'through drafts, final and void invoices in any order each adjustment stands on one invoice at most, and at last on one',
+  async (t) => {
+    const { tenant_id: id } = third
+    const chance = chanceOf(seed)
+    let expected = 0n
+    const check = async (step: string) => {
+      const standing = await api.sql(
+        `select l->>'adjustment_id' as id, i.id as invoice from invoices i, jsonb_array_elements(i.content->'lines') l
+       where i.tenant_id = $1 and i.state <> 'void' and l->>'charge' = 'adjustment'`,
+        [id],
+      )
+      const there = new Set((await list(id)).map(({ adjustment_id: one }) => one))
+      const billed = await api.sql(
+        'select id, invoice_id as invoice from adjustments where tenant_id = $1 and invoice_id is not null',
+        [id],
+      )
+      const sorted = (rows: Record<string, unknown>[]) =>
+        rows.map((row) => `${String(row['id'])} ${String(row['invoice'])}`).sort()
+      // A draft still shows what was taken back since.
+      t.same(sorted(standing.filter((row) => there.has(String(row['id'])))), sorted(billed), step)
+    }
+    t.comment(`seed ${seed}`)
+    for (let step = 0; step < effort({ small: 40, full: 600 }); step++) {
+      const kind = chance.pick(['give', 'give', 'take', 'draft', 'draft', 'final', 'void'] as const)
+      const nth = chance.below(months - 1)
+      if (kind === 'give') {
+        const amount = `${chance.happens(0.5) ? '-' : ''}${1 + chance.below(50)}.${1 + chance.below(9)}`
+        expected += readDecimalText((await given(id, amount)).amount)
+      } else if (kind === 'take') {
+        const all = await list(id)
+        const one = all.length === 0 ? undefined : chance.pick(all)
+        if (one !== undefined && (await take(id, one.adjustment_id)).status === 200)
+          expected -= readDecimalText(one.amount)
+      } else if (kind === 'void') {
+        const one = await api.billing.invoices.ofMonth(id, monthAt(nth))
+        if (one?.state === 'final') await makeVoid(id, one.id)
+      } else await close(id, nth, kind === 'final')
+      await check(`step ${step}: ${kind}`)
+    }
+    for (let nth = 0; nth < months; nth++) await close(id, nth)
+    await check('the end')
+    t.ok((await list(id)).every(({ invoice }) => invoice?.state === 'final'))
+    const [sum] = await api.sql(
+      `select coalesce(sum((l->>'amount')::numeric), 0)::numeric(30, 6)::text as sum from invoices i, jsonb_array_elements(i.content->'lines') l
+     where i.tenant_id = $1 and i.state = 'final' and l->>'charge' = 'adjustment'`,
+      [id],
+    )
+    t.equal(readDecimalText(String(sum?.['sum'])), expected)
+  },
+)

@@ -3,8 +3,8 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import pg from 'pg'
 import t from 'tap'
-import { until } from '../support/until.ts'
-import { startLedger } from '../usage/support/ledger.ts'
+import { until } from '#test/support/until.ts'
+import { startLedger } from '#test/usage/support/ledger.ts'
 
 const ledger = await startLedger(t, '2026-02-01T01:00:00Z')
 const { sql, url } = ledger
@@ -12,13 +12,19 @@ const tenants = 350
 await sql(
   `insert into tenants (id, name, plan_id, region_id, isolation, status, created_at, updated_at)
    select 't_' || substr(md5(n::text), 1, 20), 'n-' || n, case when n % 10 = 0 then 'Pro' else 'Free' end, 'local', 'schema-per-tenant', 'ready', '2026-01-01', '2026-01-01'
-   from generate_series(1, $1::int) n`, [tenants])
-await sql("insert into adjustments (id, tenant_id, description, amount_micro, currency, created_at) select gen_random_uuid(), id, 'goodwill', -1000000, 'EUR', now() from tenants")
+   from generate_series(1, $1::int) n`,
+  [tenants],
+)
+await sql(
+  "insert into adjustments (id, tenant_id, description, amount_micro, currency, created_at) select gen_random_uuid(), id, 'goodwill', -1000000, 'EUR', now() from tenants",
+)
 await ledger.close('2026-02-01T01:00:00Z')
 
 const program = new URL('./support/closing-child.ts', import.meta.url).pathname
 function begin(): ChildProcess {
-  const child = spawn(process.execPath, [program, url, '2026-02-01T02:00:00Z'], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const child = spawn(process.execPath, [program, url, '2026-02-01T02:00:00Z'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
   t.teardown(() => child.kill('SIGKILL'))
   return child
 }
@@ -28,10 +34,19 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone
 }
 /** Other backends of ours: none is left of who was killed. */
-const sessions = async () => Number((await sql("select count(*)::int as count from pg_stat_activity where application_name = 'tenantry-control-plane' and pid <> pg_backend_pid()"))[0]?.['count'])
+const sessions = async () =>
+  Number(
+    (
+      await sql(
+        "select count(*)::int as count from pg_stat_activity where application_name = 'tenantry-control-plane' and pid <> pg_backend_pid()",
+      )
+    )[0]?.['count'],
+  )
 const standing = async () =>
-  (await sql(`select (select count(*)::int from invoices) as invoices, (select last from invoice_numbers) as last, (select count(*)::int from invoices where number is not null) as numbered,
-    (select count(*)::int from operator_events where type = 'invoice.final') as told, (select count(*)::int from adjustments where invoice_id is not null) as billed`))[0]
+  (
+    await sql(`select (select count(*)::int from invoices) as invoices, (select last from invoice_numbers) as last, (select count(*)::int from invoices where number is not null) as numbered,
+    (select count(*)::int from operator_events where type = 'invoice.final') as told, (select count(*)::int from adjustments where invoice_id is not null) as billed`)
+  )[0]
 const whole = (count: number) => ({ invoices: count, last: count, numbered: count, told: count, billed: count })
 
 /** The last thing that a batch does waits for this lock, when its numbers are taken and its invoices written. */
@@ -41,7 +56,11 @@ async function killWithinBatch(): Promise<void> {
   await holder.query('begin')
   await holder.query('lock table operator_events in share mode')
   const child = begin()
-  await until(async () => (await sql("select 1 from pg_locks where not granted and relation = 'operator_events'::regclass")).length > 0, 'the batch waits')
+  await until(
+    async () =>
+      (await sql("select 1 from pg_locks where not granted and relation = 'operator_events'::regclass")).length > 0,
+    'the batch waits',
+  )
   await kill(child)
   await holder.query('rollback')
   await holder.end()
@@ -73,8 +92,16 @@ t.test('whoever goes on makes what is missing, once', async (t) => {
     t.same(await once(child, 'exit'), [0, null])
     t.same(await standing(), whole(tenants))
   }
-  t.same(await sql('select count(distinct tenant_id)::int as tenants, count(distinct number)::int as numbers, min(number) as first, max(number) as last from invoices'), [
-    { tenants, numbers: tenants, first: 1, last: tenants },
-  ])
-  t.same(await sql("select month::text from invoiced_months where month = '2026-01-01T00:00:00Z'").then((rows) => rows.length), 1)
+  t.same(
+    await sql(
+      'select count(distinct tenant_id)::int as tenants, count(distinct number)::int as numbers, min(number) as first, max(number) as last from invoices',
+    ),
+    [{ tenants, numbers: tenants, first: 1, last: tenants }],
+  )
+  t.same(
+    await sql("select month::text from invoiced_months where month = '2026-01-01T00:00:00Z'").then(
+      (rows) => rows.length,
+    ),
+    1,
+  )
 })

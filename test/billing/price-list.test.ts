@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { checkPlans, listFor, readBillingConfig } from '../../control-plane/src/billing/billing-config.ts'
+import { checkPlans, listFor, readBillingConfig } from '#control-plane/billing/billing-config.ts'
 import { billingConfig, pricesFile } from './support/prices.ts'
 
 const month = (text: string) => new Date(`${text}-01T00:00:00Z`)
@@ -25,7 +25,11 @@ t.test('prices, tiers and taxes are whole numbers of millionths', async (t) => {
   t.same(first?.prices.plans.get('Pro')?.resources.get('requests'), {
     unit: 'million requests',
     included: 1_000_000n,
-    tiers: [{ upTo: 5_000_000n, price: 2_000_000n }, { upTo: 20_500_000n, price: 1_250_000n }, { upTo: undefined, price: 333_333n }],
+    tiers: [
+      { upTo: 5_000_000n, price: 2_000_000n },
+      { upTo: 20_500_000n, price: 1_250_000n },
+      { upTo: undefined, price: 333_333n },
+    ],
   })
 })
 
@@ -55,12 +59,20 @@ t.test('what is wrong is named with its place', async (t) => {
     [`${pro}.fee`, 'x'.repeat(200), /Pro\.fee is "x{98}…, but must be a decimal/],
     [`${pro}.free`, '1', /^prices: price_lists\[0\]\.plans\.Pro\.free is not a known field$/],
     [`${pro}.fee`, '25,00', /plans\.Pro\.fee is "25,00"/],
-    [`${pro}.resources.cpu`, { unit: 'hour', tiers: [{ price: '1' }] }, /^prices: price_lists\[0\]\.plans\.Pro\.resources\.cpu is not a known resource\. Allowed: requests/],
+    [
+      `${pro}.resources.cpu`,
+      { unit: 'hour', tiers: [{ price: '1' }] },
+      /^prices: price_lists\[0\]\.plans\.Pro\.resources\.cpu is not a known resource\. Allowed: requests/,
+    ],
     [`${pro}.resources.requests.unit`, 'GB', /requests\.unit is "GB", but must be one of request, thousand requests/],
     [`${pro}.resources.requests.unit`, 'toString', /requests\.unit is "toString"/],
     [`${pro}.resources.requests.tiers`, [{ price: '1' }, { price: '2' }], /tiers\[0\]: the last tier/],
     [`${pro}.resources.requests.tiers`, [{ up_to: '9', price: '1' }], /tiers\[0\]: the last tier/],
-    [`${pro}.resources.requests.tiers`, [{ up_to: '1', price: '1' }, { price: '2' }], /tiers\[0\]\.up_to is "1", but must be more/],
+    [
+      `${pro}.resources.requests.tiers`,
+      [{ up_to: '1', price: '1' }, { price: '2' }],
+      /tiers\[0\]\.up_to is "1", but must be more/,
+    ],
   ]
   for (const [path, value, message] of wrong) t.throws(() => readBillingConfig(changed(path, value)), message, path)
   t.throws(() => readBillingConfig('{'), /not JSON/)
@@ -68,8 +80,14 @@ t.test('what is wrong is named with its place', async (t) => {
 
 t.test('every plan has prices in every list, and nothing else has', async (t) => {
   t.doesNotThrow(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise']))
-  t.throws(() => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise', 'Team']), /price_lists\[0\]\.plans\.Team is missing/)
-  t.throws(() => checkPlans(billingConfig, ['Free', 'Pro']), /price_lists\[0\]\.plans\.Enterprise is not a known plan\. Allowed: Free, Pro/)
+  t.throws(
+    () => checkPlans(billingConfig, ['Free', 'Pro', 'Enterprise', 'Team']),
+    /price_lists\[0\]\.plans\.Team is missing/,
+  )
+  t.throws(
+    () => checkPlans(billingConfig, ['Free', 'Pro']),
+    /price_lists\[0\]\.plans\.Enterprise is not a known plan\. Allowed: Free, Pro/,
+  )
 })
 
 t.test('the example of the documentation is a file of prices', async (t) => {
@@ -80,14 +98,25 @@ t.test('the example of the documentation is a file of prices', async (t) => {
 })
 
 t.test('the example can be read, and is what the page shows', async (t) => {
-  const [example, page] = await Promise.all(['examples/prices.json', 'docs/invoices.md'].map((path) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')))
-  t.same(readBillingConfig(example ?? '').lists.map(({ prices }) => [...prices.plans.keys()]), [['Free', 'Pro', 'Enterprise']])
+  const [example, page] = await Promise.all(
+    ['examples/prices.json', 'docs/invoices.md'].map((path) =>
+      readFile(new URL(`../../${path}`, import.meta.url), 'utf8'),
+    ),
+  )
+  t.same(
+    readBillingConfig(example ?? '').lists.map(({ prices }) => [...prices.plans.keys()]),
+    [['Free', 'Pro', 'Enterprise']],
+  )
   const shown = /```json\n(\{\n {2}"currency".*?)```/s.exec(page ?? '')?.[1]
   t.same(JSON.parse(shown ?? 'null'), JSON.parse(example ?? 'undefined'))
 })
 
 t.test('check-prices validates a file, and names the field that is wrong', { timeout: 180_000 }, async (t) => {
-  const directory = t.testdir({ 'wrong.json': changed('price_lists.0.plans.Pro.fee', 25), 'text.json': '{\n]', 'plans.json': changed('price_lists.0.plans.Team', { fee: '1' }) })
+  const directory = t.testdir({
+    'wrong.json': changed('price_lists.0.plans.Pro.fee', 25),
+    'text.json': '{\n]',
+    'plans.json': changed('price_lists.0.plans.Team', { fee: '1' }),
+  })
   const program = new URL('../../control-plane/src/billing/check-prices-main.ts', import.meta.url).pathname
   const run = (...files: string[]) => spawnSync(process.execPath, [program, ...files], { encoding: 'utf8' })
   const example = new URL('../../examples/prices.json', import.meta.url).pathname
@@ -95,9 +124,13 @@ t.test('check-prices validates a file, and names the field that is wrong', { tim
   const wrong: [string, RegExp][] = [
     ['wrong.json', /wrong\.json: price_lists\[0\]\.plans\.Pro\.fee is 25, but must be string\n$/],
     ['text.json', /text\.json: the file is not JSON: [^\n]*\n$/],
-    ['plans.json', /plans\.json: price_lists\[0\]\.plans\.Team is not a known plan\. Allowed: Free, Pro, Enterprise\n$/],
+    [
+      'plans.json',
+      /plans\.json: price_lists\[0\]\.plans\.Team is not a known plan\. Allowed: Free, Pro, Enterprise\n$/,
+    ],
     ['nothing.json', /no such file/],
   ]
-  for (const [file, message] of wrong) t.match(run(join(directory, file)), { status: 1, stdout: '', stderr: message }, file)
+  for (const [file, message] of wrong)
+    t.match(run(join(directory, file)), { status: 1, stdout: '', stderr: message }, file)
   t.match(run(), { status: 1, stderr: /^usage: npm run check-prices -- FILE/ })
 })

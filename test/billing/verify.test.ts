@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import type { InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
+import type { InvoiceBody } from '#control-plane/billing/invoice-body.ts'
 import { startBilledApi } from './support/billed-api.ts'
 
 const api = await startBilledApi(t)
@@ -20,7 +20,9 @@ await api.closeUntil(new Date(next.getTime() + 2 * 3_600_000))
 await api.makeInvoices()
 await api.count(tenant.tenant_id, thisHour, 1_111_111, 'gateway-that-was-cut-off')
 await api.count(tenant.tenant_id, next, 55_555)
-await api.call('POST', `/v1/tenants/${tenant.tenant_id}/adjustments`, { body: { description: 'goodwill', amount: '-12.5' } })
+await api.call('POST', `/v1/tenants/${tenant.tenant_id}/adjustments`, {
+  body: { description: 'goodwill', amount: '-12.5' },
+})
 await api.closeUntil(new Date(next.getTime() + 4 * 3_600_000))
 await api.closeUntil(new Date(after.getTime() + 2 * 3_600_000))
 await api.makeInvoices()
@@ -42,7 +44,9 @@ async function verify(...contents: string[]): Promise<{ code: number; said: stri
   const paths = contents.map((_, nth) => join(folder, `file-${nth}`))
   await Promise.all(contents.map((content, nth) => writeFile(paths[nth] ?? '', content)))
   return new Promise((resolve) => {
-    execFile(process.execPath, [program, ...paths], (error, output, problems) => resolve({ code: typeof error?.code === 'number' ? error.code : 0, said: output + problems }))
+    execFile(process.execPath, [program, ...paths], (error, output, problems) =>
+      resolve({ code: typeof error?.code === 'number' ? error.code : 0, said: output + problems }),
+    )
   })
 }
 
@@ -52,31 +56,64 @@ t.test('both invoices are verified, the second with its corrections, from JSON a
   t.match(await verify(files.second, files.usage, files.nextUsage), { code: 0, said: /every figure/ })
 })
 
-t.test('an invoice of before there were adjustments is verified, and one that lost or changed its adjustment is not', async (t) => {
-  t.match(await verify(files.first.replace(',"adjustments":[]', ''), files.usage), { code: 0, said: /every figure/ })
-  const invoice = JSON.parse(files.second) as InvoiceBody
-  const given = invoice.basis.adjustments?.[0]
-  if (given === undefined) throw new Error('the invoice has no adjustment')
-  const changed = (adjustments: object[]) => JSON.stringify({ ...invoice, basis: { ...invoice.basis, adjustments } })
-  const lines = invoice.lines.length
-  t.match(await verify(changed([]), files.usage, files.nextUsage), { code: 1, said: new RegExp(`there are ${lines} lines, but ${lines - 1} were computed`) })
-  t.match(await verify(changed([{ ...given, amount: '-12.500001' }]), files.usage, files.nextUsage), { code: 1, said: new RegExp(`line ${lines}: exact_amount is -12.500000, but -12.500001 was computed`) })
-  t.match(await verify(changed([{ ...given, description: 'bad will' }]), files.usage, files.nextUsage), { code: 1, said: /adjustment_text is goodwill, but bad will was computed/ })
-})
+t.test(
+  'an invoice of before there were adjustments is verified, and one that lost or changed its adjustment is not',
+  async (t) => {
+    t.match(await verify(files.first.replace(',"adjustments":[]', ''), files.usage), { code: 0, said: /every figure/ })
+    const invoice = JSON.parse(files.second) as InvoiceBody
+    const given = invoice.basis.adjustments?.[0]
+    if (given === undefined) throw new Error('the invoice has no adjustment')
+    const changed = (adjustments: object[]) => JSON.stringify({ ...invoice, basis: { ...invoice.basis, adjustments } })
+    const lines = invoice.lines.length
+    t.match(await verify(changed([]), files.usage, files.nextUsage), {
+      code: 1,
+      said: new RegExp(`there are ${lines} lines, but ${lines - 1} were computed`),
+    })
+    t.match(await verify(changed([{ ...given, amount: '-12.500001' }]), files.usage, files.nextUsage), {
+      code: 1,
+      said: new RegExp(`line ${lines}: exact_amount is -12.500000, but -12.500001 was computed`),
+    })
+    t.match(await verify(changed([{ ...given, description: 'bad will' }]), files.usage, files.nextUsage), {
+      code: 1,
+      said: /adjustment_text is goodwill, but bad will was computed/,
+    })
+  },
+)
 
 t.test('what is missing or was changed is named', async (t) => {
   t.match(await verify(files.second, files.nextUsage), { code: 1, said: /NOT verified/ })
-  t.match(await verify(files.first, files.usage.replace('"1234567"', '"1234566"')), { code: 1, said: new RegExp(`${text}: the exported hours do not give the hash`) })
-  t.match(await verify(files.second, files.usage.replace('"1111111"', '"1111112"'), files.nextUsage), { code: 1, said: /correction 1 does not give its hash/ })
+  t.match(await verify(files.first, files.usage.replace('"1234567"', '"1234566"')), {
+    code: 1,
+    said: new RegExp(`${text}: the exported hours do not give the hash`),
+  })
+  t.match(await verify(files.second, files.usage.replace('"1111111"', '"1111112"'), files.nextUsage), {
+    code: 1,
+    said: /correction 1 does not give its hash/,
+  })
   const invoice = JSON.parse(files.first) as InvoiceBody
-  t.match(await verify(JSON.stringify({ ...invoice, total: '0.000001' }), files.usage), { code: 1, said: new RegExp(`total is 0.000001, but ${invoice.total} was computed`) })
-  t.match(await verify(files.first.replace('"percent":"19"', '"percent":"7"').replace('"percent":"20.5"', '"percent":"7"'), files.usage), { code: 1, said: /tax_rate is/ })
-  t.match(await verify(files.first.replace('"resource":"requests"', '"resource":"egress"'), files.usage), { code: 1, said: /resource is egress, but requests was computed/ })
+  t.match(await verify(JSON.stringify({ ...invoice, total: '0.000001' }), files.usage), {
+    code: 1,
+    said: new RegExp(`total is 0.000001, but ${invoice.total} was computed`),
+  })
+  t.match(
+    await verify(
+      files.first.replace('"percent":"19"', '"percent":"7"').replace('"percent":"20.5"', '"percent":"7"'),
+      files.usage,
+    ),
+    { code: 1, said: /tax_rate is/ },
+  )
+  t.match(await verify(files.first.replace('"resource":"requests"', '"resource":"egress"'), files.usage), {
+    code: 1,
+    said: /resource is egress, but requests was computed/,
+  })
 })
 
 t.test('what is no invoice or no export by hour is refused', async (t) => {
   t.match(await verify(files.first), { code: 2, said: /usage: verify-invoice/ })
   t.match(await verify(files.usage, files.usage), { code: 2, said: /not an invoice/ })
   t.match(await verify(files.first, await textOf(`usage/${text}`)), { code: 2, said: /not usage by hour/ })
-  t.match(await verify(files.first, await textOf(`usage/${text}?granularity=hour&resource=egress`)), { code: 2, said: /some resources alone/ })
+  t.match(await verify(files.first, await textOf(`usage/${text}?granularity=hour&resource=egress`)), {
+    code: 2,
+    said: /some resources alone/,
+  })
 })

@@ -1,12 +1,15 @@
 // Lines of others' output: split as they come, never more in memory than the limit.
 import t from 'tap'
-import { LineSplitter, linesOf } from '../../contract/src/lines.ts'
-import { ownEvents } from '../../docker-proxy/src/event-stream.ts'
-import { linesOf as backupLines } from '../../control-plane/src/backups/lines.ts'
+import { LineSplitter, linesOf } from '#contract/lines.ts'
+import { ownEvents } from '#docker-proxy/event-stream.ts'
+import { linesOf as backupLines } from '#control-plane/backups/lines.ts'
 
 function split(maxBytes: number, chunks: readonly (string | Buffer)[]): string[] {
   const splitter = new LineSplitter(maxBytes)
-  const lines = [...chunks.flatMap((chunk) => [...splitter.push(Buffer.from(chunk))]), ...[splitter.end()].filter((line) => line !== undefined)]
+  const lines = [
+    ...chunks.flatMap((chunk) => [...splitter.push(Buffer.from(chunk))]),
+    ...[splitter.end()].filter((line) => line !== undefined),
+  ]
   return lines.map(({ bytes, isCut }) => `${bytes.toString('latin1')}${isCut ? '…' : ''}`)
 }
 
@@ -14,7 +17,9 @@ t.test('lines are the same however their bytes are divided into chunks', async (
   const text = 'one\n\nthree\r\n0123456789\n0123456789a\nx'
   const wanted = ['one', '', 'three\r', '0123456789', '0123456789…', 'x']
   for (let size = 1; size <= text.length; size++) {
-    const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, index) => text.slice(index * size, (index + 1) * size))
+    const chunks = Array.from({ length: Math.ceil(text.length / size) }, (_, index) =>
+      text.slice(index * size, (index + 1) * size),
+    )
     t.same(split(10, chunks), wanted, `chunks of ${size} bytes`)
   }
 })
@@ -44,6 +49,14 @@ t.test('a stream whose lines hold data is given up where one is too long, before
   }
   await t.rejects(drain(backupLines(endless())), { message: /a line is longer than 67108864 bytes/ })
   t.ok(read <= 65, 'it is not read to its end')
-  const rules = { installation: 'i', guests: [], images: [], networkRange: { first: 0, size: 1 }, published: [] } as unknown as Parameters<typeof ownEvents>[1]
-  await t.rejects(drain(ownEvents(chunks(2, mebibyte), rules)), { message: 'the Engine sent an event of more than 1 MiB' })
+  const rules = {
+    installation: 'i',
+    guests: [],
+    images: [],
+    networkRange: { first: 0, size: 1 },
+    published: [],
+  } as unknown as Parameters<typeof ownEvents>[1]
+  await t.rejects(drain(ownEvents(chunks(2, mebibyte), rules)), {
+    message: 'the Engine sent an event of more than 1 MiB',
+  })
 })

@@ -4,7 +4,10 @@ import { Outage } from '@tenantry/contract'
 
 t.test('an outage is told once, when it has lasted a while', async (t) => {
   const outage = new Outage()
-  t.same([10_000, 10_500, 12_999].map((now) => outage.failed(now)), [false, false, false])
+  t.same(
+    [10_000, 10_500, 12_999].map((now) => outage.failed(now)),
+    [false, false, false],
+  )
   t.equal(outage.failed(13_000), true)
   t.equal(outage.failed(60_000), false)
 })
@@ -13,7 +16,13 @@ t.test('the next one begins anew', async (t) => {
   const outage = new Outage()
   outage.failed(0)
   outage.over()
-  t.same([3_000, 5_999, 6_000].map((now) => outage.failed(now)), [false, false, true])
+  t.same(
+    [3_000, 5_999, 6_000].map((now) => outage.failed(now)),
+    [false, false, true],
+  )
   outage.over()
-  t.same([7_000, 10_000].map((now) => outage.failed(now)), [false, true])
+  t.same(
+    [7_000, 10_000].map((now) => outage.failed(now)),
+    [false, true],
+  )
 })

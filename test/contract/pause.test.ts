@@ -1,7 +1,7 @@
 // The wait of the parts' loops.
 import { getEventListeners } from 'node:events'
 import t from 'tap'
-import { pause } from '../../contract/src/pause.ts'
+import { pause } from '#contract/pause.ts'
 
 t.test('a pause ends when its time is over, and leaves nothing at its signal', async (t) => {
   const { signal } = new AbortController()

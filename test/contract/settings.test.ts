@@ -1,14 +1,22 @@
 // The settings of all parts: known in one place, documented, and what containers are given is among them.
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { controlPlaneSettings, developmentNames, dockerDoorSettings, gatewaySettings, rejectUnknownSettings, runtimeSettings, type Settings } from '@tenantry/contract'
+import {
+  controlPlaneSettings,
+  developmentNames,
+  dockerDoorSettings,
+  gatewaySettings,
+  rejectUnknownSettings,
+  runtimeSettings,
+  type Settings,
+} from '@tenantry/contract'
 import t from 'tap'
-import { readConfig as readControlPlaneConfig } from '../../control-plane/src/config.ts'
-import { readDoorConfig } from '../../docker-proxy/src/config.ts'
-import { passedSettings } from '../../local/src/passed-settings.ts'
-import { readConfig as readGatewayConfig } from '../../gateway/src/config.ts'
-import { readConfig as readRuntimeConfig } from '../../tenant-runtime/src/config.ts'
-import { checkDocumented } from '../support/documented.ts'
+import { readConfig as readControlPlaneConfig } from '#control-plane/config.ts'
+import { readDoorConfig } from '#docker-proxy/config.ts'
+import { passedSettings } from '#local/passed-settings.ts'
+import { readConfig as readGatewayConfig } from '#gateway/config.ts'
+import { readConfig as readRuntimeConfig } from '#tenant-runtime/config.ts'
+import { checkDocumented } from '#test/support/documented.ts'
 
 const project = new URL('../../', import.meta.url).pathname
 const read = (path: string) => readFileSync(join(project, path), 'utf8')
@@ -23,16 +31,39 @@ const parts: [string, Settings, (variables: NodeJS.ProcessEnv) => unknown][] = [
 
 t.test('every part rejects a setting that it does not have, with the one that was meant', async (t) => {
   for (const [part, settings, readConfig] of parts) {
-    t.throws(() => readConfig({ TENANTRY_LOG_LEVL: 'info' }), { message: 'Unknown setting TENANTRY_LOG_LEVL. Did you mean TENANTRY_LOG_LEVEL?' }, part)
-    t.throws(() => readConfig({ TENANTRY_QQQQQQQQQQ: '1' }), { message: `Unknown setting TENANTRY_QQQQQQQQQQ. Allowed: ${Object.keys(settings).sort().join(', ')}.` }, part)
+    t.throws(
+      () => readConfig({ TENANTRY_LOG_LEVL: 'info' }),
+      { message: 'Unknown setting TENANTRY_LOG_LEVL. Did you mean TENANTRY_LOG_LEVEL?' },
+      part,
+    )
+    t.throws(
+      () => readConfig({ TENANTRY_QQQQQQQQQQ: '1' }),
+      { message: `Unknown setting TENANTRY_QQQQQQQQQQ. Allowed: ${Object.keys(settings).sort().join(', ')}.` },
+      part,
+    )
   }
-  t.doesNotThrow(() => rejectUnknownSettings(['TENANTRY_A'], { TENANTRY_A: 'x', TENANTRY_EMPTY: '', TENANTRY_SOAK: 'full', OTHER: 'x' }), 'those of tests, empty ones and those of others')
+  t.doesNotThrow(
+    () =>
+      rejectUnknownSettings(['TENANTRY_A'], { TENANTRY_A: 'x', TENANTRY_EMPTY: '', TENANTRY_SOAK: 'full', OTHER: 'x' }),
+    'those of tests, empty ones and those of others',
+  )
 })
 
 t.test('the local start passes on what operators may set, with absolute paths', async (t) => {
-  const given = { TENANTRY_REST_ROLLBACK: '1', TENANTRY_PRICES_FILE: 'prices.json', TENANTRY_BACKUPS: 'backups', TENANTRY_TRUSTED_PROXIES: '10.0.0.1', TENANTRY_FAILPOINTS: 'x=kill', TENANTRY_SEED: '1' }
+  const given = {
+    TENANTRY_REST_ROLLBACK: '1',
+    TENANTRY_PRICES_FILE: 'prices.json',
+    TENANTRY_BACKUPS: 'backups',
+    TENANTRY_TRUSTED_PROXIES: '10.0.0.1',
+    TENANTRY_FAILPOINTS: 'x=kill',
+    TENANTRY_SEED: '1',
+  }
   t.same(passedSettings(given, '/srv'), {
-    controlPlane: { TENANTRY_PRICES_FILE: '/srv/prices.json', TENANTRY_BACKUPS: '/srv/backups', TENANTRY_FAILPOINTS: 'x=kill' },
+    controlPlane: {
+      TENANTRY_PRICES_FILE: '/srv/prices.json',
+      TENANTRY_BACKUPS: '/srv/backups',
+      TENANTRY_FAILPOINTS: 'x=kill',
+    },
     gateway: { TENANTRY_TRUSTED_PROXIES: '10.0.0.1' },
     runtime: { TENANTRY_REST_ROLLBACK: '1' },
   })
@@ -40,32 +71,71 @@ t.test('the local start passes on what operators may set, with absolute paths', 
 
 t.test('each container is given settings of its part only', async (t) => {
   const services = read('docker-compose.yml').split(/^ {2}(?=[a-z-]+:\n)/m)
-  const given = (name: string) => [...(services.find((text) => text.startsWith(`${name}:\n`)) ?? '').matchAll(/^ {6}(TENANTRY_\w+):/gm)].map(([, setting]) => setting ?? '')
+  const given = (name: string) =>
+    [...(services.find((text) => text.startsWith(`${name}:\n`)) ?? '').matchAll(/^ {6}(TENANTRY_\w+):/gm)].map(
+      ([, setting]) => setting ?? '',
+    )
   const inImage = (name: string) => [...namesIn(read(`images/${name}/Dockerfile`).replace(/grep TENANTRY_ /g, ''))]
   const containers: [string, string[], Settings][] = [
     ['control-plane', [...given('control-plane'), ...inImage('control-plane')], controlPlaneSettings],
     ['docker-door', [...given('docker-door'), ...inImage('control-plane')], dockerDoorSettings],
-    ['gateway', [...given('gateway'), ...inImage('gateway'), ...namesIn(read('control-plane/src/stacks/tenant-services.ts'))], gatewaySettings],
-    ['tenant-runtime', [...inImage('tenant-runtime'), ...namesIn(read('control-plane/src/stacks/tenant-services.ts')), ...namesIn(read('control-plane/src/stacks/stack-for.ts'))], runtimeSettings],
+    [
+      'gateway',
+      [...given('gateway'), ...inImage('gateway'), ...namesIn(read('control-plane/src/stacks/tenant-services.ts'))],
+      gatewaySettings,
+    ],
+    [
+      'tenant-runtime',
+      [
+        ...inImage('tenant-runtime'),
+        ...namesIn(read('control-plane/src/stacks/tenant-services.ts')),
+        ...namesIn(read('control-plane/src/stacks/stack-for.ts')),
+      ],
+      runtimeSettings,
+    ],
   ]
   for (const [name, names, settings] of containers) {
     t.ok(names.length > 3, `${name} is given settings`)
-    t.same(names.filter((setting) => !(setting in settings)), [], name)
+    t.same(
+      names.filter((setting) => !(setting in settings)),
+      [],
+      name,
+    )
   }
 })
 
 t.test('the documentation names every setting, and no other', async (t) => {
   const table = (settings: Settings, setBy: 'operator' | 'launcher', part: string) =>
-    Object.entries(settings).flatMap(([name, setting]) => (setting.setBy === setBy ? [`| \`${name}\` | ${part} | ${setting.description} | ${setting.fallback ?? ''} |\n`] : []))
+    Object.entries(settings).flatMap(([name, setting]) =>
+      setting.setBy === setBy
+        ? [`| \`${name}\` | ${part} | ${setting.description} | ${setting.fallback ?? ''} |\n`]
+        : [],
+    )
   const head = '| variable | part | value | default |\n|---|---|---|---|\n'
-  const rows = (setBy: 'operator' | 'launcher') => parts.flatMap(([part, settings]) => table(settings, setBy, part)).join('')
-  const launcher = '\nThese are set by whatever starts the part (`npm start`, Compose, the control plane for containers), to fit the others:\n\n'
-  await checkDocumented(t, 'operations.md', 'test/contract/settings.test.ts', `${head}${rows('operator')}${launcher}${head}${rows('launcher')}`)
+  const rows = (setBy: 'operator' | 'launcher') =>
+    parts.flatMap(([part, settings]) => table(settings, setBy, part)).join('')
+  const launcher =
+    '\nThese are set by whatever starts the part (`npm start`, Compose, the control plane for containers), to fit the others:\n\n'
+  await checkDocumented(
+    t,
+    'operations.md',
+    'test/contract/settings.test.ts',
+    `${head}${rows('operator')}${launcher}${head}${rows('launcher')}`,
+  )
 
   const ofCompose = namesIn(`${read('docker-compose.yml')}${read('deploy/setup')}`)
   const ofFunctions = namesIn(globSync('tenant-runtime/src/functions/**/*.ts', { cwd: project }).map(read).join('\n'))
-  const known = new Set([...parts.flatMap(([, settings]) => Object.keys(settings)), ...developmentNames, ...ofCompose, ...ofFunctions])
+  const known = new Set([
+    ...parts.flatMap(([, settings]) => Object.keys(settings)),
+    ...developmentNames,
+    ...ofCompose,
+    ...ofFunctions,
+  ])
   for (const page of ['README.md', ...globSync('docs/*.md', { cwd: project })]) {
-    t.same([...namesIn(read(page))].filter((name) => !known.has(name)), [], page)
+    t.same(
+      [...namesIn(read(page))].filter((name) => !known.has(name)),
+      [],
+      page,
+    )
   }
 })

@@ -14,20 +14,34 @@ t.test('a token names its tenant, and does not show the token it comes from', as
   t.notMatch(good, internalToken)
 })
 
-t.test('what is changed in any character is nobody\'s', async (t) => {
+t.test("what is changed in any character is nobody's", async (t) => {
   for (let at = 0; at < good.length; at++) {
     const other = good[at] === '0' ? '1' : '0'
     t.equal(tenantOfToken(internalToken, `${good.slice(0, at)}${other}${good.slice(at + 1)}`), undefined, `at ${at}`)
   }
 })
 
-t.test('another tenant, another installation and other forms are nobody\'s', async (t) => {
+t.test("another tenant, another installation and other forms are nobody's", async (t) => {
   const other = 't_ffffffffffffffffffff'
   const proof = good.slice(good.indexOf('.') + 1)
   const texts = [
-    `${other}.${proof}`, tenantToken('another-internal-token-of-another', tenantId), internalToken, tenantId, proof,
-    '', '.', `.${proof}`, `${tenantId}.`, `${good}=`, `${good}.`, ` ${good}`, good.toUpperCase(), `${good}\0`,
-    `${tenantId}.${Buffer.from(proof, 'base64url').toString('hex')}`, `x${good}`, 'é'.repeat(good.length),
+    `${other}.${proof}`,
+    tenantToken('another-internal-token-of-another', tenantId),
+    internalToken,
+    tenantId,
+    proof,
+    '',
+    '.',
+    `.${proof}`,
+    `${tenantId}.`,
+    `${good}=`,
+    `${good}.`,
+    ` ${good}`,
+    good.toUpperCase(),
+    `${good}\0`,
+    `${tenantId}.${Buffer.from(proof, 'base64url').toString('hex')}`,
+    `x${good}`,
+    'é'.repeat(good.length),
   ]
   for (const text of texts) t.equal(tenantOfToken(internalToken, text), undefined, JSON.stringify(text))
   for (let n = 0; n < 200; n++) {

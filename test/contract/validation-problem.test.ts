@@ -1,22 +1,52 @@
 // What is wrong with a request, by the fields that its caller knows.
 import t from 'tap'
-import { violationOf } from '../../contract/src/validation-problem.ts'
+import { violationOf } from '#contract/validation-problem.ts'
 
-const problem = (keyword: string, instancePath: string, params: Record<string, unknown>, message?: string) =>
-  ({ keyword, instancePath, schemaPath: `#/${keyword}`, params, ...(message === undefined ? {} : { message }) })
-
-t.test('a field is named by its whole path', async (t) => {
-  t.same(violationOf(problem('additionalProperties', '', { additionalProperty: 'plam' })), { kind: 'unknown', name: 'plam' })
-  t.same(violationOf(problem('additionalProperties', '/fields/0', { additionalProperty: 'typ' })), { kind: 'unknown', name: 'fields.0.typ' })
-  t.same(violationOf(problem('unevaluatedProperties', '/a', { unevaluatedProperty: 'b' })), { kind: 'unknown', name: 'a.b' })
-  t.same(violationOf(problem('required', '', { missingProperty: 'name' })), { kind: 'missing', name: 'name' })
-  t.same(violationOf(problem('required', '/rls_policy', { missingProperty: 'type' })), { kind: 'missing', name: 'rls_policy.type' })
+const problem = (keyword: string, instancePath: string, params: Record<string, unknown>, message?: string) => ({
+  keyword,
+  instancePath,
+  schemaPath: `#/${keyword}`,
+  params,
+  ...(message === undefined ? {} : { message }),
 })
 
-t.test('what a value must be is in the validator\'s words, or the values that are allowed', async (t) => {
-  t.same(violationOf(problem('type', '/size', { type: 'integer' }, 'must be integer')), { kind: 'invalid', name: 'size', wanted: 'must be integer' })
-  t.same(violationOf(problem('enum', '/plan', { allowedValues: ['Free', 'Pro'] }, 'must be equal to one of the allowed values')), { kind: 'invalid', name: 'plan', wanted: 'must be one of Free, Pro' })
-  t.same(violationOf(problem('type', '', { type: 'object' }, 'must be object')), { kind: 'invalid', name: '', wanted: 'must be object' }, 'the body itself')
+t.test('a field is named by its whole path', async (t) => {
+  t.same(violationOf(problem('additionalProperties', '', { additionalProperty: 'plam' })), {
+    kind: 'unknown',
+    name: 'plam',
+  })
+  t.same(violationOf(problem('additionalProperties', '/fields/0', { additionalProperty: 'typ' })), {
+    kind: 'unknown',
+    name: 'fields.0.typ',
+  })
+  t.same(violationOf(problem('unevaluatedProperties', '/a', { unevaluatedProperty: 'b' })), {
+    kind: 'unknown',
+    name: 'a.b',
+  })
+  t.same(violationOf(problem('required', '', { missingProperty: 'name' })), { kind: 'missing', name: 'name' })
+  t.same(violationOf(problem('required', '/rls_policy', { missingProperty: 'type' })), {
+    kind: 'missing',
+    name: 'rls_policy.type',
+  })
+})
+
+t.test("what a value must be is in the validator's words, or the values that are allowed", async (t) => {
+  t.same(violationOf(problem('type', '/size', { type: 'integer' }, 'must be integer')), {
+    kind: 'invalid',
+    name: 'size',
+    wanted: 'must be integer',
+  })
+  t.same(
+    violationOf(
+      problem('enum', '/plan', { allowedValues: ['Free', 'Pro'] }, 'must be equal to one of the allowed values'),
+    ),
+    { kind: 'invalid', name: 'plan', wanted: 'must be one of Free, Pro' },
+  )
+  t.same(
+    violationOf(problem('type', '', { type: 'object' }, 'must be object')),
+    { kind: 'invalid', name: '', wanted: 'must be object' },
+    'the body itself',
+  )
   t.same(violationOf(problem('not', '/a', {})), { kind: 'invalid', name: 'a', wanted: 'is invalid' })
   t.same(violationOf(undefined), { kind: 'invalid', name: '', wanted: 'is invalid' })
 })

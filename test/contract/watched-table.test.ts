@@ -6,11 +6,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { Route, WatchedTable, internalTokenHeader } from '@tenantry/contract'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 
 const id = (n: number) => `t_${String(n).padStart(20, '0')}`
 const route = (n: number, generation = 1): Route => ({
-  tenant_id: id(n), name: `name-${n}`, generation, phase: 'ready', runtimes: ['http://127.0.0.1:1'], dedicated: false,
+  tenant_id: id(n),
+  name: `name-${n}`,
+  generation,
+  phase: 'ready',
+  runtimes: ['http://127.0.0.1:1'],
+  dedicated: false,
 })
 
 /** A control plane's watch whose lines the test writes itself. */
@@ -56,8 +61,13 @@ t.test('a watched table', async (t) => {
   const changes: string[] = []
   const open = () =>
     new WatchedTable<Route>({
-      url: source.url, internalToken: 'secret', schema: Route, file, fetch,
-      onChange: (tenantId, entry) => changes.push(`${tenantId === id(1) ? 1 : tenantId} ${entry?.generation ?? 'gone'}`),
+      url: source.url,
+      internalToken: 'secret',
+      schema: Route,
+      file,
+      fetch,
+      onChange: (tenantId, entry) =>
+        changes.push(`${tenantId === id(1) ? 1 : tenantId} ${entry?.generation ?? 'gone'}`),
       onProblem: (problem) => problems.push(problem.message),
     })
   const table = open()
@@ -117,7 +127,12 @@ t.test('a watched table', async (t) => {
     await writeFile(torn, `${JSON.stringify(route(1))}\n{"tenant_id":`)
     const told: string[] = []
     const table = new WatchedTable<Route>({
-      url: source.url, internalToken: 'secret', schema: Route, file: torn, fetch, onProblem: (problem) => told.push(problem.message),
+      url: source.url,
+      internalToken: 'secret',
+      schema: Route,
+      file: torn,
+      fetch,
+      onProblem: (problem) => told.push(problem.message),
     })
     await table.load()
     t.equal(told.length, 1)
@@ -134,7 +149,11 @@ t.test('a copy that could not be saved is saved later, without another change', 
   await writeFile(directory, 'in the way')
   const problems: Error[] = []
   const table = new WatchedTable<Route>({
-    url: source.url, internalToken: 'token', schema: Route, file: join(directory, 'routes.ndjson'), fetch: globalThis.fetch,
+    url: source.url,
+    internalToken: 'token',
+    schema: Route,
+    file: join(directory, 'routes.ndjson'),
+    fetch: globalThis.fetch,
     onProblem: (problem) => problems.push(problem),
   })
   const stop = new AbortController()

@@ -1,9 +1,9 @@
 // What is said of a tenant's disk, and when it is suspended: pure.
 import * as fc from 'fast-check'
 import t from 'tap'
-import { allowedBytes, isNews, judgeDisk } from '../../control-plane/src/disk/disk-watch-plan.ts'
-import type { Desired } from '../../control-plane/src/tenants/tenant.ts'
-import { seed } from '../support/effort.ts'
+import { allowedBytes, isNews, judgeDisk } from '#control-plane/disk/disk-watch-plan.ts'
+import type { Desired } from '#control-plane/tenants/tenant.ts'
+import { seed } from '#test/support/effort.ts'
 
 const at = new Date('2026-03-01T12:00:00.000Z')
 const plan = { documentBytes: 500_000_000, fileBytes: 1_000_000_000 }
@@ -23,7 +23,13 @@ t.test('nothing is said of little, a warning of much, and too much ends in a sus
   t.same(judgeDisk(tenant, Math.floor(allowed * 0.8) - 1, at), { condition: undefined, suspend: false })
   const warned = judgeDisk(tenant, Math.ceil(allowed * 0.8), at)
   t.same(warned, {
-    condition: { type: 'Disk', status: 'True', reason: 'DiskNearlyFull', message: 'its volumes hold 2.7 GB of the 3.3 GB of disk that its plan allows', observed_at: at.toISOString() },
+    condition: {
+      type: 'Disk',
+      status: 'True',
+      reason: 'DiskNearlyFull',
+      message: 'its volumes hold 2.7 GB of the 3.3 GB of disk that its plan allows',
+      observed_at: at.toISOString(),
+    },
     suspend: false,
   })
   t.match(judgeDisk(tenant, allowed, at), { condition: { reason: 'DiskNearlyFull' }, suspend: false })
@@ -33,18 +39,26 @@ t.test('nothing is said of little, a warning of much, and too much ends in a sus
 
 t.test('who is stopped, is being copied or was just resumed goes on as it is', (t) => {
   const much = allowed * 2
-  for (const desired of ['suspended', 'paused'] as const) t.match(judgeDisk({ ...tenant, desired }, much, at), { condition: { reason: 'DiskExceeded' }, suspend: false })
+  for (const desired of ['suspended', 'paused'] as const)
+    t.match(judgeDisk({ ...tenant, desired }, much, at), { condition: { reason: 'DiskExceeded' }, suspend: false })
   t.match(judgeDisk({ ...tenant, isCopied: true }, much, at), { condition: { reason: 'DiskExceeded' }, suspend: false })
-  t.match(judgeDisk({ ...tenant, resumedAt: ago(599) }, much, at), { condition: { reason: 'DiskExceeded' }, suspend: false })
+  t.match(judgeDisk({ ...tenant, resumedAt: ago(599) }, much, at), {
+    condition: { reason: 'DiskExceeded' },
+    suspend: false,
+  })
   t.match(judgeDisk({ ...tenant, resumedAt: ago(600) }, much, at), { suspend: true })
   t.end()
 })
 
 t.test('a plan without a bound has none', (t) => {
-  const property = fc.property(fc.maxSafeNat(), fc.constantFrom({ documentBytes: null, fileBytes: 1 }, { documentBytes: 1, fileBytes: null }), (bytes, plan) => {
-    const { condition, suspend } = judgeDisk({ ...tenant, plan }, bytes, at)
-    return condition === undefined && !suspend
-  })
+  const property = fc.property(
+    fc.maxSafeNat(),
+    fc.constantFrom({ documentBytes: null, fileBytes: 1 }, { documentBytes: 1, fileBytes: null }),
+    (bytes, plan) => {
+      const { condition, suspend } = judgeDisk({ ...tenant, plan }, bytes, at)
+      return condition === undefined && !suspend
+    },
+  )
   fc.assert(property, { seed })
   t.pass(`seed ${seed}`)
   t.end()

@@ -1,9 +1,9 @@
 // The disk watch on a real control database: what is written of whom, and how a suspended tenant comes back.
 import t from 'tap'
-import { createDiskWatch } from '../../control-plane/src/disk/jobs.ts'
-import { createDiskWatchStore } from '../../control-plane/src/disk/store.ts'
-import { createReconcileStore } from '../../control-plane/src/reconcile/store.ts'
-import { isRefused, startPlane } from '../support/control-plane/plane.ts'
+import { createDiskWatch } from '#control-plane/disk/jobs.ts'
+import { createDiskWatchStore } from '#control-plane/disk/store.ts'
+import { createReconcileStore } from '#control-plane/reconcile/store.ts'
+import { isRefused, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const { signal } = new AbortController()
@@ -22,23 +22,45 @@ const watch = (bytes: Record<string, number> | undefined) => {
     if (bytes === undefined) return Promise.reject(new Error('the engine does not answer'))
     return Promise.resolve({ data: bytes[id] ?? 0, files: 1 })
   }
-  const { look } = createDiskWatch(plane.region().id, { volumeBytes }, { store, clock: plane.clock, log: plane.log }, plane.epoch)
+  const { look } = createDiskWatch(
+    plane.region().id,
+    { volumeBytes },
+    { store, clock: plane.clock, log: plane.log },
+    plane.epoch,
+  )
   return { look: () => look(signal), asked: () => asked }
 }
 
 const seen = async (id: string) => {
   const { desired, suspend_reason: reason, conditions, generation } = await plane.tenant(id)
-  return { desired, reason, generation, conditions: (conditions as { type: string; reason: string }[]).map((condition) => `${condition.type} ${condition.reason}`) }
+  return {
+    desired,
+    reason,
+    generation,
+    conditions: (conditions as { type: string; reason: string }[]).map(
+      (condition) => `${condition.type} ${condition.reason}`,
+    ),
+  }
 }
 
 t.beforeEach(() => plane.nextRegion())
 
 t.test('a tenant that holds far more than its plan allows is suspended, with an operation and a reason', async (t) => {
-  const [large, small] = [await plane.addTenant({ conditions: JSON.stringify([home]) }), await plane.addTenant({ conditions: JSON.stringify([home]) })]
+  const [large, small] = [
+    await plane.addTenant({ conditions: JSON.stringify([home]) }),
+    await plane.addTenant({ conditions: JSON.stringify([home]) }),
+  ]
   const before = (await plane.tenant(small))['updated_at']
   await watch({ [large]: much, [small]: 1000 }).look()
-  t.same(await seen(large), { desired: 'suspended', reason: 'it takes more disk than its plan allows', generation: 2, conditions: ['Disk DiskExceeded', 'Home Observed'] })
-  t.match(await plane.sql('select kind, state, generation from operations where tenant_id = $1', [large]), [{ kind: 'suspend', state: 'pending', generation: 2 }])
+  t.same(await seen(large), {
+    desired: 'suspended',
+    reason: 'it takes more disk than its plan allows',
+    generation: 2,
+    conditions: ['Disk DiskExceeded', 'Home Observed'],
+  })
+  t.match(await plane.sql('select kind, state, generation from operations where tenant_id = $1', [large]), [
+    { kind: 'suspend', state: 'pending', generation: 2 },
+  ])
   t.same(await seen(small), { desired: 'active', reason: null, generation: 1, conditions: ['Home Observed'] })
   t.same((await plane.tenant(small))['updated_at'], before)
   t.match(plane.warnings.at(-1), { details: { tenant: large }, message: /suspended/ })
@@ -68,7 +90,10 @@ t.test('it is resumed by an operator, who has ten minutes to make room', async (
 
 t.test('a home that is being copied, and one that is stopped, is only spoken of', async (t) => {
   const [copied, paused] = [await plane.addTenant(), await plane.addTenant({ desired: 'paused', status: 'paused' })]
-  await plane.sql("insert into operations (id, tenant_id, kind, generation, created_at) values (gen_random_uuid(), $1, 'restore', 0, now())", [copied])
+  await plane.sql(
+    "insert into operations (id, tenant_id, kind, generation, created_at) values (gen_random_uuid(), $1, 'restore', 0, now())",
+    [copied],
+  )
   const { look } = watch({ [copied]: much, [paused]: much })
   await look()
   t.match(await seen(copied), { desired: 'active', conditions: ['Disk DiskExceeded'] })
@@ -80,7 +105,8 @@ t.test('a home that is being copied, and one that is stopped, is only spoken of'
 
 t.test('whoever shares, has none yet or is being deleted is not looked at', async (t) => {
   await plane.addTenant({ isolation: 'schema-per-tenant' })
-  for (const desired of ['deleted', 'warm', 'restoring']) await plane.addTenant({ desired, ...(desired === 'deleted' ? { purge_after: plane.clock.now() } : {}) })
+  for (const desired of ['deleted', 'warm', 'restoring'])
+    await plane.addTenant({ desired, ...(desired === 'deleted' ? { purge_after: plane.clock.now() } : {}) })
   const { look, asked } = watch({})
   await look()
   t.equal(asked(), 0)

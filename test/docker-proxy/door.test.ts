@@ -3,12 +3,16 @@ import { createConnection } from 'node:net'
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import t from 'tap'
-import { containerBody } from '../../control-plane/src/engines/docker-container-body.ts'
-import type { HostEvent, LogLine } from '../../control-plane/src/engines/container-host.ts'
-import { image, openScene, randomSubnet, until } from '../support/docker.ts'
+import { containerBody } from '#control-plane/engines/docker-container-body.ts'
+import type { HostEvent, LogLine } from '#control-plane/engines/container-host.ts'
+import { image, openScene, randomSubnet, until } from '#test/support/docker.ts'
 import { openDoor, type DoorScene } from './support.ts'
 
-async function started(scene: DoorScene, suffix: string, changes: Parameters<DoorScene['container']>[1] = {}): Promise<string> {
+async function started(
+  scene: DoorScene,
+  suffix: string,
+  changes: Parameters<DoorScene['container']>[1] = {},
+): Promise<string> {
   const spec = scene.container(suffix, changes)
   await scene.door.createContainer(spec, scene.signal)
   await scene.door.startContainer(spec.name, scene.signal)
@@ -26,7 +30,10 @@ t.test('a stack is made, seen, changed and removed through the door as without i
   await door.writeFiles(name('secrets'), image, '10001:10001', { password: 'first\n' }, labels, signal)
   await door.writeFiles(name('secrets'), image, '10001:10001', { token: 'second\n' }, labels, signal)
   const spec = scene.container('worker', {
-    volumes: [{ volume: name('data'), path: '/var/lib/data', readOnly: false }, { volume: name('secrets'), path: '/run/secrets', readOnly: true }],
+    volumes: [
+      { volume: name('data'), path: '/var/lib/data', readOnly: false },
+      { volume: name('secrets'), path: '/run/secrets', readOnly: true },
+    ],
     scratch: { '/tmp': 'size=1m,mode=1777' },
     networks: [{ network: network.name, aliases: ['worker'], address: network.subnet.replace('.0/24', '.7') }],
   })
@@ -37,11 +44,16 @@ t.test('a stack is made, seen, changed and removed through the door as without i
   const [seen, there] = [await door.observe(owned, signal), await host.observe(owned, signal)]
   t.same([seen.containers, seen.networks], [there.containers, there.networks], 'it is seen as it is')
   t.same(new Set(seen.volumes.map((volume) => volume.name)), new Set(there.volumes.map((volume) => volume.name)))
-  t.match((await door.observe({ installation: scene.installation }, signal)).containers, [{ name: spec.name, state: 'running' }])
+  t.match((await door.observe({ installation: scene.installation }, signal)).containers, [
+    { name: spec.name, state: 'running' },
+  ])
   const [told, known] = [await door.info(signal), await host.info(signal)]
   // Others write on this disk between the two looks: its free bytes are only of one size.
   t.same({ ...told, disk: undefined }, { ...known, disk: undefined })
-  t.ok(known.disk && told.disk && Math.abs(known.disk.freeBytes - told.disk.freeBytes) < 2 ** 32, 'the disk is this one')
+  t.ok(
+    known.disk && told.disk && Math.abs(known.disk.freeBytes - told.disk.freeBytes) < 2 ** 32,
+    'the disk is this one',
+  )
   t.same(await door.image(image, signal), await host.image(image, signal))
   t.equal(await door.image('tenantry/no-such-image:at-all', signal), undefined)
 
@@ -57,22 +69,39 @@ t.test('a stack is made, seen, changed and removed through the door as without i
   await door.unpauseContainer(spec.name, signal)
   await scene.hands.getNetwork(network.name).disconnect({ Container: spec.name, Force: true })
   await door.connect(network.name, spec.name, ['worker'], undefined, signal)
-  t.match((await host.observe(owned, signal)).containers, [{ state: 'running', networks: { [network.name]: { aliases: ['worker'] } } }])
+  t.match((await host.observe(owned, signal)).containers, [
+    { state: 'running', networks: { [network.name]: { aliases: ['worker'] } } },
+  ])
   await door.stopContainer(spec.name, 0, signal)
   for (const round of ['first', 'again']) {
     await door.removeContainer(spec.name, owned, signal)
     await door.removeNetwork(network.name, owned, signal)
     for (const volume of ['data', 'secrets']) await door.removeVolume(name(volume), owned, signal)
-    t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] }, round)
+    t.same(
+      await host.observe(owned, signal),
+      { containers: [], networks: [], volumes: [], unlabelledVolumes: [] },
+      round,
+    )
   }
   t.same(scene.refusals, [])
 })
 
-t.test('what is missing is told in the Engine\'s own codes', async (t) => {
+t.test("what is missing is told in the Engine's own codes", async (t) => {
   const { door, container, network, name, signal, labels } = await openDoor(t)
-  await t.rejects(door.createContainer(container('a', { image: `sha256:${'0'.repeat(64)}` }), signal), { code: 'IMAGE_MISSING' })
-  await t.rejects(door.createContainer(container('a', { volumes: [{ volume: name('gone'), path: '/var/lib/x', readOnly: false }] }), signal), { code: 'VOLUME_MISSING' })
-  await t.rejects(door.createContainer(container('a', { networks: [{ network: name('gone'), aliases: [] }] }), signal), { code: 'NOT_FOUND' })
+  await t.rejects(door.createContainer(container('a', { image: `sha256:${'0'.repeat(64)}` }), signal), {
+    code: 'IMAGE_MISSING',
+  })
+  await t.rejects(
+    door.createContainer(
+      container('a', { volumes: [{ volume: name('gone'), path: '/var/lib/x', readOnly: false }] }),
+      signal,
+    ),
+    { code: 'VOLUME_MISSING' },
+  )
+  await t.rejects(
+    door.createContainer(container('a', { networks: [{ network: name('gone'), aliases: [] }] }), signal),
+    { code: 'NOT_FOUND' },
+  )
   await t.rejects(door.startContainer(name('gone'), signal), { code: 'NOT_FOUND' })
   await t.rejects(door.exec(name('gone'), ['true'], { signal }), { code: 'NOT_FOUND' })
   await t.rejects(door.writeFiles(name('gone'), image, '1:1', { a: 'b' }, labels, signal), { code: 'VOLUME_MISSING' })
@@ -86,33 +115,62 @@ t.test('commands pass both ways at the pace of the slower side', async (t) => {
   const { door, signal } = scene
   const worker = await started(scene, 'worker')
   const bytes = randomBytes(8 * 2 ** 20)
-  const echoed = await door.exec(worker, ['sha256sum'], { signal, input: (async function* () { yield bytes })() })
+  const echoed = await door.exec(worker, ['sha256sum'], {
+    signal,
+    input: (async function* () {
+      yield bytes
+    })(),
+  })
   t.equal(echoed.stdout.slice(0, 64), createHash('sha256').update(bytes).digest('hex'), 'input to its end')
-  t.match(await door.exec(worker, ['sh', '-c', 'cat; echo oops >&2; exit 3'], { signal, input: 'hello' }), { code: 3, stdout: 'hello', stderr: 'oops\n' })
-  t.match(await door.exec(worker, ['true'], { signal, input: 'x'.repeat(100_000) }), { code: 0 }, 'a command that reads nothing')
+  t.match(await door.exec(worker, ['sh', '-c', 'cat; echo oops >&2; exit 3'], { signal, input: 'hello' }), {
+    code: 3,
+    stdout: 'hello',
+    stderr: 'oops\n',
+  })
+  t.match(
+    await door.exec(worker, ['true'], { signal, input: 'x'.repeat(100_000) }),
+    { code: 0 },
+    'a command that reads nothing',
+  )
   let length = 0
-  for await (const chunk of door.execStream(worker, ['head', '-c', String(32 * 2 ** 20), '/dev/zero'], { signal })) length += chunk.length
+  for await (const chunk of door.execStream(worker, ['head', '-c', String(32 * 2 ** 20), '/dev/zero'], { signal }))
+    length += chunk.length
   t.equal(length, 32 * 2 ** 20, 'output to its end')
-  const many = await Promise.all(Array.from({ length: 16 }, (_, at) => door.exec(worker, ['echo', String(at)], { signal })))
-  t.same(many.map(({ stdout }) => stdout.trim()), Array.from({ length: 16 }, (_, at) => String(at)))
+  const many = await Promise.all(
+    Array.from({ length: 16 }, (_, at) => door.exec(worker, ['echo', String(at)], { signal })),
+  )
+  t.same(
+    many.map(({ stdout }) => stdout.trim()),
+    Array.from({ length: 16 }, (_, at) => String(at)),
+  )
 
   const leaving = new AbortController()
-  const endless = door.execStream(worker, ['sh', '-c', 'while :; do echo x; sleep 0.05; done'], { signal: leaving.signal })
-  await t.rejects((async () => {
-    for await (const chunk of endless) if (chunk.length > 0) leaving.abort(new Error('enough'))
-  })(), { message: 'enough' })
+  const endless = door.execStream(worker, ['sh', '-c', 'while :; do echo x; sleep 0.05; done'], {
+    signal: leaving.signal,
+  })
+  await t.rejects(
+    (async () => {
+      for await (const chunk of endless) if (chunk.length > 0) leaving.abort(new Error('enough'))
+    })(),
+    { message: 'enough' },
+  )
 })
 
 t.test('logs are followed, also after silence', async (t) => {
   const scene = await openDoor(t)
   const { door, signal } = scene
-  const worker = await started(scene, 'worker', { command: ['sh', '-c', 'echo first; sleep 1; echo second; sleep 600'] })
+  const worker = await started(scene, 'worker', {
+    command: ['sh', '-c', 'echo first; sleep 1; echo second; sleep 600'],
+  })
   const lines: LogLine[] = []
   for await (const line of door.logs(worker, { follow: true, tail: 100 }, signal)) {
     lines.push(line)
     if (lines.length === 2) break
   }
-  t.same(lines.map(({ stream, text }) => `${stream} ${text}`), ['stdout first', 'stdout second'])
+  t.same(
+    lines.map(({ stream, text }) => `${stream} ${text}`),
+    ['stdout first', 'stdout second'],
+  )
 })
 
 t.test('events of ours come, and of others not a word', async (t) => {
@@ -125,7 +183,10 @@ t.test('events of ours come, and of others not a word', async (t) => {
     for await (const event of door.events({ installation }, listening.signal)) seen.push(event)
   })()
   following.catch(() => undefined)
-  const raw = await scene.knock('GET', `/v1.41/events?filters=${encodeURIComponent(JSON.stringify({ type: ['daemon'], event: ['reload'] }))}`)
+  const raw = await scene.knock(
+    'GET',
+    `/v1.41/events?filters=${encodeURIComponent(JSON.stringify({ type: ['daemon'], event: ['reload'] }))}`,
+  )
   t.equal(raw.status, 403)
   await until(async () => {
     await door.createVolume({ name: name(`probe-${randomInt(1e9)}`), labels }, signal)
@@ -150,7 +211,13 @@ t.test('what is not ours is neither read nor touched, whoever names it', async (
     await hands.createNetwork({ Name: name('plain'), IPAM: { Driver: 'default', Config: [{ Subnet: subnet }] } }),
     await hands.createVolume({ Name: name('plain'), Labels: { secret: 'canary' } }),
   ]
-  const asGuest = await hands.createContainer({ name: guest, Image: image, Cmd: ['sleep', '600'], Env: ['SECRET=canary'], HostConfig: { NetworkMode: network.id } })
+  const asGuest = await hands.createContainer({
+    name: guest,
+    Image: image,
+    Cmd: ['sleep', '600'],
+    Env: ['SECRET=canary'],
+    HostConfig: { NetworkMode: network.id },
+  })
   t.teardown(async () => {
     await container.remove({ force: true })
     await asGuest.remove({ force: true })
@@ -170,27 +237,51 @@ t.test('what is not ours is neither read nor touched, whoever names it', async (
   await t.rejects(door.removeVolume(name('plain'), owned, signal), { code: 'FOREIGN_OBJECT' })
 
   for (const [method, path, body] of [
-    ['POST', `/containers/${container.id}/start`], ['POST', `/containers/${container.id}/stop?t=0`], ['DELETE', `/containers/${container.id}?force=true`],
-    ['POST', `/containers/${container.id}/exec`, { AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: ['env'] }],
-    ['GET', `/containers/${container.id}/logs?stdout=true`], ['GET', `/containers/${container.id}/stats?stream=false`],
-    ['GET', `/containers/${container.id}/archive?path=%2Ftenantry%2Ffiles`], ['PUT', `/containers/${container.id}/archive?path=%2Ftenantry`],
-    ['POST', `/containers/${container.id}/update`, { Memory: 2 ** 28, MemorySwap: 2 ** 28, NanoCpus: 1e9, PidsLimit: 9 }],
+    ['POST', `/containers/${container.id}/start`],
+    ['POST', `/containers/${container.id}/stop?t=0`],
+    ['DELETE', `/containers/${container.id}?force=true`],
+    [
+      'POST',
+      `/containers/${container.id}/exec`,
+      { AttachStdin: false, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: ['env'] },
+    ],
+    ['GET', `/containers/${container.id}/logs?stdout=true`],
+    ['GET', `/containers/${container.id}/stats?stream=false`],
+    ['GET', `/containers/${container.id}/archive?path=%2Ftenantry%2Ffiles`],
+    ['PUT', `/containers/${container.id}/archive?path=%2Ftenantry`],
+    [
+      'POST',
+      `/containers/${container.id}/update`,
+      { Memory: 2 ** 28, MemorySwap: 2 ** 28, NanoCpus: 1e9, PidsLimit: 9 },
+    ],
     ['POST', `/networks/${own.name}/connect`, { Container: container.id, EndpointConfig: { Aliases: ['x'] } }],
     ['POST', `/networks/${network.id}/connect`, { Container: guest, EndpointConfig: { Aliases: ['x'] } }],
     ['POST', `/networks/${network.id}/disconnect`, { Container: guest, Force: true }],
-    ['DELETE', `/networks/${network.id}`], ['DELETE', `/volumes/${name('plain')}`],
+    ['DELETE', `/networks/${network.id}`],
+    ['DELETE', `/volumes/${name('plain')}`],
     ['GET', `/containers/json?all=true&filters=${encodeURIComponent(JSON.stringify({ network: [network.id] }))}`],
-    ['DELETE', `/containers/${guest}?force=true`], ['POST', `/containers/${guest}/stop`],
+    ['DELETE', `/containers/${guest}?force=true`],
+    ['POST', `/containers/${guest}/stop`],
   ] as const) {
     t.equal((await knock(method, `/v1.41${path}`, body)).status, 403, `${method} ${path}`)
   }
   const exec = await container.exec({ Cmd: ['sleep', '1'] })
   t.equal((await knock('GET', `/v1.41/exec/${exec.id}/json`)).status, 403, 'a command in it')
-  const byVolume = scene.container('worker', { volumes: [{ volume: name('plain'), path: '/var/lib/x', readOnly: true }] })
+  const byVolume = scene.container('worker', {
+    volumes: [{ volume: name('plain'), path: '/var/lib/x', readOnly: true }],
+  })
   await t.rejects(door.createContainer(byVolume, signal))
-  await t.rejects(door.createContainer(scene.container('worker', { networks: [{ network: name('plain'), aliases: [] }] }), signal))
+  await t.rejects(
+    door.createContainer(scene.container('worker', { networks: [{ network: name('plain'), aliases: [] }] }), signal),
+  )
 
-  for (const path of [`/containers/${container.id}/json`, `/containers/${guest}/json`, `/networks/${network.id}`, `/volumes/${name('plain')}`, `/networks?filters=${encodeURIComponent(JSON.stringify({ name: [name('plain')] }))}`]) {
+  for (const path of [
+    `/containers/${container.id}/json`,
+    `/containers/${guest}/json`,
+    `/networks/${network.id}`,
+    `/volumes/${name('plain')}`,
+    `/networks?filters=${encodeURIComponent(JSON.stringify({ name: [name('plain')] }))}`,
+  ]) {
     const { status, text } = await knock('GET', `/v1.41${path}`)
     t.equal(status, 200)
     t.notOk(/canary|Env|Mounts|Subnet|Mountpoint/.test(text), `${path} tells that it exists, and no more`)
@@ -203,7 +294,11 @@ t.test('what is not ours is neither read nor touched, whoever names it', async (
   await door.createNetwork(own, signal)
   const strayed = await started(scene, 'strayed', { networks: [{ network: own.name, aliases: [] }] })
   await network.connect({ Container: strayed })
-  t.equal((await knock('POST', `/v1.41/networks/${network.id}/disconnect`, { Container: strayed, Force: true })).status, 200, 'one of ours leaves a network that is not')
+  t.equal(
+    (await knock('POST', `/v1.41/networks/${network.id}/disconnect`, { Container: strayed, Force: true })).status,
+    200,
+    'one of ours leaves a network that is not',
+  )
   t.notOk(name('plain') in (await hands.getContainer(strayed).inspect()).NetworkSettings.Networks)
   await network.inspect()
   t.equal((await container.inspect()).State.Running, true)
@@ -215,15 +310,29 @@ t.test('a way out of a container is refused, and nothing is made', async (t) => 
   const { knock, host, owned, name, door, signal, labels } = scene
   const body = JSON.parse(JSON.stringify(containerBody(scene.container('worker')))) as { HostConfig: object }
   const escapes: object[] = [
-    { Privileged: true }, { Binds: ['/:/host'] }, { Mounts: [{ Type: 'bind', Source: '/', Target: '/var/lib/x', ReadOnly: false }] }, { PidMode: 'host' }, { NetworkMode: 'host' },
-    { CapAdd: ['SYS_ADMIN'] }, { SecurityOpt: ['seccomp=unconfined'] }, { Devices: [{ PathOnHost: '/dev/kmsg', PathInContainer: '/dev/kmsg', CgroupPermissions: 'rwm' }] }, { privileged: true },
+    { Privileged: true },
+    { Binds: ['/:/host'] },
+    { Mounts: [{ Type: 'bind', Source: '/', Target: '/var/lib/x', ReadOnly: false }] },
+    { PidMode: 'host' },
+    { NetworkMode: 'host' },
+    { CapAdd: ['SYS_ADMIN'] },
+    { SecurityOpt: ['seccomp=unconfined'] },
+    { Devices: [{ PathOnHost: '/dev/kmsg', PathInContainer: '/dev/kmsg', CgroupPermissions: 'rwm' }] },
+    { privileged: true },
   ]
   for (const escape of escapes) {
-    const { status, text } = await knock('POST', `/v1.41/containers/create?name=${name('worker')}`, { ...body, HostConfig: { ...body.HostConfig, ...escape } })
+    const { status, text } = await knock('POST', `/v1.41/containers/create?name=${name('worker')}`, {
+      ...body,
+      HostConfig: { ...body.HostConfig, ...escape },
+    })
     t.equal(status, 403, JSON.stringify(escape))
     t.match(JSON.parse(text), { message: /^Tenantry's door to the Docker Engine: / })
   }
-  await t.rejects(door.createContainer(scene.container('worker', { image: 'tenantry/gateway:latest' }), signal), { code: 'ENGINE_FAILED' }, 'an image that may not run')
+  await t.rejects(
+    door.createContainer(scene.container('worker', { image: 'tenantry/gateway:latest' }), signal),
+    { code: 'ENGINE_FAILED' },
+    'an image that may not run',
+  )
   await t.rejects(door.createContainer(scene.container('worker', { user: '0:0' }), signal))
   await t.rejects(door.createNetwork(scene.network('net', { subnet: '192.168.200.0/24' }), signal))
   await t.rejects(door.createNetwork(scene.network('net', { internal: false }), signal))
@@ -240,7 +349,9 @@ t.test('no second request hides behind a first one', async (t) => {
   const text = JSON.stringify({ Detach: false, Tty: false })
   const door = createConnection(scene.socketPath)
   const hidden = `DELETE /v1.41/containers/${worker}?force=true HTTP/1.1\r\nHost: docker\r\n\r\n`
-  door.write(`POST /v1.41/exec/${exec.id}/start HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}${hidden}`)
+  door.write(
+    `POST /v1.41/exec/${exec.id}/start HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}${hidden}`,
+  )
   let seen = ''
   door.setEncoding('latin1').on('data', (chunk: string) => (seen += chunk))
   await until(async () => (seen.includes('DELETE') ? true : undefined))

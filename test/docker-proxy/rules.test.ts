@@ -1,11 +1,11 @@
 // What the door to the Docker Engine lets through: the calls of our own client, and nothing that leads out of a container.
 import t from 'tap'
-import type { ContainerSpec } from '../../control-plane/src/engines/container-host.ts'
-import { containerBody } from '../../control-plane/src/engines/docker-container-body.ts'
-import { checkClaim, type Claim } from '../../docker-proxy/src/claims.ts'
-import { readCall } from '../../docker-proxy/src/calls.ts'
-import type { DoorRules } from '../../docker-proxy/src/door-rules.ts'
-import { parseRange } from '../../control-plane/src/stacks/subnets.ts'
+import type { ContainerSpec } from '#control-plane/engines/container-host.ts'
+import { containerBody } from '#control-plane/engines/docker-container-body.ts'
+import { checkClaim, type Claim } from '#docker-proxy/claims.ts'
+import { readCall } from '#docker-proxy/calls.ts'
+import type { DoorRules } from '#docker-proxy/door-rules.ts'
+import { parseRange } from '#control-plane/stacks/subnets.ts'
 
 /** As the door's refusals are thrown. */
 const refused = { name: 'Refused' }
@@ -35,7 +35,13 @@ const spec: ContainerSpec = {
   scratch: { '/tmp': 'size=64m,mode=1777', '/run/postgresql': 'size=1m,mode=0700,uid=10002,gid=10002' },
   networks: [{ network: `tenantry-${stack}-net`, aliases: [`${stack}-runtime`] }],
   published: [],
-  health: { command: ['/usr/local/bin/is-live', '24401'], intervalSeconds: 10, timeoutSeconds: 5, retries: 3, startSeconds: 20 },
+  health: {
+    command: ['/usr/local/bin/is-live', '24401'],
+    intervalSeconds: 10,
+    timeoutSeconds: 5,
+    retries: 3,
+    startSeconds: 20,
+  },
   resources: { memoryBytes: 256 * 2 ** 20, cpuMillis: 1_000, pids: 256 },
   stopSeconds: 15,
 }
@@ -87,7 +93,12 @@ function helperBody(of: ContainerSpec): Json {
 }
 
 /** What goes on for this call. @throws Refused */
-function passed(method: string, path: string, body?: unknown, own: DoorRules = rules): { body: object | undefined; claims: Claim[] } {
+function passed(
+  method: string,
+  path: string,
+  body?: unknown,
+  own: DoorRules = rules,
+): { body: object | undefined; claims: Claim[] } {
   const call = readCall(method, path === '/_ping' || path === '/version' ? path : `/v1.41${path}`, own)
   const subject = call.subject === undefined ? [] : [call.subject]
   if (typeof call.body === 'string') return { body: undefined, claims: subject }
@@ -114,8 +125,18 @@ const network = {
   Options: { 'com.docker.network.bridge.inhibit_ipv4': 'true' },
   Labels: { 'tenantry.installation': installation, 'tenantry.stack': stack },
 }
-const volume = { Name: `tenantry-${stack}-data`, Driver: 'local', Labels: { 'tenantry.installation': installation, 'tenantry.stack': stack } }
-const limits = { Memory: 2 ** 28, MemorySwap: 2 ** 28, NanoCpus: 500_000_000, PidsLimit: 64, RestartPolicy: { Name: 'unless-stopped' } }
+const volume = {
+  Name: `tenantry-${stack}-data`,
+  Driver: 'local',
+  Labels: { 'tenantry.installation': installation, 'tenantry.stack': stack },
+}
+const limits = {
+  Memory: 2 ** 28,
+  MemorySwap: 2 ** 28,
+  NanoCpus: 500_000_000,
+  PidsLimit: 64,
+  RestartPolicy: { Name: 'unless-stopped' },
+}
 const command = { AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: ['psql', '-X'] }
 const own = { label: [`tenantry.installation=${installation}`] }
 
@@ -126,7 +147,10 @@ t.test('every call of our own client passes', async (t) => {
     ['GET', '/info?'],
     ['GET', '/images/tenantry%2Fpostgres%3Alatest/json?'],
     ['GET', `/images/sha256%3A${'ab'.repeat(32)}/json?`],
-    ['GET', `/events?${filters({ type: ['container', 'network', 'volume'], event: ['create', 'start', 'die', 'health_status', 'remove'] })}`],
+    [
+      'GET',
+      `/events?${filters({ type: ['container', 'network', 'volume'], event: ['create', 'start', 'die', 'health_status', 'remove'] })}`,
+    ],
     ['GET', '/system/df?type=volume'],
     ['GET', `/containers/json?all=true&${filters(own)}`],
     ['GET', `/containers/json?all=true&${filters({ label: [...own.label, `tenantry.stack=${stack}`] })}`],
@@ -137,7 +161,10 @@ t.test('every call of our own client passes', async (t) => {
     ['POST', `/containers/${spec.name}/stop?t=15`],
     ['POST', `/containers/${spec.name}/update?`, limits],
     ['DELETE', `/containers/${'0f'.repeat(32)}?force=true&v=true`],
-    ['GET', `/containers/${spec.name}/logs?stdout=true&stderr=true&timestamps=true&follow=false&tail=100&since=1700000000.000000000`],
+    [
+      'GET',
+      `/containers/${spec.name}/logs?stdout=true&stderr=true&timestamps=true&follow=false&tail=100&since=1700000000.000000000`,
+    ],
     ['GET', `/containers/${spec.name}/stats?stream=false&one-shot=true`],
     ['GET', `/containers/${'0f'.repeat(32)}/archive?path=%2Ftenantry%2Ffiles`],
     ['PUT', `/containers/${'0f'.repeat(32)}/archive?path=%2Ftenantry`],
@@ -148,7 +175,14 @@ t.test('every call of our own client passes', async (t) => {
     ['GET', `/networks?${filters(own)}`],
     ['GET', `/networks/${network.Name}?`],
     ['POST', '/networks/create?', network],
-    ['POST', `/networks/${network.Name}/connect?`, { Container: 'tenantry-gateway', EndpointConfig: { Aliases: ['gateway'], IPAMConfig: { IPv4Address: '10.201.0.11' } } }],
+    [
+      'POST',
+      `/networks/${network.Name}/connect?`,
+      {
+        Container: 'tenantry-gateway',
+        EndpointConfig: { Aliases: ['gateway'], IPAMConfig: { IPv4Address: '10.201.0.11' } },
+      },
+    ],
     ['POST', `/networks/${network.Name}/disconnect?`, { Container: 'tenantry-gateway', Force: true }],
     ['DELETE', `/networks/${'0f'.repeat(32)}?`],
     ['GET', `/volumes?${filters(own)}`],
@@ -171,9 +205,18 @@ t.test('what the template makes goes on as it was made, and names all that must 
   ])
   t.doesNotThrow(() => create(gateway, json(containerBody(gateway))))
   const scratch = 's_0123456789abcdef0123'
-  const aside = { ...spec, name: `tenantry-${scratch}-files-0123abcd`, labels: { ...spec.labels, stack: scratch }, volumes: [], networks: [] }
+  const aside = {
+    ...spec,
+    name: `tenantry-${scratch}-files-0123abcd`,
+    labels: { ...spec.labels, stack: scratch },
+    volumes: [],
+    networks: [],
+  }
   t.doesNotThrow(() => create(aside, json(containerBody(aside))), 'where a backup is restored aside')
-  t.same(create(helper, helperBody(helper)).claims, [{ kind: 'image', name: helper.image }, { kind: 'volume', name: helper.volumes[0]?.volume }])
+  t.same(create(helper, helperBody(helper)).claims, [
+    { kind: 'image', name: helper.image },
+    { kind: 'volume', name: helper.volumes[0]?.volume },
+  ])
 })
 
 t.test('a container that is not of the template is refused, whatever differs', async (t) => {
@@ -210,7 +253,15 @@ t.test('a container that is not of the template is refused, whatever differs', a
     ['HostConfig.Mounts', [{ ...mount, Target: '/proc' }]],
     ['HostConfig.Mounts', [{ ...mount, Target: '/var/lib/../../etc' }]],
     ['HostConfig.Mounts', [{ ...mount, BindOptions: { Propagation: 'rshared' } }]],
-    ['HostConfig.Mounts', [{ ...mount, VolumeOptions: { DriverConfig: { Name: 'local', Options: { type: 'none', o: 'bind', device: '/' } } } }]],
+    [
+      'HostConfig.Mounts',
+      [
+        {
+          ...mount,
+          VolumeOptions: { DriverConfig: { Name: 'local', Options: { type: 'none', o: 'bind', device: '/' } } },
+        },
+      ],
+    ],
     ['HostConfig.Mounts', [{ ...mount, VolumeOptions: { DriverConfig: { Name: 'other' } } }]],
     ['HostConfig.NetworkMode', 'host'],
     ['HostConfig.NetworkMode', 'bridge'],
@@ -229,7 +280,10 @@ t.test('a container that is not of the template is refused, whatever differs', a
     ['HostConfig.DeviceCgroupRules', ['a *:* rwm']],
     ['HostConfig.DeviceRequests', [{ Driver: 'nvidia', Count: -1 }]],
     ['HostConfig.Sysctls', { 'net.ipv4.ip_forward': '1', 'net.ipv4.tcp_orphan_retries': '4' }],
-    ['HostConfig.Sysctls', { 'net.ipv4.ip_forward': '0', 'net.ipv4.tcp_orphan_retries': '4', 'kernel.core_pattern': '|/bin/sh' }],
+    [
+      'HostConfig.Sysctls',
+      { 'net.ipv4.ip_forward': '0', 'net.ipv4.tcp_orphan_retries': '4', 'kernel.core_pattern': '|/bin/sh' },
+    ],
     ['HostConfig.Runtime', 'other'],
     ['HostConfig.GroupAdd', ['0']],
     ['HostConfig.GroupAdd', ['docker']],
@@ -298,7 +352,10 @@ t.test('a container that is not of the template is refused, whatever differs', a
     ['Labels', {}],
     ['Labels', { 'tenantry.installation': 'another', 'tenantry.stack': stack }],
     ['Labels', { 'tenantry.installation': installation, 'tenantry.stack': 't_ffffffffffffffffffff' }],
-    ['Labels', { 'tenantry.installation': installation, 'tenantry.stack': stack, 'com.docker.compose.project': 'tenantry' }],
+    [
+      'Labels',
+      { 'tenantry.installation': installation, 'tenantry.stack': stack, 'com.docker.compose.project': 'tenantry' },
+    ],
     ['NetworkingConfig', { EndpointsConfig: { bridge: { Aliases: [] } } }],
     ['NetworkingConfig', { EndpointsConfig: { [`tenantry-${stack}-net`]: { Aliases: [], DriverOpts: {} } } }],
     ['NetworkingConfig', { EndpointsConfig: { [`tenantry-${stack}-net`]: { Aliases: [], Links: ['x'] } } }],
@@ -306,18 +363,26 @@ t.test('a container that is not of the template is refused, whatever differs', a
     ['__proto__x', 1],
   ]
   t.ok(escapes.length > 100, `${escapes.length} attempts`)
-  for (const [path, value] of escapes) t.throws(() => create(spec, changed(body, path, value)), refused, `${path} ${JSON.stringify(value)}`)
-  for (const value of [undefined, null, 1, 'x', [], {}, { HostConfig: null }]) t.throws(() => create(spec, value), refused, JSON.stringify(value))
+  for (const [path, value] of escapes)
+    t.throws(() => create(spec, changed(body, path, value)), refused, `${path} ${JSON.stringify(value)}`)
+  for (const value of [undefined, null, 1, 'x', [], {}, { HostConfig: null }])
+    t.throws(() => create(spec, value), refused, JSON.stringify(value))
 })
 
 t.test('a container of the template is refused where the template leaves too much open', async (t) => {
   const attempts: [why: string, spec: ContainerSpec][] = [
     ['a network of others', { ...spec, networks: [{ network: 'bridge', aliases: [] }] }],
     ["the host's network", { ...spec, networks: [{ network: 'host', aliases: [] }] }],
-    ["another container's network", { ...spec, networks: [{ network: 'container:tenantry-control-plane', aliases: [] }] }],
+    [
+      "another container's network",
+      { ...spec, networks: [{ network: 'container:tenantry-control-plane', aliases: [] }] },
+    ],
     ['a volume of others', { ...spec, volumes: [{ volume: 'database', path: '/var/lib/tenantry', readOnly: false }] }],
     ['a directory of the host', { ...spec, volumes: [{ volume: '/etc', path: '/var/lib/tenantry', readOnly: true }] }],
-    ['a program hidden by a volume', { ...spec, volumes: [{ volume: `tenantry-${stack}-files`, path: '/usr/local/bin', readOnly: false }] }],
+    [
+      'a program hidden by a volume',
+      { ...spec, volumes: [{ volume: `tenantry-${stack}-files`, path: '/usr/local/bin', readOnly: false }] },
+    ],
     ['root', { ...spec, user: '0:0' }],
     ["root's group", { ...spec, user: '10001:0' }],
     ["the image's own user", { ...spec, user: '' }],
@@ -327,9 +392,18 @@ t.test('a container of the template is refused where the template leaves too muc
     ['programs in scratch', { ...spec, scratch: { '/tmp': 'size=1m,exec' } }],
     ["scratch over the kernel's files", { ...spec, scratch: { '/sys': 'size=1m' } }],
     ['a port of a tenant', { ...spec, published: gateway.published }],
-    ['another port of the gateway', { ...gateway, published: [{ containerPort: 4402, hostAddress: '127.0.0.1', hostPort: 4401 }] }],
-    ['another port of the host', { ...gateway, published: [{ containerPort: 4401, hostAddress: '127.0.0.1', hostPort: 22 }] }],
-    ['every address of the host', { ...gateway, published: [{ containerPort: 4401, hostAddress: '0.0.0.0', hostPort: 4401 }] }],
+    [
+      'another port of the gateway',
+      { ...gateway, published: [{ containerPort: 4402, hostAddress: '127.0.0.1', hostPort: 4401 }] },
+    ],
+    [
+      'another port of the host',
+      { ...gateway, published: [{ containerPort: 4401, hostAddress: '127.0.0.1', hostPort: 22 }] },
+    ],
+    [
+      'every address of the host',
+      { ...gateway, published: [{ containerPort: 4401, hostAddress: '0.0.0.0', hostPort: 4401 }] },
+    ],
     ['another installation', { ...spec, labels: { ...spec.labels, installation: 'another' } }],
     ["another stack's name", { ...spec, name: 'tenantry-t_ffffffffffffffffffff-runtime-0123abcd' }],
     ['a name of others', { ...spec, name: 'tenantry-control-plane' }],
@@ -337,7 +411,11 @@ t.test('a container of the template is refused where the template leaves too muc
     ['odd labels', { ...spec, labels: { ...spec.labels, service: '../x' } }],
   ]
   for (const [why, attempt] of attempts) t.throws(() => create(attempt, json(containerBody(attempt))), refused, why)
-  t.throws(() => create(gateway, json(containerBody(gateway)), { ...rules, published: [] }), refused, 'ports where none are allowed')
+  t.throws(
+    () => create(gateway, json(containerBody(gateway)), { ...rules, published: [] }),
+    refused,
+    'ports where none are allowed',
+  )
 })
 
 t.test('only a container for files has a root that can be written, and it has nothing else', async (t) => {
@@ -345,114 +423,354 @@ t.test('only a container for files has a root that can be written, and it has no
   t.throws(() => create({ name: spec.name }, writable), refused, 'under the name of another')
   t.throws(() => create(helper, json(containerBody(helper))), refused, 'with a root that cannot')
   const attempts: ContainerSpec[] = [
-    { ...helper, volumes: [...helper.volumes, { volume: `tenantry-${stack}-data`, path: '/var/lib/x', readOnly: false }] },
+    {
+      ...helper,
+      volumes: [...helper.volumes, { volume: `tenantry-${stack}-data`, path: '/var/lib/x', readOnly: false }],
+    },
     { ...helper, volumes: [{ volume: `tenantry-${stack}-data`, path: '/tenantry/files', readOnly: false }] },
-    { ...helper, volumes: [{ volume: `tenantry-${stack}-runtime-0123abcd-secrets`, path: '/run/secrets', readOnly: false }] },
+    {
+      ...helper,
+      volumes: [{ volume: `tenantry-${stack}-runtime-0123abcd-secrets`, path: '/run/secrets', readOnly: false }],
+    },
     { ...helper, volumes: [] },
     { ...helper, networks: spec.networks },
     { ...helper, scratch: { '/tmp': 'size=1m' } },
     { ...helper, published: gateway.published },
   ]
-  for (const [at, attempt] of attempts.entries()) t.throws(() => create(attempt, helperBody(attempt)), refused, `attempt ${at}`)
+  for (const [at, attempt] of attempts.entries())
+    t.throws(() => create(attempt, helperBody(attempt)), refused, `attempt ${at}`)
 })
 
 t.test('all other calls of the Engine are refused', async (t) => {
   const others: [method: string, path: string][] = [
-    ['POST', '/build'], ['POST', '/build/prune'], ['POST', '/images/create?fromImage=alpine'], ['POST', '/images/load'], ['GET', '/images/json'],
-    ['POST', '/images/x/tag?repo=tenantry%2Fpostgres'], ['POST', '/images/x/push'], ['DELETE', '/images/x'], ['GET', '/images/x/get'], ['GET', '/images/get?names=x'],
-    ['GET', '/images/x/history'], ['POST', '/images/prune'], ['POST', '/commit?container=x'], ['POST', '/auth'],
-    [`POST`, `/containers/${spec.name}/attach?stream=1&stdin=1`], ['GET', `/containers/${spec.name}/attach/ws`], ['GET', `/containers/${spec.name}/export`],
-    ['GET', `/containers/${spec.name}/top`], ['GET', `/containers/${spec.name}/changes`], ['POST', `/containers/${spec.name}/resize?h=1&w=1`],
-    ['POST', `/containers/${spec.name}/kill`], ['POST', `/containers/${spec.name}/rename?name=x`], ['POST', `/containers/${spec.name}/pause`],
-    ['POST', `/containers/${spec.name}/restart`], ['POST', `/containers/${spec.name}/wait`], ['POST', '/containers/prune'], ['HEAD', `/containers/${spec.name}/archive?path=%2F`],
-    ['POST', '/networks/prune'], ['POST', '/volumes/prune'], ['PUT', `/volumes/${volume.Name}`], ['POST', '/system/prune'],
-    ['GET', '/swarm'], ['POST', '/swarm/init'], ['POST', '/swarm/join'], ['GET', '/nodes'], ['GET', '/services'], ['POST', '/services/create'], ['GET', '/tasks'],
-    ['GET', '/secrets'], ['POST', '/secrets/create'], ['GET', '/configs'], ['POST', '/configs/create'],
-    ['GET', '/plugins'], ['POST', '/plugins/pull?remote=x'], ['POST', '/plugins/x/enable'], ['POST', '/session'], ['GET', '/distribution/x/json'], ['POST', '/grpc'],
-    ['GET', '/debug/pprof/'], ['OPTIONS', '/info'], ['CONNECT', '/info'], ['get', '/info'], ['POST', '/exec/x/resize'], ['GET', '/'], ['GET', ''],
+    ['POST', '/build'],
+    ['POST', '/build/prune'],
+    ['POST', '/images/create?fromImage=alpine'],
+    ['POST', '/images/load'],
+    ['GET', '/images/json'],
+    ['POST', '/images/x/tag?repo=tenantry%2Fpostgres'],
+    ['POST', '/images/x/push'],
+    ['DELETE', '/images/x'],
+    ['GET', '/images/x/get'],
+    ['GET', '/images/get?names=x'],
+    ['GET', '/images/x/history'],
+    ['POST', '/images/prune'],
+    ['POST', '/commit?container=x'],
+    ['POST', '/auth'],
+    [`POST`, `/containers/${spec.name}/attach?stream=1&stdin=1`],
+    ['GET', `/containers/${spec.name}/attach/ws`],
+    ['GET', `/containers/${spec.name}/export`],
+    ['GET', `/containers/${spec.name}/top`],
+    ['GET', `/containers/${spec.name}/changes`],
+    ['POST', `/containers/${spec.name}/resize?h=1&w=1`],
+    ['POST', `/containers/${spec.name}/kill`],
+    ['POST', `/containers/${spec.name}/rename?name=x`],
+    ['POST', `/containers/${spec.name}/pause`],
+    ['POST', `/containers/${spec.name}/restart`],
+    ['POST', `/containers/${spec.name}/wait`],
+    ['POST', '/containers/prune'],
+    ['HEAD', `/containers/${spec.name}/archive?path=%2F`],
+    ['POST', '/networks/prune'],
+    ['POST', '/volumes/prune'],
+    ['PUT', `/volumes/${volume.Name}`],
+    ['POST', '/system/prune'],
+    ['GET', '/swarm'],
+    ['POST', '/swarm/init'],
+    ['POST', '/swarm/join'],
+    ['GET', '/nodes'],
+    ['GET', '/services'],
+    ['POST', '/services/create'],
+    ['GET', '/tasks'],
+    ['GET', '/secrets'],
+    ['POST', '/secrets/create'],
+    ['GET', '/configs'],
+    ['POST', '/configs/create'],
+    ['GET', '/plugins'],
+    ['POST', '/plugins/pull?remote=x'],
+    ['POST', '/plugins/x/enable'],
+    ['POST', '/session'],
+    ['GET', '/distribution/x/json'],
+    ['POST', '/grpc'],
+    ['GET', '/debug/pprof/'],
+    ['OPTIONS', '/info'],
+    ['CONNECT', '/info'],
+    ['get', '/info'],
+    ['POST', '/exec/x/resize'],
+    ['GET', '/'],
+    ['GET', ''],
   ]
   for (const [method, path] of others) t.throws(() => passed(method, path), refused, `${method} ${path}`)
 })
 
 t.test('a target that could be read in two ways is refused', async (t) => {
   for (const target of [
-    '/v1.41/containers/../info', '/v1.41/containers/%2e%2e/info', '/v1.41//info', '/v1.41/info/', '//v1.41/info', 'v1.41/info', 'http://docker/v1.41/info', '*',
-    '/v1.41/containers/a%2fb/json', '/v1.41/containers/a%00/json', '/v1.41/containers/%zz/json', '/v1.41/containers/a b/json', '/v1.41/containers/a;b/json',
-    '/v1.41/images/a%2F..%2Fb/json', '/v1.41/images/%2Fa/json', '/v1.41/images/a%3Fb/json', '/v1.41/images/a%23b/json',
-    '/v1.40/info', '/v1.24/info', '/v1.52/info', '/v1.041/info', '/v2.41/info', '/v1.41.1/info', '/V1.41/info', '/info', '/containers/json',
-    '/v1.41/info?a=b', '/v1.41/info?#x', '/v1.41/info?x?y', '/v1.41/system/df?type=volume&type=container', '/v1.41/system/df', `/v1.41/info?${'x'.repeat(9_000)}`,
-    '/v1.41/system/df?__proto__=1', '/v1.41/system/df?constructor=1&type=volume',
-  ]) t.throws(() => readCall('GET', target, rules), refused, target)
+    '/v1.41/containers/../info',
+    '/v1.41/containers/%2e%2e/info',
+    '/v1.41//info',
+    '/v1.41/info/',
+    '//v1.41/info',
+    'v1.41/info',
+    'http://docker/v1.41/info',
+    '*',
+    '/v1.41/containers/a%2fb/json',
+    '/v1.41/containers/a%00/json',
+    '/v1.41/containers/%zz/json',
+    '/v1.41/containers/a b/json',
+    '/v1.41/containers/a;b/json',
+    '/v1.41/images/a%2F..%2Fb/json',
+    '/v1.41/images/%2Fa/json',
+    '/v1.41/images/a%3Fb/json',
+    '/v1.41/images/a%23b/json',
+    '/v1.40/info',
+    '/v1.24/info',
+    '/v1.52/info',
+    '/v1.041/info',
+    '/v2.41/info',
+    '/v1.41.1/info',
+    '/V1.41/info',
+    '/info',
+    '/containers/json',
+    '/v1.41/info?a=b',
+    '/v1.41/info?#x',
+    '/v1.41/info?x?y',
+    '/v1.41/system/df?type=volume&type=container',
+    '/v1.41/system/df',
+    `/v1.41/info?${'x'.repeat(9_000)}`,
+    '/v1.41/system/df?__proto__=1',
+    '/v1.41/system/df?constructor=1&type=volume',
+  ])
+    t.throws(() => readCall('GET', target, rules), refused, target)
 })
 
 t.test('nothing is asked of the Engine beyond what is ours', async (t) => {
   const list = (filter: string) => `/containers/json?all=true&${filter}`
   for (const path of [
-    '/containers/json', '/containers/json?all=true', list(filters({})), list(filters({ label: [] })), list(filters({ label: ['tenantry.stack=x'] })),
-    list(filters({ label: ['tenantry.installation=another'] })), list(filters({ label: { [own.label[0] ?? '']: true } })), list(filters({ label: [...own.label, 'other'] })),
-    list(filters({ ...own, status: ['running'] })), list('filters=x'), list('filters=%5B%5D'), list('filters=null'), `${list(filters(own))}&size=true`, `${list(filters(own))}&limit=1`,
-    '/networks', `/networks?${filters({ driver: ['bridge'] })}`, `/networks?${filters({ name: ['a', 'b'] })}`, '/networks/x?verbose=true',
-    '/volumes', `/volumes?${filters({ dangling: ['true'] })}`, `/volumes?${filters({ name: ['postgres'] })}`, `/volumes?${filters({ name: ['tenantry-', 'x'] })}`, '/system/df?type=image', '/system/df?type=volume&verbose=1',
-    '/events', `/events?${filters({ type: ['container'] })}`, `/events?${filters({ type: ['daemon'], event: ['reload'] })}`,
-    `/events?${filters({ type: ['container'], event: ['exec_create'] })}`, `/events?${filters({ type: ['image'], event: ['create'] })}`, `/events?since=0&${filters({ type: ['container'], event: ['die'] })}`,
-    `/containers/${spec.name}/json?size=1`, `/containers/${spec.name}/logs?details=true`, `/containers/${spec.name}/stats`, `/containers/${spec.name}/stats?stream=true`,
-    `/containers/${spec.name}/archive?path=%2F`, `/containers/${spec.name}/archive?path=%2Fetc%2Fshadow`, `/containers/${spec.name}/archive`,
-  ]) t.throws(() => passed('GET', path), refused, path)
-  for (const path of ['?path=%2F', '?path=%2Fetc', '?path=%2Ftenantry%2F..%2Fetc', '', '?path=%2Ftenantry&noOverwriteDirNonDir=0', '?path=%2Ftenantry&copyUIDGID=1']) {
+    '/containers/json',
+    '/containers/json?all=true',
+    list(filters({})),
+    list(filters({ label: [] })),
+    list(filters({ label: ['tenantry.stack=x'] })),
+    list(filters({ label: ['tenantry.installation=another'] })),
+    list(filters({ label: { [own.label[0] ?? '']: true } })),
+    list(filters({ label: [...own.label, 'other'] })),
+    list(filters({ ...own, status: ['running'] })),
+    list('filters=x'),
+    list('filters=%5B%5D'),
+    list('filters=null'),
+    `${list(filters(own))}&size=true`,
+    `${list(filters(own))}&limit=1`,
+    '/networks',
+    `/networks?${filters({ driver: ['bridge'] })}`,
+    `/networks?${filters({ name: ['a', 'b'] })}`,
+    '/networks/x?verbose=true',
+    '/volumes',
+    `/volumes?${filters({ dangling: ['true'] })}`,
+    `/volumes?${filters({ name: ['postgres'] })}`,
+    `/volumes?${filters({ name: ['tenantry-', 'x'] })}`,
+    '/system/df?type=image',
+    '/system/df?type=volume&verbose=1',
+    '/events',
+    `/events?${filters({ type: ['container'] })}`,
+    `/events?${filters({ type: ['daemon'], event: ['reload'] })}`,
+    `/events?${filters({ type: ['container'], event: ['exec_create'] })}`,
+    `/events?${filters({ type: ['image'], event: ['create'] })}`,
+    `/events?since=0&${filters({ type: ['container'], event: ['die'] })}`,
+    `/containers/${spec.name}/json?size=1`,
+    `/containers/${spec.name}/logs?details=true`,
+    `/containers/${spec.name}/stats`,
+    `/containers/${spec.name}/stats?stream=true`,
+    `/containers/${spec.name}/archive?path=%2F`,
+    `/containers/${spec.name}/archive?path=%2Fetc%2Fshadow`,
+    `/containers/${spec.name}/archive`,
+  ])
+    t.throws(() => passed('GET', path), refused, path)
+  for (const path of [
+    '?path=%2F',
+    '?path=%2Fetc',
+    '?path=%2Ftenantry%2F..%2Fetc',
+    '',
+    '?path=%2Ftenantry&noOverwriteDirNonDir=0',
+    '?path=%2Ftenantry&copyUIDGID=1',
+  ]) {
     t.throws(() => passed('PUT', `/containers/x/archive${path}`), refused, path)
   }
-  for (const path of ['?link=true', '?force=1', '?v=yes']) t.throws(() => passed('DELETE', `/containers/x${path}`), refused, path)
+  for (const path of ['?link=true', '?force=1', '?v=yes'])
+    t.throws(() => passed('DELETE', `/containers/x${path}`), refused, path)
   t.throws(() => passed('DELETE', '/volumes/x?force=true'), refused)
   t.throws(() => passed('POST', '/containers/x/start?detachKeys=a'), refused)
   t.throws(() => passed('POST', '/containers/create', json(containerBody(spec))), refused, 'a container without a name')
-  t.throws(() => passed('POST', `/containers/create?name=${spec.name}&platform=linux`, json(containerBody(spec))), refused)
+  t.throws(
+    () => passed('POST', `/containers/create?name=${spec.name}&platform=linux`, json(containerBody(spec))),
+    refused,
+  )
 })
 
 t.test('no other networks, volumes, limits and commands pass than ours', async (t) => {
   const bodies: [method: string, path: string, body: Json, changes: [path: string, value: unknown][]][] = [
-    ['POST', '/networks/create', network, [
-      ['Name', 'tenantry-net'], ['Name', 'bridge'], ['Name', `tenantry-t_ffffffffffffffffffff-net`], ['Driver', 'host'], ['Driver', 'macvlan'], ['Driver', 'overlay'], ['Driver', ''],
-      ['Internal', false], ['Attachable', true], ['Ingress', true], ['Scope', 'swarm'], ['ConfigOnly', true], ['ConfigFrom', { Network: 'x' }], ['EnableIPv6', true], ['CheckDuplicate', false],
-      ['Options', { 'com.docker.network.bridge.name': 'docker0' }], ['Options', { parent: 'eth0' }], ['Options', { 'com.docker.network.bridge.host_binding_ipv4': '0.0.0.0' }],
-      ['Options', { 'com.docker.network.bridge.inhibit_ipv4': 'false' }], ['IPAM.Driver', 'other'], ['IPAM.Options', {}], ['IPAM.Config', []],
-      ['IPAM.Config', [{ Subnet: '10.201.1.16/28' }, { Subnet: '192.168.0.0/24' }]], ['IPAM.Config', [{ Subnet: '192.168.0.0/24' }]], ['IPAM.Config', [{ Subnet: '10.0.0.0/8' }]],
-      ['IPAM.Config', [{ Subnet: '10.202.0.0/28' }]], ['IPAM.Config', [{ Subnet: '10.201.1.17/28' }]], ['IPAM.Config', [{ Subnet: '10.201.1.16/28', Gateway: '10.201.1.17' }]],
-      ['IPAM.Config', [{ Subnet: '10.201.1.16/31' }]], ['IPAM.Config', [{ Subnet: 'fd00::/64' }]], ['IPAM.Config', [{ Subnet: '10.201.1.256/28' }]], ['IPAM.Config', [{ Subnet: '0x0ac90110/28' }]],
-      ['Labels', {}], ['Labels', { 'tenantry.installation': 'another', 'tenantry.stack': stack }], ['labels', {}],
-    ]],
-    ['POST', '/volumes/create', volume, [
-      ['Name', ''], ['Name', 'database'], ['Name', '/etc'], ['Driver', 'other'], ['Driver', ''], ['DriverOpts', { type: 'none', o: 'bind', device: '/' }], ['driveropts', { o: 'bind' }], ['DriverOpts', {}],
-      ['Labels', {}], ['Labels', { 'tenantry.installation': 'another', 'tenantry.stack': stack }], ['ClusterVolumeSpec', {}],
-    ]],
-    ['POST', '/containers/x/update', limits, [
-      ['Memory', 0], ['Memory', -1], ['MemorySwap', -1], ['MemorySwap', 2 ** 30], ['PidsLimit', -1], ['PidsLimit', 0], ['NanoCpus', 0], ['CpuShares', 1], ['RestartPolicy', { Name: 'no' }], ['RestartPolicy', { Name: 'unless-stopped', MaximumRetryCount: 1 }],
-      ['BlkioWeight', 1], ['KernelMemory', 1], ['Devices', []], ['CpusetCpus', '0'], ['OomKillDisable', true],
-    ]],
-    ['POST', '/containers/x/exec', command, [
-      ['Privileged', true], ['Privileged', false], ['privileged', true], ['User', 'root'], ['User', '0'], ['User', ''], ['Tty', true], ['Env', ['LD_PRELOAD=x']], ['WorkingDir', '/'],
-      ['DetachKeys', 'a'], ['Cmd', []], ['Cmd', 'sh'], ['AttachStdout', false],
-    ]],
-    ['POST', '/exec/x/start', { Detach: false, Tty: false }, [['Detach', true], ['Tty', true], ['ConsoleSize', [1, 1]]]],
-    ['POST', `/networks/${network.Name}/connect`, { Container: 'tenantry-gateway', EndpointConfig: { Aliases: ['gateway'] } }, [
-      ['Container', ''], ['Container', '../x'], ['EndpointConfig', { Aliases: ['a b'] }], ['EndpointConfig', { Aliases: [], Links: ['x'] }], ['EndpointConfig', { Aliases: [], DriverOpts: {} }],
-      ['EndpointConfig', { Aliases: [], MacAddress: 'x' }], ['EndpointConfig', { Aliases: [], IPAMConfig: { IPv6Address: '::1' } }], ['EndpointConfig', { Aliases: [], GwPriority: 1 }],
-    ]],
-    ['POST', `/networks/${network.Name}/disconnect`, { Container: 'x', Force: true }, [['Force', false], ['Container', 1], ['X', 1]]],
+    [
+      'POST',
+      '/networks/create',
+      network,
+      [
+        ['Name', 'tenantry-net'],
+        ['Name', 'bridge'],
+        ['Name', `tenantry-t_ffffffffffffffffffff-net`],
+        ['Driver', 'host'],
+        ['Driver', 'macvlan'],
+        ['Driver', 'overlay'],
+        ['Driver', ''],
+        ['Internal', false],
+        ['Attachable', true],
+        ['Ingress', true],
+        ['Scope', 'swarm'],
+        ['ConfigOnly', true],
+        ['ConfigFrom', { Network: 'x' }],
+        ['EnableIPv6', true],
+        ['CheckDuplicate', false],
+        ['Options', { 'com.docker.network.bridge.name': 'docker0' }],
+        ['Options', { parent: 'eth0' }],
+        ['Options', { 'com.docker.network.bridge.host_binding_ipv4': '0.0.0.0' }],
+        ['Options', { 'com.docker.network.bridge.inhibit_ipv4': 'false' }],
+        ['IPAM.Driver', 'other'],
+        ['IPAM.Options', {}],
+        ['IPAM.Config', []],
+        ['IPAM.Config', [{ Subnet: '10.201.1.16/28' }, { Subnet: '192.168.0.0/24' }]],
+        ['IPAM.Config', [{ Subnet: '192.168.0.0/24' }]],
+        ['IPAM.Config', [{ Subnet: '10.0.0.0/8' }]],
+        ['IPAM.Config', [{ Subnet: '10.202.0.0/28' }]],
+        ['IPAM.Config', [{ Subnet: '10.201.1.17/28' }]],
+        ['IPAM.Config', [{ Subnet: '10.201.1.16/28', Gateway: '10.201.1.17' }]],
+        ['IPAM.Config', [{ Subnet: '10.201.1.16/31' }]],
+        ['IPAM.Config', [{ Subnet: 'fd00::/64' }]],
+        ['IPAM.Config', [{ Subnet: '10.201.1.256/28' }]],
+        ['IPAM.Config', [{ Subnet: '0x0ac90110/28' }]],
+        ['Labels', {}],
+        ['Labels', { 'tenantry.installation': 'another', 'tenantry.stack': stack }],
+        ['labels', {}],
+      ],
+    ],
+    [
+      'POST',
+      '/volumes/create',
+      volume,
+      [
+        ['Name', ''],
+        ['Name', 'database'],
+        ['Name', '/etc'],
+        ['Driver', 'other'],
+        ['Driver', ''],
+        ['DriverOpts', { type: 'none', o: 'bind', device: '/' }],
+        ['driveropts', { o: 'bind' }],
+        ['DriverOpts', {}],
+        ['Labels', {}],
+        ['Labels', { 'tenantry.installation': 'another', 'tenantry.stack': stack }],
+        ['ClusterVolumeSpec', {}],
+      ],
+    ],
+    [
+      'POST',
+      '/containers/x/update',
+      limits,
+      [
+        ['Memory', 0],
+        ['Memory', -1],
+        ['MemorySwap', -1],
+        ['MemorySwap', 2 ** 30],
+        ['PidsLimit', -1],
+        ['PidsLimit', 0],
+        ['NanoCpus', 0],
+        ['CpuShares', 1],
+        ['RestartPolicy', { Name: 'no' }],
+        ['RestartPolicy', { Name: 'unless-stopped', MaximumRetryCount: 1 }],
+        ['BlkioWeight', 1],
+        ['KernelMemory', 1],
+        ['Devices', []],
+        ['CpusetCpus', '0'],
+        ['OomKillDisable', true],
+      ],
+    ],
+    [
+      'POST',
+      '/containers/x/exec',
+      command,
+      [
+        ['Privileged', true],
+        ['Privileged', false],
+        ['privileged', true],
+        ['User', 'root'],
+        ['User', '0'],
+        ['User', ''],
+        ['Tty', true],
+        ['Env', ['LD_PRELOAD=x']],
+        ['WorkingDir', '/'],
+        ['DetachKeys', 'a'],
+        ['Cmd', []],
+        ['Cmd', 'sh'],
+        ['AttachStdout', false],
+      ],
+    ],
+    [
+      'POST',
+      '/exec/x/start',
+      { Detach: false, Tty: false },
+      [
+        ['Detach', true],
+        ['Tty', true],
+        ['ConsoleSize', [1, 1]],
+      ],
+    ],
+    [
+      'POST',
+      `/networks/${network.Name}/connect`,
+      { Container: 'tenantry-gateway', EndpointConfig: { Aliases: ['gateway'] } },
+      [
+        ['Container', ''],
+        ['Container', '../x'],
+        ['EndpointConfig', { Aliases: ['a b'] }],
+        ['EndpointConfig', { Aliases: [], Links: ['x'] }],
+        ['EndpointConfig', { Aliases: [], DriverOpts: {} }],
+        ['EndpointConfig', { Aliases: [], MacAddress: 'x' }],
+        ['EndpointConfig', { Aliases: [], IPAMConfig: { IPv6Address: '::1' } }],
+        ['EndpointConfig', { Aliases: [], GwPriority: 1 }],
+      ],
+    ],
+    [
+      'POST',
+      `/networks/${network.Name}/disconnect`,
+      { Container: 'x', Force: true },
+      [
+        ['Force', false],
+        ['Container', 1],
+        ['X', 1],
+      ],
+    ],
   ]
   for (const [method, path, body, changes] of bodies) {
     t.doesNotThrow(() => passed(method, path, body), path)
-    for (const [at, value] of changes) t.throws(() => passed(method, path, changed(body, at, value)), refused, `${path} ${at} ${JSON.stringify(value)}`)
-    for (const value of [undefined, null, [], 'x', 1]) t.throws(() => passed(method, path, value), refused, `${path} ${JSON.stringify(value)}`)
+    for (const [at, value] of changes)
+      t.throws(() => passed(method, path, changed(body, at, value)), refused, `${path} ${at} ${JSON.stringify(value)}`)
+    for (const value of [undefined, null, [], 'x', 1])
+      t.throws(() => passed(method, path, value), refused, `${path} ${JSON.stringify(value)}`)
   }
-  const door = { ...changed(network, 'Name', `tenantry-${region}-door`), Internal: false, Labels: { 'tenantry.installation': installation, 'tenantry.stack': region } }
+  const door = {
+    ...changed(network, 'Name', `tenantry-${region}-door`),
+    Internal: false,
+    Labels: { 'tenantry.installation': installation, 'tenantry.stack': region },
+  }
   t.doesNotThrow(() => passed('POST', '/networks/create', door), 'a way out where a gateway is published')
   t.throws(() => passed('POST', '/networks/create', door, { ...rules, published: [] }), refused, 'and nowhere else')
 })
 
-t.test('what is touched must be ours by the Engine\'s own account', async (t) => {
+t.test("what is touched must be ours by the Engine's own account", async (t) => {
   const Labels = { 'tenantry.installation': installation, 'tenantry.stack': stack }
   const theirs = { 'tenantry.installation': 'another', 'tenantry.stack': stack }
-  const account = (name: string, labels: object | null, status = 'running') => ({ Id: 'x', Name: `/${name}`, Config: { Labels: labels }, State: { Status: status }, Labels: labels })
+  const account = (name: string, labels: object | null, status = 'running') => ({
+    Id: 'x',
+    Name: `/${name}`,
+    Config: { Labels: labels },
+    State: { Status: status },
+    Labels: labels,
+  })
   const mine = account('tenantry-a', Labels)
   const made = account('tenantry-a-files', Labels, 'created')
   const passes: [Parameters<typeof checkClaim>[0], object][] = [
@@ -464,33 +782,70 @@ t.test('what is touched must be ours by the Engine\'s own account', async (t) =>
     [{ kind: 'network', name: 'a' }, mine],
     [{ kind: 'volume', name: 'a' }, mine],
     [{ kind: 'volume', name: 'a', may: 'be removed' }, mine],
-    ...[null, {}].map((Labels): [Parameters<typeof checkClaim>[0], object] => [{ kind: 'volume', name: 'a', may: 'be removed' }, { Name: volume.Name, Driver: 'local', Options: null, Labels }]),
-    [{ kind: 'image', name: 'a' }, { RepoTags: ['other/x:1', 'tenantry/postgres:1f'], RepoDigests: [] }],
-    [{ kind: 'image', name: 'a' }, { RepoTags: [], RepoDigests: [`tenantry/gateway@sha256:${'0'.repeat(64)}`] }],
-  ]
-  for (const [claim, of] of passes) t.doesNotThrow(() => checkClaim(claim, of as Record<string, unknown>, rules), JSON.stringify([claim, of]))
-  const refusedClaims: [Parameters<typeof checkClaim>[0], object][] = [
-    ...[account('a', {}), account('a', null), account('a', theirs), {}].flatMap((of): [Parameters<typeof checkClaim>[0], object][] => [
-      [{ kind: 'container', name: 'a', may: 'be used' }, of],
-      [{ kind: 'container', name: 'a', may: 'start' }, of],
-      [{ kind: 'container', name: 'a', may: 'be a guest' }, of],
-      [{ kind: 'container', name: 'a', may: 'hold files' }, of],
-      [{ kind: 'network', name: 'a' }, of],
-      [{ kind: 'volume', name: 'a' }, of],
-      [{ kind: 'volume', name: 'a', may: 'be removed' }, of],
+    ...[null, {}].map((Labels): [Parameters<typeof checkClaim>[0], object] => [
+      { kind: 'volume', name: 'a', may: 'be removed' },
+      { Name: volume.Name, Driver: 'local', Options: null, Labels },
     ]),
-    [{ kind: 'volume', name: 'a' }, { Name: volume.Name, Driver: 'local', Options: null, Labels: null }],
-    ...[{ Name: 'database' }, { Name: `x${volume.Name}` }, { Name: 'tenantry-gateway' }, { Labels: theirs }, { Labels: { owner: 'x' } }, { Driver: 'nfs' }, { Options: { device: '/etc', o: 'bind', type: 'none' } }].map(
-      (change): [Parameters<typeof checkClaim>[0], object] => [{ kind: 'volume', name: 'a', may: 'be removed' }, { Name: volume.Name, Driver: 'local', Options: null, Labels: null, ...change }],
+    [
+      { kind: 'image', name: 'a' },
+      { RepoTags: ['other/x:1', 'tenantry/postgres:1f'], RepoDigests: [] },
+    ],
+    [
+      { kind: 'image', name: 'a' },
+      { RepoTags: [], RepoDigests: [`tenantry/gateway@sha256:${'0'.repeat(64)}`] },
+    ],
+  ]
+  for (const [claim, of] of passes)
+    t.doesNotThrow(() => checkClaim(claim, of as Record<string, unknown>, rules), JSON.stringify([claim, of]))
+  const refusedClaims: [Parameters<typeof checkClaim>[0], object][] = [
+    ...[account('a', {}), account('a', null), account('a', theirs), {}].flatMap(
+      (of): [Parameters<typeof checkClaim>[0], object][] => [
+        [{ kind: 'container', name: 'a', may: 'be used' }, of],
+        [{ kind: 'container', name: 'a', may: 'start' }, of],
+        [{ kind: 'container', name: 'a', may: 'be a guest' }, of],
+        [{ kind: 'container', name: 'a', may: 'hold files' }, of],
+        [{ kind: 'network', name: 'a' }, of],
+        [{ kind: 'volume', name: 'a' }, of],
+        [{ kind: 'volume', name: 'a', may: 'be removed' }, of],
+      ],
     ),
+    [
+      { kind: 'volume', name: 'a' },
+      { Name: volume.Name, Driver: 'local', Options: null, Labels: null },
+    ],
+    ...[
+      { Name: 'database' },
+      { Name: `x${volume.Name}` },
+      { Name: 'tenantry-gateway' },
+      { Labels: theirs },
+      { Labels: { owner: 'x' } },
+      { Driver: 'nfs' },
+      { Options: { device: '/etc', o: 'bind', type: 'none' } },
+    ].map((change): [Parameters<typeof checkClaim>[0], object] => [
+      { kind: 'volume', name: 'a', may: 'be removed' },
+      { Name: volume.Name, Driver: 'local', Options: null, Labels: null, ...change },
+    ]),
     [{ kind: 'container', name: 'a', may: 'be used' }, account('tenantry-gateway', {})],
     [{ kind: 'container', name: 'a', may: 'start' }, account('tenantry-control-plane', {})],
     [{ kind: 'container', name: 'a', may: 'start' }, made],
     [{ kind: 'container', name: 'a', may: 'hold files' }, mine],
     [{ kind: 'container', name: 'a', may: 'hold files' }, account('tenantry-a-files', Labels, 'running')],
-    [{ kind: 'image', name: 'a' }, { RepoTags: ['alpine:latest'], RepoDigests: [] }],
-    [{ kind: 'image', name: 'a' }, { RepoTags: ['evil/tenantry/postgres:latest', 'tenantry/postgres-x:1', 'registry:5000/tenantry/postgres:1'], RepoDigests: null }],
-    [{ kind: 'image', name: 'a' }, { RepoTags: null, RepoDigests: null, Config: { Labels } }],
+    [
+      { kind: 'image', name: 'a' },
+      { RepoTags: ['alpine:latest'], RepoDigests: [] },
+    ],
+    [
+      { kind: 'image', name: 'a' },
+      {
+        RepoTags: ['evil/tenantry/postgres:latest', 'tenantry/postgres-x:1', 'registry:5000/tenantry/postgres:1'],
+        RepoDigests: null,
+      },
+    ],
+    [
+      { kind: 'image', name: 'a' },
+      { RepoTags: null, RepoDigests: null, Config: { Labels } },
+    ],
   ]
-  for (const [claim, of] of refusedClaims) t.throws(() => checkClaim(claim, of as Record<string, unknown>, rules), refused, JSON.stringify([claim, of]))
+  for (const [claim, of] of refusedClaims)
+    t.throws(() => checkClaim(claim, of as Record<string, unknown>, rules), refused, JSON.stringify([claim, of]))
 })

@@ -5,12 +5,12 @@ import { request, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { dockerHost, type DockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
-import { createDoor } from '../../docker-proxy/src/door.ts'
-import type { DoorRules } from '../../docker-proxy/src/door-rules.ts'
-import { engineSocket as behind } from '../../docker-proxy/src/engine-socket.ts'
-import { parseRange } from '../../control-plane/src/stacks/subnets.ts'
-import { engineSocket, openScene, type Scene } from '../support/docker.ts'
+import { dockerHost, type DockerHost } from '#control-plane/engines/docker/docker-host.ts'
+import { createDoor } from '#docker-proxy/door.ts'
+import type { DoorRules } from '#docker-proxy/door-rules.ts'
+import { engineSocket as behind } from '#docker-proxy/engine-socket.ts'
+import { parseRange } from '#control-plane/stacks/subnets.ts'
+import { engineSocket, openScene, type Scene } from '#test/support/docker.ts'
 
 export interface DoorScene extends Scene {
   /** Through the door. */
@@ -49,9 +49,15 @@ export async function openDoor(t: Test, changes: Partial<DoorRules> = {}, engine
   return { ...scene, door, refusals, socketPath, knock: (method, path, body) => knock(socketPath, method, path, body) }
 }
 
-async function knock(socketPath: string, method: string, path: string, body: unknown): Promise<{ status: number; text: string }> {
+async function knock(
+  socketPath: string,
+  method: string,
+  path: string,
+  body: unknown,
+): Promise<{ status: number; text: string }> {
   const text = body === undefined ? undefined : JSON.stringify(body)
-  const headers = text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+  const headers =
+    text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
   const call = request({ socketPath, method, path, agent: false, headers })
   call.end(text)
   const [answer] = (await once(call, 'response')) as [IncomingMessage]

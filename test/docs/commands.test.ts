@@ -5,9 +5,9 @@ import { mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { compileFunction } from '../../examples/functions/compile.ts'
-import { exists, installPackages } from '../../scripts/debian-packages.ts'
-import { removeInstallation, startInstallation } from '../support/installation.ts'
+import { compileFunction } from '#examples/functions/compile.ts'
+import { exists, installPackages } from '#scripts/debian-packages.ts'
+import { removeInstallation, startInstallation } from '#test/support/installation.ts'
 import { openShell, type ShellSession } from './support/shell-session.ts'
 import { shellBlocks } from './support/shell-blocks.ts'
 
@@ -56,27 +56,48 @@ const elsewhere: Record<string, string> = {
   'docs/invoices.md#3': 'test/installation/month-end.test.ts: needs a month that has ended',
 }
 
-const blocks = (await Promise.all(['README.md', ...(await readdir(join(project, 'docs'))).filter((name) => name.endsWith('.md')).sort().map((name) => `docs/${name}`)].map(shellBlocks))).flat()
+const blocks = (
+  await Promise.all(
+    [
+      'README.md',
+      ...(await readdir(join(project, 'docs')))
+        .filter((name) => name.endsWith('.md'))
+        .sort()
+        .map((name) => `docs/${name}`),
+    ].map(shellBlocks),
+  )
+).flat()
 
 for (const program of ['curl', 'openssl']) if (!(await exists(`/usr/bin/${program}`))) await installPackages(program)
 const forKeys = blocks.find(({ id, text }) => id.startsWith('docs/operations.md#') && text.includes('$CONTROL/v1/keys'))
 if (forKeys !== undefined) checks[forKeys.id] = billingKey
 
-const installation = await startInstallation({ environment: { TENANTRY_PRICES_FILE: join(project, 'examples/prices.json') } })
+const installation = await startInstallation({
+  environment: { TENANTRY_PRICES_FILE: join(project, 'examples/prices.json') },
+})
 const directory = await mkdtemp(join(tmpdir(), 'tenantry-docs-'))
 t.teardown(async () => {
   await removeInstallation(installation)
   await rm(directory, { recursive: true, force: true })
 })
 await symlink(installation.data, join(directory, '.tenantry'))
-for (const name of ['package.json', 'node_modules', 'control-plane', 'scripts', 'examples']) await symlink(join(project, name), join(directory, name))
+for (const name of ['package.json', 'node_modules', 'control-plane', 'scripts', 'examples'])
+  await symlink(join(project, name), join(directory, name))
 await writeFile(join(directory, 'greet.wasm'), await compileFunction('greet'))
 
 t.test('each block of the pages is run by this test or by another one', (t) => {
   const known = [...Object.keys(checks), ...Object.keys(elsewhere)]
   const own = blocks.filter(({ id }) => !id.startsWith('README.md') && !id.startsWith('docs/operations.md'))
-  t.same(own.map(({ id }) => id).filter((id) => !known.includes(id)), [], 'a new block needs a line in `checks`')
-  t.same(known.filter((id) => !blocks.some((block) => block.id === id)), [], 'no line is left of a block that is gone')
+  t.same(
+    own.map(({ id }) => id).filter((id) => !known.includes(id)),
+    [],
+    'a new block needs a line in `checks`',
+  )
+  t.same(
+    known.filter((id) => !blocks.some((block) => block.id === id)),
+    [],
+    'no line is left of a block that is gone',
+  )
   t.end()
 })
 
@@ -90,7 +111,9 @@ t.test('README.md, from the first tenant to its invoice', { timeout: 120_000 }, 
       .replace(/t_[0-9a-f]{20}/, shown?.tenant_id ?? '')
   let tenant: Tenant | undefined
   const outputs: string[] = []
-  for (const { id, text } of blocks.filter((block) => block.id.startsWith('README.md#') && elsewhere[block.id] === undefined)) {
+  for (const { id, text } of blocks.filter(
+    (block) => block.id.startsWith('README.md#') && elsewhere[block.id] === undefined,
+  )) {
     const output = await session.run(here(text, tenant))
     if (tenant === undefined) tenant = JSON.parse(output) as Tenant
     outputs.push(output)
@@ -131,17 +154,28 @@ async function createdTenant(block: string, { session }: Page): Promise<void> {
 async function follow(block: string, { session, tenant }: Page): Promise<void> {
   const bucket = JSON.stringify({ name: 'avatars', policy: 'authenticated' })
   await call(tenant, 'POST', '/storage/v1/bucket', bucket, 'application/json')
-  await session.follow(block, 'storage.object.created', () => call(tenant, 'POST', '/storage/v1/object/avatars/a.txt', 'text', 'text/plain'))
+  await session.follow(block, 'storage.object.created', () =>
+    call(tenant, 'POST', '/storage/v1/object/avatars/a.txt', 'text', 'text/plain'),
+  )
 }
 
 /** The reload that loses data is confirmed as the page shows it, for the change that the page names. */
 async function confirmedReload(block: string, { session, tenant }: Page): Promise<void> {
-  await call(tenant, 'PATCH', '/rest/v1/schemas?name=eq.notes', JSON.stringify({
-    fields: [
-      { name: 'id', type: 'uuid', primary: true }, { name: 'owner', type: 'string' },
-      { name: 'title', type: 'string', required: true }, { name: 'rank', type: 'string' },
-    ],
-  }), 'application/json', tenant.keys.secret_key)
+  await call(
+    tenant,
+    'PATCH',
+    '/rest/v1/schemas?name=eq.notes',
+    JSON.stringify({
+      fields: [
+        { name: 'id', type: 'uuid', primary: true },
+        { name: 'owner', type: 'string' },
+        { name: 'title', type: 'string', required: true },
+        { name: 'rank', type: 'string' },
+      ],
+    }),
+    'application/json',
+    tenant.keys.secret_key,
+  )
   t.match(await session.run(block), /"success":true/)
 }
 
@@ -150,20 +184,39 @@ async function signedWebhook(block: string, { session, tenant }: Page): Promise<
   form.set('name', 'receiver')
   form.set('trigger', JSON.stringify({ Webhook: { secret: webhookSecret } }))
   form.set('wasm', new Blob([await compileFunction('greet')]), 'greet.wasm')
-  const response = await fetch(`${tenant.path_url}/functions/v1/deploy`, { method: 'POST', headers: { authorization: `Bearer ${tenant.keys.secret_key}` }, body: form })
+  const response = await fetch(`${tenant.path_url}/functions/v1/deploy`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${tenant.keys.secret_key}` },
+    body: form,
+  })
   t.equal(response.status, 201, await response.text())
   await session.run(block)
 }
 
-async function call(tenant: Tenant, method: string, path: string, body: string, type: string, key = userToken(tenant)): Promise<void> {
-  const response = await fetch(`${tenant.path_url}${path}`, { method, body, headers: { authorization: `Bearer ${key}`, 'content-type': type } })
+async function call(
+  tenant: Tenant,
+  method: string,
+  path: string,
+  body: string,
+  type: string,
+  key = userToken(tenant),
+): Promise<void> {
+  const response = await fetch(`${tenant.path_url}${path}`, {
+    method,
+    body,
+    headers: { authorization: `Bearer ${key}`, 'content-type': type },
+  })
   t.ok(response.ok, `${method} ${path}: ${response.status} ${await response.text()}`)
 }
 
 async function createTenant(name: string): Promise<Tenant> {
   const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${installation.platformKey}`, 'content-type': 'application/json', prefer: 'wait=30' },
+    headers: {
+      authorization: `Bearer ${installation.platformKey}`,
+      'content-type': 'application/json',
+      prefer: 'wait=30',
+    },
     body: JSON.stringify({ name, plan: 'Free', region: 'local' }),
   })
   t.match(response.status, /20[12]/)
@@ -173,8 +226,13 @@ async function createTenant(name: string): Promise<Tenant> {
 /** The variables that the pages name. */
 function variables(tenant: Tenant): Record<string, string> {
   return {
-    CONTROL: installation.controlUrl, KEY: installation.platformKey, ID: tenant.tenant_id, TENANT: tenant.path_url,
-    SECRET_KEY: tenant.keys.secret_key, USER: userToken(tenant), SECRET: webhookSecret,
+    CONTROL: installation.controlUrl,
+    KEY: installation.platformKey,
+    ID: tenant.tenant_id,
+    TENANT: tenant.path_url,
+    SECRET_KEY: tenant.keys.secret_key,
+    USER: userToken(tenant),
+    SECRET: webhookSecret,
   }
 }
 

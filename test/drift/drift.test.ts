@@ -1,19 +1,25 @@
 // Drift, field by field: it names what was changed, and it is empty just when the plan of convergence is.
 import * as fc from 'fast-check'
 import t from 'tap'
-import { differences } from '../../control-plane/src/engines/drift.ts'
-import { planSteps } from '../../control-plane/src/engines/convergence-plan.ts'
-import type { ObservedContainer } from '../../control-plane/src/engines/container-host.ts'
-import { stackFor } from '../../control-plane/src/stacks/stack-for.ts'
-import type { Stack } from '../../control-plane/src/stacks/stack.ts'
-import { effort, seed } from '../support/effort.ts'
-import { made, type Changeable } from '../support/control-plane/stand-in-engine.ts'
+import { differences } from '#control-plane/engines/drift.ts'
+import { planSteps } from '#control-plane/engines/convergence-plan.ts'
+import type { ObservedContainer } from '#control-plane/engines/container-host.ts'
+import { stackFor } from '#control-plane/stacks/stack-for.ts'
+import type { Stack } from '#control-plane/stacks/stack.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { made, type Changeable } from '#test/support/control-plane/stand-in-engine.ts'
 
 const id = 't_0123456789abcdef0123'
 const size = { memoryBytes: 2 ** 30, cpuMillis: 1000, pids: 256 }
 const input = {
-  id, isolation: 'database-per-tenant' as const, running: true, hasHome: true, resources: { postgres: size, runtime: size }, restarts: 0,
-  images: { postgres: 'sha256:aa', runtime: 'sha256:bb' }, subnet: '10.0.1.0/28',
+  id,
+  isolation: 'database-per-tenant' as const,
+  running: true,
+  hasHome: true,
+  resources: { postgres: size, runtime: size },
+  restarts: 0,
+  images: { postgres: 'sha256:aa', runtime: 'sha256:bb' },
+  subnet: '10.0.1.0/28',
 }
 const surroundings = { gatewayContainer: 'the-gateway', internalToken: 'the-token-of-this-installation-0123' }
 const stack = stackFor(input, surroundings)
@@ -23,7 +29,13 @@ const restarted = stackFor({ ...input, restarts: 1 }, surroundings)
 const whole = (of: Stack): Changeable => structuredClone(made(of, made(stack)))
 
 /** By field, to `desired → observed`. */
-const told = (of: Stack, host: Changeable) => Object.fromEntries(differences(of, host).map(({ component, field, desired, observed }) => [`${component} ${field}`, `${String(desired)} → ${String(observed)}`]))
+const told = (of: Stack, host: Changeable) =>
+  Object.fromEntries(
+    differences(of, host).map(({ component, field, desired, observed }) => [
+      `${component} ${field}`,
+      `${String(desired)} → ${String(observed)}`,
+    ]),
+  )
 
 /** The first container is Postgres', the second the runtime's. */
 type Change = [what: string, change: (host: Changeable) => void, told: Record<string, string>]
@@ -38,28 +50,82 @@ const changes: Change[] = [
   ['nothing', () => undefined, {}],
   ['killed', (host) => Object.assign(container(host), { state: 'exited' }), { 'postgres state': 'running → exited' }],
   ['paused', (host) => Object.assign(container(host, 1), { state: 'paused' }), { 'runtime state': 'running → paused' }],
-  ['ill', (host) => Object.assign(container(host), { health: 'unhealthy' }), { 'postgres health': 'healthy → unhealthy' }],
-  ['ended, when it was ill last', (host) => Object.assign(container(host), { state: 'exited', health: 'unhealthy' }), { 'postgres state': 'running → exited' }],
+  [
+    'ill',
+    (host) => Object.assign(container(host), { health: 'unhealthy' }),
+    { 'postgres health': 'healthy → unhealthy' },
+  ],
+  [
+    'ended, when it was ill last',
+    (host) => Object.assign(container(host), { state: 'exited', health: 'unhealthy' }),
+    { 'postgres state': 'running → exited' },
+  ],
   ['removed', (host) => host.containers.shift(), { 'postgres existence': 'present → absent' }],
-  ['memory', (host) => Object.assign(container(host), { resources: { ...size, memoryBytes: 5 } }), { 'postgres memory_bytes': '1073741824 → 5' }],
-  ['cpu', (host) => Object.assign(container(host), { resources: { ...size, cpuMillis: 5 } }), { 'postgres cpu_millis': '1000 → 5' }],
-  ['pids', (host) => Object.assign(container(host), { resources: { ...size, pids: 5 } }), { 'postgres pids': '256 → 5' }],
-  ['not to be started again', (host) => Object.assign(container(host), { restartPolicy: 'no' }), { 'postgres restart_policy': 'unless-stopped → no' }],
-  ['detached', (host) => Object.assign(container(host), { networks: {} }), { 'postgres network net': 'attached → detached' }],
-  ['without its alias', (host) => Object.assign(container(host), { networks: { [net]: { aliases: ['other'], address: '' } } }), { [`postgres alias ${id}-postgres`]: 'present → absent' }],
-  ['without the gateway', (host) => Object.assign(host.networks[0] ?? {}, { members: [] }), { 'network/net guest gateway': 'attached → detached' }],
-  ['another subnet', (host) => Object.assign(host.networks[0] ?? {}, { subnet: '10.9.9.0/28' }), { 'network/net subnet': '10.0.1.0/28 → 10.9.9.0/28' }],
-  ['a way out', (host) => Object.assign(host.networks[0] ?? {}, { internal: false }), { 'network/net internal': 'true → false' }],
+  [
+    'memory',
+    (host) => Object.assign(container(host), { resources: { ...size, memoryBytes: 5 } }),
+    { 'postgres memory_bytes': '1073741824 → 5' },
+  ],
+  [
+    'cpu',
+    (host) => Object.assign(container(host), { resources: { ...size, cpuMillis: 5 } }),
+    { 'postgres cpu_millis': '1000 → 5' },
+  ],
+  [
+    'pids',
+    (host) => Object.assign(container(host), { resources: { ...size, pids: 5 } }),
+    { 'postgres pids': '256 → 5' },
+  ],
+  [
+    'not to be started again',
+    (host) => Object.assign(container(host), { restartPolicy: 'no' }),
+    { 'postgres restart_policy': 'unless-stopped → no' },
+  ],
+  [
+    'detached',
+    (host) => Object.assign(container(host), { networks: {} }),
+    { 'postgres network net': 'attached → detached' },
+  ],
+  [
+    'without its alias',
+    (host) => Object.assign(container(host), { networks: { [net]: { aliases: ['other'], address: '' } } }),
+    { [`postgres alias ${id}-postgres`]: 'present → absent' },
+  ],
+  [
+    'without the gateway',
+    (host) => Object.assign(host.networks[0] ?? {}, { members: [] }),
+    { 'network/net guest gateway': 'attached → detached' },
+  ],
+  [
+    'another subnet',
+    (host) => Object.assign(host.networks[0] ?? {}, { subnet: '10.9.9.0/28' }),
+    { 'network/net subnet': '10.0.1.0/28 → 10.9.9.0/28' },
+  ],
+  [
+    'a way out',
+    (host) => Object.assign(host.networks[0] ?? {}, { internal: false }),
+    { 'network/net internal': 'true → false' },
+  ],
   ['no network', (host) => host.networks.pop(), { 'network/net existence': 'present → absent' }],
-  ['no volume', (host) => (host.volumes = host.volumes.filter(({ name }) => !name.endsWith('-data'))), { 'volume/data existence': 'present → absent' }],
+  [
+    'no volume',
+    (host) => (host.volumes = host.volumes.filter(({ name }) => !name.endsWith('-data'))),
+    { 'volume/data existence': 'present → absent' },
+  ],
   [
     'one that nobody knows',
-    (host) => host.containers.push({ ...container(host), name: 'stray', labels: { installation: 'stand-in', stack: id, service: 'miner' } }),
+    (host) =>
+      host.containers.push({
+        ...container(host),
+        name: 'stray',
+        labels: { installation: 'stand-in', stack: id, service: 'miner' },
+      }),
     { 'container/stray existence': 'absent → present' },
   ],
   [
     'secrets of a specification that has gone',
-    (host) => host.volumes.push({ name: 'old-secrets', labels: { installation: 'stand-in', stack: id, service: 'runtime' } }),
+    (host) =>
+      host.volumes.push({ name: 'old-secrets', labels: { installation: 'stand-in', stack: id, service: 'runtime' } }),
     { 'volume/old-secrets existence': 'absent → present' },
   ],
 ]
@@ -78,10 +144,17 @@ t.test('each change by hand is told by its field', (t) => {
 
 t.test('a container of an earlier specification is told as that', (t) => {
   const before = told(restarted, whole(stack))
-  t.match(Object.keys(before).filter((field) => field.endsWith('specification')), ['postgres specification', 'runtime specification'])
+  t.match(
+    Object.keys(before).filter((field) => field.endsWith('specification')),
+    ['postgres specification', 'runtime specification'],
+  )
   const both = whole(stack)
   both.containers.push(...whole(restarted).containers)
-  t.same(Object.keys(told(restarted, both)).filter((field) => field.startsWith('container/')).length, 2, 'beside its successor it is one too many')
+  t.same(
+    Object.keys(told(restarted, both)).filter((field) => field.startsWith('container/')).length,
+    2,
+    'beside its successor it is one too many',
+  )
   t.end()
 })
 
@@ -91,14 +164,20 @@ t.test('of what is stopped only that counts, and that it has what it will need',
   t.same(told(stopped, whole(stack)), { 'postgres state': 'stopped → running', 'runtime state': 'stopped → running' })
   const torn = whole(stopped)
   torn.volumes = []
-  t.same(told(stopped, torn), { 'volume/data existence': 'present → absent', 'volume/files existence': 'present → absent' })
+  t.same(told(stopped, torn), {
+    'volume/data existence': 'present → absent',
+    'volume/files existence': 'present → absent',
+  })
   t.end()
 })
 
 t.test('nothing of a secret is in it', (t) => {
-  const text = JSON.stringify(differences(stack, { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })) + JSON.stringify(differences(restarted, whole(stack)))
+  const text =
+    JSON.stringify(differences(stack, { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })) +
+    JSON.stringify(differences(restarted, whole(stack)))
   for (const service of stack.services) {
-    for (const secret of Object.values(service.secrets)) t.notOk(text.includes(secret.reveal()), `${service.name}'s secret`)
+    for (const secret of Object.values(service.secrets))
+      t.notOk(text.includes(secret.reveal()), `${service.name}'s secret`)
   }
   t.end()
 })
@@ -114,11 +193,16 @@ t.test('there is drift just when there is something to do, whatever has happened
       return true
     }
   }
-  const property = fc.property(fc.constantFrom(stack, stopped, restarted), fc.constantFrom(stack, stopped, restarted), fc.subarray(changes), (wanted, existing, happened) => {
-    const host = whole(existing)
-    for (const [, change] of happened) if (host.containers.length > 0) change(host)
-    return differences(wanted, host).length > 0 === isPlanned(wanted, host)
-  })
+  const property = fc.property(
+    fc.constantFrom(stack, stopped, restarted),
+    fc.constantFrom(stack, stopped, restarted),
+    fc.subarray(changes),
+    (wanted, existing, happened) => {
+      const host = whole(existing)
+      for (const [, change] of happened) if (host.containers.length > 0) change(host)
+      return differences(wanted, host).length > 0 === isPlanned(wanted, host)
+    },
+  )
   fc.assert(property, { numRuns, seed })
   t.pass(`${numRuns} hosts, seed ${seed}`)
   t.end()

@@ -1,19 +1,35 @@
 // Which container counts as a service's: commands, logs and readings go to ours alone, whatever labels another was given.
 import t from 'tap'
-import { createContainerEngine } from '../../control-plane/src/engines/container-engine.ts'
-import { EngineError, type EngineErrorCode } from '../../control-plane/src/engines/engine-error.ts'
-import { containerName } from '../../control-plane/src/stacks/object-names.ts'
-import type { Service, Stack } from '../../control-plane/src/stacks/stack.ts'
-import { restartPolicy, type ContainerHost, type ObservedContainer } from '../../control-plane/src/engines/container-host.ts'
+import { createContainerEngine } from '#control-plane/engines/container-engine.ts'
+import { EngineError, type EngineErrorCode } from '#control-plane/engines/engine-error.ts'
+import { containerName } from '#control-plane/stacks/object-names.ts'
+import type { Service, Stack } from '#control-plane/stacks/stack.ts'
+import { restartPolicy, type ContainerHost, type ObservedContainer } from '#control-plane/engines/container-host.ts'
 
 const installation = 'i'
 const stack = 't_0123456789abcdef0123'
 const { signal } = new AbortController()
 
-function container(name: string, second: number, state: ObservedContainer['state'] = 'running', service = 'postgres'): ObservedContainer {
+function container(
+  name: string,
+  second: number,
+  state: ObservedContainer['state'] = 'running',
+  service = 'postgres',
+): ObservedContainer {
   return {
-    id: name, name, labels: { installation, stack, service }, state, health: 'healthy', exitCode: 0, startedAt: `2026-01-01T00:00:0${second}Z`, restarts: 0, outOfMemory: false,
-    imageId: 'sha256:1', resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 }, restartPolicy, networks: {},
+    id: name,
+    name,
+    labels: { installation, stack, service },
+    state,
+    health: 'healthy',
+    exitCode: 0,
+    startedAt: `2026-01-01T00:00:0${second}Z`,
+    restarts: 0,
+    outOfMemory: false,
+    imageId: 'sha256:1',
+    resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 },
+    restartPolicy,
+    networks: {},
   }
 }
 
@@ -27,12 +43,23 @@ function engineWith(...containers: ObservedContainer[]) {
     },
     stats: (name) => Promise.resolve({ cpuNanoseconds: 0, memoryBytes: name.length }),
   }
-  return createContainerEngine({ name: 'docker', installation, host: host as ContainerHost, sleep: () => Promise.resolve() })
+  return createContainerEngine({
+    name: 'docker',
+    installation,
+    host: host as ContainerHost,
+    sleep: () => Promise.resolve(),
+  })
 }
 
 const ours = `tenantry-${stack}-postgres-0123abcd`
 const newer = `tenantry-${stack}-postgres-89abcdef`
-const strangers = ['debug', `tenantry-${stack}-postgres-debug`, `tenantry-${stack}-postgres-0123abcd-secrets-files`, `tenantry-${stack}-runtime-0123abcd`, `x-tenantry-${stack}-postgres-0123abcd`]
+const strangers = [
+  'debug',
+  `tenantry-${stack}-postgres-debug`,
+  `tenantry-${stack}-postgres-0123abcd-secrets-files`,
+  `tenantry-${stack}-runtime-0123abcd`,
+  `x-tenantry-${stack}-postgres-0123abcd`,
+]
 
 t.test('a container with the labels of a service and a name of its own is nobody', async (t) => {
   const engine = engineWith(container(ours, 1), ...strangers.map((name) => container(name, 9)))
@@ -41,7 +68,9 @@ t.test('a container with the labels of a service and a name of its own is nobody
   t.same(await engine.stats(stack, signal), { postgres: { cpuNanoseconds: 0, memoryBytes: ours.length } })
   const alone = engineWith(...strangers.map((name) => container(name, 9)))
   await t.rejects(alone.exec(stack, 'postgres', ['psql'], { signal }), { code: 'NOT_FOUND' })
-  await t.rejects(Array.fromAsync(alone.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), { code: 'NOT_FOUND' })
+  await t.rejects(Array.fromAsync(alone.logs(stack, 'postgres', { follow: false, tail: 1 }, signal)), {
+    code: 'NOT_FOUND',
+  })
   t.same(await alone.stats(stack, signal), {})
 })
 
@@ -55,16 +84,29 @@ t.test('of two that are ours the newest is meant; commands need one that runs', 
 
 t.test('a container that its host has lost hold of is made anew; any other refusal to start it is told', async (t) => {
   const service: Service = {
-    name: 'postgres', image: 'sha256:1', command: [], environment: {}, secrets: {}, volumes: {}, scratch: {}, networks: [], published: [], isGuest: false,
-    health: { command: ['true'], intervalSeconds: 60, timeoutSeconds: 10, retries: 2, startSeconds: 30 }, resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 },
-    user: '1', stopSeconds: 1, replace: 'stop-first',
+    name: 'postgres',
+    image: 'sha256:1',
+    command: [],
+    environment: {},
+    secrets: {},
+    volumes: {},
+    scratch: {},
+    networks: [],
+    published: [],
+    isGuest: false,
+    health: { command: ['true'], intervalSeconds: 60, timeoutSeconds: 10, retries: 2, startSeconds: 30 },
+    resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 },
+    user: '1',
+    stopSeconds: 1,
+    replace: 'stop-first',
   }
   const wanted: Stack = { id: stack, state: 'running', networks: [], volumes: [], services: [service] }
   const refusingWith = (code: EngineErrorCode) => {
     const there = new Map([[containerName(stack, service), container(containerName(stack, service), 1, 'created')]])
     let lost = true
     const host: Partial<ContainerHost> = {
-      observe: () => Promise.resolve({ containers: [...there.values()], networks: [], volumes: [], unlabelledVolumes: [] }),
+      observe: () =>
+        Promise.resolve({ containers: [...there.values()], networks: [], volumes: [], unlabelledVolumes: [] }),
       createContainer: async ({ name }) => {
         lost = false
         there.set(name, container(name, 2, 'created'))
@@ -75,7 +117,16 @@ t.test('a container that its host has lost hold of is made anew; any other refus
       },
       removeContainer: async (name) => void there.delete(name),
     }
-    return { there, converge: () => createContainerEngine({ name: 'docker', installation, host: host as ContainerHost, sleep: () => Promise.resolve() }).converge(wanted, signal) }
+    return {
+      there,
+      converge: () =>
+        createContainerEngine({
+          name: 'docker',
+          installation,
+          host: host as ContainerHost,
+          sleep: () => Promise.resolve(),
+        }).converge(wanted, signal),
+    }
   }
   const lost = refusingWith('CONTAINER_LOST')
   await lost.converge()

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer, type TlsOptions } from 'node:tls'
 import t, { type Test } from 'tap'
-import { connectDocker, type DockerAddress } from '../../control-plane/src/engines/docker/docker-connection.ts'
-import { dockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
-import { sshArguments } from '../../control-plane/src/engines/docker/ssh-agent.ts'
-import { engineAddress, engineSocket, openScene, type Scene } from '../support/docker.ts'
-import { startSshd } from '../support/sshd.ts'
-import { makeAuthority } from '../support/tls.ts'
+import { connectDocker, type DockerAddress } from '#control-plane/engines/docker/docker-connection.ts'
+import { dockerHost } from '#control-plane/engines/docker/docker-host.ts'
+import { sshArguments } from '#control-plane/engines/docker/ssh-agent.ts'
+import { engineAddress, engineSocket, openScene, type Scene } from '#test/support/docker.ts'
+import { startSshd } from '#test/support/sshd.ts'
+import { makeAuthority } from '#test/support/tls.ts'
 
 const { signal } = new AbortController()
 
@@ -27,7 +27,10 @@ async function worksOver(t: Test, scene: Scene, address: DockerAddress): Promise
   t.teardown(() => host.close())
   t.equal((await host.info(signal)).name, (await scene.host.info(signal)).name)
   const worker = await scene.run('worker')
-  t.same((await host.observe(scene.owned, signal)).containers.map(({ name }) => name), [worker])
+  t.same(
+    (await host.observe(scene.owned, signal)).containers.map(({ name }) => name),
+    [worker],
+  )
   const text = 'x'.repeat(10_000_000)
   const { stdout } = await host.exec(worker, ['cat'], { input: text, signal })
   t.ok(stdout === text, '10 MB in and out')
@@ -42,13 +45,16 @@ async function worksOver(t: Test, scene: Scene, address: DockerAddress): Promise
 
 /** TLS in front of the Engine, as dockerd itself does it. */
 async function openTlsProxy(t: Test, options: TlsOptions): Promise<number> {
-  const proxy = createServer({ ...options, requestCert: true, rejectUnauthorized: true, allowHalfOpen: true } as TlsOptions, (client) => {
-    const engine = connect({ path: engineSocket(), allowHalfOpen: true })
-    client.on('error', () => engine.destroy())
-    engine.on('error', () => client.destroy())
-    client.pipe(engine).pipe(client)
-    client.on('close', () => engine.destroy())
-  })
+  const proxy = createServer(
+    { ...options, requestCert: true, rejectUnauthorized: true, allowHalfOpen: true } as TlsOptions,
+    (client) => {
+      const engine = connect({ path: engineSocket(), allowHalfOpen: true })
+      client.on('error', () => engine.destroy())
+      engine.on('error', () => client.destroy())
+      client.pipe(engine).pipe(client)
+      client.on('close', () => engine.destroy())
+    },
+  )
   proxy.on('tlsClientError', () => undefined)
   proxy.listen(0, '127.0.0.1')
   await once(proxy, 'listening')
@@ -70,7 +76,11 @@ t.test('TLS with certificates on both sides', async (t) => {
 
   const refused = async (what: string, address: DockerAddress) => {
     const host = dockerHost(address)
-    await t.rejects(host.info(signal), { code: 'ENGINE_UNREACHABLE', message: /^cannot .*: the Docker Engine cannot be reached$/ }, what)
+    await t.rejects(
+      host.info(signal),
+      { code: 'ENGINE_UNREACHABLE', message: /^cannot .*: the Docker Engine cannot be reached$/ },
+      what,
+    )
     host.close()
   }
   const strange = await theirs.clientDirectory(join(directory, 'strange'))
@@ -78,12 +88,16 @@ t.test('TLS with certificates on both sides', async (t) => {
   await writeFile(join(strange, 'ca.pem'), await readFile(join(tlsDirectory, 'ca.pem')))
   await refused('a client that the Engine does not trust', { host: `tcp://127.0.0.1:${port}`, tlsDirectory: strange })
   const misnamed = await openTlsProxy(t, { ...(await ours.issue('DNS:elsewhere.example')), ca: ours.certificate })
-  await refused('another host\'s certificate', { host: `tcp://127.0.0.1:${misnamed}`, tlsDirectory })
+  await refused("another host's certificate", { host: `tcp://127.0.0.1:${misnamed}`, tlsDirectory })
 })
 
 t.test('OpenSSH with known hosts', async (t) => {
   const scene = openScene(t)
-  const { port, identityFile, strangerFile, knownHostsFile, wrongKnownHostsFile, logins } = await startSshd(t, await temporary(t), engineSocket())
+  const { port, identityFile, strangerFile, knownHostsFile, wrongKnownHostsFile, logins } = await startSshd(
+    t,
+    await temporary(t),
+    engineSocket(),
+  )
   const host = `ssh://root@127.0.0.1:${port}`
   await worksOver(t, scene, { host, ssh: { identityFile, knownHostsFile } })
   const made = await logins()
@@ -91,7 +105,11 @@ t.test('OpenSSH with known hosts', async (t) => {
 
   const refused = async (what: string, address: DockerAddress) => {
     const host = dockerHost(address)
-    await t.rejects(host.info(signal), { code: 'ENGINE_UNREACHABLE', message: /^cannot .*: the Docker Engine cannot be reached$/ }, what)
+    await t.rejects(
+      host.info(signal),
+      { code: 'ENGINE_UNREACHABLE', message: /^cannot .*: the Docker Engine cannot be reached$/ },
+      what,
+    )
     host.close()
   }
   await refused('a host with another key', { host, ssh: { identityFile, knownHostsFile: wrongKnownHostsFile } })
@@ -102,9 +120,26 @@ t.test('OpenSSH with known hosts', async (t) => {
 
 t.test('ssh is asked for nothing but the Engine, and never asks back', (t) => {
   const args = sshArguments(new URL('ssh://ops@host.example:2222'), { identityFile: '/keys/a b %h' })
-  t.same(args.slice(args.indexOf('-p')), ['-p', '2222', '-l', 'ops', '--', 'host.example', 'docker', 'system', 'dial-stdio'])
+  t.same(args.slice(args.indexOf('-p')), [
+    '-p',
+    '2222',
+    '-l',
+    'ops',
+    '--',
+    'host.example',
+    'docker',
+    'system',
+    'dial-stdio',
+  ])
   const settings = args.filter((_, index) => args[index - 1] === '-o')
-  for (const setting of ['IdentityFile="/keys/a b %%h"', 'BatchMode=yes', 'StrictHostKeyChecking=yes', 'ForwardAgent=no', 'ClearAllForwardings=yes', 'IdentitiesOnly=yes']) {
+  for (const setting of [
+    'IdentityFile="/keys/a b %%h"',
+    'BatchMode=yes',
+    'StrictHostKeyChecking=yes',
+    'ForwardAgent=no',
+    'ClearAllForwardings=yes',
+    'IdentitiesOnly=yes',
+  ]) {
     t.ok(settings.includes(setting), setting)
   }
   t.same(sshArguments(new URL('ssh://[::1]'), {}).slice(-5), ['--', '::1', 'docker', 'system', 'dial-stdio'])

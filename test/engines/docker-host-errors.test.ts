@@ -3,13 +3,13 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo } from 'node:net'
 import t from 'tap'
-import { dockerHost, type DockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
-import { engineError } from '../../control-plane/src/engines/docker/errors.ts'
-import { within } from '../../control-plane/src/engines/docker/within.ts'
-import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
-import { engineSocket, openScene, randomSubnet, until } from '../support/docker.ts'
-import { openDouble, openRelay } from '../support/engine-double.ts'
-import { freePort } from '../support/postgres.ts'
+import { dockerHost, type DockerHost } from '#control-plane/engines/docker/docker-host.ts'
+import { engineError } from '#control-plane/engines/docker/errors.ts'
+import { within } from '#control-plane/engines/docker/within.ts'
+import { EngineError } from '#control-plane/engines/engine-error.ts'
+import { engineSocket, openScene, randomSubnet, until } from '#test/support/docker.ts'
+import { openDouble, openRelay } from '#test/support/engine-double.ts'
+import { freePort } from '#test/support/postgres.ts'
 
 const { signal } = new AbortController()
 const nobody = { installation: 'test-nobody' }
@@ -22,7 +22,10 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
 
   await t.test('an image that is not there', async (t) => {
     const spec = scene.container('worker', { image: 'tenantry/no-such-image:1' })
-    await t.rejects(host.createContainer(spec, signal), { code: 'IMAGE_MISSING', message: cannot(`create container ${worker}`, 'its image is not there') })
+    await t.rejects(host.createContainer(spec, signal), {
+      code: 'IMAGE_MISSING',
+      message: cannot(`create container ${worker}`, 'its image is not there'),
+    })
   })
 
   await t.test('a port that is taken, by a container or by another program', async (t) => {
@@ -50,10 +53,16 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
     const network = scene.network('net')
     await host.createNetwork(network, signal)
     const other = scene.network('other', { subnet: network.subnet })
-    await t.rejects(host.createNetwork(other, signal), { code: 'SUBNET_TAKEN', message: cannot(`create network ${other.name}`, 'its subnet overlaps one that exists') })
+    await t.rejects(host.createNetwork(other, signal), {
+      code: 'SUBNET_TAKEN',
+      message: cannot(`create network ${other.name}`, 'its subnet overlaps one that exists'),
+    })
     const place = { networks: [{ network: network.name, aliases: [], address: network.subnet.replace('.0/24', '.9') }] }
     await scene.run('first', place)
-    await t.rejects(scene.run('second', place), { code: 'ADDRESS_TAKEN', message: cannot(`start container ${scene.name('second')}`, 'its address is taken') })
+    await t.rejects(scene.run('second', place), {
+      code: 'ADDRESS_TAKEN',
+      message: cannot(`start container ${scene.name('second')}`, 'its address is taken'),
+    })
     const small = scene.network('small', { subnet: randomSubnet().replace('.0/24', '.0/30') })
     await host.createNetwork(small, signal)
     const small1 = { networks: [{ network: small.name, aliases: [] }] }
@@ -63,10 +72,16 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
 
   await t.test('limits that are not possible', async (t) => {
     const few = { memoryBytes: 1024, cpuMillis: 100, pids: 10 }
-    await t.rejects(host.createContainer(scene.container('worker', { resources: few }), signal), { code: 'LIMITS_BEYOND_HOST' })
+    await t.rejects(host.createContainer(scene.container('worker', { resources: few }), signal), {
+      code: 'LIMITS_BEYOND_HOST',
+    })
     const many = { memoryBytes: 64 * 1024 * 1024, cpuMillis: 10_000_000, pids: 10 }
-    await t.rejects(host.createContainer(scene.container('worker', { resources: many }), signal), { code: 'LIMITS_BEYOND_HOST' })
-    const full = await scene.run('full', { command: ['sh', '-c', 'head -c 40000000 /dev/zero | tail -c 40000000 | (sleep 600; cat)'] })
+    await t.rejects(host.createContainer(scene.container('worker', { resources: many }), signal), {
+      code: 'LIMITS_BEYOND_HOST',
+    })
+    const full = await scene.run('full', {
+      command: ['sh', '-c', 'head -c 40000000 /dev/zero | tail -c 40000000 | (sleep 600; cat)'],
+    })
     await until(async () => ((await host.stats(full, signal)).memoryBytes > 35_000_000 ? true : undefined))
     const less = { memoryBytes: 8 * 1024 * 1024, cpuMillis: 500, pids: 32 }
     const changed = await host.updateResources(full, less, signal).catch((error: unknown) => error)
@@ -78,35 +93,56 @@ t.test('what the Engine refuses has a code and a sentence', async (t) => {
 
   await t.test('what is not there', async (t) => {
     const resources = { memoryBytes: 64 * 1024 * 1024, cpuMillis: 500, pids: 10 }
-    await t.rejects(host.startContainer(worker, signal), { code: 'NOT_FOUND', message: cannot(`start container ${worker}`, 'it is not there') })
+    await t.rejects(host.startContainer(worker, signal), {
+      code: 'NOT_FOUND',
+      message: cannot(`start container ${worker}`, 'it is not there'),
+    })
     await t.rejects(host.stopContainer(worker, 0, signal), { code: 'NOT_FOUND' })
     await t.rejects(host.unpauseContainer(worker, signal), { code: 'NOT_FOUND' })
     await t.rejects(host.updateResources(worker, resources, signal), { code: 'NOT_FOUND' })
     await t.rejects(host.connect(scene.name('no-net'), worker, [], undefined, signal), { code: 'NOT_FOUND' })
-    await t.rejects(scene.run('lost', { networks: [{ network: scene.name('no-net'), aliases: [] }] }), { code: 'NOT_FOUND' })
+    await t.rejects(scene.run('lost', { networks: [{ network: scene.name('no-net'), aliases: [] }] }), {
+      code: 'NOT_FOUND',
+    })
   })
 
   await t.test('a program that is not there', async (t) => {
-    await t.rejects(scene.run('strange', { command: ['/no/such/program'] }), { code: 'ENGINE_FAILED', message: /cannot start container .*: the Docker Engine refused it \(\d+\)/ })
+    await t.rejects(scene.run('strange', { command: ['/no/such/program'] }), {
+      code: 'ENGINE_FAILED',
+      message: /cannot start container .*: the Docker Engine refused it \(\d+\)/,
+    })
   })
 })
 
-t.test('the Engine\'s own words stay in the cause', async (t) => {
+t.test("the Engine's own words stay in the cause", async (t) => {
   const secret = '/var/lib/docker/volumes/x on 10.1.2.3'
-  const refusal = (status: number, text: string) => Object.assign(new Error(`(HTTP code ${status}) unexpected - ${text} `), { statusCode: status })
+  const refusal = (status: number, text: string) =>
+    Object.assign(new Error(`(HTTP code ${status}) unexpected - ${text} `), { statusCode: status })
   const cases: [number, string, string][] = [
     [500, `write ${secret}: no space left on device`, 'DISK_FULL'],
     [500, `Error response: write ${secret}: disk quota exceeded`, 'DISK_FULL'],
-    [500, `driver failed programming external connectivity on endpoint: Bind for 10.1.2.3:80 failed: port is already allocated`, 'PORT_TAKEN'],
+    [
+      500,
+      `driver failed programming external connectivity on endpoint: Bind for 10.1.2.3:80 failed: port is already allocated`,
+      'PORT_TAKEN',
+    ],
     [500, `listen tcp4 10.1.2.3:80: bind: address already in use`, 'PORT_TAKEN'],
     [403, 'invalid pool request: Pool overlaps with other one on this address space', 'SUBNET_TAKEN'],
-    [403, 'cannot create network abc (br-abc): conflicts with network def (br-def): networks have overlapping IPv4', 'SUBNET_TAKEN'],
+    [
+      403,
+      'cannot create network abc (br-abc): conflicts with network def (br-def): networks have overlapping IPv4',
+      'SUBNET_TAKEN',
+    ],
     [500, 'could not find an available, non-overlapping IPv4 address pool among the defaults', 'SUBNETS_EXHAUSTED'],
     [500, 'all predefined address pools have been fully subnetted', 'SUBNETS_EXHAUSTED'],
     [403, 'failed to set up container networking: Address already in use', 'ADDRESS_TAKEN'],
     [404, 'No such image: tenantry/runtime:1', 'IMAGE_MISSING'],
     [404, 'get tenantry-x: no such volume', 'VOLUME_MISSING'],
-    [500, `error evaluating symlinks from mount source "${secret}": lstat ${secret}: no such file or directory`, 'VOLUME_MISSING'],
+    [
+      500,
+      `error evaluating symlinks from mount source "${secret}": lstat ${secret}: no such file or directory`,
+      'VOLUME_MISSING',
+    ],
     [404, 'network abc not found', 'NOT_FOUND'],
     [500, 'id already in use', 'CONTAINER_LOST'],
     [500, `something else about ${secret}`, 'ENGINE_FAILED'],
@@ -128,16 +164,43 @@ async function everyCall(host: DockerHost, signal: AbortSignal): Promise<unknown
   const labels = { installation: 'test-nobody', stack: 't_0' }
   const resources = { memoryBytes: 64 * 1024 * 1024, cpuMillis: 100, pids: 10 }
   const health = { command: ['true'], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 0 }
-  const container = { name: 'c', labels, image: 'i', command: [], environment: {}, user: '1', volumes: [], scratch: {}, networks: [], published: [], health, resources, stopSeconds: 1 }
+  const container = {
+    name: 'c',
+    labels,
+    image: 'i',
+    command: [],
+    environment: {},
+    user: '1',
+    volumes: [],
+    scratch: {},
+    networks: [],
+    published: [],
+    health,
+    resources,
+    stopSeconds: 1,
+  }
   const results = await Promise.allSettled([
-    host.info(signal), host.observe(nobody, signal), host.image('i', signal),
+    host.info(signal),
+    host.observe(nobody, signal),
+    host.image('i', signal),
     host.createNetwork({ name: 'n', labels, subnet: '10.160.0.0/24', internal: true, hostAddress: false }, signal),
-    host.createVolume({ name: 'v', labels }, signal), host.createContainer(container, signal), host.startContainer('c', signal),
-    host.unpauseContainer('c', signal), host.stopContainer('c', 1, signal), host.updateResources('c', resources, signal),
-    host.connect('n', 'c', [], undefined, signal), host.writeFiles('v', 'i', '1', { a: 'b' }, labels, signal),
-    host.removeContainer('c', nobody, signal), host.removeNetwork('n', nobody, signal), host.removeVolume('v', nobody, signal),
-    host.exec('c', ['true'], { signal }), drain(host.execStream('c', ['true'], { signal })),
-    drain(host.logs('c', { follow: false, tail: 1 }, signal)), host.stats('c', signal), host.volumeBytes(nobody, signal), drain(host.events(nobody, signal)),
+    host.createVolume({ name: 'v', labels }, signal),
+    host.createContainer(container, signal),
+    host.startContainer('c', signal),
+    host.unpauseContainer('c', signal),
+    host.stopContainer('c', 1, signal),
+    host.updateResources('c', resources, signal),
+    host.connect('n', 'c', [], undefined, signal),
+    host.writeFiles('v', 'i', '1', { a: 'b' }, labels, signal),
+    host.removeContainer('c', nobody, signal),
+    host.removeNetwork('n', nobody, signal),
+    host.removeVolume('v', nobody, signal),
+    host.exec('c', ['true'], { signal }),
+    drain(host.execStream('c', ['true'], { signal })),
+    drain(host.logs('c', { follow: false, tail: 1 }, signal)),
+    host.stats('c', signal),
+    host.volumeBytes(nobody, signal),
+    drain(host.events(nobody, signal)),
   ])
   return results.map((result): unknown => (result.status === 'rejected' ? result.reason : 'no failure'))
 }
@@ -159,39 +222,58 @@ t.test('an Engine that hangs holds nobody up: every call ends when its caller sa
   host.close()
 })
 
-t.test('an Engine that hangs after its version is known, or in the middle of an answer, holds nobody up either', async (t) => {
-  const caller = new AbortController()
-  const address = await openDouble(t, (request, response) => {
-    response.writeHead(200, { 'content-length': request.url === '/version' ? '21' : '1000' })
-    response.write(request.url === '/version' ? '{"ApiVersion":"1.41"}' : '{"half":')
-  })
-  const host = dockerHost({ host: address })
-  const reason = new Error('enough')
-  const calls = everyCall(host, caller.signal)
-  setTimeout(() => caller.abort(reason), 100)
-  for (const failure of await calls) t.ok(failure === reason || (failure instanceof EngineError && failure.code === 'ENGINE_FAILED'), String(failure))
-  host.close()
-})
+t.test(
+  'an Engine that hangs after its version is known, or in the middle of an answer, holds nobody up either',
+  async (t) => {
+    const caller = new AbortController()
+    const address = await openDouble(t, (request, response) => {
+      response.writeHead(200, { 'content-length': request.url === '/version' ? '21' : '1000' })
+      response.write(request.url === '/version' ? '{"ApiVersion":"1.41"}' : '{"half":')
+    })
+    const host = dockerHost({ host: address })
+    const reason = new Error('enough')
+    const calls = everyCall(host, caller.signal)
+    setTimeout(() => caller.abort(reason), 100)
+    for (const failure of await calls)
+      t.ok(failure === reason || (failure instanceof EngineError && failure.code === 'ENGINE_FAILED'), String(failure))
+    host.close()
+  },
+)
 
 t.test('a call has a time limit of its own', async (t) => {
-  await t.rejects(within(20, signal, () => new Promise(() => undefined)), { message: 'no answer within 0.02 s' })
-  t.match(engineError('look', await within(1, signal, () => new Promise(() => undefined)).catch((error: unknown) => error)), {
-    code: 'ENGINE_UNREACHABLE',
-    message: 'cannot look: the Docker Engine did not answer in time',
-  })
+  await t.rejects(
+    within(20, signal, () => new Promise(() => undefined)),
+    { message: 'no answer within 0.02 s' },
+  )
+  t.match(
+    engineError('look', await within(1, signal, () => new Promise(() => undefined)).catch((error: unknown) => error)),
+    {
+      code: 'ENGINE_UNREACHABLE',
+      message: 'cannot look: the Docker Engine did not answer in time',
+    },
+  )
   t.equal(await within(1000, signal, async () => 'done'), 'done')
 })
 
 t.test('an Engine that is too old is refused with both versions', async (t) => {
   for (const version of ['1.40', '1.9', '0.99']) {
-    const host = dockerHost({ host: await openDouble(t, (_request, response) => response.end(JSON.stringify({ ApiVersion: version }))) })
-    await t.rejects(host.info(signal), { code: 'ENGINE_TOO_OLD', message: `the Docker Engine speaks API ${version}; 1.41 or later is needed (Docker 20.10)` })
+    const host = dockerHost({
+      host: await openDouble(t, (_request, response) => response.end(JSON.stringify({ ApiVersion: version }))),
+    })
+    await t.rejects(host.info(signal), {
+      code: 'ENGINE_TOO_OLD',
+      message: `the Docker Engine speaks API ${version}; 1.41 or later is needed (Docker 20.10)`,
+    })
     host.close()
   }
 })
 
 t.test('the version spoken is the newest that both sides know', async (t) => {
-  for (const [version, spoken] of [['1.41', '1.41'], ['1.47', '1.47'], ['1.99', '1.51']]) {
+  for (const [version, spoken] of [
+    ['1.41', '1.41'],
+    ['1.47', '1.47'],
+    ['1.99', '1.51'],
+  ]) {
     const paths: (string | undefined)[] = []
     const address = await openDouble(t, (request, response) => {
       paths.push(request.url)
@@ -243,7 +325,10 @@ t.test('a command and a log that are cut off are failures', async (t) => {
   const relay = await openRelay(t, engineSocket())
   const host = dockerHost({ host: relay.address })
   const worker = await scene.run('worker', { command: ['sh', '-c', 'while :; do echo line; sleep 0.01; done'] })
-  for (const source of [host.execStream(worker, ['yes'], { signal }), host.logs(worker, { follow: true, tail: 1 }, signal)]) {
+  for (const source of [
+    host.execStream(worker, ['yes'], { signal }),
+    host.logs(worker, { follow: true, tail: 1 }, signal),
+  ]) {
     const read = async () => {
       let pieces = 0
       for await (const piece of source as AsyncIterable<unknown>) if (piece !== null && ++pieces === 3) relay.cut()

@@ -3,8 +3,8 @@ import { createServer, type AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { once } from 'node:events'
 import t from 'tap'
-import { openScene, until } from '../support/docker.ts'
-import { freePort } from '../support/postgres.ts'
+import { openScene, until } from '#test/support/docker.ts'
+import { freePort } from '#test/support/postgres.ts'
 
 t.test('every container is created by the template', async (t) => {
   const scene = openScene(t)
@@ -46,8 +46,21 @@ t.test('every container is created by the template', async (t) => {
     ExposedPorts: { '4401/tcp': {} },
   })
   t.ok(['MODE=production', 'EMPTY='].every((variable) => Config.Env.includes(variable)))
-  const nothing = ['CapAdd', 'Devices', 'Binds', 'VolumesFrom', 'GroupAdd', 'ExtraHosts', 'Links', 'DeviceCgroupRules', 'DeviceRequests', 'Dns']
-  for (const [field, value] of Object.entries<unknown>({ ...HostConfig }).filter(([field]) => nothing.includes(field))) {
+  const nothing = [
+    'CapAdd',
+    'Devices',
+    'Binds',
+    'VolumesFrom',
+    'GroupAdd',
+    'ExtraHosts',
+    'Links',
+    'DeviceCgroupRules',
+    'DeviceRequests',
+    'Dns',
+  ]
+  for (const [field, value] of Object.entries<unknown>({ ...HostConfig }).filter(([field]) =>
+    nothing.includes(field),
+  )) {
     t.ok(value === null || (Array.isArray(value) && value.length === 0), `${field} is empty`)
   }
   t.match(HostConfig, {
@@ -76,11 +89,16 @@ t.test('every container is created by the template', async (t) => {
     RestartPolicy: { Name: 'unless-stopped', MaximumRetryCount: 0 },
     LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } },
   })
-  t.same(HostConfig.Ulimits, [{ Name: 'nofile', Soft: 16_384, Hard: 16_384 }, { Name: 'core', Soft: 0, Hard: 0 }])
+  t.same(HostConfig.Ulimits, [
+    { Name: 'nofile', Soft: 16_384, Hard: 16_384 },
+    { Name: 'core', Soft: 0, Hard: 0 },
+  ])
   t.ok(HostConfig.MaskedPaths?.includes('/proc/kcore'))
   t.ok(HostConfig.ReadonlyPaths?.includes('/proc/sys'))
   t.same(
-    Mounts.map(({ Type, Name, Destination, RW }) => ({ Type, Name, Destination, RW })).sort((a, b) => (a.Destination < b.Destination ? -1 : 1)),
+    Mounts.map(({ Type, Name, Destination, RW }) => ({ Type, Name, Destination, RW })).sort((a, b) =>
+      a.Destination < b.Destination ? -1 : 1,
+    ),
     [
       { Type: 'volume', Name: name('secrets'), Destination: '/run/secrets', RW: false },
       { Type: 'volume', Name: name('data'), Destination: '/var/lib/data', RW: true },
@@ -103,22 +121,37 @@ t.test('a process inside finds itself shut in', async (t) => {
   }
   t.match(await inside('id -u; id -g'), { code: 0, text: '10001\n10001' })
   const status = (await inside('cat /proc/1/status')).text
-  for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) t.match(status, new RegExp(`${set}:\\s+0{16}\n`))
+  for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
+    t.match(status, new RegExp(`${set}:\\s+0{16}\n`))
   t.match(status, /NoNewPrivs:\s+1\n/)
   t.match(status, /Seccomp:\s+2\n/, 'seccomp filters')
-  for (const place of ['/', '/etc', '/var', '/run/secrets']) t.match(await inside(`touch ${place}/new`), { code: 1, text: /Read-only file system|Permission denied/ })
+  for (const place of ['/', '/etc', '/var', '/run/secrets'])
+    t.match(await inside(`touch ${place}/new`), { code: 1, text: /Read-only file system|Permission denied/ })
   t.match(await inside('mount | grep " / "'), { text: /\(ro,/ })
   t.match(await inside('grep " /tmp " /proc/mounts'), { text: /nosuid,nodev,noexec.*size=1024k/ })
   t.match(await inside('cp /bin/true /tmp/program && /tmp/program'), { code: 126 })
   t.match(await inside('head -c 2000000 /dev/zero > /tmp/big'), { code: 1, text: /No space left/ })
   t.match(await inside('cat /proc/sys/net/ipv4/ip_forward; ulimit -c; ulimit -n'), { text: '0\n0\n16384' })
   for (const attempt of [
-    'echo 1 > /proc/sys/net/ipv4/ip_forward', 'chown 0 /tmp', 'unshare -r true', 'unshare -m true', 'mknod /tmp/disk b 8 0', 'mount -t tmpfs none /tmp',
-    'cat /proc/kcore', 'dmesg', 'setpriv --reuid=0 true', 'ulimit -n 20000', 'nsenter -t 1 -m true', 'ls /dev/disk /dev/sda',
+    'echo 1 > /proc/sys/net/ipv4/ip_forward',
+    'chown 0 /tmp',
+    'unshare -r true',
+    'unshare -m true',
+    'mknod /tmp/disk b 8 0',
+    'mount -t tmpfs none /tmp',
+    'cat /proc/kcore',
+    'dmesg',
+    'setpriv --reuid=0 true',
+    'ulimit -n 20000',
+    'nsenter -t 1 -m true',
+    'ls /dev/disk /dev/sda',
   ]) {
     t.not((await inside(attempt)).code, 0, attempt)
   }
-  t.match(await inside('for i in $(seq 100); do sleep 5 & done'), { code: 2, text: /Cannot fork|Resource temporarily unavailable/ })
+  t.match(await inside('for i in $(seq 100); do sleep 5 & done'), {
+    code: 2,
+    text: /Cannot fork|Resource temporarily unavailable/,
+  })
 })
 
 t.test('a container that is not allowed out reaches nothing: not the host, not another network', async (t) => {
@@ -133,21 +166,37 @@ t.test('a container that is not allowed out reaches nothing: not the host, not a
   await host.createNetwork(one, signal)
   await host.createNetwork(two, signal)
   // bash opens TCP connections by itself; perl is in the base image and answers.
-  const answer = ['perl', '-MIO::Socket::INET', '-e', 'my $s = IO::Socket::INET->new(Listen => 5, LocalPort => 7777, ReuseAddr => 1) or die; while (my $c = $s->accept) { print $c "reached\\n"; close $c }']
+  const answer = [
+    'perl',
+    '-MIO::Socket::INET',
+    '-e',
+    'my $s = IO::Socket::INET->new(Listen => 5, LocalPort => 7777, ReuseAddr => 1) or die; while (my $c = $s->accept) { print $c "reached\\n"; close $c }',
+  ]
   const at = (network: { subnet: string }, host: number) => network.subnet.replace('.0/24', `.${host}`)
   const prisoner = await scene.run('prisoner', { networks: [{ network: one.name, aliases: ['prisoner'] }] })
-  await scene.run('neighbour', { command: answer, networks: [{ network: one.name, aliases: ['neighbour'], address: at(one, 20) }] })
-  await scene.run('stranger', { command: answer, networks: [{ network: two.name, aliases: ['stranger'], address: at(two, 20) }] })
+  await scene.run('neighbour', {
+    command: answer,
+    networks: [{ network: one.name, aliases: ['neighbour'], address: at(one, 20) }],
+  })
+  await scene.run('stranger', {
+    command: answer,
+    networks: [{ network: two.name, aliases: ['stranger'], address: at(two, 20) }],
+  })
   const reach = async (from: string, place: string, port: number) => {
     const script = `timeout 1 bash -c 'exec 3<>/dev/tcp/${place}/${port} && head -c 7 <&3'`
     return (await host.exec(from, ['bash', '-c', script], { signal })).stdout
   }
-  const eventually = (from: string, place: string, port: number) => until(async () => (await reach(from, place, port)) || undefined)
+  const eventually = (from: string, place: string, port: number) =>
+    until(async () => (await reach(from, place, port)) || undefined)
   t.equal(await eventually(prisoner, 'neighbour', 7777), 'reached', 'its own network it does')
-  const own = Object.values(networkInterfaces()).flat().filter((address) => address?.family === 'IPv4' && !address.internal).map((address) => address?.address ?? '')
-  for (const address of new Set([at(one, 1), at(two, 1), ...own.slice(0, 2)])) t.equal(await reach(prisoner, address, port), '', `the host at ${address}`)
+  const own = Object.values(networkInterfaces())
+    .flat()
+    .filter((address) => address?.family === 'IPv4' && !address.internal)
+    .map((address) => address?.address ?? '')
+  for (const address of new Set([at(one, 1), at(two, 1), ...own.slice(0, 2)]))
+    t.equal(await reach(prisoner, address, port), '', `the host at ${address}`)
   t.equal(await reach(prisoner, at(two, 20), 7777), '', 'another network')
-  t.equal(await reach(prisoner, 'stranger', 7777), '', 'another network\'s names')
+  t.equal(await reach(prisoner, 'stranger', 7777), '', "another network's names")
 
   const open = scene.network('open', { internal: false, hostAddress: true })
   await host.createNetwork(open, signal)

@@ -3,12 +3,12 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type Dockerode from 'dockerode'
-import { containerBody } from '../../control-plane/src/engines/docker-container-body.ts'
-import { demultiplex, type Piece } from '../../control-plane/src/engines/docker/frames.ts'
-import { readLines } from '../../control-plane/src/engines/docker/logs.ts'
-import { observedContainer, observedNetwork } from '../../control-plane/src/engines/docker/observed.ts'
-import { readStats } from '../../control-plane/src/engines/docker/stats.ts'
-import { seed } from '../support/effort.ts'
+import { containerBody } from '#control-plane/engines/docker-container-body.ts'
+import { demultiplex, type Piece } from '#control-plane/engines/docker/frames.ts'
+import { readLines } from '#control-plane/engines/docker/logs.ts'
+import { observedContainer, observedNetwork } from '#control-plane/engines/docker/observed.ts'
+import { readStats } from '#control-plane/engines/docker/stats.ts'
+import { seed } from '#test/support/effort.ts'
 
 type Stream = Piece['stream']
 
@@ -41,9 +41,14 @@ t.test('frames are told apart wherever the connection cuts them', async (t) => {
     fc.asyncProperty(frames, fc.array(fc.nat(), { maxLength: 12 }), async (sent, cuts) => {
       const bytes = Buffer.concat(sent.map(([stream, payload]) => frame(stream, Buffer.from(payload))))
       const pieces = await collect(demultiplex(cutAt(bytes, cuts)))
-      const of = (wanted: Stream) => Buffer.concat(pieces.filter((piece) => piece.stream === wanted).map((piece) => piece.bytes)).toString('hex')
+      const of = (wanted: Stream) =>
+        Buffer.concat(pieces.filter((piece) => piece.stream === wanted).map((piece) => piece.bytes)).toString('hex')
       for (const wanted of ['stdout', 'stderr'] as const) {
-        if (of(wanted) !== Buffer.concat(sent.filter(([stream]) => stream === wanted).map(([, payload]) => payload)).toString('hex')) return false
+        if (
+          of(wanted) !==
+          Buffer.concat(sent.filter(([stream]) => stream === wanted).map(([, payload]) => payload)).toString('hex')
+        )
+          return false
       }
       return pieces.filter(({ last }) => last).length === sent.filter(([, payload]) => payload.length > 0).length
     }),
@@ -54,7 +59,12 @@ t.test('frames are told apart wherever the connection cuts them', async (t) => {
 
 t.test('a broken stream of frames is a failure', async (t) => {
   const whole = frame('stdout', 'text')
-  for (const length of [1, 7, 8, 11]) await t.rejects(collect(demultiplex(cutAt(whole.subarray(0, length), []))), { code: 'ENGINE_UNREACHABLE' }, `${length} bytes`)
+  for (const length of [1, 7, 8, 11])
+    await t.rejects(
+      collect(demultiplex(cutAt(whole.subarray(0, length), []))),
+      { code: 'ENGINE_UNREACHABLE' },
+      `${length} bytes`,
+    )
   await t.rejects(collect(demultiplex(cutAt(Buffer.from('plain text, no frames'), []))), { code: 'ENGINE_FAILED' })
   const huge = frame('stdout', '')
   huge.writeUInt32BE(0xffffffff, 4)
@@ -80,15 +90,28 @@ t.test('lines of a log are put together from their parts', async (t) => {
   ])
   const endless = Buffer.concat(Array.from({ length: 40 }, () => frame('stdout', `${at(1)} ${'x'.repeat(16_384)}`)))
   const lines = await collect(readLines(demultiplex(cutAt(endless, []))))
-  t.same(lines.map(({ text }) => text.length), [262_144, 262_144, 131_072], 'a line without end is given in parts')
+  t.same(
+    lines.map(({ text }) => text.length),
+    [262_144, 262_144, 131_072],
+    'a line without end is given in parts',
+  )
   await t.rejects(collect(readLines(demultiplex(cutAt(frame('stdout', 'notime\n'), [])))), { code: 'ENGINE_FAILED' })
 })
 
 t.test('readings of cgroup v1 and v2', (t) => {
   const cpu_stats = { cpu_usage: { total_usage: 123 } }
-  t.same(readStats({ cpu_stats, memory_stats: { usage: 1000, stats: { total_inactive_file: 300 } } }), { cpuNanoseconds: 123, memoryBytes: 700 })
-  t.same(readStats({ cpu_stats, memory_stats: { usage: 1000, stats: { inactive_file: 400 } } }), { cpuNanoseconds: 123, memoryBytes: 600 })
-  t.same(readStats({ cpu_stats, memory_stats: { usage: 100, stats: { inactive_file: 400 } } }), { cpuNanoseconds: 123, memoryBytes: 0 })
+  t.same(readStats({ cpu_stats, memory_stats: { usage: 1000, stats: { total_inactive_file: 300 } } }), {
+    cpuNanoseconds: 123,
+    memoryBytes: 700,
+  })
+  t.same(readStats({ cpu_stats, memory_stats: { usage: 1000, stats: { inactive_file: 400 } } }), {
+    cpuNanoseconds: 123,
+    memoryBytes: 600,
+  })
+  t.same(readStats({ cpu_stats, memory_stats: { usage: 100, stats: { inactive_file: 400 } } }), {
+    cpuNanoseconds: 123,
+    memoryBytes: 0,
+  })
   t.same(readStats({}), { cpuNanoseconds: 0, memoryBytes: 0 })
   t.end()
 })
@@ -98,42 +121,104 @@ const labels = { 'tenantry.installation': 'i', 'tenantry.stack': 's' }
 
 function inspection(state: object, networks: object): Dockerode.ContainerInspectInfo {
   return {
-    Id: id, Name: '/c', Image: 'sha256:1', RestartCount: 2, Config: { Labels: labels }, HostConfig: { RestartPolicy: { Name: 'unless-stopped', MaximumRetryCount: 0 } },
+    Id: id,
+    Name: '/c',
+    Image: 'sha256:1',
+    RestartCount: 2,
+    Config: { Labels: labels },
+    HostConfig: { RestartPolicy: { Name: 'unless-stopped', MaximumRetryCount: 0 } },
     State: { Status: 'running', ExitCode: 0, OOMKilled: false, StartedAt: '0001-01-01T00:00:00Z', ...state },
     NetworkSettings: { Networks: networks },
   } as unknown as Dockerode.ContainerInspectInfo
 }
 
 t.test('inspections of old Engines and of new ones read the same', (t) => {
-  const old = { net: { NetworkID: 'n1', IPAddress: '', Aliases: ['worker', id.slice(0, 12)], IPAMConfig: { IPv4Address: '10.0.0.9' } } }
-  const recent = { net: { NetworkID: 'n1', IPAddress: '10.0.0.9', Aliases: ['worker'], DNSNames: ['c', 'worker', id.slice(0, 12)], IPAMConfig: null } }
+  const old = {
+    net: {
+      NetworkID: 'n1',
+      IPAddress: '',
+      Aliases: ['worker', id.slice(0, 12)],
+      IPAMConfig: { IPv4Address: '10.0.0.9' },
+    },
+  }
+  const recent = {
+    net: {
+      NetworkID: 'n1',
+      IPAddress: '10.0.0.9',
+      Aliases: ['worker'],
+      DNSNames: ['c', 'worker', id.slice(0, 12)],
+      IPAMConfig: null,
+    },
+  }
   for (const networks of [old, recent]) {
     t.same(observedContainer(inspection({}, networks), new Map([['net', 'n1']])), {
-      id, name: 'c', labels: { installation: 'i', stack: 's' }, state: 'running', health: 'none', exitCode: 0, startedAt: undefined, restarts: 2,
-      outOfMemory: false, imageId: 'sha256:1', resources: { memoryBytes: 0, cpuMillis: 0, pids: 0 }, restartPolicy: 'unless-stopped', networks: { net: { aliases: ['worker'], address: '10.0.0.9' } },
+      id,
+      name: 'c',
+      labels: { installation: 'i', stack: 's' },
+      state: 'running',
+      health: 'none',
+      exitCode: 0,
+      startedAt: undefined,
+      restarts: 2,
+      outOfMemory: false,
+      imageId: 'sha256:1',
+      resources: { memoryBytes: 0, cpuMillis: 0, pids: 0 },
+      restartPolicy: 'unless-stopped',
+      networks: { net: { aliases: ['worker'], address: '10.0.0.9' } },
     })
   }
   t.match(observedContainer(inspection({ Health: { Status: 'none' } }, {}), new Map())?.health, 'none')
-  t.match(observedContainer(inspection({ Status: 'stopping' }, {}), new Map())?.state, 'dead', 'a state that is not known is not one to build on')
-  t.match(observedContainer(inspection({}, { net: { NetworkID: 'n1', IPAddress: '', Aliases: null } }), new Map([['net', 'n1']])), { networks: { net: { aliases: [], address: '' } } })
+  t.match(
+    observedContainer(inspection({ Status: 'stopping' }, {}), new Map())?.state,
+    'dead',
+    'a state that is not known is not one to build on',
+  )
+  t.match(
+    observedContainer(
+      inspection({}, { net: { NetworkID: 'n1', IPAddress: '', Aliases: null } }),
+      new Map([['net', 'n1']]),
+    ),
+    { networks: { net: { aliases: [], address: '' } } },
+  )
   t.end()
 })
 
 t.test('what has none of our labels is not observed', (t) => {
   for (const Labels of [null, undefined, {}, { 'tenantry.installation': 'i' }, { 'tenantry.stack': 's' }]) {
     const found = inspection({}, {})
-    t.equal(observedContainer({ ...found, Config: { ...found.Config, Labels: Labels as Record<string, string> } }, new Map()), undefined)
-    t.equal(observedNetwork({ Id: 'n', Name: 'n', Internal: true, Labels } as Dockerode.NetworkInspectInfo, []), undefined)
+    t.equal(
+      observedContainer({ ...found, Config: { ...found.Config, Labels: Labels as Record<string, string> } }, new Map()),
+      undefined,
+    )
+    t.equal(
+      observedNetwork({ Id: 'n', Name: 'n', Internal: true, Labels } as Dockerode.NetworkInspectInfo, []),
+      undefined,
+    )
   }
-  t.match(observedNetwork({ Id: 'n', Name: 'n', Internal: true, Labels: labels } as unknown as Dockerode.NetworkInspectInfo, ['c']), { subnet: '', members: ['c'] })
+  t.match(
+    observedNetwork({ Id: 'n', Name: 'n', Internal: true, Labels: labels } as unknown as Dockerode.NetworkInspectInfo, [
+      'c',
+    ]),
+    { subnet: '', members: ['c'] },
+  )
   t.end()
 })
 
-t.test('without a network a container is on none, not on the Engine\'s own', (t) => {
+t.test("without a network a container is on none, not on the Engine's own", (t) => {
   const body = containerBody({
-    name: 'c', labels: { installation: 'i', stack: 's' }, image: 'i', command: ['run'], environment: {}, user: '1', volumes: [], scratch: {}, networks: [],
-    published: [], health: { command: ['true'], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 0 },
-    resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 }, stopSeconds: 1,
+    name: 'c',
+    labels: { installation: 'i', stack: 's' },
+    image: 'i',
+    command: ['run'],
+    environment: {},
+    user: '1',
+    volumes: [],
+    scratch: {},
+    networks: [],
+    published: [],
+    health: { command: ['true'], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 0 },
+    resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 },
+    stopSeconds: 1,
   })
   t.equal(body.HostConfig?.NetworkMode, 'none')
   t.equal(body.NetworkingConfig, undefined)

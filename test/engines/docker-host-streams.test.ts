@@ -1,8 +1,8 @@
 // What goes on for a while: commands with input and output, logs, readings of the cgroup, events.
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
-import type { HostEvent, LogLine } from '../../control-plane/src/engines/container-host.ts'
-import { openScene, until } from '../support/docker.ts'
+import type { HostEvent, LogLine } from '#control-plane/engines/container-host.ts'
+import { openScene, until } from '#test/support/docker.ts'
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
@@ -15,8 +15,16 @@ t.test('a command has its input, its output, its errors and its exit code', asyn
   const { host, signal } = scene
   const worker = await scene.run('worker')
   const command = ['sh', '-c', 'cat; echo "$0" "$1" >&2; exit 3', '$(id)', 'a b; "c"']
-  t.same(await host.exec(worker, command, { input: 'hello\n', signal }), { code: 3, stdout: 'hello\n', stderr: '$(id) a b; "c"\n' })
-  t.same(await host.exec(worker, ['cat'], { input: '', signal }), { code: 0, stdout: '', stderr: '' }, 'empty input is an end')
+  t.same(await host.exec(worker, command, { input: 'hello\n', signal }), {
+    code: 3,
+    stdout: 'hello\n',
+    stderr: '$(id) a b; "c"\n',
+  })
+  t.same(
+    await host.exec(worker, ['cat'], { input: '', signal }),
+    { code: 0, stdout: '', stderr: '' },
+    'empty input is an end',
+  )
   t.same(await host.exec(worker, ['cat'], { signal }), { code: 0, stdout: '', stderr: '' }, 'no input is none')
   t.match(await host.exec(worker, ['no-such-program'], { signal }), { code: /126|127/ })
 })
@@ -31,7 +39,8 @@ t.test('10 MB go in and come out again', async (t) => {
 
   const bytes = randomBytes(10_000_000)
   const output: Uint8Array[] = []
-  for await (const piece of host.execStream(worker, ['cat'], { input: inParts(bytes, 70_001), signal })) output.push(piece)
+  for await (const piece of host.execStream(worker, ['cat'], { input: inParts(bytes, 70_001), signal }))
+    output.push(piece)
   t.equal(sha256(Buffer.concat(output)), sha256(bytes))
   const counted = await host.exec(worker, ['sha256sum'], { input: inParts(bytes, 1_000_003), signal })
   t.equal(counted.stdout, `${sha256(bytes)}  -\n`)
@@ -43,8 +52,13 @@ t.test('a command that does not read its input, and one that gives too much', as
   const worker = await scene.run('worker')
   const bytes = randomBytes(10_000_000)
   t.match(await host.exec(worker, ['sh', '-c', 'exit 5'], { input: inParts(bytes, 65_536), signal }), { code: 5 })
-  await t.rejects(host.exec(worker, ['cat', '/dev/zero'], { maxOutputBytes: 100_000, signal }), { code: 'ENGINE_FAILED', message: /more than 100000 bytes/ })
-  const noisy = await host.exec(worker, ['sh', '-c', 'head -c 1000000 /dev/zero | tr "\\\\0" x >&2; echo end >&2'], { signal })
+  await t.rejects(host.exec(worker, ['cat', '/dev/zero'], { maxOutputBytes: 100_000, signal }), {
+    code: 'ENGINE_FAILED',
+    message: /more than 100000 bytes/,
+  })
+  const noisy = await host.exec(worker, ['sh', '-c', 'head -c 1000000 /dev/zero | tr "\\\\0" x >&2; echo end >&2'], {
+    signal,
+  })
   t.equal(noisy.stderr.length, 64 * 1024)
   t.equal(noisy.stderr.slice(-6), 'xxend\n', 'of errors the end is kept')
 })
@@ -67,7 +81,10 @@ t.test('a stream of output ends with an error when its command does', async (t) 
   const worker = await scene.run('worker')
   const seen: string[] = []
   const drain = async () => {
-    for await (const piece of host.execStream(worker, ['sh', '-c', 'echo part; echo "disk gone" >&2; exit 9'], { signal })) seen.push(Buffer.from(piece).toString())
+    for await (const piece of host.execStream(worker, ['sh', '-c', 'echo part; echo "disk gone" >&2; exit 9'], {
+      signal,
+    }))
+      seen.push(Buffer.from(piece).toString())
   }
   await t.rejects(drain(), { code: 'ENGINE_FAILED', message: `run sh in ${worker} ended with 9: disk gone` })
   t.same(seen, ['part\n'])
@@ -80,7 +97,8 @@ t.test('a command is let go of when its caller says so', async (t) => {
   const caller = new AbortController()
   const reason = new Error('the operator does not want it any more')
   const waiting = host.exec(worker, ['sh', '-c', 'echo started > /dev/null; sleep 600'], { signal: caller.signal })
-  const processes = async () => (await host.exec(worker, ['sh', '-c', 'cat /proc/[0-9]*/cmdline'], { signal: scene.signal })).stdout
+  const processes = async () =>
+    (await host.exec(worker, ['sh', '-c', 'cat /proc/[0-9]*/cmdline'], { signal: scene.signal })).stdout
   await until(async () => ((await processes()).includes('echo started') ? true : undefined))
   caller.abort(reason)
   await t.rejects(waiting, reason)
@@ -96,7 +114,10 @@ t.test('a command in what does not run is refused', async (t) => {
   const { host, signal } = scene
   const spec = scene.container('worker')
   await host.createContainer(spec, signal)
-  await t.rejects(host.exec(spec.name, ['true'], { signal }), { code: 'ENGINE_FAILED', message: `cannot run true in ${spec.name}: it is not running` })
+  await t.rejects(host.exec(spec.name, ['true'], { signal }), {
+    code: 'ENGINE_FAILED',
+    message: `cannot run true in ${spec.name}: it is not running`,
+  })
   await t.rejects(host.exec(scene.name('nobody'), ['true'], { signal }), { code: 'NOT_FOUND' })
 })
 
@@ -109,18 +130,27 @@ async function all(lines: AsyncIterable<LogLine>): Promise<LogLine[]> {
 t.test('a log is told line by line, from its end or from a time', async (t) => {
   const scene = openScene(t)
   const { host, signal } = scene
-  const script = 'for i in 1 2 3; do echo "out $i"; sleep 0.05; echo "err $i" >&2; sleep 0.05; done; head -c 40000 /dev/zero | tr "\\\\0" x; echo; echo; printf unfinished; exec sleep 600'
+  const script =
+    'for i in 1 2 3; do echo "out $i"; sleep 0.05; echo "err $i" >&2; sleep 0.05; done; head -c 40000 /dev/zero | tr "\\\\0" x; echo; echo; printf unfinished; exec sleep 600'
   const worker = await scene.run('worker', { command: ['sh', '-c', script] })
-  const read = (tail: number, since?: string) => all(host.logs(worker, { follow: false, tail, ...(since === undefined ? {} : { since }) }, signal))
+  const read = (tail: number, since?: string) =>
+    all(host.logs(worker, { follow: false, tail, ...(since === undefined ? {} : { since }) }, signal))
   const lines = await until(async () => {
     const found = await read(100)
     return found.length === 8 || found.at(-1)?.text === '' ? found : undefined
   })
-  t.same(lines.slice(0, 6).map(({ stream, text }) => `${stream}: ${text}`), ['stdout: out 1', 'stderr: err 1', 'stdout: out 2', 'stderr: err 2', 'stdout: out 3', 'stderr: err 3'])
+  t.same(
+    lines.slice(0, 6).map(({ stream, text }) => `${stream}: ${text}`),
+    ['stdout: out 1', 'stderr: err 1', 'stdout: out 2', 'stderr: err 2', 'stdout: out 3', 'stderr: err 3'],
+  )
   t.equal(lines[6]?.text.length, 40_000, 'a very long line is one')
   for (const { at } of lines) t.match(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/)
   const third = lines[3]
-  t.same((await read(100, third?.at)).map(({ text }) => text).slice(0, 3), ['err 2', 'out 3', 'err 3'], 'the time is the first of what is told')
+  t.same(
+    (await read(100, third?.at)).map(({ text }) => text).slice(0, 3),
+    ['err 2', 'out 3', 'err 3'],
+    'the time is the first of what is told',
+  )
   t.same((await read(0)).length, 0)
   const last = await read(1)
   t.ok(last.length === 1)
@@ -134,7 +164,8 @@ t.test('a log is followed until the container ends, or until nobody wants it', a
   const worker = await scene.run('worker', { command: ['sh', '-c', 'echo ready; exec sleep 600'] })
   const seen: string[] = []
   for await (const { text } of host.logs(worker, { follow: true, tail: 100 }, signal)) {
-    if (seen.push(text) === 1) await host.exec(worker, ['sh', '-c', 'echo by hand > /proc/1/fd/1; echo twice > /proc/1/fd/2'], { signal })
+    if (seen.push(text) === 1)
+      await host.exec(worker, ['sh', '-c', 'echo by hand > /proc/1/fd/1; echo twice > /proc/1/fd/2'], { signal })
     if (seen.includes('twice') && seen.includes('by hand')) break
   }
   t.ok(seen.includes('ready'))
@@ -156,7 +187,9 @@ t.test('readings show what a container uses', async (t) => {
   const [idle, busy, full] = [
     await scene.run('idle'),
     await scene.run('busy', { command: ['sh', '-c', 'while :; do :; done'] }),
-    await scene.run('full', { command: ['sh', '-c', 'head -c 30000000 /dev/zero | tail -c 30000000 | (sleep 600; cat)'] }),
+    await scene.run('full', {
+      command: ['sh', '-c', 'head -c 30000000 /dev/zero | tail -c 30000000 | (sleep 600; cat)'],
+    }),
   ]
   const first = await host.stats(busy, signal)
   const later = await until(async () => {
@@ -180,8 +213,13 @@ t.test('what the page cache holds is not counted', async (t) => {
   const scene = openScene(t)
   const { host, labels, signal, name } = scene
   await host.createVolume({ name: name('data'), labels }, signal)
-  const worker = await scene.run('worker', { user: '0:0', volumes: [{ volume: name('data'), path: '/data', readOnly: false }] })
-  await host.exec(worker, ['sh', '-c', 'head -c 40000000 /dev/zero > /data/file; sync; cat /data/file > /dev/null'], { signal })
+  const worker = await scene.run('worker', {
+    user: '0:0',
+    volumes: [{ volume: name('data'), path: '/data', readOnly: false }],
+  })
+  await host.exec(worker, ['sh', '-c', 'head -c 40000000 /dev/zero > /data/file; sync; cat /data/file > /dev/null'], {
+    signal,
+  })
   t.ok((await host.stats(worker, signal)).memoryBytes < 25_000_000)
 })
 
@@ -196,7 +234,8 @@ t.test('events tell which stack something happened to, of containers, networks a
   const following = (async () => {
     for await (const event of host.events({ installation: scene.installation }, caller.signal)) seen.push(event)
   })()
-  const happened = (what: string) => until(async () => (seen.some((event) => event.stack === stack && event.what === what) ? true : undefined))
+  const happened = (what: string) =>
+    until(async () => (seen.some((event) => event.stack === stack && event.what === what) ? true : undefined))
   await until(async () => {
     await host.createVolume({ name: name('sign'), labels }, signal)
     await host.removeVolume(name('sign'), owned, signal)
@@ -204,7 +243,9 @@ t.test('events tell which stack something happened to, of containers, networks a
   })
 
   await stranger.run('stranger')
-  const worker = await scene.run('worker', { health: { command: ['true'], intervalSeconds: 1, timeoutSeconds: 5, retries: 1, startSeconds: 0 } })
+  const worker = await scene.run('worker', {
+    health: { command: ['true'], intervalSeconds: 1, timeoutSeconds: 5, retries: 1, startSeconds: 0 },
+  })
   await happened('container create')
   await happened('container start')
   await happened('container health_status: healthy')
@@ -234,7 +275,10 @@ t.test('events tell which stack something happened to, of containers, networks a
   await hands.getVolume(name('data')).remove()
   await happened('volume destroy')
   t.same([...new Set(seen.map((event) => event.stack))], [stack], 'nothing of others')
-  t.notOk(seen.some(({ what }) => what.includes('exec')), 'nor of checks')
+  t.notOk(
+    seen.some(({ what }) => what.includes('exec')),
+    'nor of checks',
+  )
 
   const reason = new Error('enough')
   caller.abort(reason)

@@ -2,8 +2,8 @@
 // ours, refused when they are not, and gone when they should be.
 import { randomInt } from 'node:crypto'
 import t, { type Test } from 'tap'
-import type { ObservedContainer } from '../../control-plane/src/engines/container-host.ts'
-import { image, openScene, randomSubnet, until, type Scene } from '../support/docker.ts'
+import type { ObservedContainer } from '#control-plane/engines/container-host.ts'
+import { image, openScene, randomSubnet, until, type Scene } from '#test/support/docker.ts'
 
 async function look({ host, owned, signal }: Scene, name: string): Promise<ObservedContainer> {
   const found = (await host.observe(owned, signal)).containers.find((container) => container.name === name)
@@ -21,7 +21,10 @@ t.test('an Engine tells what it is', async (t) => {
   const own = (await hands.info()) as { Name: string; MemTotal: number; NCPU: number; CgroupVersion: string }
   t.match(info, { name: own.Name, memoryBytes: own.MemTotal, cpus: own.NCPU })
   t.match(info.apiVersion, /^1\.\d+$/)
-  t.equal(info.warnings.some((warning) => warning.startsWith('cgroup v1')), own.CgroupVersion === '1')
+  t.equal(
+    info.warnings.some((warning) => warning.startsWith('cgroup v1')),
+    own.CgroupVersion === '1',
+  )
 })
 
 t.test('an image that is there has an id, one that is not has none', async (t) => {
@@ -45,10 +48,21 @@ t.test('a stack is made, found as it was asked for, and removed', async (t) => {
 
   const made = await host.observe(owned, signal)
   const imageId = (await host.image(image, signal))?.id
-  t.match(made.containers, [{
-    name: spec.name, labels, state: 'created', health: /none|starting/, exitCode: 0, startedAt: undefined, restarts: 0, outOfMemory: false,
-    imageId, resources: spec.resources, networks: { [network.name]: { aliases: ['worker', 'other'], address } },
-  }])
+  t.match(made.containers, [
+    {
+      name: spec.name,
+      labels,
+      state: 'created',
+      health: /none|starting/,
+      exitCode: 0,
+      startedAt: undefined,
+      restarts: 0,
+      outOfMemory: false,
+      imageId,
+      resources: spec.resources,
+      networks: { [network.name]: { aliases: ['worker', 'other'], address } },
+    },
+  ])
   t.match(made.networks, [{ name: network.name, labels, subnet: network.subnet, internal: true, members: [spec.name] }])
   t.same(made.volumes, [{ name: name('data'), labels }])
 
@@ -68,7 +82,11 @@ t.test('a stack is made, found as it was asked for, and removed', async (t) => {
     await host.removeContainer(spec.name, owned, signal)
     await host.removeNetwork(network.name, owned, signal)
     await host.removeVolume(name('data'), owned, signal)
-    t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] }, round)
+    t.same(
+      await host.observe(owned, signal),
+      { containers: [], networks: [], volumes: [], unlabelledVolumes: [] },
+      round,
+    )
   }
 })
 
@@ -79,7 +97,8 @@ t.test('only what has our labels is seen, of one stack or of all', async (t) => 
   await host.createVolume({ name: name('other-stack'), labels: { installation, stack: 'region-x' } }, signal)
   const stranger = openScene(t)
   await stranger.host.createVolume({ name: stranger.name('theirs'), labels: stranger.labels }, signal)
-  const names = async (owned: object) => (await host.observe({ installation, ...owned }, signal)).volumes.map((volume) => volume.name).sort()
+  const names = async (owned: object) =>
+    (await host.observe({ installation, ...owned }, signal)).volumes.map((volume) => volume.name).sort()
   t.same(await names({}), [name('mine'), name('other-stack')].sort())
   t.same(await names({ stack: 'region-x' }), [name('other-stack')])
 })
@@ -136,7 +155,10 @@ t.test('of two networks of one name, the older is kept', async (t) => {
   }
   const oldest = await raced()
   await host.createNetwork(network, signal)
-  t.same((await host.observe(owned, signal)).networks.map(({ id }) => id), [oldest])
+  t.same(
+    (await host.observe(owned, signal)).networks.map(({ id }) => id),
+    [oldest],
+  )
   await host.removeNetwork(network.name, owned, signal)
   t.same((await host.observe(owned, signal)).networks, [])
 })
@@ -147,9 +169,16 @@ t.test('what is not ours is neither adopted nor removed', async (t) => {
   const { installation: another } = openScene(t)
   const theirs = { 'tenantry.installation': another, 'tenantry.stack': scene.stack }
   // With a label of somebody's, and with another installation's; volumes without any: docker-unlabelled-volumes.test.ts.
-  for (const [kind, Labels] of [['plain', { owner: 'somebody' }], ['theirs', theirs]] as const) {
+  for (const [kind, Labels] of [
+    ['plain', { owner: 'somebody' }],
+    ['theirs', theirs],
+  ] as const) {
     const container = await hands.createContainer({ name: name(`c-${kind}`), Image: image, Cmd: ['true'], Labels })
-    const network = await hands.createNetwork({ Name: name(`n-${kind}`), Labels, IPAM: { Driver: 'default', Config: [{ Subnet: randomSubnet() }] } })
+    const network = await hands.createNetwork({
+      Name: name(`n-${kind}`),
+      Labels,
+      IPAM: { Driver: 'default', Config: [{ Subnet: randomSubnet() }] },
+    })
     const volume = await hands.createVolume({ Name: name(`v-${kind}`), Labels })
     t.teardown(async () => {
       await container.remove().catch(() => undefined)
@@ -158,10 +187,19 @@ t.test('what is not ours is neither adopted nor removed', async (t) => {
     })
     await t.rejects(host.createContainer(scene.container(`c-${kind}`), signal), foreign('container', name(`c-${kind}`)))
     await t.rejects(host.createNetwork(scene.network(`n-${kind}`), signal), foreign('network', name(`n-${kind}`)))
-    await t.rejects(host.createVolume({ name: name(`v-${kind}`), labels }, signal), foreign('volume', name(`v-${kind}`)))
-    await t.rejects(host.writeFiles(name(`v-${kind}`), image, '10001', { a: 'b' }, labels, signal), foreign('volume', name(`v-${kind}`)))
     await t.rejects(
-      host.createContainer(scene.container('user', { volumes: [{ volume: name(`v-${kind}`), path: '/data', readOnly: false }] }), signal),
+      host.createVolume({ name: name(`v-${kind}`), labels }, signal),
+      foreign('volume', name(`v-${kind}`)),
+    )
+    await t.rejects(
+      host.writeFiles(name(`v-${kind}`), image, '10001', { a: 'b' }, labels, signal),
+      foreign('volume', name(`v-${kind}`)),
+    )
+    await t.rejects(
+      host.createContainer(
+        scene.container('user', { volumes: [{ volume: name(`v-${kind}`), path: '/data', readOnly: false }] }),
+        signal,
+      ),
       foreign('volume', name(`v-${kind}`)),
     )
     await t.rejects(host.removeContainer(name(`c-${kind}`), owned, signal), foreign('container', name(`c-${kind}`)))
@@ -170,8 +208,15 @@ t.test('what is not ours is neither adopted nor removed', async (t) => {
     await Promise.all([container.inspect(), network.inspect(), volume.inspect()])
   }
   await host.createVolume({ name: name('mine'), labels }, signal)
-  await t.rejects(host.removeVolume(name('mine'), { installation, stack: 'region-x' }, signal), foreign('volume', name('mine')), 'nor what is another stack\'s')
-  t.same((await host.observe(owned, signal)).volumes.map((volume) => volume.name), [name('mine')])
+  await t.rejects(
+    host.removeVolume(name('mine'), { installation, stack: 'region-x' }, signal),
+    foreign('volume', name('mine')),
+    "nor what is another stack's",
+  )
+  t.same(
+    (await host.observe(owned, signal)).volumes.map((volume) => volume.name),
+    [name('mine')],
+  )
 })
 
 t.test('a container on two networks has its place on both, also when its making was interrupted', async (t) => {
@@ -182,12 +227,18 @@ t.test('a container on two networks has its place on both, also when its making 
   await host.createNetwork(two, signal)
   const address = two.subnet.replace('.0/24', '.77')
   const spec = scene.container('worker', {
-    networks: [{ network: one.name, aliases: ['first'] }, { network: two.name, aliases: ['second'], address }],
+    networks: [
+      { network: one.name, aliases: ['first'] },
+      { network: two.name, aliases: ['second'], address },
+    ],
   })
   await host.createContainer({ ...spec, networks: spec.networks.slice(0, 1) }, signal)
   await host.createContainer(spec, signal)
   await host.startContainer(spec.name, signal)
-  t.match((await look(scene, spec.name)).networks, { [one.name]: { aliases: ['first'] }, [two.name]: { aliases: ['second'], address } })
+  t.match((await look(scene, spec.name)).networks, {
+    [one.name]: { aliases: ['first'] },
+    [two.name]: { aliases: ['second'], address },
+  })
 })
 
 t.test('connecting is repeatable, and mends a place that is not as wanted', async (t) => {
@@ -207,7 +258,11 @@ t.test('connecting is repeatable, and mends a place that is not as wanted', asyn
   t.same((await look(scene, worker)).networks[network.name], undefined)
   await hands.getNetwork(network.name).connect({ Container: worker })
   await host.connect(network.name, worker, ['guest'], address, signal)
-  t.match((await look(scene, worker)).networks, { [network.name]: { aliases: ['guest'], address } }, 'after hands had connected it otherwise')
+  t.match(
+    (await look(scene, worker)).networks,
+    { [network.name]: { aliases: ['guest'], address } },
+    'after hands had connected it otherwise',
+  )
 })
 
 t.test('a stopped container finds a network again that was removed by hand', async (t) => {
@@ -232,13 +287,19 @@ t.test('a network goes with its guests on it, running and stopped; the guests st
   const [network, home] = [scene.network('net'), scene.network('home')]
   await host.createNetwork(network, signal)
   await host.createNetwork(home, signal)
-  const guests = await Promise.all(['running', 'stopped'].map((suffix) => scene.run(suffix, { networks: [{ network: home.name, aliases: [] }] })))
+  const guests = await Promise.all(
+    ['running', 'stopped'].map((suffix) => scene.run(suffix, { networks: [{ network: home.name, aliases: [] }] })),
+  )
   for (const guest of guests) await host.connect(network.name, guest, ['gateway'], undefined, signal)
   await host.stopContainer(scene.name('stopped'), 0, signal)
   await host.removeNetwork(network.name, owned, signal)
-  t.same((await host.observe(owned, signal)).networks.map(({ name }) => name), [home.name])
+  t.same(
+    (await host.observe(owned, signal)).networks.map(({ name }) => name),
+    [home.name],
+  )
   await host.startContainer(scene.name('stopped'), signal)
-  for (const guest of guests) t.match(await look(scene, guest), { state: 'running', networks: { [network.name]: undefined, [home.name]: {} } })
+  for (const guest of guests)
+    t.match(await look(scene, guest), { state: 'running', networks: { [network.name]: undefined, [home.name]: {} } })
 })
 
 t.test('limits change while it runs', async (t) => {
@@ -277,7 +338,10 @@ t.test('how a container ended is seen', async (t) => {
     return found.restarts > 0 ? found : undefined
   })
   t.equal(restarting.exitCode, 7)
-  const greedy = await scene.run('greedy', { command: ['tail', '/dev/zero'], resources: { memoryBytes: 16 * 1024 * 1024, cpuMillis: 1000, pids: 16 } })
+  const greedy = await scene.run('greedy', {
+    command: ['tail', '/dev/zero'],
+    resources: { memoryBytes: 16 * 1024 * 1024, cpuMillis: 1000, pids: 16 },
+  })
   const outOfMemory = await until(async () => {
     const found = await look(scene, greedy)
     return found.outOfMemory ? found : undefined
@@ -292,10 +356,11 @@ t.test('health is what its check says', async (t) => {
   const check = (command: string[]) => ({ command, intervalSeconds: 1, timeoutSeconds: 5, retries: 1, startSeconds: 0 })
   const well = await scene.run('well', { health: check(['true']) })
   const sick = await scene.run('sick', { health: check(['false']) })
-  const healthOf = (name: string) => until(async () => {
-    const { health } = await look(scene, name)
-    return health === 'starting' || health === 'none' ? undefined : health
-  })
+  const healthOf = (name: string) =>
+    until(async () => {
+      const { health } = await look(scene, name)
+      return health === 'starting' || health === 'none' ? undefined : health
+    })
   t.same([await healthOf(well), await healthOf(sick)], ['healthy', 'unhealthy'])
 })
 
@@ -303,7 +368,10 @@ t.test('a container is refused while one of its volumes is missing, and makes no
   const scene = openScene(t)
   const { host, hands, owned, signal, name } = scene
   const spec = scene.container('worker', { volumes: [{ volume: name('gone'), path: '/data', readOnly: false }] })
-  await t.rejects(host.createContainer(spec, signal), { code: 'VOLUME_MISSING', message: `cannot create container ${spec.name}: volume ${name('gone')} is not there` })
+  await t.rejects(host.createContainer(spec, signal), {
+    code: 'VOLUME_MISSING',
+    message: `cannot create container ${spec.name}: volume ${name('gone')} is not there`,
+  })
   t.same(await host.observe(owned, signal), { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
   await t.rejects(hands.getVolume(name('gone')).inspect())
 })
@@ -312,8 +380,14 @@ t.test('a volume that is used is not removed', async (t) => {
   const scene = openScene(t)
   const { host, labels, owned, signal, name } = scene
   await host.createVolume({ name: name('data'), labels }, signal)
-  await host.createContainer(scene.container('worker', { volumes: [{ volume: name('data'), path: '/data', readOnly: false }] }), signal)
-  await t.rejects(host.removeVolume(name('data'), owned, signal), { code: 'ENGINE_FAILED', message: `cannot remove volume ${name('data')}: it is in use` })
+  await host.createContainer(
+    scene.container('worker', { volumes: [{ volume: name('data'), path: '/data', readOnly: false }] }),
+    signal,
+  )
+  await t.rejects(host.removeVolume(name('data'), owned, signal), {
+    code: 'ENGINE_FAILED',
+    message: `cannot remove volume ${name('data')}: it is in use`,
+  })
   t.equal((await host.observe(owned, signal)).volumes.length, 1)
 })
 
@@ -339,7 +413,11 @@ function secretsScene(t: Test): { scene: Scene; volume: string; read: () => Prom
   const volume = scene.name('secrets')
   const read = async () => {
     const reader = await scene.run('reader', { volumes: [{ volume, path: '/run/secrets', readOnly: true }] })
-    const list = ['sh', '-c', 'stat -c "%a %u:%g %n" /run/secrets /run/secrets/*; tail -n +1 /run/secrets/*; touch /run/secrets/new 2>&1']
+    const list = [
+      'sh',
+      '-c',
+      'stat -c "%a %u:%g %n" /run/secrets /run/secrets/*; tail -n +1 /run/secrets/*; touch /run/secrets/new 2>&1',
+    ]
     const { stdout } = await host.exec(reader, list, { signal })
     await host.removeContainer(reader, scene.owned, signal)
     return stdout
@@ -347,31 +425,48 @@ function secretsScene(t: Test): { scene: Scene; volume: string; read: () => Prom
   return { scene, volume, read }
 }
 
-t.test('files in a volume are its user\'s alone to read, and nobody\'s to write', async (t) => {
+t.test("files in a volume are its user's alone to read, and nobody's to write", async (t) => {
   const { scene, volume, read } = secretsScene(t)
   const { host, hands, labels, owned, signal } = scene
   await host.createVolume({ name: volume, labels }, signal)
   await host.writeFiles(volume, image, '10001', { password: 'first\n', 'tls.key': 'ключ\n' }, labels, signal)
-  t.equal(await read(), [
-    '500 10001:10001 /run/secrets',
-    '400 10001:10001 /run/secrets/password',
-    '400 10001:10001 /run/secrets/tls.key',
-    '==> /run/secrets/password <==', 'first', '', '==> /run/secrets/tls.key <==', 'ключ',
-    "touch: cannot touch '/run/secrets/new': Read-only file system", '',
-  ].join('\n'))
+  t.equal(
+    await read(),
+    [
+      '500 10001:10001 /run/secrets',
+      '400 10001:10001 /run/secrets/password',
+      '400 10001:10001 /run/secrets/tls.key',
+      '==> /run/secrets/password <==',
+      'first',
+      '',
+      '==> /run/secrets/tls.key <==',
+      'ключ',
+      "touch: cannot touch '/run/secrets/new': Read-only file system",
+      '',
+    ].join('\n'),
+  )
   t.same((await host.observe(owned, signal)).containers, [], 'what wrote them is gone')
 
   // What an interrupted call leaves behind, under a name that is known.
   await host.createContainer(scene.container('secrets-files'), signal)
   await host.writeFiles(volume, image, '10001:10002', { password: 'second\n' }, labels, signal)
-  t.equal(await read(), [
-    '500 10001:10002 /run/secrets',
-    '400 10001:10002 /run/secrets/password',
-    'second',
-    "touch: cannot touch '/run/secrets/new': Read-only file system", '',
-  ].join('\n'), 'files of before are gone')
+  t.equal(
+    await read(),
+    [
+      '500 10001:10002 /run/secrets',
+      '400 10001:10002 /run/secrets/password',
+      'second',
+      "touch: cannot touch '/run/secrets/new': Read-only file system",
+      '',
+    ].join('\n'),
+    'files of before are gone',
+  )
   t.same((await host.observe(owned, signal)).containers, [])
-  t.same((await hands.getVolume(volume).inspect()).Labels['tenantry.service'], labels.service, 'and the volume is labelled as it was')
+  t.same(
+    (await hands.getVolume(volume).inspect()).Labels['tenantry.service'],
+    labels.service,
+    'and the volume is labelled as it was',
+  )
 })
 
 t.test('files are written again under a container that uses them, but other files are not taken from it', async (t) => {
@@ -383,7 +478,10 @@ t.test('files are written again under a container that uses them, but other file
   const read = async () => (await host.exec(reader, ['sh', '-c', 'cat /run/secrets/*'], { signal })).stdout
   await host.writeFiles(volume, image, '10001', { a: 'new', b: 'new' }, labels, signal)
   t.equal(await read(), 'newnew')
-  await t.rejects(host.writeFiles(volume, image, '10001', { a: 'newer' }, labels, signal), { code: 'ENGINE_FAILED', message: /it is in use/ })
+  await t.rejects(host.writeFiles(volume, image, '10001', { a: 'newer' }, labels, signal), {
+    code: 'ENGINE_FAILED',
+    message: /it is in use/,
+  })
   t.equal(await read(), 'newnew')
 })
 

@@ -2,20 +2,24 @@
 // strangers', never used, and removed where they hold nothing; through docker-door, too.
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
-import { dockerHost, type DockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
-import { openDoor } from '../docker-proxy/support.ts'
-import { engineSocket, image, openScene, type Scene } from '../support/docker.ts'
-import { openDouble } from '../support/engine-double.ts'
+import { dockerHost, type DockerHost } from '#control-plane/engines/docker/docker-host.ts'
+import { openDoor } from '#test/docker-proxy/support.ts'
+import { engineSocket, image, openScene, type Scene } from '#test/support/docker.ts'
+import { openDouble } from '#test/support/engine-double.ts'
 
 /** A container of somebody's whose volume is not there. */
 async function forceVolume({ hands, installation }: Scene, volume: string, command = ['true']) {
   const container = await hands.createContainer({
-    Image: image, Cmd: command, Labels: { 'tenantry.installation': installation }, HostConfig: { NetworkMode: 'none', Mounts: [{ Type: 'volume', Source: volume, Target: '/var/lib/data' }] },
+    Image: image,
+    Cmd: command,
+    Labels: { 'tenantry.installation': installation },
+    HostConfig: { NetworkMode: 'none', Mounts: [{ Type: 'volume', Source: volume, Target: '/var/lib/data' }] },
   })
   return container
 }
 
-const mounting = (scene: Scene, volume: string) => scene.container('worker', { volumes: [{ volume: scene.name(volume), path: '/var/lib/data', readOnly: false }] })
+const mounting = (scene: Scene, volume: string) =>
+  scene.container('worker', { volumes: [{ volume: scene.name(volume), path: '/var/lib/data', readOnly: false }] })
 
 async function checkUnlabelled(t: Test, scene: Scene, host: DockerHost): Promise<void> {
   const { hands, owned, labels, name, signal } = scene
@@ -32,12 +36,21 @@ async function checkUnlabelled(t: Test, scene: Scene, host: DockerHost): Promise
 
   t.same((await host.observe(owned, signal)).unlabelledVolumes.toSorted(), [empty, full])
   t.same((await host.observe(owned, signal)).volumes, [])
-  await t.rejects(host.createContainer(mounting(scene, 'empty'), signal), { code: 'VOLUME_MISSING', message: /unlabelled one in its place/ })
-  await t.rejects(host.addFiles(empty, image, '10001:10001', { initialize: 'x' }, labels, signal), { code: 'VOLUME_MISSING' })
+  await t.rejects(host.createContainer(mounting(scene, 'empty'), signal), {
+    code: 'VOLUME_MISSING',
+    message: /unlabelled one in its place/,
+  })
+  await t.rejects(host.addFiles(empty, image, '10001:10001', { initialize: 'x' }, labels, signal), {
+    code: 'VOLUME_MISSING',
+  })
   await t.rejects(host.createVolume({ name: empty, labels }, signal), { code: 'FOREIGN_OBJECT', message: /is in use/ })
   await holder.remove()
   await host.createVolume({ name: empty, labels }, signal)
-  t.match((await hands.getVolume(empty).inspect()).Labels, { 'tenantry.stack': owned.stack }, 'an empty one is replaced by ours')
+  t.match(
+    (await hands.getVolume(empty).inspect()).Labels,
+    { 'tenantry.stack': owned.stack },
+    'an empty one is replaced by ours',
+  )
   await host.removeVolume(empty, owned, signal)
 
   await forceVolume(scene, empty).then((container) => container.remove())
@@ -106,7 +119,11 @@ t.test('files are added to a volume, and what it holds stays', async (t) => {
   await host.addFiles(name('data'), image, '10001:10001', { first: '1' }, labels, signal)
   await host.addFiles(name('data'), image, '10001:10001', { second: '2' }, labels, signal)
   const worker = await run('worker', { volumes: [{ volume: name('data'), path: '/var/lib/data', readOnly: false }] })
-  const { stdout } = await host.exec(worker, ['sh', '-c', 'cd /var/lib/data && stat -c "%n %a %u:%g" . * && cat first second'], { signal })
+  const { stdout } = await host.exec(
+    worker,
+    ['sh', '-c', 'cd /var/lib/data && stat -c "%n %a %u:%g" . * && cat first second'],
+    { signal },
+  )
   t.equal(stdout, '. 700 10001:10001\nfirst 400 10001:10001\nsecond 400 10001:10001\n12')
   await hands.getContainer(worker).remove({ force: true })
 })

@@ -2,9 +2,9 @@
 import type { IncomingMessage } from 'node:http'
 import pg from 'pg'
 import t from 'tap'
-import { EventReader, openStream, type SentEvent } from '../support/event-reader.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
-import { effort } from '../support/effort.ts'
+import { EventReader, openStream, type SentEvent } from '#test/support/event-reader.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
+import { effort } from '#test/support/effort.ts'
 
 const mostSubscribers = 4
 
@@ -14,7 +14,11 @@ interface Asked {
   headers?: Record<string, string>
 }
 
-const headersOf = (tenant: TestTenant, who: string | undefined, { last, headers = {} }: Asked) => ({ ...tenant.as(who), ...(last === undefined ? {} : { 'last-event-id': last }), ...headers })
+const headersOf = (tenant: TestTenant, who: string | undefined, { last, headers = {} }: Asked) => ({
+  ...tenant.as(who),
+  ...(last === undefined ? {} : { 'last-event-id': last }),
+  ...headers,
+})
 
 function open(tenant: TestTenant, who: string | undefined, asked: Asked = {}): Promise<IncomingMessage> {
   return openStream(tenant, `/events/v1${asked.query ?? ''}`, headersOf(tenant, who, asked))
@@ -41,29 +45,56 @@ async function bucket(tenant: TestTenant, who: string, name: string, policy = 'p
 }
 
 async function put(tenant: TestTenant, who: string, path: string) {
-  const { status, text } = await tenant.ask('POST', `/storage/v1/object/${path}`, { as: who, body: 'x', headers: { 'content-type': 'text/plain' } })
+  const { status, text } = await tenant.ask('POST', `/storage/v1/object/${path}`, {
+    as: who,
+    body: 'x',
+    headers: { 'content-type': 'text/plain' },
+  })
   if (status !== 200) throw new Error(text)
 }
 
 t.test('events', async (t) => {
-  const runtime = await startRuntime(t, { pace: { heartbeat: 100, patience: 500, farewell: 20_000, again: 50 }, mostSubscribers })
+  const runtime = await startRuntime(t, {
+    pace: { heartbeat: 100, patience: 500, farewell: 20_000, again: 50 },
+    mostSubscribers,
+  })
 
   t.test('each subscriber gets what their row-level security lets them see, as the specification has it', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'ada', 'hers')
     await bucket(tenant, 'ben', 'his')
-    const readers = { ada: await follow(tenant, 'ada'), ben: await follow(tenant, 'ben'), nobody: await follow(tenant, undefined), service: await follow(tenant, 'service') }
-    t.match(readers.ada.answer.headers, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' })
+    const readers = {
+      ada: await follow(tenant, 'ada'),
+      ben: await follow(tenant, 'ben'),
+      nobody: await follow(tenant, undefined),
+      service: await follow(tenant, 'service'),
+    }
+    t.match(readers.ada.answer.headers, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+    })
     await put(tenant, 'ada', 'hers/a.txt')
     await put(tenant, 'ben', 'his/b.txt')
     await readers.service.until(2)
     await readers.ben.until(1)
     t.match((await readers.ada.until(1))[0], {
       event: undefined,
-      data: { type: 'storage.object.created', bucket: 'hers', path: 'a.txt', owner_id: 'ada', timestamp: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/ },
+      data: {
+        type: 'storage.object.created',
+        bucket: 'hers',
+        path: 'a.txt',
+        owner_id: 'ada',
+        timestamp: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+      },
     })
-    t.same(readers.service.events.map(({ data }) => data['path']), ['a.txt', 'b.txt'])
-    t.same(readers.ben.events.map(({ data }) => data['path']), ['b.txt'])
+    t.same(
+      readers.service.events.map(({ data }) => data['path']),
+      ['a.txt', 'b.txt'],
+    )
+    t.same(
+      readers.ben.events.map(({ data }) => data['path']),
+      ['b.txt'],
+    )
     t.same([readers.ada.events.length, readers.nobody.events.length], [1, 0])
     for (const reader of Object.values(readers)) reader.leave()
   })
@@ -80,16 +111,26 @@ t.test('events', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'ada', 'one')
     await bucket(tenant, 'ada', 'two')
-    const reader = await follow(tenant, 'ada', { query: '?type=storage.object.deleted,storage.object.moved&bucket=two' })
+    const reader = await follow(tenant, 'ada', {
+      query: '?type=storage.object.deleted,storage.object.moved&bucket=two',
+    })
     for (const name of ['one', 'two']) {
       await put(tenant, 'ada', `${name}/a.txt`)
       await tenant.ask('DELETE', `/storage/v1/object/${name}/a.txt`, { as: 'ada' })
     }
-    t.match((await reader.until(1)).map(({ data }) => data), [{ type: 'storage.object.deleted', bucket: 'two' }])
+    t.match(
+      (await reader.until(1)).map(({ data }) => data),
+      [{ type: 'storage.object.deleted', bucket: 'two' }],
+    )
     reader.leave()
     for (const [path, headers, code] of [
-      ['?kind=x', {}, 'UNKNOWN_PARAMETER'], ['?type=', {}, 'BAD_REQUEST'], ['?type=%00', {}, 'BAD_REQUEST'], ['?bucket=A%20B', {}, 'BAD_REQUEST'],
-      ['', { 'last-event-id': 'x' }, 'INVALID_EVENT_ID'], ['', { 'last-event-id': '-1' }, 'INVALID_EVENT_ID'], ['', { 'last-event-id': '9'.repeat(19) }, 'INVALID_EVENT_ID'],
+      ['?kind=x', {}, 'UNKNOWN_PARAMETER'],
+      ['?type=', {}, 'BAD_REQUEST'],
+      ['?type=%00', {}, 'BAD_REQUEST'],
+      ['?bucket=A%20B', {}, 'BAD_REQUEST'],
+      ['', { 'last-event-id': 'x' }, 'INVALID_EVENT_ID'],
+      ['', { 'last-event-id': '-1' }, 'INVALID_EVENT_ID'],
+      ['', { 'last-event-id': '9'.repeat(19) }, 'INVALID_EVENT_ID'],
       ['', { 'last-event-id': '9999999' }, 'INVALID_EVENT_ID'],
     ] as const) {
       const answer = await tenant.ask('GET', `/events/v1${path}`, { as: 'ada', headers })
@@ -102,16 +143,21 @@ t.test('events', async (t) => {
     const tenant = await runtime.addTenant()
     await bucket(tenant, 'ada', 'files')
     const reader = await follow(tenant, 'service')
-    const slow = new pg.Client({ connectionString: `${runtime.postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${tenant.home.schema}`)}` })
+    const slow = new pg.Client({
+      connectionString: `${runtime.postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${tenant.home.schema}`)}`,
+    })
     await slow.connect()
     await slow.query('begin')
-    await slow.query("insert into event_log (type, payload) values ('test.slow', '{\"type\":\"test.slow\"}')")
+    await slow.query('insert into event_log (type, payload) values (\'test.slow\', \'{"type":"test.slow"}\')')
     await put(tenant, 'ada', 'files/quick.txt')
     await new Promise((resolve) => setTimeout(resolve, 300))
     t.same(reader.events, [], 'the quick one waits for the slow one')
     await slow.query('commit')
     await slow.end()
-    t.same((await reader.until(2)).map(({ data }) => data['type']), ['test.slow', 'storage.object.created'])
+    t.same(
+      (await reader.until(2)).map(({ data }) => data['type']),
+      ['test.slow', 'storage.object.created'],
+    )
     reader.leave()
   })
 
@@ -123,9 +169,11 @@ t.test('events', async (t) => {
     first.leave()
     const total = effort({ small: 300, full: 5_000 })
     let next = 0
-    const writers = Promise.all(Array.from({ length: 8 }, async () => {
-      while (next < total) await put(tenant, 'ada', `files/${next++}`)
-    }))
+    const writers = Promise.all(
+      Array.from({ length: 8 }, async () => {
+        while (next < total) await put(tenant, 'ada', `files/${next++}`)
+      }),
+    )
     const seen: SentEvent[] = []
     while (seen.length < total) {
       const reader = await follow(tenant, 'ada', { last })
@@ -135,8 +183,14 @@ t.test('events', async (t) => {
       last = reader.lastId
     }
     await writers
-    const rows = await tenant.rows("select e.seq::text as seq from event_log e where type = 'storage.object.created' order by e.seq")
-    t.same(seen.map(({ id }) => id), rows.map(({ seq }) => seq), 'nothing lost, nothing twice')
+    const rows = await tenant.rows(
+      "select e.seq::text as seq from event_log e where type = 'storage.object.created' order by e.seq",
+    )
+    t.same(
+      seen.map(({ id }) => id),
+      rows.map(({ seq }) => seq),
+      'nothing lost, nothing twice',
+    )
     t.equal(new Set(seen.map(({ data }) => data['path'])).size, total)
   })
 
@@ -147,7 +201,9 @@ t.test('events', async (t) => {
     start.leave()
     // More than sockets hold.
     const count = 4_000
-    await tenant.rows(`insert into event_log (type, payload) select 'test.large', jsonb_build_object('n', n, 'text', repeat('x', 20000)) from generate_series(1, ${count}) n`)
+    await tenant.rows(
+      `insert into event_log (type, payload) select 'test.large', jsonb_build_object('n', n, 'text', repeat('x', 20000)) from generate_series(1, ${count}) n`,
+    )
     const before = process.memoryUsage().rss
     const others = await Promise.all(Array.from({ length: mostSubscribers - 1 }, () => follow(tenant, 'ada')))
     const answer = await open(tenant, 'service', { last: from })
@@ -164,7 +220,10 @@ t.test('events', async (t) => {
     t.ok(got.length > 0 && got.length < count, String(got.length))
     const again = await follow(tenant, 'service', { last: got.at(-1)?.id ?? '' })
     await again.until(count - got.length, 30)
-    t.same([...got, ...again.events].map(({ data }) => data['n']), Array.from({ length: count }, (_, index) => index + 1))
+    t.same(
+      [...got, ...again.events].map(({ data }) => data['n']),
+      Array.from({ length: count }, (_, index) => index + 1),
+    )
     again.leave()
   })
 
@@ -184,8 +243,16 @@ t.test('events', async (t) => {
 
   t.test('no more subscribers of one tenant than are allowed; one who leaves makes room', async (t) => {
     const [tenant, other] = [await runtime.addTenant(), await runtime.addTenant()]
-    const readers = [await follow(tenant, 'ada'), await follow(tenant, 'ada'), await follow(tenant, 'ada'), await follow(tenant, 'ada')]
-    t.match((await tenant.ask('GET', '/events/v1', { as: 'ada' })).json(), { statusCode: '503', code: 'TOO_MANY_SUBSCRIBERS' })
+    const readers = [
+      await follow(tenant, 'ada'),
+      await follow(tenant, 'ada'),
+      await follow(tenant, 'ada'),
+      await follow(tenant, 'ada'),
+    ]
+    t.match((await tenant.ask('GET', '/events/v1', { as: 'ada' })).json(), {
+      statusCode: '503',
+      code: 'TOO_MANY_SUBSCRIBERS',
+    })
     const elsewhere = await follow(other, 'ada')
     readers[0]?.leave()
     let fifth: IncomingMessage | undefined

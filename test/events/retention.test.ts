@@ -2,11 +2,12 @@
 import pg from 'pg'
 import t from 'tap'
 import { internalPaths } from '@tenantry/contract'
-import { until } from '../support/until.ts'
-import { EventReader } from '../support/event-reader.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { until } from '#test/support/until.ts'
+import { EventReader } from '#test/support/event-reader.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
-const follow = (tenant: TestTenant, last: string) => EventReader.open(tenant, '/events/v1', { ...tenant.as('service'), 'last-event-id': last })
+const follow = (tenant: TestTenant, last: string) =>
+  EventReader.open(tenant, '/events/v1', { ...tenant.as('service'), 'last-event-id': last })
 
 async function bucket(tenant: TestTenant, name: string): Promise<void> {
   const { status, text } = await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name } })
@@ -19,8 +20,10 @@ async function log(tenant: TestTenant, { events, old }: { events: number; old: n
   await tenant.rows("update event_log set created_at = now() - interval '8 days' where seq <= $1", [old])
 }
 
-const numbers = async (tenant: TestTenant) => (await tenant.rows('select seq::int as seq from event_log order by seq')).map(({ seq }) => seq)
-const goneUpTo = async (tenant: TestTenant) => (await tenant.rows('select up_to::int as up_to from event_log_gone'))[0]?.['up_to']
+const numbers = async (tenant: TestTenant) =>
+  (await tenant.rows('select seq::int as seq from event_log order by seq')).map(({ seq }) => seq)
+const goneUpTo = async (tenant: TestTenant) =>
+  (await tenant.rows('select up_to::int as up_to from event_log_gone'))[0]?.['up_to']
 
 t.test('how long events are kept', async (t) => {
   const runtime = await startRuntime(t, { pace: { heartbeat: 100, patience: 500, farewell: 20_000, again: 50 } })
@@ -37,13 +40,21 @@ t.test('how long events are kept', async (t) => {
 
   t.test('of more than may be stored the oldest go', async (t) => {
     const tenant = await runtime.addTenant()
-    await tenant.rows("insert into event_log (type, payload) select 'test', jsonb_build_object('n', n, 'x', repeat(md5(n::text), 30)) from generate_series(1, 1000) n")
+    await tenant.rows(
+      "insert into event_log (type, payload) select 'test', jsonb_build_object('n', n, 'x', repeat(md5(n::text), 30)) from generate_series(1, 1000) n",
+    )
     t.equal(await runtime.trimEvents(tenant.id, { bytes: 10_000_000 }), 0)
     const removed = await runtime.trimEvents(tenant.id, { bytes: 50_000, batch: 100 })
     const kept = await numbers(tenant)
     t.equal(kept.length + removed, 1000)
-    t.same(kept, Array.from({ length: kept.length }, (_, n) => removed + n + 1), 'the newest are there')
-    const [{ bytes } = { bytes: 0 }] = await tenant.rows('select sum(pg_column_size(payload) + 100)::int as bytes from event_log')
+    t.same(
+      kept,
+      Array.from({ length: kept.length }, (_, n) => removed + n + 1),
+      'the newest are there',
+    )
+    const [{ bytes } = { bytes: 0 }] = await tenant.rows(
+      'select sum(pg_column_size(payload) + 100)::int as bytes from event_log',
+    )
     t.ok(Number(bytes) <= 50_000 && Number(bytes) > 40_000, `${String(bytes)} bytes are kept`)
   })
 
@@ -54,7 +65,10 @@ t.test('how long events are kept', async (t) => {
     const refused = await tenant.ask('GET', '/events/v1', { as: 'service', headers: { 'last-event-id': '3' } })
     t.match({ status: refused.status, ...refused.json() }, { status: 410, code: 'EVENTS_GONE' })
     const reader = await follow(tenant, '4')
-    t.same((await reader.until(2)).map(({ data }) => data['bucket']), ['bucket-5', 'bucket-6'])
+    t.same(
+      (await reader.until(2)).map(({ data }) => data['bucket']),
+      ['bucket-5', 'bucket-6'],
+    )
     reader.leave()
   })
 
@@ -63,7 +77,9 @@ t.test('how long events are kept', async (t) => {
     await log(tenant, { events: 2, old: 0 })
     const reader = await follow(tenant, '2')
     // What comes behind a transaction that is open waits for it.
-    const slow = new pg.Client({ connectionString: `${runtime.postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${tenant.home.schema}`)}` })
+    const slow = new pg.Client({
+      connectionString: `${runtime.postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${tenant.home.schema}`)}`,
+    })
     await slow.connect()
     await slow.query("begin; insert into event_log (type, payload) values ('test.slow', '{}')")
     for (const name of ['late-4', 'late-5']) await bucket(tenant, name)
@@ -95,12 +111,16 @@ t.test('how long events are kept', async (t) => {
   t.test('nobody else removes what is newer', async (t) => {
     const tenant = await runtime.addTenant()
     await log(tenant, { events: 2, old: 2 })
-    for (const who of ['service', 'ada']) t.equal((await tenant.ask('DELETE', '/rest/v1/event_log?seq=gt.0', { as: who })).status >= 400, true, who)
+    for (const who of ['service', 'ada'])
+      t.equal((await tenant.ask('DELETE', '/rest/v1/event_log?seq=gt.0', { as: who })).status >= 400, true, who)
     const client = new pg.Client({ connectionString: tenant.home.url })
     await client.connect()
     for (const role of ['service_role', 'authenticated', '']) {
       await client.query('begin')
-      await client.query("select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)", [tenant.id, role])
+      await client.query("select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)", [
+        tenant.id,
+        role,
+      ])
       t.equal((await client.query('delete from event_log')).rowCount, 0, role)
       await client.query('rollback')
     }

@@ -1,8 +1,8 @@
 // The watermark against a small Postgres: transactions that take ids and numbers, commit or roll back, in any order.
 import fc from 'fast-check'
 import t from 'tap'
-import { advance, unknownWatermark } from '../../tenant-runtime/src/events/watermark.ts'
-import { effort, seed } from '../support/effort.ts'
+import { advance, unknownWatermark } from '#tenant-runtime/events/watermark.ts'
+import { effort, seed } from '#test/support/effort.ts'
 
 /** What transactions do and what a reader sees, as Postgres has it. */
 class Log {
@@ -59,7 +59,8 @@ t.test('nothing appears at or below the watermark, and it reaches the end when a
         mark = advance(mark, { last, later, ended: log.oldestOf(later) })
         log.end(log.running.size - 1, false)
         if (mark.final < before) throw new Error('it went back')
-        for (const seq of log.committed) if (seq <= before && !seenAt.has(seq)) throw new Error(`${seq} appeared at or below ${before}`)
+        for (const seq of log.committed)
+          if (seq <= before && !seenAt.has(seq)) throw new Error(`${seq} appeared at or below ${before}`)
         seenAt = new Set(log.committed)
       }
       for (const one of steps) {

@@ -2,8 +2,8 @@
 // runtime itself.
 import { join } from 'node:path'
 import t from 'tap'
-import { compileCSource } from '../../examples/functions/compile-native.ts'
-import { startRuntime, type Answer } from '../support/runtime.ts'
+import { compileCSource } from '#examples/functions/compile-native.ts'
+import { startRuntime, type Answer } from '#test/support/runtime.ts'
 import { deploy, invoke } from './support/deployed.ts'
 
 const secrets = {
@@ -51,18 +51,41 @@ const source = `
 `
 
 const ways: Record<string, number> = {
-  output: 500, error: 500, success: 200, trap: 500, exit: 500, halves: 500, bytes: 500, lines: 500, log: 500, levels: 500, both: 500, often: 500, late: 504,
-  header: 500, status: 500, query: 500, value: 500, file: 500, fetch: 500,
+  output: 500,
+  error: 500,
+  success: 200,
+  trap: 500,
+  exit: 500,
+  halves: 500,
+  bytes: 500,
+  lines: 500,
+  log: 500,
+  levels: 500,
+  both: 500,
+  often: 500,
+  late: 504,
+  header: 500,
+  status: 500,
+  query: 500,
+  value: 500,
+  file: 500,
+  fetch: 500,
 }
 
 t.test('no secret of a function is ever shown, whichever way it says it', { timeout: 300_000 }, async (t) => {
   const runtime = await startRuntime(t, { logLevel: 'trace' })
   const tenant = await runtime.addTenant()
   const wasm = await compileCSource(source, ['-I', join(import.meta.dirname, '..', '..', 'examples', 'functions')])
-  const deployed = await deploy(tenant, { name: 'leaky', wasm, config: { timeout: 1, environment: secrets }, trigger: { Webhook: { secret: webhookSecret } } })
+  const deployed = await deploy(tenant, {
+    name: 'leaky',
+    wasm,
+    config: { timeout: 1, environment: secrets },
+    trigger: { Webhook: { secret: webhookSecret } },
+  })
   t.equal(deployed.status, 201, deployed.text)
   const shown: string[] = []
-  const see = (what: string, { status, text, headers }: Answer) => shown.push(`${what}: ${status} ${JSON.stringify(headers)} ${text}`)
+  const see = (what: string, { status, text, headers }: Answer) =>
+    shown.push(`${what}: ${status} ${JSON.stringify(headers)} ${text}`)
   for (const [way, expected] of Object.entries(ways)) {
     for (const what of [...Object.keys(secrets), webhookSecret]) {
       const answer = await invoke(tenant, 'leaky', `${way} ${what}`)
@@ -72,21 +95,30 @@ t.test('no secret of a function is ever shown, whichever way it says it', { time
     }
   }
   // What is written when the answer is out already.
-  const ends = async () => Number((await tenant.rows("select count(*)::int as n from function_invocations where error_message is distinct from 'interrupted'"))[0]?.['n'])
+  const ends = async () =>
+    Number(
+      (
+        await tenant.rows(
+          "select count(*)::int as n from function_invocations where error_message is distinct from 'interrupted'",
+        )
+      )[0]?.['n'],
+    )
   t.equal(await ends(), 4 * Object.keys(ways).length)
   for (const path of ['logs?limit=1000', 'invocations?limit=100', 'usage']) {
     const answer = await tenant.ask('GET', `/functions/v1/leaky/${path}`, { as: 'service' })
     t.equal(answer.status, 200, answer.text)
     see(path, answer)
   }
-  for (const table of ['function_invocations', 'function_logs', 'event_log']) shown.push(JSON.stringify(await tenant.rows(`select * from ${table}`)))
+  for (const table of ['function_invocations', 'function_logs', 'event_log'])
+    shown.push(JSON.stringify(await tenant.rows(`select * from ${table}`)))
   see('records', await tenant.ask('GET', '/rest/v1/function_invocations?limit=1000', { as: 'service' }))
   t.ok(runtime.problems.length > 0, 'the runtime has said something')
   shown.push(...runtime.problems)
 
   const canaries = [secrets.SECRET, secrets.COLOUR, webhookSecret, ...secrets.KEY.split('\n')]
   for (const text of shown) {
-    for (const canary of canaries) if (text.toLowerCase().includes(canary.toLowerCase())) t.fail(`${canary} in ${text.slice(0, 300)}`)
+    for (const canary of canaries)
+      if (text.toLowerCase().includes(canary.toLowerCase())) t.fail(`${canary} in ${text.slice(0, 300)}`)
     // Torn in two, neither half is there.
     for (const canary of [secrets.SECRET, secrets.COLOUR, webhookSecret]) {
       const half = canary.slice(Math.floor(canary.length / 2))

@@ -9,10 +9,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { asIdentity, serviceIdentity } from '../../local/src/process/unprivileged.ts'
-import { coresOfExecutors, dataLimit, executorCommand, findConfinement, someUser, type Confinement } from '../../tenant-runtime/src/functions/executor/confinement.ts'
-import { Executor } from '../../tenant-runtime/src/functions/executor/executor.ts'
-import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
+import { asIdentity, serviceIdentity } from '#local/process/unprivileged.ts'
+import {
+  coresOfExecutors,
+  dataLimit,
+  executorCommand,
+  findConfinement,
+  someUser,
+  type Confinement,
+} from '#tenant-runtime/functions/executor/confinement.ts'
+import { Executor } from '#tenant-runtime/functions/executor/executor.ts'
+import { prepareModule } from '#tenant-runtime/functions/module/module-cache.ts'
 import { command, constant, drop, forever, grow } from './support/wasm.ts'
 
 const run = promisify(execFile)
@@ -21,7 +28,19 @@ const probe = join(import.meta.dirname, 'support', 'confined-probe.mjs')
 const project = join(import.meta.dirname, '..', '..')
 
 /** Whether the machine itself, asked without our code, gives a process namespaces of its own. */
-const hasNamespaces = await run('unshare', [...(process.getuid?.() === 0 ? [] : ['--map-current-user']), '--net', '--ipc', '--uts', '--pid', '--fork', '--mount-proc', 'true']).then(() => true, () => false)
+const hasNamespaces = await run('unshare', [
+  ...(process.getuid?.() === 0 ? [] : ['--map-current-user']),
+  '--net',
+  '--ipc',
+  '--uts',
+  '--pid',
+  '--fork',
+  '--mount-proc',
+  'true',
+]).then(
+  () => true,
+  () => false,
+)
 
 /** What the probe tells, and what the system tells of its process. */
 async function look(t: Test, confinement: Confinement, { withPermissions }: { withPermissions: boolean }) {
@@ -34,8 +53,14 @@ async function look(t: Test, confinement: Confinement, { withPermissions }: { wi
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('no port was given')
   const isPermission = (argument: string) => argument === '--permission' || argument.startsWith('--allow-')
-  const [program = '', ...args] = executorCommand(confinement, someUser(), 1, probe).filter((argument) => withPermissions || !isPermission(argument))
-  const child = spawn(program, args, { cwd: '/', env: { PATH: '/usr/bin:/bin', CANARY: 'of the runtime' }, stdio: ['pipe', 'pipe', 'inherit'] })
+  const [program = '', ...args] = executorCommand(confinement, someUser(), 1, probe).filter(
+    (argument) => withPermissions || !isPermission(argument),
+  )
+  const child = spawn(program, args, {
+    cwd: '/',
+    env: { PATH: '/usr/bin:/bin', CANARY: 'of the runtime' },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
   const gone = once(child, 'close')
   t.teardown(async () => {
     child.kill('SIGKILL')
@@ -47,7 +72,10 @@ async function look(t: Test, confinement: Confinement, { withPermissions }: { wi
   child.stdin.write(JSON.stringify({ port: address.port, secret, others: [process.pid], writable }))
   const [answer] = (await once(child.stdout, 'data')) as [Buffer]
   const pid = await guestOf(child.pid ?? 0)
-  const [status, limits] = await Promise.all([readFile(`/proc/${pid}/status`, 'utf8'), readFile(`/proc/${pid}/limits`, 'utf8')])
+  const [status, limits] = await Promise.all([
+    readFile(`/proc/${pid}/status`, 'utf8'),
+    readFile(`/proc/${pid}/limits`, 'utf8'),
+  ])
   return { told: JSON.parse(answer.toString()) as Record<string, unknown>, status, limits, pid, child, gone }
 }
 
@@ -76,8 +104,14 @@ t.test('Node says no to everything, in namespaces of its own and without', async
   for (const confinement of [found, { ...found, namespaces: [] }]) {
     const { told } = await look(t, confinement, { withPermissions: true })
     t.match(told, {
-      connect: 'ERR_ACCESS_DENIED', listen: 'ERR_ACCESS_DENIED', readSecret: 'ERR_ACCESS_DENIED', write: 'ERR_ACCESS_DENIED', processes: 'ERR_ACCESS_DENIED',
-      spawn: 'ERR_ACCESS_DENIED', worker: 'ERR_ACCESS_DENIED', code: /disallowed/,
+      connect: 'ERR_ACCESS_DENIED',
+      listen: 'ERR_ACCESS_DENIED',
+      readSecret: 'ERR_ACCESS_DENIED',
+      write: 'ERR_ACCESS_DENIED',
+      processes: 'ERR_ACCESS_DENIED',
+      spawn: 'ERR_ACCESS_DENIED',
+      worker: 'ERR_ACCESS_DENIED',
+      code: /disallowed/,
     })
     t.same(told['environment'], { TZ: 'UTC' })
   }
@@ -92,7 +126,8 @@ t.test('behind that the system does, as far as the machine allows', async (t) =>
     t.equal(told['interfaces'], 0)
     t.match(told['connect'], /ENETUNREACH|ECONNREFUSED/, 'not even the machine itself')
   }
-  if (confinement.namespaces.includes('pid')) t.same(told['signal'], ['ESRCH'], 'the runtime is no process that it could name')
+  if (confinement.namespaces.includes('pid'))
+    t.same(told['signal'], ['ESRCH'], 'the runtime is no process that it could name')
   if (confinement.namespaces.includes('mount')) t.equal(told['processes'], 1)
   if (confinement.user === 'own') {
     t.not(told['uid'], process.getuid?.())
@@ -101,14 +136,19 @@ t.test('behind that the system does, as far as the machine allows', async (t) =>
   t.match(status, /NoNewPrivs:\t1/)
   for (const set of ['CapPrm', 'CapEff', 'CapInh', 'CapAmb']) t.match(status, new RegExp(`${set}:\\t0+\\n`))
   t.match(limits, new RegExp(`Max data size +${dataLimit(1)} +${dataLimit(512 * megabyte)} `))
-  for (const limit of ['core file size', 'file size', 'locked memory', 'msgqueue size']) t.match(limits, new RegExp(`Max ${limit} +0 +0 `))
+  for (const limit of ['core file size', 'file size', 'locked memory', 'msgqueue size'])
+    t.match(limits, new RegExp(`Max ${limit} +0 +0 `))
   t.match(limits, /Max open files +64 +64 /)
   t.equal((await readFile(`/proc/${pid}/oom_score_adj`, 'utf8')).trim(), '1000', 'the first to go when memory runs out')
 })
 
 t.test('it leaves a quarter of the cores alone, and one at least', async (t) => {
-  const status = (list: string) => `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${list}\nMems_allowed_list:\t0\n`
-  t.same(['0', '0-1', '0-2', '4,6', '0-7', '0-1,8-9,12'].map((list) => coresOfExecutors(status(list))), [undefined, '1', '1,2', '6', '2,3,4,5,6,7', '1,8,9,12'])
+  const status = (list: string) =>
+    `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${list}\nMems_allowed_list:\t0\n`
+  t.same(
+    ['0', '0-1', '0-2', '4,6', '0-7', '0-1,8-9,12'].map((list) => coresOfExecutors(status(list))),
+    [undefined, '1', '1,2', '6', '2,3,4,5,6,7', '1,8,9,12'],
+  )
   t.equal(coresOfExecutors(''), undefined, 'what the system does not tell binds nobody')
   const own = /^Cpus_allowed_list:.*$/m
   const executor = await Executor.start()
@@ -117,10 +157,17 @@ t.test('it leaves a quarter of the cores alone, and one at least', async (t) => 
   executor.kill()
   await executor.exited
   const wanted = coresOfExecutors(mine)
-  const spread = (list = '') => list.split(':').at(-1)?.trim().split(',').flatMap((range) => {
-    const [first = 0, last = first] = range.split('-').map(Number)
-    return Array.from({ length: last - first + 1 }, (_, n) => first + n)
-  }).join(',')
+  const spread = (list = '') =>
+    list
+      .split(':')
+      .at(-1)
+      ?.trim()
+      .split(',')
+      .flatMap((range) => {
+        const [first = 0, last = first] = range.split('-').map(Number)
+        return Array.from({ length: last - first + 1 }, (_, n) => first + n)
+      })
+      .join(',')
   t.equal(spread(own.exec(its)?.[0]), wanted ?? spread(own.exec(mine)?.[0]))
 })
 
@@ -140,7 +187,9 @@ t.test('it dies with the runtime, whatever it is doing', async (t) => {
     void executor.run({ module: { key: 'loops', bytes, memory: undefined }, memoryPages: 1, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: 300000, onLog: () => undefined })
     console.log(executor.pid)
   `
-  const runtime = spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const runtime = spawn(process.execPath, ['--input-type=module', '-e', source], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const [said] = (await once(runtime.stdout, 'data')) as [Buffer]
   const pid = Number(said.toString())
   t.ok((await readFile(`/proc/${pid}/cmdline`, 'utf8')).includes('--permission'))
@@ -156,17 +205,44 @@ t.test('what it may allocate follows the function, run after run', async (t) => 
   const run = async (grown: number, megabytes: number) => {
     // One that had a large memory is not used again.
     if (!executor.isAlive) executor = await Executor.start()
-    const module = prepareModule(command({ memory: [0, 1], code: [...constant(grown), ...grow, drop] }), `grows by ${grown}`)
-    const limit = async () => Number(/Max data size +(\d+) /.exec(await readFile(`/proc/${executor.pid ?? 0}/limits`, 'utf8').catch(() => ''))?.[1])
-    const { outcome, memoryPeak } = await executor.run({ module, memoryPages: megabytes * 16, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: 10_000, onLog: () => undefined })
+    const module = prepareModule(
+      command({ memory: [0, 1], code: [...constant(grown), ...grow, drop] }),
+      `grows by ${grown}`,
+    )
+    const limit = async () =>
+      Number(
+        /Max data size +(\d+) /.exec(await readFile(`/proc/${executor.pid ?? 0}/limits`, 'utf8').catch(() => ''))?.[1],
+      )
+    const { outcome, memoryPeak } = await executor.run({
+      module,
+      memoryPages: megabytes * 16,
+      environment: [],
+      name: 'test',
+      input: Buffer.alloc(0),
+      timeoutMilliseconds: 10_000,
+      onLog: () => undefined,
+    })
     return { outcome, memoryPeak, limit: executor.isAlive ? await limit() : undefined }
   }
   const ended = { kind: 'exited', code: 0 }
   for (const megabytes of [512, 16, 256, 128]) {
-    t.same(await run(20, megabytes), { outcome: ended, memoryPeak: 21 * 65_536, limit: dataLimit(megabytes * megabyte) })
-    t.same(await run(megabytes * 16, megabytes), { outcome: ended, memoryPeak: 65_536, limit: dataLimit(megabytes * megabyte) }, 'no more than it may have')
+    t.same(await run(20, megabytes), {
+      outcome: ended,
+      memoryPeak: 21 * 65_536,
+      limit: dataLimit(megabytes * megabyte),
+    })
+    t.same(
+      await run(megabytes * 16, megabytes),
+      { outcome: ended, memoryPeak: 65_536, limit: dataLimit(megabytes * megabyte) },
+      'no more than it may have',
+    )
   }
-  for (const [grown, megabytes] of [[8_000, 512], [2_000, 128], [1_000, 64], [200, 16]] as const) {
+  for (const [grown, megabytes] of [
+    [8_000, 512],
+    [2_000, 128],
+    [1_000, 64],
+    [200, 16],
+  ] as const) {
     for (let round = 0; round < 20; round++) {
       const { outcome, memoryPeak } = await run(grown, megabytes)
       t.same([outcome, memoryPeak], [ended, (grown + 1) * 65_536], `${grown} pages, round ${round}`)
@@ -175,9 +251,17 @@ t.test('what it may allocate follows the function, run after run', async (t) => 
 })
 
 t.test('the runtime as a user that is not root confines as far as the machine lets users', async (t) => {
-  const { command: program, args } = await asIdentity(await serviceIdentity(), [project], { command: process.execPath, args: [join(import.meta.dirname, 'support', 'confined-as-user.ts')] })
+  const { command: program, args } = await asIdentity(await serviceIdentity(), [project], {
+    command: process.execPath,
+    args: [join(import.meta.dirname, 'support', 'confined-as-user.ts')],
+  })
   const { stdout } = await run(program, args, { cwd: '/' })
-  const { confinement, outcome, status, uid } = JSON.parse(stdout) as { confinement: Confinement; outcome: unknown; status: string; uid: number }
+  const { confinement, outcome, status, uid } = JSON.parse(stdout) as {
+    confinement: Confinement
+    outcome: unknown
+    status: string
+    uid: number
+  }
   t.not(uid, 0)
   t.same(outcome, { kind: 'exited', code: 0 })
   t.equal(confinement.user, 'runtime')

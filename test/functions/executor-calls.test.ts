@@ -1,13 +1,13 @@
 // Calls from an executor's process: what reaches the runtime, what comes back, and what no guest can do with them.
 import t, { type Test } from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { Executor, type Run } from '../../tenant-runtime/src/functions/executor/executor.ts'
-import { callLimit } from '../../tenant-runtime/src/functions/executor/protocol.ts'
-import { RunCalls, type HostAnswer, type HostCall } from '../../tenant-runtime/src/functions/executor/run-calls.ts'
-import { hashOf } from '../../tenant-runtime/src/functions/function-store.ts'
-import { hostFunctions } from '../../tenant-runtime/src/functions/module/abi.ts'
-import { checkModule } from '../../tenant-runtime/src/functions/module/check-module.ts'
-import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { Executor, type Run } from '#tenant-runtime/functions/executor/executor.ts'
+import { callLimit } from '#tenant-runtime/functions/executor/protocol.ts'
+import { RunCalls, type HostAnswer, type HostCall } from '#tenant-runtime/functions/executor/run-calls.ts'
+import { hashOf } from '#tenant-runtime/functions/function-store.ts'
+import { hostFunctions } from '#tenant-runtime/functions/module/abi.ts'
+import { checkModule } from '#tenant-runtime/functions/module/check-module.ts'
+import { prepareModule } from '#tenant-runtime/functions/module/module-cache.ts'
 import { command, constant, drop, i32, unreachable } from './support/wasm.ts'
 
 const source = `
@@ -33,7 +33,16 @@ else if (env('WISH') == 'many') for (let n = 0; n < 1000; n++) query('select ' +
 
 /** A run's options but for the module's. */
 function runOf(wish: string, onCall: NonNullable<Run['onCall']>, more: Partial<Run> = {}) {
-  return { environment: [`WISH=${wish}`, 'EMPTY=', 'COLOUR=blue=green'], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: 10_000, memoryPages: 1_024, onLog: () => undefined, onCall, ...more }
+  return {
+    environment: [`WISH=${wish}`, 'EMPTY=', 'COLOUR=blue=green'],
+    name: 'test',
+    input: Buffer.alloc(0),
+    timeoutMilliseconds: 10_000,
+    memoryPages: 1_024,
+    onLog: () => undefined,
+    onCall,
+    ...more,
+  }
 }
 
 async function start(t: Test): Promise<Executor> {
@@ -55,47 +64,78 @@ t.test('calls and their answers', async (t) => {
   t.test('each is taken with its parts, and answered', async (t) => {
     const calls: unknown[] = []
     const log: string[] = []
-    const { outcome, output } = await executor.run({ module, ...runOf('all', async ({ name, parts }) => {
-      calls.push([name, ...parts.map(String)])
-      return ok(name === 'http_fetch' ? '{"status":200}\nthe\nbody' : name)
-    }, { onLog: (level, text) => log.push(`${level}: ${text.toString()}`) }) })
+    const { outcome, output } = await executor.run({
+      module,
+      ...runOf(
+        'all',
+        async ({ name, parts }) => {
+          calls.push([name, ...parts.map(String)])
+          return ok(name === 'http_fetch' ? '{"status":200}\nthe\nbody' : name)
+        },
+        { onLog: (level, text) => log.push(`${level}: ${text.toString()}`) },
+      ),
+    })
     t.same(outcome, { kind: 'exited', code: 0 })
-    t.same(calls, [['db_query', 'select 1', '[1]'], ['storage_get', 'b/p ä'], ['storage_put', 'b/q', 'text/plain', 'bytes'], ['storage_delete', 'b/r'], ['http_fetch', '{"url":"https://example.com"}', 'body']])
+    t.same(calls, [
+      ['db_query', 'select 1', '[1]'],
+      ['storage_get', 'b/p ä'],
+      ['storage_put', 'b/q', 'text/plain', 'bytes'],
+      ['storage_delete', 'b/r'],
+      ['http_fetch', '{"url":"https://example.com"}', 'body'],
+    ])
     t.equal(output.toString(), 'db_query|storage_get|storage_put|{"status":200}|the\nbody')
     t.same(log, ['info: it begins\n'])
   })
 
-  t.test('an error is the guest\'s to handle; what it does not handle ends it', async (t) => {
+  t.test("an error is the guest's to handle; what it does not handle ends it", async (t) => {
     const fail = async (): Promise<HostAnswer> => ({ ok: false, bytes: Buffer.from('{"code":"NO"}') })
     const handled = await executor.run({ module, ...runOf('handled', fail) })
     t.equal(handled.output.toString(), 'false {"code":"NO"}')
     let log = ''
-    const unhandled = await executor.run({ module, ...runOf('unhandled', fail, { onLog: (_level, text) => (log += text.toString()) }) })
+    const unhandled = await executor.run({
+      module,
+      ...runOf('unhandled', fail, { onLog: (_level, text) => (log += text.toString()) }),
+    })
     t.equal(unhandled.outcome.kind, 'trapped')
     t.match(log, 'db_query: {"code":"NO"}')
     const thrown = await executor.run({ module, ...runOf('handled', () => Promise.reject(new Error('a secret'))) })
     t.equal(thrown.output.toString(), 'false {"code":"INTERNAL","message":"the host could not answer"}')
   })
 
-  t.test('variables are the executor\'s own to give', async (t) => {
-    const { output } = await executor.run({ module, ...runOf('variables', () => Promise.reject(new Error('nobody asks'))) })
+  t.test("variables are the executor's own to give", async (t) => {
+    const { output } = await executor.run({
+      module,
+      ...runOf('variables', () => Promise.reject(new Error('nobody asks'))),
+    })
     t.equal(output.toString(), '|none|blue=green')
   })
 
   t.test('six megabytes go either way, and no more', async (t) => {
-    const { output } = await executor.run({ module, ...runOf('large', async ({ name, parts }) =>
-      name === 'storage_put' ? ok(String(parts.reduce((sum, { length }) => sum + length, 0))) : { ok: true, bytes: Buffer.alloc(callLimit) }) })
+    const { output } = await executor.run({
+      module,
+      ...runOf('large', async ({ name, parts }) =>
+        name === 'storage_put'
+          ? ok(String(parts.reduce((sum, { length }) => sum + length, 0)))
+          : { ok: true, bytes: Buffer.alloc(callLimit) },
+      ),
+    })
     t.equal(output.toString(), `${callLimit} ${callLimit}`)
-    const tooLarge = await executor.run({ module, ...runOf('too large', () => Promise.reject(new Error('nobody asks'))) })
+    const tooLarge = await executor.run({
+      module,
+      ...runOf('too large', () => Promise.reject(new Error('nobody asks'))),
+    })
     t.match(tooLarge.output.toString(), /"CALL_TOO_LARGE"/)
   })
 
   t.test('a thousand calls of one run', async (t) => {
     let calls = 0
-    const { outcome } = await executor.run({ module, ...runOf('many', async ({ parts }) => {
-      t.equal(String(parts[0]), `select ${calls++}`)
-      return ok('')
-    }) })
+    const { outcome } = await executor.run({
+      module,
+      ...runOf('many', async ({ parts }) => {
+        t.equal(String(parts[0]), `select ${calls++}`)
+        return ok('')
+      }),
+    })
     t.same(outcome, { kind: 'exited', code: 0 })
     t.equal(calls, 1_000)
   })
@@ -103,10 +143,17 @@ t.test('calls and their answers', async (t) => {
   t.test('what an executor asks for is given up at its deadline', async (t) => {
     const doomed = await start(t)
     const given = Promise.withResolvers<AbortSignal>()
-    const { outcome } = await doomed.run({ module, ...runOf('many', (_call, signal) => {
-      given.resolve(signal)
-      return new Promise(() => undefined)
-    }, { timeoutMilliseconds: 300 }) })
+    const { outcome } = await doomed.run({
+      module,
+      ...runOf(
+        'many',
+        (_call, signal) => {
+          given.resolve(signal)
+          return new Promise(() => undefined)
+        },
+        { timeoutMilliseconds: 300 },
+      ),
+    })
     t.equal(outcome.kind, 'timeout')
     t.ok((await given.promise).aborted)
     t.notOk(doomed.isAlive)
@@ -115,11 +162,14 @@ t.test('calls and their answers', async (t) => {
   t.test('… and when it dies', async (t) => {
     const doomed = await start(t)
     const signals: AbortSignal[] = []
-    const { outcome } = await doomed.run({ module, ...runOf('many', (_call, signal) => {
-      signals.push(signal)
-      process.kill(doomed.pid ?? 0, 'SIGKILL')
-      return new Promise(() => undefined)
-    }) })
+    const { outcome } = await doomed.run({
+      module,
+      ...runOf('many', (_call, signal) => {
+        signals.push(signal)
+        process.kill(doomed.pid ?? 0, 'SIGKILL')
+        return new Promise(() => undefined)
+      }),
+    })
     t.equal(outcome.kind, 'died')
     t.ok(signals[0]?.aborted)
   })
@@ -130,7 +180,13 @@ t.test('calls and their answers', async (t) => {
   })
 })
 
-const functionType = (parameters: number, results: number) => [0x60, parameters, ...Array<number>(parameters).fill(i32), results, ...Array<number>(results).fill(i32)]
+const functionType = (parameters: number, results: number) => [
+  0x60,
+  parameters,
+  ...Array<number>(parameters).fill(i32),
+  results,
+  ...Array<number>(results).fill(i32),
+]
 
 t.test('addresses outside of the memory are errors that the guest sees', async (t) => {
   const executor = await start(t)
@@ -138,16 +194,33 @@ t.test('addresses outside of the memory are errors that the guest sees', async (
   const runs = async (name: string, given: number[], wanted: (result: number[]) => number[]) => {
     const { parameters, results } = hostFunctions[name] ?? { parameters: 0, results: 0 }
     const call = [...given.flatMap(constant), 0x10, 0]
-    const wasm = command({ memory: [0, 1], importModule: 'tenantry', imports: [name], importType: functionType(parameters, results), code: wanted(call) })
-    const { outcome } = await executor.run({ module: prepareModule(wasm, hashOf(wasm)), ...runOf('', async (call) => {
-      asked.push(call)
-      return ok('')
-    }) })
+    const wasm = command({
+      memory: [0, 1],
+      importModule: 'tenantry',
+      imports: [name],
+      importType: functionType(parameters, results),
+      code: wanted(call),
+    })
+    const { outcome } = await executor.run({
+      module: prepareModule(wasm, hashOf(wasm)),
+      ...runOf('', async (call) => {
+        asked.push(call)
+        return ok('')
+      }),
+    })
     return outcome
   }
   /** Traps unless the result is negative. */
   const negative = (call: number[]) => [...call, ...constant(0), 0x4e, 0x04, 0x40, unreachable, 0x0b]
-  const bad = [[65_536, 1], [65_535, 2], [-1, 1], [0, -1], [0, 65_537], [0x7fff_ffff, 0x7fff_ffff], [-1, -1]]
+  const bad = [
+    [65_536, 1],
+    [65_535, 2],
+    [-1, 1],
+    [0, -1],
+    [0, 65_537],
+    [0x7fff_ffff, 0x7fff_ffff],
+    [-1, -1],
+  ]
   for (const [name, { parameters, results }] of Object.entries(hostFunctions)) {
     if (results === 0) continue
     for (const pair of bad) {
@@ -161,33 +234,75 @@ t.test('addresses outside of the memory are errors that the guest sees', async (
   }
   t.same(asked, [], 'the runtime is not asked')
   t.match(await runs('log', [1, 65_536, 1], (call) => call), { kind: 'trapped', message: /outside of the memory/ })
-  t.same(await runs('log', [99, 0, 10], (call) => call), { kind: 'exited', code: 0 }, 'a level beyond the last is the last')
-  t.same(await runs('db_query', [0, 0, 65_536, 0], (call) => [...call, drop]), { kind: 'exited', code: 0 }, 'nothing, at the end')
+  t.same(
+    await runs('log', [99, 0, 10], (call) => call),
+    { kind: 'exited', code: 0 },
+    'a level beyond the last is the last',
+  )
+  t.same(
+    await runs('db_query', [0, 0, 65_536, 0], (call) => [...call, drop]),
+    { kind: 'exited', code: 0 },
+    'nothing, at the end',
+  )
 })
 
 t.test('imports of the host: those that it has, as they are', async (t) => {
-  const importing = (name: string, type: number[]) => () => checkModule(command({ importModule: 'tenantry', imports: [name], importType: type }))
+  const importing = (name: string, type: number[]) => () =>
+    checkModule(command({ importModule: 'tenantry', imports: [name], importType: type }))
   for (const [name, { parameters, results }] of Object.entries(hostFunctions)) {
     t.doesNotThrow(importing(name, functionType(parameters, results)), name)
-    t.throws(importing(name, functionType(parameters + 1, results)), { code: 'INVALID_WASM', message: new RegExp(`"tenantry.${name}" with another signature: it takes ${parameters} i32`) })
-    t.throws(importing(name, functionType(parameters, 1 - results)), { code: 'INVALID_WASM', message: /another signature/ })
-    t.throws(importing(name, [0x60, parameters, ...Array<number>(parameters).fill(0x7e), results, ...Array<number>(results).fill(i32)]), { code: 'INVALID_WASM', message: /another signature/ })
+    t.throws(importing(name, functionType(parameters + 1, results)), {
+      code: 'INVALID_WASM',
+      message: new RegExp(`"tenantry.${name}" with another signature: it takes ${parameters} i32`),
+    })
+    t.throws(importing(name, functionType(parameters, 1 - results)), {
+      code: 'INVALID_WASM',
+      message: /another signature/,
+    })
+    t.throws(
+      importing(name, [
+        0x60,
+        parameters,
+        ...Array<number>(parameters).fill(0x7e),
+        results,
+        ...Array<number>(results).fill(i32),
+      ]),
+      { code: 'INVALID_WASM', message: /another signature/ },
+    )
   }
   for (const name of ['memory', 'db_execute', 'constructor', '__proto__', '']) {
-    t.throws(importing(name, functionType(0, 0)), { code: 'INVALID_WASM', message: /which is not offered; tenantry has log, env/ }, name)
+    t.throws(
+      importing(name, functionType(0, 0)),
+      { code: 'INVALID_WASM', message: /which is not offered; tenantry has log, env/ },
+      name,
+    )
   }
 })
 
 t.test('an executor that breaks the rules is found out', async (t) => {
   const answered = Promise.withResolvers<HostAnswer>()
   const sent: string[] = []
-  const start = (answer: () => Promise<HostAnswer> = () => answered.promise) => new RunCalls(answer, ({ bytes }) => sent.push(Buffer.from(bytes).toString()))
-  const call = (head: object = {}, bytes = 'ab') => [{ kind: 'call', name: 'storage_get', parts: [2], ...head } as Parameters<RunCalls['take']>[0], Buffer.from(bytes)] as const
+  const start = (answer: () => Promise<HostAnswer> = () => answered.promise) =>
+    new RunCalls(answer, ({ bytes }) => sent.push(Buffer.from(bytes).toString()))
+  const call = (head: object = {}, bytes = 'ab') =>
+    [
+      { kind: 'call', name: 'storage_get', parts: [2], ...head } as Parameters<RunCalls['take']>[0],
+      Buffer.from(bytes),
+    ] as const
   const bad: [what: string, head: object, bytes?: string][] = [
-    ['an unknown name', { name: 'exec' }], ['one of every object', { name: 'constructor' }], ['parts that are less', { parts: [1] }], ['parts that are more', { parts: [3] }], ['parts that go back', { parts: [3, -1] }],
-    ['parts of fractions', { parts: [1.5, 0.5] }], ['parts that are no numbers', { parts: ['2'] }], ['no parts', { parts: [] }], ['too many parts', { parts: [2, 0, 0, 0] }], ['more than there may be', { parts: [callLimit + 1] }, 'x'.repeat(callLimit + 1)],
+    ['an unknown name', { name: 'exec' }],
+    ['one of every object', { name: 'constructor' }],
+    ['parts that are less', { parts: [1] }],
+    ['parts that are more', { parts: [3] }],
+    ['parts that go back', { parts: [3, -1] }],
+    ['parts of fractions', { parts: [1.5, 0.5] }],
+    ['parts that are no numbers', { parts: ['2'] }],
+    ['no parts', { parts: [] }],
+    ['too many parts', { parts: [2, 0, 0, 0] }],
+    ['more than there may be', { parts: [callLimit + 1] }, 'x'.repeat(callLimit + 1)],
   ]
-  for (const [what, head, bytes] of bad) t.throws(() => start().take(...call(head, bytes)), /^(?:it called|the parts)/, what)
+  for (const [what, head, bytes] of bad)
+    t.throws(() => start().take(...call(head, bytes)), /^(?:it called|the parts)/, what)
   const calls = start()
   calls.take(...call())
   t.throws(() => calls.take(...call()), /without the answer/, 'a second call before the answer')

@@ -3,7 +3,7 @@ import { appendFile, cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { executorProgram } from '../../tenant-runtime/src/functions/executor/executor-program.ts'
+import { executorProgram } from '#tenant-runtime/functions/executor/executor-program.ts'
 
 const part = join(import.meta.dirname, '../../tenant-runtime')
 const child = 'src/functions/executor/child.ts'
@@ -15,8 +15,16 @@ t.test('the program that executors run', async (t) => {
   const built = join(copy, 'built/executor.mjs')
   t.same(executorProgram(join(copy, child)), { file: built, readable: [built] }, 'as it was built')
   await appendFile(join(copy, 'src/functions/executor/wasi.ts'), '\n')
-  t.match(executorProgram(join(copy, child)), { file: join(copy, child), readable: [join(copy, 'src/functions/*'), join(copy, 'package.json')] }, 'a file that it is made of has changed')
+  t.match(
+    executorProgram(join(copy, child)),
+    { file: join(copy, child), readable: [join(copy, 'src/functions/*'), join(copy, 'package.json')] },
+    'a file that it is made of has changed',
+  )
   await rm(join(copy, 'built'), { recursive: true })
   t.match(executorProgram(join(copy, child)), { file: join(copy, child) }, 'nothing was built')
-  t.equal(executorProgram(join(copy, 'app/child.js')).file, join(copy, 'app/child.js'), 'what is no source runs as it is')
+  t.equal(
+    executorProgram(join(copy, 'app/child.js')).file,
+    join(copy, 'app/child.js'),
+    'what is no source runs as it is',
+  )
 })

@@ -1,12 +1,24 @@
 // Modules in executors: what WASI gives them, what stops them, and that the next run is never the worse for it.
 import t, { type Test } from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { dataLimit } from '../../tenant-runtime/src/functions/executor/confinement.ts'
-import { Executor, outputLimit, type Module, type RunResult } from '../../tenant-runtime/src/functions/executor/executor.ts'
-import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
-import { hashOf } from '../../tenant-runtime/src/functions/function-store.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { dataLimit } from '#tenant-runtime/functions/executor/confinement.ts'
+import { Executor, outputLimit, type Module, type RunResult } from '#tenant-runtime/functions/executor/executor.ts'
+import { prepareModule } from '#tenant-runtime/functions/module/module-cache.ts'
+import { hashOf } from '#tenant-runtime/functions/function-store.ts'
 import { readAll } from './support/assemblyscript.ts'
-import { bytes, command, constant, drop, forever, grow, magic, name, section, unreachable, vector } from './support/wasm.ts'
+import {
+  bytes,
+  command,
+  constant,
+  drop,
+  forever,
+  grow,
+  magic,
+  name,
+  section,
+  unreachable,
+  vector,
+} from './support/wasm.ts'
 
 const megabyte = 1024 * 1024
 
@@ -28,10 +40,21 @@ async function startExecutor(t: Test) {
     executor.kill()
     await executor.exited
   })
-  const run = async (module: Module, { input = '', environment = [], timeout = 5_000, megabytes = 64 }: RunOptions = {}): Promise<RunResult & { log: string }> => {
+  const run = async (
+    module: Module,
+    { input = '', environment = [], timeout = 5_000, megabytes = 64 }: RunOptions = {},
+  ): Promise<RunResult & { log: string }> => {
     const log: string[] = []
     const onLog = (level: string, text: Buffer) => log.push(`${level}: ${text.toString()}`)
-    const result = await executor.run({ module, environment, name: 'test', input: Buffer.from(input), timeoutMilliseconds: timeout, memoryPages: megabytes * 16, onLog })
+    const result = await executor.run({
+      module,
+      environment,
+      name: 'test',
+      input: Buffer.from(input),
+      timeoutMilliseconds: timeout,
+      memoryPages: megabytes * 16,
+      onLog,
+    })
     return { ...result, log: log.join('') }
   }
   return { executor, run }
@@ -61,7 +84,11 @@ t.test('what a command has', async (t) => {
   t.equal(await said('echo: äöü €'), 'echo: äöü €', 'standard input and output')
   t.equal(await said('x'.repeat(100_000)), 'x'.repeat(100_000), 'more than one read')
   t.equal(await said('arguments'), 'test')
-  t.equal(await said('environment', { environment: ['COLOUR=blue'] }), 'blue false', "its own variables, and none of the host's")
+  t.equal(
+    await said('environment', { environment: ['COLOUR=blue'] }),
+    'blue false',
+    "its own variables, and none of the host's",
+  )
   t.equal(await said('clock'), 'true true')
   t.not(await said('random'), await said('random'))
   t.match(await run(module, { input: 'exit' }), { outcome: { kind: 'exited', code: 7 } })
@@ -87,28 +114,128 @@ t.test('what stops a command', async (t) => {
   const cases: [what: string, module: Uint8Array, expected: RegExp, options?: RunOptions][] = [
     ['a trap', command({ code: [unreachable] }), /trapped/],
     ['an endless loop', command({ code: forever }), /timeout/, { timeout: 300 }],
-    ['an endless loop in the start section', bytes(magic, section(1, vector([[0x60, 0, 0]])), section(3, vector([[0]])), section(7, vector([[...name('_start'), 0, 0]])), section(8, [0]), section(10, vector([[forever.length + 2, 0, ...forever, 0x0b]]))), /timeout/, { timeout: 300 }],
-    ['growing for ever', command({ memory: [0, 1], code: [0x03, 0x40, ...constant(100), ...grow, drop, 0x0c, 0, 0x0b] }), /timeout/, { timeout: 300 }],
-    ['filling all memory for ever', command({ memory: [0, 1], code: [...constant(500), ...grow, drop, 0x03, 0x40, ...constant(0), ...constant(1), ...constant(500 * 65_536), 0xfc, 11, 0, 0x0c, 0, 0x0b] }), /timeout/, { timeout: 300 }],
+    [
+      'an endless loop in the start section',
+      bytes(
+        magic,
+        section(1, vector([[0x60, 0, 0]])),
+        section(3, vector([[0]])),
+        section(7, vector([[...name('_start'), 0, 0]])),
+        section(8, [0]),
+        section(10, vector([[forever.length + 2, 0, ...forever, 0x0b]])),
+      ),
+      /timeout/,
+      { timeout: 300 },
+    ],
+    [
+      'growing for ever',
+      command({ memory: [0, 1], code: [0x03, 0x40, ...constant(100), ...grow, drop, 0x0c, 0, 0x0b] }),
+      /timeout/,
+      { timeout: 300 },
+    ],
+    [
+      'filling all memory for ever',
+      command({
+        memory: [0, 1],
+        code: [
+          ...constant(500),
+          ...grow,
+          drop,
+          0x03,
+          0x40,
+          ...constant(0),
+          ...constant(1),
+          ...constant(500 * 65_536),
+          0xfc,
+          11,
+          0,
+          0x0c,
+          0,
+          0x0b,
+        ],
+      }),
+      /timeout/,
+      { timeout: 300 },
+    ],
     ['recursion without end', command({ code: [0x10, 0x00] }), /trapped/],
-    ['a sleep beyond its time', command({ memory: [0, 1], imports: ['poll_oneoff'], importType: [0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f], code: [
-      // A clock subscription at 0 with 2^40 nanoseconds, relative.
-      ...constant(24), 0x42, ...[0x80, 0x80, 0x80, 0x80, 0x80, 0x20], 0x37, 3, 0, ...constant(0), ...constant(100), ...constant(1), ...constant(200), 0x10, 0, drop,
-    ] }), /timeout/, { timeout: 300 }],
-    ['output without end', command({ memory: [0, 1], imports: ['fd_write'], importType: [0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f], code: [
-      // One vector of 64 KB at 8, written again and again.
-      ...constant(4), ...constant(60_000), 0x36, 2, 0, 0x03, 0x40, ...constant(1), ...constant(0), ...constant(1), ...constant(60_004), 0x10, 0, drop, 0x0c, 0, 0x0b,
-    ] }), /flooded/],
+    [
+      'a sleep beyond its time',
+      command({
+        memory: [0, 1],
+        imports: ['poll_oneoff'],
+        importType: [0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f],
+        code: [
+          // A clock subscription at 0 with 2^40 nanoseconds, relative.
+          ...constant(24),
+          0x42,
+          ...[0x80, 0x80, 0x80, 0x80, 0x80, 0x20],
+          0x37,
+          3,
+          0,
+          ...constant(0),
+          ...constant(100),
+          ...constant(1),
+          ...constant(200),
+          0x10,
+          0,
+          drop,
+        ],
+      }),
+      /timeout/,
+      { timeout: 300 },
+    ],
+    [
+      'output without end',
+      command({
+        memory: [0, 1],
+        imports: ['fd_write'],
+        importType: [0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f],
+        code: [
+          // One vector of 64 KB at 8, written again and again.
+          ...constant(4),
+          ...constant(60_000),
+          0x36,
+          2,
+          0,
+          0x03,
+          0x40,
+          ...constant(1),
+          ...constant(0),
+          ...constant(1),
+          ...constant(60_004),
+          0x10,
+          0,
+          drop,
+          0x0c,
+          0,
+          0x0b,
+        ],
+      }),
+      /flooded/,
+    ],
     ['one that is not valid after all', command({ code: [0x6a] }), /refused/],
   ]
   let executor = await Executor.start()
   t.teardown(() => executor.kill())
   const good = prepared(command({ code: [] }))
   for (const [what, wasm, expected, { timeout = 3_000 } = {}] of cases) {
-    const run = (module: Module) => executor.run({ module, environment: [], name: 'test', input: Buffer.alloc(0), timeoutMilliseconds: timeout, memoryPages: 512, onLog: () => undefined })
+    const run = (module: Module) =>
+      executor.run({
+        module,
+        environment: [],
+        name: 'test',
+        input: Buffer.alloc(0),
+        timeoutMilliseconds: timeout,
+        memoryPages: 512,
+        onLog: () => undefined,
+      })
     const begin = performance.now()
     const { outcome, memoryPeak } = await run(prepared(wasm))
-    t.match(outcome.kind, expected, `${what}: ${JSON.stringify(outcome)} after ${(performance.now() - begin).toFixed(0)} ms`)
+    t.match(
+      outcome.kind,
+      expected,
+      `${what}: ${JSON.stringify(outcome)} after ${(performance.now() - begin).toFixed(0)} ms`,
+    )
     if (outcome.kind === 'timeout') {
       await executor.exited
       t.ok(memoryPeak > 0, `${what}: its peak was read before it was killed`)
@@ -120,18 +247,42 @@ t.test('what stops a command', async (t) => {
 })
 
 t.test('bad addresses are errno 21, never the end of the executor', async (t) => {
-  const calls: [string, number][] = [['fd_write', 4], ['fd_read', 4], ['args_get', 2], ['environ_sizes_get', 2], ['random_get', 2], ['fd_fdstat_get', 2]]
+  const calls: [string, number][] = [
+    ['fd_write', 4],
+    ['fd_read', 4],
+    ['args_get', 2],
+    ['environ_sizes_get', 2],
+    ['random_get', 2],
+    ['fd_fdstat_get', 2],
+  ]
   const { run } = await startExecutor(t)
   for (const [imported, count] of calls) {
     // The result becomes the exit code, through a second import.
-    const far = Array.from({ length: count }, (_, index) => constant(imported.startsWith('fd_') && index === 0 ? (imported === 'fd_read' ? 0 : 1) : -8)).flat()
+    const far = Array.from({ length: count }, (_, index) =>
+      constant(imported.startsWith('fd_') && index === 0 ? (imported === 'fd_read' ? 0 : 1) : -8),
+    ).flat()
     const parameters = Array.from({ length: count }, () => 0x7f)
     const body = [0, ...far, 0x10, 0, 0x10, 1, 0x0b]
     const module = bytes(
       magic,
-      section(1, vector([[0x60, 0, 0], [0x60, count, ...parameters, 1, 0x7f], [0x60, 1, 0x7f, 0]])),
-      section(2, vector([[...name('wasi_snapshot_preview1'), ...name(imported), 0, 1], [...name('wasi_snapshot_preview1'), ...name('proc_exit'), 0, 2]])),
-      section(3, vector([[0]])), section(5, vector([[0, 1]])), section(7, vector([[...name('_start'), 0, 2]])),
+      section(
+        1,
+        vector([
+          [0x60, 0, 0],
+          [0x60, count, ...parameters, 1, 0x7f],
+          [0x60, 1, 0x7f, 0],
+        ]),
+      ),
+      section(
+        2,
+        vector([
+          [...name('wasi_snapshot_preview1'), ...name(imported), 0, 1],
+          [...name('wasi_snapshot_preview1'), ...name('proc_exit'), 0, 2],
+        ]),
+      ),
+      section(3, vector([[0]])),
+      section(5, vector([[0, 1]])),
+      section(7, vector([[...name('_start'), 0, 2]])),
       section(10, vector([[body.length, ...body]])),
     )
     t.same((await run(prepared(module))).outcome, { kind: 'exited', code: 21 }, imported)
@@ -142,7 +293,8 @@ t.test('an executor has no files, no network, no processes and no environment', 
   const { executor } = await startExecutor(t)
   const { readFile } = await import('node:fs/promises')
   const [environment, commandLine] = await Promise.all([
-    readFile(`/proc/${executor.pid ?? 0}/environ`, 'utf8'), readFile(`/proc/${executor.pid ?? 0}/cmdline`, 'utf8'),
+    readFile(`/proc/${executor.pid ?? 0}/environ`, 'utf8'),
+    readFile(`/proc/${executor.pid ?? 0}/cmdline`, 'utf8'),
   ])
   t.equal(environment, 'TZ=UTC\0')
   t.match(commandLine, /--permission/)

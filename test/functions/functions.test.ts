@@ -2,9 +2,9 @@
 // by plain HTTP and by the unmodified client.
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { effort } from '../support/effort.ts'
-import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { effort } from '#test/support/effort.ts'
+import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { executorsOf, killAll, sendForm } from './support/deployed.ts'
 import { command, constant, drop, forever, unreachable } from './support/wasm.ts'
@@ -34,16 +34,31 @@ interface Deployment {
   method?: string
 }
 
-function deploy(tenant: TestTenant, { name = 'manners', wasm, trigger = '"Http"', config, description = 'has manners', as = 'service' }: Deployment): Promise<Answer> {
-  return sendForm(tenant, 'POST', '/functions/v1/deploy', {
-    name, trigger, description,
-    ...(wasm === undefined ? {} : { wasm }),
-    ...(config === undefined ? {} : { config: typeof config === 'string' ? config : JSON.stringify(config) }),
-  }, { as })
+function deploy(
+  tenant: TestTenant,
+  { name = 'manners', wasm, trigger = '"Http"', config, description = 'has manners', as = 'service' }: Deployment,
+): Promise<Answer> {
+  return sendForm(
+    tenant,
+    'POST',
+    '/functions/v1/deploy',
+    {
+      name,
+      trigger,
+      description,
+      ...(wasm === undefined ? {} : { wasm }),
+      ...(config === undefined ? {} : { config: typeof config === 'string' ? config : JSON.stringify(config) }),
+    },
+    { as },
+  )
 }
 
 const invoke = (tenant: TestTenant, body: string, as = 'ada', name = 'manners') =>
-  tenant.ask('POST', `/functions/v1/invoke/${name}`, { as: as === 'nobody' ? undefined : as, body, headers: { 'content-type': 'text/plain' } })
+  tenant.ask('POST', `/functions/v1/invoke/${name}`, {
+    as: as === 'nobody' ? undefined : as,
+    body,
+    headers: { 'content-type': 'text/plain' },
+  })
 
 const records = (tenant: TestTenant, where = 'true') =>
   tenant.rows(`select i.id, f.name, i.trigger, i.status, i.duration_ms, i.memory_peak, i.error_message, i.user_id, i.timestamp
@@ -63,7 +78,10 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
   const wasm = await compileSource(source)
 
   t.test('deploying', async (t) => {
-    const answer = await deploy(tenant, { wasm, config: { timeout: 2, max_memory: 16_777_216, environment: { SECRET: canary } } })
+    const answer = await deploy(tenant, {
+      wasm,
+      config: { timeout: 2, max_memory: 16_777_216, environment: { SECRET: canary } },
+    })
     t.equal(answer.status, 201, answer.text)
     t.same(Object.keys(answer.json()).sort(), ['created_at', 'id', 'name', 'wasm_hash'])
     t.equal(answer.json()['wasm_hash'], createHash('sha256').update(wasm).digest('hex'))
@@ -74,7 +92,12 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
   t.test('reading: all of it but the bytes', async (t) => {
     const one = (await tenant.ask('GET', '/functions/v1/manners', { as: 'service' })).json()
     t.match(one, {
-      name: 'manners', description: 'has manners', trigger: 'Http', enabled: true, invocation_count: 0, last_invocation: null,
+      name: 'manners',
+      description: 'has manners',
+      trigger: 'Http',
+      enabled: true,
+      invocation_count: 0,
+      last_invocation: null,
       config: { timeout: 2, max_memory: 16_777_216, environment: { SECRET: canary } },
     })
     t.notOk(Object.keys(one).some((key) => /wasm_(bytes|data)/.test(key)))
@@ -96,19 +119,59 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
       [{ name: 'next', wasm, config: '{' }, 400, 'INVALID_FUNCTION', /"config" must be JSON/],
       [{ name: 'next', wasm: Uint8Array.of(1, 2, 3) }, 400, 'INVALID_WASM', /no WebAssembly/],
       [{ name: 'next', wasm: command({ code: [0x6a] }) }, 400, 'INVALID_WASM', /not valid/],
-      [{ name: 'next', wasm: command({ memory: [0, 0x80, 0x04] }), config: { max_memory: 16_777_216 } }, 400, 'INVALID_FUNCTION', /starts with 33554432 bytes/],
+      [
+        { name: 'next', wasm: command({ memory: [0, 0x80, 0x04] }), config: { max_memory: 16_777_216 } },
+        400,
+        'INVALID_FUNCTION',
+        /starts with 33554432 bytes/,
+      ],
       [{ name: 'next', wasm: new Uint8Array(10 * 1024 * 1024 + 1) }, 413, 'WASM_TOO_LARGE', /10485760/],
       [{ name: 'manners', wasm }, 409, 'FUNCTION_EXISTS', /exists/],
       [{ name: 'next', wasm, as: 'ada' }, 403, 'FORBIDDEN', /service role/],
     ]
     for (const [deployment, status, code, says] of bad) shape(t, await deploy(tenant, deployment), status, code, says)
-    shape(t, await sendForm(tenant, 'POST', '/functions/v1/deploy', { name: 'next', surprise: '1' }), 400, 'INVALID_FUNCTION', /unknown part "surprise"/)
-    shape(t, await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: { name: 'next' } }), 400, 'INVALID_FUNCTION', /multipart/)
-    shape(t, await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: 'x', headers: { 'content-type': 'multipart/form-data; boundary=a' } }), 400, 'INVALID_FUNCTION', /malformed/)
+    shape(
+      t,
+      await sendForm(tenant, 'POST', '/functions/v1/deploy', { name: 'next', surprise: '1' }),
+      400,
+      'INVALID_FUNCTION',
+      /unknown part "surprise"/,
+    )
+    shape(
+      t,
+      await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: { name: 'next' } }),
+      400,
+      'INVALID_FUNCTION',
+      /multipart/,
+    )
+    shape(
+      t,
+      await tenant.ask('POST', '/functions/v1/deploy', {
+        as: 'service',
+        body: 'x',
+        headers: { 'content-type': 'multipart/form-data; boundary=a' },
+      }),
+      400,
+      'INVALID_FUNCTION',
+      /malformed/,
+    )
     const cut = '--a\r\nContent-Disposition: form-data; name="wasm"; filename="x.wasm"\r\n\r\nabc'
-    shape(t, await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', body: cut, headers: { 'content-type': 'multipart/form-data; boundary=a' } }), 400, 'INVALID_FUNCTION', /ends too early/)
+    shape(
+      t,
+      await tenant.ask('POST', '/functions/v1/deploy', {
+        as: 'service',
+        body: cut,
+        headers: { 'content-type': 'multipart/form-data; boundary=a' },
+      }),
+      400,
+      'INVALID_FUNCTION',
+      /ends too early/,
+    )
     t.equal((await sendForm(tenant, 'POST', '/functions/v1/deploy', { name: 'next' }, { as: undefined })).status, 401)
-    t.same((await tenant.rows(`select name from "${tenant.id}".functions`)).map((row) => row['name']), ['manners'])
+    t.same(
+      (await tenant.rows(`select name from "${tenant.id}".functions`)).map((row) => row['name']),
+      ['manners'],
+    )
   })
 
   t.test('invoking: the body goes in, what it writes comes out', async (t) => {
@@ -118,11 +181,30 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
     t.match(echo.headers['content-type'], /application\/json/)
     t.match(echo.headers['x-invocation-id'], /^[0-9a-f-]{36}$/)
     t.match((await invoke(tenant, 'plain words')).headers['content-type'], /text\/plain/)
-    t.same((await invoke(tenant, 'who')).json(), { user: 'ada', role: 'authenticated', function: 'manners', trigger: 'http', method: 'POST' })
-    t.same((await invoke(tenant, 'who', 'service')).json(), { user: '', role: 'service_role', function: 'manners', trigger: 'http', method: 'POST' })
+    t.same((await invoke(tenant, 'who')).json(), {
+      user: 'ada',
+      role: 'authenticated',
+      function: 'manners',
+      trigger: 'http',
+      method: 'POST',
+    })
+    t.same((await invoke(tenant, 'who', 'service')).json(), {
+      user: '',
+      role: 'service_role',
+      function: 'manners',
+      trigger: 'http',
+      method: 'POST',
+    })
     const created = await invoke(tenant, 'created')
-    t.match([created.status, created.headers['content-type'], created.headers['x-rows'], created.text], [201, 'text/csv', '1', 'a,b'])
-    t.equal((await tenant.ask('POST', '/functions/v1/manners', { as: 'ada', body: 'alias' })).text, 'alias', 'the path of functions clients')
+    t.match(
+      [created.status, created.headers['content-type'], created.headers['x-rows'], created.text],
+      [201, 'text/csv', '1', 'a,b'],
+    )
+    t.equal(
+      (await tenant.ask('POST', '/functions/v1/manners', { as: 'ada', body: 'alias' })).text,
+      'alias',
+      'the path of functions clients',
+    )
     t.equal((await tenant.ask('PUT', '/functions/v1/invoke/manners', { as: 'ada', body: 'put' })).text, 'put')
     shape(t, await invoke(tenant, 'x', 'nobody'), 401, 'UNAUTHORIZED', /signed-in/)
     shape(t, await invoke(tenant, 'x', 'ada', 'missing'), 404, 'NO_SUCH_FUNCTION', /no such function/)
@@ -150,7 +232,7 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
     t.notMatch(runtime.problems.join('\n'), canary)
     const one = (await tenant.ask('GET', '/functions/v1/manners', { as: 'service' })).json()
     t.equal(one['invocation_count'], all.length)
-    t.equal(one['last_invocation'], (all.at(-1)?.['timestamp'] as Date).toISOString())
+    t.equal(one['last_invocation'], (all.at(-1) as { timestamp: Date }).timestamp.toISOString())
     const own = (await tenant.ask('GET', '/rest/v1/function_invocations', { as: 'ben' })).list()
     t.match(own, [{ user_id: 'ben', status: 'error' }], 'its caller sees it')
     t.equal(own.length, 1, "and no other's")
@@ -192,7 +274,9 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
   t.test('a module that was changed in the database is not run', async (t) => {
     const spoiled = command({ code: [...constant(1), drop] })
     t.equal((await deploy(tenant, { name: 'spoiled', wasm: command({ code: [...constant(2), drop] }) })).status, 201)
-    await tenant.rows(`update "${tenant.id}".functions set wasm_data = $1 where name = 'spoiled'`, [Buffer.from(spoiled)])
+    await tenant.rows(`update "${tenant.id}".functions set wasm_data = $1 where name = 'spoiled'`, [
+      Buffer.from(spoiled),
+    ])
     shape(t, await invoke(tenant, '', 'ada', 'spoiled'), 500, 'HOST_FUNCTION_ERROR', /not the one that was deployed/)
   })
 
@@ -207,18 +291,24 @@ t.test('functions', { timeout: 120_000 }, async (t) => {
 t.test('an update under load: every invocation runs wholly on one version', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  const versions = await Promise.all(['one', 'two'].map((version) => compileSource(`process.stdout.write('${version}'); process.stdout.write('${version}')`)))
+  const versions = await Promise.all(
+    ['one', 'two'].map((version) =>
+      compileSource(`process.stdout.write('${version}'); process.stdout.write('${version}')`),
+    ),
+  )
   const [first, second] = versions
   if (first === undefined || second === undefined) throw new Error('two versions were wanted')
   t.equal((await deploy(tenant, { wasm: first })).status, 201)
   const seen = new Map<string, number>()
   let isOver = false
-  const load = Promise.all(Array.from({ length: 4 }, async () => {
-    while (!isOver) {
-      const { status, text } = await invoke(tenant, '')
-      seen.set(`${status} ${text}`, (seen.get(`${status} ${text}`) ?? 0) + 1)
-    }
-  }))
+  const load = Promise.all(
+    Array.from({ length: 4 }, async () => {
+      while (!isOver) {
+        const { status, text } = await invoke(tenant, '')
+        seen.set(`${status} ${text}`, (seen.get(`${status} ${text}`) ?? 0) + 1)
+      }
+    }),
+  )
   for (let round = 0; round < effort({ small: 6, full: 50 }); round++) {
     const answer = await sendForm(tenant, 'PATCH', '/functions/v1/manners', { wasm: round % 2 === 0 ? second : first })
     t.equal(answer.status, 200, answer.text)
@@ -229,34 +319,52 @@ t.test('an update under load: every invocation runs wholly on one version', { ti
   t.same([...seen.keys()].sort(), ['200 oneone', '200 twotwo'], JSON.stringify([...seen]))
 })
 
-t.test('executors that are killed under load: one record for each invocation, and the rest goes on', { timeout: 120_000 }, async (t) => {
-  const runtime = await startRuntime(t)
-  const tenant = await runtime.addTenant()
-  t.equal((await deploy(tenant, { wasm: await compileSource("let n: u32 = 0; for (let i: u32 = 0; i < 10000000; i++) n ^= i * n + 7; process.stdout.write(n.toString())") })).status, 201)
-  const ids = new Set<string>()
-  let answered = 0
-  let isOver = false
-  const load = Promise.all(Array.from({ length: 4 }, async () => {
-    while (!isOver) {
-      const { status, headers, text } = await invoke(tenant, '')
-      answered++
-      if (status === 200) ids.add(String(headers['x-invocation-id']))
-      // Running, or still starting.
-      else t.match(text, /HOST_FUNCTION_ERROR|FUNCTIONS_BUSY/)
+t.test(
+  'executors that are killed under load: one record for each invocation, and the rest goes on',
+  { timeout: 120_000 },
+  async (t) => {
+    const runtime = await startRuntime(t)
+    const tenant = await runtime.addTenant()
+    t.equal(
+      (
+        await deploy(tenant, {
+          wasm: await compileSource(
+            'let n: u32 = 0; for (let i: u32 = 0; i < 10000000; i++) n ^= i * n + 7; process.stdout.write(n.toString())',
+          ),
+        })
+      ).status,
+      201,
+    )
+    const ids = new Set<string>()
+    let answered = 0
+    let isOver = false
+    const load = Promise.all(
+      Array.from({ length: 4 }, async () => {
+        while (!isOver) {
+          const { status, headers, text } = await invoke(tenant, '')
+          answered++
+          if (status === 200) ids.add(String(headers['x-invocation-id']))
+          // Running, or still starting.
+          else t.match(text, /HOST_FUNCTION_ERROR|FUNCTIONS_BUSY/)
+        }
+      }),
+    )
+    for (let round = 0; round < effort({ small: 8, full: 100 }); round++) {
+      // Not before one of them has done its work, however slow the machine is.
+      for (const before = ids.size; ids.size === before;) await new Promise((resolve) => setTimeout(resolve, 10))
+      killAll(await executorsOf(process.pid))
     }
-  }))
-  for (let round = 0; round < effort({ small: 8, full: 100 }); round++) {
-    // Not before one of them has done its work, however slow the machine is.
-    for (const before = ids.size; ids.size === before; ) await new Promise((resolve) => setTimeout(resolve, 10))
-    killAll(await executorsOf(process.pid))
-  }
-  isOver = true
-  await load
-  const kept = await records(tenant)
-  t.equal(kept.length, answered, `${answered} answers`)
-  t.equal(kept.filter(({ status }) => status === 'success').length, ids.size)
-  t.ok(kept.some(({ status }) => status === 'error'), 'some were killed')
-})
+    isOver = true
+    await load
+    const kept = await records(tenant)
+    t.equal(kept.length, answered, `${answered} answers`)
+    t.equal(kept.filter(({ status }) => status === 'success').length, ids.size)
+    t.ok(
+      kept.some(({ status }) => status === 'error'),
+      'some were killed',
+    )
+  },
+)
 
 t.test('a function that floods waits behind itself', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t, { functions: { total: 2, perTenant: 1, waitingPerFunction: 2 } })

@@ -1,9 +1,9 @@
 // Host calls of deployed functions: whose rows and files they reach, what they leave behind, and what becomes of failures.
 import t, { type Test } from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { reservedCollections, systemCollections } from '../../tenant-runtime/src/rest/registry/system-collections.ts'
-import { until } from '../support/until.ts'
-import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '../support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { reservedCollections, systemCollections } from '#tenant-runtime/rest/registry/system-collections.ts'
+import { until } from '#test/support/until.ts'
+import { startRuntime, type RuntimeOptions, type TestRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { askHost, compileAsker } from './support/asker.ts'
 import { deployFunction } from './support/deployed.ts'
 
@@ -11,20 +11,35 @@ const canary = 'canary-7d1f20'
 const asker = compileAsker()
 
 /** A tenant with notes of their owners, and a function for its callers (`asker`) and one that has the service role (`master`). */
-async function setUp(t: Test, options: RuntimeOptions = {}, limits: { file_bytes?: number } = {}): Promise<{ runtime: TestRuntime; tenant: TestTenant }> {
+async function setUp(
+  t: Test,
+  options: RuntimeOptions = {},
+  limits: { file_bytes?: number } = {},
+): Promise<{ runtime: TestRuntime; tenant: TestTenant }> {
   const runtime = await startRuntime(t, options)
   const tenant = await runtime.addTenant({ limits })
   const schema = {
     name: 'notes',
-    fields: [{ name: 'id', type: 'uuid', primary: true }, { name: 'owner_id', type: 'string' }, { name: 'text', type: 'string', required: true }],
+    fields: [
+      { name: 'id', type: 'uuid', primary: true },
+      { name: 'owner_id', type: 'string' },
+      { name: 'text', type: 'string', required: true },
+    ],
     rls_policy: { type: 'ownership', owner_field: 'owner_id' },
   }
   t.equal((await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: schema })).status, 201)
   t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
-  for (const [who, text] of [['ada', 'the lamp is lit'], ['ben', 'the door is shut']] as const) {
+  for (const [who, text] of [
+    ['ada', 'the lamp is lit'],
+    ['ben', 'the door is shut'],
+  ] as const) {
     t.equal((await tenant.ask('POST', '/rest/v1/notes', { as: who, body: { owner_id: who, text } })).status, 201)
   }
-  await deployFunction(tenant, { name: 'asker', wasm: await asker, config: { timeout: 5, environment: { SECRET: canary } } })
+  await deployFunction(tenant, {
+    name: 'asker',
+    wasm: await asker,
+    config: { timeout: 5, environment: { SECRET: canary } },
+  })
   await deployFunction(tenant, { name: 'master', wasm: await asker, config: { timeout: 5, role: 'service_role' } })
   return { runtime, tenant }
 }
@@ -33,15 +48,33 @@ const notes = (tenant: TestTenant) => tenant.rows('select owner_id, text from no
 
 t.test('db_query', { timeout: 240_000 }, async (t) => {
   const { tenant } = await setUp(t)
-  const query = (as: string, sql: string, parameters: unknown[] = [], fn = 'asker') => askHost(tenant, fn, as, 'query', sql, JSON.stringify(parameters))
+  const query = (as: string, sql: string, parameters: unknown[] = [], fn = 'asker') =>
+    askHost(tenant, fn, as, 'query', sql, JSON.stringify(parameters))
 
-  t.test('a caller\'s function reads the caller\'s rows, and nobody else\'s', async (t) => {
-    t.same((await query('ada', 'select owner_id, text from notes')).json(), { rows: [{ owner_id: 'ada', text: 'the lamp is lit' }], count: 1 })
-    t.same((await query('ben', 'select owner_id, text from notes')).json(), { rows: [{ owner_id: 'ben', text: 'the door is shut' }], count: 1 })
+  t.test("a caller's function reads the caller's rows, and nobody else's", async (t) => {
+    t.same((await query('ada', 'select owner_id, text from notes')).json(), {
+      rows: [{ owner_id: 'ada', text: 'the lamp is lit' }],
+      count: 1,
+    })
+    t.same((await query('ben', 'select owner_id, text from notes')).json(), {
+      rows: [{ owner_id: 'ben', text: 'the door is shut' }],
+      count: 1,
+    })
     t.same((await query('ada', 'select * from notes where owner_id = $1', ['ben'])).json(), { rows: [], count: 0 })
-    t.same((await query('ada', 'with n as (select * from notes) select count(*) as n from n')).json(), { rows: [{ n: 1 }], count: 1 })
-    t.same((await query('ada', 'select count(*) as n from functions')).json(), { rows: [{ n: 0 }], count: 1 }, 'system collections keep their policies')
-    t.same((await query('service', 'select count(*) as n from notes')).json(), { rows: [{ n: 2 }], count: 1 }, 'called by the service')
+    t.same((await query('ada', 'with n as (select * from notes) select count(*) as n from n')).json(), {
+      rows: [{ n: 1 }],
+      count: 1,
+    })
+    t.same(
+      (await query('ada', 'select count(*) as n from functions')).json(),
+      { rows: [{ n: 0 }], count: 1 },
+      'system collections keep their policies',
+    )
+    t.same(
+      (await query('service', 'select count(*) as n from notes')).json(),
+      { rows: [{ n: 2 }], count: 1 },
+      'called by the service',
+    )
   })
 
   t.test('… and changes only those', async (t) => {
@@ -49,14 +82,43 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
     t.same((await query('ada', "delete from notes where owner_id = 'ben'")).json(), { rows: [], count: 0 })
     const foreign = await query('ada', "insert into notes (owner_id, text) values ('ben', 'forged')")
     t.same([foreign.ok, foreign.code], [false, 'ROW_DENIED'])
-    t.same((await query('ada', "insert into notes (owner_id, text) values ('ada', $1), ('ada', $2) -- two", ['a', 'b'])).json(), { rows: [], count: 2 })
-    t.same((await query('ada', "with gone as (delete from notes where text in ('a', 'b') returning text) select text from gone order by text;")).json(), { rows: [{ text: 'a' }, { text: 'b' }], count: 2 })
-    t.same(await notes(tenant), [{ owner_id: 'ada', text: 'the lamp is lit' }, { owner_id: 'ben', text: 'the door is shut' }])
+    t.same(
+      (
+        await query('ada', "insert into notes (owner_id, text) values ('ada', $1), ('ada', $2) -- two", ['a', 'b'])
+      ).json(),
+      { rows: [], count: 2 },
+    )
+    t.same(
+      (
+        await query(
+          'ada',
+          "with gone as (delete from notes where text in ('a', 'b') returning text) select text from gone order by text;",
+        )
+      ).json(),
+      { rows: [{ text: 'a' }, { text: 'b' }], count: 2 },
+    )
+    t.same(await notes(tenant), [
+      { owner_id: 'ada', text: 'the lamp is lit' },
+      { owner_id: 'ben', text: 'the door is shut' },
+    ])
   })
 
   t.test('one that has the service role reads and changes all', async (t) => {
-    t.same((await query('ada', 'select owner_id from notes order by 1', [], 'master')).json(), { rows: [{ owner_id: 'ada' }, { owner_id: 'ben' }], count: 2 })
-    t.same((await query('ada', "update notes set text = 'the door is open' where owner_id = 'ben' returning text", [], 'master')).json(), { rows: [{ text: 'the door is open' }], count: 1 })
+    t.same((await query('ada', 'select owner_id from notes order by 1', [], 'master')).json(), {
+      rows: [{ owner_id: 'ada' }, { owner_id: 'ben' }],
+      count: 2,
+    })
+    t.same(
+      (
+        await query(
+          'ada',
+          "update notes set text = 'the door is open' where owner_id = 'ben' returning text",
+          [],
+          'master',
+        )
+      ).json(),
+      { rows: [{ text: 'the door is open' }], count: 1 },
+    )
     t.same((await notes(tenant))[1], { owner_id: 'ben', text: 'the door is open' })
   })
 
@@ -69,35 +131,68 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
       "update pg_settings set setting = 'x' where name = 'app.role'",
       'set app.role = service_role',
       "select 1) select set_config('app.role', 'service_role', true) from (select 2",
-    ]) t.equal((await query('ada', sql)).code, 'STATEMENT_REFUSED', sql)
-    t.same((await query('ada', "select current_setting('app.role') as role, current_setting('app.user_id') as id")).json(), { rows: [{ role: 'authenticated', id: 'ada' }], count: 1 })
+    ])
+      t.equal((await query('ada', sql)).code, 'STATEMENT_REFUSED', sql)
+    t.same(
+      (await query('ada', "select current_setting('app.role') as role, current_setting('app.user_id') as id")).json(),
+      { rows: [{ role: 'authenticated', id: 'ada' }], count: 1 },
+    )
   })
 
-  t.test('the runtime\'s own tables are not the caller\'s to change, nor those that no policy guards to read', async (t) => {
-    const tables = (await tenant.rows("select relname from pg_class where relnamespace = $1::regnamespace and relkind in ('r', 'p', 'v', 'm') order by 1", [tenant.id])).map(({ relname }) => String(relname))
-    const shown = tables.filter((table) => systemCollections.has(table))
-    t.same(tables.filter((table) => !reservedCollections.has(table)), ['notes'], 'what is not reserved is the tenant\'s')
-    t.equal(shown.length, systemCollections.size)
-    for (const table of tables.filter((table) => table !== 'notes')) {
-      const read = await query('ada', `select count(*) as n from ${table}`)
-      if (shown.includes(table)) t.ok(read.ok, `${table}: its policies say what is seen`)
-      else t.equal(read.code, 'STATEMENT_REFUSED', table)
-      for (const sql of [`delete from ${table}`, `with g as (delete from "${table}" returning 1) select 1`, `insert into "${tenant.id}".${table.toUpperCase()} default values`, `merge into only ${table} t using notes n on true when matched then delete`]) {
-        t.equal((await query('ada', sql)).code, 'STATEMENT_REFUSED', sql)
+  t.test(
+    "the runtime's own tables are not the caller's to change, nor those that no policy guards to read",
+    async (t) => {
+      const tables = (
+        await tenant.rows(
+          "select relname from pg_class where relnamespace = $1::regnamespace and relkind in ('r', 'p', 'v', 'm') order by 1",
+          [tenant.id],
+        )
+      ).map(({ relname }) => String(relname))
+      const shown = tables.filter((table) => systemCollections.has(table))
+      t.same(
+        tables.filter((table) => !reservedCollections.has(table)),
+        ['notes'],
+        "what is not reserved is the tenant's",
+      )
+      t.equal(shown.length, systemCollections.size)
+      for (const table of tables.filter((table) => table !== 'notes')) {
+        const read = await query('ada', `select count(*) as n from ${table}`)
+        if (shown.includes(table)) t.ok(read.ok, `${table}: its policies say what is seen`)
+        else t.equal(read.code, 'STATEMENT_REFUSED', table)
+        for (const sql of [
+          `delete from ${table}`,
+          `with g as (delete from "${table}" returning 1) select 1`,
+          `insert into "${tenant.id}".${table.toUpperCase()} default values`,
+          `merge into only ${table} t using notes n on true when matched then delete`,
+        ]) {
+          t.equal((await query('ada', sql)).code, 'STATEMENT_REFUSED', sql)
+        }
       }
-    }
-    t.ok((await query('ada', 'select * from blob_gc', [], 'master')).ok, 'one that has the service role')
-  })
+      t.ok((await query('ada', 'select * from blob_gc', [], 'master')).ok, 'one that has the service role')
+    },
+  )
 
   t.test('rows are JSON as Postgres makes it; parameters are of the types that the statement wants', async (t) => {
-    const { rows } = (await query('ada', `select $1::int + 1 as n, $2::text as t, $3::jsonb as j, $4::boolean as b, $5::text as nothing, array[1, 2] as a, 12345678901234567890::numeric as big,
-      timestamptz '2026-01-02 03:04:05Z' as at`, [1, 'ä"', { a: [1, null] }, true, null])).json() as { rows: unknown[] }
-    t.match(rows, [{ n: 2, t: 'ä"', j: { a: [1, null] }, b: true, nothing: null, a: [1, 2], at: '2026-01-02T03:04:05+00:00' }])
+    const { rows } = (
+      await query(
+        'ada',
+        `select $1::int + 1 as n, $2::text as t, $3::jsonb as j, $4::boolean as b, $5::text as nothing, array[1, 2] as a, 12345678901234567890::numeric as big,
+      timestamptz '2026-01-02 03:04:05Z' as at`,
+        [1, 'ä"', { a: [1, null] }, true, null],
+      )
+    ).json() as { rows: unknown[] }
+    t.match(rows, [
+      { n: 2, t: 'ä"', j: { a: [1, null] }, b: true, nothing: null, a: [1, 2], at: '2026-01-02T03:04:05+00:00' },
+    ])
     t.same((await query('ada', 'values (1), (2)')).json(), { rows: [{ column1: 1 }, { column1: 2 }], count: 2 })
-    t.match((await query('ada', 'select 12345678901234567890::numeric as big')).text, /"big":12345678901234567890/, 'no digit is lost')
+    t.match(
+      (await query('ada', 'select 12345678901234567890::numeric as big')).text,
+      /"big":12345678901234567890/,
+      'no digit is lost',
+    )
   })
 
-  t.test('errors say what is wrong, in Postgres\' words', async (t) => {
+  t.test("errors say what is wrong, in Postgres' words", async (t) => {
     const codes: [sql: string, parameters: string, code: string, message: RegExp][] = [
       ['select * from nowhere', '[]', 'INVALID_QUERY', /relation \\"nowhere\\" does not exist.*"sqlstate":"42P01"/],
       ['select from from', '[]', 'INVALID_QUERY', /syntax error.*42601/],
@@ -118,80 +213,146 @@ t.test('db_query', { timeout: 240_000 }, async (t) => {
   })
 
   t.test('answers beyond six megabytes are refused, and what they come from is undone', async (t) => {
-    t.equal((await query('ada', "select repeat('x', 6000000) as x")).text, String('{"rows":[{"x":""}],"count":1}'.length + 6_000_000))
+    t.equal(
+      (await query('ada', "select repeat('x', 6000000) as x")).text,
+      String('{"rows":[{"x":""}],"count":1}'.length + 6_000_000),
+    )
     t.equal((await query('ada', "select repeat('x', 6291456) as x")).code, 'ANSWER_TOO_LARGE')
     t.equal((await query('ada', "select generate_series(1, 100000000), repeat('x', 1000)")).code, 'ANSWER_TOO_LARGE')
-    t.equal((await query('ada', "update notes set text = 'much' returning repeat('x', 7000000)")).code, 'ANSWER_TOO_LARGE')
+    t.equal(
+      (await query('ada', "update notes set text = 'much' returning repeat('x', 7000000)")).code,
+      'ANSWER_TOO_LARGE',
+    )
     t.same((await notes(tenant))[0], { owner_id: 'ada', text: 'the lamp is lit' })
   })
 
   t.test('what a function waits for at its deadline does not happen', async (t) => {
-    const slow = "with n as (insert into notes (owner_id, text) values ('ada', 'too late') returning 1), s as (select pg_sleep(60) from n) select * from s"
-    const answer = await tenant.ask('POST', '/functions/v1/invoke/asker', { as: 'ada', body: ['query', slow, '', ''].join('\u001e'), headers: { 'content-type': 'text/plain' } })
+    const slow =
+      "with n as (insert into notes (owner_id, text) values ('ada', 'too late') returning 1), s as (select pg_sleep(60) from n) select * from s"
+    const answer = await tenant.ask('POST', '/functions/v1/invoke/asker', {
+      as: 'ada',
+      body: ['query', slow, '', ''].join('\u001e'),
+      headers: { 'content-type': 'text/plain' },
+    })
     t.equal(answer.status, 504, answer.text)
     for (;;) {
-      const [open] = await tenant.rows("select count(*)::int as n from pg_stat_activity where usename = $1 and query like '%too late%'", [tenant.id])
+      const [open] = await tenant.rows(
+        "select count(*)::int as n from pg_stat_activity where usename = $1 and query like '%too late%'",
+        [tenant.id],
+      )
       if (open?.['n'] === 0) break
     }
-    t.same(await notes(tenant), [{ owner_id: 'ada', text: 'the lamp is lit' }, { owner_id: 'ben', text: 'the door is open' }])
+    t.same(await notes(tenant), [
+      { owner_id: 'ada', text: 'the lamp is lit' },
+      { owner_id: 'ben', text: 'the door is open' },
+    ])
   })
 
-  t.test('a failure that is not handled is the function\'s, and tells no secret', async (t) => {
-    const answer = await tenant.ask('POST', '/functions/v1/invoke/asker', { as: 'ada', body: ['must', `select '${canary}'::int`].join('\u001e'), headers: { 'content-type': 'text/plain' } })
+  t.test("a failure that is not handled is the function's, and tells no secret", async (t) => {
+    const answer = await tenant.ask('POST', '/functions/v1/invoke/asker', {
+      as: 'ada',
+      body: ['must', `select '${canary}'::int`].join('\u001e'),
+      headers: { 'content-type': 'text/plain' },
+    })
     t.equal(answer.status, 500)
     t.equal(answer.json()['code'], 'HOST_FUNCTION_ERROR')
     t.match(answer.json()['message'], /db_query: .*invalid input syntax for type integer.*\[redacted\]/)
     t.notMatch(answer.text, canary)
-    const [record] = await tenant.rows("select status, error_message from function_invocations where id = $1", [answer.headers['x-invocation-id'] ?? (await tenant.rows("select id from function_invocations order by timestamp desc limit 1"))[0]?.['id']])
+    const [record] = await tenant.rows('select status, error_message from function_invocations where id = $1', [
+      answer.headers['x-invocation-id'] ??
+        (await tenant.rows('select id from function_invocations order by timestamp desc limit 1'))[0]?.['id'],
+    ])
     t.equal(record?.['status'], 'error')
     t.notMatch(String(record?.['error_message']), canary)
   })
 })
 
-t.test('nothing of a statement stays in the session, whatever the tenant\'s own functions do', { timeout: 180_000 }, async (t) => {
-  // All of the tenant's requests have the one connection.
-  const { tenant } = await setUp(t, { connections: { perTenant: 1 } })
-  const asOwner = (sql: string) => tenant.rows(`set role "${tenant.id}_owner"; set search_path = "${tenant.id}"; ${sql}; reset role`)
-  const messes: [what: string, body: string][] = [
-    ['a setting', "perform set_config('app.role', 'service_role', false), set_config('statement_timeout', '1', false), set_config('search_path', 'pg_catalog', false), set_config('work_mem', '64kB', false)"],
-    ['a listener', "execute 'listen somebody'"],
-    ['a prepared statement', "execute 'prepare s1000 as select 1'"],
-    ['a cursor', "execute 'declare c cursor with hold for select 1'"],
-  ]
-  for (const [n, [, body]] of messes.entries()) await asOwner(`create function mess_${n}() returns int language plpgsql as $f$ begin ${body}; return 1; end $f$`)
-  await asOwner("create function fails() returns int language plpgsql as $f$ begin perform set_config('app.role', 'service_role', false); raise exception 'no'; end $f$")
-  const state = `select current_setting('statement_timeout') as timeout, current_setting('work_mem') as memory, current_setting('app.role') as role, current_schema() as schema,
+t.test(
+  "nothing of a statement stays in the session, whatever the tenant's own functions do",
+  { timeout: 180_000 },
+  async (t) => {
+    // All of the tenant's requests have the one connection.
+    const { tenant } = await setUp(t, { connections: { perTenant: 1 } })
+    const asOwner = (sql: string) =>
+      tenant.rows(`set role "${tenant.id}_owner"; set search_path = "${tenant.id}"; ${sql}; reset role`)
+    const messes: [what: string, body: string][] = [
+      [
+        'a setting',
+        "perform set_config('app.role', 'service_role', false), set_config('statement_timeout', '1', false), set_config('search_path', 'pg_catalog', false), set_config('work_mem', '64kB', false)",
+      ],
+      ['a listener', "execute 'listen somebody'"],
+      ['a prepared statement', "execute 'prepare s1000 as select 1'"],
+      ['a cursor', "execute 'declare c cursor with hold for select 1'"],
+    ]
+    for (const [n, [, body]] of messes.entries())
+      await asOwner(`create function mess_${n}() returns int language plpgsql as $f$ begin ${body}; return 1; end $f$`)
+    await asOwner(
+      "create function fails() returns int language plpgsql as $f$ begin perform set_config('app.role', 'service_role', false); raise exception 'no'; end $f$",
+    )
+    const state = `select current_setting('statement_timeout') as timeout, current_setting('work_mem') as memory, current_setting('app.role') as role, current_schema() as schema,
     (select count(*) from pg_prepared_statements where from_sql) as prepared, (select count(*) from pg_cursors where is_holdable) as cursors, (select count(*) from pg_listening_channels()) as channels,
     (select count(*) from notes) as notes`
-  const clean = (await askHost(tenant, 'asker', 'ada', 'query', state)).json()
-  t.match(clean, { rows: [{ timeout: '30s', role: 'authenticated', schema: tenant.id, prepared: 0, cursors: 0, channels: 0, notes: 1 }] })
-  for (const [n, [what]] of messes.entries()) {
-    t.ok((await askHost(tenant, 'asker', 'ada', 'query', `select mess_${n}()`)).ok, what)
-    t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, what)
-    t.equal((await tenant.ask('GET', '/rest/v1/notes', { as: 'ada' })).list().length, 1, `${what}: a request after it`)
-  }
-  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
-  for (const [n, [what]] of messes.entries()) {
-    t.equal((await tenant.ask('POST', `/rest/v1/rpc/mess_${n}`, { as: 'ada', body: {} })).text, '1', `${what}, by REST`)
-    t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, `${what}, by REST`)
-  }
-  t.equal((await askHost(tenant, 'asker', 'ada', 'query', 'select fails()')).ok, false)
-  t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one that failed')
-  t.ok((await askHost(tenant, 'master', 'ada', 'query', "select set_config('work_mem', '64kB', false)")).ok)
-  t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one of the service')
-})
+    const clean = (await askHost(tenant, 'asker', 'ada', 'query', state)).json()
+    t.match(clean, {
+      rows: [
+        { timeout: '30s', role: 'authenticated', schema: tenant.id, prepared: 0, cursors: 0, channels: 0, notes: 1 },
+      ],
+    })
+    for (const [n, [what]] of messes.entries()) {
+      t.ok((await askHost(tenant, 'asker', 'ada', 'query', `select mess_${n}()`)).ok, what)
+      t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, what)
+      t.equal(
+        (await tenant.ask('GET', '/rest/v1/notes', { as: 'ada' })).list().length,
+        1,
+        `${what}: a request after it`,
+      )
+    }
+    t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
+    for (const [n, [what]] of messes.entries()) {
+      t.equal(
+        (await tenant.ask('POST', `/rest/v1/rpc/mess_${n}`, { as: 'ada', body: {} })).text,
+        '1',
+        `${what}, by REST`,
+      )
+      t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, `${what}, by REST`)
+    }
+    t.equal((await askHost(tenant, 'asker', 'ada', 'query', 'select fails()')).ok, false)
+    t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one that failed')
+    t.ok((await askHost(tenant, 'master', 'ada', 'query', "select set_config('work_mem', '64kB', false)")).ok)
+    t.same((await askHost(tenant, 'asker', 'ada', 'query', state)).json(), clean, 'after one of the service')
+  },
+)
 
 t.test('storage', { timeout: 180_000 }, async (t) => {
   const { tenant } = await setUp(t, {}, { file_bytes: 20_000_000 })
-  for (const [who, name, policy] of [['ada', 'hers', 'private'], ['ben', 'his', 'private'], ['ben', 'shown', 'public'], ['ben', 'shared', 'authenticated']] as const) {
+  for (const [who, name, policy] of [
+    ['ada', 'hers', 'private'],
+    ['ben', 'his', 'private'],
+    ['ben', 'shown', 'public'],
+    ['ben', 'shared', 'authenticated'],
+  ] as const) {
     t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: who, body: { name, policy } })).status, 201)
-    t.equal((await tenant.ask('POST', `/storage/v1/object/${name}/there.txt`, { as: who, headers: { 'content-type': 'text/plain' }, body: `of ${who}` })).status, 200)
+    t.equal(
+      (
+        await tenant.ask('POST', `/storage/v1/object/${name}/there.txt`, {
+          as: who,
+          headers: { 'content-type': 'text/plain' },
+          body: `of ${who}`,
+        })
+      ).status,
+      200,
+    )
   }
   const host = (as: string, what: string, ...parts: string[]) => askHost(tenant, 'asker', as, what, ...parts)
-  const objects = async () => (await tenant.rows('select b.name, o.path, o.owner_id from storage_objects o join storage_buckets b on b.id = o.bucket_id order by 1, 2')).map((row) => Object.values(row).join(' '))
+  const objects = async () =>
+    (
+      await tenant.rows(
+        'select b.name, o.path, o.owner_id from storage_objects o join storage_buckets b on b.id = o.bucket_id order by 1, 2',
+      )
+    ).map((row) => Object.values(row).join(' '))
   const before = await objects()
 
-  t.test('a caller\'s function has the caller\'s rights', async (t) => {
+  t.test("a caller's function has the caller's rights", async (t) => {
     t.equal((await host('ada', 'get', 'hers/there.txt')).text, 'of ada')
     t.equal((await host('ada', 'get', 'shown/there.txt')).text, 'of ben')
     t.equal((await host('ada', 'get', 'shared/there.txt')).text, 'of ben')
@@ -199,7 +360,11 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
     t.equal((await host('ada', 'put', 'his/new.txt', 'text/plain', 'x')).code, 'NoSuchBucket')
     t.equal((await host('ada', 'remove', 'his/there.txt')).code, 'NoSuchBucket')
     t.equal((await host('ada', 'put', 'shown/new.txt', 'text/plain', 'x')).code, 'ACCESS_DENIED')
-    t.equal((await host('ada', 'put', 'shared/there.txt', 'text/plain', 'x')).code, 'ACCESS_DENIED', 'over somebody else\'s')
+    t.equal(
+      (await host('ada', 'put', 'shared/there.txt', 'text/plain', 'x')).code,
+      'ACCESS_DENIED',
+      "over somebody else's",
+    )
     t.equal((await host('ada', 'remove', 'shown/there.txt')).code, 'ACCESS_DENIED')
     t.equal((await host('ada', 'remove', 'shared/there.txt')).code, 'ACCESS_DENIED')
     t.same(await objects(), before)
@@ -208,7 +373,14 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
   t.test('what it puts is an object as any other: its row, its bytes, its event', async (t) => {
     const put = await host('ada', 'put', 'hers/a b/ä.txt', 'text/plain', 'hello')
     t.match(put.json(), { bucket: 'hers', path: 'a b/ä.txt', size: 5, content_type: 'text/plain', owner_id: 'ada' })
-    t.equal((await tenant.ask('GET', `/storage/v1/object/hers/${encodeURIComponent('a b')}/${encodeURIComponent('ä.txt')}`, { as: 'ada' })).text, 'hello')
+    t.equal(
+      (
+        await tenant.ask('GET', `/storage/v1/object/hers/${encodeURIComponent('a b')}/${encodeURIComponent('ä.txt')}`, {
+          as: 'ada',
+        })
+      ).text,
+      'hello',
+    )
     t.equal((await host('ada', 'put', 'hers/a b/ä.txt', 'text/plain', 'again')).ok, true, 'over the own')
     t.equal((await host('ada', 'get', 'hers/a b/ä.txt')).text, 'again')
     t.equal((await host('ada', 'put', 'hers/empty', 'text/plain', '')).ok, true)
@@ -220,15 +392,37 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
   })
 
   t.test('the same rules and limits as over HTTP', async (t) => {
-    for (const path of ['hers', '/a', 'hers/', 'hers/../his/there.txt', 'hers//a', 'hers/a\\b', `hers/${'x'.repeat(1025)}`]) t.equal((await host('ada', 'get', path)).code, 'INVALID_PATH', path)
+    for (const path of [
+      'hers',
+      '/a',
+      'hers/',
+      'hers/../his/there.txt',
+      'hers//a',
+      'hers/a\\b',
+      `hers/${'x'.repeat(1025)}`,
+    ])
+      t.equal((await host('ada', 'get', path)).code, 'INVALID_PATH', path)
     t.equal((await host('ada', 'put', 'hers/a', 'no type', 'x')).code, 'BAD_REQUEST')
     t.equal((await host('ada', 'put much', 'hers/large', 'text/plain', '6291000')).ok, true)
     t.equal((await host('ada', 'get', 'hers/large')).text, '6291000')
-    t.equal((await tenant.ask('POST', '/storage/v1/object/hers/larger', { as: 'ada', headers: { 'content-type': 'text/plain' }, body: Buffer.alloc(6_291_457) })).status, 200)
+    t.equal(
+      (
+        await tenant.ask('POST', '/storage/v1/object/hers/larger', {
+          as: 'ada',
+          headers: { 'content-type': 'text/plain' },
+          body: Buffer.alloc(6_291_457),
+        })
+      ).status,
+      200,
+    )
     t.equal((await host('ada', 'get', 'hers/larger')).code, 'ANSWER_TOO_LARGE')
     t.equal((await host('ada', 'put much', 'hers/second', 'text/plain', '6291000')).ok, true)
     t.equal((await host('ada', 'put much', 'hers/third', 'text/plain', '6291000')).code, 'QUOTA_EXCEEDED')
-    t.equal((await tenant.ask('PUT', '/storage/v1/bucket/hers', { as: 'ada', body: { allowed_mime_types: ['image/*'] } })).status, 200)
+    t.equal(
+      (await tenant.ask('PUT', '/storage/v1/bucket/hers', { as: 'ada', body: { allowed_mime_types: ['image/*'] } }))
+        .status,
+      200,
+    )
     t.equal((await host('ada', 'put', 'hers/b', 'text/plain', 'x')).code, 'MIME_NOT_ALLOWED')
   })
 
@@ -236,47 +430,116 @@ t.test('storage', { timeout: 180_000 }, async (t) => {
     t.equal((await askHost(tenant, 'master', 'ada', 'get', 'his/there.txt')).text, 'of ben')
     t.equal((await askHost(tenant, 'master', 'ada', 'put', 'his/new.txt', 'text/plain', 'x')).ok, true)
     t.equal((await askHost(tenant, 'master', 'ada', 'remove', 'his/there.txt')).ok, true)
-    t.same((await objects()).filter((line) => line.startsWith('his')), ['his new.txt '])
+    t.same(
+      (await objects()).filter((line) => line.startsWith('his')),
+      ['his new.txt '],
+    )
   })
 })
 
-t.test('role and hosts are configuration that is checked, and changed without deploying', { timeout: 180_000 }, async (t) => {
-  const { tenant } = await setUp(t)
-  const patch = (config: object) => tenant.ask('PATCH', '/functions/v1/asker', { as: 'service', body: { config } })
-  for (const bad of [{ role: 'owner' }, { role: null }, { http_hosts: 'a.example' }, { http_hosts: [1] }, { http_hosts: ['https://a.example'] }, { http_hosts: ['*'] }, { http_hosts: ['a.example/x'] },
-    { http_hosts: ['a.example:0'] }, { http_hosts: ['a.example:65536'] }, { http_hosts: ['u@a.example'] }, { http_hosts: ['*.10.0.0.1'] }, { http_hosts: Array<string>(33).fill('a.example') }]) {
-    const answer = await patch(bad)
-    t.equal(answer.status, 400, JSON.stringify(bad))
-    t.match(answer.json(), { code: 'INVALID_FUNCTION', message: /config\.(role|http_hosts)/ })
-  }
-  const count = async () => (await askHost(tenant, 'asker', 'ada', 'query', 'select count(*) as n from notes')).json()
-  t.same(await count(), { rows: [{ n: 1 }], count: 1 })
-  t.match((await patch({ role: 'service_role', http_hosts: ['API.example.com', '*.Example.org:8443', '[::1]:80'] })).json(), { config: { role: 'service_role', http_hosts: ['api.example.com', '*.example.org:8443', '[::1]:80'], timeout: 5 } })
-  t.same(await count(), { rows: [{ n: 2 }], count: 1 })
-  await patch({ role: 'caller' })
-  t.same(await count(), { rows: [{ n: 1 }], count: 1 })
-})
+t.test(
+  'role and hosts are configuration that is checked, and changed without deploying',
+  { timeout: 180_000 },
+  async (t) => {
+    const { tenant } = await setUp(t)
+    const patch = (config: object) => tenant.ask('PATCH', '/functions/v1/asker', { as: 'service', body: { config } })
+    for (const bad of [
+      { role: 'owner' },
+      { role: null },
+      { http_hosts: 'a.example' },
+      { http_hosts: [1] },
+      { http_hosts: ['https://a.example'] },
+      { http_hosts: ['*'] },
+      { http_hosts: ['a.example/x'] },
+      { http_hosts: ['a.example:0'] },
+      { http_hosts: ['a.example:65536'] },
+      { http_hosts: ['u@a.example'] },
+      { http_hosts: ['*.10.0.0.1'] },
+      { http_hosts: Array<string>(33).fill('a.example') },
+    ]) {
+      const answer = await patch(bad)
+      t.equal(answer.status, 400, JSON.stringify(bad))
+      t.match(answer.json(), { code: 'INVALID_FUNCTION', message: /config\.(role|http_hosts)/ })
+    }
+    const count = async () => (await askHost(tenant, 'asker', 'ada', 'query', 'select count(*) as n from notes')).json()
+    t.same(await count(), { rows: [{ n: 1 }], count: 1 })
+    t.match(
+      (await patch({ role: 'service_role', http_hosts: ['API.example.com', '*.Example.org:8443', '[::1]:80'] })).json(),
+      {
+        config: { role: 'service_role', http_hosts: ['api.example.com', '*.example.org:8443', '[::1]:80'], timeout: 5 },
+      },
+    )
+    t.same(await count(), { rows: [{ n: 2 }], count: 1 })
+    await patch({ role: 'caller' })
+    t.same(await count(), { rows: [{ n: 1 }], count: 1 })
+  },
+)
 
-t.test('what nobody has called has nobody\'s rights; what it writes starts those that wait for it', { timeout: 180_000 }, async (t) => {
-  // Nothing is looked for but when somebody says so.
-  const runtime = await startRuntime(t, { dispatch: { poll: 600_000 } })
-  const tenant = await runtime.addTenant()
-  const fields = [{ name: 'id', type: 'uuid', primary: true }, { name: 'owner_id', type: 'string' }, { name: 'text', type: 'string', required: true }]
-  for (const name of ['notes', 'copies']) t.equal((await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: { name, fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } } })).status, 201)
-  t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
-  t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'seen' } })).status, 201)
-  const copies = await compileSource(`import { query } from './tenantry.as'
+t.test(
+  "what nobody has called has nobody's rights; what it writes starts those that wait for it",
+  { timeout: 180_000 },
+  async (t) => {
+    // Nothing is looked for but when somebody says so.
+    const runtime = await startRuntime(t, { dispatch: { poll: 600_000 } })
+    const tenant = await runtime.addTenant()
+    const fields = [
+      { name: 'id', type: 'uuid', primary: true },
+      { name: 'owner_id', type: 'string' },
+      { name: 'text', type: 'string', required: true },
+    ]
+    for (const name of ['notes', 'copies'])
+      t.equal(
+        (
+          await tenant.ask('POST', '/rest/v1/schemas', {
+            as: 'service',
+            body: { name, fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
+          })
+        ).status,
+        201,
+      )
+    t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
+    t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'seen' } })).status, 201)
+    const copies = await compileSource(`import { query } from './tenantry.as'
     process.stdout.write(query('insert into copies (owner_id, text) select owner_id, text from notes returning text'))`)
-  const tells = await compileSource(`import { env, put, query, tryPut } from './tenantry.as'
+    const tells = await compileSource(`import { env, put, query, tryPut } from './tenantry.as'
     put('seen/' + env('TENANTRY_FUNCTION'), 'application/json', String.UTF8.encode(query('select count(*) as n from copies')))`)
-  const on = (table: string) => ({ Database: { table, operation: 'Insert' } })
-  await deployFunction(tenant, { name: 'nobody', wasm: copies, trigger: on('notes') })
-  await deployFunction(tenant, { name: 'copier', wasm: copies, trigger: on('notes'), config: { role: 'service_role' } })
-  await deployFunction(tenant, { name: 'teller', wasm: tells, trigger: on('copies'), config: { role: 'service_role' } })
-  t.equal((await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { owner_id: 'ada', text: 'the lamp is lit' } })).status, 201)
-  const ended = () => tenant.rows("select f.name, i.status from function_invocations i join functions f on f.id = i.function_id where i.error_message is distinct from 'interrupted' order by 1")
-  await until(async () => (await ended()).length === 3, 'three functions were to run')
-  t.same((await tenant.ask('GET', '/storage/v1/object/seen/teller', { as: 'service' })).json(), { rows: [{ n: 1 }], count: 1 })
-  t.same(await ended(), [{ name: 'copier', status: 'success' }, { name: 'nobody', status: 'success' }, { name: 'teller', status: 'success' }])
-  t.same(await tenant.rows('select owner_id, text from copies'), [{ owner_id: 'ada', text: 'the lamp is lit' }], 'the one without a caller saw no note')
-})
+    const on = (table: string) => ({ Database: { table, operation: 'Insert' } })
+    await deployFunction(tenant, { name: 'nobody', wasm: copies, trigger: on('notes') })
+    await deployFunction(tenant, {
+      name: 'copier',
+      wasm: copies,
+      trigger: on('notes'),
+      config: { role: 'service_role' },
+    })
+    await deployFunction(tenant, {
+      name: 'teller',
+      wasm: tells,
+      trigger: on('copies'),
+      config: { role: 'service_role' },
+    })
+    t.equal(
+      (await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { owner_id: 'ada', text: 'the lamp is lit' } }))
+        .status,
+      201,
+    )
+    const ended = () =>
+      tenant.rows(
+        "select f.name, i.status from function_invocations i join functions f on f.id = i.function_id where i.error_message is distinct from 'interrupted' order by 1",
+      )
+    await until(async () => (await ended()).length === 3, 'three functions were to run')
+    t.same((await tenant.ask('GET', '/storage/v1/object/seen/teller', { as: 'service' })).json(), {
+      rows: [{ n: 1 }],
+      count: 1,
+    })
+    t.same(await ended(), [
+      { name: 'copier', status: 'success' },
+      { name: 'nobody', status: 'success' },
+      { name: 'teller', status: 'success' },
+    ])
+    t.same(
+      await tenant.rows('select owner_id, text from copies'),
+      [{ owner_id: 'ada', text: 'the lamp is lit' }],
+      'the one without a caller saw no note',
+    )
+  },
+)

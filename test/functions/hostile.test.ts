@@ -4,12 +4,12 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t from 'tap'
-import { compileC } from '../../examples/functions/compile-native.ts'
-import { dataLimit } from '../../tenant-runtime/src/functions/executor/confinement.ts'
-import { Executor } from '../../tenant-runtime/src/functions/executor/executor.ts'
-import { checkModule } from '../../tenant-runtime/src/functions/module/check-module.ts'
-import { effort, seed } from '../support/effort.ts'
-import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
+import { compileC } from '#examples/functions/compile-native.ts'
+import { dataLimit } from '#tenant-runtime/functions/executor/confinement.ts'
+import { Executor } from '#tenant-runtime/functions/executor/executor.ts'
+import { checkModule } from '#tenant-runtime/functions/module/check-module.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
 import { deploy, executorsOf, guestsOf, invoke } from './support/deployed.ts'
 import { hostile, type Ending, type Hostile } from './support/hostile-modules.ts'
 import { command } from './support/wasm.ts'
@@ -48,11 +48,21 @@ class MemoryWatch {
 }
 
 /** Deploys, calls and removes it. */
-async function meet(tenant: TestTenant, { wasm, ends, input }: Pick<Hostile, 'wasm' | 'ends' | 'input'>, name = 'hostile'): Promise<{ answer: Answer; ending: Ending | undefined; milliseconds: number; timeout: number }> {
+async function meet(
+  tenant: TestTenant,
+  { wasm, ends, input }: Pick<Hostile, 'wasm' | 'ends' | 'input'>,
+  name = 'hostile',
+): Promise<{ answer: Answer; ending: Ending | undefined; milliseconds: number; timeout: number }> {
   // What is to end by itself has time for that on a slow machine.
   const timeout = [ends].flat().includes('stopped') ? 1 : 10
   const deployed = await deploy(tenant, { name, wasm: wasm(), config: { timeout, max_memory: maxMemory } })
-  if (deployed.status !== 201) return { answer: deployed, ending: deployed.status >= 400 && deployed.status < 500 ? 'refused' : undefined, milliseconds: 0, timeout }
+  if (deployed.status !== 201)
+    return {
+      answer: deployed,
+      ending: deployed.status >= 400 && deployed.status < 500 ? 'refused' : undefined,
+      milliseconds: 0,
+      timeout,
+    }
   const begin = performance.now()
   const answer = await invoke(tenant, name, input)
   const milliseconds = performance.now() - begin
@@ -80,18 +90,25 @@ t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
     t.teardown(() => watch.end())
     for (let round = 1; round <= rounds; round++) {
       const left = [...hostile]
-      await Promise.all(Array.from({ length: lanes }, async (_, lane) => {
-        for (let next = left.shift(); next !== undefined; next = left.shift()) {
-          const { what, ends, says = /(?:)/ } = next
-          const { answer, ending, milliseconds, timeout } = await meet(tenant, next, `hostile-${lane}`)
-          t.ok(ending !== undefined && [ends].flat().includes(ending), `${what}: ${ending ?? 'something else'}, ${answer.status} ${answer.text.slice(0, 200)}`)
-          if (ending !== 'harmless') t.match(answer.json()['message'], says, what)
-          if (ending === 'stopped') overruns.push(milliseconds - timeout * 1_000)
-          const calm = await invoke(neighbour, 'calm')
-          t.equal(calm.status, 200, `after ${what}: the neighbour's function, ${calm.text}`)
-        }
-      }))
-      t.same((await neighbour.ask('GET', '/rest/v1/functions?select=name', { as: 'service' })).list(), [{ name: 'calm' }])
+      await Promise.all(
+        Array.from({ length: lanes }, async (_, lane) => {
+          for (let next = left.shift(); next !== undefined; next = left.shift()) {
+            const { what, ends, says = /(?:)/ } = next
+            const { answer, ending, milliseconds, timeout } = await meet(tenant, next, `hostile-${lane}`)
+            t.ok(
+              ending !== undefined && [ends].flat().includes(ending),
+              `${what}: ${ending ?? 'something else'}, ${answer.status} ${answer.text.slice(0, 200)}`,
+            )
+            if (ending !== 'harmless') t.match(answer.json()['message'], says, what)
+            if (ending === 'stopped') overruns.push(milliseconds - timeout * 1_000)
+            const calm = await invoke(neighbour, 'calm')
+            t.equal(calm.status, 200, `after ${what}: the neighbour's function, ${calm.text}`)
+          }
+        }),
+      )
+      t.same((await neighbour.ask('GET', '/rest/v1/functions?select=name', { as: 'service' })).list(), [
+        { name: 'calm' },
+      ])
     }
     peak = await watch.end()
     const records = await tenant.rows(`select count(*)::int as n from "${tenant.id}".function_invocations`)
@@ -99,7 +116,10 @@ t.test('a corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
   })
   t.same(await executorsOf(process.pid), [], 'no executor is left behind')
   const most = 1.1 * (before.peak + dataLimit(maxMemory) - before.data)
-  t.ok(peak > 0 && peak <= most, `an executor had ${Math.round(peak / megabyte)} MB at most, ${Math.round(most / megabyte)} MB may be`)
+  t.ok(
+    peak > 0 && peak <= most,
+    `an executor had ${Math.round(peak / megabyte)} MB at most, ${Math.round(most / megabyte)} MB may be`,
+  )
   const times = `${overruns.length} stopped, ${median(overruns).toFixed(0)} ms beyond the deadline in the median, ${Math.max(...overruns).toFixed(0)} ms at most`
   t.comment(`${rounds} rounds of ${hostile.length}: ${times}; ${Math.round(peak / megabyte)} MB`)
   if (rounds > 1) t.ok(median(overruns) <= 250, times)
@@ -120,7 +140,10 @@ t.test('a real module, cut and with bits flipped in each of its parts', { timeou
     for (const at of new Set([begin, begin + 1, content, content + 1, Math.floor((content + end) / 2), end - 1])) {
       const answer = await deploy(tenant, { name: 'hostile', wasm: whole.slice(0, at) })
       // Cut before a section of its own making, it may be whole by chance.
-      t.ok(answer.status === 400 || (answer.status === 201 && at === begin), `section ${id} cut at ${at}: ${answer.text}`)
+      t.ok(
+        answer.status === 400 || (answer.status === 201 && at === begin),
+        `section ${id} cut at ${at}: ${answer.text}`,
+      )
       if (answer.status === 201) await tenant.ask('DELETE', '/functions/v1/hostile', { as: 'service' })
     }
     for (const at of [begin, begin + 1, content, Math.min(content + 1, end - 1)]) {
@@ -129,7 +152,14 @@ t.test('a real module, cut and with bits flipped in each of its parts', { timeou
       await meetChanged(changed, `section ${id}, byte ${at}`)
     }
   }
-  const flips = fc.sample(fc.record({ section: fc.nat(sections.length - 1), place: fc.double({ min: 0, max: 1, noNaN: true }), bit: fc.nat(7) }), { seed, numRuns: effort({ small: 40, full: 2_000 }) })
+  const flips = fc.sample(
+    fc.record({
+      section: fc.nat(sections.length - 1),
+      place: fc.double({ min: 0, max: 1, noNaN: true }),
+      bit: fc.nat(7),
+    }),
+    { seed, numRuns: effort({ small: 40, full: 2_000 }) },
+  )
   for (const { section, place, bit } of flips) {
     const { begin, end } = sections[section] ?? { begin: 0, end: 1 }
     const at = begin + Math.floor(place * (end - begin - 1))
@@ -138,7 +168,10 @@ t.test('a real module, cut and with bits flipped in each of its parts', { timeou
     await meetChanged(changed, `bit ${bit} of byte ${at}`)
   }
   t.notOk(endings.has('none'))
-  t.equal((await deploy(tenant, { name: 'whole', wasm: whole, config: { environment: { WISH: 'arguments' } } })).status, 201)
+  t.equal(
+    (await deploy(tenant, { name: 'whole', wasm: whole, config: { environment: { WISH: 'arguments' } } })).status,
+    201,
+  )
   t.equal((await invoke(tenant, 'whole')).text, 'whole\n(end)\n', 'the whole one runs')
   t.comment(`${JSON.stringify(Object.fromEntries(endings))}, seed ${seed}`)
 })

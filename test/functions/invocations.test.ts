@@ -2,17 +2,32 @@
 // what only one of several may run.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { ClaimTaken, beginInvocation, endInvocation, recordInvocation, rememberedFunction, type Claim } from '../../tenant-runtime/src/functions/invocations/invocation-store.ts'
-import { WrittenEnds } from '../../tenant-runtime/src/functions/invocations/written-ends.ts'
-import { effort } from '../support/effort.ts'
-import { until } from '../support/until.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import {
+  ClaimTaken,
+  beginInvocation,
+  endInvocation,
+  recordInvocation,
+  rememberedFunction,
+  type Claim,
+} from '#tenant-runtime/functions/invocations/invocation-store.ts'
+import { WrittenEnds } from '#tenant-runtime/functions/invocations/written-ends.ts'
+import { effort } from '#test/support/effort.ts'
+import { until } from '#test/support/until.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { openTenant } from './support/open-tenant.ts'
 import { command } from './support/wasm.ts'
 
-const recordsOf = (tenant: TestTenant) => tenant.rows('select i.*, f.name from function_invocations i join functions f on f.id = i.function_id order by i.id')
-const ended = { status: 'success', durationMilliseconds: 1.6, cpuMicroseconds: 1_234, memoryPeak: 65_536, errorMessage: null, log: undefined } as const
+const recordsOf = (tenant: TestTenant) =>
+  tenant.rows('select i.*, f.name from function_invocations i join functions f on f.id = i.function_id order by i.id')
+const ended = {
+  status: 'success',
+  durationMilliseconds: 1.6,
+  cpuMicroseconds: 1_234,
+  memoryPeak: 65_536,
+  errorMessage: null,
+  log: undefined,
+} as const
 
 const onProblem = (problem: Error) => {
   throw problem
@@ -28,27 +43,106 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     const begunAs = { functionId, trigger: 'database', userId: null, at: Date.UTC(2026, 0, 1) } as const
     await deployFunction(tenant, { name: 'two', wasm: command() })
     const names = ['one', 'two', 'missing', 'one', "o'ne", '{}', 'two', '\0']
-    const begun = await Promise.allSettled(names.map((name, n) => beginInvocation(inside, { name, invocationId: `i${n}`, trigger: n === 6 ? 'webhook' : 'database', userId: n === 3 ? 'a"\\{}' : null }, onProblem)))
-    t.same(begun.map(({ status }) => status), ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'rejected', 'rejected', 'fulfilled', 'rejected'])
-    for (const outcome of begun) if (outcome.status === 'rejected') t.match(outcome.reason, { code: 'NO_SUCH_FUNCTION' })
-    t.match((await recordsOf(tenant)).map(({ id, name, trigger, user_id, status, error_message }) => [id, name, trigger, user_id, status, error_message]), [
-      ['i0', 'one', 'database', null, 'error', 'interrupted'], ['i1', 'two', 'database', null, 'error', 'interrupted'],
-      ['i3', 'one', 'database', 'a"\\{}', 'error', 'interrupted'], ['i6', 'two', 'http', null, 'error', 'interrupted'],
-    ])
-    await Promise.all(['i0', 'i1', 'i3'].map((invocationId, n) => endInvocation(inside, { ...ended, begun: begunAs, invocationId, ...(n === 1 ? { status: 'error', errorMessage: 'half \ud800 and \0' } : {}) }, onProblem)))
-    await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0', status: 'error', errorMessage: 'a second end' }, onProblem)
-    t.match((await recordsOf(tenant)).map(({ id, status, duration_ms, cpu_ms, memory_peak, error_message }) => [id, status, duration_ms, cpu_ms, memory_peak, error_message]), [
-      ['i0', 'success', 2, 1.234, '65536', null], ['i1', 'error', 2, 1.234, '65536', 'half \ufffd and \ufffd'], ['i3', 'success', 2, 1.234, '65536', null], ['i6', 'error', 0, 0, '0', 'interrupted'],
-    ])
+    const begun = await Promise.allSettled(
+      names.map((name, n) =>
+        beginInvocation(
+          inside,
+          { name, invocationId: `i${n}`, trigger: n === 6 ? 'webhook' : 'database', userId: n === 3 ? 'a"\\{}' : null },
+          onProblem,
+        ),
+      ),
+    )
+    t.same(
+      begun.map(({ status }) => status),
+      ['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'rejected', 'rejected', 'fulfilled', 'rejected'],
+    )
+    for (const outcome of begun)
+      if (outcome.status === 'rejected') t.match(outcome.reason, { code: 'NO_SUCH_FUNCTION' })
+    t.match(
+      (await recordsOf(tenant)).map(({ id, name, trigger, user_id, status, error_message }) => [
+        id,
+        name,
+        trigger,
+        user_id,
+        status,
+        error_message,
+      ]),
+      [
+        ['i0', 'one', 'database', null, 'error', 'interrupted'],
+        ['i1', 'two', 'database', null, 'error', 'interrupted'],
+        ['i3', 'one', 'database', 'a"\\{}', 'error', 'interrupted'],
+        ['i6', 'two', 'http', null, 'error', 'interrupted'],
+      ],
+    )
+    await Promise.all(
+      ['i0', 'i1', 'i3'].map((invocationId, n) =>
+        endInvocation(
+          inside,
+          {
+            ...ended,
+            begun: begunAs,
+            invocationId,
+            ...(n === 1 ? { status: 'error', errorMessage: 'half \ud800 and \0' } : {}),
+          },
+          onProblem,
+        ),
+      ),
+    )
+    await endInvocation(
+      inside,
+      { ...ended, begun: begunAs, invocationId: 'i0', status: 'error', errorMessage: 'a second end' },
+      onProblem,
+    )
+    t.match(
+      (await recordsOf(tenant)).map(({ id, status, duration_ms, cpu_ms, memory_peak, error_message }) => [
+        id,
+        status,
+        duration_ms,
+        cpu_ms,
+        memory_peak,
+        error_message,
+      ]),
+      [
+        ['i0', 'success', 2, 1.234, '65536', null],
+        ['i1', 'error', 2, 1.234, '65536', 'half \ufffd and \ufffd'],
+        ['i3', 'success', 2, 1.234, '65536', null],
+        ['i6', 'error', 0, 0, '0', 'interrupted'],
+      ],
+    )
     await tenant.rows("delete from function_invocations where id = 'i6'")
-    await Promise.all(['i6', 'i1'].map((invocationId) => endInvocation(inside, { ...ended, begun: begunAs, invocationId, log: { at: 0, lines: [], bytes: 0 } }, onProblem)))
-    t.match((await recordsOf(tenant)).filter(({ id }) => id === 'i1' || id === 'i6'), [
-      { id: 'i1', status: 'error' }, { id: 'i6', name: 'one', status: 'success', trigger: 'database', user_id: null, timestamp: new Date(Date.UTC(2026, 0, 1)), cpu_ms: 1.234 },
-    ], 'one that the database has lost is written with its end')
+    await Promise.all(
+      ['i6', 'i1'].map((invocationId) =>
+        endInvocation(
+          inside,
+          { ...ended, begun: begunAs, invocationId, log: { at: 0, lines: [], bytes: 0 } },
+          onProblem,
+        ),
+      ),
+    )
+    t.match(
+      (await recordsOf(tenant)).filter(({ id }) => id === 'i1' || id === 'i6'),
+      [
+        { id: 'i1', status: 'error' },
+        {
+          id: 'i6',
+          name: 'one',
+          status: 'success',
+          trigger: 'database',
+          user_id: null,
+          timestamp: new Date(Date.UTC(2026, 0, 1)),
+          cpu_ms: 1.234,
+        },
+      ],
+      'one that the database has lost is written with its end',
+    )
     t.match(await tenant.rows('select invocation_id from function_logs'), [{ invocation_id: 'i6' }])
     await tenant.ask('DELETE', '/functions/v1/one', { as: 'service' })
     await endInvocation(inside, { ...ended, begun: begunAs, invocationId: 'i0' }, onProblem)
-    t.same((await recordsOf(tenant)).filter(({ name }) => name === 'one'), [], 'one of a function that is deleted is not')
+    t.same(
+      (await recordsOf(tenant)).filter(({ name }) => name === 'one'),
+      [],
+      'one of a function that is deleted is not',
+    )
     await close()
   })
 
@@ -57,15 +151,34 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     const { tenant: inside, close } = openTenant(tenant)
     const functionId = await deployFunction(tenant, { name: 'one', wasm: command() })
     const invocationIds = ['whole', 'end', 'kept']
-    for (const invocationId of invocationIds) await beginInvocation(inside, { name: 'one', invocationId, trigger: 'http', userId: 'ada' }, onProblem)
+    for (const invocationId of invocationIds)
+      await beginInvocation(inside, { name: 'one', invocationId, trigger: 'http', userId: 'ada' }, onProblem)
     const log = { at: 0, lines: [], bytes: 0 }
-    await Promise.all(invocationIds.map((invocationId) => endInvocation(inside, { ...ended, begun: { functionId, trigger: 'http', userId: 'ada', at: 0 }, invocationId, log }, onProblem)))
+    await Promise.all(
+      invocationIds.map((invocationId) =>
+        endInvocation(
+          inside,
+          { ...ended, begun: { functionId, trigger: 'http', userId: 'ada', at: 0 }, invocationId, log },
+          onProblem,
+        ),
+      ),
+    )
     // As a crash does that comes before the disk has what was committed.
     await tenant.rows(`with gone as (delete from function_invocations where id = 'whole') , logs as (delete from function_logs where invocation_id <> 'kept')
       update function_invocations set status = 'error', error_message = 'interrupted', cpu_ms = 0 where id = 'end'`)
     await until(async () => (await recordsOf(tenant)).filter(({ status }) => status === 'success').length === 3)
-    t.match((await recordsOf(tenant)).map(({ id, user_id, cpu_ms, error_message }) => [id, user_id, cpu_ms, error_message]), [['end', 'ada', 1.234, null], ['kept', 'ada', 1.234, null], ['whole', 'ada', 1.234, null]])
-    t.same((await tenant.rows('select invocation_id from function_logs order by 1')).map((row) => row['invocation_id']), ['end', 'kept', 'whole'])
+    t.match(
+      (await recordsOf(tenant)).map(({ id, user_id, cpu_ms, error_message }) => [id, user_id, cpu_ms, error_message]),
+      [
+        ['end', 'ada', 1.234, null],
+        ['kept', 'ada', 1.234, null],
+        ['whole', 'ada', 1.234, null],
+      ],
+    )
+    t.same(
+      (await tenant.rows('select invocation_id from function_logs order by 1')).map((row) => row['invocation_id']),
+      ['end', 'kept', 'whole'],
+    )
     await close()
   })
 
@@ -75,21 +188,59 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     const functionId = await deployFunction(tenant, { name: 'quick', wasm: command() })
     t.equal(rememberedFunction(inside, 'quick'), undefined, 'one that was never begun is not known')
     const remembered = async () => {
-      const fn = rememberedFunction(inside, 'quick') ?? (await beginInvocation(inside, { name: 'quick', invocationId: randomUUID(), trigger: 'http', userId: null }, onProblem))
+      const fn =
+        rememberedFunction(inside, 'quick') ??
+        (await beginInvocation(
+          inside,
+          { name: 'quick', invocationId: randomUUID(), trigger: 'http', userId: null },
+          onProblem,
+        ))
       t.equal(rememberedFunction(inside, 'quick'), fn)
       return fn
     }
     const begun = { functionId, trigger: 'http', userId: 'ada', at: Date.UTC(2026, 0, 1) } as const
-    const log = { at: 0, lines: [{ timestamp: new Date(0).toISOString(), level: 'error', message: 'said' }], bytes: 84 } as const
+    const log = {
+      at: 0,
+      lines: [{ timestamp: new Date(0).toISOString(), level: 'error', message: 'said' }],
+      bytes: 84,
+    } as const
     const record = async (...ids: string[]) => {
       const fn = await remembered()
-      return Promise.all(ids.map((invocationId, n) => recordInvocation(inside, { ...ended, begun, invocationId, version: fn.updatedAt, log: n === 1 ? { ...log, lines: [...log.lines] } : undefined }, fn, onProblem)))
+      return Promise.all(
+        ids.map((invocationId, n) =>
+          recordInvocation(
+            inside,
+            {
+              ...ended,
+              begun,
+              invocationId,
+              version: fn.updatedAt,
+              log: n === 1 ? { ...log, lines: [...log.lines] } : undefined,
+            },
+            fn,
+            onProblem,
+          ),
+        ),
+      )
     }
     t.same(await record('a', 'b', 'c'), [true, true, true])
-    t.match((await recordsOf(tenant)).filter(({ user_id }) => user_id === 'ada'), ['a', 'b', 'c'].map((id) => ({
-      id, function_id: functionId, trigger: 'http', status: 'success', duration_ms: 2, cpu_ms: 1.234, memory_peak: '65536', error_message: null, timestamp: new Date(Date.UTC(2026, 0, 1)),
-    })))
-    t.match(await tenant.rows('select invocation_id, lines from function_logs'), [{ invocation_id: 'b', lines: [{ message: 'said' }] }])
+    t.match(
+      (await recordsOf(tenant)).filter(({ user_id }) => user_id === 'ada'),
+      ['a', 'b', 'c'].map((id) => ({
+        id,
+        function_id: functionId,
+        trigger: 'http',
+        status: 'success',
+        duration_ms: 2,
+        cpu_ms: 1.234,
+        memory_peak: '65536',
+        error_message: null,
+        timestamp: new Date(Date.UTC(2026, 0, 1)),
+      })),
+    )
+    t.match(await tenant.rows('select invocation_id, lines from function_logs'), [
+      { invocation_id: 'b', lines: [{ message: 'said' }] },
+    ])
     const changes = [{ enabled: false }, { enabled: true }, { config: { environment: { A: '1' } } }]
     for (const change of changes) {
       if (change.enabled === true) {
@@ -103,27 +254,48 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     }
     const last = await remembered()
     t.equal((await tenant.ask('DELETE', '/functions/v1/quick', { as: 'service' })).status, 204)
-    t.equal(await recordInvocation(inside, { ...ended, begun, invocationId: 'late', version: last.updatedAt }, last, onProblem), false)
+    t.equal(
+      await recordInvocation(
+        inside,
+        { ...ended, begun, invocationId: 'late', version: last.updatedAt },
+        last,
+        onProblem,
+      ),
+      false,
+    )
     t.same(await recordsOf(tenant), [])
     await close()
   })
 
-  t.test('of runs that take longer are there meanwhile, also where a short one leaves nothing before its end', async (t) => {
-    const tenant = await runtime.addTenant()
-    const forever = [0x03, 0x40, 0x0c, 0x00, 0x0b]
-    await deployFunction(tenant, { name: 'spin', wasm: command({ code: forever }), config: { timeout: 1 } })
-    for (const count of [1, 2]) {
-      const answer = invoke(tenant, 'spin')
-      await until(async () => (await recordsOf(tenant)).filter(({ error_message }) => error_message === 'interrupted').length === 1)
-      t.equal((await answer).status, 504)
-      t.same((await recordsOf(tenant)).map(({ status }) => status), Array.from({ length: count }, () => 'timeout'))
-    }
-    // What a function does wrong is in the log as a failed request.
-    runtime.problems.splice(0)
-  })
+  t.test(
+    'of runs that take longer are there meanwhile, also where a short one leaves nothing before its end',
+    async (t) => {
+      const tenant = await runtime.addTenant()
+      const forever = [0x03, 0x40, 0x0c, 0x00, 0x0b]
+      await deployFunction(tenant, { name: 'spin', wasm: command({ code: forever }), config: { timeout: 1 } })
+      for (const count of [1, 2]) {
+        const answer = invoke(tenant, 'spin')
+        await until(
+          async () =>
+            (await recordsOf(tenant)).filter(({ error_message }) => error_message === 'interrupted').length === 1,
+        )
+        t.equal((await answer).status, 504)
+        t.same(
+          (await recordsOf(tenant)).map(({ status }) => status),
+          Array.from({ length: count }, () => 'timeout'),
+        )
+      }
+      // What a function does wrong is in the log as a failed request.
+      runtime.problems.splice(0)
+    },
+  )
 
   t.test('are in doubt after a crash of Postgres: nobody goes on before they are sure', async (t) => {
-    const end = (invocationId: string) => ({ ...ended, invocationId, begun: { functionId: randomUUID(), trigger: 'http', userId: null, at: 0 } as const })
+    const end = (invocationId: string) => ({
+      ...ended,
+      invocationId,
+      begun: { functionId: randomUUID(), trigger: 'http', userId: null, at: 0 } as const,
+    })
     const asked: string[][] = []
     const lost: unknown[] = []
     let fails: Error | undefined
@@ -159,62 +331,96 @@ t.test('records of invocations', { timeout: 120_000 }, async (t) => {
     const tenant = await runtime.addTenant()
     await deployFunction(tenant, { name: 'quick', wasm: command() })
     const ids: string[] = []
-    await Promise.all(Array.from({ length: 16 }, async () => {
-      for (let n = 0; n < effort({ small: 10, full: 500 }); n++) {
-        const { status, headers } = await invoke(tenant, 'quick')
-        if (status !== 200) throw new Error(`answered ${status}`)
-        ids.push(String(headers['x-invocation-id']))
-      }
-    }))
+    await Promise.all(
+      Array.from({ length: 16 }, async () => {
+        for (let n = 0; n < effort({ small: 10, full: 500 }); n++) {
+          const { status, headers } = await invoke(tenant, 'quick')
+          if (status !== 200) throw new Error(`answered ${status}`)
+          ids.push(String(headers['x-invocation-id']))
+        }
+      }),
+    )
     const kept = await recordsOf(tenant)
-    t.same(kept.map(({ id }) => id), ids.sort())
+    t.same(
+      kept.map(({ id }) => id),
+      ids.sort(),
+    )
     t.ok(kept.every(({ status }) => status === 'success'))
   })
 
-  t.test('a deletion under load: what was accepted ends, what comes later finds nothing, and nothing is left', async (t) => {
-    const tenant = await runtime.addTenant()
-    for (let round = 0; round < effort({ small: 3, full: 30 }); round++) {
-      await deployFunction(tenant, { name: 'brief', wasm: command() })
-      const statuses: number[] = []
-      let deleted = false
-      const late: number[] = []
-      const load = Promise.all(Array.from({ length: 8 }, async () => {
-        while (statuses.at(-1) !== 404) {
-          const isLate = deleted
-          const { status } = await invoke(tenant, 'brief')
-          statuses.push(status)
-          if (isLate) late.push(status)
-        }
-      }))
-      while (statuses.length < 8) await new Promise(setImmediate)
-      t.equal((await tenant.ask('DELETE', '/functions/v1/brief', { as: 'service' })).status, 204)
-      deleted = true
-      await load
-      t.ok(late.every((status) => status === 404), late.join())
-      t.ok(statuses.every((status) => status === 200 || status === 404), statuses.join())
-      t.same(await tenant.rows('select * from function_invocations'), [])
-    }
-    t.same(runtime.problems, [])
-  })
+  t.test(
+    'a deletion under load: what was accepted ends, what comes later finds nothing, and nothing is left',
+    async (t) => {
+      const tenant = await runtime.addTenant()
+      for (let round = 0; round < effort({ small: 3, full: 30 }); round++) {
+        await deployFunction(tenant, { name: 'brief', wasm: command() })
+        const statuses: number[] = []
+        let deleted = false
+        const late: number[] = []
+        const load = Promise.all(
+          Array.from({ length: 8 }, async () => {
+            while (statuses.at(-1) !== 404) {
+              const isLate = deleted
+              const { status } = await invoke(tenant, 'brief')
+              statuses.push(status)
+              if (isLate) late.push(status)
+            }
+          }),
+        )
+        while (statuses.length < 8) await new Promise(setImmediate)
+        t.equal((await tenant.ask('DELETE', '/functions/v1/brief', { as: 'service' })).status, 204)
+        deleted = true
+        await load
+        t.ok(
+          late.every((status) => status === 404),
+          late.join(),
+        )
+        t.ok(
+          statuses.every((status) => status === 200 || status === 404),
+          statuses.join(),
+        )
+        t.same(await tenant.rows('select * from function_invocations'), [])
+      }
+      t.same(runtime.problems, [])
+    },
+  )
 
   t.test('of runs that are claimed: one wins, the others leave no record; a claim on nothing is none', async (t) => {
     const tenant = await runtime.addTenant()
-    await tenant.rows(`create table claims (function_id uuid, at text, primary key (function_id, at)); grant select, insert on claims to "${tenant.id}"`)
+    await tenant.rows(
+      `create table claims (function_id uuid, at text, primary key (function_id, at)); grant select, insert on claims to "${tenant.id}"`,
+    )
     await deployFunction(tenant, { name: 'planned', wasm: command() })
     const insides = [openTenant(tenant), openTenant(tenant)]
-    const claim = (at: string): Claim => ({ text: 'insert into claims (function_id, at) select f.id, $5 from f on conflict do nothing returning 1', values: [at] })
+    const claim = (at: string): Claim => ({
+      text: 'insert into claims (function_id, at) select f.id, $5 from f on conflict do nothing returning 1',
+      values: [at],
+    })
     for (const at of ['noon', 'midnight']) {
-      const tries = await Promise.allSettled(Array.from({ length: 8 }, (_, n) => {
-        const inside = insides[n % 2]?.tenant
-        if (inside === undefined) throw new Error('two were opened')
-        return beginInvocation(inside, { name: 'planned', invocationId: randomUUID(), trigger: 'schedule', userId: null, claim: claim(at) }, onProblem)
-      }))
+      const tries = await Promise.allSettled(
+        Array.from({ length: 8 }, (_, n) => {
+          const inside = insides[n % 2]?.tenant
+          if (inside === undefined) throw new Error('two were opened')
+          return beginInvocation(
+            inside,
+            { name: 'planned', invocationId: randomUUID(), trigger: 'schedule', userId: null, claim: claim(at) },
+            onProblem,
+          )
+        }),
+      )
       t.equal(tries.filter(({ status }) => status === 'fulfilled').length, 1)
       for (const outcome of tries) if (outcome.status === 'rejected') t.ok(outcome.reason instanceof ClaimTaken)
     }
     t.match(await recordsOf(tenant), [{ trigger: 'schedule' }, { trigger: 'schedule' }])
     for (const { tenant: inside, close } of insides) {
-      await t.rejects(beginInvocation(inside, { name: 'missing', invocationId: 'x', trigger: 'schedule', userId: null, claim: claim('noon') }, onProblem), { code: 'NO_SUCH_FUNCTION' })
+      await t.rejects(
+        beginInvocation(
+          inside,
+          { name: 'missing', invocationId: 'x', trigger: 'schedule', userId: null, claim: claim('noon') },
+          onProblem,
+        ),
+        { code: 'NO_SUCH_FUNCTION' },
+      )
       await close()
     }
     t.equal((await tenant.rows('select * from claims')).length, 2)

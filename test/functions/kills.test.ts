@@ -2,13 +2,13 @@
 // twice, and the rest goes on. And a function that is disabled or deleted under load is gone at once.
 import { readdir } from 'node:fs/promises'
 import t from 'tap'
-import { compileCSource } from '../../examples/functions/compile-native.ts'
-import { chanceOf } from '../simulation/chance.ts'
-import { openControl, startProcess, type RuntimeProcess } from '../storage/support/runtime-process.ts'
-import { openScene, type Scene } from '../storage/support/scene.ts'
-import { effort, seed } from '../support/effort.ts'
-import { until } from '../support/until.ts'
-import { signToken, startRuntime, type Answer } from '../support/runtime.ts'
+import { compileCSource } from '#examples/functions/compile-native.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { openControl, startProcess, type RuntimeProcess } from '#test/storage/support/runtime-process.ts'
+import { openScene, type Scene } from '#test/storage/support/scene.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { until } from '#test/support/until.ts'
+import { signToken, startRuntime, type Answer } from '#test/support/runtime.ts'
 import { deploy, executorsOf, guestsOf, invoke, killAll, type Asker } from './support/deployed.ts'
 import { command } from './support/wasm.ts'
 
@@ -52,7 +52,9 @@ class Callers {
   }
 
   begin(): void {
-    this.#running = Promise.all(Array.from({ length: workers }, () => this.#call())).catch((error: unknown) => (this.wrong = error))
+    this.#running = Promise.all(Array.from({ length: workers }, () => this.#call())).catch(
+      (error: unknown) => (this.wrong = error),
+    )
   }
 
   async end(): Promise<void> {
@@ -68,8 +70,16 @@ class Callers {
     while (!this.#isOver) {
       const sub = `call-${this.came.size}`
       this.came.set(sub, 'none')
-      const token = signToken({ sub, role: 'authenticated', exp: Math.floor(Date.now() / 1000) + 3600 }, this.#scene.manifest.jwt_secrets[0] ?? '')
-      const answer = await this.runtime.ask('POST', '/functions/v1/invoke/busy', '', { authorization: `Bearer ${token}`, 'content-type': 'text/plain' }).catch(() => undefined)
+      const token = signToken(
+        { sub, role: 'authenticated', exp: Math.floor(Date.now() / 1000) + 3600 },
+        this.#scene.manifest.jwt_secrets[0] ?? '',
+      )
+      const answer = await this.runtime
+        .ask('POST', '/functions/v1/invoke/busy', '', {
+          authorization: `Bearer ${token}`,
+          'content-type': 'text/plain',
+        })
+        .catch(() => undefined)
       if (answer !== undefined) this.came.set(sub, cameOf(answer))
       // A runtime that is being started again refuses connections faster than anybody should ask for them.
       else await new Promise((resolve) => setTimeout(resolve, 20))
@@ -93,26 +103,43 @@ t.test('executors, runtime and Postgres are killed under load', { timeout: 3_600
   for (let strike = 0; strike < total; strike++) {
     const kind = kinds[strike % kinds.length] ?? 'executor'
     const enough = callers.count('success') + 5 + chance.below(20)
-    await until(async () => callers.wrong !== undefined || callers.count('success') >= enough, 'nothing was served any more', 120_000)
+    await until(
+      async () => callers.wrong !== undefined || callers.count('success') >= enough,
+      'nothing was served any more',
+      120_000,
+    )
     strikes[kind]++
     if (kind === 'executor') killAll(await executorsOf(runtime.pid))
     else if (kind === 'postgres') await scene.postgres.crash()
     else {
       const guests = await guestsOf(runtime.pid)
       await runtime.kill()
-      await until(async () => !(await readdir('/proc')).some((entry) => guests.includes(Number(entry))), 'executors outlived their runtime')
+      await until(
+        async () => !(await readdir('/proc')).some((entry) => guests.includes(Number(entry))),
+        'executors outlived their runtime',
+      )
       callers.runtime = runtime = await startProcess(t, scene, control, {})
     }
   }
   const enough = callers.count('success') + 20
-  await until(async () => callers.wrong !== undefined || callers.count('success') >= enough, 'nothing was served any more', 120_000)
+  await until(
+    async () => callers.wrong !== undefined || callers.count('success') >= enough,
+    'nothing was served any more',
+    120_000,
+  )
   await callers.end()
   t.equal(callers.wrong, undefined)
   // Ends that Postgres was away for are written when it is back.
   await runtime.stop()
 
-  const records = await scene.rows('select user_id, status, error_message, count(*)::int as n from function_invocations group by 1, 2, 3')
-  t.same(records.filter(({ n }) => n !== 1), [], 'none is there twice')
+  const records = await scene.rows(
+    'select user_id, status, error_message, count(*)::int as n from function_invocations group by 1, 2, 3',
+  )
+  t.same(
+    records.filter(({ n }) => n !== 1),
+    [],
+    'none is there twice',
+  )
   const found = new Map(records.map((record) => [String(record['user_id']), record]))
   t.equal(found.size, records.length)
   const lost: string[] = []
@@ -120,14 +147,20 @@ t.test('executors, runtime and Postgres are killed under load', { timeout: 3_600
     const record = found.get(sub)
     found.delete(sub)
     if ((came === 'success' || came === 'failure') && record === undefined) lost.push(`${sub}: ${came}`)
-    if (came === 'success' && record?.['status'] !== 'success') lost.push(`${sub}: a success that is recorded as ${JSON.stringify(record)}`)
-    if (came === 'failure' && record?.['status'] !== 'error') lost.push(`${sub}: a failure that is recorded as ${JSON.stringify(record)}`)
+    if (came === 'success' && record?.['status'] !== 'success')
+      lost.push(`${sub}: a success that is recorded as ${JSON.stringify(record)}`)
+    if (came === 'failure' && record?.['status'] !== 'error')
+      lost.push(`${sub}: a failure that is recorded as ${JSON.stringify(record)}`)
   }
   t.same(lost, [], 'every invocation that was answered has its record, as it ended')
   t.equal(found.size, 0, 'and none is there that nobody made')
-  const counts = Object.fromEntries((['success', 'failure', 'refused', 'none'] as const).map((came) => [came, callers.count(came)]))
+  const counts = Object.fromEntries(
+    (['success', 'failure', 'refused', 'none'] as const).map((came) => [came, callers.count(came)]),
+  )
   t.ok(callers.count('failure') > 0, 'some were hit')
-  t.comment(`strikes ${JSON.stringify(strikes)}, ${callers.came.size} calls ${JSON.stringify(counts)}, ${records.length} records, seed ${seed}`)
+  t.comment(
+    `strikes ${JSON.stringify(strikes)}, ${callers.came.size} calls ${JSON.stringify(counts)}, ${records.length} records, seed ${seed}`,
+  )
 })
 
 t.test('disabled or deleted under load: 404 at once', { timeout: 600_000 }, async (t) => {
@@ -139,25 +172,35 @@ t.test('disabled or deleted under load: 404 at once', { timeout: 600_000 }, asyn
     const state = { isGone: false }
     const late: number[] = []
     const statuses = new Set<number>()
-    const load = Promise.all(Array.from({ length: 4 }, async () => {
-      for (let after = 0; after < 3; ) {
-        // Begun when the answer to the change was there already.
-        const isLate = state.isGone
-        const { status } = await invoke(tenant, 'brief')
-        if (isLate) late.push(status)
-        else statuses.add(status)
-        if (isLate) after++
-      }
-    }))
+    const load = Promise.all(
+      Array.from({ length: 4 }, async () => {
+        for (let after = 0; after < 3;) {
+          // Begun when the answer to the change was there already.
+          const isLate = state.isGone
+          const { status } = await invoke(tenant, 'brief')
+          if (isLate) late.push(status)
+          else statuses.add(status)
+          if (isLate) after++
+        }
+      }),
+    )
     await until(async () => statuses.has(200))
-    const answer = round % 2 === 0
-      ? await tenant.ask('PATCH', '/functions/v1/brief', { as: 'service', body: { enabled: false } })
-      : await tenant.ask('DELETE', '/functions/v1/brief', { as: 'service' })
+    const answer =
+      round % 2 === 0
+        ? await tenant.ask('PATCH', '/functions/v1/brief', { as: 'service', body: { enabled: false } })
+        : await tenant.ask('DELETE', '/functions/v1/brief', { as: 'service' })
     t.ok(answer.status < 300, answer.text)
     state.isGone = true
     await load
     t.same([...new Set(late)], [404], `round ${round}`)
-    t.same([...statuses].filter((status) => status !== 200 && status !== 404), [])
-    if (round % 2 === 0) t.equal((await tenant.ask('PATCH', '/functions/v1/brief', { as: 'service', body: { enabled: true } })).status, 200)
+    t.same(
+      [...statuses].filter((status) => status !== 200 && status !== 404),
+      [],
+    )
+    if (round % 2 === 0)
+      t.equal(
+        (await tenant.ask('PATCH', '/functions/v1/brief', { as: 'service', body: { enabled: true } })).status,
+        200,
+      )
   }
 })

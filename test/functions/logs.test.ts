@@ -1,17 +1,18 @@
 // What functions say: kept line by line without secrets, whatever becomes of the run; read page by page and followed.
 import { readFile, readdir } from 'node:fs/promises'
 import t from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { executorProgram } from '../../tenant-runtime/src/functions/executor/executor-program.ts'
-import { mostBytes, mostRuns } from '../../tenant-runtime/src/functions/logs/log-keeper.ts'
-import { until } from '../support/until.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { executorProgram } from '#tenant-runtime/functions/executor/executor-program.ts'
+import { mostBytes, mostRuns } from '#tenant-runtime/functions/logs/log-keeper.ts'
+import { until } from '#test/support/until.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
-import { EventReader } from '../support/event-reader.ts'
+import { EventReader } from '#test/support/event-reader.ts'
 
 const canary = 'canary-3f9c1b-and-more'
-const pem = '-----BEGIN KEY-----\nq83vASNFZ4mrze8BI0VniavN7wEjRWeJ\r\nvdG9rZW4tZm9yLXRoZS1nYXRlLXdhdGNo\n-----END KEY-----\n'
+const pem =
+  '-----BEGIN KEY-----\nq83vASNFZ4mrze8BI0VniavN7wEjRWeJ\r\nvdG9rZW4tZm9yLXRoZS1nYXRlLXdhdGNo\n-----END KEY-----\n'
 
 /** One module with many manners: standard input says which. */
 const source = `${readAll}
@@ -52,7 +53,11 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
   const runtime = await startRuntime(t, { pace: { heartbeat: 100, patience: 500, farewell: 20_000, again: 50 } })
   const tenant = await runtime.addTenant()
   const wasm = await compileSource(source)
-  await deployFunction(tenant, { name: 'talker', wasm, config: { timeout: 1, environment: { SECRET: canary, PEM: pem } } })
+  await deployFunction(tenant, {
+    name: 'talker',
+    wasm,
+    config: { timeout: 1, environment: { SECRET: canary, PEM: pem } },
+  })
 
   t.test('lines are kept with their run, their level and their time, newest first, page by page', async (t) => {
     const before = new Date().toISOString()
@@ -60,24 +65,40 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     await invoke(tenant, 'talker', '')
     const second = idOf(await invoke(tenant, 'talker', 'four'))
     const { logs, next } = await read(tenant, 'talker')
-    t.same(logs.map(({ invocation_id, level, message }) => [invocation_id, level, message]), [[second, 'error', 'four'], [first, 'error', 'three'], [first, 'error', 'two'], [first, 'error', 'one']])
+    t.same(
+      logs.map(({ invocation_id, level, message }) => [invocation_id, level, message]),
+      [
+        [second, 'error', 'four'],
+        [first, 'error', 'three'],
+        [first, 'error', 'two'],
+        [first, 'error', 'one'],
+      ],
+    )
     t.ok(logs.every(({ timestamp }) => timestamp >= before && timestamp <= new Date().toISOString()))
     t.equal(next, null)
     const pages: string[][] = []
-    for (let cursor = ''; ; ) {
+    for (let cursor = ''; ;) {
       const page = await read(tenant, 'talker', `?limit=3${cursor}`)
       pages.push(page.logs.map(({ message }) => message))
       if (page.next === null) break
       cursor = `&cursor=${page.next}`
     }
     t.same(pages, [['four', 'three', 'two'], ['one']])
-    t.same((await read(tenant, 'talker', `?invocation_id=${first}&limit=1`)).logs.map(({ message }) => message), ['three'])
+    t.same(
+      (await read(tenant, 'talker', `?invocation_id=${first}&limit=1`)).logs.map(({ message }) => message),
+      ['three'],
+    )
     t.same((await read(tenant, 'talker', '?level=debug,info')).logs, [])
     t.equal((await read(tenant, 'talker', `?level=error&since=${before}`)).logs.length, 4)
     t.same((await read(tenant, 'talker', `?until=${before}`)).logs, [])
     t.same((await read(tenant, 'talker', `?since=${new Date(Date.now() + 60_000).toISOString()}`)).logs, [])
-    const kept = await tenant.rows('select f.name, l.invocation_id, l.lines, l.timestamp from function_logs l join functions f on f.id = l.function_id order by seq')
-    t.match(kept, [{ name: 'talker', invocation_id: first, lines: [{ message: 'one' }, { message: 'two' }, { message: 'three' }] }, { invocation_id: second, lines: [{ level: 'error', message: 'four' }] }])
+    const kept = await tenant.rows(
+      'select f.name, l.invocation_id, l.lines, l.timestamp from function_logs l join functions f on f.id = l.function_id order by seq',
+    )
+    t.match(kept, [
+      { name: 'talker', invocation_id: first, lines: [{ message: 'one' }, { message: 'two' }, { message: 'three' }] },
+      { invocation_id: second, lines: [{ level: 'error', message: 'four' }] },
+    ])
   })
 
   t.test('runs that trap, that are killed or that fail leave what they said', async (t) => {
@@ -100,18 +121,38 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
       const answer = await invoke(tenant, 'talker', wish)
       said.push(answer.text)
       const [last] = (await read(tenant, 'talker', '?limit=1')).logs
-      said.push(...(await read(tenant, 'talker', `?invocation_id=${last?.invocation_id}`)).logs.map(({ message }) => message))
+      said.push(
+        ...(await read(tenant, 'talker', `?invocation_id=${last?.invocation_id}`)).logs.map(({ message }) => message),
+      )
     }
     t.match(said.join('\n'), /it is \[redacted\]!\n.*it is \[redacted\]\n/s)
-    said.push(JSON.stringify(await tenant.rows('select lines from function_logs')), JSON.stringify(await tenant.rows('select error_message from function_invocations')), ...runtime.problems)
+    said.push(
+      JSON.stringify(await tenant.rows('select lines from function_logs')),
+      JSON.stringify(await tenant.rows('select error_message from function_invocations')),
+      ...runtime.problems,
+    )
     const all = said.join('\n')
-    for (const part of [canary, canary.slice(0, 9), canary.slice(9), canary.slice(0, 4), canary.slice(-9), 'q83vASNFZ4', 'dG9rZW4tZm9y', 'BEGIN KEY']) t.notOk(all.includes(part), part)
+    for (const part of [
+      canary,
+      canary.slice(0, 9),
+      canary.slice(9),
+      canary.slice(0, 4),
+      canary.slice(-9),
+      'q83vASNFZ4',
+      'dG9rZW4tZm9y',
+      'BEGIN KEY',
+    ])
+      t.notOk(all.includes(part), part)
   })
 
   t.test('of a flood the first is kept, and how much was not', async (t) => {
     t.equal((await invoke(tenant, 'talker', 'flood')).status, 200)
     const { logs } = await read(tenant, 'talker', '?limit=3')
-    t.match(logs, [{ level: 'warn', message: /^\[\d+ lines and \d+ bytes more were not kept\]$/ }, { message: 'line' }, { message: 'line' }])
+    t.match(logs, [
+      { level: 'warn', message: /^\[\d+ lines and \d+ bytes more were not kept\]$/ },
+      { message: 'line' },
+      { message: 'line' },
+    ])
     t.equal((await invoke(tenant, 'talker', 'drops')).status, 200)
     t.same((await read(tenant, 'talker', '?limit=1')).logs[0]?.message, 'z'.repeat(40_000))
   })
@@ -123,25 +164,46 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     t.equal((await tenant.ask('GET', '/functions/v1/missing/logs', { as: 'service' })).status, 404)
     t.equal((await tenant.ask('GET', '/functions/v1/missing/logs?follow=true', { as: 'service' })).status, 404)
     for (const [query, code, says] of [
-      ['limit=0', 'BAD_REQUEST', /"limit"/], ['limit=1001', 'BAD_REQUEST', /1 to 1000/], ['limit=1&limit=2', 'BAD_REQUEST', /once/], ['level=loud', 'BAD_REQUEST', /debug, info, warn, error/],
-      ['since=yesterday', 'BAD_REQUEST', /"since"/], ['until=2026-02-31', 'BAD_REQUEST', /"until"/], ['since=2026-01-01T00:00:00+01:00', 'BAD_REQUEST', /%2B/],
-      ['cursor=x', 'BAD_REQUEST', /next_cursor/], ['invocation_id=%00', 'BAD_REQUEST', /NUL/], ['follow=perhaps', 'BAD_REQUEST', /true, false/],
-      ['follow=true&limit=1', 'BAD_REQUEST', /follows/], ['sort=up', 'UNKNOWN_PARAMETER', /"sort"/],
+      ['limit=0', 'BAD_REQUEST', /"limit"/],
+      ['limit=1001', 'BAD_REQUEST', /1 to 1000/],
+      ['limit=1&limit=2', 'BAD_REQUEST', /once/],
+      ['level=loud', 'BAD_REQUEST', /debug, info, warn, error/],
+      ['since=yesterday', 'BAD_REQUEST', /"since"/],
+      ['until=2026-02-31', 'BAD_REQUEST', /"until"/],
+      ['since=2026-01-01T00:00:00+01:00', 'BAD_REQUEST', /%2B/],
+      ['cursor=x', 'BAD_REQUEST', /next_cursor/],
+      ['invocation_id=%00', 'BAD_REQUEST', /NUL/],
+      ['follow=perhaps', 'BAD_REQUEST', /true, false/],
+      ['follow=true&limit=1', 'BAD_REQUEST', /follows/],
+      ['sort=up', 'UNKNOWN_PARAMETER', /"sort"/],
     ] as const) {
       const answer = await tenant.ask('GET', `/functions/v1/talker/logs?${query}`, { as: 'service' })
       t.match({ status: answer.status, ...answer.json() }, { status: 400, code, message: says }, query)
     }
-    const answer = await tenant.ask('GET', '/functions/v1/talker/logs?follow=true', { as: 'service', headers: { 'last-event-id': '99999999999' } })
+    const answer = await tenant.ask('GET', '/functions/v1/talker/logs?follow=true', {
+      as: 'service',
+      headers: { 'last-event-id': '99999999999' },
+    })
     t.match({ status: answer.status, ...answer.json() }, { status: 400, code: 'INVALID_EVENT_ID' })
   })
 
   t.test('the newest runs are kept, within their bounds', async (t) => {
     await deployFunction(tenant, { name: 'old', wasm })
     const last = (await invoke(tenant, 'old', 'first of this process'), idOf(await invoke(tenant, 'old', 'seen')))
-    const fill = (runs: number, bytes: number) => tenant.rows(
-      `insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
-       select f.id, 'filled-' || n, now(), '[{"timestamp":"2026-01-01T00:00:00Z","level":"info","message":"filled"}]', $2::int from functions f, generate_series(1, $1::int) n where f.name = 'old'`, [runs, bytes])
-    const count = async () => Number((await tenant.rows("select count(*) as count from function_logs l join functions f on f.id = l.function_id where f.name = 'old'"))[0]?.['count'])
+    const fill = (runs: number, bytes: number) =>
+      tenant.rows(
+        `insert into function_logs (function_id, invocation_id, timestamp, lines, bytes)
+       select f.id, 'filled-' || n, now(), '[{"timestamp":"2026-01-01T00:00:00Z","level":"info","message":"filled"}]', $2::int from functions f, generate_series(1, $1::int) n where f.name = 'old'`,
+        [runs, bytes],
+      )
+    const count = async () =>
+      Number(
+        (
+          await tenant.rows(
+            "select count(*) as count from function_logs l join functions f on f.id = l.function_id where f.name = 'old'",
+          )
+        )[0]?.['count'],
+      )
     await fill(mostRuns + 500, 10)
     // A look comes with every hundredth run.
     for (let n = 0; n < 99; n++) await invoke(tenant, 'old', 'again')
@@ -153,7 +215,15 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     await until(async () => (await count()) < 200)
     t.match((await read(tenant, 'old', '?limit=1')).logs, [{ message: 'again' }])
     t.equal((await tenant.ask('DELETE', '/functions/v1/old', { as: 'service' })).status, 204)
-    t.equal(Number((await tenant.rows("select count(*) as count from function_logs where lines @> '[{\"message\":\"again\"}]'"))[0]?.['count']), 0, 'they go with their function')
+    t.equal(
+      Number(
+        (
+          await tenant.rows('select count(*) as count from function_logs where lines @> \'[{"message":"again"}]\'')
+        )[0]?.['count'],
+      ),
+      0,
+      'they go with their function',
+    )
   })
 
   t.test('whoever follows is sent what comes from now on, line by line, and can come again', async (t) => {
@@ -163,8 +233,14 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     t.match(reader.answer.headers, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' })
     const id = idOf(await invoke(tenant, 'talker', 'live one\nlive two'))
     const [first, second] = await reader.until(2)
-    t.match([first?.data, second?.data], [{ invocation_id: id, level: 'error', message: 'live one', timestamp: /Z$/ }, { message: 'live two' }])
-    const again = await EventReader.open(tenant, '/functions/v1/talker/logs', { ...headers, 'last-event-id': String(first?.id) })
+    t.match(
+      [first?.data, second?.data],
+      [{ invocation_id: id, level: 'error', message: 'live one', timestamp: /Z$/ }, { message: 'live two' }],
+    )
+    const again = await EventReader.open(tenant, '/functions/v1/talker/logs', {
+      ...headers,
+      'last-event-id': String(first?.id),
+    })
     t.match((await again.until(1))[0], { id: second?.id, data: { message: 'live two' } })
     await invoke(tenant, 'talker', 'live three')
     t.match((await again.until(2))[1], { data: { message: 'live three' } })
@@ -173,10 +249,16 @@ t.test('logs', { timeout: 180_000 }, async (t) => {
     tenant.change({})
     t.match((await reader.untilOver()).at(-1), { event: 'end', data: { code: 'TENANT_CHANGED' } })
     for (const open of [again, one]) await open.untilOver()
-    const brief = await EventReader.open(tenant, '/functions/v1/talker/logs', { ...headers, authorization: `Bearer ${tenant.token('robot', { role: 'service_role' })}` })
+    const brief = await EventReader.open(tenant, '/functions/v1/talker/logs', {
+      ...headers,
+      authorization: `Bearer ${tenant.token('robot', { role: 'service_role' })}`,
+    })
     runtime.clock.ahead = 2 * 3_600_000
     t.match((await brief.untilOver()).at(-1), { event: 'end', data: { code: 'INVALID_TOKEN' } })
-    t.same(runtime.problems.filter((problem) => /is not recorded|are still there/.test(problem)), [])
+    t.same(
+      runtime.problems.filter((problem) => /is not recorded|are still there/.test(problem)),
+      [],
+    )
   })
 })
 
@@ -185,9 +267,13 @@ async function killSpinning(): Promise<number> {
   let killed = 0
   for (const entry of await readdir('/proc')) {
     if (!/^\d+$/.test(entry)) continue
-    const [stat, commandLine] = await Promise.all([readFile(`/proc/${entry}/stat`, 'utf8').catch(() => ''), readFile(`/proc/${entry}/cmdline`, 'utf8').catch(() => '')])
+    const [stat, commandLine] = await Promise.all([
+      readFile(`/proc/${entry}/stat`, 'utf8').catch(() => ''),
+      readFile(`/proc/${entry}/cmdline`, 'utf8').catch(() => ''),
+    ])
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    if (Number(fields[1]) !== process.pid || !commandLine.includes(executorProgram().file) || Number(fields[11]) < 40) continue
+    if (Number(fields[1]) !== process.pid || !commandLine.includes(executorProgram().file) || Number(fields[11]) < 40)
+      continue
     process.kill(Number(entry), 'SIGKILL')
     killed++
   }

@@ -1,58 +1,80 @@
 // A module is run by the tenant that deployed it, and by no other: its hash, which another tenant may write into its own home,
 // is no way to it.
 import t from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { query } from '#test/support/postgres.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { deploy, invoke } from './support/deployed.ts'
 
 const saying = (text: string) => compileSource(`process.stdout.write(${JSON.stringify(text)})`)
 
 /** As a tenant's developer does, with the home's own login. */
 const withSql = ({ id, home }: TestTenant, sql: string) =>
-  query(home.adminUrl, `select set_config('app.tenant_id', '${id}', false), set_config('app.role', 'service_role', false); ${sql}`)
+  query(
+    home.adminUrl,
+    `select set_config('app.tenant_id', '${id}', false), set_config('app.role', 'service_role', false); ${sql}`,
+  )
 
 /** What a fault of the database could leave behind. */
-const asSuperuser = (tenant: TestTenant, sql: string) => tenant.rows(`select set_config('app.tenant_id', '${tenant.id}', false); ${sql}`)
+const asSuperuser = (tenant: TestTenant, sql: string) =>
+  tenant.rows(`select set_config('app.tenant_id', '${tenant.id}', false); ${sql}`)
 
-t.test('a tenant that writes the hash of another tenant\'s module does not run it', { timeout: 240_000 }, async (t) => {
+t.test("a tenant that writes the hash of another tenant's module does not run it", { timeout: 240_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const owner = await runtime.addTenant({ name: 'owner' })
   const thief = await runtime.addTenant({ name: 'thief' })
-  const [prices, wasm] = [await saying('the owner\'s prices'), await saying('my own')]
+  const [prices, wasm] = [await saying("the owner's prices"), await saying('my own')]
   const deployed = await deploy(owner, { name: 'prices', wasm: prices })
   t.equal(deployed.status, 201, deployed.text)
   const hash = String(deployed.json()['wasm_hash'])
   for (const name of ['fresh', 'used', 'copied']) t.equal((await deploy(thief, { name, wasm })).status, 201)
   t.equal((await invoke(thief, 'used')).text, 'my own')
-  t.equal((await invoke(owner, 'prices')).text, 'the owner\'s prices', 'the runtime holds the module')
+  t.equal((await invoke(owner, 'prices')).text, "the owner's prices", 'the runtime holds the module')
 
-  await t.rejects(withSql(thief, `update functions set wasm_hash = '${hash}'`), { code: '42501' }, 'its own SQL may not write functions')
-  await asSuperuser(thief, `
+  await t.rejects(
+    withSql(thief, `update functions set wasm_hash = '${hash}'`),
+    { code: '42501' },
+    'its own SQL may not write functions',
+  )
+  await asSuperuser(
+    thief,
+    `
     update functions set wasm_hash = '${hash}', updated_at = updated_at + interval '1 second' where name in ('fresh', 'used');
     insert into functions (name, description, trigger_type, wasm_hash, wasm_data, config)
-      select 'inserted', '', trigger_type, '${hash}', wasm_data, config from functions where name = 'copied'`)
+      select 'inserted', '', trigger_type, '${hash}', wasm_data, config from functions where name = 'copied'`,
+  )
   t.equal((await thief.rows('select 1 from functions where wasm_hash = $1', [hash])).length, 3, 'the hash is stored')
   for (const name of ['fresh', 'used', 'inserted']) {
     for (const attempt of ['first', 'second']) {
       const answer = await invoke(thief, name)
       t.equal(answer.status, 500, answer.text)
-      t.match(answer.json(), { code: 'HOST_FUNCTION_ERROR', message: /not the one that was deployed/ }, `${name}: ${attempt}`)
+      t.match(
+        answer.json(),
+        { code: 'HOST_FUNCTION_ERROR', message: /not the one that was deployed/ },
+        `${name}: ${attempt}`,
+      )
       t.notMatch(answer.text, /prices/)
     }
   }
   t.equal((await invoke(thief, 'copied')).text, 'my own')
-  t.equal((await invoke(owner, 'prices')).text, 'the owner\'s prices')
+  t.equal((await invoke(owner, 'prices')).text, "the owner's prices")
 
   t.test('nor by deploying: the same bytes have to be its own', async (t) => {
     const same = await deploy(thief, { name: 'same', wasm: prices })
     t.equal(same.json()['wasm_hash'], hash)
-    t.equal((await invoke(thief, 'same')).text, 'the owner\'s prices')
-    await asSuperuser(thief, `update functions set wasm_data = (select wasm_data from functions where name = 'copied'),
-      updated_at = updated_at + interval '1 second' where name = 'same'`)
+    t.equal((await invoke(thief, 'same')).text, "the owner's prices")
+    await asSuperuser(
+      thief,
+      `update functions set wasm_data = (select wasm_data from functions where name = 'copied'),
+      updated_at = updated_at + interval '1 second' where name = 'same'`,
+    )
     thief.change({})
-    t.match((await invoke(thief, 'same')).json(), { code: 'HOST_FUNCTION_ERROR' }, 'what is loaded again is compared again')
-    t.equal((await invoke(owner, 'prices')).text, 'the owner\'s prices')
+    t.match(
+      (await invoke(thief, 'same')).json(),
+      { code: 'HOST_FUNCTION_ERROR' },
+      'what is loaded again is compared again',
+    )
+    t.equal((await invoke(owner, 'prices')).text, "the owner's prices")
   })
   t.same(runtime.problems, [])
 })

@@ -1,11 +1,11 @@
 // What is refused at deploy, by name, and what becomes of a module that is taken.
 import fc from 'fast-check'
 import t from 'tap'
-import { RuntimeError } from '../../tenant-runtime/src/errors.ts'
-import { checkModule, maxModuleBytes } from '../../tenant-runtime/src/functions/module/check-module.ts'
-import { importMemory } from '../../tenant-runtime/src/functions/module/cap-memory.ts'
-import { u32Bytes } from '../../tenant-runtime/src/functions/module/reader.ts'
-import { effort, seed } from '../support/effort.ts'
+import { RuntimeError } from '#tenant-runtime/errors.ts'
+import { checkModule, maxModuleBytes } from '#tenant-runtime/functions/module/check-module.ts'
+import { importMemory } from '#tenant-runtime/functions/module/cap-memory.ts'
+import { u32Bytes } from '#tenant-runtime/functions/module/reader.ts'
+import { effort, seed } from '#test/support/effort.ts'
 import { bytes, command, constant, drop, grow, i32, magic, name, section, vector } from './support/wasm.ts'
 
 function refusal(module: Uint8Array): RuntimeError | undefined {
@@ -41,20 +41,85 @@ const hostile: [what: string, module: Uint8Array, code: string, says: RegExp][] 
   ['typed references', bytes(magic, section(1, vector([[0x60, 1, 0x63, 0]]))), 'INVALID_WASM', /typed references/],
   ['shared memory', command({ memory: [3, 1, 2] }), 'INVALID_WASM', /shared memory/],
   ['a memory of 64 bits', command({ memory: [4, 1] }), 'INVALID_WASM', /64-bit/],
-  ['two memories', bytes(magic, types, section(5, vector([[0, 1], [0, 1]]))), 'INVALID_WASM', /more than one memory/],
+  [
+    'two memories',
+    bytes(
+      magic,
+      types,
+      section(
+        5,
+        vector([
+          [0, 1],
+          [0, 1],
+        ]),
+      ),
+    ),
+    'INVALID_WASM',
+    /more than one memory/,
+  ],
   ['a huge table', command({ tables: [[0, ...u32Bytes(10_000_000)]] }), 'INVALID_WASM', /tables of 10000000 elements/],
   ['many tables', command({ tables: Array.from({ length: 17 }, () => [0, 1]) }), 'INVALID_WASM', /17 tables/],
-  ['tables that are huge together', command({ tables: Array.from({ length: 16 }, () => [0, ...u32Bytes(90_000)]) }), 'INVALID_WASM', /tables of/],
+  [
+    'tables that are huge together',
+    command({ tables: Array.from({ length: 16 }, () => [0, ...u32Bytes(90_000)]) }),
+    'INVALID_WASM',
+    /tables of/,
+  ],
   ['40,000 locals', command({ locals: [[40_000, i32]] }), 'INVALID_WASM', /more than 4096 local/],
-  ['locals in many groups', command({ locals: Array.from({ length: 50 }, () => [100, i32] as const) }), 'INVALID_WASM', /more than 4096 local/],
-  ['many locals in a large function', command({ locals: [[4_000, i32]], code: Array.from({ length: 70_000 }, () => 0x01) }), 'INVALID_WASM', /too large to compile/],
-  ['an import of another module', bytes(magic, types, section(2, vector([[...name('env'), ...name('abort'), 0, 0]]))), 'INVALID_WASM', /"env\.abort"/],
-  ['an unknown function of WASI', command({ imports: ['fd_teleport'] }), 'INVALID_WASM', /"wasi_snapshot_preview1\.fd_teleport"/],
-  ['an imported memory', bytes(magic, types, section(2, vector([[...name('env'), ...name('memory'), 2, 0, 1]]))), 'INVALID_WASM', /imports the memory "env\.memory"/],
-  ["our own memory's name", bytes(magic, types, section(2, vector([[...name('tenantry'), ...name('memory'), 2, 0, 1]]))), 'INVALID_WASM', /imports the memory/],
-  ['an imported table', bytes(magic, types, section(2, vector([[...name('env'), ...name('t'), 1, 0x70, 0, 1]]))), 'INVALID_WASM', /imports the table/],
-  ['an imported global', bytes(magic, types, section(2, vector([[...name('env'), ...name('g'), 3, i32, 0]]))), 'INVALID_WASM', /imports the global/],
-  ['a name that is not UTF-8', bytes(magic, types, section(2, vector([[2, 0xff, 0xff, ...name('x'), 0, 0]]))), 'INVALID_WASM', /not UTF-8/],
+  [
+    'locals in many groups',
+    command({ locals: Array.from({ length: 50 }, () => [100, i32] as const) }),
+    'INVALID_WASM',
+    /more than 4096 local/,
+  ],
+  [
+    'many locals in a large function',
+    command({ locals: [[4_000, i32]], code: Array.from({ length: 70_000 }, () => 0x01) }),
+    'INVALID_WASM',
+    /too large to compile/,
+  ],
+  [
+    'an import of another module',
+    bytes(magic, types, section(2, vector([[...name('env'), ...name('abort'), 0, 0]]))),
+    'INVALID_WASM',
+    /"env\.abort"/,
+  ],
+  [
+    'an unknown function of WASI',
+    command({ imports: ['fd_teleport'] }),
+    'INVALID_WASM',
+    /"wasi_snapshot_preview1\.fd_teleport"/,
+  ],
+  [
+    'an imported memory',
+    bytes(magic, types, section(2, vector([[...name('env'), ...name('memory'), 2, 0, 1]]))),
+    'INVALID_WASM',
+    /imports the memory "env\.memory"/,
+  ],
+  [
+    "our own memory's name",
+    bytes(magic, types, section(2, vector([[...name('tenantry'), ...name('memory'), 2, 0, 1]]))),
+    'INVALID_WASM',
+    /imports the memory/,
+  ],
+  [
+    'an imported table',
+    bytes(magic, types, section(2, vector([[...name('env'), ...name('t'), 1, 0x70, 0, 1]]))),
+    'INVALID_WASM',
+    /imports the table/,
+  ],
+  [
+    'an imported global',
+    bytes(magic, types, section(2, vector([[...name('env'), ...name('g'), 3, i32, 0]]))),
+    'INVALID_WASM',
+    /imports the global/,
+  ],
+  [
+    'a name that is not UTF-8',
+    bytes(magic, types, section(2, vector([[2, 0xff, 0xff, ...name('x'), 0, 0]]))),
+    'INVALID_WASM',
+    /not UTF-8/,
+  ],
 ]
 
 t.test('each hostile module is refused with what is wrong with it', async (t) => {
@@ -70,13 +135,18 @@ t.test('any bytes are refused or taken, never anything else', async (t) => {
   const good = command({ code: [...constant(1), ...grow, drop], memory: [0, 1], imports: ['fd_write'] })
   let taken = 0
   fc.assert(
-    fc.property(fc.integer({ min: 0, max: good.length - 1 }), fc.integer({ min: 0, max: 255 }), fc.integer({ min: 0, max: good.length }), (at, value, cut) => {
-      const changed = good.slice(0, cut === 0 ? good.length : cut)
-      if (at < changed.length) changed[at] = value
-      if (refusal(changed) !== undefined) return
-      taken++
-      importMemory(changed, checkModule(changed))
-    }),
+    fc.property(
+      fc.integer({ min: 0, max: good.length - 1 }),
+      fc.integer({ min: 0, max: 255 }),
+      fc.integer({ min: 0, max: good.length }),
+      (at, value, cut) => {
+        const changed = good.slice(0, cut === 0 ? good.length : cut)
+        if (at < changed.length) changed[at] = value
+        if (refusal(changed) !== undefined) return
+        taken++
+        importMemory(changed, checkModule(changed))
+      },
+    ),
     { seed, numRuns: effort({ small: 2_000, full: 100_000 }) },
   )
   t.ok(taken > 0, `${taken} changed ones were taken`)
@@ -101,7 +171,7 @@ t.test("a module's memory becomes an import, and nothing else of it changes", as
 /** Our own check refuses the import; the shape is read by hand. */
 function checkedAs(module: Uint8Array): { memories: number; text: string } {
   let memories = 0
-  for (let at = 8; at < module.length; ) {
+  for (let at = 8; at < module.length;) {
     const id = module[at++]
     let length = 0
     for (let shift = 0; ; shift += 7) {

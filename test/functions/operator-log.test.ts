@@ -1,9 +1,9 @@
 // A function that fails is its tenant's affair: the tenant reads of it in the answer, the record and the log of the function; the
 // operator's log stays quiet.
 import t from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { query } from '../support/postgres.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { query } from '#test/support/postgres.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { command, forever, unreachable } from './support/wasm.ts'
 
@@ -13,31 +13,46 @@ interface LogLine {
   err?: unknown
 }
 
-t.test('failures of a tenant\'s code', { timeout: 120_000 }, async (t) => {
+t.test("failures of a tenant's code", { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t, { logLevel: 'trace' })
   const tenant = await runtime.addTenant()
-  await deployFunction(tenant, { name: 'exits', wasm: await compileSource("process.stderr.write('canary-of-the-log'); process.exit(3)") })
+  await deployFunction(tenant, {
+    name: 'exits',
+    wasm: await compileSource("process.stderr.write('canary-of-the-log'); process.exit(3)"),
+  })
   await deployFunction(tenant, { name: 'traps', wasm: command({ code: [unreachable] }) })
   await deployFunction(tenant, { name: 'hangs', wasm: command({ code: forever }), config: { timeout: 1 } })
-  await query(tenant.home.adminUrl, `create function fails() returns void language plpgsql as
-    $$ begin raise exception using errcode = 'PT500', message = 'it is mine'; end $$`)
+  await query(
+    tenant.home.adminUrl,
+    `create function fails() returns void language plpgsql as
+    $$ begin raise exception using errcode = 'PT500', message = 'it is mine'; end $$`,
+  )
   t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
 
-  t.match((await invoke(tenant, 'exits')).json(), { statusCode: '500', code: 'HOST_FUNCTION_ERROR', message: /canary-of-the-log/ })
+  t.match((await invoke(tenant, 'exits')).json(), {
+    statusCode: '500',
+    code: 'HOST_FUNCTION_ERROR',
+    message: /canary-of-the-log/,
+  })
   t.match((await invoke(tenant, 'traps')).json(), { statusCode: '500', code: 'HOST_FUNCTION_ERROR' })
   t.match((await invoke(tenant, 'hangs')).json(), { statusCode: '504', code: 'FUNCTION_TIMEOUT' })
   const raised = await tenant.ask('POST', '/rest/v1/rpc/fails', { as: 'service', body: {} })
   t.match(raised.json(), { statusCode: '500', message: 'it is mine' })
 
   const lines = runtime.problems.map((line) => JSON.parse(line) as LogLine)
-  t.same(lines.filter(({ level, err }) => level > 30 || err !== undefined), [], 'nothing above "info", and no stack')
+  t.same(
+    lines.filter(({ level, err }) => level > 30 || err !== undefined),
+    [],
+    'nothing above "info", and no stack',
+  )
   t.equal(lines.filter(({ msg }) => msg === "a tenant's code failed").length, 4, 'at "debug" it is there')
   t.notMatch(runtime.problems.join(''), /canary-of-the-log|it is mine/, 'without what the tenant wrote')
 
   const { logs } = (await tenant.ask('GET', '/functions/v1/exits/logs', { as: 'service' })).json()
   t.match(JSON.stringify(logs), /canary-of-the-log/)
   t.match(await tenant.rows('select status, error_message from function_invocations order by timestamp'), [
-    { status: 'error', error_message: /canary-of-the-log/ }, { status: 'error', error_message: /unreachable/ },
+    { status: 'error', error_message: /canary-of-the-log/ },
+    { status: 'error', error_message: /unreachable/ },
     { status: 'timeout', error_message: /1 s/ },
   ])
 })

@@ -1,7 +1,7 @@
 // Records of invocations page by page, and what functions used: sums that are compared with the records they are made of.
 import t from 'tap'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
-import { compileSource } from '../../examples/functions/compile.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { command } from './support/wasm.ts'
 
@@ -22,14 +22,25 @@ const made: Made[] = Array.from({ length: 120 }, (_, n) => ({
   at: begin + Math.floor(n / 2) * 20 * 60_000,
   status: ['success', 'success', 'error', 'timeout'][n % 4] ?? '',
   trigger: ['http', 'database', 'schedule'][n % 3] ?? '',
-  duration: 10 + n, cpu: n / 8, memory: 65_536 * (1 + (n % 7)),
+  duration: 10 + n,
+  cpu: n / 8,
+  memory: 65_536 * (1 + (n % 7)),
 }))
 
 async function record(tenant: TestTenant, functionId: string): Promise<void> {
   for (const [n, { at, status, trigger, duration, cpu, memory }] of made.entries()) {
     await tenant.rows(
       "insert into function_invocations (id, function_id, trigger, status, duration_ms, cpu_ms, memory_peak, error_message, user_id, timestamp) values ($1, $2, $3, $4, $5, $6, $7, null, 'ada', $8)",
-      [`${functionId}-${String(n).padStart(3, '0')}`, functionId, trigger, status, duration, cpu, memory, new Date(at).toISOString()],
+      [
+        `${functionId}-${String(n).padStart(3, '0')}`,
+        functionId,
+        trigger,
+        status,
+        duration,
+        cpu,
+        memory,
+        new Date(at).toISOString(),
+      ],
     )
   }
 }
@@ -48,22 +59,45 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
     const { invocations, next_cursor: next } = answer.json()
     return { ids: (invocations as { id: string }[]).map(({ id }) => Number(id.slice(-3))), next: next as string | null }
   }
-  const wanted = (isWanted: (one: Made, n: number) => boolean) => made.flatMap((one, n) => (isWanted(one, n) ? [n] : [])).reverse()
+  const wanted = (isWanted: (one: Made, n: number) => boolean) =>
+    made.flatMap((one, n) => (isWanted(one, n) ? [n] : [])).reverse()
 
   t.test('invocations: newest first, each once, whatever is filtered and however long pages are', async (t) => {
     t.match((await ask('usage/invocations?limit=1')).json(), {
-      invocations: [{ id: `${id}-119`, trigger: 'schedule', status: 'timeout', duration_ms: 129, cpu_ms: 14.875, memory_peak: 65_536, error_message: null, user_id: 'ada', timestamp: time(made[119]?.at ?? 0) }],
+      invocations: [
+        {
+          id: `${id}-119`,
+          trigger: 'schedule',
+          status: 'timeout',
+          duration_ms: 129,
+          cpu_ms: 14.875,
+          memory_peak: 65_536,
+          error_message: null,
+          user_id: 'ada',
+          timestamp: time(made[119]?.at ?? 0),
+        },
+      ],
     })
-    t.same((await list('limit=1000')).ids, wanted(() => true))
+    t.same(
+      (await list('limit=1000')).ids,
+      wanted(() => true),
+    )
     for (const [query, isWanted] of [
       ['', () => true],
       ['&status=error,timeout', ({ status }) => status !== 'success'],
       ['&trigger=database', ({ trigger }) => trigger === 'database'],
-      [`&since=${time(begin + hour)}&until=${time(begin + 3 * hour)}`, ({ at }) => at >= begin + hour && at < begin + 3 * hour],
-      ['&since=2026-03-31&until=2026-04-01&status=success&trigger=http', ({ at, status, trigger }) => at >= Date.UTC(2026, 2, 31) && at < Date.UTC(2026, 3, 1) && status === 'success' && trigger === 'http'],
+      [
+        `&since=${time(begin + hour)}&until=${time(begin + 3 * hour)}`,
+        ({ at }) => at >= begin + hour && at < begin + 3 * hour,
+      ],
+      [
+        '&since=2026-03-31&until=2026-04-01&status=success&trigger=http',
+        ({ at, status, trigger }) =>
+          at >= Date.UTC(2026, 2, 31) && at < Date.UTC(2026, 3, 1) && status === 'success' && trigger === 'http',
+      ],
     ] satisfies [string, (one: Made) => boolean][]) {
       const found: number[] = []
-      for (let cursor = ''; ; ) {
+      for (let cursor = ''; ;) {
         const { ids, next } = await list(`limit=7${query}${cursor}`)
         found.push(...ids)
         if (next === null) break
@@ -75,17 +109,37 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
   })
 
   t.test('usage: by hours and days, and in all, what the records say', async (t) => {
-    for (const [granularity, milliseconds] of [['hour', hour], ['day', 24 * hour]] as const) {
+    for (const [granularity, milliseconds] of [
+      ['hour', hour],
+      ['day', 24 * hour],
+    ] as const) {
       const [since, until] = [begin + hour, begin + 15 * hour]
-      const { total, buckets, ...rest } = (await ask(`usage/usage?since=${time(since)}&until=${time(until)}&granularity=${granularity}`)).json()
+      const { total, buckets, ...rest } = (
+        await ask(`usage/usage?since=${time(since)}&until=${time(until)}&granularity=${granularity}`)
+      ).json()
       t.same(rest, { since: time(since), until: time(until), granularity })
       const counted = made.filter(({ at }) => at >= since && at < until)
       const starts = [...new Set(counted.map(({ at }) => Math.floor(at / milliseconds) * milliseconds))]
-      t.same(buckets, starts.map((start) => ({ start: time(start), ...summed(counted.filter(({ at }) => at >= start && at < start + milliseconds)) })))
+      t.same(
+        buckets,
+        starts.map((start) => ({
+          start: time(start),
+          ...summed(counted.filter(({ at }) => at >= start && at < start + milliseconds)),
+        })),
+      )
       t.same(total, summed(counted))
     }
-    t.same((await ask('usage/usage?since=2026-03-01&until=2026-04-01')).json()['total'], summed(made.filter(({ at }) => at < Date.UTC(2026, 3, 1))))
-    t.same((await ask('usage/usage?since=2025-01-01&until=2025-01-02')).json(), { since: '2025-01-01T00:00:00.000Z', until: '2025-01-02T00:00:00.000Z', granularity: 'day', total: summed([]), buckets: [] })
+    t.same(
+      (await ask('usage/usage?since=2026-03-01&until=2026-04-01')).json()['total'],
+      summed(made.filter(({ at }) => at < Date.UTC(2026, 3, 1))),
+    )
+    t.same((await ask('usage/usage?since=2025-01-01&until=2025-01-02')).json(), {
+      since: '2025-01-01T00:00:00.000Z',
+      until: '2025-01-02T00:00:00.000Z',
+      granularity: 'day',
+      total: summed([]),
+      buckets: [],
+    })
   })
 
   t.test('of all functions, under a name that none can have', async (t) => {
@@ -94,25 +148,50 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
     t.same(total, summed([...made, ...made]))
     t.same((await ask('other/usage?since=2026-03-01&until=2026-05-01')).json()['total'], summed(made))
     const fresh = await runtime.addTenant()
-    t.match((await fresh.ask('GET', '/functions/v1/-/usage', { as: 'service' })).json(), { total: summed([]), buckets: [] })
+    t.match((await fresh.ask('GET', '/functions/v1/-/usage', { as: 'service' })).json(), {
+      total: summed([]),
+      buckets: [],
+    })
   })
 
   t.test('a run is counted with what it took, at once', async (t) => {
-    await deployFunction(tenant, { name: 'busy', wasm: await compileSource("let n: u32 = 0; for (let i: u32 = 0; i < 30000000; i++) n ^= i * n + 7; process.stdout.write(n.toString())") })
+    await deployFunction(tenant, {
+      name: 'busy',
+      wasm: await compileSource(
+        'let n: u32 = 0; for (let i: u32 = 0; i < 30000000; i++) n ^= i * n + 7; process.stdout.write(n.toString())',
+      ),
+    })
     t.equal((await invoke(tenant, 'busy')).status, 200)
     const { total } = (await ask('busy/usage')).json() as { total: ReturnType<typeof summed> }
     t.match(total, { invocations: { success: 1, error: 0, timeout: 0 } })
-    t.ok(total.cpu_ms > 0 && total.duration_ms > 0 && total.memory_peak >= 65_536 && total.memory_byte_seconds > 0, JSON.stringify(total))
-    const [run] = await tenant.rows("select i.cpu_ms, i.duration_ms from function_invocations i join functions f on f.id = i.function_id where f.name = 'busy'")
+    t.ok(
+      total.cpu_ms > 0 && total.duration_ms > 0 && total.memory_peak >= 65_536 && total.memory_byte_seconds > 0,
+      JSON.stringify(total),
+    )
+    const [run] = await tenant.rows(
+      "select i.cpu_ms, i.duration_ms from function_invocations i join functions f on f.id = i.function_id where f.name = 'busy'",
+    )
     t.equal(total.cpu_ms, Number(run?.['cpu_ms']))
     t.equal(total.duration_ms, Number(run?.['duration_ms']))
   })
 
   t.test('environment changes hold from the next invocation on, without a deployment', async (t) => {
-    await deployFunction(tenant, { name: 'told', wasm: await compileSource("process.stdout.write(process.env.has('COLOUR') ? process.env.get('COLOUR') : 'none')"), config: { environment: { COLOUR: 'blue' } } })
+    await deployFunction(tenant, {
+      name: 'told',
+      wasm: await compileSource("process.stdout.write(process.env.has('COLOUR') ? process.env.get('COLOUR') : 'none')"),
+      config: { environment: { COLOUR: 'blue' } },
+    })
     const said = [(await invoke(tenant, 'told')).text]
     for (const colour of ['green', null, 'red']) {
-      t.equal((await tenant.ask('PATCH', '/functions/v1/told', { as: 'service', body: { config: { environment: { COLOUR: colour } } } })).status, 200)
+      t.equal(
+        (
+          await tenant.ask('PATCH', '/functions/v1/told', {
+            as: 'service',
+            body: { config: { environment: { COLOUR: colour } } },
+          })
+        ).status,
+        200,
+      )
       said.push(...(await Promise.all([1, 2, 3].map(() => invoke(tenant, 'told')))).map(({ text }) => text))
     }
     t.same(said, ['blue', 'green', 'green', 'green', 'none', 'none', 'none', 'red', 'red', 'red'])
@@ -125,10 +204,15 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
       t.match((await ask(`missing/${what}`)).json(), { code: 'NO_SUCH_FUNCTION' })
     }
     for (const [path, code, says] of [
-      ['invocations?status=done', 'BAD_REQUEST', /success, error, timeout/], ['invocations?trigger=webhook', 'BAD_REQUEST', /http, database, schedule/],
-      ['invocations?cursor=AAAA', 'BAD_REQUEST', /"cursor"/], ['invocations?limit=many', 'BAD_REQUEST', /"limit"/], ['invocations?page=2', 'UNKNOWN_PARAMETER', /"page"/],
-      ['usage?granularity=week', 'BAD_REQUEST', /hour, day/], ['usage?since=2026-02-01&until=2026-01-01', 'BAD_REQUEST', /later/],
-      ['usage?since=2026-01-01&until=2026-03-01&granularity=hour', 'BAD_REQUEST', /31 days/], ['usage?since=2024-01-01&until=2026-01-01', 'BAD_REQUEST', /366 days/],
+      ['invocations?status=done', 'BAD_REQUEST', /success, error, timeout/],
+      ['invocations?trigger=webhook', 'BAD_REQUEST', /http, database, schedule/],
+      ['invocations?cursor=AAAA', 'BAD_REQUEST', /"cursor"/],
+      ['invocations?limit=many', 'BAD_REQUEST', /"limit"/],
+      ['invocations?page=2', 'UNKNOWN_PARAMETER', /"page"/],
+      ['usage?granularity=week', 'BAD_REQUEST', /hour, day/],
+      ['usage?since=2026-02-01&until=2026-01-01', 'BAD_REQUEST', /later/],
+      ['usage?since=2026-01-01&until=2026-03-01&granularity=hour', 'BAD_REQUEST', /31 days/],
+      ['usage?since=2024-01-01&until=2026-01-01', 'BAD_REQUEST', /366 days/],
       ['usage?since=2026-13-01', 'BAD_REQUEST', /"since"/],
     ] as const) {
       const answer = await ask(`usage/${path}`)
@@ -136,10 +220,15 @@ t.test('reports', { timeout: 120_000 }, async (t) => {
     }
   })
 
-  t.test('the tenant\'s own usage counts the same invocations', async (t) => {
-    const [counted] = await tenant.rows("select count(*)::int as count from function_invocations where timestamp >= date_trunc('month', now(), 'UTC')")
+  t.test("the tenant's own usage counts the same invocations", async (t) => {
+    const [counted] = await tenant.rows(
+      "select count(*)::int as count from function_invocations where timestamp >= date_trunc('month', now(), 'UTC')",
+    )
     const { total } = (await ask('-/usage')).json() as { total: ReturnType<typeof summed> }
-    t.equal(Object.values(total.invocations).reduce((sum, count) => sum + count), counted?.['count'])
+    t.equal(
+      Object.values(total.invocations).reduce((sum, count) => sum + count),
+      counted?.['count'],
+    )
   })
 })
 

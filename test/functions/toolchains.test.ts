@@ -1,20 +1,22 @@
 // What compilers really make, deployed and called: AssemblyScript, C, Rust.
 import t from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { compileCSource, compileRustSource } from '../../examples/functions/compile-native.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { compileCSource, compileRustSource } from '#examples/functions/compile-native.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deploy, invoke } from './support/deployed.ts'
 
 /** The same function in each language: says what it was given, or fails when it is told to. */
 const functions: Record<string, () => Promise<Uint8Array<ArrayBuffer>>> = {
-  assemblyscript: () => compileSource(`${readAll}
+  assemblyscript: () =>
+    compileSource(`${readAll}
     const input = readAll()
     if (input == 'fail') { process.stderr.write('it was told to fail\\n'); process.exit(7) }
     if (input == 'trap') unreachable()
     process.stdout.write('{"name":"' + process.argv[0] + '","colour":"' + process.env.get('COLOUR') + '","input":"' + input + '"}')
   `),
-  c: () => compileCSource(`
+  c: () =>
+    compileCSource(`
     #include <stdio.h>
     #include <stdlib.h>
     #include <string.h>
@@ -27,7 +29,8 @@ const functions: Record<string, () => Promise<Uint8Array<ArrayBuffer>>> = {
       return 0;
     }
   `),
-  rust: () => compileRustSource(`
+  rust: () =>
+    compileRustSource(`
     use std::{collections::HashMap, env, io::{self, Read, Write}, process};
     fn main() {
       let mut input = String::new();
@@ -53,15 +56,31 @@ t.test('the output of each compiler is taken, and does the same', { timeout: 600
     t.equal(deployed.status, 201, deployed.text)
     for (const input of ['', 'grün €', 'x'.repeat(50_000)]) {
       const answer = await invoke(tenant, name, input)
-      t.same([answer.status, answer.json()], [200, { name, colour: 'blue', input }], `${name}: ${input.length} characters`)
+      t.same(
+        [answer.status, answer.json()],
+        [200, { name, colour: 'blue', input }],
+        `${name}: ${input.length} characters`,
+      )
     }
     const failed = await invoke(tenant, name, 'fail')
     t.equal(failed.status, 500)
     t.match(failed.json(), { code: 'HOST_FUNCTION_ERROR', message: /exited with code 7: it was told to fail/ }, name)
-    t.match((await invoke(tenant, name, 'trap')).json(), { code: 'HOST_FUNCTION_ERROR', message: /trapped: unreachable/ }, name)
-    const records = await tenant.rows(
-      `select status, count(*)::int as n from "${tenant.id}".function_invocations i join "${tenant.id}".functions f on f.id = function_id where f.name = $1 group by status order by status`, [name],
+    t.match(
+      (await invoke(tenant, name, 'trap')).json(),
+      { code: 'HOST_FUNCTION_ERROR', message: /trapped: unreachable/ },
+      name,
     )
-    t.same(records, [{ status: 'error', n: 2 }, { status: 'success', n: 3 }], name)
+    const records = await tenant.rows(
+      `select status, count(*)::int as n from "${tenant.id}".function_invocations i join "${tenant.id}".functions f on f.id = function_id where f.name = $1 group by status order by status`,
+      [name],
+    )
+    t.same(
+      records,
+      [
+        { status: 'error', n: 2 },
+        { status: 'success', n: 3 },
+      ],
+      name,
+    )
   }
 })

@@ -2,17 +2,18 @@
 // Postgres ends as in a crash meanwhile.
 import pg from 'pg'
 import t from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { chanceOf } from '../simulation/chance.ts'
-import { openControl, startProcess, type RuntimeProcess } from '../storage/support/runtime-process.ts'
-import { openScene } from '../storage/support/scene.ts'
-import { effort, seed } from '../support/effort.ts'
-import { query } from '../support/postgres.ts'
-import { until } from '../support/until.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { openControl, startProcess, type RuntimeProcess } from '#test/storage/support/runtime-process.ts'
+import { openScene } from '#test/storage/support/scene.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { query } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
 import { readAll } from './support/assemblyscript.ts'
 
 /** Writes down what it was told. */
-const keeper = () => compileSource(`${readAll}
+const keeper = () =>
+  compileSource(`${readAll}
 import { query } from './tenantry.as'
 query("insert into heard (number) values (($1::jsonb -> 'record' ->> 'number')::integer)", '[' + readAll() + ']')
 `)
@@ -24,7 +25,9 @@ async function deploy({ ask }: RuntimeProcess, wasm: Uint8Array<ArrayBuffer>): P
   form.set('config', '{"role":"service_role"}')
   form.set('wasm', new Blob([wasm]), 'keeper.wasm')
   const request = new Request('http://runtime', { method: 'POST', body: form })
-  const answer = await ask('POST', '/functions/v1/deploy', Buffer.from(await request.arrayBuffer()), { 'content-type': request.headers.get('content-type') ?? '' })
+  const answer = await ask('POST', '/functions/v1/deploy', Buffer.from(await request.arrayBuffer()), {
+    'content-type': request.headers.get('content-type') ?? '',
+  })
   if (answer.status !== 201) throw new Error(answer.text)
 }
 
@@ -33,28 +36,43 @@ t.test('a bulk insert is told record by record while runtime and Postgres crash'
   const control = await openControl(t, scene)
   const chance = chanceOf(seed)
   const wasm = await keeper()
-  await query(scene.home.adminUrl, `
+  await query(
+    scene.home.adminUrl,
+    `
     create table source (number integer primary key); alter table source enable row level security;
     create table heard (place bigint generated always as identity primary key, number integer not null);
-    alter table heard enable row level security; create policy all_of_it on heard using (true) with check (true)`)
+    alter table heard enable row level security; create policy all_of_it on heard using (true) with check (true)`,
+  )
   let runtime = await startProcess(t, scene, control, {})
   await deploy(runtime, wasm)
   const count = effort({ small: 400, full: 10_000 })
-  const bulk = (from: number, to: number) => query(scene.home.adminUrl, `insert into source select generate_series(${from}, ${to})`)
-  const heard = async () => (await scene.rows('select number from heard order by place')).map(({ number }) => Number(number))
+  const bulk = (from: number, to: number) =>
+    query(scene.home.adminUrl, `insert into source select generate_series(${from}, ${to})`)
+  const heard = async () =>
+    (await scene.rows('select number from heard order by place')).map(({ number }) => Number(number))
 
   // A statement that a crash takes back tells nothing.
   const writer = new pg.Client({ connectionString: scene.home.adminUrl })
   writer.on('error', () => undefined)
   await writer.connect()
-  const cut = writer.query('insert into source select generate_series(1, 100) from (select pg_sleep(60)) s').catch((error: unknown) => error)
-  await until(async () => (await scene.rows("select 1 from pg_stat_activity where query like '%pg_sleep(60)%' and pid <> pg_backend_pid()")).length === 1)
+  const cut = writer
+    .query('insert into source select generate_series(1, 100) from (select pg_sleep(60)) s')
+    .catch((error: unknown) => error)
+  await until(
+    async () =>
+      (await scene.rows("select 1 from pg_stat_activity where query like '%pg_sleep(60)%' and pid <> pg_backend_pid()"))
+        .length === 1,
+  )
   await scene.postgres.crash()
   t.ok((await cut) instanceof Error)
 
   const half = Math.floor(count / 2)
   await Promise.all([bulk(1, half), runtime.kill()])
-  t.same(await scene.rows('select count(*)::int as n from function_deliveries'), [{ n: half }], 'what the runtime did not see is there')
+  t.same(
+    await scene.rows('select count(*)::int as n from function_deliveries'),
+    [{ n: half }],
+    'what the runtime did not see is there',
+  )
   const crashes = effort({ small: 2, full: 12 })
   for (let crash = 1; crash <= crashes; crash++) {
     runtime = await startProcess(t, scene, control, {})
@@ -65,14 +83,34 @@ t.test('a bulk insert is told record by record while runtime and Postgres crash'
     await runtime.kill()
   }
   runtime = await startProcess(t, scene, control, {})
-  await until(async () => (await scene.rows('select 1 from function_deliveries')).length === 0, 'not all was told', 600_000)
+  await until(
+    async () => (await scene.rows('select 1 from function_deliveries')).length === 0,
+    'not all was told',
+    600_000,
+  )
   const all = await heard()
-  t.same([...new Set(all)], Array.from({ length: count }, (_, n) => n + 1), 'all was told, each for the first time in its order')
-  t.ok(all.every((number, n) => n === 0 || number >= (all[n - 1] ?? 0)), 'and what was told again was told again at once')
-  const runs = await scene.rows("select status, coalesce(error_message, '') as message, count(*)::int as n from function_invocations group by 1, 2")
-  const of = (wanted: string) => runs.filter(({ status }) => status === wanted).reduce((sum, { n }) => sum + Number(n), 0)
+  t.same(
+    [...new Set(all)],
+    Array.from({ length: count }, (_, n) => n + 1),
+    'all was told, each for the first time in its order',
+  )
+  t.ok(
+    all.every((number, n) => n === 0 || number >= (all[n - 1] ?? 0)),
+    'and what was told again was told again at once',
+  )
+  const runs = await scene.rows(
+    "select status, coalesce(error_message, '') as message, count(*)::int as n from function_invocations group by 1, 2",
+  )
+  const of = (wanted: string) =>
+    runs.filter(({ status }) => status === wanted).reduce((sum, { n }) => sum + Number(n), 0)
   t.ok(of('success') >= count - crashes - 1, `${of('success')} runs were recorded as successful`)
-  t.comment(`${count} records, ${crashes + 2} crashes, ${all.length} tellings, runs ${JSON.stringify(runs)}, seed ${seed}`)
+  t.comment(
+    `${count} records, ${crashes + 2} crashes, ${all.length} tellings, runs ${JSON.stringify(runs)}, seed ${seed}`,
+  )
   await runtime.stop()
-  t.same(await scene.rows('select holder from function_dispatcher'), [], 'a runtime that stops leaves the deliveries to another at once')
+  t.same(
+    await scene.rows('select holder from function_dispatcher'),
+    [],
+    'a runtime that stops leaves the deliveries to another at once',
+  )
 })

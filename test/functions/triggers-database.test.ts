@@ -1,12 +1,12 @@
 // Functions that are told of changes: every change, in order, until they take it, whoever wrote it and whatever breaks.
 import t from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { mostAttempts, waitAfter } from '../../tenant-runtime/src/functions/triggers/retry.ts'
-import { planTriggers, type Listener, type TriggerState } from '../../tenant-runtime/src/functions/triggers/table-trigger-sql.ts'
-import { effort } from '../support/effort.ts'
-import { query } from '../support/postgres.ts'
-import { until } from '../support/until.ts'
-import { startRuntime, type RuntimeOptions, type TestTenant } from '../support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { mostAttempts, waitAfter } from '#tenant-runtime/functions/triggers/retry.ts'
+import { planTriggers, type Listener, type TriggerState } from '#tenant-runtime/functions/triggers/table-trigger-sql.ts'
+import { effort } from '#test/support/effort.ts'
+import { query } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
+import { startRuntime, type RuntimeOptions, type TestTenant } from '#test/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { secondRuntime } from './support/second-runtime.ts'
@@ -29,10 +29,17 @@ async function open(t: Parameters<typeof startRuntime>[0], options: RuntimeOptio
   return { runtime, tenant, clock: runtime.clock }
 }
 
-const fields = [{ name: 'id', type: 'uuid', primary: true }, { name: 'text', type: 'string', required: true }, { name: 'owner_id', type: 'string' }]
+const fields = [
+  { name: 'id', type: 'uuid', primary: true },
+  { name: 'text', type: 'string', required: true },
+  { name: 'owner_id', type: 'string' },
+]
 
 async function makeNotes(tenant: TestTenant, more: object[] = []): Promise<void> {
-  const made = await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: { name: 'notes', fields: [...fields, ...more], rls_policy: { type: 'ownership', owner_field: 'owner_id' } } })
+  const made = await tenant.ask('POST', '/rest/v1/schemas', {
+    as: 'service',
+    body: { name: 'notes', fields: [...fields, ...more], rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
+  })
   if (made.status !== 201) throw new Error(made.text)
   await reload(tenant)
 }
@@ -43,11 +50,23 @@ async function reload(tenant: TestTenant): Promise<void> {
 }
 
 const onNotes = (operation: string) => ({ Database: { table: 'notes', operation } })
-const waiting = async (tenant: TestTenant) => tenant.rows('select d.*, f.name from function_deliveries d left join functions f on f.id = d.function_id order by d.seq')
+const waiting = async (tenant: TestTenant) =>
+  tenant.rows(
+    'select d.*, f.name from function_deliveries d left join functions f on f.id = d.function_id order by d.seq',
+  )
 const runs = async (tenant: TestTenant, status = 'success') =>
-  Number((await tenant.rows("select count(*)::int as n from function_invocations where trigger = 'database' and status = $1", [status]))[0]?.['n'])
+  Number(
+    (
+      await tenant.rows(
+        "select count(*)::int as n from function_invocations where trigger = 'database' and status = $1",
+        [status],
+      )
+    )[0]?.['n'],
+  )
 const status = async (tenant: TestTenant, name: string) => {
-  const { trigger_status, trigger_reason } = (await tenant.ask('GET', `/functions/v1/${name}`, { as: 'service' })).json()
+  const { trigger_status, trigger_reason } = (
+    await tenant.ask('GET', `/functions/v1/${name}`, { as: 'service' })
+  ).json()
   return { trigger_status, ...(trigger_reason === undefined ? {} : { trigger_reason }) }
 }
 /** So that nothing is taken away. */
@@ -57,7 +76,8 @@ const withoutDispatch = async () => ({ tenant: await (await undelivered).addTena
 t.test('a change is told with the record as it is and as it was, whoever wrote it', async (t) => {
   const { tenant } = await withoutDispatch()
   await makeNotes(tenant)
-  for (const operation of ['Insert', 'Update', 'Delete']) await deployFunction(tenant, { name: operation.toLowerCase(), wasm: listener, trigger: onNotes(operation) })
+  for (const operation of ['Insert', 'Update', 'Delete'])
+    await deployFunction(tenant, { name: operation.toLowerCase(), wasm: listener, trigger: onNotes(operation) })
   t.same(await status(tenant, 'insert'), { trigger_status: 'ready' })
   const made = await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
   const { id } = made.json()
@@ -66,7 +86,14 @@ t.test('a change is told with the record as it is and as it was, whoever wrote i
   await query(tenant.home.adminUrl, 'delete from notes')
   const moved = '00000000-0000-4000-8000-000000000000'
   const shown = (await waiting(tenant)).map(({ name, payload }) => [name, payload])
-  const event = (type: string, record: object | null, old_record: object | null) => ({ type, table: 'notes', schema: tenant.id, record, old_record, timestamp: String })
+  const event = (type: string, record: object | null, old_record: object | null) => ({
+    type,
+    table: 'notes',
+    schema: tenant.id,
+    record,
+    old_record,
+    timestamp: String,
+  })
   t.match(shown, [
     ['insert', event('INSERT', { id, text: 'one', owner_id: 'ada' }, null)],
     ['update', event('UPDATE', { id, text: 'two', owner_id: 'ada' }, { id, text: 'one', owner_id: 'ada' })],
@@ -84,11 +111,17 @@ t.test('a change is told with the record as it is and as it was, whoever wrote i
 t.test('each of many records in one statement is told, in their order, to each function that listens', async (t) => {
   const { tenant } = await withoutDispatch()
   await makeNotes(tenant)
-  for (const name of ['first', 'second']) await deployFunction(tenant, { name, wasm: listener, trigger: onNotes('Insert') })
+  for (const name of ['first', 'second'])
+    await deployFunction(tenant, { name, wasm: listener, trigger: onNotes('Insert') })
   await query(tenant.home.adminUrl, "insert into notes (text) select 'note ' || n from generate_series(1, 10000) n")
-  const told = await tenant.rows("select f.name, array_agg(payload -> 'record' ->> 'text' order by seq) as texts from function_deliveries d join functions f on f.id = d.function_id group by 1 order by 1")
+  const told = await tenant.rows(
+    "select f.name, array_agg(payload -> 'record' ->> 'text' order by seq) as texts from function_deliveries d join functions f on f.id = d.function_id group by 1 order by 1",
+  )
   const texts = Array.from({ length: 10_000 }, (_, n) => `note ${n + 1}`)
-  t.same(told, [{ name: 'first', texts }, { name: 'second', texts }])
+  t.same(told, [
+    { name: 'first', texts },
+    { name: 'second', texts },
+  ])
 })
 
 t.test('a function is told and the delivery is gone; the record of its run says what started it', async (t) => {
@@ -98,53 +131,93 @@ t.test('a function is told and the delivery is gone; the record of its run says 
   await query(tenant.home.adminUrl, "insert into notes (text) select 'note ' || n from generate_series(1, 20) n")
   await until(async () => (await waiting(tenant)).length === 0)
   t.equal(await runs(tenant), 20)
-  t.same(await tenant.rows('select distinct trigger, status, user_id from function_invocations'), [{ trigger: 'database', status: 'success', user_id: null }])
+  t.same(await tenant.rows('select distinct trigger, status, user_id from function_invocations'), [
+    { trigger: 'database', status: 'success', user_id: null },
+  ])
 })
 
-t.test('a function that fails is tried eight times, then its delivery is dead; the others go on; a replay succeeds', async (t) => {
-  const { tenant, clock, runtime } = await open(t)
-  await makeNotes(tenant)
-  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-  clock.stopped = clock.now()
-  await query(tenant.home.adminUrl, "insert into notes (text) values ('broken'), ('fine'), ('broken'), ('fine')")
-  const attempts = async () => (await waiting(tenant)).map((delivery) => [delivery['state'], delivery['attempts']])
-  for (let attempt = 1; attempt < mostAttempts; attempt++) {
-    await until(async () => (await waiting(tenant))[0]?.['attempts'] === attempt)
-    t.same(await attempts(), [['waiting', attempt], ['waiting', 0], ['waiting', 0], ['waiting', 0]], 'those behind it wait')
-    const [first] = await waiting(tenant)
-    const wait = (first?.['next_attempt_at'] as Date).getTime() - clock.now()
-    t.equal(wait, waitAfter(attempt, 0.5), `after attempt ${attempt} it waits ${wait} ms`)
-    clock.stopped += wait
-    runtime.poke(tenant.id)
-  }
-  await until(async () => (await waiting(tenant))[0]?.['state'] === 'dead' && (await waiting(tenant)).length === 3)
-  t.equal(await runs(tenant), 1, 'the next one was told')
-  for (let attempt = 1; attempt < mostAttempts; attempt++) {
-    await until(async () => (await waiting(tenant))[1]?.['attempts'] === attempt)
-    clock.stopped += waitAfter(attempt, 0.5) ?? 0
-    runtime.poke(tenant.id)
-  }
-  await until(async () => (await waiting(tenant)).length === 2 && (await waiting(tenant)).every(({ state }) => state === 'dead'))
-  t.equal(await runs(tenant, 'error'), 2 * mostAttempts)
-  t.equal(await runs(tenant), 2)
+t.test(
+  'a function that fails is tried eight times, then its delivery is dead; the others go on; a replay succeeds',
+  async (t) => {
+    const { tenant, clock, runtime } = await open(t)
+    await makeNotes(tenant)
+    await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+    clock.stopped = clock.now()
+    await query(tenant.home.adminUrl, "insert into notes (text) values ('broken'), ('fine'), ('broken'), ('fine')")
+    const attempts = async () => (await waiting(tenant)).map((delivery) => [delivery['state'], delivery['attempts']])
+    for (let attempt = 1; attempt < mostAttempts; attempt++) {
+      await until(async () => (await waiting(tenant))[0]?.['attempts'] === attempt)
+      t.same(
+        await attempts(),
+        [
+          ['waiting', attempt],
+          ['waiting', 0],
+          ['waiting', 0],
+          ['waiting', 0],
+        ],
+        'those behind it wait',
+      )
+      const [first] = await waiting(tenant)
+      const wait = (first as { next_attempt_at: Date }).next_attempt_at.getTime() - clock.now()
+      t.equal(wait, waitAfter(attempt, 0.5), `after attempt ${attempt} it waits ${wait} ms`)
+      clock.stopped += wait
+      runtime.poke(tenant.id)
+    }
+    await until(async () => (await waiting(tenant))[0]?.['state'] === 'dead' && (await waiting(tenant)).length === 3)
+    t.equal(await runs(tenant), 1, 'the next one was told')
+    for (let attempt = 1; attempt < mostAttempts; attempt++) {
+      await until(async () => (await waiting(tenant))[1]?.['attempts'] === attempt)
+      clock.stopped += waitAfter(attempt, 0.5) ?? 0
+      runtime.poke(tenant.id)
+    }
+    await until(
+      async () =>
+        (await waiting(tenant)).length === 2 && (await waiting(tenant)).every(({ state }) => state === 'dead'),
+    )
+    t.equal(await runs(tenant, 'error'), 2 * mostAttempts)
+    t.equal(await runs(tenant), 2)
 
-  const dead = await tenant.ask('GET', '/functions/v1/listener/deliveries?status=dead&limit=1', { as: 'service' })
-  const page = dead.json() as { deliveries: Record<string, unknown>[]; next_cursor: string }
-  t.match(page.deliveries, [{ status: 'dead', attempts: mostAttempts, last_error: /exited with code 1.*it can not take this/, payload: { record: { text: 'broken' } } }])
-  const rest = (await tenant.ask('GET', `/functions/v1/listener/deliveries?status=dead&limit=5&cursor=${page.next_cursor}`, { as: 'service' })).json() as typeof page
-  t.equal(rest.deliveries.length, 1)
-  t.equal(rest.next_cursor, null)
-  t.equal((await tenant.ask('GET', '/functions/v1/listener/deliveries', { as: 'ada' })).status, 403)
+    const dead = await tenant.ask('GET', '/functions/v1/listener/deliveries?status=dead&limit=1', { as: 'service' })
+    const page = dead.json() as { deliveries: Record<string, unknown>[]; next_cursor: string }
+    t.match(page.deliveries, [
+      {
+        status: 'dead',
+        attempts: mostAttempts,
+        last_error: /exited with code 1.*it can not take this/,
+        payload: { record: { text: 'broken' } },
+      },
+    ])
+    const rest = (
+      await tenant.ask('GET', `/functions/v1/listener/deliveries?status=dead&limit=5&cursor=${page.next_cursor}`, {
+        as: 'service',
+      })
+    ).json() as typeof page
+    t.equal(rest.deliveries.length, 1)
+    t.equal(rest.next_cursor, null)
+    t.equal((await tenant.ask('GET', '/functions/v1/listener/deliveries', { as: 'ada' })).status, 403)
 
-  await tenant.ask('PATCH', '/functions/v1/listener', { as: 'service', body: { config: { environment: { REPAIRED: 'yes' } } } })
-  const replayed = await tenant.ask('POST', `/functions/v1/listener/deliveries/${String(page.deliveries[0]?.['seq'])}/replay`, { as: 'service' })
-  t.same(replayed.json(), { replayed: 1 })
-  await until(async () => (await waiting(tenant)).length === 1)
-  t.same((await tenant.ask('POST', '/functions/v1/listener/deliveries/replay', { as: 'service' })).json(), { replayed: 1 })
-  await until(async () => (await waiting(tenant)).length === 0)
-  t.equal(await runs(tenant), 4)
-  t.equal((await tenant.ask('POST', '/functions/v1/listener/deliveries/1/replay', { as: 'service' })).json()['code'], 'NO_SUCH_DELIVERY')
-})
+    await tenant.ask('PATCH', '/functions/v1/listener', {
+      as: 'service',
+      body: { config: { environment: { REPAIRED: 'yes' } } },
+    })
+    const replayed = await tenant.ask(
+      'POST',
+      `/functions/v1/listener/deliveries/${String(page.deliveries[0]?.['seq'])}/replay`,
+      { as: 'service' },
+    )
+    t.same(replayed.json(), { replayed: 1 })
+    await until(async () => (await waiting(tenant)).length === 1)
+    t.same((await tenant.ask('POST', '/functions/v1/listener/deliveries/replay', { as: 'service' })).json(), {
+      replayed: 1,
+    })
+    await until(async () => (await waiting(tenant)).length === 0)
+    t.equal(await runs(tenant), 4)
+    t.equal(
+      (await tenant.ask('POST', '/functions/v1/listener/deliveries/1/replay', { as: 'service' })).json()['code'],
+      'NO_SUCH_DELIVERY',
+    )
+  },
+)
 
 t.test('an answer of 400 or more is a failure; a delivery can be dropped', async (t) => {
   const { tenant, clock } = await open(t)
@@ -155,48 +228,86 @@ t.test('an answer of 400 or more is a failure; a delivery can be dropped', async
   await until(async () => (await waiting(tenant))[0]?.['attempts'] === 1)
   const [delivery] = await waiting(tenant)
   t.equal(delivery?.['last_error'], 'the function answered with the status 422')
-  t.equal((await tenant.ask('DELETE', `/functions/v1/listener/deliveries/${String(delivery?.['seq'])}`, { as: 'service' })).status, 204)
+  t.equal(
+    (await tenant.ask('DELETE', `/functions/v1/listener/deliveries/${String(delivery?.['seq'])}`, { as: 'service' }))
+      .status,
+    204,
+  )
   t.same(await waiting(tenant), [])
-  t.equal((await tenant.ask('DELETE', `/functions/v1/listener/deliveries/${String(delivery?.['seq'])}`, { as: 'service' })).status, 404)
+  t.equal(
+    (await tenant.ask('DELETE', `/functions/v1/listener/deliveries/${String(delivery?.['seq'])}`, { as: 'service' }))
+      .status,
+    404,
+  )
 })
 
-t.test('a function may wait for its table; the reload that makes it begins, and nothing of schemas takes effect before', async (t) => {
-  const { tenant } = await open(t)
-  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-  t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /no table "notes" yet/ })
-  await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: { name: 'notes', fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } } })
-  await deployFunction(tenant, { name: 'another', wasm: listener, trigger: onNotes('Update') })
-  t.same(await tenant.rows("select 1 as is_there from pg_tables where schemaname = $1 and tablename = 'notes'", [tenant.id]), [])
-  await reload(tenant)
-  t.same(await status(tenant, 'listener'), { trigger_status: 'ready' })
-  await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
-  await until(async () => (await runs(tenant)) === 1)
-})
+t.test(
+  'a function may wait for its table; the reload that makes it begins, and nothing of schemas takes effect before',
+  async (t) => {
+    const { tenant } = await open(t)
+    await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+    t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /no table "notes" yet/ })
+    await tenant.ask('POST', '/rest/v1/schemas', {
+      as: 'service',
+      body: { name: 'notes', fields, rls_policy: { type: 'ownership', owner_field: 'owner_id' } },
+    })
+    await deployFunction(tenant, { name: 'another', wasm: listener, trigger: onNotes('Update') })
+    t.same(
+      await tenant.rows("select 1 as is_there from pg_tables where schemaname = $1 and tablename = 'notes'", [
+        tenant.id,
+      ]),
+      [],
+    )
+    await reload(tenant)
+    t.same(await status(tenant, 'listener'), { trigger_status: 'ready' })
+    await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: { text: 'one' } })
+    await until(async () => (await runs(tenant)) === 1)
+  },
+)
 
-t.test('a function that is disabled, deleted or has another trigger is told no more, and fails no writer', async (t) => {
-  const { tenant } = await withoutDispatch()
-  await makeNotes(tenant)
-  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-  const triggers = async () => (await tenant.rows("select tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = $1::regnamespace and tgname like 'functions\\_%' order by 1", [tenant.id])).map(({ tgname }) => tgname)
-  const insert = () => query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
-  t.same(await triggers(), ['functions_insert'])
-  await tenant.ask('PATCH', '/functions/v1/listener', { as: 'service', body: { enabled: false } })
-  t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /disabled/ })
-  await insert()
-  t.same(await waiting(tenant), [])
-  t.same(await triggers(), [], 'writers of the table pay nothing')
-  await tenant.ask('PATCH', '/functions/v1/listener', { as: 'service', body: { enabled: true, trigger: onNotes('Update') } })
-  await insert()
-  t.same(await waiting(tenant), [])
-  t.same(await triggers(), ['functions_update'])
-  await query(tenant.home.adminUrl, "update notes set text = 'two'")
-  t.equal((await waiting(tenant)).length, 2)
-  t.equal((await tenant.ask('DELETE', '/functions/v1/listener', { as: 'service' })).status, 204)
-  t.same(await waiting(tenant), [], 'its deliveries go with it')
-  await query(tenant.home.adminUrl, "update notes set text = 'three'")
-  t.same(await waiting(tenant), [])
-  t.same(await tenant.rows("select proname from pg_proc where pronamespace = $1::regnamespace and proname like '%.functions'", [tenant.id]), [], 'nothing is left behind')
-})
+t.test(
+  'a function that is disabled, deleted or has another trigger is told no more, and fails no writer',
+  async (t) => {
+    const { tenant } = await withoutDispatch()
+    await makeNotes(tenant)
+    await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+    const triggers = async () =>
+      (
+        await tenant.rows(
+          "select tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = $1::regnamespace and tgname like 'functions\\_%' order by 1",
+          [tenant.id],
+        )
+      ).map(({ tgname }) => tgname)
+    const insert = () => query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
+    t.same(await triggers(), ['functions_insert'])
+    await tenant.ask('PATCH', '/functions/v1/listener', { as: 'service', body: { enabled: false } })
+    t.match(await status(tenant, 'listener'), { trigger_status: 'waiting', trigger_reason: /disabled/ })
+    await insert()
+    t.same(await waiting(tenant), [])
+    t.same(await triggers(), [], 'writers of the table pay nothing')
+    await tenant.ask('PATCH', '/functions/v1/listener', {
+      as: 'service',
+      body: { enabled: true, trigger: onNotes('Update') },
+    })
+    await insert()
+    t.same(await waiting(tenant), [])
+    t.same(await triggers(), ['functions_update'])
+    await query(tenant.home.adminUrl, "update notes set text = 'two'")
+    t.equal((await waiting(tenant)).length, 2)
+    t.equal((await tenant.ask('DELETE', '/functions/v1/listener', { as: 'service' })).status, 204)
+    t.same(await waiting(tenant), [], 'its deliveries go with it')
+    await query(tenant.home.adminUrl, "update notes set text = 'three'")
+    t.same(await waiting(tenant), [])
+    t.same(
+      await tenant.rows(
+        "select proname from pg_proc where pronamespace = $1::regnamespace and proname like '%.functions'",
+        [tenant.id],
+      ),
+      [],
+      'nothing is left behind',
+    )
+  },
+)
 
 t.test('writers go on while a trigger is deployed, and whatever becomes of the table', async (t) => {
   const { tenant } = await withoutDispatch()
@@ -215,21 +326,40 @@ t.test('writers go on while a trigger is deployed, and whatever becomes of the t
   await client.query('commit')
   await reload(tenant)
   t.same(await status(tenant, 'third'), { trigger_status: 'ready' })
-  await query(tenant.home.adminUrl, 'alter table notes drop column extra, drop constraint "notes.primary"; alter table notes add column more integer default 5')
+  await query(
+    tenant.home.adminUrl,
+    'alter table notes drop column extra, drop constraint "notes.primary"; alter table notes add column more integer default 5',
+  )
   await query(tenant.home.adminUrl, "insert into notes (text) values ('after')")
   t.match((await waiting(tenant)).at(-1)?.['payload'], { record: { text: 'after', more: 5 } })
-  await query(tenant.home.adminUrl, `insert into notes (text) values (repeat('x', 900000)); update notes set text = 'y'`)
+  await query(
+    tenant.home.adminUrl,
+    `insert into notes (text) values (repeat('x', 900000)); update notes set text = 'y'`,
+  )
 })
 
 t.test('of a record that is very large its key is told', async (t) => {
   const { tenant } = await withoutDispatch()
-  await query(tenant.home.adminUrl, 'create table big (number bigint primary key, text text); alter table big enable row level security')
-  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: { Database: { table: 'big', operation: 'Insert' } } })
-  await query(tenant.home.adminUrl, "insert into big values (1, 'small'), (2, (select string_agg(md5(n::text), '') from generate_series(1, 40000) n))")
-  t.match((await waiting(tenant)).map(({ payload }) => payload), [
-    { record: { number: 1, text: 'small' }, old_record: null },
-    { record: { number: 2 }, old_record: null, too_large: true },
-  ])
+  await query(
+    tenant.home.adminUrl,
+    'create table big (number bigint primary key, text text); alter table big enable row level security',
+  )
+  await deployFunction(tenant, {
+    name: 'listener',
+    wasm: listener,
+    trigger: { Database: { table: 'big', operation: 'Insert' } },
+  })
+  await query(
+    tenant.home.adminUrl,
+    "insert into big values (1, 'small'), (2, (select string_agg(md5(n::text), '') from generate_series(1, 40000) n))",
+  )
+  t.match(
+    (await waiting(tenant)).map(({ payload }) => payload),
+    [
+      { record: { number: 1, text: 'small' }, old_record: null },
+      { record: { number: 2 }, old_record: null, too_large: true },
+    ],
+  )
 })
 
 t.test('whoever may send SQL as a user can neither make up a delivery, nor read, change or drop one', async (t) => {
@@ -237,24 +367,50 @@ t.test('whoever may send SQL as a user can neither make up a delivery, nor read,
   await makeNotes(tenant)
   const id = await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
   for (const role of ['authenticated', 'anon']) {
-    const as = (statement: string) => query(tenant.home.url, `select set_config('app.tenant_id', '${tenant.id}', false), set_config('app.role', '${role}', false), set_config('app.user_id', 'ada', false); ${statement}`)
+    const as = (statement: string) =>
+      query(
+        tenant.home.url,
+        `select set_config('app.tenant_id', '${tenant.id}', false), set_config('app.role', '${role}', false), set_config('app.user_id', 'ada', false); ${statement}`,
+      )
     await as("insert into notes (owner_id, text) values ('ada', 'one')")
     const before = await waiting(tenant)
-    t.equal(before.length, role === 'authenticated' ? 1 : 2, 'what the record\'s trigger writes is written')
-    await t.rejects(as(`insert into function_deliveries (function_id, payload) values ('${id}', '{"type":"INSERT"}')`), { code: '42501' })
-    await as("delete from function_deliveries; update function_deliveries set state = 'dead'; delete from function_dispatcher")
+    t.equal(before.length, role === 'authenticated' ? 1 : 2, "what the record's trigger writes is written")
+    await t.rejects(
+      as(`insert into function_deliveries (function_id, payload) values ('${id}', '{"type":"INSERT"}')`),
+      { code: '42501' },
+    )
+    await as(
+      "delete from function_deliveries; update function_deliveries set state = 'dead'; delete from function_dispatcher",
+    )
     await t.rejects(as("insert into function_dispatcher (holder, until) values ('ada', 'infinity')"), { code: '42501' })
-    await t.rejects(as(`insert into function_schedule_runs (function_id, planned_at, skipped) values ('${id}', now(), 'missed')`), { code: '42501' })
-    await t.rejects(as(`insert into function_webhook_ids (function_id, message_id, invocation_id) values ('${id}', 'a', 'b')`), { code: '42501' })
-    await t.rejects(as('do $$ begin if exists (select from function_deliveries) then raise exception \'seen\'; end if; raise exception \'not seen\'; end $$'), { message: 'not seen' })
+    await t.rejects(
+      as(`insert into function_schedule_runs (function_id, planned_at, skipped) values ('${id}', now(), 'missed')`),
+      { code: '42501' },
+    )
+    await t.rejects(
+      as(`insert into function_webhook_ids (function_id, message_id, invocation_id) values ('${id}', 'a', 'b')`),
+      { code: '42501' },
+    )
+    await t.rejects(
+      as(
+        "do $$ begin if exists (select from function_deliveries) then raise exception 'seen'; end if; raise exception 'not seen'; end $$",
+      ),
+      { message: 'not seen' },
+    )
     t.same(await waiting(tenant), before)
   }
 })
 
-t.test('a trigger that somebody broke with SQL is nobody\'s, and keeps nothing else from working', async (t) => {
+t.test("a trigger that somebody broke with SQL is nobody's, and keeps nothing else from working", async (t) => {
   const { tenant } = await open(t)
   await makeNotes(tenant)
-  const broken = ['{"Database"', '{"Database":{"table":7}}', '{"Database":{"table":"function_deliveries","operation":"Insert"}}', '{"Schedule":{"cron":"* * * * * *"}}', '{"Schedule":{"cron":"never"}}']
+  const broken = [
+    '{"Database"',
+    '{"Database":{"table":7}}',
+    '{"Database":{"table":"function_deliveries","operation":"Insert"}}',
+    '{"Schedule":{"cron":"* * * * * *"}}',
+    '{"Schedule":{"cron":"never"}}',
+  ]
   for (const [n, trigger] of broken.entries()) {
     await deployFunction(tenant, { name: `broken${n}`, wasm: listener })
     await tenant.rows('update functions set trigger_type = $1 where name = $2', [trigger, `broken${n}`])
@@ -264,7 +420,13 @@ t.test('a trigger that somebody broke with SQL is nobody\'s, and keeps nothing e
   await query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
   await until(async () => (await runs(tenant)) === 1 && (await waiting(tenant)).length === 0)
   t.same(await tenant.rows('select * from function_schedule_runs'), [])
-  t.same(await tenant.rows("select 1 from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = $1::regnamespace and c.relname = 'function_deliveries'", [tenant.id]), [])
+  t.same(
+    await tenant.rows(
+      "select 1 from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = $1::regnamespace and c.relname = 'function_deliveries'",
+      [tenant.id],
+    ),
+    [],
+  )
 })
 
 t.test('a full queue is no attempt', async (t) => {
@@ -280,23 +442,30 @@ t.test('a full queue is no attempt', async (t) => {
   t.match(await waiting(tenant), [{ attempts: 0, last_error: null, next_attempt_at: null }])
   t.equal((await spinning).status, 504)
   await until(async () => (await waiting(tenant)).length === 0)
-  t.same(await tenant.rows("select status from function_invocations where trigger = 'database'"), [{ status: 'success' }])
+  t.same(await tenant.rows("select status from function_invocations where trigger = 'database'"), [
+    { status: 'success' },
+  ])
 })
 
-t.test('while another runtime delivers this one does not; when that is gone without a word it takes over', async (t) => {
-  const { tenant } = await open(t)
-  await makeNotes(tenant)
-  await tenant.rows("insert into function_dispatcher (holder, until) values ('another', now() + interval '1 hour')")
-  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
-  await query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
-  await until(async () => [...tenant.statementTexts()].some((text) => text.startsWith('insert into function_dispatcher')))
-  t.equal((await waiting(tenant)).length, 1)
-  t.equal(await runs(tenant), 0)
-  await tenant.rows("update function_dispatcher set until = now() - interval '1 second'")
-  tenant.change({})
-  await until(async () => (await runs(tenant)) === 1 && (await waiting(tenant)).length === 0)
-  t.not((await tenant.rows('select holder from function_dispatcher'))[0]?.['holder'], 'another')
-})
+t.test(
+  'while another runtime delivers this one does not; when that is gone without a word it takes over',
+  async (t) => {
+    const { tenant } = await open(t)
+    await makeNotes(tenant)
+    await tenant.rows("insert into function_dispatcher (holder, until) values ('another', now() + interval '1 hour')")
+    await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+    await query(tenant.home.adminUrl, "insert into notes (text) values ('one')")
+    await until(async () =>
+      [...tenant.statementTexts()].some((text) => text.startsWith('insert into function_dispatcher')),
+    )
+    t.equal((await waiting(tenant)).length, 1)
+    t.equal(await runs(tenant), 0)
+    await tenant.rows("update function_dispatcher set until = now() - interval '1 second'")
+    tenant.change({})
+    await until(async () => (await runs(tenant)) === 1 && (await waiting(tenant)).length === 0)
+    t.not((await tenant.rows('select holder from function_dispatcher'))[0]?.['holder'], 'another')
+  },
+)
 
 t.test('of two runtimes that serve the same tenant one delivers, and each change is told once', async (t) => {
   const { tenant, clock } = await open(t)
@@ -306,7 +475,10 @@ t.test('of two runtimes that serve the same tenant one delivers, and each change
   const other = secondRuntime(t, tenant, { now: () => new Date(clock.now()), dispatch: quick })
   const count = effort({ small: 50, full: 1_000 })
   for (let n = 0; n < 5; n++) {
-    await query(tenant.home.adminUrl, `insert into notes (text) select 'note ' || n from generate_series(1, ${count / 5}) n`)
+    await query(
+      tenant.home.adminUrl,
+      `insert into notes (text) select 'note ' || n from generate_series(1, ${count / 5}) n`,
+    )
     other.poke()
   }
   await until(async () => (await waiting(tenant)).length === 0)
@@ -330,33 +502,65 @@ t.test('what is told counts as documents', async (t) => {
   await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
   const rows = Array.from({ length: 500 }, (_, n) => ({ text: `note ${n}`.padEnd(500, 'x') }))
   const answers: number[] = []
-  for (let n = 0; n < 5; n++) answers.push((await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: rows })).status)
+  for (let n = 0; n < 5; n++)
+    answers.push((await tenant.ask('POST', '/rest/v1/notes', { as: 'ada', body: rows })).status)
   t.ok(answers.includes(413), `the answers were ${answers.join(', ')}`)
 })
 
 t.test('what the service keeps for itself can not be listened to', async (t) => {
   const { tenant } = await withoutDispatch()
   for (const table of ['functions', 'storage_objects', 'function_deliveries', 'event_log']) {
-    await t.rejects(deployFunction(tenant, { name: 'listener', wasm: listener, trigger: { Database: { table, operation: 'Insert' } } }), { message: /INVALID_FUNCTION/ })
+    await t.rejects(
+      deployFunction(tenant, {
+        name: 'listener',
+        wasm: listener,
+        trigger: { Database: { table, operation: 'Insert' } },
+      }),
+      { message: /INVALID_FUNCTION/ },
+    )
   }
 })
 
-t.test('the steps to a table\'s triggers', async (t) => {
+t.test("the steps to a table's triggers", async (t) => {
   const id = '00000000-0000-4000-8000-000000000001'
   const listeners: Listener[] = [{ functionId: id, table: 'notes', operation: 'Insert' }]
   const table = { name: 'notes', key: ['id'], triggers: [] as string[] }
   const before: TriggerState = { tables: [table], routines: [] }
   const steps = planTriggers(before, listeners)
-  t.match(steps.map(({ sql }) => sql), [/^create or replace function "notes\.functions"/, /^create trigger functions_insert after insert on "notes"/])
-  const body = /as E?('.*')$/s.exec(steps[0]?.sql ?? '')?.[1]?.slice(1, -1).replaceAll("''", "'") ?? ''
-  const after: TriggerState = { tables: [{ ...table, triggers: ['functions_insert'] }], routines: [{ name: 'notes.functions', body }] }
+  t.match(
+    steps.map(({ sql }) => sql),
+    [/^create or replace function "notes\.functions"/, /^create trigger functions_insert after insert on "notes"/],
+  )
+  const body =
+    /as E?('.*')$/s
+      .exec(steps[0]?.sql ?? '')?.[1]
+      ?.slice(1, -1)
+      .replaceAll("''", "'") ?? ''
+  const after: TriggerState = {
+    tables: [{ ...table, triggers: ['functions_insert'] }],
+    routines: [{ name: 'notes.functions', body }],
+  }
   t.same(planTriggers(after, listeners), [], 'nothing is done twice')
-  t.match(planTriggers(after, []).map(({ sql, canWait }) => [sql.slice(0, 30), canWait]), [['create or replace function "no', false], ['drop trigger if exists functio', true], ['drop function if exists "notes', true]])
-  t.same(planTriggers({ tables: [], routines: after.routines }, listeners).map(({ sql }) => sql), ['drop function if exists "notes.functions"()'], 'of a table that is gone')
+  t.match(
+    planTriggers(after, []).map(({ sql, canWait }) => [sql.slice(0, 30), canWait]),
+    [
+      ['create or replace function "no', false],
+      ['drop trigger if exists functio', true],
+      ['drop function if exists "notes', true],
+    ],
+  )
+  t.same(
+    planTriggers({ tables: [], routines: after.routines }, listeners).map(({ sql }) => sql),
+    ['drop function if exists "notes.functions"()'],
+    'of a table that is gone',
+  )
   t.same(planTriggers({ tables: [table], routines: [] }, []), [], 'tables that nobody listens to are left alone')
 })
 
 t.test('waits double, by chance a quarter longer or shorter, and end', async (t) => {
-  t.same(Array.from({ length: mostAttempts }, (_, n) => waitAfter(n + 1, 0.5)), [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, undefined])
+  t.same(
+    Array.from({ length: mostAttempts }, (_, n) => waitAfter(n + 1, 0.5)),
+    [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, undefined],
+  )
   t.same([waitAfter(1, 0), waitAfter(1, 1)], [750, 1_250])
 })

@@ -1,12 +1,12 @@
 // Functions that run at planned times: once each, whoever serves the tenant, whatever the clocks of the world do.
 import t from 'tap'
-import { compileSource } from '../../examples/functions/compile.ts'
-import { RuntimeError } from '../../tenant-runtime/src/errors.ts'
-import { checkTrigger } from '../../tenant-runtime/src/functions/function.ts'
-import { dueTime, nextRun, type Schedule } from '../../tenant-runtime/src/functions/triggers/schedule.ts'
-import { effort } from '../support/effort.ts'
-import { until } from '../support/until.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import { RuntimeError } from '#tenant-runtime/errors.ts'
+import { checkTrigger } from '#tenant-runtime/functions/function.ts'
+import { dueTime, nextRun, type Schedule } from '#tenant-runtime/functions/triggers/schedule.ts'
+import { effort } from '#test/support/effort.ts'
+import { until } from '#test/support/until.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { readAll } from './support/assemblyscript.ts'
 import { deployFunction, invoke } from './support/deployed.ts'
 import { secondRuntime } from './support/second-runtime.ts'
@@ -21,8 +21,11 @@ const minute = 60_000
 const hour = 60 * minute
 const quick = { poll: 50, lease: 2_000, again: 50 }
 const planned = (tenant: TestTenant) =>
-  tenant.rows('select f.name, r.planned_at, r.skipped, i.status, i.trigger from function_schedule_runs r join functions f on f.id = r.function_id left join function_invocations i on i.id = r.invocation_id order by r.planned_at, f.name')
-const times = async (tenant: TestTenant) => (await planned(tenant)).map((row) => [(row['planned_at'] as Date).toISOString(), row['skipped'] ?? row['status']])
+  tenant.rows(
+    'select f.name, r.planned_at, r.skipped, i.status, i.trigger from function_schedule_runs r join functions f on f.id = r.function_id left join function_invocations i on i.id = r.invocation_id order by r.planned_at, f.name',
+  )
+const times = async (tenant: TestTenant) =>
+  (await planned(tenant)).map((row) => [(row['planned_at'] as Date).toISOString(), row['skipped'] ?? row['status']])
 const at = (text: string) => new Date(text)
 const iso = (time: Date | undefined) => time?.toISOString()
 
@@ -44,18 +47,30 @@ async function open(t: Parameters<typeof startRuntime>[0]) {
 t.test('planned times in a time zone, over the changes of its clocks', async (t) => {
   const berlin: Schedule = { cron: '30 2 * * *', timezone: 'Europe/Berlin' }
   t.equal(iso(nextRun(berlin, at('2026-03-27T12:00:00Z'))), '2026-03-28T01:30:00.000Z')
-  t.equal(iso(nextRun(berlin, at('2026-03-28T12:00:00Z'))), '2026-03-29T01:00:00.000Z', 'there is no half past two: when the clocks have gone forward')
+  t.equal(
+    iso(nextRun(berlin, at('2026-03-28T12:00:00Z'))),
+    '2026-03-29T01:00:00.000Z',
+    'there is no half past two: when the clocks have gone forward',
+  )
   t.equal(iso(nextRun(berlin, at('2026-03-29T12:00:00Z'))), '2026-03-30T00:30:00.000Z')
   t.equal(iso(nextRun(berlin, at('2026-10-24T12:00:00Z'))), '2026-10-25T00:30:00.000Z', 'there are two: the first')
   t.equal(iso(nextRun(berlin, at('2026-10-25T00:30:00Z'))), '2026-10-26T01:30:00.000Z', 'and it does not come twice')
   const hourly: Schedule = { cron: '30 * * * *', timezone: 'Europe/Berlin' }
   const all: (string | undefined)[] = []
-  for (let time = at('2026-10-24T23:00:00Z'); all.length < 4; ) {
+  for (let time = at('2026-10-24T23:00:00Z'); all.length < 4;) {
     time = nextRun(hourly, time) ?? at('')
     all.push(iso(time))
   }
-  t.same(all, ['2026-10-24T23:30:00.000Z', '2026-10-25T00:30:00.000Z', '2026-10-25T01:30:00.000Z', '2026-10-25T02:30:00.000Z'], 'every hour is every hour')
-  t.equal(iso(nextRun({ cron: '15 0 3 * * *' }, at('2026-05-01T03:00:14.999Z'))), '2026-05-01T03:00:15.000Z', 'UTC without a zone; seconds first of six')
+  t.same(
+    all,
+    ['2026-10-24T23:30:00.000Z', '2026-10-25T00:30:00.000Z', '2026-10-25T01:30:00.000Z', '2026-10-25T02:30:00.000Z'],
+    'every hour is every hour',
+  )
+  t.equal(
+    iso(nextRun({ cron: '15 0 3 * * *' }, at('2026-05-01T03:00:14.999Z'))),
+    '2026-05-01T03:00:15.000Z',
+    'UTC without a zone; seconds first of six',
+  )
 })
 
 t.test('of the times that have come the latest is due', async (t) => {
@@ -65,14 +80,22 @@ t.test('of the times that have come the latest is due', async (t) => {
   t.equal(due('2026-05-01T08:00:00Z', '2026-05-01T09:00:00.000Z'), '2026-05-01T09:00:00.000Z', 'at the moment itself')
   t.equal(due('2026-05-01T08:00:00Z', '2026-05-03T15:20:00Z'), '2026-05-03T15:00:00.000Z')
   t.equal(due('2026-05-01T09:00:00Z', '2026-05-01T09:00:30Z'), undefined, 'it is done with')
-  t.equal(iso(dueTime({ cron: '0 0 29 2 *' }, at('2024-01-01T00:00:00Z'), at('2027-01-01T00:00:00Z'))), '2024-02-29T00:00:00.000Z')
+  t.equal(
+    iso(dueTime({ cron: '0 0 29 2 *' }, at('2024-01-01T00:00:00Z'), at('2027-01-01T00:00:00Z'))),
+    '2024-02-29T00:00:00.000Z',
+  )
 })
 
 t.test('every planned time is due once, whenever somebody looks', async (t) => {
   const schedule: Schedule = { cron: '*/7 3-5 * * *', timezone: 'America/New_York' }
   const end = at('2026-11-02T12:00:00Z')
   const wanted: string[] = []
-  for (let time = nextRun(schedule, at('2026-10-31T12:00:00Z')); time !== undefined && time <= end; time = nextRun(schedule, time)) wanted.push(time.toISOString())
+  for (
+    let time = nextRun(schedule, at('2026-10-31T12:00:00Z'));
+    time !== undefined && time <= end;
+    time = nextRun(schedule, time)
+  )
+    wanted.push(time.toISOString())
   const found: string[] = []
   let since = at('2026-10-31T12:00:00Z')
   // Never longer between two looks than between two times.
@@ -88,14 +111,51 @@ t.test('every planned time is due once, whenever somebody looks', async (t) => {
 
 t.test('what is no schedule, or too dense, is refused by name', async (t) => {
   const check = (schedule: object) => checkTrigger({ Schedule: schedule }, at('2026-05-01T08:00:30Z'))
-  for (const cron of ['* * * * *', '0 * * * * *', '30 */2 * * * *', '59 59 23 31 12 *', '@hourly', '0 0 1 JAN MON#1', '0 0 L * *', '0 9 * * MON-FRI']) t.same(check({ cron }), { Schedule: { cron } }, cron)
-  const refused = (schedule: object, message: RegExp) => t.throws(() => check(schedule), { constructor: RuntimeError, code: 'INVALID_FUNCTION', message }, JSON.stringify(schedule))
-  for (const cron of ['* * * * * *', '*/30 * * * * *', '0,59 0 0 1 1 *', '0-1 0 0 29 2 *', '@secondly', '15,14 * * * * *']) refused({ cron }, /comes every [\d.]+ s; once a minute is the most|no cron expression/)
-  for (const cron of ['soon', '61 * * * *', '* * * *', '* * * * * * *', '2026-01-01T00:00:00', '', ' ', '* * * * x', '@never']) refused({ cron }, /cron/)
+  for (const cron of [
+    '* * * * *',
+    '0 * * * * *',
+    '30 */2 * * * *',
+    '59 59 23 31 12 *',
+    '@hourly',
+    '0 0 1 JAN MON#1',
+    '0 0 L * *',
+    '0 9 * * MON-FRI',
+  ])
+    t.same(check({ cron }), { Schedule: { cron } }, cron)
+  const refused = (schedule: object, message: RegExp) =>
+    t.throws(
+      () => check(schedule),
+      { constructor: RuntimeError, code: 'INVALID_FUNCTION', message },
+      JSON.stringify(schedule),
+    )
+  for (const cron of [
+    '* * * * * *',
+    '*/30 * * * * *',
+    '0,59 0 0 1 1 *',
+    '0-1 0 0 29 2 *',
+    '@secondly',
+    '15,14 * * * * *',
+  ])
+    refused({ cron }, /comes every [\d.]+ s; once a minute is the most|no cron expression/)
+  for (const cron of [
+    'soon',
+    '61 * * * *',
+    '* * * *',
+    '* * * * * * *',
+    '2026-01-01T00:00:00',
+    '',
+    ' ',
+    '* * * * x',
+    '@never',
+  ])
+    refused({ cron }, /cron/)
   for (const cron of ['0 0 30 2 *', '0 0 31 4,6 *']) refused({ cron }, /never comes/)
-  for (const timezone of ['Mars/Olympus', '+05:00', 'Europe', '']) refused({ cron: '0 0 * * *', timezone }, /time zone|"trigger" must be/)
+  for (const timezone of ['Mars/Olympus', '+05:00', 'Europe', ''])
+    refused({ cron: '0 0 * * *', timezone }, /time zone|"trigger" must be/)
   refused({ cron: '0 0 * * *', missed: 'always' }, /"missed"/)
-  t.same(check({ cron: '0 0 * * *', timezone: 'Asia/Kathmandu', missed: 'skip' }), { Schedule: { cron: '0 0 * * *', timezone: 'Asia/Kathmandu', missed: 'skip' } })
+  t.same(check({ cron: '0 0 * * *', timezone: 'Asia/Kathmandu', missed: 'skip' }), {
+    Schedule: { cron: '0 0 * * *', timezone: 'Asia/Kathmandu', missed: 'skip' },
+  })
 })
 
 t.test('a function runs when its time comes, and says when the next is', async (t) => {
@@ -108,11 +168,24 @@ t.test('a function runs when its time comes, and says when the next is', async (
   t.equal(await shown(), new Date(begin + hour).toISOString())
   goTo(begin + hour + 10_000)
   await until(async () => (await times(tenant)).filter(([, status]) => status === 'success').length === 2)
-  t.same(await times(tenant), [[new Date(begin).toISOString(), 'success'], [new Date(begin + hour).toISOString(), 'success']])
-  t.same((await planned(tenant)).map(({ trigger }) => trigger), ['schedule', 'schedule'])
+  t.same(await times(tenant), [
+    [new Date(begin).toISOString(), 'success'],
+    [new Date(begin + hour).toISOString(), 'success'],
+  ])
+  t.same(
+    (await planned(tenant)).map(({ trigger }) => trigger),
+    ['schedule', 'schedule'],
+  )
   const list = (await tenant.ask('GET', '/functions/v1/nightly/schedule?limit=1', { as: 'service' })).json()
-  t.match(list, { planned: [{ planned_at: new Date(begin + hour).toISOString(), outcome: 'run', reason: null, invocation_id: String }], next_cursor: new Date(begin + hour).toISOString() })
-  const rest = (await tenant.ask('GET', `/functions/v1/nightly/schedule?cursor=${String(list['next_cursor'])}`, { as: 'service' })).json()
+  t.match(list, {
+    planned: [
+      { planned_at: new Date(begin + hour).toISOString(), outcome: 'run', reason: null, invocation_id: String },
+    ],
+    next_cursor: new Date(begin + hour).toISOString(),
+  })
+  const rest = (
+    await tenant.ask('GET', `/functions/v1/nightly/schedule?cursor=${String(list['next_cursor'])}`, { as: 'service' })
+  ).json()
   t.match(rest, { planned: [{ planned_at: new Date(begin).toISOString() }], next_cursor: null })
   t.equal((await tenant.ask('GET', '/functions/v1/nightly/schedule', { as: 'ada' })).status, 403)
 })
@@ -120,17 +193,31 @@ t.test('a function runs when its time comes, and says when the next is', async (
 t.test('of the times that were missed the latest runs once, or none', async (t) => {
   const { tenant, begin, hourly, goTo } = await open(t)
   await deployFunction(tenant, { name: 'late', wasm: nightly, trigger: { Schedule: { cron: hourly } } })
-  await deployFunction(tenant, { name: 'strict', wasm: nightly, trigger: { Schedule: { cron: hourly, missed: 'skip' } } })
+  await deployFunction(tenant, {
+    name: 'strict',
+    wasm: nightly,
+    trigger: { Schedule: { cron: hourly, missed: 'skip' } },
+  })
   goTo(begin + 5 * hour + 20 * minute)
   await until(async () => (await times(tenant)).filter(([, status]) => status !== 'error').length === 2)
   const latest = new Date(begin + 5 * hour)
-  t.match(await planned(tenant), [{ name: 'late', planned_at: latest, skipped: null, status: 'success' }, { name: 'strict', planned_at: latest, skipped: 'missed', status: null }])
+  t.match(await planned(tenant), [
+    { name: 'late', planned_at: latest, skipped: null, status: 'success' },
+    { name: 'strict', planned_at: latest, skipped: 'missed', status: null },
+  ])
   goTo(begin + 6 * hour + 30_000)
   await until(async () => (await times(tenant)).filter(([, status]) => status === 'success').length === 3)
-  t.match((await planned(tenant)).slice(2), [{ name: 'late', skipped: null }, { name: 'strict', skipped: null, status: 'success' }], 'half a minute late is not missed')
+  t.match(
+    (await planned(tenant)).slice(2),
+    [
+      { name: 'late', skipped: null },
+      { name: 'strict', skipped: null, status: 'success' },
+    ],
+    'half a minute late is not missed',
+  )
 })
 
-t.test('times from before the schedule was made, or enabled, are nobody\'s', async (t) => {
+t.test("times from before the schedule was made, or enabled, are nobody's", async (t) => {
   const { tenant, begin, hourly, goTo } = await open(t)
   await deployFunction(tenant, { name: 'nightly', wasm: nightly, trigger: { Schedule: { cron: hourly } } })
   await tenant.ask('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: false } })
@@ -148,13 +235,21 @@ t.test('times from before the schedule was made, or enabled, are nobody\'s', asy
 
 t.test('a time that comes while the last run goes on is skipped, and that is seen', async (t) => {
   const { tenant, begin, goTo } = await open(t)
-  await deployFunction(tenant, { name: 'slow', wasm: nightly, config: { timeout: 60, environment: { SLOW: 'yes' } }, trigger: { Schedule: { cron: '* * * * *' } } })
+  await deployFunction(tenant, {
+    name: 'slow',
+    wasm: nightly,
+    config: { timeout: 60, environment: { SLOW: 'yes' } },
+    trigger: { Schedule: { cron: '* * * * *' } },
+  })
   goTo(begin)
   await until(async () => (await planned(tenant)).length === 1)
   goTo(begin + minute)
   await until(async () => (await planned(tenant)).length === 2)
   t.equal((await planned(tenant))[1]?.['skipped'], 'overlap')
-  t.match((await tenant.ask('GET', '/functions/v1/slow/schedule', { as: 'service' })).json()['planned'], [{ outcome: 'skipped', reason: 'overlap', invocation_id: null }, { outcome: 'run' }])
+  t.match((await tenant.ask('GET', '/functions/v1/slow/schedule', { as: 'service' })).json()['planned'], [
+    { outcome: 'skipped', reason: 'overlap', invocation_id: null },
+    { outcome: 'run' },
+  ])
   // By hand it can run beside.
   t.equal((await invoke(tenant, 'slow', '', 'ada')).status, 200)
   await until(async () => (await planned(tenant))[0]?.['status'] === 'success')
@@ -164,10 +259,21 @@ t.test('a time that comes while the last run goes on is skipped, and that is see
 
 t.test('a run that was cut off counts as one that goes on until its time is over', async (t) => {
   const { tenant, begin, goTo } = await open(t)
-  const id = await deployFunction(tenant, { name: 'nightly', wasm: nightly, config: { timeout: 100 }, trigger: { Schedule: { cron: '* * * * *' } } })
+  const id = await deployFunction(tenant, {
+    name: 'nightly',
+    wasm: nightly,
+    config: { timeout: 100 },
+    trigger: { Schedule: { cron: '* * * * *' } },
+  })
   const cutOff = async (planned: number, age: string) => {
-    await tenant.rows(`insert into function_invocations (id, function_id, trigger, timestamp) values ($1, $2, 'schedule', now() - $3::interval)`, [`cut-${planned}`, id, age])
-    await tenant.rows('insert into function_schedule_runs (function_id, planned_at, invocation_id) values ($1, $2, $3)', [id, new Date(planned).toISOString(), `cut-${planned}`])
+    await tenant.rows(
+      `insert into function_invocations (id, function_id, trigger, timestamp) values ($1, $2, 'schedule', now() - $3::interval)`,
+      [`cut-${planned}`, id, age],
+    )
+    await tenant.rows(
+      'insert into function_schedule_runs (function_id, planned_at, invocation_id) values ($1, $2, $3)',
+      [id, new Date(planned).toISOString(), `cut-${planned}`],
+    )
   }
   await cutOff(begin - 20 * minute, '50 seconds')
   goTo(begin)
@@ -180,7 +286,8 @@ t.test('a run that was cut off counts as one that goes on until its time is over
 
 t.test('two runtimes that serve the same tenant run every planned time once', async (t) => {
   const { runtime, tenant, begin, clock } = await open(t)
-  for (const name of ['one', 'two']) await deployFunction(tenant, { name, wasm: nightly, trigger: { Schedule: { cron: '* * * * *' } } })
+  for (const name of ['one', 'two'])
+    await deployFunction(tenant, { name, wasm: nightly, trigger: { Schedule: { cron: '* * * * *' } } })
   const other = secondRuntime(t, tenant, { now: () => new Date(clock.now()), dispatch: quick })
   const rounds = effort({ small: 15, full: 300 })
   for (let round = 0; round < rounds; round++) {
@@ -194,9 +301,20 @@ t.test('two runtimes that serve the same tenant run every planned time once', as
   }
   const all = await planned(tenant)
   t.equal(all.length, 2 * rounds)
-  t.same(all.filter(({ skipped }) => skipped !== null), [], 'and none was skipped')
-  t.same(await tenant.rows("select count(*)::int as n from function_invocations where trigger = 'schedule'"), [{ n: 2 * rounds }], 'nothing else ran')
-  t.ok(other.done() >= 2 * Math.floor(rounds / 3) && other.done() < 2 * rounds, `the other runtime took ${other.done()} of ${2 * rounds}`)
+  t.same(
+    all.filter(({ skipped }) => skipped !== null),
+    [],
+    'and none was skipped',
+  )
+  t.same(
+    await tenant.rows("select count(*)::int as n from function_invocations where trigger = 'schedule'"),
+    [{ n: 2 * rounds }],
+    'nothing else ran',
+  )
+  t.ok(
+    other.done() >= 2 * Math.floor(rounds / 3) && other.done() < 2 * rounds,
+    `the other runtime took ${other.done()} of ${2 * rounds}`,
+  )
 })
 
 t.test('a runtime learns of functions that another one has deployed, changed or disabled', async (t) => {
@@ -217,13 +335,25 @@ t.test('a runtime learns of functions that another one has deployed, changed or 
     })
   }
   await comeTo(begin, async () => (await times(tenant)).some(([, status]) => status === 'success'))
-  await tenant.ask('PATCH', '/functions/v1/nightly', { as: 'service', body: { trigger: hourlyAt(begin + 30 * minute) } })
+  await tenant.ask('PATCH', '/functions/v1/nightly', {
+    as: 'service',
+    body: { trigger: hourlyAt(begin + 30 * minute) },
+  })
   await tenant.rows('update functions set trigger_since = $1', [new Date(begin).toISOString()])
   // Whether it knows already or not: the old time is nobody's.
   await comeTo(begin + hour + minute, async () => (await times(tenant)).length === 2)
-  t.same((await times(tenant)).map(([time]) => time), [begin, begin + 30 * minute].map((time) => new Date(time).toISOString()))
+  t.same(
+    (await times(tenant)).map(([time]) => time),
+    [begin, begin + 30 * minute].map((time) => new Date(time).toISOString()),
+  )
   await tenant.ask('PATCH', '/functions/v1/nightly', { as: 'service', body: { enabled: false } })
   await deployFunction(tenant, { name: 'second', wasm: nightly, trigger: hourlyAt(begin + 45 * minute) })
-  await comeTo(begin + 2 * hour, async () => (await planned(tenant)).some(({ name, status }) => name === 'second' && status === 'success'))
-  t.equal((await times(tenant)).length, (await planned(tenant)).filter(({ name }) => name === 'second').length + 2, 'and what is disabled does not run')
+  await comeTo(begin + 2 * hour, async () =>
+    (await planned(tenant)).some(({ name, status }) => name === 'second' && status === 'success'),
+  )
+  t.equal(
+    (await times(tenant)).length,
+    (await planned(tenant)).filter(({ name }) => name === 'second').length + 2,
+    'and what is disabled does not run',
+  )
 })

@@ -2,22 +2,31 @@
 // errno for all that does.
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { compileC } from '../../examples/functions/compile-native.ts'
-import { Executor, outputLimit } from '../../tenant-runtime/src/functions/executor/executor.ts'
-import { hashOf } from '../../tenant-runtime/src/functions/function-store.ts'
-import { prepareModule } from '../../tenant-runtime/src/functions/module/module-cache.ts'
+import { compileC } from '#examples/functions/compile-native.ts'
+import { Executor, outputLimit } from '#tenant-runtime/functions/executor/executor.ts'
+import { hashOf } from '#tenant-runtime/functions/function-store.ts'
+import { prepareModule } from '#tenant-runtime/functions/module/module-cache.ts'
 
 const wasm = await compileC(join(import.meta.dirname, 'support', 'wasi-basics.c'))
 const module = prepareModule(wasm, hashOf(wasm))
 
 const errno = { badDescriptor: 8, notCapable: 76, invalid: 28, illegalSeek: 70, notDirectory: 54, notSocket: 57 }
 
-async function ask(t: Test, wish: string, { input = Buffer.alloc(0), environment = [] }: { input?: Buffer; environment?: string[] } = {}) {
+async function ask(
+  t: Test,
+  wish: string,
+  { input = Buffer.alloc(0), environment = [] }: { input?: Buffer; environment?: string[] } = {},
+) {
   const executor = await Executor.start()
   t.teardown(() => executor.kill())
   const written: string[] = []
   const result = await executor.run({
-    module, memoryPages: 256, environment: [`WISH=${wish}`, ...environment], name: 'basics', input, timeoutMilliseconds: 20_000,
+    module,
+    memoryPages: 256,
+    environment: [`WISH=${wish}`, ...environment],
+    name: 'basics',
+    input,
+    timeoutMilliseconds: 20_000,
     onLog: (_level, text) => written.push(text.toString()),
   })
   return { ...result, log: written.join(''), lines: result.output.toString().trimEnd().split('\n') }
@@ -41,7 +50,12 @@ t.test('clocks: the time of day, one that never goes back, their resolution, and
   t.same(outcome, ended)
   const [realtime = '', ...others] = lines
   t.ok(Math.abs(Number(realtime.split(' ')[1]) - Date.now()) < 60_000, realtime)
-  t.same(others, ['backwards 0', 'resolution 0 1000 0 1000', 'processor 0', `unknown ${errno.invalid} ${errno.invalid}`])
+  t.same(others, [
+    'backwards 0',
+    'resolution 0 1000 0 1000',
+    'processor 0',
+    `unknown ${errno.invalid} ${errno.invalid}`,
+  ])
 })
 
 t.test('random numbers: of any length, each time others', async (t) => {
@@ -88,12 +102,19 @@ t.test('abort is a trap', async (t) => {
 })
 
 t.test('sleep: for a time, until a time, and not at all until one that is past', async (t) => {
-  t.match(await ask(t, 'sleep'), { outcome: ended, lines: ['nanosleep 0 0', 'slept 1', 'until 0', 'reached 1', 'past 0 0'] })
+  t.match(await ask(t, 'sleep'), {
+    outcome: ended,
+    lines: ['nanosleep 0 0', 'slept 1', 'until 0', 'reached 1', 'past 0 0'],
+  })
 })
 
 t.test('poll: standard streams are ready, others are none', async (t) => {
   t.same((await ask(t, 'poll', { input: Buffer.from('x') })).lines, [
-    'ready 2 1 1', 'none 1 1', `unknown clock ${errno.invalid}`, `nothing ${errno.invalid}`, 'clock 0 1 5',
+    'ready 2 1 1',
+    'none 1 1',
+    `unknown clock ${errno.invalid}`,
+    `nothing ${errno.invalid}`,
+    'clock 0 1 5',
   ])
 })
 
@@ -113,10 +134,27 @@ t.test('descriptors: there are three, and what they can', async (t) => {
   t.same(outcome, ended)
   const bad = `-1 ${errno.badDescriptor}`
   t.same(lines, [
-    `read 3 ${bad}`, `write 3 ${bad}`, `write 0 ${bad}`, `read 1 ${bad}`, `close 3 ${bad}`, `close -1 ${bad}`, `fstat 3 ${bad}`, 'fstat 0 0 0',
-    `lseek 0 -1 ${errno.illegalSeek}`, `pread 0 -1 ${errno.illegalSeek}`, `ftruncate 1 -1 ${errno.invalid}`, 'fsync 1 0 0', 'terminal 0 0',
-    `accept 3 ${bad}`, `recv 3 ${bad}`, `send 1 -1 ${errno.notSocket}`,
-    `prestat ${errno.badDescriptor} ${errno.badDescriptor}`, `path_open ${errno.badDescriptor} ${errno.notDirectory}`,
-    `readdir ${errno.badDescriptor} ${errno.notDirectory}`, `symlink ${errno.badDescriptor}`, 'close 2 0 0', `write 2 when closed ${bad}`,
+    `read 3 ${bad}`,
+    `write 3 ${bad}`,
+    `write 0 ${bad}`,
+    `read 1 ${bad}`,
+    `close 3 ${bad}`,
+    `close -1 ${bad}`,
+    `fstat 3 ${bad}`,
+    'fstat 0 0 0',
+    `lseek 0 -1 ${errno.illegalSeek}`,
+    `pread 0 -1 ${errno.illegalSeek}`,
+    `ftruncate 1 -1 ${errno.invalid}`,
+    'fsync 1 0 0',
+    'terminal 0 0',
+    `accept 3 ${bad}`,
+    `recv 3 ${bad}`,
+    `send 1 -1 ${errno.notSocket}`,
+    `prestat ${errno.badDescriptor} ${errno.badDescriptor}`,
+    `path_open ${errno.badDescriptor} ${errno.notDirectory}`,
+    `readdir ${errno.badDescriptor} ${errno.notDirectory}`,
+    `symlink ${errno.badDescriptor}`,
+    'close 2 0 0',
+    `write 2 when closed ${bad}`,
   ])
 })

@@ -5,11 +5,14 @@ import { Activity } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
 import { WebSocket } from 'ws'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { ask, startSetting, token, type Setting } from './support/gateway.ts'
 
 async function whole({ gateway }: Setting): Promise<Activity> {
-  const { status, body } = await ask(gateway.internalPort, { path: '/internal/v1/activity', headers: { 'x-tenantry-internal': token } })
+  const { status, body } = await ask(gateway.internalPort, {
+    path: '/internal/v1/activity',
+    headers: { 'x-tenantry-internal': token },
+  })
   const answer: unknown = JSON.parse(body)
   if (status !== 200 || !Value.Check(Activity, answer)) throw new Error(`activity is ${status} ${body}`)
   return answer
@@ -30,9 +33,13 @@ t.test('activity is what is under way and when something last began or ended', a
   await until(async () => (await activity(setting))[tenant_id]?.open === 0)
   t.same(await activity(setting), { [tenant_id]: { last_request_at: '2026-05-01T10:00:00.000Z', open: 0 } })
   now += 60_000
-  const hanging = httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/hang' }).on('error', () => undefined).end()
+  const hanging = httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/hang' })
+    .on('error', () => undefined)
+    .end()
   await until(() => setting.upstream.open === 1)
-  const events = httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/events' }).on('error', () => undefined).end()
+  const events = httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/events' })
+    .on('error', () => undefined)
+    .end()
   await once(events, 'response')
   const socket = new WebSocket(`ws://127.0.0.1:${port}/t/acme/ws`)
   await once(socket, 'open')
@@ -44,7 +51,7 @@ t.test('activity is what is under way and when something last began or ended', a
   t.equal((await activity(setting))[tenant_id]?.last_request_at, '2026-05-01T10:02:00.000Z', 'the end counts as well')
 })
 
-t.test('it says since when anything is known: the gateway\'s start', async (t) => {
+t.test("it says since when anything is known: the gateway's start", async (t) => {
   let now = Date.parse('2026-05-01T10:00:00.000Z')
   const setting = await startSetting(t, { now: () => now })
   await setting.add('acme')

@@ -1,13 +1,14 @@
 // Who the client is, from what stands in a request that came through proxies.
 import fc from 'fast-check'
 import t from 'tap'
-import { clientOrigin } from '../../gateway/src/forward/client-origin.ts'
-import { parseIpv4Ranges } from '../../gateway/src/tenants/ipv4-range.ts'
-import { effort, seed } from '../support/effort.ts'
+import { clientOrigin } from '#gateway/forward/client-origin.ts'
+import { parseIpv4Ranges } from '#gateway/tenants/ipv4-range.ts'
+import { effort, seed } from '#test/support/effort.ts'
 
 const trusted = parseIpv4Ranges('10.0.0.0/30, 192.168.7.7') ?? []
 const nothing = { for: '', proto: '', host: '' }
-const origin = (peer: string, said: Partial<typeof nothing>) => clientOrigin(peer, { host: 'acme.localhost', forwarded: { ...nothing, ...said } }, trusted)
+const origin = (peer: string, said: Partial<typeof nothing>) =>
+  clientOrigin(peer, { host: 'acme.localhost', forwarded: { ...nothing, ...said } }, trusted)
 
 t.test('the right-most address that is no trusted proxy is the client', async (t) => {
   const cases: [string, string, string][] = [
@@ -25,12 +26,19 @@ t.test('the right-most address that is no trusted proxy is the client', async (t
     ['2001:db8::1', '6.6.6.6', '2001:db8::1'],
     ['', '6.6.6.6', ''],
   ]
-  for (const [peer, list, address] of cases) t.equal(origin(peer, { for: list }).address, address, `${peer} says ${list}`)
+  for (const [peer, list, address] of cases)
+    t.equal(origin(peer, { for: list }).address, address, `${peer} says ${list}`)
 })
 
 t.test('protocol and host are the last that a trusted proxy says, when they are any', async (t) => {
-  t.match(origin('10.0.0.1', { proto: 'https', host: 'a.example.org:8443' }), { proto: 'https', host: 'a.example.org:8443' })
-  t.match(origin('10.0.0.1', { proto: 'https, http', host: 'evil, b.example.org' }), { proto: 'http', host: 'b.example.org' })
+  t.match(origin('10.0.0.1', { proto: 'https', host: 'a.example.org:8443' }), {
+    proto: 'https',
+    host: 'a.example.org:8443',
+  })
+  t.match(origin('10.0.0.1', { proto: 'https, http', host: 'evil, b.example.org' }), {
+    proto: 'http',
+    host: 'b.example.org',
+  })
   t.match(origin('10.0.0.1', { proto: 'javascript', host: 'a b' }), { proto: 'http', host: 'acme.localhost' })
   t.match(origin('10.0.0.1', {}), { proto: 'http', host: 'acme.localhost' })
   t.match(origin('203.0.113.9', { proto: 'https', host: 'evil' }), { proto: 'http', host: 'acme.localhost' })
@@ -38,9 +46,16 @@ t.test('protocol and host are the last that a trusted proxy says, when they are 
 
 t.test('what a client puts into the list never passes for its address', async (t) => {
   const client = '203.0.113.7'
-  const forged = fc.array(fc.oneof(fc.constantFrom('10.0.0.1', '192.168.7.7', '6.6.6.6', '', 'x', '::1'), fc.string()), { maxLength: 5 })
+  const forged = fc.array(
+    fc.oneof(fc.constantFrom('10.0.0.1', '192.168.7.7', '6.6.6.6', '', 'x', '::1'), fc.string()),
+    { maxLength: 5 },
+  )
   const through = fc.array(fc.constantFrom('10.0.0.1', '10.0.0.3', '192.168.7.7'), { maxLength: 3 })
-  const property = fc.property(forged, through, (words, proxies) => origin('10.0.0.2', { for: [...words, client, ...proxies].join(', ') }).address === client)
+  const property = fc.property(
+    forged,
+    through,
+    (words, proxies) => origin('10.0.0.2', { for: [...words, client, ...proxies].join(', ') }).address === client,
+  )
   fc.assert(property, { numRuns: effort({ small: 500, full: 50_000 }), seed })
   t.pass('however long the list')
 })

@@ -5,34 +5,38 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Counter } from '@tenantry/contract'
 import t from 'tap'
-import { ControlClock } from '../../gateway/src/meter/control-clock.ts'
-import { until } from '../support/until.ts'
+import { ControlClock } from '#gateway/meter/control-clock.ts'
+import { until } from '#test/support/until.ts'
 import { ask, startSetting, type Setting } from './support/gateway.ts'
 
 const hour = 3_600_000
 const day = 24 * hour
 
 const requests = ({ control }: Setting) => control.total(({ meter }) => meter === 'requests')
-const hoursOf = ({ control }: Setting) => [...new Set(control.pushes.flatMap(({ counters }) => counters.map((counter) => counter.hour)))].sort()
+const hoursOf = ({ control }: Setting) =>
+  [...new Set(control.pushes.flatMap(({ counters }) => counters.map((counter) => counter.hour)))].sort()
 
 for (const skew of [-day, day, -40 * 60_000, 40 * 60_000]) {
-  t.test(`a gateway whose clock is ${skew / hour} hours off counts in the control plane's hours, over a restart without it too`, async (t) => {
-    const now = () => Date.now() + skew
-    // The last hour of a month: a day more or less would be another month's.
-    const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
-    const setting = await startSetting(t, { now })
-    setting.control.now = () => new Date(Date.now() + start)
-    await setting.restart()
-    await setting.add('acme')
-    await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
-    await until(() => requests(setting) === 1)
-    await setting.control.stop()
-    await setting.restart()
-    await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
-    await setting.control.start()
-    await until(() => requests(setting) === 2)
-    t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
-  })
+  t.test(
+    `a gateway whose clock is ${skew / hour} hours off counts in the control plane's hours, over a restart without it too`,
+    async (t) => {
+      const now = () => Date.now() + skew
+      // The last hour of a month: a day more or less would be another month's.
+      const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
+      const setting = await startSetting(t, { now })
+      setting.control.now = () => new Date(Date.now() + start)
+      await setting.restart()
+      await setting.add('acme')
+      await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+      await until(() => requests(setting) === 1)
+      await setting.control.stop()
+      await setting.restart()
+      await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+      await setting.control.start()
+      await until(() => requests(setting) === 2)
+      t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
+    },
+  )
 }
 
 t.test('a gateway whose clock is set while it runs goes on in the same hour', async (t) => {
@@ -51,23 +55,26 @@ t.test('a gateway whose clock is set while it runs goes on in the same hour', as
   t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
 })
 
-t.test('a gateway that was there before its first control plane counts in its hours from the first request on', async (t) => {
-  const setting = await startSetting(t)
-  const { control } = setting
-  await control.stop()
-  await rm(join(setting.data, 'control-clock.json'))
-  // No push tells it the time.
-  await setting.restart({ clockPatience: 1, pushInterval: day })
-  const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
-  control.now = () => new Date(Date.now() + start)
-  control.pushes.length = 0
-  await control.start()
-  await setting.add('acme')
-  await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
-  await setting.gateway.stop(0)
-  t.equal(requests(setting), 1)
-  t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
-})
+t.test(
+  'a gateway that was there before its first control plane counts in its hours from the first request on',
+  async (t) => {
+    const setting = await startSetting(t)
+    const { control } = setting
+    await control.stop()
+    await rm(join(setting.data, 'control-clock.json'))
+    // No push tells it the time.
+    await setting.restart({ clockPatience: 1, pushInterval: day })
+    const start = Date.parse('2026-03-31T23:10:00.000Z') - Date.now()
+    control.now = () => new Date(Date.now() + start)
+    control.pushes.length = 0
+    await control.start()
+    await setting.add('acme')
+    await ask(setting.gateway.port, { path: '/t/acme/rest/v1/x' })
+    await setting.gateway.stop(0)
+    t.equal(requests(setting), 1)
+    t.same(hoursOf(setting), ['2026-03-31T23:00:00.000Z'])
+  },
+)
 
 t.test('an hour is complete once all that was counted in it is acknowledged, of earlier starts too', async (t) => {
   const setting = await startSetting(t)
@@ -99,13 +106,19 @@ t.test('an hour is complete once all that was counted in it is acknowledged, of 
   for (const { boot, counters, complete_until = '' } of control.pushes) {
     for (const { value, ...key } of counters) {
       const name = JSON.stringify([boot, key])
-      if (value > (greatest.get(name) ?? 0)) t.ok(key.hour >= complete, `${key.meter} of ${key.hour} while all before ${complete} was complete`)
+      if (value > (greatest.get(name) ?? 0))
+        t.ok(key.hour >= complete, `${key.meter} of ${key.hour} while all before ${complete} was complete`)
       greatest.set(name, Math.max(value, greatest.get(name) ?? 0))
     }
     if (complete_until > complete) complete = complete_until
   }
-  const boots = (more: (counter: Counter) => boolean) => new Set(control.pushes.filter(({ counters }) => counters.some(more)).map(({ boot }) => boot)).size
-  t.equal(boots(({ hour: of, meter }) => meter === 'requests' && of === '2026-03-31T22:00:00.000Z'), 1, 'under the name of the start that counted it')
+  const boots = (more: (counter: Counter) => boolean) =>
+    new Set(control.pushes.filter(({ counters }) => counters.some(more)).map(({ boot }) => boot)).size
+  t.equal(
+    boots(({ hour: of, meter }) => meter === 'requests' && of === '2026-03-31T22:00:00.000Z'),
+    1,
+    'under the name of the start that counted it',
+  )
 })
 
 t.test('the clock runs on by itself, never goes back, and forgets nothing that it can read', async (t) => {
@@ -115,7 +128,12 @@ t.test('the clock runs on by itself, never goes back, and forgets nothing that i
   const problems: string[] = []
   const time = { wall: 1_000_000, elapsed: 500 }
   const open = async () => {
-    const clock = new ControlClock({ now: () => time.wall, elapsed: () => time.elapsed, file, onProblem: ({ message }) => problems.push(message) })
+    const clock = new ControlClock({
+      now: () => time.wall,
+      elapsed: () => time.elapsed,
+      file,
+      onProblem: ({ message }) => problems.push(message),
+    })
     await clock.load()
     return clock
   }

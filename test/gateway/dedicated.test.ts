@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { tenantToken } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { appliedRoute, ask, newTenantId, sendRaw, startSetting, token } from './support/gateway.ts'
 import { startUpstream } from './support/upstream.ts'
 
@@ -16,7 +16,7 @@ async function ownRuntime(t: Test) {
   return runtime
 }
 
-t.test('every kind of request carries the tenant\'s token to its own runtime', async (t) => {
+t.test("every kind of request carries the tenant's token to its own runtime", async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   const own = await ownRuntime(t)
   const { tenant_id } = await add('acme', { dedicated: true, runtimes: [own.url] })
@@ -25,20 +25,42 @@ t.test('every kind of request carries the tenant\'s token to its own runtime', a
   for (const name of ['acme', 'shared']) {
     await ask(port, { path: `/t/${name}/bytes/3` })
     await ask(port, { path: `/t/${name}/echo`, method: 'POST', body: 'ordinary' })
-    const events = httpRequest({ agent: false, host: '127.0.0.1', port, path: `/t/${name}/events`, headers: { accept: 'text/event-stream' } }).end()
+    const events = httpRequest({
+      agent: false,
+      host: '127.0.0.1',
+      port,
+      path: `/t/${name}/events`,
+      headers: { accept: 'text/event-stream' },
+    }).end()
     await once(events, 'response')
     events.destroy()
-    const expecting = httpRequest({ agent: false, host: '127.0.0.1', port, path: `/t/${name}/echo`, method: 'PUT', headers: { expect: '100-continue' } })
+    const expecting = httpRequest({
+      agent: false,
+      host: '127.0.0.1',
+      port,
+      path: `/t/${name}/echo`,
+      method: 'PUT',
+      headers: { expect: '100-continue' },
+    })
     expecting.flushHeaders()
     await once(expecting, 'continue')
     expecting.end('expecting')
     const [answered] = (await once(expecting, 'response')) as [IncomingMessage]
     t.equal(String((await answered.toArray())[0]), 'expecting')
-    const early = httpRequest({ agent: false, host: '127.0.0.1', port, path: `/t/${name}/early`, method: 'PUT', headers: { expect: '100-continue', 'content-length': 9 } })
+    const early = httpRequest({
+      agent: false,
+      host: '127.0.0.1',
+      port,
+      path: `/t/${name}/early`,
+      method: 'PUT',
+      headers: { expect: '100-continue', 'content-length': 9 },
+    })
     early.flushHeaders()
     t.equal(((await once(early, 'response')) as [IncomingMessage])[0].statusCode, 413)
     early.destroy()
-    const socket = new WebSocket(`ws://127.0.0.1:${port}/t/${name}/ws`, { headers: { 'x-tenantry-internal': 'forged' } })
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/t/${name}/ws`, {
+      headers: { 'x-tenantry-internal': 'forged' },
+    })
     await once(socket, 'open')
     socket.terminate()
     const handshake = `GET /t/${name}/refused HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
@@ -46,9 +68,10 @@ t.test('every kind of request carries the tenant\'s token to its own runtime', a
   }
   t.equal(own.seen.length, 7)
   for (const { url, headers } of own.seen) t.equal(headers['x-tenantry-internal'], tenantToken(token, tenant_id), url)
-  t.notMatch(JSON.stringify(own.seen), token, 'the installation\'s token is nowhere in what the runtime got')
+  t.notMatch(JSON.stringify(own.seen), token, "the installation's token is nowhere in what the runtime got")
   t.equal(upstream.seen.length, 7)
-  for (const { url, headers } of upstream.seen) t.equal(headers['x-tenantry-internal'], token, `${url} of a shared tenant`)
+  for (const { url, headers } of upstream.seen)
+    t.equal(headers['x-tenantry-internal'], token, `${url} of a shared tenant`)
 })
 
 t.test('a tenant that moves to a runtime of its own is known there by its own token', async (t) => {
@@ -65,7 +88,7 @@ t.test('a tenant that moves to a runtime of its own is known there by its own to
   t.equal(upstream.seen[1]?.headers['x-tenantry-internal'], token)
 })
 
-t.test('a repeated request to an own runtime keeps to the tenant\'s token', async (t) => {
+t.test("a repeated request to an own runtime keeps to the tenant's token", async (t) => {
   const { gateway, add } = await startSetting(t)
   const own = await ownRuntime(t)
   await add('acme', { dedicated: true, runtimes: ['http://127.0.0.1:1', own.url] })
@@ -76,11 +99,18 @@ t.test('a repeated request to an own runtime keeps to the tenant\'s token', asyn
 
 t.test('suspended for payment is 402 with the reason, otherwise 403', async (t) => {
   const { gateway, add, put } = await startSetting(t)
-  const route = await add('acme', { phase: 'suspended', reason: 'The invoice of May is unpaid.', payment_required: true })
+  const route = await add('acme', {
+    phase: 'suspended',
+    reason: 'The invoice of May is unpaid.',
+    payment_required: true,
+  })
   const unpaid = await ask(gateway.port, { path: '/t/acme/x' })
   t.equal(unpaid.status, 402)
   t.same(JSON.parse(unpaid.body), {
-    statusCode: '402', error: 'payment_required', code: 'PAYMENT_REQUIRED', message: 'The tenant is suspended: The invoice of May is unpaid.',
+    statusCode: '402',
+    error: 'payment_required',
+    code: 'PAYMENT_REQUIRED',
+    message: 'The tenant is suspended: The invoice of May is unpaid.',
   })
   await put({ ...route, generation: 2, payment_required: false })
   const held = await ask(gateway.port, { path: '/t/acme/x' })

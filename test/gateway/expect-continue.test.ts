@@ -1,7 +1,7 @@
 // A request with `Expect: 100-continue` has the time limits of the same request without it.
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { sendRaw, startSetting } from './support/gateway.ts'
 
 /** The time limit for a response's head in these tests, in milliseconds. */
@@ -74,7 +74,9 @@ for (const expect of [true, false]) {
   })
 
   t.test(`a function has the functions' own limit, ${which}`, async (t) => {
-    const { gateway, upstream, add } = await startSetting(t, { limits: { answerTimeout, functionAnswerTimeout: 60_000 } })
+    const { gateway, upstream, add } = await startSetting(t, {
+      limits: { answerTimeout, functionAnswerTimeout: 60_000 },
+    })
     await add('acme')
     const invoking = await begin(t, gateway.port, '/functions/v1/slow/wait', 3, expect)
     invoking.socket.write('abc')
@@ -91,7 +93,9 @@ for (const expect of [true, false]) {
     ['a runtime that takes no more of the body', '/stall', { answerTimeout }],
   ] as const) {
     t.test(`${what} is a 504, ${which}`, async (t) => {
-      const { gateway, upstream, add } = await startSetting(t, { limits: { ...limits, bodyIdleTimeout: 60_000, leftoverBytes: 64 * 1024 * 1024 } })
+      const { gateway, upstream, add } = await startSetting(t, {
+        limits: { ...limits, bodyIdleTimeout: 60_000, leftoverBytes: 64 * 1024 * 1024 },
+      })
       await add('acme')
       const body = path === '/stall' ? Buffer.alloc(32 * 1024 * 1024) : Buffer.alloc(3)
       const one = await begin(t, gateway.port, path, body.length, expect)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { connect, createServer } from 'node:net'
 import t from 'tap'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { ask, sendRaw, startSetting } from './support/gateway.ts'
 import { startUpstream } from './support/upstream.ts'
 
@@ -18,7 +18,13 @@ t.test('a client that leaves ends its request at the runtime', async (t) => {
     request.destroy()
     await until(() => upstream.aborted === before + 1, `the abort of ${path}`)
   }
-  const upload = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/sink', method: 'POST' })
+  const upload = httpRequest({
+    agent: false,
+    host: '127.0.0.1',
+    port: gateway.port,
+    path: '/t/acme/sink',
+    method: 'POST',
+  })
   upload.on('error', () => undefined)
   upload.write('part')
   await until(() => upstream.received === 4)
@@ -107,8 +113,14 @@ t.test('a slow head and a slow body are 408', async (t) => {
   }
   const post = 'POST /t/acme/sink HTTP/1.1\r\nHost: localhost\r\n'
   t.match(await sendRaw(gateway.port, `${post}Content-Length: 10\r\n\r\nabc`), /^HTTP\/1\.1 408 [^]*REQUEST_TIMEOUT/)
-  t.match(await sendRaw(gateway.port, `${post}Transfer-Encoding: chunked\r\n\r\n3\r\nabc`), /^HTTP\/1\.1 408 [^]*REQUEST_TIMEOUT/)
-  t.match(await sendRaw(gateway.port, `${post}Expect: 100-continue\r\nContent-Length: 10\r\n\r\n`), /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 408 /)
+  t.match(
+    await sendRaw(gateway.port, `${post}Transfer-Encoding: chunked\r\n\r\n3\r\nabc`),
+    /^HTTP\/1\.1 408 [^]*REQUEST_TIMEOUT/,
+  )
+  t.match(
+    await sendRaw(gateway.port, `${post}Expect: 100-continue\r\nContent-Length: 10\r\n\r\n`),
+    /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 408 /,
+  )
   await until(() => upstream.open === 0, 'the end at the runtime')
 })
 

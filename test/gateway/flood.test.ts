@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import type { GatewayOptions } from '../../gateway/src/gateway.ts'
-import { defaultLimits } from '../../gateway/src/limits.ts'
-import { parseIpv4Range } from '../../gateway/src/tenants/ipv4-range.ts'
-import { until } from '../support/until.ts'
+import type { GatewayOptions } from '#gateway/gateway.ts'
+import { defaultLimits } from '#gateway/limits.ts'
+import { parseIpv4Range } from '#gateway/tenants/ipv4-range.ts'
+import { until } from '#test/support/until.ts'
 import { ask, startSetting, type Setting } from './support/gateway.ts'
 import { errorFields, startup } from './support/sql-wire.ts'
 
@@ -19,7 +19,11 @@ function within(cidr: string, except?: string): Pick<GatewayOptions, 'tenantAddr
   const range = parseIpv4Range(cidr)
   const own = parseIpv4Range(except ?? '')
   if (range === undefined) throw new Error(cidr)
-  return { tenantAddresses: { range, ...(own === undefined ? {} : { except: own }) }, postgres: { port: 0 }, limits: bounds }
+  return {
+    tenantAddresses: { range, ...(own === undefined ? {} : { except: own }) },
+    postgres: { port: 0 },
+    limits: bounds,
+  }
 }
 
 const tenants = within('127.0.0.64/28')
@@ -84,7 +88,11 @@ t.test('a flood from one address leaves others served, and room is made again wh
     postgres: (from: string) => sqlAnswer(ports.postgres, from),
   }
   const good = { public: 200, internal: 200, postgres: '28000' }
-  const most = { public: bounds.tenantConnections, internal: bounds.tenantInternalConnections, postgres: bounds.tenantSqlConnections }
+  const most = {
+    public: bounds.tenantConnections,
+    internal: bounds.tenantInternalConnections,
+    postgres: bounds.tenantSqlConnections,
+  }
   for (const listener of ['public', 'internal', 'postgres'] as const) {
     const sockets = await openMany(t, ports[listener], flood, flooder)
     t.equal(await leftOpen(sockets, most[listener]), most[listener], `${listener}: as many as one may`)
@@ -104,7 +112,7 @@ t.test('each listener has a bound of its own', async (t) => {
   t.equal(await statusFor(ports.internal, '/internal/v1/live', flooder), 200)
 })
 
-t.test('addresses outside the range, and the region\'s own within it, hold as many as they like', async (t) => {
+t.test("addresses outside the range, and the region's own within it, hold as many as they like", async (t) => {
   for (const options of [tenants, within('127.0.0.0/8', '127.0.0.80/28'), { ...tenants, tenantAddresses: undefined }]) {
     const { tenantAddresses, ...others } = options
     const setting = await startSetting(t, tenantAddresses === undefined ? others : { ...others, tenantAddresses })
@@ -120,7 +128,11 @@ t.test('addresses outside the range, and the region\'s own within it, hold as ma
 
 t.test('an IPv4 tenant at a listener of IPv6 is bounded as well', async (t) => {
   const setting = await startSetting(t, { ...tenants, host: '::', internalHost: '::' })
-  for (const [listener, most] of [['public', bounds.tenantConnections], ['internal', bounds.tenantInternalConnections], ['postgres', bounds.tenantSqlConnections]] as const) {
+  for (const [listener, most] of [
+    ['public', bounds.tenantConnections],
+    ['internal', bounds.tenantInternalConnections],
+    ['postgres', bounds.tenantSqlConnections],
+  ] as const) {
     t.equal(await leftOpen(await openMany(t, portsOf(setting)[listener], flood, flooder), most), most, listener)
   }
 })
@@ -134,9 +146,14 @@ t.test('the log names each flooding address once a minute at most', async (t) =>
     t.not(await statusFor(at, '/health', from), 404)
     return told().length - before
   }
-  const told = () => setting.problems.filter((fields) => typeof fields === 'object' && fields !== null && 'address' in fields)
-  for (const from of [flooder, neighbour]) await leftOpen(await openMany(t, port, flood, from), bounds.tenantConnections)
-  t.same(told(), [{ listener: 'public', address: flooder }, { listener: 'public', address: neighbour }])
+  const told = () =>
+    setting.problems.filter((fields) => typeof fields === 'object' && fields !== null && 'address' in fields)
+  for (const from of [flooder, neighbour])
+    await leftOpen(await openMany(t, port, flood, from), bounds.tenantConnections)
+  t.same(told(), [
+    { listener: 'public', address: flooder },
+    { listener: 'public', address: neighbour },
+  ])
   await leftOpen(await openMany(t, internal, flood, flooder), bounds.tenantInternalConnections)
   now = 59_999
   t.equal(await refuseOne(port, flooder), 0)
@@ -150,7 +167,11 @@ t.test('connections to runtimes are bounded together; whoever is beyond is told 
   const setting = await startSetting(t, { limits: { runtimeSockets: 2, reachTimeout: 200 } })
   await setting.add('acme')
   const { port } = setting.gateway
-  const held = [0, 1].map(() => httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/hang' }).end().on('error', () => undefined))
+  const held = [0, 1].map(() =>
+    httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/hang' })
+      .end()
+      .on('error', () => undefined),
+  )
   t.teardown(() => held.forEach((request) => request.destroy()))
   await until(() => setting.upstream.open === 2)
   const refused = await ask(port, { path: '/t/acme/bytes/3' })
@@ -163,10 +184,14 @@ t.test('connections to runtimes are bounded together; whoever is beyond is told 
   await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200, 'room again')
   held[1]?.destroy()
   await until(() => setting.upstream.open === 0)
-  for (let n = 0; n < 4; n++) await until(() => opensAndCloses(`ws://127.0.0.1:${port}/t/acme/ws`), 'room for an upgrade')
+  for (let n = 0; n < 4; n++)
+    await until(() => opensAndCloses(`ws://127.0.0.1:${port}/t/acme/ws`), 'room for an upgrade')
   // What could not be opened takes no place.
   for (let n = 0; n < 4; n++) t.match((await ask(port, { path: '/t/away/head' })).body, /RUNTIME_UNREACHABLE/)
-  t.match((await ask(port, { path: '/t/away/ws', headers: { connection: 'Upgrade', upgrade: 'websocket' } })).body, /RUNTIME_UNREACHABLE/)
+  t.match(
+    (await ask(port, { path: '/t/away/ws', headers: { connection: 'Upgrade', upgrade: 'websocket' } })).body,
+    /RUNTIME_UNREACHABLE/,
+  )
   t.equal((await ask(port, { path: '/t/acme/bytes/3' })).status, 200)
 })
 

@@ -1,6 +1,6 @@
 // What of a client's request, and of a runtime's answer, passes the gateway.
 import t from 'tap'
-import { parseIpv4Ranges } from '../../gateway/src/tenants/ipv4-range.ts'
+import { parseIpv4Ranges } from '#gateway/tenants/ipv4-range.ts'
 import { ask, sendRaw, startSetting, token } from './support/gateway.ts'
 
 interface Shown {
@@ -14,10 +14,36 @@ t.test('what a client says under internal or forwarded names never reaches the r
   const { body } = await ask(gateway.port, {
     path: '/t/acme/head',
     headers: [
-      'Host', 'localhost:1234', 'X-Tenantry-Internal', 'guess', 'x-tenantry-tenant', 't_00000000000000000000',
-      'X-TENANTRY-Base-Path', '/evil', 'x-tenantry-anything', 'x', 'X-Forwarded-For', '6.6.6.6', 'X-Forwarded-Proto', 'https',
-      'x-forwarded-host', 'evil', 'X-Forwarded-Port', '1', 'Forwarded', 'for=6.6.6.6', 'X-Real-IP', '6.6.6.6',
-      'X-Kept', 'one', 'X-Kept', 'two', 'Authorization', 'Bearer a.b.c', 'Cookie', 'a=1',
+      'Host',
+      'localhost:1234',
+      'X-Tenantry-Internal',
+      'guess',
+      'x-tenantry-tenant',
+      't_00000000000000000000',
+      'X-TENANTRY-Base-Path',
+      '/evil',
+      'x-tenantry-anything',
+      'x',
+      'X-Forwarded-For',
+      '6.6.6.6',
+      'X-Forwarded-Proto',
+      'https',
+      'x-forwarded-host',
+      'evil',
+      'X-Forwarded-Port',
+      '1',
+      'Forwarded',
+      'for=6.6.6.6',
+      'X-Real-IP',
+      '6.6.6.6',
+      'X-Kept',
+      'one',
+      'X-Kept',
+      'two',
+      'Authorization',
+      'Bearer a.b.c',
+      'Cookie',
+      'a=1',
     ],
   })
   const { headers } = JSON.parse(body) as Shown
@@ -31,31 +57,56 @@ t.test('what a client says under internal or forwarded names never reaches the r
   for (const name of ['forwarded', 'x-real-ip', 'x-forwarded-port']) t.equal(headers[name], undefined, name)
   t.equal(headers['x-kept'], 'one, two')
   t.equal(headers['authorization'], 'Bearer a.b.c')
-  const names = upstream.seen[0]?.rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()) ?? []
-  const once = names.filter((name) => name.startsWith('x-tenantry-') || name.startsWith('x-forwarded-') || name === 'x-request-id')
-  t.equal(once.length, new Set(once).size, 'each of the gateway\'s headers stands there once')
+  const names =
+    upstream.seen[0]?.rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()) ?? []
+  const once = names.filter(
+    (name) => name.startsWith('x-tenantry-') || name.startsWith('x-forwarded-') || name === 'x-request-id',
+  )
+  t.equal(once.length, new Set(once).size, "each of the gateway's headers stands there once")
 })
 
-t.test('of a trusted proxy its word about the client is taken, by every kind of request, and of nobody else', async (t) => {
-  const said = ['X-Forwarded-For', '6.6.6.6, 203.0.113.7', 'X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'acme.example.org', 'X-Forwarded-Port', '1', 'Forwarded', 'for=6.6.6.6']
-  const cases = [['127.0.0.1', '203.0.113.7', 'https', 'acme.example.org'], ['127.0.0.2/31', '127.0.0.1', 'http', 'localhost:1234']] as const
-  for (const [trusted, address, proto, host] of cases) {
-    const { gateway, upstream, add } = await startSetting(t, { trustedProxies: parseIpv4Ranges(trusted) ?? [] })
-    await add('acme')
-    const { port } = gateway
-    const headers = ['Host', 'localhost:1234', ...said]
-    await ask(port, { path: '/t/acme/head', headers })
-    await ask(port, { path: '/t/acme/refused', headers: [...headers, 'Connection', 'Upgrade', 'Upgrade', 'raw'] })
-    await ask(port, { path: '/t/acme/early', method: 'PUT', headers: [...headers, 'Expect', '100-continue', 'Content-Length', '1'], body: 'x' })
-    t.equal(upstream.seen.length, 3)
-    for (const { url, headers } of upstream.seen) {
-      t.equal(headers['x-forwarded-for'], address, `${trusted} ${url}`)
-      t.equal(headers['x-forwarded-proto'], proto)
-      t.equal(headers['x-forwarded-host'], host)
-      for (const name of ['forwarded', 'x-forwarded-port']) t.equal(headers[name], undefined, name)
+t.test(
+  'of a trusted proxy its word about the client is taken, by every kind of request, and of nobody else',
+  async (t) => {
+    const said = [
+      'X-Forwarded-For',
+      '6.6.6.6, 203.0.113.7',
+      'X-Forwarded-Proto',
+      'https',
+      'X-Forwarded-Host',
+      'acme.example.org',
+      'X-Forwarded-Port',
+      '1',
+      'Forwarded',
+      'for=6.6.6.6',
+    ]
+    const cases = [
+      ['127.0.0.1', '203.0.113.7', 'https', 'acme.example.org'],
+      ['127.0.0.2/31', '127.0.0.1', 'http', 'localhost:1234'],
+    ] as const
+    for (const [trusted, address, proto, host] of cases) {
+      const { gateway, upstream, add } = await startSetting(t, { trustedProxies: parseIpv4Ranges(trusted) ?? [] })
+      await add('acme')
+      const { port } = gateway
+      const headers = ['Host', 'localhost:1234', ...said]
+      await ask(port, { path: '/t/acme/head', headers })
+      await ask(port, { path: '/t/acme/refused', headers: [...headers, 'Connection', 'Upgrade', 'Upgrade', 'raw'] })
+      await ask(port, {
+        path: '/t/acme/early',
+        method: 'PUT',
+        headers: [...headers, 'Expect', '100-continue', 'Content-Length', '1'],
+        body: 'x',
+      })
+      t.equal(upstream.seen.length, 3)
+      for (const { url, headers } of upstream.seen) {
+        t.equal(headers['x-forwarded-for'], address, `${trusted} ${url}`)
+        t.equal(headers['x-forwarded-proto'], proto)
+        t.equal(headers['x-forwarded-host'], host)
+        for (const name of ['forwarded', 'x-forwarded-port']) t.equal(headers[name], undefined, name)
+      }
     }
-  }
-})
+  },
+)
 
 t.test('hop-by-hop headers end at the gateway, and with them whatever Connection names', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
@@ -67,7 +118,15 @@ t.test('hop-by-hop headers end at the gateway, and with them whatever Connection
       'Trailer: x\r\nContent-Length: 3\r\n\r\nabc',
   )
   const headers = upstream.seen[0]?.headers ?? {}
-  for (const name of ['x-secret', 'keep-alive', 'te', 'proxy-connection', 'proxy-authorization', 'trailer', 'upgrade']) {
+  for (const name of [
+    'x-secret',
+    'keep-alive',
+    'te',
+    'proxy-connection',
+    'proxy-authorization',
+    'trailer',
+    'upgrade',
+  ]) {
     t.equal(headers[name], undefined, name)
   }
   t.equal(headers['x-tenantry-internal'], token)
@@ -89,7 +148,7 @@ t.test('a request id of the client is kept when it is one, else made', async (t)
   t.match(await idOf(['X-Request-Id', 'a', 'X-Request-Id', 'b']), /^[0-9a-f-]{36}$/)
 })
 
-t.test('a runtime\'s answer passes as it is but for connection, framing and internal headers', async (t) => {
+t.test("a runtime's answer passes as it is but for connection, framing and internal headers", async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
   const odd = await ask(gateway.port, { path: '/t/acme/odd', headers: { 'x-request-id': 'mine' } })
@@ -117,7 +176,11 @@ t.test('answers without a body keep the connection usable', async (t) => {
   const head = (method: string, path: string) => `${method} /t/acme${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
   const got = await sendRaw(
     gateway.port,
-    head('HEAD', '/bytes/5') + head('GET', '/status/204') + head('GET', '/status/304') + head('DELETE', '/head') + head('GET', '/bytes/3'),
+    head('HEAD', '/bytes/5') +
+      head('GET', '/status/204') +
+      head('GET', '/status/304') +
+      head('DELETE', '/head') +
+      head('GET', '/bytes/3'),
     { waitFor: /xxx$/ },
   )
   const statuses = [...got.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1])
@@ -128,7 +191,9 @@ t.test('answers without a body keep the connection usable', async (t) => {
 t.test('interim answers reach the client', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
-  const got = await sendRaw(gateway.port, 'GET /t/acme/hints HTTP/1.1\r\nHost: localhost\r\n\r\n', { waitFor: /hinted/ })
+  const got = await sendRaw(gateway.port, 'GET /t/acme/hints HTTP/1.1\r\nHost: localhost\r\n\r\n', {
+    waitFor: /hinted/,
+  })
   t.match(got, /^HTTP\/1\.1 103 Early Hints\r\nlink: <\/style\.css>; rel=preload\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
 })
 

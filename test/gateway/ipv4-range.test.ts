@@ -1,8 +1,8 @@
 // Which addresses lie within an IPv4 range, against the definition of a prefix bit by bit.
 import fc from 'fast-check'
 import t from 'tap'
-import { seed } from '../support/effort.ts'
-import { ipv4Number, isWithin, parseIpv4Range } from '../../gateway/src/tenants/ipv4-range.ts'
+import { seed } from '#test/support/effort.ts'
+import { ipv4Number, isWithin, parseIpv4Range } from '#gateway/tenants/ipv4-range.ts'
 
 const address = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255))
 const bitsOf = (octets: readonly number[]) => octets.map((octet) => octet.toString(2).padStart(8, '0')).join('')
@@ -33,9 +33,34 @@ t.test('a range that begins elsewhere than at a multiple of its size is none', (
 })
 
 t.test('what is no range and no IPv4 address', (t) => {
-  for (const text of ['', '10.0.0.0', '10.0.0.0/', '10.0.0.0/33', '10.0.0.0/08', '10.0.0.0/-1', '10.0.0/8', '10.0.0.0.0/8', '256.0.0.0/8', '010.0.0.0/8', ' 10.0.0.0/8', '10.0.0.0/8 ', '::ffff:10.0.0.0/8', 'fd00::/8']) {
+  for (const text of [
+    '',
+    '10.0.0.0',
+    '10.0.0.0/',
+    '10.0.0.0/33',
+    '10.0.0.0/08',
+    '10.0.0.0/-1',
+    '10.0.0/8',
+    '10.0.0.0.0/8',
+    '256.0.0.0/8',
+    '010.0.0.0/8',
+    ' 10.0.0.0/8',
+    '10.0.0.0/8 ',
+    '::ffff:10.0.0.0/8',
+    'fd00::/8',
+  ]) {
     t.equal(parseIpv4Range(text), undefined, text)
   }
-  for (const text of ['', '::1', 'fd00::10.0.0.1', '::ffff:10.0.0', '10.0.0.256', '1.2.3.4.5', '01.2.3.4', '10.0.0.1\n']) t.equal(ipv4Number(text), undefined, text)
+  for (const text of [
+    '',
+    '::1',
+    'fd00::10.0.0.1',
+    '::ffff:10.0.0',
+    '10.0.0.256',
+    '1.2.3.4.5',
+    '01.2.3.4',
+    '10.0.0.1\n',
+  ])
+    t.equal(ipv4Number(text), undefined, text)
   t.end()
 })

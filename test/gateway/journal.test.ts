@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import type { Counter, CounterKey } from '@tenantry/contract'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { CounterStore } from '../../gateway/src/meter/counter-store.ts'
-import { Journal } from '../../gateway/src/meter/journal/journal.ts'
-import { readJournals } from '../../gateway/src/meter/journal/replay.ts'
-import { FrameWriter, readSegment } from '../../gateway/src/meter/journal/segment.ts'
-import { effort, seed } from '../support/effort.ts'
+import { CounterStore } from '#gateway/meter/counter-store.ts'
+import { Journal } from '#gateway/meter/journal/journal.ts'
+import { readJournals } from '#gateway/meter/journal/replay.ts'
+import { FrameWriter, readSegment } from '#gateway/meter/journal/segment.ts'
+import { effort, seed } from '#test/support/effort.ts'
 import { newTenantId } from './support/gateway.ts'
 
 const hour = 3_600_000
@@ -40,7 +40,10 @@ t.test('of a segment that is cut or garbled, every whole frame counts, and nothi
       const hit = frames.findIndex((frame) => at < frame.end)
       const isLast = hit === frames.length - 1
       if ((isLast ? torn : damaged) === 0) return false
-      return counters.every(({ tenant_id, value }) => value <= lastValue(keys, tenant_id, frames.length - 1)) && counters.length >= keys.length - 1
+      return (
+        counters.every(({ tenant_id, value }) => value <= lastValue(keys, tenant_id, frames.length - 1)) &&
+        counters.length >= keys.length - 1
+      )
     }),
     { seed, numRuns: effort({ small: 300, full: 5_000 }) },
   )
@@ -58,7 +61,10 @@ t.test('what one turn of the event loop counts is written once, before whoever w
   t.same(order, [])
   await turn()
   t.same(order, ['first', 'second'])
-  t.same(await counted(), [[a, 'requests', 2], [b, 'egress_bytes', 4_000_000_000_000]])
+  t.same(await counted(), [
+    [a, 'requests', 2],
+    [b, 'egress_bytes', 4_000_000_000_000],
+  ])
   journal.kept(() => order.push('third'))
   t.same(order, ['first', 'second', 'third'], 'with nothing to write there is nothing to wait for')
 })
@@ -69,10 +75,17 @@ t.test('a segment begins with all that is open, and replaces those before it', a
   for (const id of tenants) store.add(id, 'requests', { group: 'rest' }, 3)
   await turn()
   const acknowledged = store.take(1_000)
-  store.acknowledge(acknowledged.map((cell) => ({ ...cell.key, value: cell.value })), acknowledged)
+  store.acknowledge(
+    acknowledged.map((cell) => ({ ...cell.key, value: cell.value })),
+    acknowledged,
+  )
   for (let nth = 0; nth < 5; nth++) {
     const ticked = journal.tick()
-    t.same(new Set((await counted()).slice(-1_500).map(([, , value]) => value)), new Set([3]), 'while one follows the other nothing is missing')
+    t.same(
+      new Set((await counted()).slice(-1_500).map(([, , value]) => value)),
+      new Set([3]),
+      'while one follows the other nothing is missing',
+    )
     await ticked
   }
   store.add(tenants[0] ?? '', 'requests', { group: 'rest' }, 1)
@@ -81,7 +94,11 @@ t.test('a segment begins with all that is open, and replaces those before it', a
   await journal.tick()
   t.ok((await readdir(directory)).length <= 2)
   const left = (await counted()).map(([id, , value]) => [id, value] as const)
-  t.same(new Map(left), new Map([...tenants.slice(1_000).map((id) => [id, 3] as const), [tenants[0], 4] as const]), 'what is acknowledged has gone')
+  t.same(
+    new Map(left),
+    new Map([...tenants.slice(1_000).map((id) => [id, 3] as const), [tenants[0], 4] as const]),
+    'what is acknowledged has gone',
+  )
   await journal.close(false)
   t.same((await counted()).length, 1_501)
 })
@@ -104,7 +121,11 @@ t.test('while the disk is full counts are in memory, and it says so; then all ar
     await turn()
   }
   t.same(await counted(), [[id, 'requests', 2]])
-  t.same(problems, ['the journal of counts can not be written: counts are in memory alone', 'the journal of counts is written again'], 'each once')
+  t.same(
+    problems,
+    ['the journal of counts can not be written: counts are in memory alone', 'the journal of counts is written again'],
+    'each once',
+  )
   t.equal((await readdir(directory)).length, 1)
 })
 
@@ -115,7 +136,13 @@ t.test('a journal whose directory can not be made costs no count in memory', asy
   await writeFile(directory, 'in the way')
   const problems: string[] = []
   const store = new CounterStore(() => 0, 1000)
-  const journal = new Journal({ ...origin, directory, store, elapsed: () => 0, onProblem: ({ message }) => problems.push(message) })
+  const journal = new Journal({
+    ...origin,
+    directory,
+    store,
+    elapsed: () => 0,
+    onProblem: ({ message }) => problems.push(message),
+  })
   await journal.start()
   store.add(newTenantId(), 'requests', { group: 'rest' }, 1)
   await turn()
@@ -132,30 +159,55 @@ t.test('a journal whose directory can not be made costs no count in memory', asy
   t.equal((await readJournals(directory, '', () => t.fail('it can be read')))[0]?.counters.length, 1)
 })
 
-t.test('journals of several starts are read side by side, damaged ones as far as they go, and other files not at all', async (t) => {
-  const directory = await mkdtemp(join(tmpdir(), 'tenantry-journal-'))
-  t.teardown(() => rm(directory, { recursive: true, force: true }))
-  const [one, two] = [randomUUID(), randomUUID()]
-  const keys = [keyOf(newTenantId(), 0), keyOf(newTenantId(), 1)]
-  const { bytes } = segmentOf(keys, 10)
-  const { bytes: more } = segmentOf(keys, 12)
-  await writeFile(join(directory, `${one}-1.journal`), more)
-  await writeFile(join(directory, `${one}-2.journal`), bytes)
-  await writeFile(join(directory, `${two}-1.journal`), Buffer.concat([Buffer.from('?'.repeat(60)), bytes.subarray(60), Buffer.from('cut')]))
-  await writeFile(join(directory, 'notes.journal'), 'of somebody else')
-  await mkdir(join(directory, `${randomUUID()}-1.journal`))
-  const problems: string[] = []
-  const replays = await readJournals(directory, 'gateway-now', ({ message }) => problems.push(message))
-  t.same(new Map(replays.map(({ boot, source }) => [boot, source])), new Map([[one, 'gateway-test-0'], [two, 'gateway-now']]), 'whose name is lost has the reader\'s')
-  t.same(replays.find(({ boot }) => boot === one)?.counters.map(({ value }) => value), [11, 12], 'the greatest of both segments')
-  t.equal(problems.length, 3)
-  for (const said of [/can't be read/, /is damaged: \d+ of \d+ bytes/, /ends in a write that was cut: 3 bytes/]) {
-    t.equal(problems.filter((problem) => said.test(problem)).length, 1, String(said))
-  }
-})
+t.test(
+  'journals of several starts are read side by side, damaged ones as far as they go, and other files not at all',
+  async (t) => {
+    const directory = await mkdtemp(join(tmpdir(), 'tenantry-journal-'))
+    t.teardown(() => rm(directory, { recursive: true, force: true }))
+    const [one, two] = [randomUUID(), randomUUID()]
+    const keys = [keyOf(newTenantId(), 0), keyOf(newTenantId(), 1)]
+    const { bytes } = segmentOf(keys, 10)
+    const { bytes: more } = segmentOf(keys, 12)
+    await writeFile(join(directory, `${one}-1.journal`), more)
+    await writeFile(join(directory, `${one}-2.journal`), bytes)
+    await writeFile(
+      join(directory, `${two}-1.journal`),
+      Buffer.concat([Buffer.from('?'.repeat(60)), bytes.subarray(60), Buffer.from('cut')]),
+    )
+    await writeFile(join(directory, 'notes.journal'), 'of somebody else')
+    await mkdir(join(directory, `${randomUUID()}-1.journal`))
+    const problems: string[] = []
+    const replays = await readJournals(directory, 'gateway-now', ({ message }) => problems.push(message))
+    t.same(
+      new Map(replays.map(({ boot, source }) => [boot, source])),
+      new Map([
+        [one, 'gateway-test-0'],
+        [two, 'gateway-now'],
+      ]),
+      "whose name is lost has the reader's",
+    )
+    t.same(
+      replays.find(({ boot }) => boot === one)?.counters.map(({ value }) => value),
+      [11, 12],
+      'the greatest of both segments',
+    )
+    t.equal(problems.length, 3)
+    for (const said of [/can't be read/, /is damaged: \d+ of \d+ bytes/, /ends in a write that was cut: 3 bytes/]) {
+      t.equal(problems.filter((problem) => said.test(problem)).length, 1, String(said))
+    }
+  },
+)
 
 function keyOf(tenant_id: string, nth: number): CounterKey {
-  return { tenant_id, hour: new Date(nth * hour).toISOString(), meter: 'requests', group: 'rest', method: 'GET', status_class: '2xx', bucket: '' }
+  return {
+    tenant_id,
+    hour: new Date(nth * hour).toISOString(),
+    meter: 'requests',
+    group: 'rest',
+    method: 'GET',
+    status_class: '2xx',
+    bucket: '',
+  }
 }
 
 /** The keys first, then `length` frames that raise the first, second, … in turn to 1, 2, … */
@@ -192,12 +244,23 @@ function lastValue(keys: CounterKey[], tenantId: string, frames: number): number
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-async function open(t: Test, more: { segmentBytes?: number } = {}, before: (directory: string) => Promise<void> = async () => undefined) {
+async function open(
+  t: Test,
+  more: { segmentBytes?: number } = {},
+  before: (directory: string) => Promise<void> = async () => undefined,
+) {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-journal-'))
   await before(directory)
   const problems: string[] = []
   const store = new CounterStore(() => 0, 100_000)
-  const journal = new Journal({ ...origin, directory, store, elapsed: () => 0, onProblem: ({ message }) => problems.push(message), ...more })
+  const journal = new Journal({
+    ...origin,
+    directory,
+    store,
+    elapsed: () => 0,
+    onProblem: ({ message }) => problems.push(message),
+    ...more,
+  })
   await journal.start()
   t.teardown(async () => {
     await journal.close(false)

@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import type { Counter } from '@tenantry/contract'
 import t from 'tap'
-import { chanceOf } from '../simulation/chance.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
 import { WebSocket } from 'ws'
-import { CounterStore } from '../../gateway/src/meter/counter-store.ts'
-import { Meter } from '../../gateway/src/meter/meter.ts'
-import { seed } from '../support/effort.ts'
-import { until } from '../support/until.ts'
+import { CounterStore } from '#gateway/meter/counter-store.ts'
+import { Meter } from '#gateway/meter/meter.ts'
+import { seed } from '#test/support/effort.ts'
+import { until } from '#test/support/until.ts'
 import { ask, newTenantId, startSetting, type Setting } from './support/gateway.ts'
 
 const hour = 3_600_000
@@ -29,13 +29,23 @@ function egress(setting: Setting, tenantId: string): number {
 t.test('a thousand mixed requests, some left in the middle, count exactly', async (t) => {
   const setting = await startSetting(t)
   const { gateway, upstream } = setting
-  const tenants = [await setting.add('one'), await setting.add('two'), await setting.add('held', { phase: 'suspended' })]
+  const tenants = [
+    await setting.add('one'),
+    await setting.add('two'),
+    await setting.add('held', { phase: 'suspended' }),
+  ]
   t.comment(`seed ${seed}`)
   const random = chanceOf(seed).next
   const expected = new Map<string, number>()
   const bytes = new Map<string, number>()
   let rejected = 0
-  const expect = (tenantId: string, group: string, method: string, status_class: string, meter: Counter['meter'] = 'requests') => {
+  const expect = (
+    tenantId: string,
+    group: string,
+    method: string,
+    status_class: string,
+    meter: Counter['meter'] = 'requests',
+  ) => {
     const key = JSON.stringify([tenantId, group, method, status_class, meter])
     expected.set(key, (expected.get(key) ?? 0) + 1)
   }
@@ -67,7 +77,11 @@ t.test('a thousand mixed requests, some left in the middle, count exactly', asyn
           expect(tenant.tenant_id, kind.group, method, '4xx')
           continue
         }
-        const { body } = await ask(gateway.port, { path: `/t/${tenant.name}${kind.path}`, method: kind.method, ...(kind.body === undefined ? {} : { body: kind.body }) })
+        const { body } = await ask(gateway.port, {
+          path: `/t/${tenant.name}${kind.path}`,
+          method: kind.method,
+          ...(kind.body === undefined ? {} : { body: kind.body }),
+        })
         if (isHeld) {
           expect(tenant.tenant_id, kind.group, method, '4xx', 'rejected_requests')
           rejected++
@@ -81,20 +95,44 @@ t.test('a thousand mixed requests, some left in the middle, count exactly', asyn
   await until(() => upstream.open === 0)
   await gateway.stop()
   for (const [key, count] of expected) {
-    const [tenant_id, group, method, status_class, meter] = JSON.parse(key) as [string, string, string, string, Counter['meter']]
+    const [tenant_id, group, method, status_class, meter] = JSON.parse(key) as [
+      string,
+      string,
+      string,
+      string,
+      Counter['meter'],
+    ]
     t.equal(requests(setting, tenant_id, { group, method, status_class, meter }), count, key)
   }
   t.ok(rejected > 0)
-  t.equal(setting.control.total(({ meter }) => meter === 'rejected_requests'), rejected, 'what was rejected is counted apart')
-  t.equal(tenants.reduce((sum, { tenant_id }) => sum + requests(setting, tenant_id), 0), 1000 - rejected, 'and nothing else was counted')
-  t.equal(setting.control.total(({ meter }) => meter === 'latency'), 1000 - rejected, 'each stands in one bucket of the latencies')
-  for (const { tenant_id } of tenants) t.equal(egress(setting, tenant_id), bytes.get(tenant_id) ?? 0, 'egress is the bodies\' bytes')
+  t.equal(
+    setting.control.total(({ meter }) => meter === 'rejected_requests'),
+    rejected,
+    'what was rejected is counted apart',
+  )
+  t.equal(
+    tenants.reduce((sum, { tenant_id }) => sum + requests(setting, tenant_id), 0),
+    1000 - rejected,
+    'and nothing else was counted',
+  )
+  t.equal(
+    setting.control.total(({ meter }) => meter === 'latency'),
+    1000 - rejected,
+    'each stands in one bucket of the latencies',
+  )
+  for (const { tenant_id } of tenants)
+    t.equal(egress(setting, tenant_id), bytes.get(tenant_id) ?? 0, "egress is the bodies' bytes")
 })
 
 t.test('a request has been counted before its answer ends', async (t) => {
   const setting = await startSetting(t, { pushInterval: 5 })
   const { tenant_id } = await setting.add('acme')
-  const request = httpRequest({ agent: false, host: '127.0.0.1', port: setting.gateway.port, path: '/t/acme/events' }).end()
+  const request = httpRequest({
+    agent: false,
+    host: '127.0.0.1',
+    port: setting.gateway.port,
+    path: '/t/acme/events',
+  }).end()
   await once(request, 'response')
   await until(() => requests(setting, tenant_id) === 1, 'the count of an answer without end')
   request.destroy()
@@ -108,7 +146,10 @@ t.test('requests for no tenant and unreadable ones count for nobody', async (t) 
   await ask(setting.gateway.port, { path: '/health' })
   await ask(setting.gateway.port, { path: '/t/acme/x', headers: { 'x-big': 'a'.repeat(20_000) } })
   await setting.gateway.stop()
-  t.equal(setting.control.total(() => true), 0)
+  t.equal(
+    setting.control.total(() => true),
+    0,
+  )
 })
 
 t.test('push connections count at their peak, and their bytes as egress', async (t) => {
@@ -128,14 +169,23 @@ t.test('push connections count at their peak, and their bytes as egress', async 
   second.close()
   await closed
   const third = await open()
-  const events = httpRequest({ agent: false, host: '127.0.0.1', port: setting.gateway.port, path: '/t/acme/events' }).end()
+  const events = httpRequest({
+    agent: false,
+    host: '127.0.0.1',
+    port: setting.gateway.port,
+    path: '/t/acme/events',
+  }).end()
   await once(events, 'response')
   for (const client of [first, third]) client.terminate()
   events.destroy()
   await setting.gateway.stop()
-  const peak = setting.control.total((counter) => counter.meter === 'connections_peak' && counter.tenant_id === tenant_id)
+  const peak = setting.control.total(
+    (counter) => counter.meter === 'connections_peak' && counter.tenant_id === tenant_id,
+  )
   t.equal(peak, 3)
-  const time = setting.control.total((counter) => counter.meter === 'connection_milliseconds' && counter.tenant_id === tenant_id)
+  const time = setting.control.total(
+    (counter) => counter.meter === 'connection_milliseconds' && counter.tenant_id === tenant_id,
+  )
   const whole = performance.now() - begin
   t.ok(time > 0 && time <= 3 * whole + 3, `${time} ms of three connections within ${whole} ms`)
   t.equal(requests(setting, tenant_id), 4)
@@ -161,7 +211,16 @@ t.test('lost acknowledgements, refusals and an absent control plane change no co
   await until(async () => (await ask(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })).status === 200)
   await setting.gateway.stop()
   t.equal(requests(setting, tenant_id), 41, 'a new incarnation counts beside the old one')
-  t.same(setting.control.pushes.filter(({ stopped }) => stopped).map(({ counters, complete_until }) => [counters, typeof complete_until]), [[[], 'string'], [[], 'string']], 'each says at last that it owes nothing')
+  t.same(
+    setting.control.pushes
+      .filter(({ stopped }) => stopped)
+      .map(({ counters, complete_until }) => [counters, typeof complete_until]),
+    [
+      [[], 'string'],
+      [[], 'string'],
+    ],
+    'each says at last that it owes nothing',
+  )
   t.equal(setting.control.pushes.at(-1)?.stopped, true)
   t.equal(new Set(setting.control.pushes.map(({ boot }) => boot)).size, 2)
 })
@@ -174,7 +233,10 @@ t.test('a gateway that stops with counts nobody has taken does not say that it o
   setting.control.pushAnswer = () => 'refused'
   await ask(setting.gateway.port, { path: '/t/acme/rest/v1/bytes/10' })
   await setting.gateway.stop()
-  t.same(setting.control.pushes.filter(({ stopped }) => stopped), [])
+  t.same(
+    setting.control.pushes.filter(({ stopped }) => stopped),
+    [],
+  )
 })
 
 t.test('hours are kept apart, and closed ones are dropped once acknowledged', async (t) => {
@@ -190,13 +252,24 @@ t.test('hours are kept apart, and closed ones are dropped once acknowledged', as
   meter.tenant(a).request('rest', 'GET', 200, 10.1)
   meter.tick()
   const second = store.take(10)
-  t.same(firstCounters.map(({ tenant_id, meter, bucket }) => [tenant_id, meter, bucket]), [[a, 'requests', ''], [a, 'latency', '10'], [b, 'connections_peak', '']])
-  t.same(second.map(({ key, value }) => [key.tenant_id, key.hour, key.meter, key.bucket, value]), [
-    [a, '2026-05-01T10:00:00.000Z', 'requests', '', 1],
-    [a, '2026-05-01T10:00:00.000Z', 'latency', '20', 1],
-    [b, '2026-05-01T10:00:00.000Z', 'connections_peak', '', 1],
-    [b, '2026-05-01T10:00:00.000Z', 'connection_milliseconds', '', hour],
-  ], 'an open connection counts in the new hour too')
+  t.same(
+    firstCounters.map(({ tenant_id, meter, bucket }) => [tenant_id, meter, bucket]),
+    [
+      [a, 'requests', ''],
+      [a, 'latency', '10'],
+      [b, 'connections_peak', ''],
+    ],
+  )
+  t.same(
+    second.map(({ key, value }) => [key.tenant_id, key.hour, key.meter, key.bucket, value]),
+    [
+      [a, '2026-05-01T10:00:00.000Z', 'requests', '', 1],
+      [a, '2026-05-01T10:00:00.000Z', 'latency', '20', 1],
+      [b, '2026-05-01T10:00:00.000Z', 'connections_peak', '', 1],
+      [b, '2026-05-01T10:00:00.000Z', 'connection_milliseconds', '', hour],
+    ],
+    'an open connection counts in the new hour too',
+  )
   t.equal(store.size, 7)
   t.equal(store.completeUntil(), Date.parse('2026-05-01T09:00:00.000Z') / hour)
   store.refused(second)
@@ -218,7 +291,10 @@ t.test('what grows while it is being pushed is pushed again', async (t) => {
   const pushed = cells.map((cell) => ({ ...cell.key, value: cell.value }))
   store.add(id, 'egress_bytes', { group: 'rest' }, 7)
   store.acknowledge(pushed, cells)
-  t.same(store.take(10).map(({ value }) => value), [12])
+  t.same(
+    store.take(10).map(({ value }) => value),
+    [12],
+  )
   t.same(store.take(10), [])
 })
 
@@ -226,7 +302,8 @@ t.test('memory is bounded while nobody takes the counters', async (t) => {
   let now = 0
   const store = new CounterStore(() => now, 50)
   for (let index = 0; index < 10; index++) {
-    for (let n = 0; n < 20; n++) store.add(newTenantId(), 'requests', { group: 'rest', method: 'GET', statusClass: '2xx' }, 1)
+    for (let n = 0; n < 20; n++)
+      store.add(newTenantId(), 'requests', { group: 'rest', method: 'GET', statusClass: '2xx' }, 1)
     now += hour
   }
   t.equal(store.enforceLimit(), 160, 'the oldest hours were given up, and it says how much that was')

@@ -7,13 +7,26 @@ import { Activity, type Route } from '@tenantry/contract'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { Value } from 'typebox/value'
-import type { GatewayOptions } from '../../gateway/src/gateway.ts'
-import { query, startPostgres, type TestPostgres } from '../support/postgres.ts'
-import { until } from '../support/until.ts'
+import type { GatewayOptions } from '#gateway/gateway.ts'
+import { query, startPostgres, type TestPostgres } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
 import { selfSigned } from './support/certificate.ts'
 import { startFrontedSetting } from './support/control-front.ts'
 import { ask, newTenantId, startSetting, token, type Setting } from './support/gateway.ts'
-import { cancelRequest, errorFields, exchange, gssRequest, knock, letIn, message, openSession, packet, sslRequest, startFakePostgres, startup } from './support/sql-wire.ts'
+import {
+  cancelRequest,
+  errorFields,
+  exchange,
+  gssRequest,
+  knock,
+  letIn,
+  message,
+  openSession,
+  packet,
+  sslRequest,
+  startFakePostgres,
+  startup,
+} from './support/sql-wire.ts'
 
 const withDoor = { postgres: { port: 0 } }
 
@@ -23,7 +36,10 @@ function doorOf({ gateway }: Setting): number {
 }
 
 async function activityOf({ gateway }: Setting, tenantId: string): Promise<Activity['tenants'][string] | undefined> {
-  const { body } = await ask(gateway.internalPort, { path: '/internal/v1/activity', headers: { 'x-tenantry-internal': token } })
+  const { body } = await ask(gateway.internalPort, {
+    path: '/internal/v1/activity',
+    headers: { 'x-tenantry-internal': token },
+  })
   const activity: unknown = JSON.parse(body)
   if (!Value.Check(Activity, activity)) throw new Error(body)
   return activity.tenants[tenantId]
@@ -41,9 +57,11 @@ t.test('with a real Postgres', async (t) => {
   const { route, login } = await addRealTenant(setting, server, 'acme')
   const other = await addRealTenant(setting, server, 'other')
 
-  t.test('a tenant\'s admin works in its database', async (t) => {
+  t.test("a tenant's admin works in its database", async (t) => {
     const client = await connected(t, login)
-    t.same((await client.query<{ current_user: string }>('select current_user')).rows, [{ current_user: `${route.tenant_id}_admin` }])
+    t.same((await client.query<{ current_user: string }>('select current_user')).rows, [
+      { current_user: `${route.tenant_id}_admin` },
+    ])
     await client.query('create temporary table notes (n int, text text)')
     await client.query('insert into notes select n, repeat($1, 1000) from generate_series(1, 5000) n', ['é'])
     const { rows } = await client.query<{ n: number; text: string }>('select * from notes order by n')
@@ -53,7 +71,7 @@ t.test('with a real Postgres', async (t) => {
     t.same((await client.query('select 1 as one')).rows, [{ one: 1 }])
   })
 
-  t.test('a wrong password is Postgres\' to refuse', async (t) => {
+  t.test("a wrong password is Postgres' to refuse", async (t) => {
     await t.rejects(connected(t, { ...login, password: 'wrong' }), { code: '28P01' })
     await t.rejects(connected(t, { ...login, password: other.login.password }), { code: '28P01' })
   })
@@ -65,7 +83,10 @@ t.test('with a real Postgres', async (t) => {
     const sleeping = bystander.query('select pg_sleep(60)')
     const cancelled = t.rejects(client.query('select pg_sleep(60)'), { code: '57014' })
     await untilSleeping(server, 2)
-    t.equal((await exchange(doorOf(setting), cancelRequest(Buffer.concat([key.subarray(0, 4), randomBytes(4)])))).length, 0)
+    t.equal(
+      (await exchange(doorOf(setting), cancelRequest(Buffer.concat([key.subarray(0, 4), randomBytes(4)])))).length,
+      0,
+    )
     t.equal(await sleepers(server), 2, 'a wrong secret does nothing')
     t.equal((await exchange(doorOf(setting), cancelRequest(key))).length, 0)
     await cancelled
@@ -81,7 +102,8 @@ t.test('with a real Postgres', async (t) => {
 
   t.test('sessions count as connections, as activity, and their bytes as egress', async (t) => {
     const { route, login } = await addRealTenant(setting, server, 'counted')
-    const count = (meter: string) => setting.control.total((counter) => counter.meter === meter && counter.tenant_id === route.tenant_id)
+    const count = (meter: string) =>
+      setting.control.total((counter) => counter.meter === meter && counter.tenant_id === route.tenant_id)
     const first = await connected(t, login)
     await connected(t, login)
     t.equal((await activityOf(setting, route.tenant_id))?.open, 2)
@@ -99,22 +121,37 @@ t.test('with a real Postgres', async (t) => {
     await t.rejects(connected(t, login), { code: '53300', message: 'Too many sessions are open already.' })
     await t.rejects(connected(t, { ...login, password: 'wrong' }), { code: '28P01' })
     t.same((await client.query('select 1 as one')).rows, [{ one: 1 }])
-    await until(async () => (await query(server.url('postgres'), 'select 1 from pg_stat_activity where usename = $1', [login.user])).length === 1, 'no session is left behind')
+    await until(
+      async () =>
+        (await query(server.url('postgres'), 'select 1 from pg_stat_activity where usename = $1', [login.user]))
+          .length === 1,
+      'no session is left behind',
+    )
   })
 
-  t.test('a suspended or deleted tenant\'s sessions end, and no others', async (t) => {
+  t.test("a suspended or deleted tenant's sessions end, and no others", async (t) => {
     const { route, login } = await addRealTenant(setting, server, 'ending')
     const bystander = await connected(t, other.login)
-    for (const [generation, phase] of [[2, 'suspended'], [4, 'deleted']] as const) {
+    for (const [generation, phase] of [
+      [2, 'suspended'],
+      [4, 'deleted'],
+    ] as const) {
       await setting.put({ ...route, generation: generation - 1 })
       const client = await connected(t, login)
       const ended = endOf(client)
       await setting.put({ ...route, generation, phase, reason: 'unpaid' })
       await ended
-      await t.rejects(connected(t, login), phase === 'suspended' ? { code: '28000', message: 'The tenant is suspended: unpaid' } : { code: '28000' })
+      await t.rejects(
+        connected(t, login),
+        phase === 'suspended' ? { code: '28000', message: 'The tenant is suspended: unpaid' } : { code: '28000' },
+      )
     }
     t.same((await bystander.query('select 1 as one')).rows, [{ one: 1 }])
-    await until(async () => (await query(server.url('postgres'), 'select 1 from pg_stat_activity where usename = $1', [login.user])).length === 0)
+    await until(
+      async () =>
+        (await query(server.url('postgres'), 'select 1 from pg_stat_activity where usename = $1', [login.user]))
+          .length === 0,
+    )
   })
 
   t.test('TLS where the door has a certificate, and then nothing else', async (t) => {
@@ -139,7 +176,7 @@ t.test('with a real Postgres', async (t) => {
   })
 })
 
-t.test('nobody but a tenant\'s admin comes in, and all others are told the same', async (t) => {
+t.test("nobody but a tenant's admin comes in, and all others are told the same", async (t) => {
   const setting = await startSetting(t, withDoor)
   const fake = await startFakePostgres(t)
   const acme = await addTenant(setting, 'acme', fake.address)
@@ -147,16 +184,39 @@ t.test('nobody but a tenant\'s admin comes in, and all others are told the same'
   const shared = await setting.add('shared')
   const hex = acme.tenant_id.slice(2)
   const users = [
-    'postgres', '', 'admin', '_admin', acme.tenant_id, `${acme.tenant_id}_owner`, `${acme.tenant_id}_admin_admin`, `${acme.tenant_id}_ADMIN`,
-    ` ${acme.tenant_id}_admin`, `${acme.tenant_id}_admin `, `t_${hex.toUpperCase()}_admin`, `t_${hex}0_admin`, `x${acme.tenant_id}_admin`,
-    `${newTenantId()}_admin`, `${shared.tenant_id}_admin`, `${deleted.tenant_id}_admin`,
+    'postgres',
+    '',
+    'admin',
+    '_admin',
+    acme.tenant_id,
+    `${acme.tenant_id}_owner`,
+    `${acme.tenant_id}_admin_admin`,
+    `${acme.tenant_id}_ADMIN`,
+    ` ${acme.tenant_id}_admin`,
+    `${acme.tenant_id}_admin `,
+    `t_${hex.toUpperCase()}_admin`,
+    `t_${hex}0_admin`,
+    `x${acme.tenant_id}_admin`,
+    `${newTenantId()}_admin`,
+    `${shared.tenant_id}_admin`,
+    `${deleted.tenant_id}_admin`,
   ].filter((user) => user !== `${acme.tenant_id}_admin`)
-  const answers = await Promise.all(users.map((user) => exchange(doorOf(setting), startup(['user', user, 'database', 'x']))))
+  const answers = await Promise.all(
+    users.map((user) => exchange(doorOf(setting), startup(['user', user, 'database', 'x']))),
+  )
   for (const [n, answer] of answers.entries()) {
-    t.same(errorFields(answer), { S: 'FATAL', V: 'FATAL', C: '28000', M: 'No database is served to this user.' }, users[n] ?? '')
+    t.same(
+      errorFields(answer),
+      { S: 'FATAL', V: 'FATAL', C: '28000', M: 'No database is served to this user.' },
+      users[n] ?? '',
+    )
   }
   const admin = `${acme.tenant_id}_admin`
-  for (const parameters of [['user', admin, 'user', 'postgres'], ['user', 'postgres', 'user', admin], ['database', admin]]) {
+  for (const parameters of [
+    ['user', admin, 'user', 'postgres'],
+    ['user', 'postgres', 'user', admin],
+    ['database', admin],
+  ]) {
     t.equal(errorFields(await exchange(doorOf(setting), startup(parameters)))['C'], '08P01', parameters.join(' '))
   }
   t.equal(fake.sockets.length, 0, 'nothing reached the server')
@@ -204,7 +264,11 @@ t.test('SSLRequest and GSSENCRequest are answered no without a certificate, each
   const { tenant_id } = await addTenant(setting, 'acme', fake.address)
   const whole = Buffer.concat([gssRequest, sslRequest, startup(['user', `${tenant_id}_admin`])])
   t.equal((await exchange(doorOf(setting), whole)).toString(), 'NNhello')
-  t.equal(fake.received(0).length, startup(['user', `${tenant_id}_admin`]).length, 'the server sees the startup packet alone')
+  t.equal(
+    fake.received(0).length,
+    startup(['user', `${tenant_id}_admin`]).length,
+    'the server sees the startup packet alone',
+  )
   const twice = await exchange(doorOf(setting), Buffer.concat([sslRequest, sslRequest]))
   t.equal(twice.toString('latin1', 0, 1), 'N')
   t.equal(errorFields(twice.subarray(1))['C'], '08P01')
@@ -216,10 +280,14 @@ t.test('packets that are too long, too short, unreadable or too late end the con
   const { tenant_id } = await addTenant(setting, 'acme', fake.address)
   const user = `${tenant_id}_admin`
   const bad = [
-    startup(['user', user, 'options', 'x'.repeat(10_000)]), packet(0x20000, 'x'), Buffer.from('GET / HTTP/1.1\r\n\r\n'),
-    Buffer.from('160301020001', 'hex'), Buffer.from('00000007000300', 'hex'),
+    startup(['user', user, 'options', 'x'.repeat(10_000)]),
+    packet(0x20000, 'x'),
+    Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+    Buffer.from('160301020001', 'hex'),
+    Buffer.from('00000007000300', 'hex'),
   ]
-  for (const bytes of bad) t.equal(errorFields(await exchange(doorOf(setting), bytes))['C'], '08P01', bytes.toString('latin1', 0, 12))
+  for (const bytes of bad)
+    t.equal(errorFields(await exchange(doorOf(setting), bytes))['C'], '08P01', bytes.toString('latin1', 0, 12))
   for (const late of ['', '\0', startup(['user', user]).subarray(0, 20), sslRequest]) {
     const answer = await exchange(doorOf(setting), Buffer.from(late))
     t.equal(answer.length, late === sslRequest ? 1 : 0, 'cut without a word')
@@ -256,41 +324,54 @@ t.test('sessions are bounded for one tenant and for all, and a session that ends
   await open(a)
 })
 
-t.test('a session waits for its place among the tenant\'s connections: it loses nothing, and one that leaves takes none', async (t) => {
-  const setting = await startSetting(t, withDoor)
-  setting.control.connections = 3
-  const fake = await startFakePostgres(t)
-  const limits = { requests_per_month: null, connections: 3, rate: null }
-  const { tenant_id } = await addTenant(setting, 'acme', fake.address, { limits })
-  const user = `${tenant_id}_admin`
-  await setting.control.stop()
-  // The slot that came with the route.
-  await openSession(t, doorOf(setting), fake, user)
-  const pieces: Buffer[] = []
-  const first = await knock(t, doorOf(setting), fake, user)
-  first.on('data', (piece: Buffer) => pieces.push(piece))
-  const leaving = await knock(t, doorOf(setting), fake, user)
-  leaving.resume()
-  await until(() => fake.sockets.every((socket) => socket.bytesRead > 0 && socket.bytesWritten >= letIn.length), 'both let in by the server')
-  fake.sockets[1]?.write('and more')
-  leaving.destroy()
-  await until(() => fake.sockets[2]?.destroyed === true, 'its end at the server')
-  t.same(pieces, [])
-  await setting.control.start()
-  await until(() => Buffer.concat(pieces).equals(Buffer.concat([letIn, Buffer.from('and more')])), 'all that was said, in order')
-  first.write('a query')
-  await until(() => fake.received(1).toString('latin1').endsWith('a query'))
-  await openSession(t, doorOf(setting), fake, user)
-  const answer = await exchange(doorOf(setting), startup(['user', user]))
-  t.same(answer.subarray(0, letIn.length), letIn, 'the password was good')
-  t.match(errorFields(answer.subarray(letIn.length)), { C: '53300', M: /allows no more connections/ })
-})
+t.test(
+  "a session waits for its place among the tenant's connections: it loses nothing, and one that leaves takes none",
+  async (t) => {
+    const setting = await startSetting(t, withDoor)
+    setting.control.connections = 3
+    const fake = await startFakePostgres(t)
+    const limits = { requests_per_month: null, connections: 3, rate: null }
+    const { tenant_id } = await addTenant(setting, 'acme', fake.address, { limits })
+    const user = `${tenant_id}_admin`
+    await setting.control.stop()
+    // The slot that came with the route.
+    await openSession(t, doorOf(setting), fake, user)
+    const pieces: Buffer[] = []
+    const first = await knock(t, doorOf(setting), fake, user)
+    first.on('data', (piece: Buffer) => pieces.push(piece))
+    const leaving = await knock(t, doorOf(setting), fake, user)
+    leaving.resume()
+    await until(
+      () => fake.sockets.every((socket) => socket.bytesRead > 0 && socket.bytesWritten >= letIn.length),
+      'both let in by the server',
+    )
+    fake.sockets[1]?.write('and more')
+    leaving.destroy()
+    await until(() => fake.sockets[2]?.destroyed === true, 'its end at the server')
+    t.same(pieces, [])
+    await setting.control.start()
+    await until(
+      () => Buffer.concat(pieces).equals(Buffer.concat([letIn, Buffer.from('and more')])),
+      'all that was said, in order',
+    )
+    first.write('a query')
+    await until(() => fake.received(1).toString('latin1').endsWith('a query'))
+    await openSession(t, doorOf(setting), fake, user)
+    const answer = await exchange(doorOf(setting), startup(['user', user]))
+    t.same(answer.subarray(0, letIn.length), letIn, 'the password was good')
+    t.match(errorFields(answer.subarray(letIn.length)), { C: '53300', M: /allows no more connections/ })
+  },
+)
 
 t.test('a server that cannot be reached is said so', async (t) => {
   const setting = await startSetting(t, withDoor)
   for (const [n, address] of ['127.0.0.1:1', 'no-such-host.invalid:5432', '[::1]:1'].entries()) {
     const { tenant_id } = await addTenant(setting, `acme-${n}`, address)
-    t.equal(errorFields(await exchange(doorOf(setting), startup(['user', `${tenant_id}_admin`])))['C'], '57P03', address)
+    t.equal(
+      errorFields(await exchange(doorOf(setting), startup(['user', `${tenant_id}_admin`])))['C'],
+      '57P03',
+      address,
+    )
     await until(async () => (await activityOf(setting, tenant_id))?.open === 0)
   }
 })
@@ -321,14 +402,18 @@ t.test('the slower side sets the pace, in both directions', async (t) => {
   await until(() => flow.toClient === most && flow.toServer === most, 'all of it')
 })
 
-t.test('a server that claims another session\'s cancel key gets none of its cancellations', async (t) => {
+t.test("a server that claims another session's cancel key gets none of its cancellations", async (t) => {
   const setting = await startSetting(t, withDoor)
   const key = randomBytes(8)
   const greeting = Buffer.concat([message('R', Buffer.alloc(4)), message('K', key), message('Z', 'I')])
   const honest = await startFakePostgres(t, (socket) => socket.write(greeting))
   const thief = await startFakePostgres(t, (socket) => socket.write(greeting))
   const [a, b] = [await addTenant(setting, 'acme', honest.address), await addTenant(setting, 'beta', thief.address)]
-  for (const [fake, route] of [[honest, a], [thief, b]] as const) await openSession(t, doorOf(setting), fake, `${route.tenant_id}_admin`)
+  for (const [fake, route] of [
+    [honest, a],
+    [thief, b],
+  ] as const)
+    await openSession(t, doorOf(setting), fake, `${route.tenant_id}_admin`)
   const cancel = connect(doorOf(setting), '127.0.0.1')
   // As clients do that don't wait for anything.
   cancel.end(cancelRequest(key))
@@ -367,9 +452,19 @@ interface Login extends pg.ClientConfig {
 }
 
 /** A role named like a tenant's admin, on a server that both tenants share here as none would in earnest. */
-async function addRealTenant(setting: Setting, server: TestPostgres, name: string): Promise<{ route: Route; login: Login }> {
+async function addRealTenant(
+  setting: Setting,
+  server: TestPostgres,
+  name: string,
+): Promise<{ route: Route; login: Login }> {
   const route = await addTenant(setting, name, `127.0.0.1:${server.port}`)
-  const login = { host: '127.0.0.1', port: doorOf(setting), user: `${route.tenant_id}_admin`, password: newTenantId(), database: 'postgres' }
+  const login = {
+    host: '127.0.0.1',
+    port: doorOf(setting),
+    user: `${route.tenant_id}_admin`,
+    password: newTenantId(),
+    database: 'postgres',
+  }
   await query(server.url('postgres'), `create role ${login.user} login password '${login.password}'`)
   return { route, login }
 }
@@ -397,7 +492,12 @@ function keyOf(client: pg.Client): Buffer {
 }
 
 async function sleepers(server: TestPostgres): Promise<number> {
-  return (await query(server.url('postgres'), "select 1 from pg_stat_activity where state = 'active' and query like 'select pg_sleep%'")).length
+  return (
+    await query(
+      server.url('postgres'),
+      "select 1 from pg_stat_activity where state = 'active' and query like 'select pg_sleep%'",
+    )
+  ).length
 }
 
 function untilSleeping(server: TestPostgres, count: number): Promise<void> {

@@ -3,11 +3,21 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Route } from '@tenantry/contract'
 import t, { type Test } from 'tap'
-import type { Limits } from '../../gateway/src/limits.ts'
-import { until } from '../support/until.ts'
+import type { Limits } from '#gateway/limits.ts'
+import { until } from '#test/support/until.ts'
 import { startFrontedSetting } from './support/control-front.ts'
 import { startSetting, type Setting } from './support/gateway.ts'
-import { errorFields, knock, letIn, letsIn, message, openSession, startFakePostgres, startup, type FakePostgres } from './support/sql-wire.ts'
+import {
+  errorFields,
+  knock,
+  letIn,
+  letsIn,
+  message,
+  openSession,
+  startFakePostgres,
+  startup,
+  type FakePostgres,
+} from './support/sql-wire.ts'
 
 const stranger = '127.0.0.66'
 const neighbour = '127.0.0.67'
@@ -17,7 +27,12 @@ function doorOf({ gateway }: Setting): number {
   return gateway.postgresPort ?? 0
 }
 
-async function addTenant(setting: Setting, name: string, fake: FakePostgres, more: Partial<Route> = {}): Promise<string> {
+async function addTenant(
+  setting: Setting,
+  name: string,
+  fake: FakePostgres,
+  more: Partial<Route> = {},
+): Promise<string> {
   const { tenant_id } = await setting.add(name, { dedicated: true, postgres: fake.address, ...more })
   return `${tenant_id}_admin`
 }
@@ -47,7 +62,7 @@ async function answerTo(t: Test, port: number, localAddress: string, user: strin
   await until(() => client.destroyed || received().includes(letIn), 'an answer')
   const isIn = !client.destroyed
   client.destroy()
-  return isIn ? 'in' : (received().length === 0 ? 'cut' : (errorFields(received())['C'] ?? ''))
+  return isIn ? 'in' : received().length === 0 ? 'cut' : (errorFields(received())['C'] ?? '')
 }
 
 t.test('silent connections of one address leave the door open for others', async (t) => {
@@ -66,7 +81,10 @@ t.test('silent connections of one address leave the door open for others', async
 })
 
 t.test('logins that never send a password take no session, and no place of another address', async (t) => {
-  const setting = await startSetting(t, withDoor({ sqlSessionsPerTenant: 2, sqlLoginsPerTenantAndAddress: 3, sqlLoginsPerTenant: 5 }))
+  const setting = await startSetting(
+    t,
+    withDoor({ sqlSessionsPerTenant: 2, sqlLoginsPerTenantAndAddress: 3, sqlLoginsPerTenant: 5 }),
+  )
   const fake = await startFakePostgres(t, asksFirst)
   const [acme, beta] = [await addTenant(setting, 'acme', fake), await addTenant(setting, 'beta', fake)]
   const port = doorOf(setting)
@@ -83,7 +101,15 @@ t.test('logins that never send a password take no session, and no place of anoth
 })
 
 t.test('who is let in leaves its place among the strangers, and counts as a session', async (t) => {
-  const setting = await startSetting(t, withDoor({ sqlStrangersPerAddress: 1, sqlLoginsPerTenantAndAddress: 1, sqlLoginsPerTenant: 1, sqlSessionsPerTenant: 2 }))
+  const setting = await startSetting(
+    t,
+    withDoor({
+      sqlStrangersPerAddress: 1,
+      sqlLoginsPerTenantAndAddress: 1,
+      sqlLoginsPerTenant: 1,
+      sqlSessionsPerTenant: 2,
+    }),
+  )
   const fake = await startFakePostgres(t)
   const user = await addTenant(setting, 'acme', fake)
   const port = doorOf(setting)
@@ -127,8 +153,19 @@ t.test('one address waits for so many paused tenants at once, and longer than a 
   t.equal(await answerTo(t, port, stranger, three), '53300')
   t.notOk(setting.front.wakes.includes(three.replace(/_admin$/, '')), 'the third is not woken')
   await once(open(t, port, stranger).client, 'close')
-  t.ok(waiting.every(({ client }) => !client.destroyed), 'whoever came later and said nothing was cut before them')
-  const route = { tenant_id: one.replace(/_admin$/, ''), name: 'one', generation: 2, phase: 'ready' as const, runtimes: [setting.upstream.url], dedicated: true, postgres: fake.address }
+  t.ok(
+    waiting.every(({ client }) => !client.destroyed),
+    'whoever came later and said nothing was cut before them',
+  )
+  const route = {
+    tenant_id: one.replace(/_admin$/, ''),
+    name: 'one',
+    generation: 2,
+    phase: 'ready' as const,
+    runtimes: [setting.upstream.url],
+    dedicated: true,
+    postgres: fake.address,
+  }
   await setting.put(route)
   await until(() => waiting[0]?.received().equals(letIn) === true, 'the first is in')
   open(t, port, stranger, startup(['user', three]))

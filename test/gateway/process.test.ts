@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import type { Route } from '@tenantry/contract'
 import t, { type Test } from 'tap'
-import { readConfig } from '../../gateway/src/config.ts'
-import { freePort } from '../support/postgres.ts'
-import { until } from '../support/until.ts'
-import { WatchSource } from '../support/watch-source.ts'
+import { readConfig } from '#gateway/config.ts'
+import { freePort } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
+import { WatchSource } from '#test/support/watch-source.ts'
 import { selfSigned } from './support/certificate.ts'
 import { ask, newTenantId, token } from './support/gateway.ts'
 import { errorFields, sslRequest, startup } from './support/sql-wire.ts'
@@ -46,14 +46,23 @@ t.test('the environment is read strictly and frozen', async (t) => {
   const door = { TENANTRY_INTERNAL_HOST: '0.0.0.0', TENANTRY_POSTGRES_PORT: '5433' }
   const tls = { TENANTRY_POSTGRES_TLS_CERT_FILE: '/x/cert', TENANTRY_POSTGRES_TLS_KEY_FILE: '/x/key' }
   t.match(readConfig({ ...whole, ...door }), { internalHost: '0.0.0.0', postgres: { port: 5433, tls: undefined } })
-  t.same(readConfig({ ...whole, ...door, ...tls }).postgres, { port: 5433, tls: { certFile: '/x/cert', keyFile: '/x/key' } })
+  t.same(readConfig({ ...whole, ...door, ...tls }).postgres, {
+    port: 5433,
+    tls: { certFile: '/x/cert', keyFile: '/x/key' },
+  })
   t.notOk('postgres' in readConfig({ ...whole, ...tls }), 'no port, no door')
   const range = { TENANTRY_TENANT_RANGE: '10.201.0.0/16' }
   const tenants = { first: 0x0ac90000, size: 65_536 }
   t.same(readConfig({ ...whole, ...range }).tenantAddresses, { range: tenants })
-  t.same(readConfig({ ...whole, ...range, TENANTRY_REGION_RANGE: '10.201.0.0/24' }).tenantAddresses, { range: tenants, except: { first: 0x0ac90000, size: 256 } })
+  t.same(readConfig({ ...whole, ...range, TENANTRY_REGION_RANGE: '10.201.0.0/24' }).tenantAddresses, {
+    range: tenants,
+    except: { first: 0x0ac90000, size: 256 },
+  })
   const proxies = { TENANTRY_TRUSTED_PROXIES: '10.1.2.3, 172.20.0.0/16' }
-  t.same(readConfig({ ...whole, ...proxies }).trustedProxies, [{ first: 0x0a010203, size: 1 }, { first: 0xac140000, size: 65_536 }])
+  t.same(readConfig({ ...whole, ...proxies }).trustedProxies, [
+    { first: 0x0a010203, size: 1 },
+    { first: 0xac140000, size: 65_536 },
+  ])
   const wrong: [Record<string, string | undefined>, RegExp][] = [
     [{ TENANTRY_PORT: undefined, TENANTRY_DATA: '' }, /TENANTRY_PORT is missing, TENANTRY_DATA is missing/],
     [{ TENANTRY_PORT: '0' }, /TENANTRY_PORT is not valid/],
@@ -91,7 +100,14 @@ t.test('it logs JSON, serves on when nobody reads the log, and pushes its last c
   const [line] = String((await once(child.stdout ?? child, 'data'))[0]).split('\n')
   t.match(JSON.parse(line ?? ''), { name: 'gateway', msg: 'the gateway listens', port })
   const tenant_id = newTenantId()
-  control.routes.put({ tenant_id, name: 'acme', generation: 1, phase: 'ready', runtimes: [upstream.url], dedicated: false })
+  control.routes.put({
+    tenant_id,
+    name: 'acme',
+    generation: 1,
+    phase: 'ready',
+    runtimes: [upstream.url],
+    dedicated: false,
+  })
   await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
   child.stdout?.destroy()
   child.stderr?.destroy()
@@ -107,19 +123,36 @@ t.test('it logs JSON, serves on when nobody reads the log, and pushes its last c
   t.same(await gone, [0, null])
   t.ok(control.total(({ meter }) => meter === 'requests') >= before + 10)
   const answered = control.total(({ meter, status_class }) => meter === 'requests' && status_class === '2xx')
-  t.equal(control.total(({ meter }) => meter === 'egress_bytes'), answered * 3)
+  t.equal(
+    control.total(({ meter }) => meter === 'egress_bytes'),
+    answered * 3,
+  )
 })
 
 t.test('a second signal ends it at once', async (t) => {
   const { child, control, port, upstream } = await startProcess(t)
-  control.routes.put({ tenant_id: newTenantId(), name: 'acme', generation: 1, phase: 'ready', runtimes: [upstream.url], dedicated: false })
+  control.routes.put({
+    tenant_id: newTenantId(),
+    name: 'acme',
+    generation: 1,
+    phase: 'ready',
+    runtimes: [upstream.url],
+    dedicated: false,
+  })
   await until(async () => (await ask(port, { path: '/t/acme/bytes/3' })).status === 200)
   const hanging = ask(port, { path: '/t/acme/hang' })
   const cut = t.rejects(hanging)
   await until(() => upstream.open === 1)
   const gone = once(child, 'exit')
   child.kill('SIGINT')
-  await until(async () => ask(port, { path: '/health' }).then(() => false, () => true), 'the closed door')
+  await until(
+    async () =>
+      ask(port, { path: '/health' }).then(
+        () => false,
+        () => true,
+      ),
+    'the closed door',
+  )
   child.kill('SIGINT')
   t.same(await gone, [1, null])
   await cut
@@ -152,7 +185,10 @@ async function collected(socket: Socket): Promise<Buffer> {
 
 function start(environment: Record<string, string>): ChildProcess {
   const others = Object.entries(process.env).filter(([name]) => !name.startsWith('TENANTRY_'))
-  return spawn(process.execPath, [main], { env: { ...Object.fromEntries(others), ...environment }, stdio: ['ignore', 'pipe', 'pipe'] })
+  return spawn(process.execPath, [main], {
+    env: { ...Object.fromEntries(others), ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
 }
 
 async function startProcess(t: Test, more: Record<string, string> = {}) {
@@ -182,6 +218,13 @@ async function startProcess(t: Test, more: Record<string, string> = {}) {
     await upstream.stop()
     await rm(directory, { recursive: true, force: true })
   })
-  await until(async () => ask(internalPort, { path: '/internal/v1/live' }).then(({ status }) => status === 200, () => false), 'the start')
+  await until(
+    async () =>
+      ask(internalPort, { path: '/internal/v1/live' }).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    'the start',
+  )
   return { child, control, port, upstream }
 }

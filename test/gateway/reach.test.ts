@@ -4,7 +4,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { Activity, type Route } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { ask, sendRaw, startSetting, token, type Setting } from './support/gateway.ts'
 
 const nobody = ['http://127.0.0.1:1', 'http://no-such-host.invalid:1']
@@ -13,7 +13,10 @@ const handshake = 'GET /t/acme/raw HTTP/1.1\r\nHost: localhost\r\nConnection: Up
 
 /** Requests under way. */
 async function open({ gateway }: Setting, { tenant_id }: Route): Promise<number> {
-  const { body } = await ask(gateway.internalPort, { path: '/internal/v1/activity', headers: { 'x-tenantry-internal': token } })
+  const { body } = await ask(gateway.internalPort, {
+    path: '/internal/v1/activity',
+    headers: { 'x-tenantry-internal': token },
+  })
   const activity: unknown = JSON.parse(body)
   if (!Value.Check(Activity, activity)) throw new Error(body)
   return activity.tenants[tenant_id]?.open ?? 0
@@ -27,7 +30,14 @@ t.test('each kind of request is served when its runtime can be reached after all
     const read = ask(gateway.port, { path: '/t/acme/head' })
     const write = ask(gateway.port, { path: '/t/acme/echo', method: 'POST', body: 'b'.repeat(300_000) })
     const remove = ask(gateway.port, { path: '/t/acme/head', method: 'DELETE' })
-    const expecting = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/echo', method: 'PUT', headers: { expect: '100-continue' } })
+    const expecting = httpRequest({
+      agent: false,
+      host: '127.0.0.1',
+      port: gateway.port,
+      path: '/t/acme/echo',
+      method: 'PUT',
+      headers: { expect: '100-continue' },
+    })
     expecting.on('continue', () => expecting.end('go on'))
     expecting.flushHeaders()
     const answered = once(expecting, 'response')
@@ -53,9 +63,18 @@ t.test('one that does not come is a 503 with Retry-After, however it is out of r
     await setting.add(`acme-${n}`, { dedicated: true, runtimes: [runtime] })
     const path = `/t/acme-${n}/echo`
     const upgrade = { connection: 'Upgrade', upgrade: 'raw' }
-    for (const asked of [{ path }, { path, method: 'POST', body: 'x' }, { path, headers: upgrade }, { path, method: 'PUT', headers: { expect: '100-continue', 'content-length': 1 }, body: 'x' }]) {
+    for (const asked of [
+      { path },
+      { path, method: 'POST', body: 'x' },
+      { path, headers: upgrade },
+      { path, method: 'PUT', headers: { expect: '100-continue', 'content-length': 1 }, body: 'x' },
+    ]) {
       const { status, headers, body } = await ask(port, asked)
-      t.same([status, headers['retry-after'], (JSON.parse(body) as { code: string }).code], [503, '1', 'RUNTIME_UNREACHABLE'], `${runtime} ${JSON.stringify(asked)}`)
+      t.same(
+        [status, headers['retry-after'], (JSON.parse(body) as { code: string }).code],
+        [503, '1', 'RUNTIME_UNREACHABLE'],
+        `${runtime} ${JSON.stringify(asked)}`,
+      )
     }
   }
 })
@@ -64,7 +83,9 @@ t.test('while it is tried again a client may leave, and the tenant may be suspen
   const setting = await startSetting(t, patient)
   const { gateway, upstream, add, put } = setting
   const route = await add('acme', { dedicated: true, runtimes: nobody.slice(0, 1) })
-  const leaving = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/left' }).on('error', () => undefined).end()
+  const leaving = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/left' })
+    .on('error', () => undefined)
+    .end()
   await until(async () => (await open(setting, route)) === 1)
   leaving.destroy()
   await until(async () => (await open(setting, route)) === 0)
@@ -74,5 +95,8 @@ t.test('while it is tried again a client may leave, and the tenant may be suspen
   t.match(JSON.parse((await staying).body), { code: 'TENANT_SUSPENDED' })
   await put({ ...route, generation: 3, runtimes: [upstream.url] })
   t.equal((await ask(gateway.port, { path: '/t/acme/bytes/3' })).status, 200)
-  t.same(upstream.seen.map(({ url }) => url), ['/bytes/3'])
+  t.same(
+    upstream.seen.map(({ url }) => url),
+    ['/bytes/3'],
+  )
 })

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { setTimeout as after } from 'node:timers/promises'
 import { tenantToken } from '@tenantry/contract'
 import t, { type Test } from 'tap'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { startFrontedSetting } from './support/control-front.ts'
 import { ask, newTenantId, startSetting, token, type Setting } from './support/gateway.ts'
 import { startUpstream } from './support/upstream.ts'
@@ -18,14 +18,20 @@ function asInstallation({ gateway }: Setting, path: string, method = 'GET') {
 
 async function openWatch(t: Test, { gateway }: Setting, withToken: string): Promise<IncomingMessage> {
   const request = httpRequest({
-    agent: false, host: '127.0.0.1', port: gateway.internalPort, path: watchPath, headers: { 'x-tenantry-internal': withToken },
-  }).on('error', () => undefined).end()
+    agent: false,
+    host: '127.0.0.1',
+    port: gateway.internalPort,
+    path: watchPath,
+    headers: { 'x-tenantry-internal': withToken },
+  })
+    .on('error', () => undefined)
+    .end()
   t.teardown(() => request.destroy())
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   return response.on('error', () => undefined)
 }
 
-t.test('a tenant\'s runtime watches its manifest through the gateway, with its own token', async (t) => {
+t.test("a tenant's runtime watches its manifest through the gateway, with its own token", async (t) => {
   const setting = await startFrontedSetting(t)
   const served: ServerResponse[] = []
   setting.front.serveWatch = (response) => {
@@ -36,7 +42,7 @@ t.test('a tenant\'s runtime watches its manifest through the gateway, with its o
   const watch = await openWatch(t, setting, own)
   t.equal(watch.statusCode, 200)
   t.equal(watch.headers['content-type'], 'application/x-ndjson')
-  t.same(setting.front.watchTokens, [own], 'the control plane is shown the tenant\'s token')
+  t.same(setting.front.watchTokens, [own], "the control plane is shown the tenant's token")
   let got = ''
   watch.setEncoding('utf8').on('data', (text: string) => (got += text))
   await until(() => got === '{"type":"synced"}\n', 'the first line')
@@ -60,14 +66,28 @@ t.test("a tenant's runtime asks for its own tenant's usage through the gateway, 
   const setting = await startFrontedSetting(t)
   const [id, other] = [newTenantId(), newTenantId()]
   const own = tenantToken(token, id)
-  const asked = (path: string, method = 'GET') => ask(setting.gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': own } })
+  const asked = (path: string, method = 'GET') =>
+    ask(setting.gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': own } })
   const path = `/internal/v1/tenants/${id}/own-usage?month=2026-11&granularity=day`
   const answer = await asked(path)
   t.same([answer.status, answer.body], [200, '{"month":"2026-11"}'])
   t.same(setting.front.usageAsked, [`${own} ${path}`])
-  const table = await ask(setting.gateway.internalPort, { path, method: 'GET', headers: { 'x-tenantry-internal': own, accept: 'text/csv' } })
-  t.same([table.status, table.headers['content-type'], table.body], [200, 'text/csv; charset=utf-8', 'month\r\n2026-11\r\n'], 'in the form that it asks for')
-  for (const refused of [`/internal/v1/tenants/${other}/own-usage`, `/internal/v1/tenants/${id}/own-usage/../../${other}/own-usage`, `${path}&x=/../${other}`, `/internal/v1/tenants/${id}/usage`]) {
+  const table = await ask(setting.gateway.internalPort, {
+    path,
+    method: 'GET',
+    headers: { 'x-tenantry-internal': own, accept: 'text/csv' },
+  })
+  t.same(
+    [table.status, table.headers['content-type'], table.body],
+    [200, 'text/csv; charset=utf-8', 'month\r\n2026-11\r\n'],
+    'in the form that it asks for',
+  )
+  for (const refused of [
+    `/internal/v1/tenants/${other}/own-usage`,
+    `/internal/v1/tenants/${id}/own-usage/../../${other}/own-usage`,
+    `${path}&x=/../${other}`,
+    `/internal/v1/tenants/${id}/usage`,
+  ]) {
     t.ok((await asked(refused)).status >= 400, refused)
   }
   t.ok((await asked(path, 'POST')).status >= 400)
@@ -105,7 +125,8 @@ t.test('a reader that takes nothing holds the control plane back', async (t) => 
 
 t.test('what the control plane says to a watch passes, and that it is away is said', async (t) => {
   const setting = await startFrontedSetting(t)
-  setting.front.serveWatch = (response) => response.writeHead(403, { 'content-type': 'application/json' }).end('{"code":"X"}')
+  setting.front.serveWatch = (response) =>
+    response.writeHead(403, { 'content-type': 'application/json' }).end('{"code":"X"}')
   const own = tenantToken(token, newTenantId())
   const headers = { 'x-tenantry-internal': own }
   const refused = await ask(setting.gateway.internalPort, { path: watchPath, headers })
@@ -130,25 +151,50 @@ t.test('one tenant has no more than so many watches, and gets their places back'
   await until(async () => (await openWatch(t, setting, own)).statusCode === 200, 'the place')
 })
 
-t.test('a tenant\'s token opens nothing else, and no other token opens the watch', async (t) => {
+t.test("a tenant's token opens nothing else, and no other token opens the watch", async (t) => {
   const setting = await startFrontedSetting(t)
   const { gateway, front, upstream, add } = setting
   const { tenant_id } = await add('acme', { dedicated: true })
   const other = await add('other', { dedicated: true })
   const own = tenantToken(token, tenant_id)
   const paths = [
-    `/internal/v1/routes/${tenant_id}`, `/internal/v1/routes/${other.tenant_id}`, '/internal/v1/routes/', '/internal/v1/activity',
-    ...['health', 'usage', 'storage', 'data'].flatMap((area) => [tenant_id, other.tenant_id].map((id) => `/internal/v1/tenants/${id}/${area}`)),
-    `/internal/v1/tenants/${tenant_id}/wake`, '/internal/v1/watch/routes', '/internal/v1/usage', `${watchPath}/`, `${watchPath}?x`, '/',
+    `/internal/v1/routes/${tenant_id}`,
+    `/internal/v1/routes/${other.tenant_id}`,
+    '/internal/v1/routes/',
+    '/internal/v1/activity',
+    ...['health', 'usage', 'storage', 'data'].flatMap((area) =>
+      [tenant_id, other.tenant_id].map((id) => `/internal/v1/tenants/${id}/${area}`),
+    ),
+    `/internal/v1/tenants/${tenant_id}/wake`,
+    '/internal/v1/watch/routes',
+    '/internal/v1/usage',
+    `${watchPath}/`,
+    `${watchPath}?x`,
+    '/',
   ]
   for (const path of paths) {
     for (const method of ['GET', 'POST', 'DELETE']) {
-      const { status, body } = await ask(gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': own } })
+      const { status, body } = await ask(gateway.internalPort, {
+        path,
+        method,
+        headers: { 'x-tenantry-internal': own },
+      })
       t.match([status, JSON.parse(body)], [403, { code: 'FORBIDDEN' }], `${method} ${path}`)
     }
   }
-  t.equal((await ask(gateway.internalPort, { path: watchPath, method: 'POST', headers: { 'x-tenantry-internal': own } })).status, 403)
-  for (const wrong of [undefined, '', 'x', `${tenant_id}.${'A'.repeat(43)}`, `${own}x`, `${other.tenant_id}${own.slice(tenant_id.length)}`]) {
+  t.equal(
+    (await ask(gateway.internalPort, { path: watchPath, method: 'POST', headers: { 'x-tenantry-internal': own } }))
+      .status,
+    403,
+  )
+  for (const wrong of [
+    undefined,
+    '',
+    'x',
+    `${tenant_id}.${'A'.repeat(43)}`,
+    `${own}x`,
+    `${other.tenant_id}${own.slice(tenant_id.length)}`,
+  ]) {
     const headers = wrong === undefined ? {} : { 'x-tenantry-internal': wrong }
     for (const path of [watchPath, '/internal/v1/activity', `/internal/v1/tenants/${tenant_id}/health`]) {
       t.equal((await ask(gateway.internalPort, { path, headers })).status, 403, `${wrong ?? 'none'} at ${path}`)
@@ -159,11 +205,15 @@ t.test('a tenant\'s token opens nothing else, and no other token opens the watch
   t.equal(upstream.seen.length, 0)
 })
 
-t.test('the control plane asks a tenant\'s own runtime, which sees the tenant\'s token', async (t) => {
+t.test("the control plane asks a tenant's own runtime, which sees the tenant's token", async (t) => {
   const setting = await startSetting(t)
   const { upstream, add } = setting
   const { tenant_id } = await add('acme', { dedicated: true, phase: 'pending' })
-  const calls: [string, string][] = [['GET', 'health'], ['GET', 'usage'], ['DELETE', 'data']]
+  const calls: [string, string][] = [
+    ['GET', 'health'],
+    ['GET', 'usage'],
+    ['DELETE', 'data'],
+  ]
   for (const [method, area] of calls) {
     const path = `/internal/v1/tenants/${tenant_id}/${area}`
     const { status, headers, body } = await asInstallation(setting, path, method)
@@ -175,7 +225,11 @@ t.test('the control plane asks a tenant\'s own runtime, which sees the tenant\'s
   }
   t.equal(upstream.seen.length, 3)
   t.notMatch(JSON.stringify(upstream.seen), token)
-  for (const path of [`/internal/v1/tenants/${tenant_id}/health/`, `/internal/v1/tenants/${tenant_id}/health?x`, `/internal/v1/tenants/${tenant_id}/../x`]) {
+  for (const path of [
+    `/internal/v1/tenants/${tenant_id}/health/`,
+    `/internal/v1/tenants/${tenant_id}/health?x`,
+    `/internal/v1/tenants/${tenant_id}/../x`,
+  ]) {
     t.equal((await asInstallation(setting, path)).status, 404, path)
   }
 })
@@ -190,7 +244,7 @@ t.test('an unknown tenant and a shared one are not found', async (t) => {
   t.equal(setting.upstream.seen.length, 0)
 })
 
-t.test('a runtime\'s own statuses pass; one that cannot be reached, breaks off or is late is said so', async (t) => {
+t.test("a runtime's own statuses pass; one that cannot be reached, breaks off or is late is said so", async (t) => {
   const setting = await startSetting(t, { limits: { relayTimeout: 100 } })
   let answer: (response: ServerResponse) => unknown = () => undefined
   const server = createServer((_, response) => answer(response))
@@ -230,9 +284,14 @@ t.test('a caller that leaves takes its call to the runtime along', async (t) => 
   t.teardown(() => runtime.stop())
   const { tenant_id } = await setting.add('acme', { dedicated: true, runtimes: [`${runtime.url}/hang`] })
   const call = httpRequest({
-    agent: false, host: '127.0.0.1', port: setting.gateway.internalPort, path: `/internal/v1/tenants/${tenant_id}/health`,
+    agent: false,
+    host: '127.0.0.1',
+    port: setting.gateway.internalPort,
+    path: `/internal/v1/tenants/${tenant_id}/health`,
     headers: { 'x-tenantry-internal': token },
-  }).on('error', () => undefined).end()
+  })
+    .on('error', () => undefined)
+    .end()
   await until(() => runtime.open === 1)
   call.destroy()
   await until(() => runtime.aborted === 1)

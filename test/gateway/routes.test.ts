@@ -6,7 +6,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { appliedRoute, ask, newTenantId, startSetting, type Setting } from './support/gateway.ts'
 
 async function answerOf(setting: Setting, name: string): Promise<[status: number, code: string | undefined]> {
@@ -21,13 +21,21 @@ t.test('every phase has its answer, and a change of phase takes effect', async (
   t.equal(pending.status, 503)
   t.equal(pending.headers['retry-after'], '1')
   t.match(JSON.parse(pending.body), { statusCode: '503', code: 'TENANT_NOT_READY' })
-  t.match(pending.headers, { 'access-control-allow-origin': '*', 'access-control-expose-headers': /Retry-After/ }, 'a page can read it')
+  t.match(
+    pending.headers,
+    { 'access-control-allow-origin': '*', 'access-control-expose-headers': /Retry-After/ },
+    'a page can read it',
+  )
   await setting.put({ ...route, generation: 2, phase: 'ready' })
   t.same(await answerOf(setting, 'acme'), [200, undefined])
   await setting.put({ ...route, generation: 3, phase: 'suspended', reason: 'The invoice of May is unpaid.' })
   const suspended = await ask(setting.gateway.port, { path: '/t/acme/head' })
   t.equal(suspended.status, 403)
-  t.match(JSON.parse(suspended.body), { statusCode: '403', code: 'TENANT_SUSPENDED', message: /The invoice of May is unpaid\./ })
+  t.match(JSON.parse(suspended.body), {
+    statusCode: '403',
+    code: 'TENANT_SUSPENDED',
+    message: /The invoice of May is unpaid\./,
+  })
   await setting.put({ ...route, generation: 4, phase: 'ready' })
   t.same(await answerOf(setting, 'acme'), [200, undefined])
   await setting.put({ ...route, generation: 5, phase: 'deleted' })
@@ -47,7 +55,12 @@ t.test('who is connected when a tenant is suspended or deleted is disconnected',
     }
     const client = await open('acme')
     const bystander = await open('other')
-    const events = httpRequest({ agent: false, host: '127.0.0.1', port: setting.gateway.port, path: '/t/acme/events' }).end()
+    const events = httpRequest({
+      agent: false,
+      host: '127.0.0.1',
+      port: setting.gateway.port,
+      path: '/t/acme/events',
+    }).end()
     const [stream] = (await once(events, 'response')) as [IncomingMessage]
     const streamEnd = once(stream.resume(), 'error')
     const clientEnd = once(client, 'close')
@@ -144,7 +157,14 @@ t.test('routes of a thousand tenants with renames and deletions lead where they 
   const setting = await startSetting(t)
   const routes: Route[] = []
   for (let n = 0; n < 1000; n++) {
-    const route: Route = { tenant_id: newTenantId(), name: `tenant-${n}`, generation: 1, phase: 'ready', runtimes: [setting.upstream.url], dedicated: false }
+    const route: Route = {
+      tenant_id: newTenantId(),
+      name: `tenant-${n}`,
+      generation: 1,
+      phase: 'ready',
+      runtimes: [setting.upstream.url],
+      dedicated: false,
+    }
     routes.push(route)
     setting.control.routes.put(route)
   }

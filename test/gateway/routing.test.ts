@@ -1,7 +1,7 @@
 // Whose request is it: by host, by path, and what reaches the runtime of it.
 import t from 'tap'
-import { resolve } from '../../gateway/src/resolve/resolve.ts'
-import { isInternalPath } from '../../gateway/src/resolve/internal-path.ts'
+import { resolve } from '#gateway/resolve/resolve.ts'
+import { isInternalPath } from '#gateway/resolve/internal-path.ts'
 import { ask, startSetting } from './support/gateway.ts'
 
 t.test('a tenant is found by a host below the domain, else by path', async (t) => {
@@ -31,14 +31,36 @@ t.test('a tenant is found by a host below the domain, else by path', async (t) =
 
 t.test('internal paths are recognised however they are written', async (t) => {
   const internal = [
-    '/internal', '/internal/v1/live', '/internal?x', '//internal/x', '/./internal/x', '/x/../internal/x', '/%69nternal/x',
-    '/%2569nternal', '/Internal/x', '/%2e/internal', '/%2Finternal/x', '/\\internal\\x', '/rest/../internal/v1',
-    '/rest/%2e%2e/internal/v1', '/storage/v1/..%2f../internal/x', '/internal;a=b/x', '/internal#x', '/a/%2e./internal',
+    '/internal',
+    '/internal/v1/live',
+    '/internal?x',
+    '//internal/x',
+    '/./internal/x',
+    '/x/../internal/x',
+    '/%69nternal/x',
+    '/%2569nternal',
+    '/Internal/x',
+    '/%2e/internal',
+    '/%2Finternal/x',
+    '/\\internal\\x',
+    '/rest/../internal/v1',
+    '/rest/%2e%2e/internal/v1',
+    '/storage/v1/..%2f../internal/x',
+    '/internal;a=b/x',
+    '/internal#x',
+    '/a/%2e./internal',
   ]
   for (const path of internal) t.ok(isInternalPath(path), path)
   const open = [
-    '/', '/rest/v1/internal', '/storage/v1/object/internal/x', '/storage/v1/object/b/internal/..', '/internals',
-    '/%zz', '/functions/v1/invoke/internal', '/rest/v1/x?next=/internal/', '/storage/v1/object/b/a%20b/../c',
+    '/',
+    '/rest/v1/internal',
+    '/storage/v1/object/internal/x',
+    '/storage/v1/object/b/internal/..',
+    '/internals',
+    '/%zz',
+    '/functions/v1/invoke/internal',
+    '/rest/v1/x?next=/internal/',
+    '/storage/v1/object/b/a%20b/../c',
   ]
   for (const path of open) t.notOk(isInternalPath(path), path)
 })
@@ -46,7 +68,10 @@ t.test('internal paths are recognised however they are written', async (t) => {
 t.test('requests reach the runtime by host and by path, byte for byte', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   const route = await add('acme')
-  const byHost = await ask(gateway.port, { path: '/head/a%2Fb//c?x=%20+&y', headers: { host: `ACME.localhost:${gateway.port}` } })
+  const byHost = await ask(gateway.port, {
+    path: '/head/a%2Fb//c?x=%20+&y',
+    headers: { host: `ACME.localhost:${gateway.port}` },
+  })
   t.equal(byHost.status, 200)
   t.equal(upstream.seen[0]?.url, '/head/a%2Fb//c?x=%20+&y')
   t.equal(upstream.seen[0]?.headers['x-tenantry-tenant'], route.tenant_id)
@@ -55,7 +80,10 @@ t.test('requests reach the runtime by host and by path, byte for byte', async (t
   t.equal(byPath.status, 200)
   t.equal(upstream.seen[1]?.url, '/../head/%2e%2e/./?q=1?2')
   t.equal(upstream.seen[1]?.headers['x-tenantry-base-path'], '/t/acme')
-  const absolute = await ask(gateway.port, { path: 'http://acme.localhost/head?z', headers: { host: 'acme.localhost' } })
+  const absolute = await ask(gateway.port, {
+    path: 'http://acme.localhost/head?z',
+    headers: { host: 'acme.localhost' },
+  })
   t.equal(absolute.status, 200)
   t.equal(upstream.seen[2]?.url, '/head?z')
 })

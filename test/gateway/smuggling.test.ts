@@ -1,7 +1,7 @@
 // Requests that two parsers could read in two ways: refused at the door, and nothing of them reaches a runtime.
 import fc from 'fast-check'
 import t from 'tap'
-import { effort, seed } from '../support/effort.ts'
+import { effort, seed } from '#test/support/effort.ts'
 import { ask, sendRaw, startSetting } from './support/gateway.ts'
 
 const hidden = 'GET /t/acme/head/hidden HTTP/1.1\r\nHost: localhost\r\n\r\n'
@@ -9,8 +9,16 @@ const post = (headers: string, body = '') => `POST /t/acme/sink HTTP/1.1\r\nHost
 
 /** What each is refused with; the parser's own refusals are MALFORMED_REQUEST. */
 const corpus: [name: string, bytes: string, status: number, code?: string][] = [
-  ['Content-Length and Transfer-Encoding', post('Content-Length: 4\r\nTransfer-Encoding: chunked\r\n', `0\r\n\r\n${hidden}`), 400],
-  ['Transfer-Encoding and Content-Length', post('Transfer-Encoding: chunked\r\nContent-Length: 4\r\n', `0\r\n\r\n${hidden}`), 400],
+  [
+    'Content-Length and Transfer-Encoding',
+    post('Content-Length: 4\r\nTransfer-Encoding: chunked\r\n', `0\r\n\r\n${hidden}`),
+    400,
+  ],
+  [
+    'Transfer-Encoding and Content-Length',
+    post('Transfer-Encoding: chunked\r\nContent-Length: 4\r\n', `0\r\n\r\n${hidden}`),
+    400,
+  ],
   ['two equal Content-Lengths', post('Content-Length: 3\r\nContent-Length: 3\r\n', 'abc'), 400],
   ['two different Content-Lengths', post(`Content-Length: 0\r\nContent-Length: ${hidden.length}\r\n`, hidden), 400],
   ['a list of Content-Lengths', post('Content-Length: 3, 3\r\n', 'abc'), 400],
@@ -28,7 +36,12 @@ const corpus: [name: string, bytes: string, status: number, code?: string][] = [
   ['a vertical tab before the coding', post('Transfer-Encoding: \x0bchunked\r\n', '0\r\n\r\n'), 400],
   ['a space before the colon', post('Transfer-Encoding : chunked\r\n', '0\r\n\r\n'), 400],
   ['a folded header', post('Transfer-Encoding:\r\n chunked\r\n', '0\r\n\r\n'), 400],
-  ['chunked in HTTP/1.0', 'POST /t/acme/sink HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', 400, 'INVALID_FRAMING'],
+  [
+    'chunked in HTTP/1.0',
+    'POST /t/acme/sink HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    400,
+    'INVALID_FRAMING',
+  ],
   ['a bare line feed in the head', 'POST /t/acme/sink HTTP/1.1\nHost: localhost\n\n', 400],
   ['a bare carriage return in a value', post('X-A: b\rContent-Length: 3\r\n', 'abc'), 400],
   ['a NUL in a value', post('X-A: \0\r\n'), 400],
@@ -41,7 +54,12 @@ const corpus: [name: string, bytes: string, status: number, code?: string][] = [
   ['two Hosts', 'GET /t/acme/head HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n', 400, 'INVALID_HOST'],
   ['a Host with a path', 'GET /t/acme/head HTTP/1.1\r\nHost: localhost/x\r\n\r\n', 400, 'INVALID_HOST'],
   ['a Host with credentials', 'GET /t/acme/head HTTP/1.1\r\nHost: a@localhost\r\n\r\n', 400, 'INVALID_HOST'],
-  ['an absolute target of another host', 'GET http://other/t/acme/head HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'INVALID_TARGET'],
+  [
+    'an absolute target of another host',
+    'GET http://other/t/acme/head HTTP/1.1\r\nHost: localhost\r\n\r\n',
+    400,
+    'INVALID_TARGET',
+  ],
   ['an unknown method', 'SMUGGLE /t/acme/head HTTP/1.1\r\nHost: localhost\r\n\r\n', 400],
   ['HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
   ['HTTP/1.2', 'GET /t/acme/head HTTP/1.2\r\nHost: localhost\r\n\r\n', 400],
@@ -66,19 +84,33 @@ t.test('ambiguous requests are refused in the one error form and end the connect
     t.match(JSON.parse(body === '' ? '{}' : body), { statusCode: String(status), code }, name)
     t.equal(got.match(/HTTP\/1\.1 \d{3}/g)?.length, 1, `${name}: one answer`)
   }
-  t.same(upstream.seen.map(({ url }) => url), [], 'nothing reached the runtime')
+  t.same(
+    upstream.seen.map(({ url }) => url),
+    [],
+    'nothing reached the runtime',
+  )
 })
 
 t.test('a chunked body with nonsense in it ends its request on both sides', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
-  const bodies = [`3\r\nabcX\r\n0\r\n\r\n`, `zz\r\nabc\r\n0\r\n\r\n`, `-1\r\n\r\n`, `3 \r\nabc\r\n0\r\n\r\n`, `fffffffffffffffff\r\nabc`, '3\nabc\n0\n\n']
+  const bodies = [
+    `3\r\nabcX\r\n0\r\n\r\n`,
+    `zz\r\nabc\r\n0\r\n\r\n`,
+    `-1\r\n\r\n`,
+    `3 \r\nabc\r\n0\r\n\r\n`,
+    `fffffffffffffffff\r\nabc`,
+    '3\nabc\n0\n\n',
+  ]
   for (const body of bodies) {
     const got = await sendRaw(gateway.port, post('Transfer-Encoding: chunked\r\n', body + hidden))
     t.match(got, /^HTTP\/1\.1 400 /, JSON.stringify(body))
     t.equal(got.match(/HTTP\/1\.1 \d{3}/g)?.length, 1, 'one answer')
   }
-  t.notOk(upstream.seen.some(({ url }) => url.includes('hidden')), 'the hidden request reached nobody')
+  t.notOk(
+    upstream.seen.some(({ url }) => url.includes('hidden')),
+    'the hidden request reached nobody',
+  )
 })
 
 t.test('what is strange but unambiguous passes', async (t) => {
@@ -93,7 +125,10 @@ t.test('what is strange but unambiguous passes', async (t) => {
     'GET /t/acme/head HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: x\r\n\r\n',
   ]
   for (const bytes of passes) {
-    const got = await sendRaw(gateway.port, bytes.replace('Host: localhost\r\n', 'Host: localhost\r\nConnection: close\r\n'))
+    const got = await sendRaw(
+      gateway.port,
+      bytes.replace('Host: localhost\r\n', 'Host: localhost\r\nConnection: close\r\n'),
+    )
     t.match(got, /^HTTP\/1\.1 200 /, JSON.stringify(bytes.slice(0, 100)))
   }
   t.equal(upstream.seen.length, passes.length)
@@ -103,22 +138,52 @@ t.test('what is strange but unambiguous passes', async (t) => {
 })
 
 t.test('whatever is sent, the gateway serves on and nobody is shown to the runtime as another tenant', async (t) => {
-  const { gateway, upstream, add, problems } = await startSetting(t, { limits: { headTimeout: 50, bodyIdleTimeout: 50, continueTimeout: 20 } })
+  const { gateway, upstream, add, problems } = await startSetting(t, {
+    limits: { headTimeout: 50, bodyIdleTimeout: 50, continueTimeout: 20 },
+  })
   const route = await add('acme')
   const line = fc.constantFrom(
-    'Host: localhost', 'Host: acme.localhost', 'Content-Length: 3', 'Content-Length: 0', 'Transfer-Encoding: chunked', 'Expect: 100-continue',
-    'Connection: Upgrade', 'Connection: close', 'Connection: keep-alive, host', 'Upgrade: websocket', 'Upgrade: raw', 'x-tenantry-tenant: t_00000000000000000000',
-    'X-TENANTRY-INTERNAL: x', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==', 'Sec-WebSocket-Version: 13', ' folded', 'x: \xff\x80', 'y:',
+    'Host: localhost',
+    'Host: acme.localhost',
+    'Content-Length: 3',
+    'Content-Length: 0',
+    'Transfer-Encoding: chunked',
+    'Expect: 100-continue',
+    'Connection: Upgrade',
+    'Connection: close',
+    'Connection: keep-alive, host',
+    'Upgrade: websocket',
+    'Upgrade: raw',
+    'x-tenantry-tenant: t_00000000000000000000',
+    'X-TENANTRY-INTERNAL: x',
+    'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==',
+    'Sec-WebSocket-Version: 13',
+    ' folded',
+    'x: \xff\x80',
+    'y:',
   )
   const request = fc
     .tuple(
       fc.constantFrom('GET', 'POST', 'HEAD', 'OPTIONS', 'DELETE', 'CONNECT', 'get', 'PUT'),
-      fc.constantFrom('/t/acme/sink', '/t/acme/raw', '/t/acme/status/204', '/sink', '/t/acme/early', 'http://localhost/t/acme/head', '*', '/t/acme/internal/v1/live', '/t/acme/half'),
+      fc.constantFrom(
+        '/t/acme/sink',
+        '/t/acme/raw',
+        '/t/acme/status/204',
+        '/sink',
+        '/t/acme/early',
+        'http://localhost/t/acme/head',
+        '*',
+        '/t/acme/internal/v1/live',
+        '/t/acme/half',
+      ),
       fc.constantFrom('HTTP/1.1', 'HTTP/1.1', 'HTTP/1.1', 'HTTP/1.0', 'HTTP/2.0'),
       fc.array(line, { maxLength: 7 }),
       fc.constantFrom('', 'abc', '3\r\nabc\r\n0\r\n\r\n', '0\r\n\r\n', '\r\n', '\0'),
     )
-    .map(([method, target, version, lines, body]) => `${method} ${target} ${version}\r\n${lines.map((text) => `${text}\r\n`).join('')}\r\n${body}`)
+    .map(
+      ([method, target, version, lines, body]) =>
+        `${method} ${target} ${version}\r\n${lines.map((text) => `${text}\r\n`).join('')}\r\n${body}`,
+    )
   await fc.assert(
     fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 3 }), async (requests) => {
       await sendRaw(gateway.port, requests.join(''), { waitFor: /\r\n\r\n/ })
@@ -129,6 +194,10 @@ t.test('whatever is sent, the gateway serves on and nobody is shown to the runti
   t.ok(upstream.seen.length > 0, `${upstream.seen.length} reached the runtime`)
   t.ok(upstream.seen.every(({ headers }) => headers['x-tenantry-tenant'] === route.tenant_id))
   // By host name the whole path is the tenant's, and `/t/acme/…` no more than a path that nothing serves.
-  t.same(upstream.seen.filter(({ url }) => /^\/+internal/i.test(url)).map(({ url }) => url), [], 'nothing internal is reached')
+  t.same(
+    upstream.seen.filter(({ url }) => /^\/+internal/i.test(url)).map(({ url }) => url),
+    [],
+    'nothing internal is reached',
+  )
   t.same(problems, [], 'no defect showed')
 })

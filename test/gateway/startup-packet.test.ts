@@ -1,19 +1,34 @@
 // What the Postgres door reads of both sides, without sockets: startup packets, cancel keys, and its own refusals.
 import fc from 'fast-check'
 import t from 'tap'
-import { fatalMessage, sqlRefusal, sqlRefusals } from '../../gateway/src/postgres-door/fatal.ts'
-import { SessionStart } from '../../gateway/src/postgres-door/session-start.ts'
-import { packetLength, readStartupPacket } from '../../gateway/src/postgres-door/startup-packet.ts'
-import { refusals, tenantSuspended } from '../../gateway/src/errors.ts'
-import { effort, seed } from '../support/effort.ts'
-import { cancelRequest, errorFields, gssRequest, letIn, message, packet, sslRequest, startup } from './support/sql-wire.ts'
+import { fatalMessage, sqlRefusal, sqlRefusals } from '#gateway/postgres-door/fatal.ts'
+import { SessionStart } from '#gateway/postgres-door/session-start.ts'
+import { packetLength, readStartupPacket } from '#gateway/postgres-door/startup-packet.ts'
+import { refusals, tenantSuspended } from '#gateway/errors.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import {
+  cancelRequest,
+  errorFields,
+  gssRequest,
+  letIn,
+  message,
+  packet,
+  sslRequest,
+  startup,
+} from './support/sql-wire.ts'
 
 t.test('each packet is what it says', async (t) => {
   t.same(readStartupPacket(sslRequest), { kind: 'tls' })
   t.same(readStartupPacket(gssRequest), { kind: 'gss' })
-  t.same(readStartupPacket(cancelRequest(Buffer.from('0102030405060708', 'hex'))), { kind: 'cancel', key: '0102030405060708' })
+  t.same(readStartupPacket(cancelRequest(Buffer.from('0102030405060708', 'hex'))), {
+    kind: 'cancel',
+    key: '0102030405060708',
+  })
   t.same(readStartupPacket(startup(['user', 'a'])), { kind: 'login', user: 'a' })
-  t.same(readStartupPacket(startup(['database', 'user', 'user', 'a', 'options', '', '_pq_.x', 'user'])), { kind: 'login', user: 'a' })
+  t.same(readStartupPacket(startup(['database', 'user', 'user', 'a', 'options', '', '_pq_.x', 'user'])), {
+    kind: 'login',
+    user: 'a',
+  })
   t.same(readStartupPacket(startup(['user', 'a'], 0x30002)), { kind: 'login', user: 'a' }, 'protocol 3.2')
   t.same(readStartupPacket(startup(['user', ''])), { kind: 'login', user: '' })
 })
@@ -27,7 +42,7 @@ t.test('what is cut, doubled or of another protocol is unreadable', async (t) =>
     ['a user after the end', packet(0x30000, 'user\0a\0\0user\0b\0\0')],
     ['no zero byte at the end', packet(0x30000, 'user\0a\0')],
     ['a name without a value', packet(0x30000, 'user\0a\0database\0\0')],
-    ['only a user\'s name', packet(0x30000, 'user\0\0')],
+    ["only a user's name", packet(0x30000, 'user\0\0')],
     ['a text without an end', packet(0x30000, 'user\0a')],
     ['protocol 2', startup(['user', 'a'], 0x20000)],
     ['protocol 4', startup(['user', 'a'], 0x40000)],
@@ -45,7 +60,8 @@ t.test('lengths out of bounds are none', async (t) => {
     bytes.writeUInt32BE(length)
     return bytes
   }
-  for (const length of [0, 4, 7, 10_001, 0x16030100, 0xffffffff]) t.equal(packetLength(word(length), 10_000), undefined, String(length))
+  for (const length of [0, 4, 7, 10_001, 0x16030100, 0xffffffff])
+    t.equal(packetLength(word(length), 10_000), undefined, String(length))
   for (const length of [8, 9, 10_000]) t.equal(packetLength(word(length), 10_000), length)
 })
 
@@ -86,71 +102,102 @@ t.test('the user that is looked at is the one that PostgreSQL uses, whatever the
   t.ok(logins > 50, `${logins} of them were logins`)
 })
 
-t.test('a cancel key is found however the server\'s bytes are cut, and before it is ready for queries only', async (t) => {
-  const key = Buffer.from('00000abc11223344', 'hex')
-  const long = Buffer.alloc(260, 7)
-  const greeting = (secret: Buffer) => [message('R', Buffer.alloc(4)), message('S', 'a\0b\0'), message('N', ''), message('K', secret)]
-  const conversations: [Buffer, string | undefined][] = [
-    [Buffer.concat([...greeting(key), message('Z', 'I'), message('K', long)]), key.toString('hex')],
-    [Buffer.concat([...greeting(long), message('Z', 'I')]), long.toString('hex')],
-    [Buffer.concat([message('R', Buffer.alloc(4)), message('Z', 'I'), message('K', key)]), undefined],
-    [Buffer.concat([message('K', Buffer.alloc(261)), message('K', key)]), key.toString('hex')],
-    [Buffer.concat([message('S', Buffer.alloc(70_000)), message('K', key)]), undefined],
-    [Buffer.concat([Buffer.from('S\0\0\0\x03'), message('K', key)]), undefined],
-    [message('E', 'SFATAL\0\0'), undefined],
-  ]
-  for (const [nth, [bytes, expected]] of conversations.entries()) {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
-        const start = new SessionStart()
-        const found: string[] = []
-        for (let at = 0, n = 0; at < bytes.length; n++) {
-          const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
-          const { cancelKey } = start.look(bytes.subarray(at, at + size))
-          if (cancelKey !== undefined) found.push(cancelKey)
-          at += size
-        }
-        return found.length === (expected === undefined ? 0 : 1) && found[0] === expected
-      }),
-      { numRuns: effort({ small: 100, full: 5_000 }), seed },
-    )
-    t.pass(`conversation ${nth}`)
-  }
-})
+t.test(
+  "a cancel key is found however the server's bytes are cut, and before it is ready for queries only",
+  async (t) => {
+    const key = Buffer.from('00000abc11223344', 'hex')
+    const long = Buffer.alloc(260, 7)
+    const greeting = (secret: Buffer) => [
+      message('R', Buffer.alloc(4)),
+      message('S', 'a\0b\0'),
+      message('N', ''),
+      message('K', secret),
+    ]
+    const conversations: [Buffer, string | undefined][] = [
+      [Buffer.concat([...greeting(key), message('Z', 'I'), message('K', long)]), key.toString('hex')],
+      [Buffer.concat([...greeting(long), message('Z', 'I')]), long.toString('hex')],
+      [Buffer.concat([message('R', Buffer.alloc(4)), message('Z', 'I'), message('K', key)]), undefined],
+      [Buffer.concat([message('K', Buffer.alloc(261)), message('K', key)]), key.toString('hex')],
+      [Buffer.concat([message('S', Buffer.alloc(70_000)), message('K', key)]), undefined],
+      [Buffer.concat([Buffer.from('S\0\0\0\x03'), message('K', key)]), undefined],
+      [message('E', 'SFATAL\0\0'), undefined],
+    ]
+    for (const [nth, [bytes, expected]] of conversations.entries()) {
+      fc.assert(
+        fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
+          const start = new SessionStart()
+          const found: string[] = []
+          for (let at = 0, n = 0; at < bytes.length; n++) {
+            const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
+            const { cancelKey } = start.look(bytes.subarray(at, at + size))
+            if (cancelKey !== undefined) found.push(cancelKey)
+            at += size
+          }
+          return found.length === (expected === undefined ? 0 : 1) && found[0] === expected
+        }),
+        { numRuns: effort({ small: 100, full: 5_000 }), seed },
+      )
+      t.pass(`conversation ${nth}`)
+    }
+  },
+)
 
-t.test('whether the server lets a client in is seen once, at the end of that very message, however its bytes are cut', async (t) => {
-  const asks = Buffer.concat([message('R', Buffer.from('0000000a534352414d00', 'hex')), message('R', Buffer.from('0000000c', 'hex')), message('S', letIn)])
-  const conversations: [Buffer, number | undefined][] = [
-    [Buffer.concat([letIn, message('Z', 'I')]), letIn.length],
-    [Buffer.concat([asks, letIn, message('S', 'a\0b\0'), letIn, message('Z', 'I')]), asks.length + letIn.length],
-    [Buffer.concat([asks, message('E', 'SFATAL\0\0')]), undefined],
-    [Buffer.concat([message('R', Buffer.alloc(8)), message('R', Buffer.alloc(3))]), undefined],
-    [Buffer.concat([message('Z', 'I'), letIn]), undefined],
-    [Buffer.concat([message('S', Buffer.alloc(70_000)), letIn]), undefined],
-  ]
-  for (const [nth, [bytes, expected]] of conversations.entries()) {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
-        const start = new SessionStart()
-        const seen: number[] = []
-        for (let at = 0, n = 0; at < bytes.length; n++) {
-          const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
-          const { letInAt } = start.look(bytes.subarray(at, at + size))
-          if (letInAt !== undefined) seen.push(at + letInAt)
-          at += size
-        }
-        return seen.length === (expected === undefined ? 0 : 1) && seen[0] === expected
-      }),
-      { numRuns: effort({ small: 100, full: 5_000 }), seed },
-    )
-    t.pass(`conversation ${nth}`)
-  }
-})
+t.test(
+  'whether the server lets a client in is seen once, at the end of that very message, however its bytes are cut',
+  async (t) => {
+    const asks = Buffer.concat([
+      message('R', Buffer.from('0000000a534352414d00', 'hex')),
+      message('R', Buffer.from('0000000c', 'hex')),
+      message('S', letIn),
+    ])
+    const conversations: [Buffer, number | undefined][] = [
+      [Buffer.concat([letIn, message('Z', 'I')]), letIn.length],
+      [Buffer.concat([asks, letIn, message('S', 'a\0b\0'), letIn, message('Z', 'I')]), asks.length + letIn.length],
+      [Buffer.concat([asks, message('E', 'SFATAL\0\0')]), undefined],
+      [Buffer.concat([message('R', Buffer.alloc(8)), message('R', Buffer.alloc(3))]), undefined],
+      [Buffer.concat([message('Z', 'I'), letIn]), undefined],
+      [Buffer.concat([message('S', Buffer.alloc(70_000)), letIn]), undefined],
+    ]
+    for (const [nth, [bytes, expected]] of conversations.entries()) {
+      fc.assert(
+        fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }), (sizes) => {
+          const start = new SessionStart()
+          const seen: number[] = []
+          for (let at = 0, n = 0; at < bytes.length; n++) {
+            const size = bytes.length > 1_000 ? 1_000 : (sizes[n % sizes.length] ?? 1)
+            const { letInAt } = start.look(bytes.subarray(at, at + size))
+            if (letInAt !== undefined) seen.push(at + letInAt)
+            at += size
+          }
+          return seen.length === (expected === undefined ? 0 : 1) && seen[0] === expected
+        }),
+        { numRuns: effort({ small: 100, full: 5_000 }), seed },
+      )
+      t.pass(`conversation ${nth}`)
+    }
+  },
+)
 
 t.test('refusals over HTTP read in SQL as what they are', async (t) => {
-  const route = { tenant_id: 't_0', name: 'acme', generation: 1, phase: 'suspended' as const, runtimes: [], dedicated: true }
-  t.same(sqlRefusal(tenantSuspended({ ...route, reason: 'unpaid' })), { code: '28000', message: 'The tenant is suspended: unpaid' })
+  const route = {
+    tenant_id: 't_0',
+    name: 'acme',
+    generation: 1,
+    phase: 'suspended' as const,
+    runtimes: [],
+    dedicated: true,
+  }
+  t.same(sqlRefusal(tenantSuspended({ ...route, reason: 'unpaid' })), {
+    code: '28000',
+    message: 'The tenant is suspended: unpaid',
+  })
   t.equal(sqlRefusal(refusals.tenantNotFound), sqlRefusals.unknownUser)
-  for (const refusal of [refusals.tenantNotReady, refusals.tenantWaking, refusals.tooManyWaiting]) t.equal(sqlRefusal(refusal).code, '57P03')
-  t.same(errorFields(fatalMessage({ code: '28000', message: 'Überall' })), { S: 'FATAL', V: 'FATAL', C: '28000', M: 'Überall' })
+  for (const refusal of [refusals.tenantNotReady, refusals.tenantWaking, refusals.tooManyWaiting])
+    t.equal(sqlRefusal(refusal).code, '57P03')
+  t.same(errorFields(fatalMessage({ code: '28000', message: 'Überall' })), {
+    S: 'FATAL',
+    V: 'FATAL',
+    C: '28000',
+    M: 'Überall',
+  })
 })

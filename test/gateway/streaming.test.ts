@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import t from 'tap'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { ask, sendRaw, startSetting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
@@ -23,7 +23,14 @@ t.test('100 MB go up and down whole, by length and chunked', async (t) => {
   const piece = Buffer.alloc(megabyte, 'abcdefg')
   for (const headers of [{ 'content-length': large }, {}]) {
     const before = upstream.received
-    const request = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/sink', method: 'POST', headers })
+    const request = httpRequest({
+      agent: false,
+      host: '127.0.0.1',
+      port: gateway.port,
+      path: '/t/acme/sink',
+      method: 'POST',
+      headers,
+    })
     const answered = answerTo(request)
     for (let sent = 0; sent < large; sent += piece.length) if (!request.write(piece)) await once(request, 'drain')
     request.end()
@@ -46,15 +53,28 @@ t.test('what is sent comes back byte for byte', async (t) => {
   const { gateway, add } = await startSetting(t)
   await add('acme')
   const body = Buffer.from(Array.from({ length: 3 * megabyte }, (_, index) => (index * index) & 0xff))
-  const { body: back, headers } = await ask(gateway.port, { path: '/t/acme/echo', method: 'PUT', headers: { 'content-type': 'image/png' }, body })
+  const { body: back, headers } = await ask(gateway.port, {
+    path: '/t/acme/echo',
+    method: 'PUT',
+    headers: { 'content-type': 'image/png' },
+    body,
+  })
   t.equal(headers['content-type'], 'image/png')
-  t.equal(createHash('sha256').update(Buffer.from(back, 'latin1')).digest('hex'), createHash('sha256').update(body).digest('hex'))
+  t.equal(
+    createHash('sha256').update(Buffer.from(back, 'latin1')).digest('hex'),
+    createHash('sha256').update(body).digest('hex'),
+  )
 })
 
 t.test('a reader that stalls holds the runtime back', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
-  const request = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: `/t/acme/bytes/${large}` }).end()
+  const request = httpRequest({
+    agent: false,
+    host: '127.0.0.1',
+    port: gateway.port,
+    path: `/t/acme/bytes/${large}`,
+  }).end()
   const response = await answerTo(request)
   response.pause()
   const settled = await stillness(() => upstream.sent)
@@ -88,7 +108,13 @@ t.test('a runtime that stalls holds the sender back', async (t) => {
 t.test('an event stream is delivered as it comes', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
-  const request = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/events', headers: { accept: 'text/event-stream' } }).end()
+  const request = httpRequest({
+    agent: false,
+    host: '127.0.0.1',
+    port: gateway.port,
+    path: '/t/acme/events',
+    headers: { accept: 'text/event-stream' },
+  }).end()
   const response = await answerTo(request)
   const [first] = (await once(response, 'data')) as [Buffer]
   t.equal(first.toString(), 'data: first\n\n')
@@ -100,8 +126,12 @@ t.test('with Expect: 100-continue the body is asked for only when the runtime wa
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   await add('later', { phase: 'pending' })
-  const head = (path: string, framing: string) => `POST ${path} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n${framing}\r\n\r\n`
-  for (const [framing, body] of [['Content-Length: 3', 'abc'], ['Transfer-Encoding: chunked', '3\r\nabc\r\n0\r\n\r\n']] as const) {
+  const head = (path: string, framing: string) =>
+    `POST ${path} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n${framing}\r\n\r\n`
+  for (const [framing, body] of [
+    ['Content-Length: 3', 'abc'],
+    ['Transfer-Encoding: chunked', '3\r\nabc\r\n0\r\n\r\n'],
+  ] as const) {
     const socket = connect(gateway.port, '127.0.0.1')
     let got = ''
     socket.on('data', (chunk: Buffer) => (got += chunk.toString()))

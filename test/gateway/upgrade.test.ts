@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { sendRaw, startSetting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
@@ -11,7 +11,10 @@ t.test('a WebSocket echoes through the gateway, by path and by host', async (t) 
   const { gateway, upstream, add } = await startSetting(t)
   const route = await add('acme')
   const ways = [
-    () => new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/realtime/v1?vsn=1`, { headers: { 'x-tenantry-tenant': 'forged' } }),
+    () =>
+      new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/realtime/v1?vsn=1`, {
+        headers: { 'x-tenantry-tenant': 'forged' },
+      }),
     () => new WebSocket(`ws://127.0.0.1:${gateway.port}/realtime/v1?vsn=1`, { headers: { host: 'acme.localhost' } }),
   ]
   for (const [index, open] of ways.entries()) {
@@ -69,7 +72,7 @@ t.test('when one side goes, the other is let go', async (t) => {
   t.equal((await closed)[0], 1006)
 })
 
-t.test('a client that vanishes during the handshake takes the runtime\'s connection along', async (t) => {
+t.test("a client that vanishes during the handshake takes the runtime's connection along", async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')
   const socket = connect(gateway.port, '127.0.0.1')

@@ -1,20 +1,25 @@
 // The waiting room by itself: order, bounds, one wake at a time, and nobody forgotten.
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
-import { defaultLimits, type Limits } from '../../gateway/src/limits.ts'
-import { WakeRefused, type Wake } from '../../gateway/src/waiting/wake.ts'
-import { WaitingRoom } from '../../gateway/src/waiting/waiting-room.ts'
-import { until } from '../support/until.ts'
+import { defaultLimits, type Limits } from '#gateway/limits.ts'
+import { WakeRefused, type Wake } from '#gateway/waiting/wake.ts'
+import { WaitingRoom } from '#gateway/waiting/waiting-room.ts'
+import { until } from '#test/support/until.ts'
 import { newTenantId } from './support/gateway.ts'
 
 const wakes = () => Promise.resolve()
-const never: Wake = (_, signal) => new Promise((_resolve, reject) => {
-  signal.addEventListener('abort', () => reject(new Error('aborted')))
-})
+const never: Wake = (_, signal) =>
+  new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('aborted')))
+  })
 
 function roomWith(wake: Wake, limits: Partial<Limits> = {}) {
   const problems: Error[] = []
-  const room = new WaitingRoom({ limits: { ...defaultLimits, ...limits }, wake, onProblem: (problem) => problems.push(problem) })
+  const room = new WaitingRoom({
+    limits: { ...defaultLimits, ...limits },
+    wake,
+    onProblem: (problem) => problems.push(problem),
+  })
   const told: string[] = []
   const wait = (tenantId: string, name: string) =>
     room.wait(tenantId, { go: () => told.push(`${name} goes`), refuse: ({ code }) => told.push(`${name} ${code}`) })
@@ -22,7 +27,13 @@ function roomWith(wake: Wake, limits: Partial<Limits> = {}) {
 }
 
 const routeOf = (tenantId: string, more: Partial<Route> = {}): Route => ({
-  tenant_id: tenantId, name: 'acme', generation: 1, phase: 'ready', runtimes: ['http://127.0.0.1:1'], dedicated: true, ...more,
+  tenant_id: tenantId,
+  name: 'acme',
+  generation: 1,
+  phase: 'ready',
+  runtimes: ['http://127.0.0.1:1'],
+  dedicated: true,
+  ...more,
 })
 
 t.test('when the tenant is ready all go on in the order they came, and only its own', async (t) => {

@@ -5,14 +5,17 @@ import { Activity } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
 import { WebSocket } from 'ws'
-import { until } from '../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { startFrontedSetting } from './support/control-front.ts'
 import { ask, sendRaw, token, type Setting } from './support/gateway.ts'
 import { megabyte } from './support/upstream.ts'
 
 /** Requests that wait, or are otherwise under way. */
 async function open({ gateway }: Setting, tenantId: string): Promise<number> {
-  const { body } = await ask(gateway.internalPort, { path: '/internal/v1/activity', headers: { 'x-tenantry-internal': token } })
+  const { body } = await ask(gateway.internalPort, {
+    path: '/internal/v1/activity',
+    headers: { 'x-tenantry-internal': token },
+  })
   const activity: unknown = JSON.parse(body)
   if (!Value.Check(Activity, activity)) throw new Error(body)
   return activity.tenants[tenantId]?.open ?? 0
@@ -22,7 +25,9 @@ t.test('a request wakes its tenant and is answered when it is ready', async (t) 
   const setting = await startFrontedSetting(t)
   const { gateway, front, upstream, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
-  const answers = Array.from({ length: 5 }, (_, n) => ask(gateway.port, { path: `/t/acme/echo?${n}`, method: 'POST', body: `body ${n}` }))
+  const answers = Array.from({ length: 5 }, (_, n) =>
+    ask(gateway.port, { path: `/t/acme/echo?${n}`, method: 'POST', body: `body ${n}` }),
+  )
   await until(async () => (await open(setting, route.tenant_id)) === 5)
   t.same(new Set(front.wakes), new Set([route.tenant_id]))
   t.equal(upstream.seen.length, 0, 'nothing reached the runtime')
@@ -37,7 +42,14 @@ t.test('a body is not read while its request is held, and passes whole afterward
   const { gateway, upstream, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
   const size = 64 * megabyte
-  const upload = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/sink', method: 'PUT', headers: { 'content-length': size } })
+  const upload = httpRequest({
+    agent: false,
+    host: '127.0.0.1',
+    port: gateway.port,
+    path: '/t/acme/sink',
+    method: 'PUT',
+    headers: { 'content-length': size },
+  })
   upload.write(Buffer.alloc(size, 'u'))
   upload.end()
   await until(async () => (await open(setting, route.tenant_id)) === 1)
@@ -55,7 +67,12 @@ t.test('a client that waits for 100 Continue and one that upgrades are held alik
   const { gateway, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
   const expecting = httpRequest({
-    agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/echo', method: 'PUT', headers: { expect: '100-continue' },
+    agent: false,
+    host: '127.0.0.1',
+    port: gateway.port,
+    path: '/t/acme/echo',
+    method: 'PUT',
+    headers: { expect: '100-continue' },
   })
   let isAsked = false
   expecting.on('continue', () => {
@@ -86,7 +103,9 @@ t.test('too many are refused with Retry-After, and a client that leaves frees it
   const setting = await startFrontedSetting(t, { limits: { waitingPerTenant: 2 } })
   const { gateway, add, put } = setting
   const route = await add('acme', { phase: 'paused', dedicated: true })
-  const leaving = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/x' }).on('error', () => undefined).end()
+  const leaving = httpRequest({ agent: false, host: '127.0.0.1', port: gateway.port, path: '/t/acme/x' })
+    .on('error', () => undefined)
+    .end()
   const staying = ask(gateway.port, { path: '/t/acme/stays' })
   await until(async () => (await open(setting, route.tenant_id)) === 2)
   const refused = await ask(gateway.port, { path: '/t/acme/x' })

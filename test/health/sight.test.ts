@@ -1,14 +1,17 @@
 // What is seen of a tenant with services of its own: drift, health and usage, each from the engine, and never made up.
 import t from 'tap'
-import type { Drift } from '../../control-plane/src/drift/drift-reader.ts'
-import { until } from '../support/until.ts'
-import { isError, startApi, newName } from '../support/control-plane/api.ts'
+import type { Drift } from '#control-plane/drift/drift-reader.ts'
+import { until } from '#test/support/until.ts'
+import { isError, startApi, newName } from '#test/support/control-plane/api.ts'
 
 // What drifts is not to be mended under the test's hands.
 const api = await startApi(t, { cloud: true })
 const dedicated = async () => {
   const tenant = await api.create(newName(), { plan: 'Pro', region: 'cloud' })
-  await api.call('PATCH', `/v1/tenants/${tenant.tenant_id}`, { body: { drift_policy: 'report' }, headers: { prefer: 'wait=30' } })
+  await api.call('PATCH', `/v1/tenants/${tenant.tenant_id}`, {
+    body: { drift_policy: 'report' },
+    headers: { prefer: 'wait=30' },
+  })
   return tenant
 }
 const drift = async (id: string) => (await api.call('GET', `/v1/tenants/${id}/drift`)).body as Drift
@@ -19,23 +22,29 @@ const service = (id: string, name: string) => {
   return found
 }
 
-t.test('without a difference there is none; every change by hand is one, and is not mended under "report"', async (t) => {
-  const { tenant_id: id } = await dedicated()
-  t.match(await drift(id), { tenant_id: id, policy: 'report', observed_at: String, drifted: false, differences: [] })
-  service(id, 'postgres').state = 'paused'
-  service(id, 'runtime').resources.memoryBytes = 64
-  const seen = await drift(id)
-  t.ok(seen.drifted)
-  t.same(seen.differences, [
-    { component: 'postgres', field: 'state', desired: 'running', observed: 'paused' },
-    { component: 'runtime', field: 'memory_bytes', desired: 2 ** 30, observed: 64 },
-  ])
-  const stack = api.engine.stacks.get(id)
-  if (stack === undefined) throw new Error('no stack')
-  stack.volumes = stack.volumes.filter(({ name }) => !name.endsWith('-data'))
-  stack.containers = stack.containers.filter(({ labels }) => labels.service !== 'runtime')
-  t.match((await drift(id)).differences.map(({ component, field }) => `${component} ${field}`), ['volume/data existence', 'postgres state', 'runtime existence'])
-})
+t.test(
+  'without a difference there is none; every change by hand is one, and is not mended under "report"',
+  async (t) => {
+    const { tenant_id: id } = await dedicated()
+    t.match(await drift(id), { tenant_id: id, policy: 'report', observed_at: String, drifted: false, differences: [] })
+    service(id, 'postgres').state = 'paused'
+    service(id, 'runtime').resources.memoryBytes = 64
+    const seen = await drift(id)
+    t.ok(seen.drifted)
+    t.same(seen.differences, [
+      { component: 'postgres', field: 'state', desired: 'running', observed: 'paused' },
+      { component: 'runtime', field: 'memory_bytes', desired: 2 ** 30, observed: 64 },
+    ])
+    const stack = api.engine.stacks.get(id)
+    if (stack === undefined) throw new Error('no stack')
+    stack.volumes = stack.volumes.filter(({ name }) => !name.endsWith('-data'))
+    stack.containers = stack.containers.filter(({ labels }) => labels.service !== 'runtime')
+    t.match(
+      (await drift(id)).differences.map(({ component, field }) => `${component} ${field}`),
+      ['volume/data existence', 'postgres state', 'runtime existence'],
+    )
+  },
+)
 
 t.test('under "repair" a difference is mended, and then there is none', async (t) => {
   const { tenant_id: id } = await dedicated()
@@ -62,42 +71,90 @@ t.test('before its services are begun, that is the difference', async (t) => {
   api.engine.isReachable = false
   const answer = await api.call('POST', '/v1/tenants', { body: { name: newName(), plan: 'Pro', region: 'cloud' } })
   const { tenant_id: id } = answer.body as { tenant_id: string }
-  t.match(await drift(id), { drifted: true, differences: [{ component: 'services', desired: 'present', observed: 'absent' }] })
-  t.match((await get(id, 'health')).body, { status: 'unknown', components: { postgres: { status: 'unknown', container: null } } })
+  t.match(await drift(id), {
+    drifted: true,
+    differences: [{ component: 'services', desired: 'present', observed: 'absent' }],
+  })
+  t.match((await get(id, 'health')).body, {
+    status: 'unknown',
+    components: { postgres: { status: 'unknown', container: null } },
+  })
   api.engine.isReachable = true
   await until(async () => (await api.tenant(id)).status === 'ready', 'readiness')
 })
 
 t.test('health tells of each part, with the time it was seen', async (t) => {
   const { tenant_id: id } = await dedicated()
-  const container = { state: 'running', health: 'healthy', restarts: 0, started_at: String, exit_code: 0, out_of_memory: false }
+  const container = {
+    state: 'running',
+    health: 'healthy',
+    restarts: 0,
+    started_at: String,
+    exit_code: 0,
+    out_of_memory: false,
+  }
   const part = { status: 'healthy', observed_at: String }
   t.match((await get(id, 'health')).body, {
-    tenant_id: id, generation: 2, status: 'healthy',
-    components: { database: part, storage: part, functions: part, postgres: { ...part, container }, runtime: { ...part, container } },
+    tenant_id: id,
+    generation: 2,
+    status: 'healthy',
+    components: {
+      database: part,
+      storage: part,
+      functions: part,
+      postgres: { ...part, container },
+      runtime: { ...part, container },
+    },
   })
   service(id, 'runtime').health = 'unhealthy'
-  t.match((await get(id, 'health')).body, { status: 'unhealthy', components: { postgres: part, runtime: { status: 'unhealthy', message: /health check/ } } })
+  t.match((await get(id, 'health')).body, {
+    status: 'unhealthy',
+    components: { postgres: part, runtime: { status: 'unhealthy', message: /health check/ } },
+  })
   Object.assign(service(id, 'runtime'), { state: 'exited', outOfMemory: true, exitCode: 137 })
   t.match((await get(id, 'health')).body, {
-    status: 'unhealthy', components: { runtime: { message: /memory/, container: { state: 'exited', exit_code: 137, out_of_memory: true } } },
+    status: 'unhealthy',
+    components: { runtime: { message: /memory/, container: { state: 'exited', exit_code: 137, out_of_memory: true } } },
   })
   Object.assign(service(id, 'runtime'), { state: 'running', health: 'starting', outOfMemory: false })
-  t.match((await get(id, 'health')).body, { status: 'unknown', components: { runtime: { status: 'unknown' } } }, 'not known to be well yet')
+  t.match(
+    (await get(id, 'health')).body,
+    { status: 'unknown', components: { runtime: { status: 'unknown' } } },
+    'not known to be well yet',
+  )
   service(id, 'runtime').health = 'healthy'
 
   api.region.agrees = false
-  t.match((await get(id, 'health')).body, { status: 'unknown', components: { database: { status: 'unknown' }, postgres: part } }, 'a runtime that is silent')
+  t.match(
+    (await get(id, 'health')).body,
+    { status: 'unknown', components: { database: { status: 'unknown' }, postgres: part } },
+    'a runtime that is silent',
+  )
   api.region.agrees = true
   api.engine.isReachable = false
   const unseen = await get(id, 'health')
   api.engine.isReachable = true
-  t.match(unseen, { status: 200, body: { status: 'unknown', components: { database: part, runtime: { status: 'unknown', container: null } } } }, 'an engine that is away')
+  t.match(
+    unseen,
+    {
+      status: 200,
+      body: { status: 'unknown', components: { database: part, runtime: { status: 'unknown', container: null } } },
+    },
+    'an engine that is away',
+  )
 
   await api.call('POST', `/v1/tenants/${id}/pause`, { headers: { prefer: 'wait=30' } })
-  t.match((await get(id, 'health')).body, {
-    status: 'unknown', components: { database: { status: 'unknown' }, postgres: { status: 'unknown', message: /stopped/, container: { state: 'exited' } } },
-  }, 'a paused one is neither well nor ill')
+  t.match(
+    (await get(id, 'health')).body,
+    {
+      status: 'unknown',
+      components: {
+        database: { status: 'unknown' },
+        postgres: { status: 'unknown', message: /stopped/, container: { state: 'exited' } },
+      },
+    },
+    'a paused one is neither well nor ill',
+  )
   const shared = await api.create()
   const { components } = (await get(shared.tenant_id, 'health')).body as { components: object }
   t.same(Object.keys(components), ['database', 'storage', 'functions'])
@@ -111,7 +168,9 @@ t.test('usage tells what each service takes now; what can not be had is null', a
     components: { postgres: { ...running, disk_bytes: 40_000_000 }, runtime: { ...running, disk_bytes: 4096 } },
   })
   service(id, 'runtime').state = 'exited'
-  t.match((await get(id, 'usage')).body, { components: { postgres: running, runtime: { cpu_seconds: null, memory_bytes: null, disk_bytes: 4096 } } })
+  t.match((await get(id, 'usage')).body, {
+    components: { postgres: running, runtime: { cpu_seconds: null, memory_bytes: null, disk_bytes: 4096 } },
+  })
   const none = { cpu_seconds: null, memory_bytes: null, disk_bytes: null }
   t.match((await get(id, 'usage/2026-01')).body, { components: { postgres: none, runtime: none } }, 'of a past month')
   api.engine.isReachable = false

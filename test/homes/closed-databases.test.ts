@@ -4,17 +4,21 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { ensureClosedDatabase } from '../../control-plane/src/platform/closed-databases.ts'
-import { query, startPostgres } from '../support/postgres.ts'
-import { startPlatform } from '../support/platform.ts'
-import { until } from '../support/until.ts'
+import { ensureClosedDatabase } from '#control-plane/platform/closed-databases.ts'
+import { query, startPostgres } from '#test/support/postgres.ts'
+import { startPlatform } from '#test/support/platform.ts'
+import { until } from '#test/support/until.ts'
 
 const killedBetween = new URL('support/killed-between.ts', import.meta.url).pathname
 
 async function isDenied(t: Test, url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => undefined)
-  await t.rejects(client.connect(), /permission denied for database|not currently accepting connections/, `a login into ${new URL(url).pathname}`)
+  await t.rejects(
+    client.connect(),
+    /permission denied for database|not currently accepting connections/,
+    `a login into ${new URL(url).pathname}`,
+  )
   await client.end().catch(() => undefined)
 }
 
@@ -24,9 +28,16 @@ t.test('a database whose creation is killed before it is closed', async (t) => {
   await query(postgres.url('postgres'), "create role stranger login password 'theirs'")
   const login = (database: string) => `postgresql://stranger:theirs@127.0.0.1:${postgres.port}/${database}`
 
-  const [code, signal] = (await once(spawn(process.execPath, [killedBetween, postgres.url('postgres'), 'halfway'], { stdio: 'inherit' }), 'exit')) as [number | null, string | null]
+  const [code, signal] = (await once(
+    spawn(process.execPath, [killedBetween, postgres.url('postgres'), 'halfway'], { stdio: 'inherit' }),
+    'exit',
+  )) as [number | null, string | null]
   t.same([code, signal], [null, 'SIGKILL'])
-  t.equal((await query(postgres.url('postgres'), "select datname from pg_database where datname = 'halfway'")).length, 1, 'it was created')
+  t.equal(
+    (await query(postgres.url('postgres'), "select datname from pg_database where datname = 'halfway'")).length,
+    1,
+    'it was created',
+  )
   await isDenied(t, login('halfway'))
 
   const client = new pg.Client({ connectionString: postgres.url('postgres') })
@@ -35,7 +46,8 @@ t.test('a database whose creation is killed before it is closed', async (t) => {
   await ensureClosedDatabase(client, 'halfway')
   await isDenied(t, login('halfway'))
   t.same(await query(postgres.url('halfway'), 'select 1 as answer'), [{ answer: 1 }], 'its owner enters it')
-  const rights = "select has_database_privilege('stranger', 'halfway', right_name) as has from unnest(array['connect', 'temporary', 'create']) as right_name"
+  const rights =
+    "select has_database_privilege('stranger', 'halfway', right_name) as has from unnest(array['connect', 'temporary', 'create']) as right_name"
   t.same(await query(postgres.url('postgres'), rights), [{ has: false }, { has: false }, { has: false }])
 })
 
@@ -43,7 +55,12 @@ t.test('databases that are open when a control plane starts', { timeout: 120_000
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
   const first = await platform.startControlPlane()
-  const { body } = await platform.call('POST', '/v1/tenants', { name: 'curious', plan: 'Free', region: 'local' }, { prefer: 'wait=20' })
+  const { body } = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name: 'curious', plan: 'Free', region: 'local' },
+    { prefer: 'wait=20' },
+  )
   const own = new URL(String(body['database_url']))
   first.process.kill('SIGKILL')
   await first.exited
@@ -57,10 +74,24 @@ t.test('databases that are open when a control plane starts', { timeout: 120_000
   await platform.startControlPlane()
   const url = (database: string) => Object.assign(new URL(own), { pathname: `/${database}` }).href
   const openNow = async () =>
-    (await query(superuser, 'select datname from pg_database where datallowconn and exists (select from aclexplode(coalesce(datacl, acldefault(\'d\', datdba))) where grantee = 0)')).length
+    (
+      await query(
+        superuser,
+        "select datname from pg_database where datallowconn and exists (select from aclexplode(coalesce(datacl, acldefault('d', datdba))) where grantee = 0)",
+      )
+    ).length
   await until(async () => (await openNow()) === 0)
   for (const database of open.slice(0, -1)) await isDenied(t, url(database))
-  await until(async () => (await query(platform.postgres.url(platform.homesDatabase), "select has_schema_privilege($1, 'public', 'create') as has", [own.username]))[0]?.['has'] === false)
+  await until(
+    async () =>
+      (
+        await query(
+          platform.postgres.url(platform.homesDatabase),
+          "select has_schema_privilege($1, 'public', 'create') as has",
+          [own.username],
+        )
+      )[0]?.['has'] === false,
+  )
   await t.rejects(query(own.href, 'create temporary table room (a int)'), /permission denied/)
   t.same(await query(own.href, 'select 1 as answer'), [{ answer: 1 }], 'the tenant enters its own')
 })

@@ -1,9 +1,9 @@
 // The service's tables of a home on a Postgres of the tenant's own, on a real Docker Engine: the tenant can't take them down;
 // what a superuser takes down is shown, repaired and reported; a backup taken meanwhile fails by name.
 import t from 'tap'
-import { createOwner, ended, put, startBackupPlatform } from '../backups/support/tenants.ts'
-import { query } from '../support/postgres.ts'
-import { until } from '../support/until.ts'
+import { createOwner, ended, put, startBackupPlatform } from '#test/backups/support/tenants.ts'
+import { query } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
 
 t.test('a damaged home', async (t) => {
   const platform = await startBackupPlatform(t)
@@ -12,13 +12,25 @@ t.test('a damaged home', async (t) => {
   const { containers } = await platform.host.observe({ installation: platform.installation }, signal)
   const postgres = containers.find(({ labels }) => labels.stack === ada.id && labels.service === 'postgres')
   const asSuperuser = async (sql: string) => {
-    const { code, stderr } = await platform.host.exec(postgres?.id ?? '', ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres', '-d', 'home', '-f', '-'], { input: `set search_path = "${ada.id}";\n${sql};\n`, signal })
+    const { code, stderr } = await platform.host.exec(
+      postgres?.id ?? '',
+      ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres', '-d', 'home', '-f', '-'],
+      { input: `set search_path = "${ada.id}";\n${sql};\n`, signal },
+    )
     if (code !== 0) throw new Error(stderr)
   }
-  const hasTable = async (name: string) => (await query(ada.url, 'select to_regclass($1) is not null as is_there', [name]))[0]?.['is_there']
+  const hasTable = async (name: string) =>
+    (await query(ada.url, 'select to_regclass($1) is not null as is_there', [name]))[0]?.['is_there']
 
   await t.test('is none that the tenant can make', async (t) => {
-    for (const sql of ['drop table usage_hours', 'alter table storage_usage disable trigger counted', `drop schema "${ada.id}" cascade`, 'truncate usage_hours', `set role "${ada.id}_system"`, 'delete from usage_hours']) {
+    for (const sql of [
+      'drop table usage_hours',
+      'alter table storage_usage disable trigger counted',
+      `drop schema "${ada.id}" cascade`,
+      'truncate usage_hours',
+      `set role "${ada.id}_system"`,
+      'delete from usage_hours',
+    ]) {
       await t.rejects(query(ada.url, sql), { code: /^(42501|2BP01)$/ }, sql)
     }
     let health = ''
@@ -34,13 +46,34 @@ t.test('a damaged home', async (t) => {
     await asSuperuser('drop table usage_hours; drop table storage_usage')
     const backup = await platform.call('POST', `/v1/tenants/${ada.id}/backups`)
     const operation = await ended(platform, backup)
-    t.match(operation, { state: 'failed', error: /^the home is damaged: .*"storage_usage" is missing.*"usage_hours" is missing/ })
-    t.match((await platform.call('GET', `/v1/backups/${String(backup.body['id'])}`)).body, { state: 'failed', error: /usage_hours/ })
-    const repaired = await platform.until(ada.id, ({ status, conditions }) => status === 'ready' && (conditions as { type: string; message: string }[]).some(({ type, message }) => type === 'Loss' && message.includes('storage_usage, usage_hours')), 180)
+    t.match(operation, {
+      state: 'failed',
+      error: /^the home is damaged: .*"storage_usage" is missing.*"usage_hours" is missing/,
+    })
+    t.match((await platform.call('GET', `/v1/backups/${String(backup.body['id'])}`)).body, {
+      state: 'failed',
+      error: /usage_hours/,
+    })
+    const repaired = await platform.until(
+      ada.id,
+      ({ status, conditions }) =>
+        status === 'ready' &&
+        (conditions as { type: string; message: string }[]).some(
+          ({ type, message }) => type === 'Loss' && message.includes('storage_usage, usage_hours'),
+        ),
+      180,
+    )
     t.ok(repaired)
     t.equal(await hasTable('usage_hours'), true)
-    t.match(await query(ada.url, 'select file_count::int, file_bytes::int from storage_usage'), [{ file_count: 1, file_bytes: 5 }])
-    t.match(await platform.sql("select type, data ->> 'message' as message from operator_events where type = 'tenant.repaired'"), [{ message: /usage_hours/ }])
+    t.match(await query(ada.url, 'select file_count::int, file_bytes::int from storage_usage'), [
+      { file_count: 1, file_bytes: 5 },
+    ])
+    t.match(
+      await platform.sql(
+        "select type, data ->> 'message' as message from operator_events where type = 'tenant.repaired'",
+      ),
+      [{ message: /usage_hours/ }],
+    )
     await put(platform, 'ada', ada.key, 'system/b.txt', 'more')
     t.match(await ended(platform, await platform.call('POST', `/v1/tenants/${ada.id}/backups`)), { state: 'succeeded' })
   })
@@ -55,7 +88,8 @@ t.test('a damaged home', async (t) => {
     await query(ada.url, 'drop table usage_hours')
     await platform.sql("update tenants set home_version = 'older' where id = $1", [ada.id])
     await platform.until(ada.id, () => true)
-    for (const deadline = Date.now() + 180_000; (await hasTable('usage_hours')) !== true;) if (Date.now() > deadline) throw new Error('the home was not upgraded')
+    for (const deadline = Date.now() + 180_000; (await hasTable('usage_hours')) !== true;)
+      if (Date.now() > deadline) throw new Error('the home was not upgraded')
     await t.rejects(query(ada.url, 'drop table usage_hours'), { code: '42501' })
     t.match(await ended(platform, await platform.call('POST', `/v1/tenants/${ada.id}/backups`)), { state: 'succeeded' })
   })

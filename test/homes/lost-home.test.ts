@@ -1,11 +1,11 @@
 // A home that was in use and is gone from its database is told as that, and no empty one is made in its place; one that is
 // there is made whole.
 import t from 'tap'
-import { HomeDatabases } from '../../control-plane/src/homes/home-databases.ts'
-import { loadHomeMigrations } from '../../control-plane/src/homes/home-migrations.ts'
-import { homeRoles } from '../../control-plane/src/homes/home-roles.ts'
-import { createHome, migrationsDirectory } from '../support/home.ts'
-import { query, startPostgres } from '../support/postgres.ts'
+import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
+import { loadHomeMigrations } from '#control-plane/homes/home-migrations.ts'
+import { homeRoles } from '#control-plane/homes/home-roles.ts'
+import { createHome, migrationsDirectory } from '#test/support/home.ts'
+import { query, startPostgres } from '#test/support/postgres.ts'
 
 const passwords = { runtime: 'of-the-runtime', ddl: 'of-the-ddl', admin: 'of-the-admin' }
 
@@ -14,7 +14,8 @@ t.test('mending a home', async (t) => {
   t.teardown(() => postgres.stop())
   const homes = new HomeDatabases(postgres.url('postgres'), await loadHomeMigrations(migrationsDirectory))
   t.teardown(() => homes.close())
-  const count = async (sql: string) => (await query(postgres.url('homes'), `select count(*)::int as n from ${sql}`))[0]?.['n']
+  const count = async (sql: string) =>
+    (await query(postgres.url('homes'), `select count(*)::int as n from ${sql}`))[0]?.['n']
 
   await t.test('of which the schema is gone makes nothing', async (t) => {
     const id = 't_00000000000000000001'
@@ -26,12 +27,19 @@ t.test('mending a home', async (t) => {
   await t.test('that is there gives its logins back, and leaves its rows', async (t) => {
     const { tenantId } = await createHome(postgres)
     const { runtime } = homeRoles(tenantId)
-    await query(postgres.url('homes'), `create table "${tenantId}".notes as select 1 as id; alter role "${runtime}" nologin`)
+    await query(
+      postgres.url('homes'),
+      `create table "${tenantId}".notes as select 1 as id; alter role "${runtime}" nologin`,
+    )
     await t.rejects(homes.checkLogin('homes', tenantId, passwords.runtime))
     t.equal(await homes.mendHome('homes', tenantId, passwords), 'to be migrated')
     await t.resolves(homes.checkLogin('homes', tenantId, passwords.runtime))
     t.equal(await count(`"${tenantId}".notes`), 1)
-    t.equal(await homes.createHome('homes', tenantId, passwords), 'to be migrated', 'a create that was interrupted goes on')
+    t.equal(
+      await homes.createHome('homes', tenantId, passwords),
+      'to be migrated',
+      'a create that was interrupted goes on',
+    )
     t.equal(await count(`"${tenantId}".notes`), 1)
   })
 })

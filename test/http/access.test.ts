@@ -1,7 +1,7 @@
 // Who may call what: every route there is, with every kind of key. A route that the table lacks is a failure.
 import t from 'tap'
-import type { Scope } from '../../control-plane/src/keys/platform-key-store.ts'
-import { internalToken, isError, startApi } from '../support/control-plane/api.ts'
+import type { Scope } from '#control-plane/keys/platform-key-store.ts'
+import { internalToken, isError, startApi } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t)
 
@@ -81,10 +81,17 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
 }
 /** Fastify answers HEAD wherever it answers GET. */
 const withHead = Object.entries(table).flatMap(([route, access]) =>
-  route.startsWith('GET ') ? [[route, access] as const, [route.replace('GET ', 'HEAD '), access] as const] : [[route, access] as const])
+  route.startsWith('GET ')
+    ? [[route, access] as const, [route.replace('GET ', 'HEAD '), access] as const]
+    : [[route, access] as const],
+)
 
 /** Ids of nothing and a body of nothing: whoever is let in makes nothing. */
-const pathOf = (url: string) => url.replace(':id', 't_00000000000000000000').replace(':month', '2026-01').replace('/tls/ask', '/tls/ask?domain=localhost')
+const pathOf = (url: string) =>
+  url
+    .replace(':id', 't_00000000000000000000')
+    .replace(':month', '2026-01')
+    .replace('/tls/ask', '/tls/ask?domain=localhost')
 
 t.test('the table below has every route, and no other', (t) => {
   t.same(api.routes.map(({ method, url }) => `${method} ${url}`).sort(), withHead.map(([route]) => route).sort())
@@ -100,9 +107,19 @@ t.test('every route opens to its scopes and to nobody else', async (t) => {
   for (const [route, access] of withHead) {
     const [method = '', url = ''] = route.split(' ')
     const call = (key: string | null, headers: Record<string, string> = {}) =>
-      api.call(method, pathOf(url), { key, headers, ...(method === 'POST' || method === 'PATCH' ? { body: { nothing: true } } : {}) })
+      api.call(method, pathOf(url), {
+        key,
+        headers,
+        ...(method === 'POST' || method === 'PATCH' ? { body: { nothing: true } } : {}),
+      })
     // An answer to HEAD has no body to look into.
-    const denied = async (key: string | null, status: number, code: string, names: string, headers: Record<string, string> = {}) => {
+    const denied = async (
+      key: string | null,
+      status: number,
+      code: string,
+      names: string,
+      headers: Record<string, string> = {},
+    ) => {
       const answer = await call(key, headers)
       if (method === 'HEAD') t.same(answer.status, status, `${route} ${code}`)
       else isError(t, answer, status, code, names, route)
@@ -125,7 +142,8 @@ t.test('every route opens to its scopes and to nobody else', async (t) => {
       await denied(revoked.key, 401, 'REVOKED_KEY', 'revoked')
       await denied(expired.key, 401, 'REVOKED_KEY', 'expired')
       for (const scope of everybody) {
-        if (access.includes(scope)) t.notOk([401, 403, 500].includes((await call(api.keys[scope])).status), `${route} is open to ${scope}`)
+        if (access.includes(scope))
+          t.notOk([401, 403, 500].includes((await call(api.keys[scope])).status), `${route} is open to ${scope}`)
         else await denied(api.keys[scope], 403, 'WRONG_SCOPE', access.join(' or '))
       }
     }
@@ -137,13 +155,23 @@ t.test('the documentation is open, names every route for keys, and no other', as
   t.same((await api.call('GET', '/docs/', { key: null })).status, 200)
   const { paths } = (await api.call('GET', '/openapi.json', { key: null })).body as { paths: Record<string, object> }
   const documented = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`))
-  t.same(documented.sort(), Object.keys(table).filter((route) => / \/(v1\/|health$)/.test(route)).sort())
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`),
+  )
+  t.same(
+    documented.sort(),
+    Object.keys(table)
+      .filter((route) => / \/(v1\/|health$)/.test(route))
+      .sort(),
+  )
 })
 
 t.test('every answer forbids sniffing and keeping', async (t) => {
   for (const path of ['/v1/tenants', '/v1/nothing', '/health', '/metrics']) {
-    t.match((await api.call('GET', path)).headers, { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' }, path)
+    t.match(
+      (await api.call('GET', path)).headers,
+      { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' },
+      path,
+    )
   }
 })
 

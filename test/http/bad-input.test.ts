@@ -1,7 +1,7 @@
 // Whatever an operator gets wrong is a 4xx that names it, in the one form of errors, and makes nothing.
 import t, { type Test } from 'tap'
-import { reservedNames } from '../../control-plane/src/tenants/names.ts'
-import { isError, newName, startApi, type Asked } from '../support/control-plane/api.ts'
+import { reservedNames } from '#control-plane/tenants/names.ts'
+import { isError, newName, startApi, type Asked } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t, { cloud: true })
 
@@ -17,8 +17,15 @@ async function refused(t: Test, cases: Case[]): Promise<void> {
 }
 
 const good = () => ({ name: newName(), plan: 'Free', region: 'local' })
-const create = (what: string, body: unknown, status: number, code: string, names: string): Case =>
-  [what, 'POST', '/v1/tenants', { body }, status, code, names]
+const create = (what: string, body: unknown, status: number, code: string, names: string): Case => [
+  what,
+  'POST',
+  '/v1/tenants',
+  { body },
+  status,
+  code,
+  names,
+]
 
 t.test('a body with a field too many, too few or of another type', async (t) => {
   const { name, plan, region } = good()
@@ -31,9 +38,27 @@ t.test('a body with a field too many, too few or of another type', async (t) => 
     create('name is a number', { ...good(), name: 7 }, 400, 'INVALID_FIELD', '"name" must be string'),
     create('plan is null', { ...good(), plan: null }, 400, 'INVALID_FIELD', '"plan" must be string'),
     create('region is a list', { ...good(), region: ['local'] }, 400, 'INVALID_FIELD', '"region" must be string'),
-    create('rate limit is null', { ...good(), rate_limit: null }, 400, 'INVALID_FIELD', '"rate_limit" must be object or "unlimited"'),
-    create('rate limit of nothing', { ...good(), rate_limit: { per_second: 0, burst: 5 } }, 400, 'INVALID_FIELD', '"rate_limit.per_second" must be >= 1'),
-    create('isolation is none', { ...good(), isolation: 'bunker' }, 400, 'INVALID_FIELD', '"isolation" must be one of schema-per-tenant'),
+    create(
+      'rate limit is null',
+      { ...good(), rate_limit: null },
+      400,
+      'INVALID_FIELD',
+      '"rate_limit" must be object or "unlimited"',
+    ),
+    create(
+      'rate limit of nothing',
+      { ...good(), rate_limit: { per_second: 0, burst: 5 } },
+      400,
+      'INVALID_FIELD',
+      '"rate_limit.per_second" must be >= 1',
+    ),
+    create(
+      'isolation is none',
+      { ...good(), isolation: 'bunker' },
+      400,
+      'INVALID_FIELD',
+      '"isolation" must be one of schema-per-tenant',
+    ),
     create('a list', [good()], 400, 'INVALID_FIELD', 'body must be object'),
     create('a text', 'tenant', 400, 'INVALID_FIELD', 'body must be object'),
     create('null', null, 400, 'INVALID_FIELD', 'body must be object'),
@@ -42,56 +67,134 @@ t.test('a body with a field too many, too few or of another type', async (t) => 
 })
 
 t.test('a body that is no JSON, or too large', async (t) => {
-  const send = (what: string, payload: string, status: number, code: string, names: string, headers = {}): Case =>
-    [what, 'POST', '/v1/tenants', { payload, headers }, status, code, names]
+  const send = (what: string, payload: string, status: number, code: string, names: string, headers = {}): Case => [
+    what,
+    'POST',
+    '/v1/tenants',
+    { payload, headers },
+    status,
+    code,
+    names,
+  ]
   await refused(t, [
     send('broken off', '{"name": "acme", "plan": "Fr', 400, 'INVALID_JSON', 'body'),
     send('no JSON at all', 'name=acme', 400, 'INVALID_JSON', 'body'),
     send('empty', '', 400, 'INVALID_JSON', 'body'),
     send('a prototype', '{"name": "acme", "__proto__": {"plan": "Free"}}', 400, 'INVALID_JSON', 'body'),
     send('over the limit', JSON.stringify({ ...good(), name: 'x'.repeat(65 * 1024) }), 413, 'BODY_TOO_LARGE', '64 KB'),
-    send('another content type', JSON.stringify(good()), 415, 'UNSUPPORTED_MEDIA_TYPE', 'application/json', { 'content-type': 'application/yaml' }),
-    send('a form', 'name=acme', 415, 'UNSUPPORTED_MEDIA_TYPE', 'application/json', { 'content-type': 'application/x-www-form-urlencoded' }),
+    send('another content type', JSON.stringify(good()), 415, 'UNSUPPORTED_MEDIA_TYPE', 'application/json', {
+      'content-type': 'application/yaml',
+    }),
+    send('a form', 'name=acme', 415, 'UNSUPPORTED_MEDIA_TYPE', 'application/json', {
+      'content-type': 'application/x-www-form-urlencoded',
+    }),
   ])
 })
 
 t.test('a name that is no DNS label, or is reserved, or is taken', async (t) => {
   const taken = await api.create()
   const bad = [
-    '', 'a', 'ab', 'a'.repeat(64), 'Acme', 'ACME', '1acme', '-acme', 'acme-', 'ac_me', 'ac.me', 'ac me', ' acme', 'acme\n', 'ac\u0000me', 'xn--acme',
-    'ab--cd', 'ácme', 'аcme', 'acme/..', '../acme', '%61cme', '"; drop table tenants; --', '🦊🦊🦊',
+    '',
+    'a',
+    'ab',
+    'a'.repeat(64),
+    'Acme',
+    'ACME',
+    '1acme',
+    '-acme',
+    'acme-',
+    'ac_me',
+    'ac.me',
+    'ac me',
+    ' acme',
+    'acme\n',
+    'ac\u0000me',
+    'xn--acme',
+    'ab--cd',
+    'ácme',
+    'аcme',
+    'acme/..',
+    '../acme',
+    '%61cme',
+    '"; drop table tenants; --',
+    '🦊🦊🦊',
   ]
   const spare = await api.create()
   await refused(t, [
     ...bad.map((name) => create(`name ${JSON.stringify(name)}`, { ...good(), name }, 400, 'INVALID_NAME', 'name')),
-    ...bad.map((name): Case =>
-      [`new name ${JSON.stringify(name)}`, 'PATCH', `/v1/tenants/${spare.tenant_id}`, { body: { name } }, 400, 'INVALID_NAME', 'name']),
-    ...['www', 'api', 'admin', 'tenantry'].map((name) => create(`name ${name}`, { ...good(), name }, 400, 'RESERVED_NAME', `name "${name}"`)),
+    ...bad.map((name): Case => [
+      `new name ${JSON.stringify(name)}`,
+      'PATCH',
+      `/v1/tenants/${spare.tenant_id}`,
+      { body: { name } },
+      400,
+      'INVALID_NAME',
+      'name',
+    ]),
+    ...['www', 'api', 'admin', 'tenantry'].map((name) =>
+      create(`name ${name}`, { ...good(), name }, 400, 'RESERVED_NAME', `name "${name}"`),
+    ),
     create('taken', { ...good(), name: taken.name }, 409, 'NAME_TAKEN', `name "${taken.name}"`),
-    ['new name taken', 'PATCH', `/v1/tenants/${spare.tenant_id}`, { body: { name: taken.name } }, 409, 'NAME_TAKEN', `name "${taken.name}"`],
+    [
+      'new name taken',
+      'PATCH',
+      `/v1/tenants/${spare.tenant_id}`,
+      { body: { name: taken.name } },
+      409,
+      'NAME_TAKEN',
+      `name "${taken.name}"`,
+    ],
   ])
   t.ok(reservedNames.size > 20, 'many names are reserved')
   t.same((await api.tenant(spare.tenant_id)).name, spare.name)
-  for (const name of ['abc', 'a'.repeat(63), 'a1-b2', `${newName()}-x`]) t.same((await api.create(name)).name, name, `${name} is a name`)
+  for (const name of ['abc', 'a'.repeat(63), 'a1-b2', `${newName()}-x`])
+    t.same((await api.create(name)).name, name, `${name} is a name`)
 })
 
 t.test('a plan, region or isolation that is not to be had', async (t) => {
   const { tenant_id: id } = await api.create()
   const pair = ['database-per-tenant', 'cluster-per-tenant']
   await refused(t, [
-    create('unknown plan', { ...good(), plan: 'Gold' }, 400, 'UNKNOWN_PLAN', 'plan "Gold" is not known; known: Free, Pro, Enterprise'),
+    create(
+      'unknown plan',
+      { ...good(), plan: 'Gold' },
+      400,
+      'UNKNOWN_PLAN',
+      'plan "Gold" is not known; known: Free, Pro, Enterprise',
+    ),
     create('plan in lower case', { ...good(), plan: 'free' }, 400, 'UNKNOWN_PLAN', 'plan "free"'),
     create('empty plan', { ...good(), plan: '' }, 400, 'UNKNOWN_PLAN', 'plan ""'),
-    create('unknown region', { ...good(), region: 'mars' }, 400, 'UNKNOWN_REGION', 'region "mars" is not known; known: local, cloud'),
+    create(
+      'unknown region',
+      { ...good(), region: 'mars' },
+      400,
+      'UNKNOWN_REGION',
+      'region "mars" is not known; known: local, cloud',
+    ),
     ...pair.map((isolation) =>
-      create(isolation, { ...good(), isolation }, 422, 'UNSUPPORTED_ISOLATION', `isolation "${isolation}": region "local" runs on the engine`)),
+      create(
+        isolation,
+        { ...good(), isolation },
+        422,
+        'UNSUPPORTED_ISOLATION',
+        `isolation "${isolation}": region "local" runs on the engine`,
+      ),
+    ),
     ['unknown new plan', 'PATCH', `/v1/tenants/${id}`, { body: { plan: 'Gold' } }, 400, 'UNKNOWN_PLAN', 'plan "Gold"'],
   ])
 })
 
 t.test('a change that is none', async (t) => {
   const { tenant_id: id, generation } = await api.create()
-  const patch = (what: string, body: unknown, code: string, names: string): Case => [what, 'PATCH', `/v1/tenants/${id}`, { body }, 400, code, names]
+  const patch = (what: string, body: unknown, code: string, names: string): Case => [
+    what,
+    'PATCH',
+    `/v1/tenants/${id}`,
+    { body },
+    400,
+    code,
+    names,
+  ]
   await refused(t, [
     patch('nothing', {}, 'INVALID_FIELD', 'body'),
     patch('region', { region: 'local' }, 'UNKNOWN_FIELD', '"region"'),
@@ -99,8 +202,24 @@ t.test('a change that is none', async (t) => {
     patch('suspended as text', { suspended: 'true' }, 'INVALID_FIELD', '"suspended" must be boolean'),
     patch('plan null', { plan: null }, 'INVALID_FIELD', '"plan" must be string'),
     ['purge=maybe', 'DELETE', `/v1/tenants/${id}?purge=maybe`, {}, 400, 'INVALID_PARAMETER', '"purge"'],
-    ['negative overlap', 'POST', `/v1/tenants/${id}/keys/rotate`, { body: { overlap_seconds: -1 } }, 400, 'INVALID_FIELD', '"overlap_seconds"'],
-    ['half an overlap', 'POST', `/v1/tenants/${id}/keys/rotate`, { body: { overlap_seconds: 0.5 } }, 400, 'INVALID_FIELD', '"overlap_seconds"'],
+    [
+      'negative overlap',
+      'POST',
+      `/v1/tenants/${id}/keys/rotate`,
+      { body: { overlap_seconds: -1 } },
+      400,
+      'INVALID_FIELD',
+      '"overlap_seconds"',
+    ],
+    [
+      'half an overlap',
+      'POST',
+      `/v1/tenants/${id}/keys/rotate`,
+      { body: { overlap_seconds: 0.5 } },
+      400,
+      'INVALID_FIELD',
+      '"overlap_seconds"',
+    ],
   ])
   t.same((await api.tenant(id)).generation, generation)
 })
@@ -108,24 +227,52 @@ t.test('a change that is none', async (t) => {
 t.test('a setting out of its bounds', async (t) => {
   const { tenant_id: id, generation } = await api.create(newName(), { plan: 'Pro', region: 'cloud' })
   const named = (body: object) => JSON.stringify(body).replaceAll(/[^ -~]/g, '?')
-  const patch = (body: object, names: string, code = 'INVALID_FIELD'): Case => [named(body), 'PATCH', `/v1/tenants/${id}`, { body }, 400, code, names]
+  const patch = (body: object, names: string, code = 'INVALID_FIELD'): Case => [
+    named(body),
+    'PATCH',
+    `/v1/tenants/${id}`,
+    { body },
+    400,
+    code,
+    names,
+  ]
   const reason = (text: unknown) => patch({ suspended: true, suspend_reason: text }, '"suspend_reason"')
   const schedule = (text: unknown, names = '"backup_schedule"') => patch({ backup_schedule: text }, names)
-  const limit = (size: object, names: string) => [patch({ resources: { postgres: size } }, `"resources.postgres.${names}"`), patch({ resources: { runtime: size } }, `"resources.runtime.${names}"`)]
+  const limit = (size: object, names: string) => [
+    patch({ resources: { postgres: size } }, `"resources.postgres.${names}"`),
+    patch({ resources: { runtime: size } }, `"resources.runtime.${names}"`),
+  ]
   await refused(t, [
-    ...['', 'x'.repeat(201), 'two\nlines', 'a\u0000', '\u001b[31m', '\u0085', '\u2028', 'half \ud83e', 7, ['x']].map(reason),
+    ...['', 'x'.repeat(201), 'two\nlines', 'a\u0000', '\u001b[31m', '\u0085', '\u2028', 'half \ud83e', 7, ['x']].map(
+      reason,
+    ),
     patch({ payment_required: 'yes' }, '"payment_required" must be boolean'),
     patch({ drift_policy: 'mend' }, '"drift_policy" must be one of repair, report, ignore'),
     patch({ drift_policy: null }, '"drift_policy"'),
-    ...[-1, 1, 9, 30 * 86_400 + 1, 0.5, '60'].map((seconds) => patch({ pause_after_seconds: seconds }, '"pause_after_seconds"')),
+    ...[-1, 1, 9, 30 * 86_400 + 1, 0.5, '60'].map((seconds) =>
+      patch({ pause_after_seconds: seconds }, '"pause_after_seconds"'),
+    ),
     ...[0, 366, 1.5, null, '7'].map((kept) => patch({ backups_kept: kept }, '"backups_kept"')),
-    ...[[0, 1], [1, 0], [10_000_000, 1], [1, 10_000_000], [0.5, 1], ['5', 1], [null, 1], [5, null]].map(([per_second, burst]) => patch({ rate_limit: { per_second, burst } }, '"rate_limit.')),
+    ...[
+      [0, 1],
+      [1, 0],
+      [10_000_000, 1],
+      [1, 10_000_000],
+      [0.5, 1],
+      ['5', 1],
+      [null, 1],
+      [5, null],
+    ].map(([per_second, burst]) => patch({ rate_limit: { per_second, burst } }, '"rate_limit.')),
     patch({ rate_limit: { per_second: 5 } }, '"rate_limit.burst" is required', 'MISSING_FIELD'),
     patch({ rate_limit: { per_second: 5, burst: 5, source: 'plan' } }, '"rate_limit.source"', 'UNKNOWN_FIELD'),
-    ...['none', 5, ['unlimited'], true].map((rate) => patch({ rate_limit: rate }, '"rate_limit" must be object or "unlimited" or null')),
+    ...['none', 5, ['unlimited'], true].map((rate) =>
+      patch({ rate_limit: rate }, '"rate_limit" must be object or "unlimited" or null'),
+    ),
     ...['', '* * * * *', '*/30 * * * *', '0,30 1 * * *', '0-5 1 * * *'].map((text) => schedule(text)),
     ...['0 1 * *', '0 0 1 * * *', '@daily', 'daily', '0 1 * * * 2026'].map((text) => schedule(text, 'five fields')),
-    ...['60 1 * * *', '0 24 * * *', '0 0 31 2 *', '0 0 * * mon-xyz', '0 x * * *'].map((text) => schedule(text, 'no cron expression')),
+    ...['60 1 * * *', '0 24 * * *', '0 0 31 2 *', '0 0 * * mon-xyz', '0 x * * *'].map((text) =>
+      schedule(text, 'no cron expression'),
+    ),
     ...[7, ['0 1 * * *'], '0'.repeat(101)].map((text) => schedule(text)),
     ...limit({ memory_bytes: 128 * 2 ** 20 - 1 }, 'memory_bytes'),
     ...limit({ memory_bytes: 2 ** 40 + 1 }, 'memory_bytes'),
@@ -141,13 +288,24 @@ t.test('a setting out of its bounds', async (t) => {
   ])
   t.same((await api.tenant(id)).generation, generation)
   for (const backup_schedule of ['0 0 * * *', ' 59  23 1 * 0 ', '5 */2 * * *', '0 3 29 2 *']) {
-    const answer = await api.call('PATCH', `/v1/tenants/${id}`, { body: { backup_schedule }, headers: { prefer: 'wait=30' } })
+    const answer = await api.call('PATCH', `/v1/tenants/${id}`, {
+      body: { backup_schedule },
+      headers: { prefer: 'wait=30' },
+    })
     t.match(answer, { status: 200, body: { backup_schedule } }, backup_schedule)
   }
 })
 
 t.test('a tenant, operation or key that there is not', async (t) => {
-  const ids = ['t_00000000000000000000', 't_ABCDEF0123456789ABCD', 'acme', '%00', '..%2f..', "'%20or%20true--", 'T_00000000000000000000']
+  const ids = [
+    't_00000000000000000000',
+    't_ABCDEF0123456789ABCD',
+    'acme',
+    '%00',
+    '..%2f..',
+    "'%20or%20true--",
+    'T_00000000000000000000',
+  ]
   await refused(t, [
     ...ids.flatMap((id): Case[] => [
       [`GET ${id}`, 'GET', `/v1/tenants/${id}`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
@@ -158,13 +316,29 @@ t.test('a tenant, operation or key that there is not', async (t) => {
       [`past usage ${id}`, 'GET', `/v1/tenants/${id}/usage/2026-01`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`drift ${id}`, 'GET', `/v1/tenants/${id}/drift`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`logs ${id}`, 'GET', `/v1/tenants/${id}/logs?component=runtime`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
-      ...['restart', 'pause', 'wake'].map((action): Case => [`${action} ${id}`, 'POST', `/v1/tenants/${id}/${action}`, {}, 404, 'TENANT_NOT_FOUND', 'tenant']),
+      ...['restart', 'pause', 'wake'].map((action): Case => [
+        `${action} ${id}`,
+        'POST',
+        `/v1/tenants/${id}/${action}`,
+        {},
+        404,
+        'TENANT_NOT_FOUND',
+        'tenant',
+      ]),
       [`health ${id}`, 'GET', `/v1/tenants/${id}/health`, {}, 404, 'TENANT_NOT_FOUND', 'tenant'],
       [`operation ${id}`, 'GET', `/v1/operations/${id}`, {}, 404, 'OPERATION_NOT_FOUND', 'operation'],
       [`revoke ${id}`, 'DELETE', `/v1/keys/${id}`, {}, 404, 'KEY_NOT_FOUND', 'key'],
       [`rotate key ${id}`, 'POST', `/v1/keys/${id}/rotate`, { body: {} }, 404, 'KEY_NOT_FOUND', 'key'],
     ]),
-    ['no such uuid', 'GET', '/v1/operations/00000000-0000-4000-8000-000000000000', {}, 404, 'OPERATION_NOT_FOUND', 'operation'],
+    [
+      'no such uuid',
+      'GET',
+      '/v1/operations/00000000-0000-4000-8000-000000000000',
+      {},
+      404,
+      'OPERATION_NOT_FOUND',
+      'operation',
+    ],
     ['no such key', 'DELETE', '/v1/keys/00000000-0000-4000-8000-000000000000', {}, 404, 'KEY_NOT_FOUND', 'key'],
     ['no such path', 'GET', '/v1/tenant', {}, 404, 'NOT_FOUND', '/v1/tenant'],
     ['no such method', 'PUT', '/v1/tenants', { body: good() }, 404, 'NOT_FOUND', 'PUT /v1/tenants'],
@@ -175,7 +349,13 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
   const { tenant_id: id } = await api.create()
   const get = (path: string, code: string, names: string): Case => [path, 'GET', path, {}, 400, code, names]
   const lists = ['/v1/tenants', '/v1/operations', '/v1/audit']
-  const plain = ['/v1/plans', '/v1/regions', '/v1/keys', '/v1/audit/verify', ...['', '/health', '/drift', '/usage'].map((part) => `/v1/tenants/${id}${part}`)]
+  const plain = [
+    '/v1/plans',
+    '/v1/regions',
+    '/v1/keys',
+    '/v1/audit/verify',
+    ...['', '/health', '/drift', '/usage'].map((part) => `/v1/tenants/${id}${part}`),
+  ]
   const limits = ['0', '1001', '-1', '1e2', 'ten', '', '1.5', '%201']
   const months = ['2026-13', '2026-00', '26-01', '2026-1', 'now', '2026-01-01', '0000-01']
   const other = Buffer.from(JSON.stringify(['2026-01-01T00:00:00.000Z', 'x'])).toString('base64url')
@@ -184,7 +364,10 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
     ...lists.map((path) => get(`${path}?limit=1&limit=2`, 'INVALID_PARAMETER', '"limit" may stand only once')),
     ...lists.flatMap((path) => limits.map((limit) => get(`${path}?limit=${limit}`, 'INVALID_PARAMETER', '"limit"'))),
     ...['/v1/tenants', '/v1/operations'].flatMap((path) =>
-      ['x', '', 'bnVsbA', 'W10', 'WyJ4IiwieSJd', '%00'].map((cursor) => get(`${path}?cursor=${cursor}`, 'INVALID_PARAMETER', 'cursor'))),
+      ['x', '', 'bnVsbA', 'W10', 'WyJ4IiwieSJd', '%00'].map((cursor) =>
+        get(`${path}?cursor=${cursor}`, 'INVALID_PARAMETER', 'cursor'),
+      ),
+    ),
     get('/v1/tenants?plan=Free&plan=Pro', 'INVALID_PARAMETER', '"plan" may stand only once'),
     get('/v1/tenants?status=ready&status=failed', 'INVALID_PARAMETER', '"status"'),
     get('/v1/tenants?status=well', 'INVALID_PARAMETER', '"status" must be one of pending, ready'),
@@ -195,7 +378,15 @@ t.test('a query parameter that is unknown, repeated or of no sense', async (t) =
     ...months.map((month) => get(`/v1/tenants/${id}/usage/${month}`, 'INVALID_MONTH', month)),
     get(`/v1/tenants/${id}/usage/9999-12`, 'FUTURE_MONTH', '9999-12'),
     ['on a create', 'POST', '/v1/tenants?dry_run=true', { body: good() }, 400, 'UNKNOWN_PARAMETER', '"dry_run"'],
-    ['on a change', 'PATCH', `/v1/tenants/${id}?force=1`, { body: { suspended: true } }, 400, 'UNKNOWN_PARAMETER', '"force"'],
+    [
+      'on a change',
+      'PATCH',
+      `/v1/tenants/${id}?force=1`,
+      { body: { suspended: true } },
+      400,
+      'UNKNOWN_PARAMETER',
+      '"force"',
+    ],
     ['on a delete', 'DELETE', `/v1/tenants/${id}?force=1`, {}, 400, 'UNKNOWN_PARAMETER', '"force"'],
     ['purge twice', 'DELETE', `/v1/tenants/${id}?purge=true&purge=false`, {}, 400, 'INVALID_PARAMETER', '"purge"'],
   ])
@@ -208,7 +399,14 @@ t.test('what Postgres can not hold is nothing that there is, or is refused by na
     const answer = await api.call('GET', `/v1/tenants?${query}`)
     isError(t, answer, 400, 'INVALID_PARAMETER', query.split('=')[0] ?? '', query)
   }
-  isError(t, await api.call('GET', '/v1/operations?tenant_id=%00'), 400, 'INVALID_PARAMETER', 'tenant_id', 'tenant_id=%00')
+  isError(
+    t,
+    await api.call('GET', '/v1/operations?tenant_id=%00'),
+    400,
+    'INVALID_PARAMETER',
+    'tenant_id',
+    'tenant_id=%00',
+  )
   for (const name of ['a\u0000b', 'half a \ud83e', '\udd8a']) {
     const answer = await api.call('POST', '/v1/keys', { body: { name, scope: 'read' } })
     isError(t, answer, 400, 'INVALID_FIELD', 'name', `the key's name ${JSON.stringify(name)}`)
@@ -219,15 +417,42 @@ t.test('what Postgres can not hold is nothing that there is, or is refused by na
 
 t.test('a header that makes no sense', async (t) => {
   const { tenant_id: id } = await api.create()
-  const with_ = (name: string, value: string, code: string, names: string): Case =>
-    [`${name}: ${value}`, 'POST', '/v1/tenants', { body: good(), headers: { [name]: value } }, 400, code, names]
+  const with_ = (name: string, value: string, code: string, names: string): Case => [
+    `${name}: ${value}`,
+    'POST',
+    '/v1/tenants',
+    { body: good(), headers: { [name]: value } },
+    400,
+    code,
+    names,
+  ]
   await refused(t, [
     ...['soon', '-1', '1.5', ''].map((wait) => with_('prefer', `wait=${wait}`, 'INVALID_HEADER', 'Prefer: wait')),
-    ...['', 'with space', 'ü', 'x'.repeat(256)].map((key) => with_('idempotency-key', key, 'INVALID_HEADER', 'Idempotency-Key')),
-    ...['"7"', '"x"', '1', 'W/"1"', ''].map((tag) => ({ 'if-match': tag })).flatMap((headers): Case[] => [
-      [`change with ${headers['if-match']}`, 'PATCH', `/v1/tenants/${id}`, { body: { suspended: true }, headers }, 412, 'STALE_ETAG', 'If-Match'],
-      [`delete with ${headers['if-match']}`, 'DELETE', `/v1/tenants/${id}`, { headers }, 412, 'STALE_ETAG', 'If-Match'],
-    ]),
+    ...['', 'with space', 'ü', 'x'.repeat(256)].map((key) =>
+      with_('idempotency-key', key, 'INVALID_HEADER', 'Idempotency-Key'),
+    ),
+    ...['"7"', '"x"', '1', 'W/"1"', '']
+      .map((tag) => ({ 'if-match': tag }))
+      .flatMap((headers): Case[] => [
+        [
+          `change with ${headers['if-match']}`,
+          'PATCH',
+          `/v1/tenants/${id}`,
+          { body: { suspended: true }, headers },
+          412,
+          'STALE_ETAG',
+          'If-Match',
+        ],
+        [
+          `delete with ${headers['if-match']}`,
+          'DELETE',
+          `/v1/tenants/${id}`,
+          { headers },
+          412,
+          'STALE_ETAG',
+          'If-Match',
+        ],
+      ]),
   ])
   t.match(await api.tenant(id), { status: 'ready', generation: 1 })
 })

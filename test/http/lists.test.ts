@@ -1,7 +1,7 @@
 // Lists are read to their end by cursor: nothing is missed or doubled, whatever the filter and whatever is made meanwhile.
 import t from 'tap'
-import type { OperationBody, TenantBody } from '../../control-plane/src/tenants/tenant-body.ts'
-import { newName, startApi } from '../support/control-plane/api.ts'
+import type { OperationBody, TenantBody } from '#control-plane/tenants/tenant-body.ts'
+import { newName, startApi } from '#test/support/control-plane/api.ts'
 
 // Nothing is reconciled: the tenants' states are this test's to set.
 const api = await startApi(t, { control: false })
@@ -87,28 +87,44 @@ t.test('no tenant is missed or doubled while others are made', async (t) => {
   })
   const seen = idsOf(found)
   t.same(new Set(seen).size, seen.length, 'none is doubled')
-  t.same(certain.filter((id) => !seen.includes(id)), [], 'none that was there when its page was read is missed')
+  t.same(
+    certain.filter((id) => !seen.includes(id)),
+    [],
+    'none that was there when its page was read is missed',
+  )
   t.ok(certain.length > 11, 'several were made meanwhile')
   const all = [...ids.filter((_, nth) => nth % 3 === 0), ...(await Promise.all(made))]
   t.same(idsOf(await pages('/v1/tenants?limit=4&plan=Free')).sort(), all.sort(), 'afterwards all are there')
 })
 
 t.test('a cursor goes on after its tenant is gone', async (t) => {
-  const [first] = (await pages('/v1/tenants?limit=3&status=ready'))
+  const [first] = await pages('/v1/tenants?limit=3&status=ready')
   const last = first?.tenants.at(-1)?.tenant_id ?? ''
   await api.sql('delete from tenants where id = $1', [last])
-  const rest = (await api.call('GET', `/v1/tenants?limit=3&status=ready&cursor=${first?.next_cursor ?? ''}`)).body as Page
-  t.same(rest.tenants.map(({ tenant_id }) => tenant_id), ids.filter((_, nth) => nth % 5 === 1).slice(3))
+  const rest = (await api.call('GET', `/v1/tenants?limit=3&status=ready&cursor=${first?.next_cursor ?? ''}`))
+    .body as Page
+  t.same(
+    rest.tenants.map(({ tenant_id }) => tenant_id),
+    ids.filter((_, nth) => nth % 5 === 1).slice(3),
+  )
 })
 
 t.test('operations are listed the same way, also those of a tenant that is gone', async (t) => {
   const all = (await pages('/v1/operations?limit=7')).flatMap(({ operations }) => operations)
   const stored = await api.sql('select id from operations')
   t.same(all.map(({ id }) => id).sort(), stored.map(({ id }) => id).sort())
-  t.same(all.map(({ created }) => created), all.map(({ created }) => created).sort(), 'oldest first')
+  t.same(
+    all.map(({ created }) => created),
+    all.map(({ created }) => created).sort(),
+    'oldest first',
+  )
   const [gone] = all.filter(({ tenant_id }) => tenant_id === ids[11])
-  t.same((await pages(`/v1/operations?tenant_id=${ids[11] ?? ''}&`)).flatMap(({ operations }) => operations), [gone])
-  const count = async (filter: string) => (await pages(`/v1/operations?limit=50&${filter}`)).flatMap(({ operations }) => operations).length
+  t.same(
+    (await pages(`/v1/operations?tenant_id=${ids[11] ?? ''}&`)).flatMap(({ operations }) => operations),
+    [gone],
+  )
+  const count = async (filter: string) =>
+    (await pages(`/v1/operations?limit=50&${filter}`)).flatMap(({ operations }) => operations).length
   t.same([await count('kind=create'), await count('kind=delete')], [all.length, 0])
   t.same([await count('state=pending'), await count('state=failed')], [all.length, 0])
 })

@@ -5,14 +5,16 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { ensureEngine } from '../../scripts/engine.ts'
-import { engineDirectory } from '../../scripts/engine/daemons.ts'
+import { ensureEngine } from '#scripts/engine.ts'
+import { engineDirectory } from '#scripts/engine/daemons.ts'
 
 /** A socket that says it is an engine of this API. */
 async function fakeEngine(t: Test, api: string): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-test-'))
   const socket = join(directory, 'docker.sock')
-  const server = createServer((_request, answer) => answer.setHeader('content-type', 'application/json').end(JSON.stringify({ ApiVersion: api, Version: 'x' })))
+  const server = createServer((_request, answer) =>
+    answer.setHeader('content-type', 'application/json').end(JSON.stringify({ ApiVersion: api, Version: 'x' })),
+  )
   server.listen(socket)
   await once(server, 'listening')
   t.teardown(async () => {
@@ -32,16 +34,19 @@ function name(t: Test, host: string): void {
   })
 }
 
-t.test('the engine of the environment is taken, and neither stopped nor restarted when it is not the project\'s', async (t) => {
-  const host = await fakeEngine(t, '1.41')
-  name(t, host)
-  const engine = await ensureEngine()
-  t.equal(engine.host, host)
-  await t.rejects(engine.restart(), /is not the project's own engine/)
-  await t.rejects(engine.kill(), /is not the project's own engine/)
-  await engine.stop()
-  t.equal((await engine.docker.version()).ApiVersion, '1.41')
-})
+t.test(
+  "the engine of the environment is taken, and neither stopped nor restarted when it is not the project's",
+  async (t) => {
+    const host = await fakeEngine(t, '1.41')
+    name(t, host)
+    const engine = await ensureEngine()
+    t.equal(engine.host, host)
+    await t.rejects(engine.restart(), /is not the project's own engine/)
+    await t.rejects(engine.kill(), /is not the project's own engine/)
+    await engine.stop()
+    t.equal((await engine.docker.version()).ApiVersion, '1.41')
+  },
+)
 
 t.test('an engine that is too old is refused', async (t) => {
   for (const api of ['1.40', '1.9', '0.99']) {

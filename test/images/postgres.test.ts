@@ -18,14 +18,34 @@ async function startServer(sandbox: Sandbox, data: string, secrets?: string): Pr
 
 /** Over the socket, as the superuser. */
 async function sql(server: Running, text: string, database = 'postgres'): Promise<string> {
-  const { code, output } = await server.exec(['psql', '--no-psqlrc', '--host=/run/postgresql', '--tuples-only', '--no-align', `--dbname=${database}`, `--command=${text}`])
+  const { code, output } = await server.exec([
+    'psql',
+    '--no-psqlrc',
+    '--host=/run/postgresql',
+    '--tuples-only',
+    '--no-align',
+    `--dbname=${database}`,
+    `--command=${text}`,
+  ])
   if (code !== 0) throw new Error(output)
   return output
 }
 
 /** Over TCP, with a password. */
 function login(server: Running, user: string, password: string): Promise<ExecResult> {
-  return server.exec(['psql', '--no-psqlrc', '--host=127.0.0.1', `--username=${user}`, '--dbname=home', '--tuples-only', '--no-align', '--command=select current_user'], { PGPASSWORD: password })
+  return server.exec(
+    [
+      'psql',
+      '--no-psqlrc',
+      '--host=127.0.0.1',
+      `--username=${user}`,
+      '--dbname=home',
+      '--tuples-only',
+      '--no-align',
+      '--command=select current_user',
+    ],
+    { PGPASSWORD: password },
+  )
 }
 
 /** Starts on a volume that it must refuse; what it says. */
@@ -38,10 +58,29 @@ async function refusal(t: Test, sandbox: Sandbox, data: string): Promise<string>
 t.test('an empty volume becomes a whole cluster', async (t) => {
   const sandbox = createSandbox(t)
   const server = await startServer(sandbox, await sandbox.volume())
-  t.equal(await sql(server, "select string_agg(datname, ',' order by datname) from pg_database"), 'home,postgres,template0,template1')
-  t.equal(await sql(server, "select pg_encoding_to_char(encoding), datcollate, datctype from pg_database where datname = 'home'"), 'UTF8|C.UTF-8|C.UTF-8')
-  t.equal(await sql(server, "select string_agg(name || '=' || setting, ',' order by name) from pg_settings where name in ('data_checksums', 'password_encryption', 'jit', 'fsync')"), 'data_checksums=on,fsync=on,jit=off,password_encryption=scram-sha-256')
-  t.equal(await sql(server, "select rolpassword is null from pg_authid where rolname = 'postgres'"), 't', 'its superuser has no password')
+  t.equal(
+    await sql(server, "select string_agg(datname, ',' order by datname) from pg_database"),
+    'home,postgres,template0,template1',
+  )
+  t.equal(
+    await sql(
+      server,
+      "select pg_encoding_to_char(encoding), datcollate, datctype from pg_database where datname = 'home'",
+    ),
+    'UTF8|C.UTF-8|C.UTF-8',
+  )
+  t.equal(
+    await sql(
+      server,
+      "select string_agg(name || '=' || setting, ',' order by name) from pg_settings where name in ('data_checksums', 'password_encryption', 'jit', 'fsync')",
+    ),
+    'data_checksums=on,fsync=on,jit=off,password_encryption=scram-sha-256',
+  )
+  t.equal(
+    await sql(server, "select rolpassword is null from pg_authid where rolname = 'postgres'"),
+    't',
+    'its superuser has no password',
+  )
 })
 
 t.test('where the volume is named, an empty one becomes a cluster with permission alone, once', async (t) => {
@@ -61,7 +100,8 @@ t.test('where the volume is named, an empty one becomes a cluster with permissio
     await until('Postgres to answer', () => answers(server))
     return server
   }
-  const noPermission = /"tenantry-x-data" holds no data directory, and the control plane has not permitted to create one/
+  const noPermission =
+    /"tenantry-x-data" holds no data directory, and the control plane has not permitted to create one/
   await rejected('an empty volume', noPermission)
   await sandbox.shell('postgres', data, 'echo tenantry-y-data > /var/lib/postgresql/initialize')
   await rejected("another volume's permission", noPermission)
@@ -80,7 +120,11 @@ t.test('where the volume is named, an empty one becomes a cluster with permissio
 
   await sandbox.shell('postgres', data, 'echo tenantry-y-data > /var/lib/postgresql/owner')
   await rejected('the volume of another', /the volume is "tenantry-y-data" and not "tenantry-x-data"/)
-  await sandbox.shell('postgres', data, 'echo tenantry-x-data > /var/lib/postgresql/owner; rm -r /var/lib/postgresql/17')
+  await sandbox.shell(
+    'postgres',
+    data,
+    'echo tenantry-x-data > /var/lib/postgresql/owner; rm -r /var/lib/postgresql/17',
+  )
   await rejected('a volume whose data directory is gone', noPermission)
 })
 
@@ -99,9 +143,18 @@ t.test('a data directory from before volumes were named gets its owner', async (
 
 t.test('settings are arguments, and can not open another door', async (t) => {
   const sandbox = createSandbox(t)
-  const server = await sandbox.start('postgres', { data: await sandbox.volume(), command: ['-c', 'max_connections=33', '-c', 'port=6000', '-c', 'hba_file=/tmp/mine'] })
+  const server = await sandbox.start('postgres', {
+    data: await sandbox.volume(),
+    command: ['-c', 'max_connections=33', '-c', 'port=6000', '-c', 'hba_file=/tmp/mine'],
+  })
   await until('Postgres to answer', () => answers(server))
-  t.equal(await sql(server, "select string_agg(setting, ',' order by name) from pg_settings where name in ('hba_file', 'max_connections', 'port')"), '/usr/share/tenantry/pg_hba.conf,33,5432')
+  t.equal(
+    await sql(
+      server,
+      "select string_agg(setting, ',' order by name) from pg_settings where name in ('hba_file', 'max_connections', 'port')",
+    ),
+    '/usr/share/tenantry/pg_hba.conf,33,5432',
+  )
 })
 
 t.test('a container that is killed during its first start comes up whole the next time', async (t) => {
@@ -121,7 +174,11 @@ t.test('a container that is killed during its first start comes up whole the nex
     if ((await sandbox.shell('postgres', data, 'ls /var/lib/postgresql/* || true')).includes('data.making')) halfMade++
     await server.container.start()
     await until('Postgres to answer', () => answers(server))
-    t.equal(await sql(server, "select count(*) from pg_class where relname = 'pg_class'", 'home'), '1', `killed after ${number} of ${kills} parts of a start`)
+    t.equal(
+      await sql(server, "select count(*) from pg_class where relname = 'pg_class'", 'home'),
+      '1',
+      `killed after ${number} of ${kills} parts of a start`,
+    )
     t.equal((await server.exec(['ls', '/var/lib/postgresql/17'])).output, 'data')
     await server.container.remove({ force: true })
   }
@@ -165,9 +222,18 @@ t.test('only one container runs on a volume', async (t) => {
 t.test('a data directory of another version, or of something else, is refused and left as it is', async (t) => {
   const sandbox = createSandbox(t)
   const cases = [
-    { make: 'mkdir -p $PGDATA && echo 16 > $PGDATA/PG_VERSION', says: /the data directory is of Postgres 16; this image is 17/ },
-    { make: 'mkdir -p /var/lib/postgresql/16/data && echo 16 > /var/lib/postgresql/16/data/PG_VERSION', says: /holds a data directory of Postgres 16 at \/var\/lib\/postgresql\/16\/data; this image is 17/ },
-    { make: 'echo 15 > /var/lib/postgresql/PG_VERSION', says: /holds a data directory of Postgres 15 at \/var\/lib\/postgresql; this image is 17/ },
+    {
+      make: 'mkdir -p $PGDATA && echo 16 > $PGDATA/PG_VERSION',
+      says: /the data directory is of Postgres 16; this image is 17/,
+    },
+    {
+      make: 'mkdir -p /var/lib/postgresql/16/data && echo 16 > /var/lib/postgresql/16/data/PG_VERSION',
+      says: /holds a data directory of Postgres 16 at \/var\/lib\/postgresql\/16\/data; this image is 17/,
+    },
+    {
+      make: 'echo 15 > /var/lib/postgresql/PG_VERSION',
+      says: /holds a data directory of Postgres 15 at \/var\/lib\/postgresql; this image is 17/,
+    },
     { make: 'mkdir -p $PGDATA && echo precious > $PGDATA/file', says: /holds files, but no PG_VERSION: not touched/ },
   ]
   const listing = 'cd /var/lib/postgresql && find . -type f ! -name lock -exec cat {} + -print'
@@ -189,8 +255,20 @@ t.test('without a password file the superuser comes in over the socket alone', a
   t.match(superuser.output, /pg_hba\.conf rejects connection/)
   t.same(await login(server, 'tenant', 'theirs'), { code: 0, output: 'tenant' })
   t.match((await login(server, 'tenant', 'wrong')).output, /password authentication failed/)
-  t.match((await server.exec(['psql', '--host=/run/postgresql', '--username=tenant', '--dbname=home', '--command=select 1'])).output, /pg_hba\.conf rejects connection/)
-  t.match((await server.exec(['psql', 'host=127.0.0.1 user=tenant dbname=home replication=true', '--command=IDENTIFY_SYSTEM'], { PGPASSWORD: 'theirs' })).output, /no pg_hba\.conf entry for replication connection/)
+  t.match(
+    (await server.exec(['psql', '--host=/run/postgresql', '--username=tenant', '--dbname=home', '--command=select 1']))
+      .output,
+    /pg_hba\.conf rejects connection/,
+  )
+  t.match(
+    (
+      await server.exec(
+        ['psql', 'host=127.0.0.1 user=tenant dbname=home replication=true', '--command=IDENTIFY_SYSTEM'],
+        { PGPASSWORD: 'theirs' },
+      )
+    ).output,
+    /no pg_hba\.conf entry for replication connection/,
+  )
 })
 
 t.test("with a password file the superuser's password is what the file says, and only that", async (t) => {
@@ -223,7 +301,14 @@ t.test("with a password file the superuser's password is what the file says, and
 t.test('a stop is clean, and a killed command inside does not disturb the sessions', async (t) => {
   const sandbox = createSandbox(t)
   const server = await startServer(sandbox, await sandbox.volume())
-  const session = server.exec(['psql', '--host=/run/postgresql', '--tuples-only', '--no-align', '--command=select pg_sleep(2)', '--command=select 1'])
+  const session = server.exec([
+    'psql',
+    '--host=/run/postgresql',
+    '--tuples-only',
+    '--no-align',
+    '--command=select pg_sleep(2)',
+    '--command=select 1',
+  ])
   // The shell's child is orphaned and ends by a signal.
   t.equal((await server.exec(['/bin/bash', '-c', "(sh -c 'kill -9 $$' &) ; exit 0"])).code, 0)
   t.same(await session, { code: 0, output: '1' })

@@ -1,14 +1,19 @@
 // A tenant that is ready is served although the control plane is killed at that moment, by each gateway, also by one that is
 // killed and started meanwhile; and what an unauthenticated client sends costs the tenant nothing.
 import t from 'tap'
-import { startPlatform } from '../support/platform.ts'
-import { until } from '../support/until.ts'
+import { startPlatform } from '#test/support/platform.ts'
+import { until } from '#test/support/until.ts'
 
 t.test('the control plane is killed as soon as a tenant is ready', async (t) => {
   const platform = await startPlatform({ gateways: 2 })
   t.teardown(() => platform.stop())
   const control = await platform.startControlPlane()
-  const { status, body } = await platform.call('POST', '/v1/tenants', { name: 'acme', plan: 'Free', region: 'local' }, { prefer: 'wait=60' })
+  const { status, body } = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name: 'acme', plan: 'Free', region: 'local' },
+    { prefer: 'wait=60' },
+  )
   control.process.kill('SIGKILL')
   await control.exited
   t.same([status, body['status']], [201, 'ready'])
@@ -29,7 +34,9 @@ t.test('the control plane is killed as soon as a tenant is ready', async (t) => 
   await platform.startControlPlane()
   const counts = async () => {
     const usage = await platform.call('GET', `/v1/tenants/${String(body['tenant_id'])}/usage?resource=api_requests`)
-    return (usage.body['resources'] as { api_requests: { count: number; rejected: number; rejected_by_status: object } }).api_requests
+    return (
+      usage.body['resources'] as { api_requests: { count: number; rejected: number; rejected_by_status: object } }
+    ).api_requests
   }
   await until(async () => {
     const { count, rejected } = await counts()

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { chanceOf } from '../simulation/chance.ts'
-import { effort, seed } from '../support/effort.ts'
-import { startPlatform } from '../support/platform.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { startPlatform } from '#test/support/platform.ts'
 
 const kills = effort({ small: 2, full: 100 })
 const connections = 16
@@ -26,7 +26,12 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
   const platform = await startPlatform({ logLevel: 'error' })
   t.teardown(() => platform.stop())
   let control = await platform.startControlPlane()
-  const { status, body } = await platform.call('POST', '/v1/tenants', { name: 'counted', plan: 'Enterprise', region: 'local', isolation: 'schema-per-tenant' }, { prefer: 'wait=30' })
+  const { status, body } = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name: 'counted', plan: 'Enterprise', region: 'local', isolation: 'schema-per-tenant' },
+    { prefer: 'wait=30' },
+  )
   t.equal(status, 201)
   const id = String(body['tenant_id'])
   const key = (body['keys'] as { secret_key: string }).secret_key
@@ -36,8 +41,21 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   t.teardown(() => agent.destroy())
   const { port } = new URL(platform.gatewayUrl)
-  const ask = async (tally: Tally, method: string, path: string, payload?: Buffer | string, type = 'application/octet-stream') => {
-    const request = httpRequest({ agent, host: '127.0.0.1', port, method, path: `/t/counted${path}`, headers: { authorization: `Bearer ${key}`, 'content-type': type, 'content-length': payload?.length ?? 0 } })
+  const ask = async (
+    tally: Tally,
+    method: string,
+    path: string,
+    payload?: Buffer | string,
+    type = 'application/octet-stream',
+  ) => {
+    const request = httpRequest({
+      agent,
+      host: '127.0.0.1',
+      port,
+      method,
+      path: `/t/counted${path}`,
+      headers: { authorization: `Bearer ${key}`, 'content-type': type, 'content-length': payload?.length ?? 0 },
+    })
     try {
       request.end(payload)
       const [response] = (await once(request, 'response')) as [IncomingMessage]
@@ -53,8 +71,18 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
     }
   }
   const statuses = new Map<string, number>()
-  const note = (what: string, answered: number | undefined) => statuses.set(`${what} ${answered ?? 'lost'}`, (statuses.get(`${what} ${answered ?? 'lost'}`) ?? 0) + 1)
-  note('bucket', await ask(uploads, 'POST', '/storage/v1/bucket', JSON.stringify({ name: 'files', policy: 'public' }), 'application/json'))
+  const note = (what: string, answered: number | undefined) =>
+    statuses.set(`${what} ${answered ?? 'lost'}`, (statuses.get(`${what} ${answered ?? 'lost'}`) ?? 0) + 1)
+  note(
+    'bucket',
+    await ask(
+      uploads,
+      'POST',
+      '/storage/v1/bucket',
+      JSON.stringify({ name: 'files', policy: 'public' }),
+      'application/json',
+    ),
+  )
   const content = Buffer.alloc(bodyBytes, 7)
   note('first', await ask(uploads, 'POST', '/storage/v1/object/files/first', content))
   t.same(Object.fromEntries(statuses), { 'bucket 201': 1, 'first 200': 1 })
@@ -62,7 +90,10 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
   let nth = 0
   const clients = Array.from({ length: connections }, async (_, number) => {
     while (!isOver) {
-      const answered = number % 4 === 0 ? await ask(uploads, 'POST', `/storage/v1/object/files/file-${nth++}`, content) : await ask(downloads, 'GET', '/storage/v1/object/files/first')
+      const answered =
+        number % 4 === 0
+          ? await ask(uploads, 'POST', `/storage/v1/object/files/file-${nth++}`, content)
+          : await ask(downloads, 'GET', '/storage/v1/object/files/first')
       note(number % 4 === 0 ? 'upload' : 'download', answered)
       if (answered === undefined) await wait(20)
     }
@@ -78,22 +109,43 @@ t.test('acknowledged ≤ counted ≤ acknowledged + under way at the kills: requ
     if (what === 3) await platform.startGateway()
     if (what === 3) await wait(100 + random() * 200)
     if (what === 3) await platform.killGateway()
-    await Promise.all([what === 0 ? undefined : platform.startControlPlane().then((started) => (control = started)), what === 1 ? undefined : platform.startGateway()])
+    await Promise.all([
+      what === 0 ? undefined : platform.startControlPlane().then((started) => (control = started)),
+      what === 1 ? undefined : platform.startGateway(),
+    ])
   }
   await wait(200)
   isOver = true
   await Promise.all(clients)
 
-  const all: Tally = { answered: uploads.answered + downloads.answered, bytes: uploads.bytes + downloads.bytes, lost: uploads.lost + downloads.lost }
-  t.comment(`${kills} kills: ${all.answered} answered, ${all.lost} lost; ${JSON.stringify(Object.fromEntries(statuses))}`)
+  const all: Tally = {
+    answered: uploads.answered + downloads.answered,
+    bytes: uploads.bytes + downloads.bytes,
+    lost: uploads.lost + downloads.lost,
+  }
+  t.comment(
+    `${kills} kills: ${all.answered} answered, ${all.lost} lost; ${JSON.stringify(Object.fromEntries(statuses))}`,
+  )
   t.ok(all.lost > 0, 'something was under way at a kill')
   t.ok(all.lost <= kills * 2 * connections)
-  const counted = await settled(async () => {
-    const { body: usage } = await platform.call('GET', `/v1/tenants/${id}/usage`)
-    const { api_requests: requests, egress, storage } = usage['resources'] as { api_requests: { count: number }; egress: { bytes: number }; storage: { files_count: number } }
-    return { requests: requests.count, bytes: egress.bytes, files: storage.files_count }
-  }, (now) => now.requests >= all.answered && now.bytes >= all.bytes)
-  const within = (what: string, least: number, count: number, most: number) => t.ok(least <= count && count <= most, `${what}: ${least} ≤ ${count} ≤ ${most}`)
+  const counted = await settled(
+    async () => {
+      const { body: usage } = await platform.call('GET', `/v1/tenants/${id}/usage`)
+      const {
+        api_requests: requests,
+        egress,
+        storage,
+      } = usage['resources'] as {
+        api_requests: { count: number }
+        egress: { bytes: number }
+        storage: { files_count: number }
+      }
+      return { requests: requests.count, bytes: egress.bytes, files: storage.files_count }
+    },
+    (now) => now.requests >= all.answered && now.bytes >= all.bytes,
+  )
+  const within = (what: string, least: number, count: number, most: number) =>
+    t.ok(least <= count && count <= most, `${what}: ${least} ≤ ${count} ≤ ${most}`)
   within('requests', all.answered, counted.requests, all.answered + all.lost)
   within('bytes', all.bytes, counted.bytes, all.bytes + all.lost * bodyBytes)
   const stored = 1 + (statuses.get('upload 200') ?? 0)

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { startDockerPlatform, testEngine } from '../support/docker-platform.ts'
+import { startDockerPlatform, testEngine } from '#test/support/docker-platform.ts'
 
 const run = promisify(execFile)
 const docker = async (...args: string[]) => (await run('docker', ['-H', testEngine(), ...args])).stdout.trim()
@@ -31,26 +31,56 @@ async function otherImages(suffix: string) {
 
 t.test('housekeeping', { timeout: 280_000 }, async (t) => {
   const images = await otherImages(randomBytes(6).toString('hex'))
-  const platform = await startDockerPlatform({ docker: { warm_stacks: 1 }, deleteGraceSeconds: 0, orphanGraceSeconds: 1 })
+  const platform = await startDockerPlatform({
+    docker: { warm_stacks: 1 },
+    deleteGraceSeconds: 0,
+    orphanGraceSeconds: 1,
+  })
   t.teardown(async () => {
     await platform.stop()
     await docker('rmi', '--force', images.works, images.breaks)
   })
-  const warm = () => platform.sql("select id from tenants where desired = 'warm' and status = 'warm'").then((rows) => rows.map(({ id }) => String(id)))
+  const warm = () =>
+    platform
+      .sql("select id from tenants where desired = 'warm' and status = 'warm'")
+      .then((rows) => rows.map(({ id }) => String(id)))
   const create = async (name: string) => {
-    const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local' }, { prefer: 'wait=60' })
+    const { status, body } = await platform.call(
+      'POST',
+      '/v1/tenants',
+      { name, plan: 'Pro', region: 'local' },
+      { prefer: 'wait=60' },
+    )
     if (status !== 201 || body['status'] !== 'ready') throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
     return { id: String(body['tenant_id']), name, key: (body['keys'] as { secret_key: string }).secret_key }
   }
-  const put = (name: string, key: string, text: string) => platform.tenantCall(name, 'POST', '/storage/v1/object/system/kept.txt', { key, body: text, type: 'text/plain' })
-  const kept = async (name: string, key: string) => (await platform.tenantCall(name, 'GET', '/storage/v1/object/system/kept.txt', { key })).text()
+  const put = (name: string, key: string, text: string) =>
+    platform.tenantCall(name, 'POST', '/storage/v1/object/system/kept.txt', { key, body: text, type: 'text/plain' })
+  const kept = async (name: string, key: string) =>
+    (await platform.tenantCall(name, 'GET', '/storage/v1/object/system/kept.txt', { key })).text()
   const runtimeImage = async (id: string) => {
-    const [container = ''] = (await docker('ps', '--filter', `label=tenantry.stack=${id}`, '--filter', 'label=tenantry.service=runtime', '--format', '{{.Names}}')).split('\n')
+    const [container = ''] = (
+      await docker(
+        'ps',
+        '--filter',
+        `label=tenantry.stack=${id}`,
+        '--filter',
+        'label=tenantry.service=runtime',
+        '--format',
+        '{{.Names}}',
+      )
+    ).split('\n')
     return docker('inspect', '--format', '{{.Image}}', container)
   }
   const digest = (image: string) => docker('inspect', '--format', '{{.Id}}', image)
   const rollout = async (image: string, deadline: number) => {
-    const { status, body } = await platform.call('POST', '/v1/rollouts', { region: 'local', component: 'runtime', image, soak_seconds: 2, deadline_seconds: deadline })
+    const { status, body } = await platform.call('POST', '/v1/rollouts', {
+      region: 'local',
+      component: 'runtime',
+      image,
+      soak_seconds: 2,
+      deadline_seconds: deadline,
+    })
     if (status !== 202) throw new Error(JSON.stringify(body))
     const read = async () => (await platform.call('GET', `/v1/rollouts/${String(body['id'])}`)).body
     return until('an end of the rollout', read, ({ finished }) => finished !== null, 300)
@@ -58,14 +88,18 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
 
   const [ready] = await until('a warm stack', warm, (ids) => ids.length === 1)
   const first = await create('first')
-  const second = await until('a full pool', warm, (ids) => ids.length === 1 && ids[0] !== ready).then(() => create('second'))
+  const second = await until('a full pool', warm, (ids) => ids.length === 1 && ids[0] !== ready).then(() =>
+    create('second'),
+  )
   await Promise.all([put(first.name, first.key, 'of the first'), put(second.name, second.key, 'of the second')])
 
   t.test('a create takes the stack that was made in advance, and its keys hold', async (t) => {
     t.equal(first.id, ready)
     t.same([await kept(first.name, first.key), await kept(second.name, second.key)], ['of the first', 'of the second'])
     t.not(await kept(first.name, second.key), 'of the first', "another's key opens nothing")
-    const metrics = await fetch(`${platform.controlUrl}/metrics`, { headers: { authorization: `Bearer ${platform.platformKey}` } })
+    const metrics = await fetch(`${platform.controlUrl}/metrics`, {
+      headers: { authorization: `Bearer ${platform.platformKey}` },
+    })
     t.match(await metrics.text(), /tenantry_warm_stacks\{region="local",state="warm"\} \d/)
   })
 
@@ -78,7 +112,11 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
   })
 
   t.test('an image that does not comes to one, and is taken back', async (t) => {
-    t.match(await rollout(images.breaks, 15), { state: 'rolled_back', error: new RegExp(first.id), tenants: [{ tenant_id: first.id, state: 'returned' }] })
+    t.match(await rollout(images.breaks, 15), {
+      state: 'rolled_back',
+      error: new RegExp(first.id),
+      tenants: [{ tenant_id: first.id, state: 'returned' }],
+    })
     for (const { id, name, key } of [first, second]) {
       t.equal(await runtimeImage(id), await digest(images.works), `${name} runs what it ran`)
       t.match(await kept(name, key), `of the ${name}`)
@@ -88,9 +126,17 @@ t.test('housekeeping', { timeout: 280_000 }, async (t) => {
   t.test('who is not used is paused; the next request wakes it and is answered', async (t) => {
     t.equal((await platform.call('PATCH', `/v1/tenants/${first.id}`, { pause_after_seconds: 10 })).status, 200)
     await platform.until(first.id, ({ status }) => status === 'paused')
-    t.equal(await docker('ps', '--filter', `label=tenantry.stack=${first.id}`, '--format', '{{.Names}}'), '', 'nothing of it runs')
+    t.equal(
+      await docker('ps', '--filter', `label=tenantry.stack=${first.id}`, '--format', '{{.Names}}'),
+      '',
+      'nothing of it runs',
+    )
     t.equal(await kept(first.name, first.key), 'of the first')
     t.match(await platform.until(first.id, ({ status }) => status === 'ready'), { status: 'ready' })
-    t.match((await platform.call('GET', `/v1/tenants/${second.id}`)).body, { status: 'ready' }, 'the other was left alone')
+    t.match(
+      (await platform.call('GET', `/v1/tenants/${second.id}`)).body,
+      { status: 'ready' },
+      'the other was left alone',
+    )
   })
 })

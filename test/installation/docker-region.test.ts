@@ -2,39 +2,62 @@
 // left it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { startDockerPlatform } from '../support/docker-platform.ts'
+import { startDockerPlatform } from '#test/support/docker-platform.ts'
 
 t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, async (t) => {
   const platform = await startDockerPlatform({ docker: { shared_runtimes: 2 } })
   t.teardown(() => platform.stop())
-  const { status, body } = await platform.call('POST', '/v1/tenants', { name: 'shared', plan: 'Free', region: 'local' }, { prefer: 'wait=60' })
+  const { status, body } = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name: 'shared', plan: 'Free', region: 'local' },
+    { prefer: 'wait=60' },
+  )
   t.match([status, body['status'], body['isolation']], [201, 'ready', 'schema-per-tenant'])
   const key = (body['keys'] as { secret_key: string }).secret_key
   const ask = async (method: string, path: string, json?: unknown) => {
-    const response = await platform.tenantCall('shared', method, path, { key, ...(json === undefined ? {} : { body: JSON.stringify(json), type: 'application/json' }) })
+    const response = await platform.tenantCall('shared', method, path, {
+      key,
+      ...(json === undefined ? {} : { body: JSON.stringify(json), type: 'application/json' }),
+    })
     return { status: response.status, text: await response.text() }
   }
   const containers = async () => {
-    const { containers: all } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(30_000))
+    const { containers: all } = await platform.host.observe(
+      { installation: platform.installation },
+      AbortSignal.timeout(30_000),
+    )
     return all.map(({ id, name, startedAt }) => ({ id, name, startedAt })).sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   t.test('a reload at one runtime takes effect at both', async (t) => {
     for (const field of ['first', 'second', 'third']) {
-      const fields = [{ name: 'id', type: 'uuid', primary: true }, { name: 'text', type: 'string' }]
-      t.equal((await ask('POST', '/rest/v1/schemas', { name: field, fields, rls_policy: { type: 'service' } })).status, 201)
+      const fields = [
+        { name: 'id', type: 'uuid', primary: true },
+        { name: 'text', type: 'string' },
+      ]
+      t.equal(
+        (await ask('POST', '/rest/v1/schemas', { name: field, fields, rls_policy: { type: 'service' } })).status,
+        201,
+      )
       t.match(await ask('POST', '/admin/reload-schemas'), { status: 200, text: new RegExp(field) })
       await sleep(1_000)
-      for (let n = 0; n < 10; n++) t.equal((await ask('GET', `/rest/v1/${field}`)).status, 200, `${field}, request ${n}`)
+      for (let n = 0; n < 10; n++)
+        t.equal((await ask('GET', `/rest/v1/${field}`)).status, 200, `${field}, request ${n}`)
     }
   })
 
   t.test('files that came through one runtime are read through both', async (t) => {
     for (let n = 0; n < 6; n++) {
-      const put = await platform.tenantCall('shared', 'POST', `/storage/v1/object/system/file-${n}`, { key, body: `text ${n}`, type: 'text/plain' })
+      const put = await platform.tenantCall('shared', 'POST', `/storage/v1/object/system/file-${n}`, {
+        key,
+        body: `text ${n}`,
+        type: 'text/plain',
+      })
       t.equal(put.status, 200)
       await put.body?.cancel()
-      for (let again = 0; again < 4; again++) t.same(await ask('GET', `/storage/v1/object/system/file-${n}`), { status: 200, text: `text ${n}` })
+      for (let again = 0; again < 4; again++)
+        t.same(await ask('GET', `/storage/v1/object/system/file-${n}`), { status: 200, text: `text ${n}` })
     }
   })
 
@@ -43,7 +66,10 @@ t.test('a region on Docker with two shared runtimes', { timeout: 300_000 }, asyn
     for (let n = 0; n < 20; n++) t.equal((await ask('GET', '/rest/v1/first')).status, 200)
     const deadline = Date.now() + 60_000
     const isBack = async () => {
-      const { containers: all } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(30_000))
+      const { containers: all } = await platform.host.observe(
+        { installation: platform.installation },
+        AbortSignal.timeout(30_000),
+      )
       return all.every(({ state }) => state === 'running')
     }
     while (!(await isBack())) {

@@ -9,17 +9,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { dockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
-import { parseRange, regionAddress } from '../../control-plane/src/stacks/subnets.ts'
-import { engineSocket } from '../support/docker.ts'
-import { removeAll, startDockerPlatform, testEngine } from '../support/docker-platform.ts'
-import { freePort, query } from '../support/postgres.ts'
-import { copyImages, startRemoteEngine } from '../support/remote-engine.ts'
-import { startSshd } from '../support/sshd.ts'
+import { dockerHost } from '#control-plane/engines/docker/docker-host.ts'
+import { parseRange, regionAddress } from '#control-plane/stacks/subnets.ts'
+import { engineSocket } from '#test/support/docker.ts'
+import { removeAll, startDockerPlatform, testEngine } from '#test/support/docker-platform.ts'
+import { freePort, query } from '#test/support/postgres.ts'
+import { copyImages, startRemoteEngine } from '#test/support/remote-engine.ts'
+import { startSshd } from '#test/support/sshd.ts'
 
 const run = promisify(execFile)
 const project = new URL('../../', import.meta.url).pathname
-const images = { postgres: 'tenantry/postgres:latest', runtime: 'tenantry/tenant-runtime:latest', gateway: 'tenantry/gateway:latest' }
+const images = {
+  postgres: 'tenantry/postgres:latest',
+  runtime: 'tenantry/tenant-runtime:latest',
+  gateway: 'tenantry/gateway:latest',
+}
 const lines = (text: string) => text.split('\n').filter((line) => line !== '')
 
 interface Tenant {
@@ -41,13 +45,22 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
     deleteGraceSeconds: 0,
     regions: (given) => {
       controlPort = given
-      return [{
-        id: 'remote', engine: 'docker', domain: 'localhost', gateway_url: gatewayUrl,
-        docker: {
-          host: remote.host, tls_directory: remote.tlsDirectory, network_range: range, images, control_url: `http://${hostThere}:${given}`,
-          gateway: { host_address: remote.there, port, postgres_port: postgresPort },
+      return [
+        {
+          id: 'remote',
+          engine: 'docker',
+          domain: 'localhost',
+          gateway_url: gatewayUrl,
+          docker: {
+            host: remote.host,
+            tls_directory: remote.tlsDirectory,
+            network_range: range,
+            images,
+            control_url: `http://${hostThere}:${given}`,
+            gateway: { host_address: remote.there, port, postgres_port: postgresPort },
+          },
         },
-      }]
+      ]
     },
   })
   t.teardown(() => platform.stop())
@@ -61,16 +74,39 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
   const create = async (name: string, plan: string, region: string): Promise<Tenant> => {
     const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan, region }, { prefer: 'wait=60' })
     if (status !== 201 || body['status'] !== 'ready') throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
-    return { id: String(body['tenant_id']), name, key: (body['keys'] as { secret_key: string }).secret_key, databaseUrl: String(body['database_url']) }
+    return {
+      id: String(body['tenant_id']),
+      name,
+      key: (body['keys'] as { secret_key: string }).secret_key,
+      databaseUrl: String(body['database_url']),
+    }
   }
   const call = async ({ name, key }: Tenant, method: string, path: string, body?: string): Promise<string> => {
-    const init = { method, headers: { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { 'content-type': 'text/plain' }) }, ...(body === undefined ? {} : { body }) }
-    return fetch(`${gatewayUrl}/t/${name}${path}`, init).then((response) => response.text(), () => '')
+    const init = {
+      method,
+      headers: { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { 'content-type': 'text/plain' }) },
+      ...(body === undefined ? {} : { body }),
+    }
+    return fetch(`${gatewayUrl}/t/${name}${path}`, init).then(
+      (response) => response.text(),
+      () => '',
+    )
   }
   const file = '/storage/v1/object/system/kept.txt'
-  const ours = (...args: string[]) => remote.shell('docker', ...args, '--filter', `label=tenantry.installation=${platform.installation}`)
+  const ours = (...args: string[]) =>
+    remote.shell('docker', ...args, '--filter', `label=tenantry.installation=${platform.installation}`)
   const containerOf = (stack: string, service: string) =>
-    remote.shell('docker', 'ps', '-a', '--filter', `name=tenantry-${stack}`, '--filter', `label=tenantry.service=${service}`, '--format', '{{.Names}}')
+    remote.shell(
+      'docker',
+      'ps',
+      '-a',
+      '--filter',
+      `name=tenantry-${stack}`,
+      '--filter',
+      `label=tenantry.service=${service}`,
+      '--format',
+      '{{.Names}}',
+    )
   const until = async (what: string, holds: () => Promise<boolean>, seconds = 90) => {
     const deadline = Date.now() + seconds * 1000
     while (!(await holds())) {
@@ -80,7 +116,7 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
   }
 
   await t.test('without the link its services are made, but nobody is told that they are well', async (t) => {
-    await until('the region\'s services run', async () => lines(await ours('ps', '-q')).length === 3)
+    await until("the region's services run", async () => lines(await ours('ps', '-q')).length === 3)
     const { body } = await platform.call('POST', '/v1/tenants', { name: 'early', plan: 'Pro', region: 'remote' })
     const early = await platform.until(String(body['tenant_id']), ({ reason }) => reason !== null, 120)
     t.match(early, { status: 'pending', reason: /^the (runtime|gateway|database) / })
@@ -89,15 +125,37 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
   })
 
   await remote.route(`${range.split('/')[0]}/25`)
-  const link = ['--network-range', range, '--link', remote.link, '--control', remote.here, '--control-port', String(controlPort)]
+  const link = [
+    '--network-range',
+    range,
+    '--link',
+    remote.link,
+    '--control',
+    remote.here,
+    '--control-port',
+    String(controlPort),
+  ]
   await t.test('the link', async (t) => {
-    t.equal(await remote.shell(`${project}deploy/remote-host`, ...link), `ready: control_url http://${hostThere}:${controlPort}`)
+    t.equal(
+      await remote.shell(`${project}deploy/remote-host`, ...link),
+      `ready: control_url http://${hostThere}:${controlPort}`,
+    )
     const rules = await remote.shell('iptables-save')
     await remote.shell(`${project}deploy/remote-host`, ...link)
     const withoutCounters = (text: string) => text.replaceAll(/^[#:].*$/gm, '')
-    t.equal(withoutCounters(await remote.shell('iptables-save')), withoutCounters(rules), 'a second time changes nothing')
-    const { tenants } = (await platform.call('GET', '/v1/tenants?limit=100')).body as { tenants: { tenant_id: string; name: string }[] }
-    await platform.until(tenants.find(({ name }) => name === 'early')?.tenant_id ?? '', ({ status }) => status === 'ready', 120)
+    t.equal(
+      withoutCounters(await remote.shell('iptables-save')),
+      withoutCounters(rules),
+      'a second time changes nothing',
+    )
+    const { tenants } = (await platform.call('GET', '/v1/tenants?limit=100')).body as {
+      tenants: { tenant_id: string; name: string }[]
+    }
+    await platform.until(
+      tenants.find(({ name }) => name === 'early')?.tenant_id ?? '',
+      ({ status }) => status === 'ready',
+      120,
+    )
   })
 
   const [paying, shared] = [await create('paying', 'Pro', 'remote'), await create('shared', 'Free', 'remote')]
@@ -110,11 +168,21 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
       await query(tenant.databaseUrl, 'create table kept (text text)')
       await query(tenant.databaseUrl, 'insert into kept values ($1)', [tenant.name])
       t.same(await query(tenant.databaseUrl, 'select text from kept'), [{ text: tenant.name }])
-      await until(`${tenant.name} is healthy`, async () => (await platform.call('GET', `/v1/tenants/${tenant.id}/health`)).body['status'] === 'healthy')
+      await until(
+        `${tenant.name} is healthy`,
+        async () => (await platform.call('GET', `/v1/tenants/${tenant.id}/health`)).body['status'] === 'healthy',
+      )
     }
     t.ok(lines(await ours('ps', '-q')).length >= 5, 'they are there')
-    const { containers } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(30_000))
-    t.same(containers.filter(({ labels }) => labels.stack.startsWith('t_')), [], 'and not here')
+    const { containers } = await platform.host.observe(
+      { installation: platform.installation },
+      AbortSignal.timeout(30_000),
+    )
+    t.same(
+      containers.filter(({ labels }) => labels.stack.startsWith('t_')),
+      [],
+      'and not here',
+    )
   })
 
   await t.test('what is killed comes back', async () => {
@@ -125,36 +193,73 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
     const region = `region-remote-${platform.installation.slice(0, 8)}`
     for (const service of ['gateway', 'runtime-0', 'postgres']) {
       await remote.shell('docker', 'rm', '-f', await containerOf(region, service))
-      await until(`${service} is back`, async () => (await call(paying, 'GET', file)) === 'of paying' && (await call(shared, 'GET', file)) === 'of shared')
+      await until(
+        `${service} is back`,
+        async () =>
+          (await call(paying, 'GET', file)) === 'of paying' && (await call(shared, 'GET', file)) === 'of shared',
+      )
     }
   })
 
-  await t.test('containers reach nothing out in the world, nor anything on the link but the control plane', async (t) => {
-    const outside = createServer((_request, answer) => answer.end()).listen(0, '0.0.0.0')
-    await once(outside, 'listening')
-    t.teardown(() => outside.close())
-    const { port: worldPort } = outside.address() as { port: number }
-    const reaches = (container: string, host: string, to: number) =>
-      remote.shell('docker', 'exec', container, 'timeout', '2', 'bash', '-c', `exec 3<>/dev/tcp/${host}/${to} && echo reached`).then((text) => text === 'reached', () => false)
-    const region = `region-remote-${platform.installation.slice(0, 8)}`
-    t.ok(await reaches(await containerOf(region, 'gateway'), remote.world, worldPort), 'the published gateway has a way out, as on every host: so there is something to reach')
-    t.ok(await reaches(await containerOf(region, 'runtime-0'), hostThere, controlPort), 'the region\'s runtime reaches the control plane')
-    for (const [stack, service] of [[region, 'runtime-0'], [region, 'postgres'], [paying.id, 'runtime'], [paying.id, 'postgres']] as const) {
-      const container = await containerOf(stack, service)
-      t.notOk(await reaches(container, remote.world, worldPort), `${service}: not the world`)
-      t.notOk(await reaches(container, '169.254.169.254', 80), `${service}: no metadata of a cloud`)
-      t.notOk(await reaches(container, remote.here, controlPort), `${service}: not the control plane's host`)
-      t.notOk(await reaches(container, remote.here, worldPort), `${service}: no other port of it`)
-      t.notOk(await reaches(container, remote.here, platform.postgres.port), `${service}: not the control database`)
-      if (stack === paying.id) t.notOk(await reaches(container, hostThere, controlPort), `${service} of a tenant: not the control plane`)
-    }
-  })
+  await t.test(
+    'containers reach nothing out in the world, nor anything on the link but the control plane',
+    async (t) => {
+      const outside = createServer((_request, answer) => answer.end()).listen(0, '0.0.0.0')
+      await once(outside, 'listening')
+      t.teardown(() => outside.close())
+      const { port: worldPort } = outside.address() as { port: number }
+      const reaches = (container: string, host: string, to: number) =>
+        remote
+          .shell(
+            'docker',
+            'exec',
+            container,
+            'timeout',
+            '2',
+            'bash',
+            '-c',
+            `exec 3<>/dev/tcp/${host}/${to} && echo reached`,
+          )
+          .then(
+            (text) => text === 'reached',
+            () => false,
+          )
+      const region = `region-remote-${platform.installation.slice(0, 8)}`
+      t.ok(
+        await reaches(await containerOf(region, 'gateway'), remote.world, worldPort),
+        'the published gateway has a way out, as on every host: so there is something to reach',
+      )
+      t.ok(
+        await reaches(await containerOf(region, 'runtime-0'), hostThere, controlPort),
+        "the region's runtime reaches the control plane",
+      )
+      for (const [stack, service] of [
+        [region, 'runtime-0'],
+        [region, 'postgres'],
+        [paying.id, 'runtime'],
+        [paying.id, 'postgres'],
+      ] as const) {
+        const container = await containerOf(stack, service)
+        t.notOk(await reaches(container, remote.world, worldPort), `${service}: not the world`)
+        t.notOk(await reaches(container, '169.254.169.254', 80), `${service}: no metadata of a cloud`)
+        t.notOk(await reaches(container, remote.here, controlPort), `${service}: not the control plane's host`)
+        t.notOk(await reaches(container, remote.here, worldPort), `${service}: no other port of it`)
+        t.notOk(await reaches(container, remote.here, platform.postgres.port), `${service}: not the control database`)
+        if (stack === paying.id)
+          t.notOk(await reaches(container, hostThere, controlPort), `${service} of a tenant: not the control plane`)
+      }
+    },
+  )
 
   await t.test('without the rules the link leads nowhere, and the tenants are served', async (t) => {
-    const reachable = () => fetch(`http://${regionAddress(parseRange(range), 11)}:4402/`, { signal: AbortSignal.timeout(3_000) }).then((response) => response.status > 0, () => false)
+    const reachable = () =>
+      fetch(`http://${regionAddress(parseRange(range), 11)}:4402/`, { signal: AbortSignal.timeout(3_000) }).then(
+        (response) => response.status > 0,
+        () => false,
+      )
     t.ok(await reachable())
     await remote.shell(`${project}deploy/remote-host`, ...link, '--remove', 'yes')
-    t.notOk(await reachable(), 'the region\'s network is closed by itself')
+    t.notOk(await reachable(), "the region's network is closed by itself")
     t.equal(await call(paying, 'GET', file), 'of paying')
     t.notMatch(await remote.shell('iptables-save'), new RegExp(remote.here.replaceAll('.', '\\.')), 'no rule is left')
     await remote.shell(`${project}deploy/remote-host`, ...link)
@@ -162,39 +267,79 @@ t.test('a region on another host', { timeout: 900_000 }, async (t) => {
   })
 
   await t.test('what is deleted leaves nothing', async (t) => {
-    const { tenants } = (await platform.call('GET', '/v1/tenants?limit=100')).body as { tenants: { tenant_id: string; region: string }[] }
-    for (const { tenant_id: id } of tenants) {
-      t.match(await platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' }), { body: { operation: { state: 'succeeded' } } })
+    const { tenants } = (await platform.call('GET', '/v1/tenants?limit=100')).body as {
+      tenants: { tenant_id: string; region: string }[]
     }
-    for (const kind of [['ps', '-a', '--format', '{{.Names}}'], ['network', 'ls', '--format', '{{.Name}}'], ['volume', 'ls', '--format', '{{.Name}}']]) {
-      t.same(lines(await ours(...kind)).filter((name) => name.includes('-t_')), [], kind.join(' '))
+    for (const { tenant_id: id } of tenants) {
+      t.match(await platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' }), {
+        body: { operation: { state: 'succeeded' } },
+      })
+    }
+    for (const kind of [
+      ['ps', '-a', '--format', '{{.Names}}'],
+      ['network', 'ls', '--format', '{{.Name}}'],
+      ['volume', 'ls', '--format', '{{.Name}}'],
+    ]) {
+      t.same(
+        lines(await ours(...kind)).filter((name) => name.includes('-t_')),
+        [],
+        kind.join(' '),
+      )
     }
   })
 })
 
-t.test("the control plane's image reaches an engine by ssh, with the key in its user's home", { timeout: 300_000 }, async (t) => {
-  const directory = await mkdtemp(join(tmpdir(), 'tenantry-ssh-'))
-  t.teardown(() => rm(directory, { recursive: true }))
-  await mkdir(join(directory, 'server'))
-  const { port, identityFile, knownHostsFile } = await startSshd(t, join(directory, 'server'), engineSocket())
-  const home = join(directory, 'home')
-  await mkdir(home)
-  for (const [from, to] of [[identityFile, 'id_ed25519'], [knownHostsFile, 'known_hosts']] as const) {
-    await copyFile(from, join(home, to))
-    await chown(join(home, to), 10_001, 10_001)
-    await chmod(join(home, to), 0o600)
-  }
-  await chown(home, 10_001, 10_001)
-  await chmod(home, 0o700)
-  const script = `
+t.test(
+  "the control plane's image reaches an engine by ssh, with the key in its user's home",
+  { timeout: 300_000 },
+  async (t) => {
+    const directory = await mkdtemp(join(tmpdir(), 'tenantry-ssh-'))
+    t.teardown(() => rm(directory, { recursive: true }))
+    await mkdir(join(directory, 'server'))
+    const { port, identityFile, knownHostsFile } = await startSshd(t, join(directory, 'server'), engineSocket())
+    const home = join(directory, 'home')
+    await mkdir(home)
+    for (const [from, to] of [
+      [identityFile, 'id_ed25519'],
+      [knownHostsFile, 'known_hosts'],
+    ] as const) {
+      await copyFile(from, join(home, to))
+      await chown(join(home, to), 10_001, 10_001)
+      await chmod(join(home, to), 0o600)
+    }
+    await chown(home, 10_001, 10_001)
+    await chmod(home, 0o700)
+    const script = `
     import { dockerHost } from '/app/control-plane/src/engines/docker/docker-host.ts'
     const host = dockerHost({ host: 'ssh://root@127.0.0.1:${port}' })
     console.log(JSON.stringify(await host.info(AbortSignal.timeout(30_000))))
     host.close()`
-  const hardened = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--tmpfs', '/tmp', '--user', '10001:10001', '--network', 'host']
-  const { stdout } = await run('docker', [
-    '-H', testEngine(), 'run', '--rm', ...hardened, '--mount', `type=bind,source=${home},target=/var/lib/tenantry/.ssh,readonly`,
-    'tenantry/control-plane:latest', '--input-type=module', '--eval', script,
-  ])
-  t.match(JSON.parse(stdout), { apiVersion: /^1\./ })
-})
+    const hardened = [
+      '--read-only',
+      '--cap-drop',
+      'ALL',
+      '--security-opt',
+      'no-new-privileges',
+      '--tmpfs',
+      '/tmp',
+      '--user',
+      '10001:10001',
+      '--network',
+      'host',
+    ]
+    const { stdout } = await run('docker', [
+      '-H',
+      testEngine(),
+      'run',
+      '--rm',
+      ...hardened,
+      '--mount',
+      `type=bind,source=${home},target=/var/lib/tenantry/.ssh,readonly`,
+      'tenantry/control-plane:latest',
+      '--input-type=module',
+      '--eval',
+      script,
+    ])
+    t.match(JSON.parse(stdout), { apiVersion: /^1\./ })
+  },
+)

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { ensureCompose } from '../../scripts/compose.ts'
-import { engineSocket, openScene, until } from '../support/docker.ts'
-import { testEngine } from '../support/docker-platform.ts'
+import { ensureCompose } from '#scripts/compose.ts'
+import { engineSocket, openScene, until } from '#test/support/docker.ts'
+import { testEngine } from '#test/support/docker-platform.ts'
 
 const run = promisify(execFile)
 const project = new URL('../../', import.meta.url).pathname
@@ -27,16 +27,29 @@ t.test('unlabelled volumes with the name of one of its tenants are removed, and 
   await host.createVolume({ name: name('files'), labels: { installation, stack } }, signal)
   await scene.run('runtime', { labels })
   for (const volume of [name('data'), ...strangers]) await hands.createVolume({ Name: volume })
-  await hands.createVolume({ Name: name('theirs'), Labels: { 'tenantry.installation': 'another', 'tenantry.stack': stack } })
+  await hands.createVolume({
+    Name: name('theirs'),
+    Labels: { 'tenantry.installation': 'another', 'tenantry.stack': stack },
+  })
 
   const [settings, compose] = [join(directory, 'settings'), join(directory, 'compose.yml')]
-  await writeFile(settings, `TENANTRY_INSTALLATION=${installation}\nDOCKER_SOCKET=${engineSocket()}\nCOMPOSE_PROJECT_NAME=${installation}\n`)
+  await writeFile(
+    settings,
+    `TENANTRY_INSTALLATION=${installation}\nDOCKER_SOCKET=${engineSocket()}\nCOMPOSE_PROJECT_NAME=${installation}\n`,
+  )
   await writeFile(compose, 'version: "3"\nservices: {nothing: {image: "debian:trixie-slim"}}\n')
-  const { stdout } = await run(join(project, 'deploy/remove'), ['--destroy-all-data', '--settings', settings, '--compose-file', compose], {
-    env: { ...process.env, DOCKER_HOST: testEngine() },
-  })
+  const { stdout } = await run(
+    join(project, 'deploy/remove'),
+    ['--destroy-all-data', '--settings', settings, '--compose-file', compose],
+    {
+      env: { ...process.env, DOCKER_HOST: testEngine() },
+    },
+  )
   t.match(stdout, `removed the installation ${installation}`)
   await until(async () => ((await names()).includes(name('data')) ? undefined : true))
-  t.same((await names()).filter((volume) => volume.includes(stack)).toSorted(), [name('theirs'), `x${name('data')}`].toSorted())
+  t.same(
+    (await names()).filter((volume) => volume.includes(stack)).toSorted(),
+    [name('theirs'), `x${name('data')}`].toSorted(),
+  )
   t.ok((await names()).includes(strangers[0] ?? ''), "a stack's volume that is not this installation's stays")
 })

@@ -6,11 +6,11 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { allProcesses } from '../../local/src/process/process-identity.ts'
-import { serviceIdentity } from '../../local/src/process/unprivileged.ts'
-import { compileFunction } from '../../examples/functions/compile.ts'
-import { removeInstallation, startInstallation, type Installation } from '../support/installation.ts'
-import { freePort } from '../support/postgres.ts'
+import { allProcesses } from '#local/process/process-identity.ts'
+import { serviceIdentity } from '#local/process/unprivileged.ts'
+import { compileFunction } from '#examples/functions/compile.ts'
+import { removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
+import { freePort } from '#test/support/postgres.ts'
 
 const services = ['postgres', 'control-plane', 'runtime', 'gateway']
 
@@ -22,7 +22,11 @@ interface Tenant {
 async function createTenant(installation: Installation, name: string): Promise<Tenant> {
   const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${installation.platformKey}`, 'content-type': 'application/json', prefer: 'wait=30' },
+    headers: {
+      authorization: `Bearer ${installation.platformKey}`,
+      'content-type': 'application/json',
+      prefer: 'wait=30',
+    },
     body: JSON.stringify({ name, plan: 'Free', region: 'local' }),
   })
   const body = (await response.json()) as { status: string; keys: { secret_key: string } }
@@ -30,9 +34,18 @@ async function createTenant(installation: Installation, name: string): Promise<T
   return { name, key: body.keys.secret_key }
 }
 
-async function ask(installation: Installation, tenant: Tenant, method: string, path: string, body?: string, type = 'application/json'): Promise<string> {
+async function ask(
+  installation: Installation,
+  tenant: Tenant,
+  method: string,
+  path: string,
+  body?: string,
+  type = 'application/json',
+): Promise<string> {
   const response = await fetch(`${installation.gatewayUrl}/t/${tenant.name}${path}`, {
-    method, headers: { authorization: `Bearer ${tenant.key}`, ...(body === undefined ? {} : { 'content-type': type }) }, ...(body === undefined ? {} : { body }),
+    method,
+    headers: { authorization: `Bearer ${tenant.key}`, ...(body === undefined ? {} : { 'content-type': type }) },
+    ...(body === undefined ? {} : { body }),
   })
   const text = await response.text()
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
@@ -42,21 +55,46 @@ async function ask(installation: Installation, tenant: Tenant, method: string, p
 /** Something in each area, so that what is kept can be looked for later. */
 async function fill(installation: Installation, tenant: Tenant, wasm: Uint8Array<ArrayBuffer>): Promise<void> {
   await ask(installation, tenant, 'POST', '/storage/v1/object/system/kept.txt', 'kept', 'text/plain')
-  await ask(installation, tenant, 'POST', '/rest/v1/schemas', JSON.stringify({ name: 'notes', fields: [{ name: 'id', type: 'number', primary: true }, { name: 'text', type: 'string' }], rls_policy: { type: 'service' } }))
+  await ask(
+    installation,
+    tenant,
+    'POST',
+    '/rest/v1/schemas',
+    JSON.stringify({
+      name: 'notes',
+      fields: [
+        { name: 'id', type: 'number', primary: true },
+        { name: 'text', type: 'string' },
+      ],
+      rls_policy: { type: 'service' },
+    }),
+  )
   await ask(installation, tenant, 'POST', '/admin/reload-schemas', '{}')
   await ask(installation, tenant, 'POST', '/rest/v1/notes', '{"id":1,"text":"kept"}')
   const form = new FormData()
   form.set('name', 'greet')
   form.set('wasm', new Blob([wasm]), 'greet.wasm')
-  const deployed = await fetch(`${installation.gatewayUrl}/t/${tenant.name}/functions/v1/deploy`, { method: 'POST', headers: { authorization: `Bearer ${tenant.key}` }, body: form })
+  const deployed = await fetch(`${installation.gatewayUrl}/t/${tenant.name}/functions/v1/deploy`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${tenant.key}` },
+    body: form,
+  })
   if (deployed.status !== 201) throw new Error(await deployed.text())
 }
 
 /** All that `fill` left is there, and every area still takes something new. */
 async function checkServes(t: Test, installation: Installation, tenant: Tenant, when: string): Promise<void> {
   t.equal(await ask(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt'), 'kept', `${when}: the file`)
-  t.match(JSON.parse(await ask(installation, tenant, 'GET', '/rest/v1/notes?id=eq.1')), [{ text: 'kept' }], `${when}: the row`)
-  t.match(JSON.parse(await ask(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{"name":"Ada"}')), { greeting: 'Hello, Ada!' }, `${when}: the function`)
+  t.match(
+    JSON.parse(await ask(installation, tenant, 'GET', '/rest/v1/notes?id=eq.1')),
+    [{ text: 'kept' }],
+    `${when}: the row`,
+  )
+  t.match(
+    JSON.parse(await ask(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{"name":"Ada"}')),
+    { greeting: 'Hello, Ada!' },
+    `${when}: the function`,
+  )
   await ask(installation, tenant, 'POST', '/storage/v1/object/system/new.txt', when, 'text/plain')
   t.equal(await ask(installation, tenant, 'GET', '/storage/v1/object/system/new.txt'), when, `${when}: a new file`)
 }
@@ -86,7 +124,9 @@ async function processesOf(data: string): Promise<string[]> {
 
 /** Runs to its end what should not start. */
 async function failedStart(args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [new URL('../../local/src/main.ts', import.meta.url).pathname, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [new URL('../../local/src/main.ts', import.meta.url).pathname, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let stdout = ''
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
@@ -106,7 +146,10 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
 
   t.test('says one JSON line on standard output, and keeps its secrets to itself', async (t) => {
     const { stdout, stderr } = installation.output()
-    t.match(stdout, /^\{"control_url":"http:\/\/127\.0\.0\.1:\d+","gateway_url":"http:\/\/127\.0\.0\.1:\d+","platform_key":"[^"]+","data":"[^"]+"\}\n$/)
+    t.match(
+      stdout,
+      /^\{"control_url":"http:\/\/127\.0\.0\.1:\d+","gateway_url":"http:\/\/127\.0\.0\.1:\d+","platform_key":"[^"]+","data":"[^"]+"\}\n$/,
+    )
     t.notOk(stderr.includes(installation.platformKey), 'no key in the log')
     for (const name of ['master-key', 'internal-token', 'postgres-password', 'platform-key']) {
       const { mode } = await stat(join(data, 'secrets', name))
@@ -169,7 +212,15 @@ t.test('an installation', { timeout: 240_000 }, async (t) => {
     await writeFile(join(data, 'run', 'runtime.json'), '{"pid":')
     installation = await startInstallation({ dataDirectory: data })
     await checkServes(t, installation, tenant, 'everything killed')
-    t.equal((await fetch(`${installation.controlUrl}/v1/tenants`, { headers: { authorization: `Bearer ${installation.platformKey}` } })).status, 200, 'the key is the same')
+    t.equal(
+      (
+        await fetch(`${installation.controlUrl}/v1/tenants`, {
+          headers: { authorization: `Bearer ${installation.platformKey}` },
+        })
+      ).status,
+      200,
+      'the key is the same',
+    )
   })
 
   t.test('takes over from services that outlived their supervisor', async (t) => {
@@ -207,13 +258,16 @@ t.test('as a normal user', { timeout: 60_000 }, async (t) => {
   const user = await serviceIdentity()
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-user-'))
   if (user !== undefined) await chown(scratch, user.uid, user.gid)
-  const installation = await startInstallation({ dataDirectory: join(scratch, 'data'), ...(user === undefined ? {} : { user }) })
+  const installation = await startInstallation({
+    dataDirectory: join(scratch, 'data'),
+    ...(user === undefined ? {} : { user }),
+  })
   t.teardown(async () => {
     await installation.stop()
     await rm(scratch, { recursive: true, force: true })
   })
   const owner = (await stat(join(scratch, 'data', 'secrets'))).uid
-  t.equal(owner, user?.uid ?? process.getuid?.(), 'all of it is the user\'s')
+  t.equal(owner, user?.uid ?? process.getuid?.(), "all of it is the user's")
   const tenant = await createTenant(installation, 'acme')
   await fill(installation, tenant, await compileFunction('greet'))
   await checkServes(t, installation, tenant, 'as a normal user')

@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import type { InvoiceBody } from '../../control-plane/src/billing/invoice-body.ts'
-import { openShell } from '../docs/support/shell-session.ts'
-import { shellBlocks } from '../docs/support/shell-blocks.ts'
-import { pdfRows } from '../billing/support/pdf-words.ts'
-import { effort } from '../support/effort.ts'
-import { createMovedClock } from '../support/moved-clock.ts'
-import { startPlatform } from '../support/platform.ts'
-import { query } from '../support/postgres.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import type { InvoiceBody } from '#control-plane/billing/invoice-body.ts'
+import { openShell } from '#test/docs/support/shell-session.ts'
+import { shellBlocks } from '#test/docs/support/shell-blocks.ts'
+import { pdfRows } from '#test/billing/support/pdf-words.ts'
+import { effort } from '#test/support/effort.ts'
+import { createMovedClock } from '#test/support/moved-clock.ts'
+import { startPlatform } from '#test/support/platform.ts'
+import { query } from '#test/support/postgres.ts'
+import { startWebhookReceiver } from '#test/support/webhook-receiver.ts'
 
 const [second, hour, day] = [1_000, 3_600_000, 86_400_000]
 const quota = 40
@@ -43,24 +43,36 @@ const prices = {
   currency: 'EUR',
   seller: { name: 'Nordlicht Hosting GmbH', lines: ['Speicherstraße 12', '20457 Hamburg'] },
   number_prefix: 'NL-',
-  price_lists: [{
-    from: textOf(first), tax: { name: 'VAT', percent: '19' },
-    plans: {
-      Free: { fee: '0', resources: { requests: { unit: 'request', included: '5', tiers: [{ price: '0.01' }] } } },
-      Pro: { fee: '25', resources: { requests: { unit: 'request', included: '10', tiers: [{ up_to: '30', price: '0.5' }, { price: '0.25' }] }, files: { unit: 'GB-hour', tiers: [{ price: '0.9' }] } } },
-      Enterprise: { fee: '999.99' },
+  price_lists: [
+    {
+      from: textOf(first),
+      tax: { name: 'VAT', percent: '19' },
+      plans: {
+        Free: { fee: '0', resources: { requests: { unit: 'request', included: '5', tiers: [{ price: '0.01' }] } } },
+        Pro: {
+          fee: '25',
+          resources: {
+            requests: { unit: 'request', included: '10', tiers: [{ up_to: '30', price: '0.5' }, { price: '0.25' }] },
+            files: { unit: 'GB-hour', tiers: [{ price: '0.9' }] },
+          },
+        },
+        Enterprise: { fee: '999.99' },
+      },
     },
-  }],
+  ],
 }
 
 const folder = t.testdir({ 'prices.json': JSON.stringify(prices), checkout: {} })
 /** The documented commands run in the root of a checkout, and write files there. */
 const checkout = join(folder, 'checkout')
-for (const name of ['package.json', 'node_modules', 'control-plane', 'scripts']) await symlink(new URL(`../../${name}`, import.meta.url).pathname, join(checkout, name))
+for (const name of ['package.json', 'node_modules', 'control-plane', 'scripts'])
+  await symlink(new URL(`../../${name}`, import.meta.url).pathname, join(checkout, name))
 const clock = await createMovedClock(began)
 const receiver = await startWebhookReceiver(t)
 const platform = await startPlatform({
-  clock, gateways: 2, logLevel: 'error',
+  clock,
+  gateways: 2,
+  logLevel: 'error',
   control: { TENANTRY_PRICES_FILE: join(folder, 'prices.json'), TENANTRY_WEBHOOKS_MAY_REACH: '127.0.0.0/8' },
 })
 t.teardown(async () => {
@@ -71,7 +83,10 @@ const control = platform.postgres.url('control')
 const sql = (text: string, values: unknown[] = []) => query(control, text, values)
 await sql("update plans set requests_per_month = $1 where id = 'Free'", [quota])
 let plane = await platform.startControlPlane()
-const webhook = await platform.call('POST', '/v1/webhooks', { url: receiver.url, types: ['quota.reached', 'invoice.final'] })
+const webhook = await platform.call('POST', '/v1/webhooks', {
+  url: receiver.url,
+  types: ['quota.reached', 'invoice.final'],
+})
 receiver.secret = String(webhook.body['secret'])
 
 const [small, big, grown] = [await create('small', 'Free'), await create('big', 'Pro'), await create('grown', 'Free')]
@@ -96,7 +111,11 @@ let turn = 0
 /** By one gateway after the other. @returns the answer's status */
 async function ask(customer: Customer, month: Date, method: string, path: string, body?: string): Promise<number> {
   const tally = tallyOf(customer, textOf(month))
-  const response = await platform.tenantCall(customer.name, method, path, { key: customer.key, gateway: turn++ % 2, ...(body === undefined ? {} : { body, type: path.endsWith('/bucket') ? 'application/json' : 'text/plain' }) })
+  const response = await platform.tenantCall(customer.name, method, path, {
+    key: customer.key,
+    gateway: turn++ % 2,
+    ...(body === undefined ? {} : { body, type: path.endsWith('/bucket') ? 'application/json' : 'text/plain' }),
+  })
   const { byteLength } = await response.arrayBuffer()
   if (response.status === 429) tally.refused++
   else {
@@ -115,7 +134,11 @@ async function downloads(customer: Customer, month: Date, count: number): Promis
 }
 
 /** Waits as long as it takes, and at most so long. @param pass is done before each further look */
-async function until(holds: () => Promise<boolean> | boolean, what: string, pass: () => Promise<unknown> = () => wait(20)): Promise<void> {
+async function until(
+  holds: () => Promise<boolean> | boolean,
+  what: string,
+  pass: () => Promise<unknown> = () => wait(20),
+): Promise<void> {
   const deadline = Date.now() + 60_000
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`not within a minute: ${what}\n${platform.output().slice(-3000)}`)
@@ -126,9 +149,13 @@ async function until(holds: () => Promise<boolean> | boolean, what: string, pass
 /** The clock is set, and the gateways have heard of it. */
 async function moveTo(at: Date): Promise<void> {
   await clock.moveTo(at)
-  const heard = "select count(*)::int as count from usage_sources where tenant_id is null and last_seen_at >= $1"
-  for (const gateway of [0, 1]) await platform.tenantCall(other.name, 'GET', '/storage/v1/bucket', { key: other.key, gateway })
-  await until(async () => (await sql(heard, [at.toISOString()]))[0]?.['count'] === 2, 'the gateways speak to the control plane')
+  const heard = 'select count(*)::int as count from usage_sources where tenant_id is null and last_seen_at >= $1'
+  for (const gateway of [0, 1])
+    await platform.tenantCall(other.name, 'GET', '/storage/v1/bucket', { key: other.key, gateway })
+  await until(
+    async () => (await sql(heard, [at.toISOString()]))[0]?.['count'] === 2,
+    'the gateways speak to the control plane',
+  )
 }
 
 /** The clock passes two minutes. */
@@ -137,17 +164,26 @@ const someTime = async () => {
   await wait(60)
 }
 
-const usage = async ({ id }: Customer, path: string) => (await platform.call('GET', `/v1/tenants/${id}/usage${path}`)).body as unknown as UsageAnswer
+const usage = async ({ id }: Customer, path: string) =>
+  (await platform.call('GET', `/v1/tenants/${id}/usage${path}`)).body as unknown as UsageAnswer
 interface UsageAnswer {
   month: string
   incomplete: boolean
   missing_sources: string[]
-  resources: { api_requests: { count: number; refused: number }; egress: { bytes: number }; storage: { files_byte_hours: number } }
+  resources: {
+    api_requests: { count: number; refused: number }
+    egress: { bytes: number }
+    storage: { files_byte_hours: number }
+  }
 }
 
-const get = (path: string) => fetch(`${platform.controlUrl}${path}`, { headers: { authorization: `Bearer ${platform.platformKey}` } })
+const get = (path: string) =>
+  fetch(`${platform.controlUrl}${path}`, { headers: { authorization: `Bearer ${platform.platformKey}` } })
 const finals = () => receiver.messages.filter(({ type }) => type === 'invoice.final')
-const invoicesOf = async (month: Date) => sql('select tenant_id, state, number::int, label from invoices where month = $1 order by number', [month.toISOString()])
+const invoicesOf = async (month: Date) =>
+  sql('select tenant_id, state, number::int, label from invoices where month = $1 order by number', [
+    month.toISOString(),
+  ])
 
 /** Downloads the invoice and its hours and checks them, with the commands that docs/invoices.md shows. */
 async function verify(customer: Customer, month: string): Promise<string> {
@@ -162,13 +198,20 @@ async function checkMonth(t: Test, customer: Customer, month: Date): Promise<voi
   const [sent, text] = [tallyOf(customer, textOf(month)), textOf(month)]
   const used = await usage(customer, `/${text}`)
   t.match(used, { month: text, incomplete: false, missing_sources: [] })
-  t.same([used.resources.api_requests.count, used.resources.api_requests.refused, used.resources.egress.bytes], [sent.served, sent.refused, sent.bytes], `${customer.name}: counted is what was sent`)
+  t.same(
+    [used.resources.api_requests.count, used.resources.api_requests.refused, used.resources.egress.bytes],
+    [sent.served, sent.refused, sent.bytes],
+    `${customer.name}: counted is what was sent`,
+  )
 
   const path = `/v1/tenants/${customer.id}/invoices/${text}`
   const exported = await (await get(`${path}.json`)).text()
   const invoice = JSON.parse(exported) as InvoiceBody
   t.match(invoice, { month: text, state: 'final', tenant_id: customer.id })
-  const quantity = (resource: string) => invoice.lines.filter((line) => line.resource === resource).reduce((sum, line) => sum + BigInt(line.quantity ?? 0), 0n)
+  const quantity = (resource: string) =>
+    invoice.lines
+      .filter((line) => line.resource === resource)
+      .reduce((sum, line) => sum + BigInt(line.quantity ?? 0), 0n)
   t.equal(quantity('requests'), BigInt(sent.served), `${customer.name}: invoiced is what was sent`)
   t.equal(Number(quantity('files') / 3600n), used.resources.storage.files_byte_hours)
 
@@ -210,22 +253,37 @@ t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
 
   await t.test('the new month has its own quota, and no lease of the old one is used in it', async (t) => {
     t.equal(await download(small, next), 200)
-    const leased = (month: Date) => sql("select coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and to_char(month, 'YYYY-MM') = $2", [small.id, textOf(month)])
+    const leased = (month: Date) =>
+      sql(
+        "select coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and to_char(month, 'YYYY-MM') = $2",
+        [small.id, textOf(month)],
+      )
     await until(async () => (await leased(next))[0]?.['used'] === 1, 'the new lease is reported')
     t.same(await leased(first), [{ used: quota }])
-    t.same((await downloads(small, next, 3)), [200, 200, 200])
+    t.same(await downloads(small, next, 3), [200, 200, 200])
     const used = await usage(small, '')
     t.equal(used.month, textOf(next))
-    await until(async () => (await usage(small, '')).resources.api_requests.count === 4, 'the new month counts from zero')
+    await until(
+      async () => (await usage(small, '')).resources.api_requests.count === 4,
+      'the new month counts from zero',
+    )
   })
 
-  await until(async () => (await invoicesOf(first)).length === invoicesOfMonth && finals().length === invoicesOfMonth, 'invoices are made and told', someTime)
+  await until(
+    async () => (await invoicesOf(first)).length === invoicesOfMonth && finals().length === invoicesOfMonth,
+    'invoices are made and told',
+    someTime,
+  )
   t.ok(clock.now().getTime() < next.getTime() + hour, `all is done by ${clock.now().toISOString()}`)
 
   await t.test('hours, invoices, their PDF and their check say what was sent', async (t) => {
     const [counted, begun] = [await usage(big, `/${textOf(first)}`), await usage(big, `/${textOf(next)}`)]
     const [before, since] = [tallyOf(big, textOf(first)), tallyOf(big, textOf(next))]
-    t.equal(counted.resources.api_requests.count + begun.resources.api_requests.count, before.served + since.served, 'none is lost at the edge, and none counted twice')
+    t.equal(
+      counted.resources.api_requests.count + begun.resources.api_requests.count,
+      before.served + since.served,
+      'none is lost at the edge, and none counted twice',
+    )
     const crossed = counted.resources.api_requests.count - before.served
     t.ok(Math.abs(crossed) <= atTheEdge, `${crossed} of ${atTheEdge} at the edge`)
     before.served += crossed
@@ -233,25 +291,42 @@ t.test('over the end of a month by itself', { timeout: 120_000 }, async (t) => {
     before.bytes += crossed * fileBytes
     since.bytes -= crossed * fileBytes
     for (const customer of customers) await checkMonth(t, customer, first)
-    t.same((await invoicesOf(first)).map(({ state, label }) => [state, label]), [1, 2, 3, 4].map((number) => ['final', `NL-00000${number}`]))
+    t.same(
+      (await invoicesOf(first)).map(({ state, label }) => [state, label]),
+      [1, 2, 3, 4].map((number) => ['final', `NL-00000${number}`]),
+    )
     const { resources } = await usage(small, `/${textOf(first)}`)
     const whole = (fileBytes * (next.getTime() - stored.getTime())) / hour
-    t.ok(Math.abs(resources.storage.files_byte_hours - whole) < (fileBytes * 30 * second) / hour, 'a file counts from its upload to the end of the month')
+    t.ok(
+      Math.abs(resources.storage.files_byte_hours - whole) < (fileBytes * 30 * second) / hour,
+      'a file counts from its upload to the end of the month',
+    )
   })
 
   await t.test('the plan that was changed is invoiced by its parts', async (t) => {
     const invoice = (await (await get(`/v1/tenants/${grown.id}/invoices/${textOf(first)}.json`)).json()) as InvoiceBody
     const periods = invoice.basis.months[0]?.plan_periods ?? []
-    t.same(periods.map(({ plan }) => plan), ['Free', 'Pro'])
+    t.same(
+      periods.map(({ plan }) => plan),
+      ['Free', 'Pro'],
+    )
     t.equal(periods[0]?.until, periods[1]?.since)
     t.equal(periods[1]?.until, next.toISOString())
   })
 
   await t.test('the webhook heard of each invoice once, signed', async (t) => {
-    t.same(finals().map(({ data }) => data['number']).sort(), [1, 2, 3, 4].map((number) => `NL-00000${number}`))
+    t.same(
+      finals()
+        .map(({ data }) => data['number'])
+        .sort(),
+      [1, 2, 3, 4].map((number) => `NL-00000${number}`),
+    )
     t.ok(finals().every(({ isSigned, at }) => isSigned && at >= next))
     t.same(new Set(finals().map(({ data }) => data['tenant_id'])), new Set([...customers, other].map(({ id }) => id)))
-    t.match(receiver.messages.filter(({ type }) => type === 'quota.reached'), [{ isSigned: true, data: { tenant_id: small.id, month: textOf(first) } }])
+    t.match(
+      receiver.messages.filter(({ type }) => type === 'quota.reached'),
+      [{ isSigned: true, data: { tenant_id: small.id, month: textOf(first) } }],
+    )
   })
 })
 
@@ -265,7 +340,11 @@ async function killAt(table: string, when?: () => boolean): Promise<void> {
   const waits = `select 1 from pg_locks l join pg_class c on c.oid = l.relation where c.relname = '${table}' and not l.granted`
   try {
     if (when === undefined) await holder.query(`begin; lock table ${table} in share row exclusive mode`)
-    await until(async () => when?.() ?? (await holder.query(waits)).rows.length > 0, `the control plane is at ${table}`, someTime)
+    await until(
+      async () => when?.() ?? (await holder.query(waits)).rows.length > 0,
+      `the control plane is at ${table}`,
+      someTime,
+    )
     plane.process.kill('SIGKILL')
     await plane.exited
   } finally {
@@ -274,44 +353,75 @@ async function killAt(table: string, when?: () => boolean): Promise<void> {
   plane = await platform.startControlPlane()
 }
 
-t.test('over the end of a month with a control plane that is killed at each step of the close', { timeout: 120_000 }, async (t) => {
-  await downloads(big, next, 12)
-  await downloads(grown, next, 7)
-  await moveTo(new Date(last.getTime() - hour))
-  t.same(await downloads(small, next, 5), Array.from({ length: 5 }, () => 200))
-  await moveTo(new Date(last.getTime() - 2 * second))
-  await until(() => clock.now().getTime() >= last.getTime() + second, 'the end of the month')
-  for (const customer of customers) t.same(await downloads(customer, last, 4), [200, 200, 200, 200])
+t.test(
+  'over the end of a month with a control plane that is killed at each step of the close',
+  { timeout: 120_000 },
+  async (t) => {
+    await downloads(big, next, 12)
+    await downloads(grown, next, 7)
+    await moveTo(new Date(last.getTime() - hour))
+    t.same(
+      await downloads(small, next, 5),
+      Array.from({ length: 5 }, () => 200),
+    )
+    await moveTo(new Date(last.getTime() - 2 * second))
+    await until(() => clock.now().getTime() >= last.getTime() + second, 'the end of the month')
+    for (const customer of customers) t.same(await downloads(customer, last, 4), [200, 200, 200, 200])
 
-  for (const [nth, step] of steps.entries()) if ((nth + 1) % effort({ small: 3, full: 1 }) === 0) await killAt(step)
-  receiver.isSilent = true
-  const heard = new Set(receiver.messages.map(({ id }) => id))
-  await killAt('nothing', () => receiver.messages.some(({ id }) => !heard.has(id)))
-  receiver.isSilent = false
-  const delivered = () => sql("select count(*)::int as count from webhook_deliveries d join operator_events e on e.id = d.event_id where e.type = 'invoice.final' and d.state = 'delivered'")
-  await until(async () => (await invoicesOf(last)).length === 0 && (await invoicesOf(next)).length === invoicesOfMonth && (await delivered())[0]?.['count'] === 2 * invoicesOfMonth, 'invoices are made and told', someTime)
+    for (const [nth, step] of steps.entries()) if ((nth + 1) % effort({ small: 3, full: 1 }) === 0) await killAt(step)
+    receiver.isSilent = true
+    const heard = new Set(receiver.messages.map(({ id }) => id))
+    await killAt('nothing', () => receiver.messages.some(({ id }) => !heard.has(id)))
+    receiver.isSilent = false
+    const delivered = () =>
+      sql(
+        "select count(*)::int as count from webhook_deliveries d join operator_events e on e.id = d.event_id where e.type = 'invoice.final' and d.state = 'delivered'",
+      )
+    await until(
+      async () =>
+        (await invoicesOf(last)).length === 0 &&
+        (await invoicesOf(next)).length === invoicesOfMonth &&
+        (await delivered())[0]?.['count'] === 2 * invoicesOfMonth,
+      'invoices are made and told',
+      someTime,
+    )
 
-  for (const customer of customers) await checkMonth(t, customer, next)
-  t.same((await sql('select number::int, state from invoices order by number')), [1, 2, 3, 4, 5, 6, 7, 8].map((number) => ({ number, state: 'final' })), 'numbers without a gap')
-  const ids = new Map(finals().map(({ id, data }) => [id, data['number']]))
-  t.same([...ids.values()].sort(), [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `NL-00000${number}`), 'each invoice is one event')
-  t.ok(finals().length > ids.size, 'what was not answered came again')
-  t.ok(receiver.messages.every(({ isSigned }) => isSigned))
-  for (const customer of customers) {
-    const begun = async () => (await usage(customer, '')).resources.api_requests.count
-    // Gateways that were left alone again and again come back later and later.
-    await until(async () => (await begun()) >= 4, 'the gateways say what they counted')
-    t.equal(await begun(), 4, `${customer.name}: the current month has its own requests alone`)
-  }
-})
+    for (const customer of customers) await checkMonth(t, customer, next)
+    t.same(
+      await sql('select number::int, state from invoices order by number'),
+      [1, 2, 3, 4, 5, 6, 7, 8].map((number) => ({ number, state: 'final' })),
+      'numbers without a gap',
+    )
+    const ids = new Map(finals().map(({ id, data }) => [id, data['number']]))
+    t.same(
+      [...ids.values()].sort(),
+      [1, 2, 3, 4, 5, 6, 7, 8].map((number) => `NL-00000${number}`),
+      'each invoice is one event',
+    )
+    t.ok(finals().length > ids.size, 'what was not answered came again')
+    t.ok(receiver.messages.every(({ isSigned }) => isSigned))
+    for (const customer of customers) {
+      const begun = async () => (await usage(customer, '')).resources.api_requests.count
+      // Gateways that were left alone again and again come back later and later.
+      await until(async () => (await begun()) >= 4, 'the gateways say what they counted')
+      t.equal(await begun(), 4, `${customer.name}: the current month has its own requests alone`)
+    }
+  },
+)
 
 t.test('no time in the control database is that of another clock', async (t) => {
   // What migrations wrote was there before. Changes have the time of Postgres alone, by which it removes them.
-  const columns = (await sql(`select table_name, column_name from information_schema.columns where table_schema = 'public' and data_type = 'timestamp with time zone'
-    and table_name not in ('_prisma_migrations', 'plans', 'installation', 'regions', 'usage_closing', 'changes') order by 1, 2`)) as { table_name: string; column_name: string }[]
+  const columns =
+    (await sql(`select table_name, column_name from information_schema.columns where table_schema = 'public' and data_type = 'timestamp with time zone'
+    and table_name not in ('_prisma_migrations', 'plans', 'installation', 'regions', 'usage_closing', 'changes') order by 1, 2`)) as {
+      table_name: string
+      column_name: string
+    }[]
   t.ok(columns.length > 30)
   for (const { table_name: table, column_name: column } of columns) {
-    const [row] = await sql(`select min("${column}") as first, max("${column}") as last from "${table}" where isfinite("${column}")`)
+    const [row] = await sql(
+      `select min("${column}") as first, max("${column}") as last from "${table}" where isfinite("${column}")`,
+    )
     const { first: earliest, last: latest } = row as { first: Date | null; last: Date | null }
     if (earliest === null || latest === null) continue
     t.ok(earliest >= first, `${table}.${column} from ${earliest.toISOString()}`)

@@ -2,9 +2,9 @@
 // plane ends the session that holds the queue back.
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { freePort, query } from '../support/postgres.ts'
-import { startPlatform, type Platform } from '../support/platform.ts'
-import { until } from '../support/until.ts'
+import { freePort, query } from '#test/support/postgres.ts'
+import { startPlatform, type Platform } from '#test/support/platform.ts'
+import { until } from '#test/support/until.ts'
 
 /** The fewest pages that Postgres allows, so that a queue is full within seconds. */
 const smallestQueue = { max_notify_queue_pages: '64' }
@@ -17,7 +17,12 @@ interface Made {
 }
 
 async function create(t: Test, platform: Platform, name: string): Promise<Made> {
-  const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan: 'Free', region: 'local' }, { prefer: 'wait=20' })
+  const { status, body } = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name, plan: 'Free', region: 'local' },
+    { prefer: 'wait=20' },
+  )
   t.equal(status, 201, JSON.stringify(body))
   t.equal(body['status'], 'ready')
   const keys = body['keys'] as { secret_key: string }
@@ -37,10 +42,15 @@ async function connect(t: Test, url: string): Promise<pg.Client> {
 async function fill(client: pg.Client): Promise<void> {
   const payload = 'x'.repeat(7_900)
   for (;;) {
-    const refused = await client.query(`select pg_notify('full', n || '${payload}') from generate_series(1, 20) as n`).then(() => false, (error: unknown) => {
-      if (error instanceof pg.DatabaseError && error.message.startsWith('too many notifications')) return true
-      throw error
-    })
+    const refused = await client
+      .query(`select pg_notify('full', n || '${payload}') from generate_series(1, 20) as n`)
+      .then(
+        () => false,
+        (error: unknown) => {
+          if (error instanceof pg.DatabaseError && error.message.startsWith('too many notifications')) return true
+          throw error
+        },
+      )
     if (refused) return
   }
 }
@@ -68,8 +78,15 @@ t.test('all writes go on while the queue of NOTIFY is full', { timeout: 120_000 
   const [made, other] = [await create(t, platform, 'made'), await create(t, platform, 'other')]
   const renamed = await platform.call('PATCH', `/v1/tenants/${made.id}`, { name: 'renamed' }, { prefer: 'wait=20' })
   t.match(renamed, { status: 200, body: { operation: { state: 'succeeded' } } })
-  await until(async () => (await platform.tenantCall('renamed', 'GET', '/storage/v1/bucket', { key: made.secretKey })).status === 200)
-  const upload = await platform.tenantCall('other', 'POST', '/storage/v1/object/system/a.txt', { key: other.secretKey, body: 'kept', type: 'text/plain' })
+  await until(
+    async () =>
+      (await platform.tenantCall('renamed', 'GET', '/storage/v1/bucket', { key: made.secretKey })).status === 200,
+  )
+  const upload = await platform.tenantCall('other', 'POST', '/storage/v1/object/system/a.txt', {
+    key: other.secretKey,
+    body: 'kept',
+    type: 'text/plain',
+  })
   t.ok(upload.ok, 'an upload')
   const deleted = await platform.call('DELETE', `/v1/tenants/${made.id}?purge=true`, undefined, { prefer: 'wait=20' })
   t.match(deleted, { status: 202, body: { operation: { state: 'succeeded' } } })
@@ -109,5 +126,8 @@ t.test('the session that holds the queue back is ended', { timeout: 120_000 }, a
   await until(async () => (await usage(platform)) < 0.5)
   await t.rejects(holder.query('select 1'), 'the session that held the queue back was ended')
   await until(() => second.output().includes(`"roles":["${attacker.id}_admin"]`), 'a line of the log with the role')
-  await t.resolves(bystander.query("notify another; select 1"), 'the transaction of another tenant goes on, and it can notify')
+  await t.resolves(
+    bystander.query('notify another; select 1'),
+    'the transaction of another tenant goes on, and it can notify',
+  )
 })

@@ -4,9 +4,15 @@ import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { ensureEngine, type Engine } from '../../scripts/engine.ts'
-import { overTls, remaining, removePlatform, startComposePlatform, type ComposePlatform } from '../support/compose-platform.ts'
-import { until } from '../support/until.ts'
+import { ensureEngine, type Engine } from '#scripts/engine.ts'
+import {
+  overTls,
+  remaining,
+  removePlatform,
+  startComposePlatform,
+  type ComposePlatform,
+} from '#test/support/compose-platform.ts'
+import { until } from '#test/support/until.ts'
 
 const run = promisify(execFile)
 const services = ['database', 'docker-door', 'watchdog', 'control-plane', 'gateway', 'caddy']
@@ -15,7 +21,11 @@ const tenants = { shared: 'Free', dedicated: 'Pro' }
 async function createTenants({ controlUrl, key, region }: ComposePlatform): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', prefer: 'wait=60' }
   for (const [name, plan] of Object.entries(tenants)) {
-    const answer = await fetch(`${controlUrl}/v1/tenants`, { method: 'POST', headers, body: JSON.stringify({ name, plan, region }) })
+    const answer = await fetch(`${controlUrl}/v1/tenants`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ name, plan, region }),
+    })
     const text = await answer.text()
     if (!/"status":"ready"/.test(text)) throw new Error(`the tenant ${name} is not ready: ${answer.status} ${text}`)
   }
@@ -26,13 +36,27 @@ async function starts({ docker, name, installation }: ComposePlatform): Promise<
   const labels = [`com.docker.compose.project=${name}`, `tenantry.installation=${installation}`]
   const lists = await Promise.all(labels.map((label) => docker.listContainers({ filters: { label: [label] } })))
   // One may be replaced between the list and this.
-  const found = await Promise.all(lists.flat().map(({ Id }) => docker.getContainer(Id).inspect().catch(() => undefined)))
-  return new Map(found.flatMap((container) => (container?.State.Running === true ? [[container.Name, container.State.StartedAt] as const] : [])))
+  const found = await Promise.all(
+    lists.flat().map(({ Id }) =>
+      docker
+        .getContainer(Id)
+        .inspect()
+        .catch(() => undefined),
+    ),
+  )
+  return new Map(
+    found.flatMap((container) =>
+      container?.State.Running === true ? [[container.Name, container.State.StartedAt] as const] : [],
+    ),
+  )
 }
 
 /** For a failure's message. */
 async function stateOf({ docker }: ComposePlatform, name: string): Promise<object> {
-  const container = await docker.getContainer(name.slice(1)).inspect().catch(() => undefined)
+  const container = await docker
+    .getContainer(name.slice(1))
+    .inspect()
+    .catch(() => undefined)
   return { name, state: container?.State, restart: container?.HostConfig.RestartPolicy }
 }
 
@@ -42,9 +66,14 @@ async function untilServed(platform: ComposePlatform, containers: readonly strin
     const running = await starts(platform)
     return containers.filter((container) => !running.has(container))
   }
-  await until(async () => (await missing()).length === 0, `${what}: every container runs`).catch(async (cause: unknown) => {
-    throw new Error(`down: ${JSON.stringify(await Promise.all((await missing()).map((container) => stateOf(platform, container))))}`, { cause })
-  })
+  await until(async () => (await missing()).length === 0, `${what}: every container runs`).catch(
+    async (cause: unknown) => {
+      throw new Error(
+        `down: ${JSON.stringify(await Promise.all((await missing()).map((container) => stateOf(platform, container))))}`,
+        { cause },
+      )
+    },
+  )
   for (const tenant of Object.keys(tenants)) {
     const isServed = async () => (await overTls(platform, `${tenant}.localhost`, '/health')) === 200
     await until(isServed, `${what}: a request of the ${tenant} tenant is answered`)
@@ -56,7 +85,9 @@ async function untilServed(platform: ComposePlatform, containers: readonly strin
     const headers = { authorization: `Bearer ${platform.key}` }
     const answer = await fetch(`${platform.controlUrl}/v1/regions`, { headers }).catch(() => undefined)
     if (answer?.status !== 200) return false
-    const { regions } = (await answer.json()) as { regions: { conditions: { type: string; status: string; observed_at: string }[] }[] }
+    const { regions } = (await answer.json()) as {
+      regions: { conditions: { type: string; status: string; observed_at: string }[] }[]
+    }
     const ready = regions[0]?.conditions.find(({ type }) => type === 'Ready')
     return ready?.status === 'True' && ready.observed_at > moment
   }, `${what}: the control plane reaches the engine`)
@@ -69,7 +100,11 @@ const outages: Readonly<Record<string, (engine: Engine) => Promise<void>>> = {
 }
 
 async function survivesOutages(
-  t: Test, platform: ComposePlatform, containers: readonly string[], engine: Engine, isLiveRestore: boolean,
+  t: Test,
+  platform: ComposePlatform,
+  containers: readonly string[],
+  engine: Engine,
+  isLiveRestore: boolean,
 ): Promise<void> {
   const settings = isLiveRestore ? { 'live-restore': true } : {}
   for (const [outage, end] of Object.entries(outages)) {
@@ -94,7 +129,7 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
   const label = [`tenantry.installation=${platform.installation}`]
   await createTenants(platform)
   const names = [...(await starts(platform)).keys()]
-  t.ok(names.length >= services.length + 4, "with the Postgres and runtime of the region and of the tenant")
+  t.ok(names.length >= services.length + 4, 'with the Postgres and runtime of the region and of the tenant')
 
   await t.test('deploy/setup says what to put into daemon.json', async (t) => {
     t.match(platform.setupOutput, /"live-restore": true\n.*systemctl reload docker/s)
@@ -104,7 +139,11 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
 
   await t.test('after docker kill of its containers', async (t) => {
     // The two that watch each other, one after the other.
-    for (const killed of [services.filter((service) => service !== 'watchdog' && service !== 'docker-door'), ['docker-door'], ['watchdog']]) {
+    for (const killed of [
+      services.filter((service) => service !== 'watchdog' && service !== 'docker-door'),
+      ['docker-door'],
+      ['watchdog'],
+    ]) {
       const before = await starts(platform)
       for (const service of killed) await (await platform.container(service)).kill()
       await t.resolves(untilServed(platform, names, killed.join(', ')), killed.join(', '))
@@ -153,7 +192,10 @@ t.test('the compose platform comes back by itself', { timeout: 900_000 }, async 
     await docker.createVolume({ Name: volume })
     const output = await removePlatform(platform.settings)
     t.same(await remaining(platform), [])
-    t.notOk((await docker.listVolumes()).Volumes.some(({ Name }) => Name === volume), 'a volume that lost its labels')
+    t.notOk(
+      (await docker.listVolumes()).Volumes.some(({ Name }) => Name === volume),
+      'a volume that lost its labels',
+    )
     t.match(output, /images +tenantry\/caddy:.*\n +docker -H unix:\S+ image rm tenantry\/caddy:/)
     const commands = [...output.matchAll(/^ +(rm -r -- '.*')$/gm)].map(([, command]) => command ?? '')
     t.match(commands.join('\n'), /secrets'\n.*regions\.json'\n.*certificates'\n.*prices'\n.*settings'/)

@@ -9,11 +9,11 @@ import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { ensureCompose } from '../../scripts/compose.ts'
-import { engineAddress, engineSocket } from '../support/docker.ts'
-import { freePort, query } from '../support/postgres.ts'
-import { openShell, shellBlocks, type Shell } from '../support/runbook.ts'
-import { until } from '../support/until.ts'
+import { ensureCompose } from '#scripts/compose.ts'
+import { engineAddress, engineSocket } from '#test/support/docker.ts'
+import { freePort, query } from '#test/support/postgres.ts'
+import { openShell, shellBlocks, type Shell } from '#test/support/runbook.ts'
+import { until } from '#test/support/until.ts'
 
 const project = new URL('../../', import.meta.url).pathname
 const patience = 300_000
@@ -25,7 +25,13 @@ const month = new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - 2,
 const prices = {
   currency: 'EUR',
   seller: { name: 'Nordlicht Hosting GmbH', lines: ['20457 Hamburg'] },
-  price_lists: [{ from: month, tax: { name: 'VAT', percent: '19' }, plans: { Free: { fee: '1' }, Pro: { fee: '25' }, Enterprise: { fee: '99' } } }],
+  price_lists: [
+    {
+      from: month,
+      tax: { name: 'VAT', percent: '19' },
+      plans: { Free: { fee: '1' }, Pro: { fee: '25' }, Enterprise: { fee: '99' } },
+    },
+  ],
 }
 
 interface Installation {
@@ -49,10 +55,12 @@ interface Owner {
 async function checkOut(checkout: string): Promise<void> {
   await mkdir(join(checkout, 'deploy'), { recursive: true })
   for (const name of await readdir(join(project, 'deploy'))) {
-    if (['Caddyfile', 'remote-host', 'remove', 'setup'].includes(name)) await cp(join(project, 'deploy', name), join(checkout, 'deploy', name))
+    if (['Caddyfile', 'remote-host', 'remove', 'setup'].includes(name))
+      await cp(join(project, 'deploy', name), join(checkout, 'deploy', name))
   }
   await cp(join(project, 'docker-compose.yml'), join(checkout, 'docker-compose.yml'))
-  for (const name of ['control-plane', 'contract', 'node_modules', 'package.json', 'scripts']) await symlink(join(project, name), join(checkout, name))
+  for (const name of ['control-plane', 'contract', 'node_modules', 'package.json', 'scripts'])
+    await symlink(join(project, name), join(checkout, name))
 }
 
 async function install(t: Test): Promise<Installation> {
@@ -63,48 +71,103 @@ async function install(t: Test): Promise<Installation> {
   await checkOut(checkout)
   const [http, https, postgres, control] = await Promise.all([freePort(), freePort(), freePort(), freePort()])
   const options = {
-    name: `tenantry-${randomBytes(3).toString('hex')}`, address: '127.0.0.1', 'docker-socket': engineSocket(), 'network-range': `10.${randomInt(16, 64)}.${randomInt(0, 16) * 16}.0/20`,
-    'http-port': String(http), 'https-port': String(https), 'postgres-port': String(postgres), 'control-port': String(control),
+    name: `tenantry-${randomBytes(3).toString('hex')}`,
+    address: '127.0.0.1',
+    'docker-socket': engineSocket(),
+    'network-range': `10.${randomInt(16, 64)}.${randomInt(0, 16) * 16}.0/20`,
+    'http-port': String(http),
+    'https-port': String(https),
+    'postgres-port': String(postgres),
+    'control-port': String(control),
   }
   const controlUrl = `http://127.0.0.1:${control}`
-  const replaced = new Map([['/mnt/copy', copy], ['http://127.0.0.1:4400', controlUrl]])
-  const shell = await openShell({ directory: checkout, tools, environment: { DOCKER_HOST: engineAddress(), CONTROL: controlUrl }, replaced })
+  const replaced = new Map([
+    ['/mnt/copy', copy],
+    ['http://127.0.0.1:4400', controlUrl],
+  ])
+  const shell = await openShell({
+    directory: checkout,
+    tools,
+    environment: { DOCKER_HOST: engineAddress(), CONTROL: controlUrl },
+    replaced,
+  })
   t.teardown(async () => {
     await shell.run('if [ -e .env ]; then deploy/remove --destroy-all-data; fi')
     await rm(base, { recursive: true })
   })
-  await shell.run(`deploy/setup ${Object.entries(options).map(([name, value]) => `--${name} ${value}`).join(' ')}`)
+  await shell.run(
+    `deploy/setup ${Object.entries(options)
+      .map(([name, value]) => `--${name} ${value}`)
+      .join(' ')}`,
+  )
   await writeFile(join(checkout, 'deploy/prices/prices.json'), JSON.stringify(prices), { mode: 0o644 })
   await shell.run('echo TENANTRY_PRICES_FILE=/etc/tenantry/prices/prices.json >> .env; docker compose up -d')
   const installation: Installation = {
-    shell, checkout, httpsPort: https, key: '',
+    shell,
+    checkout,
+    httpsPort: https,
+    key: '',
     async call(method, path, body) {
       const response = await fetch(`${controlUrl}${path}`, {
         method,
-        headers: { authorization: `Bearer ${installation.key}`, prefer: 'wait=60', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+        headers: {
+          authorization: `Bearer ${installation.key}`,
+          prefer: 'wait=60',
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
       return { status: response.status, body: (await response.json()) as Record<string, unknown> }
     },
   }
-  await until(async () => {
-    const text = await shell.run('docker compose exec -T control-plane cat /var/lib/tenantry/platform-key 2>/dev/null || true')
-    installation.key = /^tnp_\S+$/m.exec(text)?.[0] ?? ''
-    return installation.key !== '' && (await installation.call('GET', '/v1/plans').then(({ status }) => status === 200, () => false))
-  }, 'the platform', patience)
+  await until(
+    async () => {
+      const text = await shell.run(
+        'docker compose exec -T control-plane cat /var/lib/tenantry/platform-key 2>/dev/null || true',
+      )
+      installation.key = /^tnp_\S+$/m.exec(text)?.[0] ?? ''
+      return (
+        installation.key !== '' &&
+        (await installation.call('GET', '/v1/plans').then(
+          ({ status }) => status === 200,
+          () => false,
+        ))
+      )
+    },
+    'the platform',
+    patience,
+  )
   await shell.run(`export KEY=${installation.key}`)
   return installation
 }
 
 /** A call of the tenant's own URL. Its certificate is of an authority that was just made. */
-async function ofTenant({ httpsPort }: Installation, { name, key }: Owner, method: string, path: string, body?: string, type = 'application/json'): Promise<{ status: number; bytes: Buffer }> {
+async function ofTenant(
+  { httpsPort }: Installation,
+  { name, key }: Owner,
+  method: string,
+  path: string,
+  body?: string,
+  type = 'application/json',
+): Promise<{ status: number; bytes: Buffer }> {
   const call = request({
-    host: '127.0.0.1', port: httpsPort, servername: `${name}.localhost`, method, path, rejectUnauthorized: false, agent: false, timeout: 20_000,
-    headers: { host: `${name}.localhost:${httpsPort}`, authorization: `Bearer ${key}`, ...(body === undefined ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(body) }) },
+    host: '127.0.0.1',
+    port: httpsPort,
+    servername: `${name}.localhost`,
+    method,
+    path,
+    rejectUnauthorized: false,
+    agent: false,
+    timeout: 20_000,
+    headers: {
+      host: `${name}.localhost:${httpsPort}`,
+      authorization: `Bearer ${key}`,
+      ...(body === undefined ? {} : { 'content-type': type, 'content-length': Buffer.byteLength(body) }),
+    },
   })
   call.end(body)
   const [answer] = (await once(call, 'response')) as [IncomingMessage]
-  return { status: answer.statusCode ?? 0, bytes: Buffer.concat(await answer.toArray() as Buffer[]) }
+  return { status: answer.statusCode ?? 0, bytes: Buffer.concat((await answer.toArray()) as Buffer[]) }
 }
 
 async function create(installation: Installation, name: string, plan: string): Promise<Owner> {
@@ -117,14 +180,31 @@ async function create(installation: Installation, name: string, plan: string): P
     if (status >= 300) throw new Error(`${method} ${path} was answered with ${status}: ${bytes.toString()}`)
   }
   await done('POST', '/storage/v1/bucket', '{"name":"papers","policy":"private"}')
-  for (const file of ['letter', 'picture', 'empty']) await done('POST', `/storage/v1/object/papers/${file}`, file === 'empty' ? '' : randomBytes(40_000).toString('base64'), 'application/octet-stream')
-  await query(owner.url, 'create table ledger (id bigint generated always as identity primary key, text text); insert into ledger (text) select md5(n::text) from generate_series(1, 200) n')
+  for (const file of ['letter', 'picture', 'empty'])
+    await done(
+      'POST',
+      `/storage/v1/object/papers/${file}`,
+      file === 'empty' ? '' : randomBytes(40_000).toString('base64'),
+      'application/octet-stream',
+    )
+  await query(
+    owner.url,
+    'create table ledger (id bigint generated always as identity primary key, text text); insert into ledger (text) select md5(n::text) from generate_series(1, 200) n',
+  )
   return owner
 }
 
 /** The control plane may have been started a moment ago. */
 async function untilReady(installation: Installation, { id, name }: Owner): Promise<void> {
-  await until(() => installation.call('GET', `/v1/tenants/${id}`).then(({ body }) => body['status'] === 'ready', () => false), `${name} is ready`, patience)
+  await until(
+    () =>
+      installation.call('GET', `/v1/tenants/${id}`).then(
+        ({ body }) => body['status'] === 'ready',
+        () => false,
+      ),
+    `${name} is ready`,
+    patience,
+  )
 }
 
 /** As somebody outside sees it all: texts that are equal when nothing was lost. */
@@ -136,18 +216,42 @@ async function seen(installation: Installation, owners: readonly Owner[]): Promi
     const { id, name, url } = owner
     await untilReady(installation, owner)
     // The gateway and Caddy may have started a moment ago.
-    await until(() => ofTenant(installation, owner, 'GET', '/health').then(({ status }) => status === 200, () => false), `${name} is served`, patience)
+    await until(
+      () =>
+        ofTenant(installation, owner, 'GET', '/health').then(
+          ({ status }) => status === 200,
+          () => false,
+        ),
+      `${name} is served`,
+      patience,
+    )
     const tenant = (await call('GET', `/v1/tenants/${id}`)).body
-    everything[`${name}: tenant`] = ['name', 'plan', 'region', 'isolation', 'status', 'created'].map((field) => tenant[field])
+    everything[`${name}: tenant`] = ['name', 'plan', 'region', 'isolation', 'status', 'created'].map(
+      (field) => tenant[field],
+    )
     for (const file of ['letter', 'picture', 'empty']) {
       const { status, bytes } = await ofTenant(installation, owner, 'GET', `/storage/v1/object/papers/${file}`)
       everything[`${name}: ${file}`] = [status, bytes.length, hash(bytes)]
     }
-    everything[`${name}: rows`] = await query(url, "select count(*)::int as count, md5(string_agg(id || text, ',' order by id)) as content from ledger")
-    const { invoices } = (await call('GET', `/v1/tenants/${id}/invoices`)).body as { invoices: { id: string; number: string; state: string }[] }
-    everything[`${name}: invoices`] = invoices.map((invoice) => [invoice.number, invoice.state, hash(JSON.stringify(invoice))])
+    everything[`${name}: rows`] = await query(
+      url,
+      "select count(*)::int as count, md5(string_agg(id || text, ',' order by id)) as content from ledger",
+    )
+    const { invoices } = (await call('GET', `/v1/tenants/${id}/invoices`)).body as {
+      invoices: { id: string; number: string; state: string }[]
+    }
+    everything[`${name}: invoices`] = invoices.map((invoice) => [
+      invoice.number,
+      invoice.state,
+      hash(JSON.stringify(invoice)),
+    ])
     const { backups } = (await call('GET', `/v1/tenants/${id}/backups`)).body as { backups: Record<string, unknown>[] }
-    everything[`${name}: backups`] = backups.map(({ id, state, manifest_sha256, bytes }) => [id, state, manifest_sha256, bytes])
+    everything[`${name}: backups`] = backups.map(({ id, state, manifest_sha256, bytes }) => [
+      id,
+      state,
+      manifest_sha256,
+      bytes,
+    ])
   }
   everything['files of backups'] = await backupFiles(installation)
   return everything
@@ -158,24 +262,46 @@ async function backupFiles({ checkout }: Installation): Promise<Record<string, s
   const directory = join(checkout, 'deploy/backups')
   const entries = (await readdir(directory, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
   const files = entries.map((entry) => join(entry.parentPath, entry.name)).sort()
-  return Object.fromEntries(await Promise.all(files.map(async (file) => [file.slice(directory.length), createHash('sha256').update(await readFile(file)).digest('hex')] as const)))
+  return Object.fromEntries(
+    await Promise.all(
+      files.map(
+        async (file) =>
+          [
+            file.slice(directory.length),
+            createHash('sha256')
+              .update(await readFile(file))
+              .digest('hex'),
+          ] as const,
+      ),
+    ),
+  )
 }
 
 async function backUp({ call }: Installation, { id }: Owner): Promise<string> {
   const { body } = await call('POST', `/v1/tenants/${id}/backups`)
-  await until(async () => (await call('GET', `/v1/backups/${String(body['id'])}`)).body['state'] === 'complete', 'the backup is complete', patience)
+  await until(
+    async () => (await call('GET', `/v1/backups/${String(body['id'])}`)).body['state'] === 'complete',
+    'the backup is complete',
+    patience,
+  )
   return String(body['id'])
 }
 
 /** Both tenants have been customers for months: the one before last is over, and closed. */
 async function invoice({ shell, call }: Installation, owners: readonly Owner[]): Promise<void> {
-  await shell.run(`docker compose exec -T database psql --username=postgres --quiet --command "update plan_periods set since = date_trunc('month', now()) - interval '2 months'" postgres`)
+  await shell.run(
+    `docker compose exec -T database psql --username=postgres --quiet --command "update plan_periods set since = date_trunc('month', now()) - interval '2 months'" postgres`,
+  )
   await shell.run('docker compose restart control-plane')
   for (const { id } of owners) {
-    await until(async () => {
-      const answer = await call('POST', `/v1/tenants/${id}/invoices/close`, { month }).catch(() => undefined)
-      return answer?.status === 200 && answer.body['state'] === 'final'
-    }, 'the invoice', patience)
+    await until(
+      async () => {
+        const answer = await call('POST', `/v1/tenants/${id}/invoices/close`, { month }).catch(() => undefined)
+        return answer?.status === 200 && answer.body['state'] === 'final'
+      },
+      'the invoice',
+      patience,
+    )
   }
 }
 
@@ -202,7 +328,15 @@ t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, as
   await t.test('restore the control database on the same host', async (t) => {
     const [restore = '', list = '', adopt = ''] = await shellBlocks('Restore the control database on the same host')
     await shell.run(restore)
-    await until(() => shell.run(list).then((printed) => printed.includes(second), () => false), 'the younger backup is listed as unknown', patience)
+    await until(
+      () =>
+        shell.run(list).then(
+          (printed) => printed.includes(second),
+          () => false,
+        ),
+      'the younger backup is listed as unknown',
+      patience,
+    )
     t.match(await shell.run(adopt), new RegExp(`"id":"${second}".*"state":"complete"`))
     t.same(await seen(installation, owners), before)
     t.same((await call('GET', '/v1/backups?state=unknown')).body['backups'], [])
@@ -216,7 +350,8 @@ t.test('an installation is restored by the runbooks', { timeout: 1_800_000 }, as
     const blocks = await shellBlocks('The host is lost: restore everything on a new one')
     for (const block of blocks) t.comment(await shell.run(block))
     t.same(await seen(installation, owners), before)
-    for (const state of ['unknown', 'missing']) t.same((await call('GET', `/v1/backups?state=${state}`)).body['backups'], [], state)
+    for (const state of ['unknown', 'missing'])
+      t.same((await call('GET', `/v1/backups?state=${state}`)).body['backups'], [], state)
     t.same((await call('GET', '/v1/tenants?status=failed')).body['tenants'], [])
   })
 })

@@ -1,29 +1,37 @@
 // Each method of the published storage clients at a tenant's own URL: through the gateway, to a runtime of its own process.
 import t from 'tap'
-import { actors, policies } from '../storage/support/client-cases.ts'
-import { checkCalls } from '../storage/support/check-calls.ts'
-import { versions } from '../storage/support/storage-clients.ts'
-import { startPlatform } from '../support/platform.ts'
-import { signToken } from '../support/runtime.ts'
+import { actors, policies } from '#test/storage/support/client-cases.ts'
+import { checkCalls } from '#test/storage/support/check-calls.ts'
+import { versions } from '#test/storage/support/storage-clients.ts'
+import { startPlatform } from '#test/support/platform.ts'
+import { signToken } from '#test/support/runtime.ts'
 
 t.test('a tenant of the platform serves the storage clients', { timeout: 180_000 }, async (t) => {
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
   await platform.startControlPlane()
-  const { status, body } = await platform.call('POST', '/v1/tenants', { name: 'acme', plan: 'Free', region: 'local' }, { prefer: 'wait=30' })
+  const { status, body } = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name: 'acme', plan: 'Free', region: 'local' },
+    { prefer: 'wait=30' },
+  )
   if (status !== 201) throw new Error(JSON.stringify(body))
   const keys = body['keys'] as { secret_key: string; publishable_key: string; jwt_secret: string }
   const tenancy = {
     url: `${platform.gatewayUrl}/t/acme`,
     secretKey: keys.secret_key,
     publishableKey: keys.publishable_key,
-    token: (sub: string) => signToken({ sub, role: 'authenticated', exp: Math.floor(Date.now() / 1000) + 3600 }, keys.jwt_secret),
+    token: (sub: string) =>
+      signToken({ sub, role: 'authenticated', exp: Math.floor(Date.now() / 1000) + 3600 }, keys.jwt_secret),
   }
   for (const [n, version] of versions.entries()) {
     // Another policy for each caller: all of them are tried without the gateway.
     for (const [actor, who] of actors.entries()) {
       const policy = policies[(n + actor) % policies.length] ?? 'public'
-      await t.test(`${version}, ${who}, ${policy} buckets`, (t) => checkCalls(t, tenancy, version, policy, actor, `${policy}-${actor}-${n}`))
+      await t.test(`${version}, ${who}, ${policy} buckets`, (t) =>
+        checkCalls(t, tenancy, version, policy, actor, `${policy}-${actor}-${n}`),
+      )
     }
   }
 })

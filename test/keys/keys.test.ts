@@ -1,7 +1,7 @@
 // Platform keys: made, listed, revoked and rotated with two live; only their hashes are kept; one admin key always lasts.
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { isError, newName, startApi } from '../support/control-plane/api.ts'
+import { isError, newName, startApi } from '#test/support/control-plane/api.ts'
 
 interface Key {
   id: string
@@ -24,7 +24,14 @@ t.test('a key is shown once; what is kept is its hash', async (t) => {
   const answer = await api.call('POST', '/v1/keys', { body: { name: 'night job', scope: 'billing' } })
   const made = answer.body as Key
   t.same(answer.status, 201)
-  t.match(made, { name: 'night job', scope: 'billing', key: /^tnp_[\w-]{43}$/, expires_at: null, revoked_at: null, replaced_by: null })
+  t.match(made, {
+    name: 'night job',
+    scope: 'billing',
+    key: /^tnp_[\w-]{43}$/,
+    expires_at: null,
+    revoked_at: null,
+    replaced_by: null,
+  })
   t.same(made.prefix, made.key.slice(0, 10))
   t.same(await works(made.key), 200)
   const { key, ...rest } = made
@@ -85,7 +92,14 @@ t.test('a revoked key ends at once and stays in the list', async (t) => {
   const again = await api.call('DELETE', `/v1/keys/${id}`)
   t.same(again.body, answer.body, 'revoked again, it was revoked when it was')
   t.same(await read(id), answer.body)
-  isError(t, await api.call('POST', `/v1/keys/${id}/rotate`, { body: {} }), 409, 'KEY_NOT_LIVE', 'revoked', 'its rotation')
+  isError(
+    t,
+    await api.call('POST', `/v1/keys/${id}/rotate`, { body: {} }),
+    409,
+    'KEY_NOT_LIVE',
+    'revoked',
+    'its rotation',
+  )
 })
 
 t.test('a rotated key and its successor are both live until the overlap ends', async (t) => {
@@ -96,22 +110,48 @@ t.test('a rotated key and its successor are both live until the overlap ends', a
   t.not(next.id, old.id)
   t.match(await read(old.id), { replaced_by: next.id, revoked_at: null, expires_at: String })
   t.same([await works(old.key), await works(next.key)], [200, 200], 'both')
-  isError(t, await api.call('POST', `/v1/keys/${old.id}/rotate`, { body: {} }), 409, 'KEY_NOT_LIVE', 'rotated already', 'once more')
+  isError(
+    t,
+    await api.call('POST', `/v1/keys/${old.id}/rotate`, { body: {} }),
+    409,
+    'KEY_NOT_LIVE',
+    'rotated already',
+    'once more',
+  )
   api.clock.ahead = 119_000
   t.same([await works(old.key), await works(next.key)], [200, 200], 'still')
   api.clock.ahead = 121_000
-  isError(t, await api.call('GET', '/v1/plans', { key: old.key }), 401, 'REVOKED_KEY', 'expired', 'the old one after the overlap')
+  isError(
+    t,
+    await api.call('GET', '/v1/plans', { key: old.key }),
+    401,
+    'REVOKED_KEY',
+    'expired',
+    'the old one after the overlap',
+  )
   t.same(await works(next.key), 200)
   api.clock.ahead = 0
 })
 
 t.test('the last admin key that lasts is not revoked, however it is tried', async (t) => {
-  const lasts = ({ scope, revoked_at: revoked, expires_at: expires }: Key) => scope === 'admin' && revoked === null && expires === null
+  const lasts = ({ scope, revoked_at: revoked, expires_at: expires }: Key) =>
+    scope === 'admin' && revoked === null && expires === null
   const others = async () => (await list()).filter(lasts)
-  t.same((await others()).map(({ id }) => id), [firstId])
+  t.same(
+    (await others()).map(({ id }) => id),
+    [firstId],
+  )
   isError(t, await api.call('DELETE', `/v1/keys/${firstId}`), 409, 'LAST_ADMIN_KEY', 'last admin key', 'the only one')
-  const rotated = (await api.call('POST', `/v1/keys/${firstId}/rotate`, { body: { overlap_seconds: 3600 } })).body as Key
-  isError(t, await api.call('DELETE', `/v1/keys/${rotated.id}`), 409, 'LAST_ADMIN_KEY', 'last admin key', 'beside it only one that expires')
+  const rotated = (await api.call('POST', `/v1/keys/${firstId}/rotate`, { body: { overlap_seconds: 3600 } }))
+    .body as Key
+  isError(
+    t,
+    await api.call('DELETE', `/v1/keys/${rotated.id}`),
+    409,
+    'LAST_ADMIN_KEY',
+    'last admin key',
+    'beside it only one that expires',
+  )
   t.same(await works(rotated.key), 200)
   const pair = [await api.newKey('admin'), await api.newKey('admin')]
   t.same((await api.call('DELETE', `/v1/keys/${rotated.id}`)).status, 200, 'with others it may go')

@@ -8,8 +8,8 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { removeInstallation, startInstallation, type Installation } from '../support/installation.ts'
-import { until } from '../support/until.ts'
+import { removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
+import { until } from '#test/support/until.ts'
 
 const project = new URL('../../', import.meta.url).pathname
 const main = join(project, 'local/src/main.ts')
@@ -24,7 +24,11 @@ interface Tenant {
 async function call(installation: Installation, method: string, path: string, body?: object): Promise<Response> {
   return fetch(`${installation.controlUrl}${path}`, {
     method,
-    headers: { authorization: `Bearer ${installation.platformKey}`, 'content-type': 'application/json', prefer: 'wait=30' },
+    headers: {
+      authorization: `Bearer ${installation.platformKey}`,
+      'content-type': 'application/json',
+      prefer: 'wait=30',
+    },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
 }
@@ -32,7 +36,12 @@ async function call(installation: Installation, method: string, path: string, bo
 /** The environment that a service was started with. */
 async function environmentOf(installation: Installation, service: string): Promise<Record<string, string>> {
   const environment = await readFile(`/proc/${await installation.pid(service)}/environ`, 'utf8')
-  return Object.fromEntries(environment.split('\0').filter((entry) => entry !== '').map((entry) => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]))
+  return Object.fromEntries(
+    environment
+      .split('\0')
+      .filter((entry) => entry !== '')
+      .map((entry) => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]),
+  )
 }
 
 /** Kills a service and waits until another process runs in its place. */
@@ -60,10 +69,17 @@ async function tenantSql(tenant: Tenant, ...statements: string[]): Promise<void>
 t.test('npm start', { timeout: 240_000 }, async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-settings-'))
   const settings = {
-    TENANTRY_REST_ROLLBACK: '1', TENANTRY_FUNCTIONS_MAY_REACH: '10.1.0.0/16', TENANTRY_WEBHOOKS_MAY_REACH: '10.2.0.0/16', TENANTRY_BACKUPS: join(directory, 'backups'),
+    TENANTRY_REST_ROLLBACK: '1',
+    TENANTRY_FUNCTIONS_MAY_REACH: '10.1.0.0/16',
+    TENANTRY_WEBHOOKS_MAY_REACH: '10.2.0.0/16',
+    TENANTRY_BACKUPS: join(directory, 'backups'),
     TENANTRY_TRUSTED_PROXIES: '10.3.0.1',
   }
-  const installation = await startInstallation({ dataDirectory: join(directory, 'data'), environment: settings, logLevel: 'debug' })
+  const installation = await startInstallation({
+    dataDirectory: join(directory, 'data'),
+    environment: settings,
+    logLevel: 'debug',
+  })
   t.teardown(async () => {
     await removeInstallation(installation)
     await rm(directory, { recursive: true, force: true })
@@ -73,23 +89,38 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
   const tenant = (await created.json()) as Tenant
   const ask = (method: string, path: string, body?: object, headers = {}) =>
     fetch(`${installation.gatewayUrl}/t/acme${path}`, {
-      method, headers: { authorization: `Bearer ${tenant.keys.secret_key}`, 'content-type': 'application/json', ...headers },
+      method,
+      headers: { authorization: `Bearer ${tenant.keys.secret_key}`, 'content-type': 'application/json', ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
 
   t.test('gives each part the settings that it has', async (t) => {
-    const [controlPlane, runtime, gateway] = await Promise.all(['control-plane', 'runtime', 'gateway'].map((service) => environmentOf(installation, service)))
-    const { TENANTRY_BACKUPS, TENANTRY_WEBHOOKS_MAY_REACH, TENANTRY_REST_ROLLBACK, TENANTRY_FUNCTIONS_MAY_REACH, TENANTRY_TRUSTED_PROXIES } = settings
+    const [controlPlane, runtime, gateway] = await Promise.all(
+      ['control-plane', 'runtime', 'gateway'].map((service) => environmentOf(installation, service)),
+    )
+    const {
+      TENANTRY_BACKUPS,
+      TENANTRY_WEBHOOKS_MAY_REACH,
+      TENANTRY_REST_ROLLBACK,
+      TENANTRY_FUNCTIONS_MAY_REACH,
+      TENANTRY_TRUSTED_PROXIES,
+    } = settings
     t.match(controlPlane, { TENANTRY_BACKUPS, TENANTRY_WEBHOOKS_MAY_REACH })
     t.match(runtime, { TENANTRY_REST_ROLLBACK, TENANTRY_FUNCTIONS_MAY_REACH })
     t.match(gateway, { TENANTRY_TRUSTED_PROXIES })
     t.ok((await stat(settings.TENANTRY_BACKUPS)).isDirectory(), 'the directory of backups was made')
-    const backup = (await (await call(installation, 'POST', `/v1/tenants/${tenant.tenant_id}/backups`)).json()) as { error: { code: string } }
+    const backup = (await (await call(installation, 'POST', `/v1/tenants/${tenant.tenant_id}/backups`)).json()) as {
+      error: { code: string }
+    }
     t.not(backup.error.code, 'BACKUPS_OFF')
   })
 
   t.test('hears tx=rollback when TENANTRY_REST_ROLLBACK is 1', async (t) => {
-    const schema = { name: 'notes', fields: [{ name: 'id', type: 'number', primary: true }], rls_policy: { type: 'service' } }
+    const schema = {
+      name: 'notes',
+      fields: [{ name: 'id', type: 'number', primary: true }],
+      rls_policy: { type: 'service' },
+    }
     t.equal((await ask('POST', '/rest/v1/schemas', schema)).status, 201)
     t.equal((await ask('POST', '/admin/reload-schemas')).status, 200)
     const inserted = await ask('POST', '/rest/v1/notes', { id: 1 }, { prefer: 'tx=rollback' })
@@ -98,12 +129,20 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
   })
 
   t.test('the demo takes the platform key from standard input', async (t) => {
-    const demo = spawn(process.execPath, ['examples/demo.ts', '--control-url', installation.controlUrl, '--key-file', '-'], { cwd: project, stdio: ['pipe', 'pipe', 'inherit'] })
+    const demo = spawn(
+      process.execPath,
+      ['examples/demo.ts', '--control-url', installation.controlUrl, '--key-file', '-'],
+      { cwd: project, stdio: ['pipe', 'pipe', 'inherit'] },
+    )
     demo.stdin.end(`${installation.platformKey}\n`)
     const [output] = await Promise.all([text(demo.stdout), once(demo, 'close')])
     t.match(output, /the demo passed/)
     t.equal(demo.exitCode, 0)
-    t.notMatch(await readFile(join(project, 'docs/operations.md'), 'utf8'), /cat \S*platform-key *>/, 'the documented command leaves it in no file')
+    t.notMatch(
+      await readFile(join(project, 'docs/operations.md'), 'utf8'),
+      /cat \S*platform-key *>/,
+      'the documented command leaves it in no file',
+    )
   })
 
   t.test('supervises on after a log line of 128 MB and a flood of lines', async (t) => {
@@ -115,7 +154,10 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
     const lines = installation.output().stderr.split('\n')
     const long = lines.filter((line) => line.includes('"msg":"long xxx'))
     t.equal(long.length, 1, 'the line is there')
-    t.ok(lines.every((line) => Buffer.byteLength(line) < 70_000), 'and cut')
+    t.ok(
+      lines.every((line) => Buffer.byteLength(line) < 70_000),
+      'and cut',
+    )
     const shown = lines.filter((line) => line.includes('"msg":"flood ')).length
     t.ok(shown > 0 && shown < 20_000, `${shown} lines of the flood`)
     await checkRestarts(t, installation, 'runtime', 'after it')
@@ -137,10 +179,18 @@ t.test('npm start', { timeout: 240_000 }, async (t) => {
 })
 
 /** Starts it where it must end by itself; without the test runner's hook, which would write in its services' output. */
-async function runToEnd(environment: Record<string, string>, directory: string): Promise<{ code: number | null; output: string }> {
-  const child = spawn('/usr/bin/env', ['-u', 'NODE_OPTIONS', process.execPath, main, '--json', '--data', join(directory, 'data')], { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] })
+async function runToEnd(
+  environment: Record<string, string>,
+  directory: string,
+): Promise<{ code: number | null; output: string }> {
+  const child = spawn(
+    '/usr/bin/env',
+    ['-u', 'NODE_OPTIONS', process.execPath, main, '--json', '--data', join(directory, 'data')],
+    { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] },
+  )
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk: string) => (output += chunk))
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (chunk: string) => (output += chunk))
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, output }
 }
@@ -148,9 +198,18 @@ async function runToEnd(environment: Record<string, string>, directory: string):
 t.test('a configuration that cannot be used ends the start with one line', { timeout: 120_000 }, async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-wrong-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
-  t.same(await runToEnd({ TENANTRY_REST_ROLBACK: '1' }, directory), { code: 78, output: 'Unknown setting TENANTRY_REST_ROLBACK. Did you mean TENANTRY_REST_ROLLBACK?\n' })
-  t.same(await runToEnd({ TENANTRY_PORT: '4400' }, directory), { code: 78, output: 'TENANTRY_PORT is set by npm start itself. Use npm start -- --port instead.\n' })
-  t.same(await runToEnd({ TENANTRY_SIBLINGS: '1' }, directory), { code: 78, output: 'TENANTRY_SIBLINGS is set by npm start itself. Take it out of the environment.\n' })
+  t.same(await runToEnd({ TENANTRY_REST_ROLBACK: '1' }, directory), {
+    code: 78,
+    output: 'Unknown setting TENANTRY_REST_ROLBACK. Did you mean TENANTRY_REST_ROLLBACK?\n',
+  })
+  t.same(await runToEnd({ TENANTRY_PORT: '4400' }, directory), {
+    code: 78,
+    output: 'TENANTRY_PORT is set by npm start itself. Use npm start -- --port instead.\n',
+  })
+  t.same(await runToEnd({ TENANTRY_SIBLINGS: '1' }, directory), {
+    code: 78,
+    output: 'TENANTRY_SIBLINGS is set by npm start itself. Take it out of the environment.\n',
+  })
   await t.rejects(stat(join(directory, 'data')), { code: 'ENOENT' }, 'nothing was made')
 
   // Started as root, the services are another user.
@@ -159,12 +218,22 @@ t.test('a configuration that cannot be used ends the start with one line', { tim
   const example = await readFile(new URL('../../examples/prices.json', import.meta.url), 'utf8')
   await writeFile(prices, example.replace('"fee": "25"', '"fee": 25'))
   const { code, output } = await runToEnd({ TENANTRY_PRICES_FILE: prices }, directory)
-  const lines = output.trimEnd().split('\n').map((line) => JSON.parse(line) as { level: number; msg: string; service?: string })
+  const lines = output
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { level: number; msg: string; service?: string })
   const message = `TENANTRY_PRICES_FILE (${prices}): price_lists[0].plans.Pro.fee is 25, but must be string`
   t.match(lines.at(-1), { level: 60, msg: `control-plane: ${message}` })
   t.equal(code, 78)
-  t.same(lines.filter(({ service }) => service === 'control-plane').map(({ msg }) => msg), [message], 'one line of the part itself, without a stack')
-  t.notOk(lines.some(({ msg }) => msg.includes('it is started again')), 'it is not tried again')
+  t.same(
+    lines.filter(({ service }) => service === 'control-plane').map(({ msg }) => msg),
+    [message],
+    'one line of the part itself, without a stack',
+  )
+  t.notOk(
+    lines.some(({ msg }) => msg.includes('it is started again')),
+    'it is not tried again',
+  )
 })
 
 t.test('with --watch a service starts anew when its code changes', { timeout: 240_000 }, async (t) => {

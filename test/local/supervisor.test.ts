@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { ConfigurationError } from '@tenantry/contract'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { LogBudget } from '../../local/src/process/log-budget.ts'
-import { groupMembers } from '../../local/src/process/process-group.ts'
-import { Supervisor, type ProcessService } from '../../local/src/process/supervisor.ts'
+import { LogBudget } from '#local/process/log-budget.ts'
+import { groupMembers } from '#local/process/process-group.ts'
+import { Supervisor, type ProcessService } from '#local/process/supervisor.ts'
 
 interface Line {
   level: number
@@ -33,14 +33,22 @@ async function openScene(t: Test): Promise<Scene> {
   const runDirectory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
   const lines: Line[] = []
   const waiting = new Set<() => void>()
-  const log = pino({ level: 'trace', base: null }, {
-    write: (text) => {
-      lines.push(JSON.parse(text) as Line)
-      for (const wake of waiting) wake()
+  const log = pino(
+    { level: 'trace', base: null },
+    {
+      write: (text) => {
+        lines.push(JSON.parse(text) as Line)
+        for (const wake of waiting) wake()
+      },
     },
-  })
+  )
   const configurationErrors: ConfigurationError[] = []
-  const supervisor = new Supervisor({ runDirectory, identity: undefined, log, onConfigurationError: (error) => configurationErrors.push(error) })
+  const supervisor = new Supervisor({
+    runDirectory,
+    identity: undefined,
+    log,
+    onConfigurationError: (error) => configurationErrors.push(error),
+  })
   await supervisor.endOrphans()
   t.teardown(async () => {
     await supervisor.stop(AbortSignal.abort())
@@ -69,8 +77,17 @@ async function openScene(t: Test): Promise<Scene> {
 /** A service that runs a shell script. */
 function shell(name: string, script: string, more: Partial<ProcessService> = {}): ProcessService {
   return {
-    name, command: '/bin/sh', args: ['-c', script], cwd: '/', environment: { PATH: '/usr/bin:/bin' }, needs: [], ready: async () => true,
-    stopSignal: 'SIGTERM', stopOrder: 0, stopMilliseconds: 1_000, ...more,
+    name,
+    command: '/bin/sh',
+    args: ['-c', script],
+    cwd: '/',
+    environment: { PATH: '/usr/bin:/bin' },
+    needs: [],
+    ready: async () => true,
+    stopSignal: 'SIGTERM',
+    stopOrder: 0,
+    stopMilliseconds: 1_000,
+    ...more,
   }
 }
 
@@ -92,7 +109,14 @@ t.test('a line longer than any string is cut, and the service is still restarted
   await scene.supervisor.start(shell('talker', script))
   await scene.running()
   const found = scene.lines.filter((line) => line.msg.startsWith('x'))
-  t.same(found.map(({ msg, cut }) => [msg.length, cut]), [[65_536, true], [65_536, true]], 'a line of each stream, cut at 64 KB')
+  t.same(
+    found.map(({ msg, cut }) => [msg.length, cut]),
+    [
+      [65_536, true],
+      [65_536, true],
+    ],
+    'a line of each stream, cut at 64 KB',
+  )
   await checkRestarts(t, scene, 'after such lines')
 })
 
@@ -103,8 +127,20 @@ t.test('bytes of any kind are a line, and no output is an error', async (t) => {
 printf '%s\\n' '${deep}'; printf 'no end'; exec sleep 1000 >&- 2>&-`
   await scene.supervisor.start(shell('talker', script))
   await scene.until(says('no end'))
-  const texts = scene.lines.filter(({ service, msg }) => service === 'talker' && !msg.startsWith('running')).map(({ msg }) => msg)
-  t.same(texts, ['invalid \ufffd\ufffd text', 'nul \ufffd here', 'escape \ufffd[2J now', '', '{broken', '[1]', '', 'deep', 'no end'])
+  const texts = scene.lines
+    .filter(({ service, msg }) => service === 'talker' && !msg.startsWith('running'))
+    .map(({ msg }) => msg)
+  t.same(texts, [
+    'invalid \ufffd\ufffd text',
+    'nul \ufffd here',
+    'escape \ufffd[2J now',
+    '',
+    '{broken',
+    '[1]',
+    '',
+    'deep',
+    'no end',
+  ])
   await checkRestarts(t, scene, 'with its output closed')
 })
 
@@ -127,17 +163,33 @@ t.test('a service that writes without end is limited, and what was dropped is co
 t.test('a budget admits a burst and a steady rate, of lines and of bytes', async (t) => {
   let now = 0
   const budget = new LogBudget({ burstLines: 3, linesPerSecond: 1, burstBytes: 100, bytesPerSecond: 10 }, () => now)
-  t.same([1, 1, 1, 1].map((bytes) => budget.admits(bytes)), [true, true, true, false])
+  t.same(
+    [1, 1, 1, 1].map((bytes) => budget.admits(bytes)),
+    [true, true, true, false],
+  )
   now = 2_000
-  t.same([1, 1, 1].map((bytes) => budget.admits(bytes)), [true, true, false], 'two seconds, two lines')
+  t.same(
+    [1, 1, 1].map((bytes) => budget.admits(bytes)),
+    [true, true, false],
+    'two seconds, two lines',
+  )
   now = 1_000_000
-  t.same([101, 100, 1].map((bytes) => budget.admits(bytes)), [false, true, false], 'bytes')
+  t.same(
+    [101, 100, 1].map((bytes) => budget.admits(bytes)),
+    [false, true, false],
+    'bytes',
+  )
 })
 
 t.test('a wrong configuration ends the start with its message, and is not tried again', async (t) => {
   const scene = await openScene(t)
-  const wrong = shell('wrong', 'echo starting >&2; echo "TENANTRY_X is \\"y\\"" >&2; exit 78', { ready: async () => false })
-  const error = await scene.supervisor.start(wrong).then(() => undefined, (reason: unknown) => reason)
+  const wrong = shell('wrong', 'echo starting >&2; echo "TENANTRY_X is \\"y\\"" >&2; exit 78', {
+    ready: async () => false,
+  })
+  const error = await scene.supervisor.start(wrong).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
   t.ok(error instanceof ConfigurationError)
   t.match(error, { message: 'wrong: TENANTRY_X is "y"' })
   const other = shell('other', 'exit 1', { ready: async () => false })
@@ -146,10 +198,18 @@ t.test('a wrong configuration ends the start with its message, and is not tried 
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
   t.teardown(() => rm(directory, { recursive: true, force: true }))
   const marker = join(directory, 'broken')
-  await scene.supervisor.start(shell('later', `if [ -e ${marker} ]; then echo "it is broken now" >&2; exit 78; fi; : > ${marker}; echo running $$; exec sleep 1000`))
+  await scene.supervisor.start(
+    shell(
+      'later',
+      `if [ -e ${marker} ]; then echo "it is broken now" >&2; exit 78; fi; : > ${marker}; echo running $$; exec sleep 1000`,
+    ),
+  )
   process.kill(await scene.running(), 'SIGKILL')
   await scene.until(says('a service is not started again'))
-  t.same(scene.configurationErrors.map(({ message }) => message), ['later: it is broken now'])
+  t.same(
+    scene.configurationErrors.map(({ message }) => message),
+    ['later: it is broken now'],
+  )
 })
 
 t.test('a start that fails between two tries is tried again', async (t) => {
@@ -191,5 +251,7 @@ t.test('a stop while a service is being restarted ends, and leaves nothing', asy
   await stop
   t.notOk(scene.lines.some(says('running')), 'nothing was started any more')
   t.same(await groupMembers(first), [])
-  await t.rejects(scene.supervisor.start(shell('too-late', 'exec sleep 1000')), { message: /all of them are being stopped/ })
+  await t.rejects(scene.supervisor.start(shell('too-late', 'exec sleep 1000')), {
+    message: /all of them are being stopped/,
+  })
 })

@@ -1,14 +1,15 @@
 // Logs of a tenant's own services: the end of them at once, or line by line as they come, from where a reader left off.
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
-import { logTime } from '../../control-plane/src/logs/log-times.ts'
-import { until } from '../support/until.ts'
-import { isError, newName, startApi } from '../support/control-plane/api.ts'
+import { logTime } from '#control-plane/logs/log-times.ts'
+import { until } from '#test/support/until.ts'
+import { isError, newName, startApi } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t, { cloud: true })
 const url = await api.app.listen({ host: '127.0.0.1', port: 0 })
 const { tenant_id: id } = await api.create(newName(), { plan: 'Pro', region: 'cloud' })
-const at = (second: number, nano = 0) => `2026-01-01T00:00:${String(second).padStart(2, '0')}.${String(nano).padStart(9, '0')}Z`
+const at = (second: number, nano = 0) =>
+  `2026-01-01T00:00:${String(second).padStart(2, '0')}.${String(nano).padStart(9, '0')}Z`
 const path = (query: string) => `/v1/tenants/${id}/logs?component=runtime${query}`
 const logs = (query = '') => api.call('GET', path(query))
 for (let second = 0; second < 10; second++) api.engine.write(at(second), `line ${second}`)
@@ -23,23 +24,34 @@ interface Event {
 async function follow(t: Test, query = '', headers: Record<string, string> = {}) {
   const stop = new AbortController()
   t.teardown(() => stop.abort())
-  const response = await fetch(new URL(path(`&follow=true${query}`), url), { headers: { authorization: `Bearer ${api.keys.read}`, ...headers }, signal: stop.signal })
+  const response = await fetch(new URL(path(`&follow=true${query}`), url), {
+    headers: { authorization: `Bearer ${api.keys.read}`, ...headers },
+    signal: stop.signal,
+  })
   const events: Event[] = []
   const reading = (async () => {
     let rest = ''
-    for await (const chunk of (response.body ?? new ReadableStream<Uint8Array>()).pipeThrough(new TextDecoderStream())) {
+    for await (const chunk of (response.body ?? new ReadableStream<Uint8Array>()).pipeThrough(
+      new TextDecoderStream(),
+    )) {
       const blocks = (rest + chunk).split('\n\n')
       rest = blocks.pop() ?? ''
-      for (const block of blocks) events.push(Object.fromEntries(block.split('\n').map((line) => line.split(/: ?(.*)/s, 2))) as Event)
+      for (const block of blocks)
+        events.push(Object.fromEntries(block.split('\n').map((line) => line.split(/: ?(.*)/s, 2))) as Event)
     }
   })().catch(() => undefined)
-  const lines = () => events.filter(({ event }) => event === 'log').map(({ data = '{}' }) => (JSON.parse(data) as { text: string }).text)
+  const lines = () =>
+    events.filter(({ event }) => event === 'log').map(({ data = '{}' }) => (JSON.parse(data) as { text: string }).text)
   return { response, events, lines, reading, stop }
 }
 
 t.test('the end of a log, of as many lines as are asked for', async (t) => {
-  t.match(await logs(), { status: 200, body: { truncated: false, lines: [{ at: at(0), stream: 'stdout', text: 'line 0' }] } })
-  const texts = async (query: string) => ((await logs(query)).body as { lines: { text: string }[] }).lines.map(({ text }) => text)
+  t.match(await logs(), {
+    status: 200,
+    body: { truncated: false, lines: [{ at: at(0), stream: 'stdout', text: 'line 0' }] },
+  })
+  const texts = async (query: string) =>
+    ((await logs(query)).body as { lines: { text: string }[] }).lines.map(({ text }) => text)
   t.same(await texts('&tail=2'), ['line 8', 'line 9'])
   t.same(await texts('&tail=0'), [])
   t.same(await texts(`&since=${at(8)}`), ['line 8', 'line 9'])
@@ -59,12 +71,27 @@ t.test('what makes no sense, or is not there, is refused by name', async (t) => 
   ]
   for (const [query, status, code, names] of refused) isError(t, await logs(query), status, code, names, query)
   isError(t, await api.call('GET', `/v1/tenants/${id}/logs`), 400, 'INVALID_PARAMETER', '"component"', 'no component')
-  isError(t, await api.call('GET', `/v1/tenants/${id}/logs?component=gateway`), 400, 'INVALID_PARAMETER', '"component"', 'another component')
-  isError(t, await api.call('GET', path(''), { headers: { 'last-event-id': 'seven' } }), 400, 'INVALID_HEADER', 'Last-Event-ID', 'no time')
+  isError(
+    t,
+    await api.call('GET', `/v1/tenants/${id}/logs?component=gateway`),
+    400,
+    'INVALID_PARAMETER',
+    '"component"',
+    'another component',
+  )
+  isError(
+    t,
+    await api.call('GET', path(''), { headers: { 'last-event-id': 'seven' } }),
+    400,
+    'INVALID_HEADER',
+    'Last-Event-ID',
+    'no time',
+  )
   api.engine.isReachable = false
   const unreachable = [await logs(), await logs('&follow=true')]
   api.engine.isReachable = true
-  for (const answer of unreachable) isError(t, answer, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'without an engine')
+  for (const answer of unreachable)
+    isError(t, answer, 503, 'ENGINE_UNREACHABLE', 'cannot be reached', 'without an engine')
   const stack = api.engine.stacks.get(id)
   api.engine.stacks.set(id, { containers: [], networks: [], volumes: [], unlabelledVolumes: [] })
   const absent = await logs('&follow=true')
@@ -74,13 +101,19 @@ t.test('what makes no sense, or is not there, is refused by name', async (t) => 
 
 t.test('lines as they come, each once, with their times as ids; a reader that leaves is forgotten', async (t) => {
   const { response, events, lines, stop, reading } = await follow(t, '&tail=1')
-  t.match([response.status, response.headers.get('content-type'), response.headers.get('cache-control')], [200, /^text\/event-stream/, 'no-store'])
+  t.match(
+    [response.status, response.headers.get('content-type'), response.headers.get('cache-control')],
+    [200, /^text\/event-stream/, 'no-store'],
+  )
   await until(() => lines().length === 1, 'the first line')
   api.engine.write(at(20, 7), 'a line\nof two\r\n\nor more, und 🦊')
   api.engine.write(at(21), '')
   await until(() => lines().length === 3, 'the next two')
   t.same(lines(), ['line 9', 'a line\nof two\r\n\nor more, und 🦊', ''])
-  t.same(events.filter(({ event }) => event === 'log').map((event) => event.id), [at(9), at(20, 7), at(21)])
+  t.same(
+    events.filter(({ event }) => event === 'log').map((event) => event.id),
+    [at(9), at(20, 7), at(21)],
+  )
   t.same(api.engine.followed, 1)
   stop.abort()
   await reading
@@ -114,7 +147,9 @@ t.test('a reader that takes nothing is cut off, and nothing is read ahead of it'
   const before = api.engine.lines.length
   const text = 'x'.repeat(200_000)
   for (let nth = 0; nth < 500; nth++) api.engine.write(at(30, nth), text)
-  socket.write(`GET ${path('&follow=true&tail=500')} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${api.keys.read}\r\n\r\n`)
+  socket.write(
+    `GET ${path('&follow=true&tail=500')} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${api.keys.read}\r\n\r\n`,
+  )
   await until(() => api.engine.followed === 1, 'the beginning')
   await until(() => api.engine.followed === 0, 'the end')
   let bytes = 0
@@ -150,6 +185,14 @@ t.test('times compare as what they are', (t) => {
   t.same(logTime('2026-01-01T00:00:00Z'), at(0))
   t.same(logTime('2026-01-01T00:00:00.5Z'), at(0, 500_000_000))
   t.same(logTime('2026-01-01T00:00:00.000000007+00:00'), at(0, 7))
-  for (const text of ['', 'now', '2026-01-01', '2026-13-01T00:00:00Z', '2026-01-01T00:00:00+01:00', '2026-01-01T00:00:00.1234567891Z']) t.same(logTime(text), undefined, text)
+  for (const text of [
+    '',
+    'now',
+    '2026-01-01',
+    '2026-13-01T00:00:00Z',
+    '2026-01-01T00:00:00+01:00',
+    '2026-01-01T00:00:00.1234567891Z',
+  ])
+    t.same(logTime(text), undefined, text)
   t.end()
 })

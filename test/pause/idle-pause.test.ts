@@ -1,9 +1,9 @@
 // Pausing of idle tenants on a real control database: who, when, and who not.
 import t from 'tap'
 import type { Activity } from '@tenantry/contract'
-import { createIdlePause } from '../../control-plane/src/pause/jobs.ts'
-import type { RegionConfig } from '../../control-plane/src/regions/region-config.ts'
-import { isRefused, startPlane } from '../support/control-plane/plane.ts'
+import { createIdlePause } from '#control-plane/pause/jobs.ts'
+import type { RegionConfig } from '#control-plane/regions/region-config.ts'
+import { isRefused, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const { signal } = new AbortController()
@@ -46,14 +46,26 @@ t.test('a tenant that nobody uses is paused: wanted, with an operation, in one s
   t.same(await desired(id), 'active', 'the last request is 59 s old')
   plane.clock.pass(1)
   await look()
-  t.match(await plane.tenant(id), { desired: 'paused', status: 'ready', generation: 2, observed_generation: 1, updated_at: plane.clock.now() })
-  t.match(await plane.sql('select kind, state, generation from operations where tenant_id = $1', [id]), [{ kind: 'pause', state: 'pending', generation: 2 }])
+  t.match(await plane.tenant(id), {
+    desired: 'paused',
+    status: 'ready',
+    generation: 2,
+    observed_generation: 1,
+    updated_at: plane.clock.now(),
+  })
+  t.match(await plane.sql('select kind, state, generation from operations where tenant_id = $1', [id]), [
+    { kind: 'pause', state: 'pending', generation: 2 },
+  ])
   await look()
   t.match(await plane.tenant(id), { generation: 2 }, 'once')
 })
 
 t.test("its own time holds before the region's, and 0 is never", async (t) => {
-  const [soon, never, late] = [await plane.addTenant({ pause_after_seconds: 20 }), await plane.addTenant({ pause_after_seconds: 0 }), await plane.addTenant()]
+  const [soon, never, late] = [
+    await plane.addTenant({ pause_after_seconds: 20 }),
+    await plane.addTenant({ pause_after_seconds: 0 }),
+    await plane.addTenant(),
+  ]
   const { look } = watch(quiet(), 60)
   await look()
   plane.clock.pass(20)
@@ -65,7 +77,10 @@ t.test("its own time holds before the region's, and 0 is never", async (t) => {
 })
 
 t.test('only tenants with a stack of their own that run and of which nothing is under way', async (t) => {
-  const [shared] = await plane.sql("insert into shared_databases (id, region_id, name, capacity) values ($1, $1, 'homes', 10) returning id", [plane.region().id])
+  const [shared] = await plane.sql(
+    "insert into shared_databases (id, region_id, name, capacity) values ($1, $1, 'homes', 10) returning id",
+    [plane.region().id],
+  )
   const others = [
     await plane.addTenant({ isolation: 'schema-per-tenant', shared_database_id: shared?.['id'] }),
     await plane.addTenant({ status: 'failed' }),
@@ -75,34 +90,44 @@ t.test('only tenants with a stack of their own that run and of which nothing is 
     await plane.addTenant({ desired: 'deleted', status: 'deleting', purge_after: plane.clock.now() }),
   ]
   const busy = await plane.addTenant()
-  await plane.sql("insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'backup', 'running', 1)", [busy])
+  await plane.sql(
+    "insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'backup', 'running', 1)",
+    [busy],
+  )
   const idle = await plane.addTenant()
   const { look } = watch(quiet(), 10)
   await look()
   plane.clock.pass(10)
   await look()
-  t.same(await plane.sql("select id from tenants where region_id = $1 and desired = 'paused'", [plane.region().id]), [{ id: idle }])
-  t.same(await plane.sql('select generation from tenants where id = any($1) group by 1', [[...others, busy]]), [{ generation: 1 }])
+  t.same(await plane.sql("select id from tenants where region_id = $1 and desired = 'paused'", [plane.region().id]), [
+    { id: idle },
+  ])
+  t.same(await plane.sql('select generation from tenants where id = any($1) group by 1', [[...others, busy]]), [
+    { generation: 1 },
+  ])
 })
 
-t.test('unknown is not idle: while one gateway does not answer nobody is paused, and what it knew is forgotten', async (t) => {
-  const id = await plane.addTenant()
-  const told: Record<string, Activity | undefined> = quiet()
-  const { look } = watch(told, 30)
-  await look()
-  told['http://b'] = undefined
-  plane.clock.pass(100)
-  await look()
-  t.same(await desired(id), 'active')
-  told['http://b'] = says({})
-  await look()
-  plane.clock.pass(29)
-  await look()
-  t.same(await desired(id), 'active', 'it counts from its first answer')
-  plane.clock.pass(1)
-  await look()
-  t.same(await desired(id), 'paused')
-})
+t.test(
+  'unknown is not idle: while one gateway does not answer nobody is paused, and what it knew is forgotten',
+  async (t) => {
+    const id = await plane.addTenant()
+    const told: Record<string, Activity | undefined> = quiet()
+    const { look } = watch(told, 30)
+    await look()
+    told['http://b'] = undefined
+    plane.clock.pass(100)
+    await look()
+    t.same(await desired(id), 'active')
+    told['http://b'] = says({})
+    await look()
+    plane.clock.pass(29)
+    await look()
+    t.same(await desired(id), 'active', 'it counts from its first answer')
+    plane.clock.pass(1)
+    await look()
+    t.same(await desired(id), 'paused')
+  },
+)
 
 t.test('after a new start of the control plane, or of a gateway, it counts from the first answer', async (t) => {
   const id = await plane.addTenant()

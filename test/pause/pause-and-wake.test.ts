@@ -1,13 +1,13 @@
 // Pausing and waking on the reconciler's own store: a wake that comes at any moment of a pause ends with a tenant that runs.
 import t from 'tap'
-import { createPublishedSource } from '../../control-plane/src/watch/store.ts'
-import { createReconcileStore } from '../../control-plane/src/reconcile/store.ts'
-import { failpointNames, type Failpoint, type FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
-import type { Region } from '../../control-plane/src/reconcile/region.ts'
-import type { RegionProbe } from '../../control-plane/src/reconcile/region-probe.ts'
-import { reconcileTenant } from '../../control-plane/src/reconcile/tenant-reconciler.ts'
-import type { Engine } from '../../control-plane/src/engines/engine.ts'
-import { oldImages, startPlane } from '../support/control-plane/plane.ts'
+import { createPublishedSource } from '#control-plane/watch/store.ts'
+import { createReconcileStore } from '#control-plane/reconcile/store.ts'
+import { failpointNames, type Failpoint, type FailpointName } from '#control-plane/reconcile/failpoints.ts'
+import type { Region } from '#control-plane/reconcile/region.ts'
+import type { RegionProbe } from '#control-plane/reconcile/region-probe.ts'
+import { reconcileTenant } from '#control-plane/reconcile/tenant-reconciler.ts'
+import type { Engine } from '#control-plane/engines/engine.ts'
+import { oldImages, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const config = plane.region()
@@ -34,10 +34,24 @@ const region = {
   engine: engine as Engine,
   runtimeUrls: () => config.gateway_internal_urls,
   images: async () => oldImages,
-  stack: async ({ id, desired }) => ({ id, state: desired === 'active' ? 'running' : 'stopped', networks: [], volumes: [], services: [] }),
+  stack: async ({ id, desired }) => ({
+    id,
+    state: desired === 'active' ? 'running' : 'stopped',
+    networks: [],
+    volumes: [],
+    services: [],
+  }),
   ownStack: async () => undefined,
   awaitDatabase: async () => undefined,
-  home: () => ({ prepare: notUsed, create: notUsed, mend: notUsed, migrate: notUsed, check: async () => undefined, endSessions: notUsed, drop: notUsed }),
+  home: () => ({
+    prepare: notUsed,
+    create: notUsed,
+    mend: notUsed,
+    migrate: notUsed,
+    check: async () => undefined,
+    endSessions: notUsed,
+    drop: notUsed,
+  }),
 } satisfies Partial<Region> as Partial<Region> as Region
 
 const publishedOf = async (id: string) => (await published.some(new Set([id])))[0]
@@ -46,7 +60,12 @@ const probe: RegionProbe = {
     const manifest = (await publishedOf(id))?.manifest
     if (manifest === undefined || stacks.get(id) !== 'running') return undefined
     const component = { status: 'healthy' as const, observed_at: plane.clock.now().toISOString() }
-    return { tenant_id: id, generation: manifest.generation, status: 'healthy', components: { database: component, storage: component, functions: component } }
+    return {
+      tenant_id: id,
+      generation: manifest.generation,
+      status: 'healthy',
+      components: { database: component, storage: component, functions: component },
+    }
   },
   async route(_url, id) {
     const route = (await publishedOf(id))?.route
@@ -61,7 +80,20 @@ const probe: RegionProbe = {
 const reconcile = async (id: string, failpoint: Failpoint = () => undefined) => {
   const snapshot = await store.snapshot(id)
   if (snapshot === undefined) throw new Error(`there is no ${id}`)
-  await reconcileTenant(snapshot, { store, region, homeVersion: 'home', probe, failpoint, clock: plane.clock, epoch: plane.epoch, refusedSubnets: new Map() }, signal)
+  await reconcileTenant(
+    snapshot,
+    {
+      store,
+      region,
+      homeVersion: 'home',
+      probe,
+      failpoint,
+      clock: plane.clock,
+      epoch: plane.epoch,
+      refusedSubnets: new Map(),
+    },
+    signal,
+  )
 }
 
 const runningTenant = async () => {
@@ -72,7 +104,9 @@ const runningTenant = async () => {
 }
 const wake = (id: string) => plane.ask(id, 'wake', { desired: 'active' })
 const operations = async (id: string) =>
-  (await plane.sql('select kind, state from operations where tenant_id = $1 order by generation', [id])).map(({ kind, state }) => `${String(kind)} ${String(state)}`)
+  (await plane.sql('select kind, state from operations where tenant_id = $1 order by generation', [id])).map(
+    ({ kind, state }) => `${String(kind)} ${String(state)}`,
+  )
 
 const asItRuns = { desired: 'active', status: 'ready', route_phase: 'ready' }
 
@@ -81,7 +115,13 @@ t.test('a pause shows the gateway first, then stops; a wake starts first, then s
   shown = []
   t.ok(await plane.store.pause(id, 1, plane.epoch))
   await reconcile(id)
-  t.match(await plane.tenant(id), { desired: 'paused', status: 'paused', route_phase: 'paused', generation: 2, observed_generation: 2 })
+  t.match(await plane.tenant(id), {
+    desired: 'paused',
+    status: 'paused',
+    route_phase: 'paused',
+    generation: 2,
+    observed_generation: 2,
+  })
   t.same([stacks.get(id), shown.at(-1)], ['stopped', 'paused running'])
   await wake(id)
   shown = []
@@ -118,13 +158,24 @@ t.test('an end of the control plane at any moment of a pause', async (t) => {
     await plane.store.pause(id, 1, plane.epoch)
     const ended = await reconcile(id, (name) => {
       if (name === moment) throw new Error('ended')
-    }).then(() => false, () => true)
+    }).then(
+      () => false,
+      () => true,
+    )
     t.ok(ended, moment)
     await wake(id)
     await reconcile(id)
-    t.match({ ...(await plane.tenant(id)), stack: stacks.get(id) }, { ...asItRuns, stack: 'running' }, `${moment}: woken`)
+    t.match(
+      { ...(await plane.tenant(id)), stack: stacks.get(id) },
+      { ...asItRuns, stack: 'running' },
+      `${moment}: woken`,
+    )
     await plane.store.pause(id, 3, plane.epoch)
     await reconcile(id)
-    t.match({ ...(await plane.tenant(id)), stack: stacks.get(id) }, { status: 'paused', route_phase: 'paused', stack: 'stopped' }, `${moment}: and paused again`)
+    t.match(
+      { ...(await plane.tenant(id)), stack: stacks.get(id) },
+      { status: 'paused', route_phase: 'paused', stack: 'stopped' },
+      `${moment}: and paused again`,
+    )
   }
 })

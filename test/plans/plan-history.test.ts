@@ -1,13 +1,13 @@
 // Plan periods: each way of making, changing and deleting a tenant leaves the periods that prices and quotas go by.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { createWarmPoolStore } from '../../control-plane/src/warm-pool/store.ts'
-import { createPlanHistory } from '../../control-plane/src/plans/store-history.ts'
-import { warmName } from '../../control-plane/src/tenants/names.ts'
-import { newSecrets } from '../../control-plane/src/tenants/new-secrets.ts'
-import { newName, startApi } from '../support/control-plane/api.ts'
-import { until } from '../support/until.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { createWarmPoolStore } from '#control-plane/warm-pool/store.ts'
+import { createPlanHistory } from '#control-plane/plans/store-history.ts'
+import { warmName } from '#control-plane/tenants/names.ts'
+import { newSecrets } from '#control-plane/tenants/new-secrets.ts'
+import { newName, startApi } from '#test/support/control-plane/api.ts'
+import { until } from '#test/support/until.ts'
 
 const api = await startApi(t, { cloud: true })
 const database = openDatabase(api.controlUrl)
@@ -39,20 +39,27 @@ t.test('other changes, suspensions among them, begin no period', async (t) => {
   await change(id, { suspended: false })
   await change(id, { name: newName() })
   await change(id, { plan: 'Free' })
-  t.same((await periods(id)).map(({ plan }) => plan), ['Free'])
+  t.same(
+    (await periods(id)).map(({ plan }) => plan),
+    ['Free'],
+  )
 })
 
 t.test('two changes at one instant leave the last, and a clock that steps back leaves no overlap', async (t) => {
   const { tenant_id: id } = await api.create()
   const at = new Date(Date.now() + 3_600_000)
-  const set = (plan: string, updated: Date) => api.sql('update tenants set plan_id = $2, updated_at = $3 where id = $1', [id, plan, updated])
+  const set = (plan: string, updated: Date) =>
+    api.sql('update tenants set plan_id = $2, updated_at = $3 where id = $1', [id, plan, updated])
   await set('Pro', at)
   await set('Enterprise', at)
   t.same((await periods(id)).map(({ plan, since }) => [plan, since]).slice(1), [['Enterprise', at]])
   await set('Free', new Date(at.getTime() - 1_800_000))
   await set('Pro', new Date(at.getTime() + 5))
   const all = await periods(id)
-  t.same(all.map(({ plan }) => plan), ['Free', 'Free', 'Pro'])
+  t.same(
+    all.map(({ plan }) => plan),
+    ['Free', 'Free', 'Pro'],
+  )
   for (const [nth, { since, until }] of all.entries()) {
     t.ok(since < until)
     t.same(since, nth === 0 ? since : all[nth - 1]?.until)
@@ -76,15 +83,25 @@ t.test('a tenant made in advance has no period before it is claimed, nor when it
   const store = createWarmPoolStore(database, api.seal, () => new Date())
   const makeWarm = async () => {
     const id = `t_${randomBytes(10).toString('hex')}`
-    await store.addWarm({ id, name: warmName(id), plan: 'Pro', region: 'cloud', isolation: 'database-per-tenant', secrets: newSecrets() }, await epoch())
-    await until(async () => (await api.sql('select status from tenants where id = $1', [id]))[0]?.['status'] === 'warm', 'a warm tenant')
+    await store.addWarm(
+      { id, name: warmName(id), plan: 'Pro', region: 'cloud', isolation: 'database-per-tenant', secrets: newSecrets() },
+      await epoch(),
+    )
+    await until(
+      async () => (await api.sql('select status from tenants where id = $1', [id]))[0]?.['status'] === 'warm',
+      'a warm tenant',
+    )
     return id
   }
   const removed = await makeWarm()
   await store.removeWarm(removed, await epoch())
   const claimed = await makeWarm()
   t.same(await periods(claimed), [])
-  const { tenant_id: id, created_at: created } = await api.create(newName(), { plan: 'Enterprise', region: 'cloud', isolation: 'database-per-tenant' })
+  const { tenant_id: id, created_at: created } = await api.create(newName(), {
+    plan: 'Enterprise',
+    region: 'cloud',
+    isolation: 'database-per-tenant',
+  })
   t.same(id, claimed)
   t.same(await periods(id), [{ plan: 'Enterprise', since: new Date(created), until: ever[1] }])
   t.same(await periods(removed), [])
@@ -94,13 +111,26 @@ t.test('periods are cut to the time that is asked for, and whoever had none in i
   const { tenant_id: id } = await api.create()
   const day = (text: string) => new Date(`${text}T00:00:00Z`)
   await api.sql('delete from plan_periods where tenant_id = $1', [id])
-  const rows: [string, string | null, string][] = [['2020-01-10', '2020-02-10', 'Free'], ['2020-02-10', '2020-03-01', 'Pro'], ['2020-04-05', null, 'Free']]
-  for (const [since, end, plan] of rows) await api.sql('insert into plan_periods (tenant_id, since, until, plan_id) values ($1, $2, $3, $4)', [id, day(since), end === null ? null : day(end), plan])
+  const rows: [string, string | null, string][] = [
+    ['2020-01-10', '2020-02-10', 'Free'],
+    ['2020-02-10', '2020-03-01', 'Pro'],
+    ['2020-04-05', null, 'Free'],
+  ]
+  for (const [since, end, plan] of rows)
+    await api.sql('insert into plan_periods (tenant_id, since, until, plan_id) values ($1, $2, $3, $4)', [
+      id,
+      day(since),
+      end === null ? null : day(end),
+      plan,
+    ])
   t.same(await history.periods(id, day('2020-02-01'), day('2020-03-01')), [
-    { plan: 'Free', since: day('2020-02-01'), until: day('2020-02-10') }, { plan: 'Pro', since: day('2020-02-10'), until: day('2020-03-01') },
+    { plan: 'Free', since: day('2020-02-01'), until: day('2020-02-10') },
+    { plan: 'Pro', since: day('2020-02-10'), until: day('2020-03-01') },
   ])
   t.same(await history.periods(id, day('2020-03-01'), day('2020-04-05')), [])
-  t.same(await history.periods(id, day('2020-05-01'), day('2020-06-01')), [{ plan: 'Free', since: day('2020-05-01'), until: day('2020-06-01') }])
+  t.same(await history.periods(id, day('2020-05-01'), day('2020-06-01')), [
+    { plan: 'Free', since: day('2020-05-01'), until: day('2020-06-01') },
+  ])
   t.same(await history.tenants(day('2020-01-01'), day('2020-01-10'), '', 10), [])
   t.same(await history.tenants(day('2020-01-01'), day('2020-01-11'), '', 10), [id])
   t.same(await history.tenants(day('2020-01-01'), day('2020-01-11'), id, 10), [])

@@ -1,10 +1,10 @@
 // Two control planes on one database: one leads; when it is cut off the other takes over, and nothing is done twice or lost.
 import t from 'tap'
-import { LeadershipLost } from '../../control-plane/src/platform/leadership-lost.ts'
-import { effort } from '../support/effort.ts'
-import { query } from '../support/postgres.ts'
-import { until } from '../support/until.ts'
-import { newName, startApi, type CreatedTenant, type TestController } from '../support/control-plane/api.ts'
+import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
+import { effort } from '#test/support/effort.ts'
+import { query } from '#test/support/postgres.ts'
+import { until } from '#test/support/until.ts'
+import { newName, startApi, type CreatedTenant, type TestController } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t, { control: false })
 const controllers = [api.startController(), api.startController()]
@@ -33,7 +33,8 @@ const create = async () => {
   return (answer.body as CreatedTenant).tenant_id
 }
 
-const allReady = async () => (await api.sql("select 1 from tenants where status <> 'ready' or observed_generation <> generation")).length === 0
+const allReady = async () =>
+  (await api.sql("select 1 from tenants where status <> 'ready' or observed_generation <> generation")).length === 0
 
 t.test('one leads, the other waits', async (t) => {
   await until(async () => (await leaders(true)).length === 1 && (await leaders(false)).length === 1, 'one that leads')
@@ -51,7 +52,10 @@ t.test('a leader that is cut off in the middle of its work is followed by the ot
     // Nothing gets ready as long as the region is silent, so that the leader is cut off while it works.
     api.region.agrees = false
     const ids = await Promise.all(Array.from({ length: 10 }, create))
-    await until(async () => (await api.sql("select 1 from operations where state = 'running'")).length > 0, 'work under way')
+    await until(
+      async () => (await api.sql("select 1 from operations where state = 'running'")).length > 0,
+      'work under way',
+    )
     await cutOffLeader()
     ids.push(...(await Promise.all(Array.from({ length: 10 }, create))))
     await until(() => newest() !== before, 'another leader')
@@ -70,14 +74,23 @@ t.test('a leader that is cut off in the middle of its work is followed by the ot
     const operationId = String((await api.sql('select id from operations where tenant_id = $1', [refused]))[0]?.['id'])
     const unchanged = await stored()
     const store = api.reconcileStore
-    const observed = { generation: 1, status: 'failed' as const, reason: 'old', conditions: [], operation: { id: operationId, error: 'old' } }
+    const observed = {
+      generation: 1,
+      status: 'failed' as const,
+      reason: 'old',
+      conditions: [],
+      operation: { id: operationId, error: 'old' },
+    }
     for (const [what, write] of Object.entries({
       beginOperation: () => store.beginOperation(operationId, oldEpoch),
       recordPublished: () => store.recordPublished(refused, { homeVersion: null, routePhase: 'deleted' }, oldEpoch),
       recordObserved: () => store.recordObserved(refused, observed, oldEpoch),
       removeTenant: () => store.removeTenant(refused, oldEpoch),
     })) {
-      const error: unknown = await write().then(() => undefined, (cause: unknown) => cause)
+      const error: unknown = await write().then(
+        () => undefined,
+        (cause: unknown) => cause,
+      )
       t.ok(error instanceof LeadershipLost, `${what} of the old leader is refused`)
     }
     t.same(await stored(), unchanged, 'and has changed nothing')
@@ -90,16 +103,35 @@ t.test('every tenant has exactly one home, made by one operation', async (t) => 
   const tenants = (await api.sql('select id from tenants order by id')).map(({ id }) => String(id))
   t.ok(tenants.length > 20)
   const homesUrl = api.postgres.url('tenantry_homes_1')
-  const homes = await query(homesUrl, "select nspname::text as name from pg_namespace where nspname like 't\\_%' order by 1")
-  t.same(homes.map(({ name }) => name), tenants)
-  const databases = await query(api.postgres.url('postgres'), "select datname::text as name from pg_database where datname like 'tenantry%'")
+  const homes = await query(
+    homesUrl,
+    "select nspname::text as name from pg_namespace where nspname like 't\\_%' order by 1",
+  )
+  t.same(
+    homes.map(({ name }) => name),
+    tenants,
+  )
+  const databases = await query(
+    api.postgres.url('postgres'),
+    "select datname::text as name from pg_database where datname like 'tenantry%'",
+  )
   t.same(databases, [{ name: 'tenantry_homes_1' }])
-  const roles = await api.sql("select left(rolname, 22) as id, count(*)::int as count from pg_roles where rolname like 't\\_%' group by 1 order by 1")
-  t.same(roles, tenants.map((id) => ({ id, count: 5 })))
-  t.same(await api.sql('select tenant_id as id, state, count(*)::int as count from operations group by 1, 2 order by 1'),
-    tenants.map((id) => ({ id, state: 'succeeded', count: 1 })))
+  const roles = await api.sql(
+    "select left(rolname, 22) as id, count(*)::int as count from pg_roles where rolname like 't\\_%' group by 1 order by 1",
+  )
+  t.same(
+    roles,
+    tenants.map((id) => ({ id, count: 5 })),
+  )
+  t.same(
+    await api.sql('select tenant_id as id, state, count(*)::int as count from operations group by 1, 2 order by 1'),
+    tenants.map((id) => ({ id, state: 'succeeded', count: 1 })),
+  )
   for (const id of tenants) {
-    const [row] = await query(homesUrl, `select count(*)::int as count, count(distinct version)::int as versions from "${id}".home_migrations`)
+    const [row] = await query(
+      homesUrl,
+      `select count(*)::int as count, count(distinct version)::int as versions from "${id}".home_migrations`,
+    )
     t.ok(Number(row?.['count']) > 0 && row?.['count'] === row?.['versions'], `${id} was migrated once`)
   }
 })

@@ -5,9 +5,9 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { migrate, readMigrations } from '../../control-plane/src/platform/migrations.ts'
-import { query, startPostgres } from '../support/postgres.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { migrate, readMigrations } from '#control-plane/platform/migrations.ts'
+import { query, startPostgres } from '#test/support/postgres.ts'
 
 const check = fileURLToPath(new URL('../support/fail-on-queued-queries.cjs', import.meta.url))
 
@@ -33,13 +33,20 @@ t.test('queries of a transaction', async (t) => {
 
   t.test('are sent one at a time, in their order', async (t) => {
     const rows = await database.$transaction((transaction) =>
-      Promise.all(Array.from({ length: 8 }, (_, n) => transaction.$queryRaw<{ n: number }[]>`select ${n}::int as n`)))
-    t.same(rows.flat().map(({ n }) => n), [0, 1, 2, 3, 4, 5, 6, 7])
+      Promise.all(Array.from({ length: 8 }, (_, n) => transaction.$queryRaw<{ n: number }[]>`select ${n}::int as n`)),
+    )
+    t.same(
+      rows.flat().map(({ n }) => n),
+      [0, 1, 2, 3, 4, 5, 6, 7],
+    )
     t.equal(queues.most, 0)
   })
 
   t.test('that read the relations of an include too', async (t) => {
-    await query(postgres.url('control'), "insert into regions (id, engine, domain) values ('local', 'process', 'localhost')")
+    await query(
+      postgres.url('control'),
+      "insert into regions (id, engine, domain) values ('local', 'process', 'localhost')",
+    )
     const include = { tenants: true, sharedDatabases: true, subnets: true, rollouts: true }
     const [region] = await database.$transaction((transaction) => transaction.region.findMany({ include }))
     t.match(region, { id: 'local', tenants: [], sharedDatabases: [], subnets: [], rollouts: [] })
@@ -47,11 +54,20 @@ t.test('queries of a transaction', async (t) => {
   })
 
   t.test('of which one fails undo the whole, and hold up nothing', async (t) => {
-    await t.rejects(database.$transaction((transaction) => Promise.all([
-      transaction.$executeRaw`select pg_advisory_xact_lock(7)`, transaction.$executeRaw`select 1 / 0`,
-      transaction.$queryRaw`select 1`, transaction.$queryRaw`select 2`,
-    ])), /division by zero/)
-    const [lock] = await database.$queryRaw<{ free: boolean }[]>`select pg_try_advisory_lock(7) and pg_advisory_unlock(7) as free`
+    await t.rejects(
+      database.$transaction((transaction) =>
+        Promise.all([
+          transaction.$executeRaw`select pg_advisory_xact_lock(7)`,
+          transaction.$executeRaw`select 1 / 0`,
+          transaction.$queryRaw`select 1`,
+          transaction.$queryRaw`select 2`,
+        ]),
+      ),
+      /division by zero/,
+    )
+    const [lock] = await database.$queryRaw<
+      { free: boolean }[]
+    >`select pg_try_advisory_lock(7) and pg_advisory_unlock(7) as free`
     t.equal(lock?.free, true, 'the transaction is over')
     t.equal(queues.most, 0)
   })
@@ -70,7 +86,9 @@ t.test('a process of a test run that queues queries ends', async (t) => {
     const [code] = (await once(child, 'close')) as [number | null]
     return { code, complaint }
   }
-  t.match(await run("await client.query('select 1'); await client.query('select 2'); await client.query('select 3')"), { code: 0 })
+  t.match(await run("await client.query('select 1'); await client.query('select 2'); await client.query('select 3')"), {
+    code: 0,
+  })
   const queued = await run("await Promise.all(['select 1', 'select 2', 'select 3'].map((text) => client.query(text)))")
   t.match(queued, { code: 1, complaint: /already executing a query/ })
   t.match(process.env['NODE_OPTIONS'], /fail-on-queued-queries/, 'it is loaded into this one too')

@@ -1,8 +1,8 @@
 // Work that is done from time to time: at its time, whatever happened before, until it is stopped.
 import t from 'tap'
-import { repeat } from '../../control-plane/src/platform/repeat.ts'
-import { LeadershipLost } from '../../control-plane/src/platform/leadership-lost.ts'
-import { stoppedClock } from '../support/control-plane/clock.ts'
+import { repeat } from '#control-plane/platform/repeat.ts'
+import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
+import { stoppedClock } from '#test/support/control-plane/clock.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -11,7 +11,14 @@ t.test('it is done at once, then when it asked to be', async (t) => {
   const stopping = new AbortController()
   const times: number[] = []
   const begin = clock.now().getTime()
-  const ended = repeat({ clock, onProblem: () => undefined, work: async () => (times.push(clock.now().getTime() - begin), times.length * 1000) }, stopping.signal)
+  const ended = repeat(
+    {
+      clock,
+      onProblem: () => undefined,
+      work: async () => (times.push(clock.now().getTime() - begin), times.length * 1000),
+    },
+    stopping.signal,
+  )
   for (let second = 0; second < 7; second++) {
     await turn()
     clock.pass(1)

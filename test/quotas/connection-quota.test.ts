@@ -1,10 +1,18 @@
 // The quota of connections that stay over several gateways: as many are open as the plan allows, whatever happens to gateways.
 import t, { type Test } from 'tap'
-import { startApi } from '../support/control-plane/api.ts'
-import { effort, seed } from '../support/effort.ts'
-import { chanceOf } from '../simulation/chance.ts'
-import { until } from '../support/until.ts'
-import { leaseCall, openRaw, push, slotsOf, startQuotaSetting, type Opened, type QuotaGateway } from './support/gateways.ts'
+import { startApi } from '#test/support/control-plane/api.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { until } from '#test/support/until.ts'
+import {
+  leaseCall,
+  openRaw,
+  push,
+  slotsOf,
+  startQuotaSetting,
+  type Opened,
+  type QuotaGateway,
+} from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
 const limit = effort({ small: 24, full: 100 })
@@ -21,11 +29,16 @@ const portOf = (one: QuotaGateway | undefined) => one?.gateway.port ?? 0
 const isOpen = ({ status }: Opened) => status === 101
 const sum = async (id: string) => {
   const all = Object.values(await slotsOf(api, id))
-  return { slots: all.reduce((total, [slots]) => total + slots, 0), open: all.reduce((total, [, open]) => total + open, 0) }
+  return {
+    slots: all.reduce((total, [slots]) => total + slots, 0),
+    open: all.reduce((total, [, open]) => total + open, 0),
+  }
 }
 
 async function openMany(t: Test, gateways: readonly QuotaGateway[], name: string, count: number): Promise<Opened[]> {
-  return Promise.all(Array.from({ length: count }, (_, nth) => openRaw(t, portOf(gateways[nth % gateways.length]), name)))
+  return Promise.all(
+    Array.from({ length: count }, (_, nth) => openRaw(t, portOf(gateways[nth % gateways.length]), name)),
+  )
 }
 
 /** Until there is room: a connection that ends elsewhere is told of within a second. */
@@ -39,28 +52,34 @@ async function openOne(t: Test, port: number, name: string): Promise<Opened> {
   }
 }
 
-t.test(`four gateways let in exactly the plan's number, at once and as connections come and go (seed ${seed})`, async (t) => {
-  const { addTenant, gateways } = await startQuotaSetting(t, api, 4)
-  const { name, tenant_id: id } = await addTenant('Free', connections)
-  const all = await openMany(t, gateways, name, limit * 2)
-  const open = all.filter(isOpen)
-  t.equal(open.length, limit)
-  t.same(new Set(all.filter((one) => !isOpen(one)).map(({ status, code }) => `${status} ${code ?? ''}`)), new Set(['429 QUOTA_CONNECTIONS']))
-  t.same(await sum(id), { slots: limit, open: limit })
-  const next = chanceOf(seed).next
-  for (let round = 0; round < effort({ small: 6, full: 200 }); round++) {
-    const [leaving] = open.splice(Math.floor(next() * open.length), 1)
-    leaving?.socket.destroy()
-    open.push(await openOne(t, portOf(gateways[Math.floor(next() * 4)]), name))
-    const { slots } = await sum(id)
-    t.ok(slots <= limit, `${slots} of ${limit}`)
-  }
-  const more = await openMany(t, gateways, name, 8)
-  t.same(more.filter(isOpen).length, 0, 'none of the rounds lost a slot or made one')
-  for (const { socket } of open) t.notOk(socket.destroyed)
-})
+t.test(
+  `four gateways let in exactly the plan's number, at once and as connections come and go (seed ${seed})`,
+  async (t) => {
+    const { addTenant, gateways } = await startQuotaSetting(t, api, 4)
+    const { name, tenant_id: id } = await addTenant('Free', connections)
+    const all = await openMany(t, gateways, name, limit * 2)
+    const open = all.filter(isOpen)
+    t.equal(open.length, limit)
+    t.same(
+      new Set(all.filter((one) => !isOpen(one)).map(({ status, code }) => `${status} ${code ?? ''}`)),
+      new Set(['429 QUOTA_CONNECTIONS']),
+    )
+    t.same(await sum(id), { slots: limit, open: limit })
+    const next = chanceOf(seed).next
+    for (let round = 0; round < effort({ small: 6, full: 200 }); round++) {
+      const [leaving] = open.splice(Math.floor(next() * open.length), 1)
+      leaving?.socket.destroy()
+      open.push(await openOne(t, portOf(gateways[Math.floor(next() * 4)]), name))
+      const { slots } = await sum(id)
+      t.ok(slots <= limit, `${slots} of ${limit}`)
+    }
+    const more = await openMany(t, gateways, name, 8)
+    t.same(more.filter(isOpen).length, 0, 'none of the rounds lost a slot or made one')
+    for (const { socket } of open) t.notOk(socket.destroyed)
+  },
+)
 
-t.test('one tenant takes none of another\'s, and a plan without a number none at all', async (t) => {
+t.test("one tenant takes none of another's, and a plan without a number none at all", async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
   const full = await addTenant('Free', connections)
   t.equal((await openMany(t, gateways, full.name, limit + 2)).filter(isOpen).length, limit)
@@ -71,25 +90,31 @@ t.test('one tenant takes none of another\'s, and a plan without a number none at
   t.same(await slotsOf(api, unlimited.tenant_id), {})
 })
 
-t.test('slots that are not in use any longer are nobody\'s within seconds, but for those of the next connections', async (t) => {
-  let ahead = 0
-  const { addTenant, gateways } = await startQuotaSetting(t, api, 2, { elapsed: () => performance.now() + ahead })
-  const { name, tenant_id: id } = await addTenant('Free', connections)
-  const all = await openMany(t, gateways, name, 6)
-  t.ok(all.every(isOpen))
-  for (const { socket } of all) socket.destroy()
-  await until(async () => (await sum(id)).open === 0, 'their ends')
-  t.ok((await sum(id)).slots > gateways.length * spare, 'they are kept for those that come back')
-  ahead += 20_000
-  // What was open is known to be long over with the second look.
-  await until(async () => {
-    ahead += 1_000
-    return Object.values(await slotsOf(api, id)).every(([slots, open]) => slots === spare && open === 0)
-  }, 'the return of all others')
-})
+t.test(
+  "slots that are not in use any longer are nobody's within seconds, but for those of the next connections",
+  async (t) => {
+    let ahead = 0
+    const { addTenant, gateways } = await startQuotaSetting(t, api, 2, { elapsed: () => performance.now() + ahead })
+    const { name, tenant_id: id } = await addTenant('Free', connections)
+    const all = await openMany(t, gateways, name, 6)
+    t.ok(all.every(isOpen))
+    for (const { socket } of all) socket.destroy()
+    await until(async () => (await sum(id)).open === 0, 'their ends')
+    t.ok((await sum(id)).slots > gateways.length * spare, 'they are kept for those that come back')
+    ahead += 20_000
+    // What was open is known to be long over with the second look.
+    await until(async () => {
+      ahead += 1_000
+      return Object.values(await slotsOf(api, id)).every(([slots, open]) => slots === spare && open === 0)
+    }, 'the return of all others')
+  },
+)
 
 t.test('a gateway that is cut off serves within what it holds, and no other gets that', async (t) => {
-  const { addTenant, gateways: [cut, other] } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
+  const {
+    addTenant,
+    gateways: [cut, other],
+  } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
   if (cut === undefined || other === undefined) throw new Error('there are two')
   const { name, tenant_id: id } = await addTenant('Free', connections)
   t.ok(isOpen(await openRaw(t, portOf(cut), name)))
@@ -99,7 +124,10 @@ t.test('a gateway that is cut off serves within what it holds, and no other gets
   cut.reachable = false
   const alone = await openMany(t, [cut], name, held)
   t.equal(alone.filter(isOpen).length, held - 1)
-  t.same(alone.filter((one) => !isOpen(one)).map(({ status, code }) => [status, code]), [[503, 'QUOTA_UNAVAILABLE']])
+  t.same(
+    alone.filter((one) => !isOpen(one)).map(({ status, code }) => [status, code]),
+    [[503, 'QUOTA_UNAVAILABLE']],
+  )
   alone.find(isOpen)?.socket.destroy()
   await until(async () => isOpen(await openRaw(t, portOf(cut), name)), 'one in its place, without anybody')
   api.clock.ahead += silence
@@ -107,34 +135,46 @@ t.test('a gateway that is cut off serves within what it holds, and no other gets
   t.equal(others.filter(isOpen).length, limit - held)
   t.same(new Set(others.filter((one) => !isOpen(one)).map(({ code }) => code)), new Set(['QUOTA_CONNECTIONS']))
   cut.reachable = true
-  await until(async () => (await openRaw(t, portOf(cut), name)).code === 'QUOTA_CONNECTIONS', 'its word with the control plane')
+  await until(
+    async () => (await openRaw(t, portOf(cut), name)).code === 'QUOTA_CONNECTIONS',
+    'its word with the control plane',
+  )
   t.same(await sum(id), { slots: limit, open: limit })
 })
 
-t.test('a gateway that is killed and started anew while the control plane is away goes on within what it held', async (t) => {
-  const { addTenant, gateways: [killed, other] } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
-  if (killed === undefined || other === undefined) throw new Error('there are two')
-  const { name, tenant_id: id } = await addTenant('Free', connections)
-  t.equal((await openMany(t, [killed], name, 7)).filter(isOpen).length, 7)
-  const held = (await slotsOf(api, id))[killed.source]?.[0] ?? 0
-  t.ok(held >= 7 && held < limit)
-  for (let nth = 0; nth < 2; nth++) {
-    await killed.kill()
-    await killed.start()
-    t.ok(isOpen(await openRaw(t, portOf(killed), name)), 'it serves on')
-  }
-  const alone = await openMany(t, [killed], name, held)
-  t.equal(alone.filter(isOpen).length, held - 1, 'and not one more')
-  api.clock.ahead += silence
-  t.equal((await openMany(t, [other], name, limit)).filter(isOpen).length, limit - held)
-  killed.reachable = true
-  for (const { socket } of alone) socket.destroy()
-  await until(async () => (await sum(id)).open === limit - held + 1, 'its word with the control plane')
-  t.equal((await openMany(t, [killed, other], name, limit)).filter(isOpen).length, held - 1)
-})
+t.test(
+  'a gateway that is killed and started anew while the control plane is away goes on within what it held',
+  async (t) => {
+    const {
+      addTenant,
+      gateways: [killed, other],
+    } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
+    if (killed === undefined || other === undefined) throw new Error('there are two')
+    const { name, tenant_id: id } = await addTenant('Free', connections)
+    t.equal((await openMany(t, [killed], name, 7)).filter(isOpen).length, 7)
+    const held = (await slotsOf(api, id))[killed.source]?.[0] ?? 0
+    t.ok(held >= 7 && held < limit)
+    for (let nth = 0; nth < 2; nth++) {
+      await killed.kill()
+      await killed.start()
+      t.ok(isOpen(await openRaw(t, portOf(killed), name)), 'it serves on')
+    }
+    const alone = await openMany(t, [killed], name, held)
+    t.equal(alone.filter(isOpen).length, held - 1, 'and not one more')
+    api.clock.ahead += silence
+    t.equal((await openMany(t, [other], name, limit)).filter(isOpen).length, limit - held)
+    killed.reachable = true
+    for (const { socket } of alone) socket.destroy()
+    await until(async () => (await sum(id)).open === limit - held + 1, 'its word with the control plane')
+    t.equal((await openMany(t, [killed, other], name, limit)).filter(isOpen).length, held - 1)
+  },
+)
 
 t.test('a gateway that stops gives all back; one that was killed does with its next incarnation', async (t) => {
-  const { addTenant, gateways: [first, second] } = await startQuotaSetting(t, api, 2)
+  const {
+    addTenant,
+    gateways: [first, second],
+  } = await startQuotaSetting(t, api, 2)
   if (first === undefined || second === undefined) throw new Error('there are two')
   const { name, tenant_id: id } = await addTenant('Free', connections)
   t.equal((await openMany(t, [first], name, limit)).filter(isOpen).length, limit)
@@ -144,18 +184,25 @@ t.test('a gateway that stops gives all back; one that was killed does with its n
   await second.kill()
   await first.start()
   api.clock.ahead += silence
-  t.same((await openRaw(t, portOf(first), name)).code, 'QUOTA_CONNECTIONS', 'nobody knows yet whether its connections have ended')
+  t.same(
+    (await openRaw(t, portOf(first), name)).code,
+    'QUOTA_CONNECTIONS',
+    'nobody knows yet whether its connections have ended',
+  )
   t.same(await sum(id), { slots: limit, open: limit })
   second.reachable = true
   await second.start()
-  await until(async () => (await sum(id)).slots <= 2 * spare, 'the next incarnation\'s word')
+  await until(async () => (await sum(id)).slots <= 2 * spare, "the next incarnation's word")
   // It was told a moment ago that all are taken, and believes that for a second.
   await openOne(t, portOf(first), name)
   t.equal((await openMany(t, [first, second], name, limit + 4)).filter(isOpen).length, limit - 1)
 })
 
 t.test('what a gateway holds that never comes back is free when an operator retires it', async (t) => {
-  const { addTenant, gateways: [gone, other] } = await startQuotaSetting(t, api, 2)
+  const {
+    addTenant,
+    gateways: [gone, other],
+  } = await startQuotaSetting(t, api, 2)
   if (gone === undefined || other === undefined) throw new Error('there are two')
   const { name, tenant_id: id } = await addTenant('Free', connections)
   t.equal((await openMany(t, [gone], name, limit)).filter(isOpen).length, limit)
@@ -197,15 +244,28 @@ t.test('calls that come late, twice or of an earlier incarnation change nothing'
   const { tenant_id: id } = await addTenant('Free', connections)
   const [early, later] = ['00000000-0000-4000-8000-00000000000a', '00000000-0000-4000-8000-00000000000b']
   const call = async (boot: string, sequence: number, report: Record<string, number>) => {
-    const { body } = await leaseCall(api, { source: 'late', boot, sequence, unfinished: boot === later ? [early] : [], slots: [{ tenant_id: id, open: 0, keep: 0, ask: 0, waiting: 0, ...report }] })
+    const { body } = await leaseCall(api, {
+      source: 'late',
+      boot,
+      sequence,
+      unfinished: boot === later ? [early] : [],
+      slots: [{ tenant_id: id, open: 0, keep: 0, ask: 0, waiting: 0, ...report }],
+    })
     return body
   }
-  t.match(await call(early, 2, { ask: 2, waiting: 2 }), { accepted: true, slots: [{ tenant_id: id, held: 2, limit, open: 2, state: 'granted' }] })
+  t.match(await call(early, 2, { ask: 2, waiting: 2 }), {
+    accepted: true,
+    slots: [{ tenant_id: id, held: 2, limit, open: 2, state: 'granted' }],
+  })
   t.match(await call(early, 2, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'twice')
   t.match(await call(early, 1, { ask: 2, waiting: 2 }), { accepted: false, slots: [] }, 'late')
   t.same((await slotsOf(api, id))['late'], [2, 2])
-  t.match(await call(later, 1, { ask: 1, waiting: 1 }), { slots: [{ held: 1, open: 1 }] }, 'the earlier one\'s are free')
-  t.match(await call(early, 3, { open: 2, keep: 2, ask: 5, waiting: 5 }), { accepted: true, slots: [] }, 'its counts may still come, but it has no connections')
+  t.match(await call(later, 1, { ask: 1, waiting: 1 }), { slots: [{ held: 1, open: 1 }] }, "the earlier one's are free")
+  t.match(
+    await call(early, 3, { open: 2, keep: 2, ask: 5, waiting: 5 }),
+    { accepted: true, slots: [] },
+    'its counts may still come, but it has no connections',
+  )
   t.same((await slotsOf(api, id))['late'], [1, 1])
   t.match(await call(later, 2, { open: 1, keep: 1 }), { slots: [{ held: 1 }] })
   const stranger = await call(later, 3, {})

@@ -1,8 +1,8 @@
 // A tenant that is ready is served without the control plane: each gateway holds a first lease and slots by then.
 import { internalPaths, internalTokenHeader, type AppliedRoute } from '@tenantry/contract'
 import t from 'tap'
-import { internalToken, startApi } from '../support/control-plane/api.ts'
-import { until } from '../support/until.ts'
+import { internalToken, startApi } from '#test/support/control-plane/api.ts'
+import { until } from '#test/support/until.ts'
 import { ask, leased, openRaw, slotsOf, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
@@ -12,35 +12,47 @@ const limits = { requests_per_month: quota, connections: 24 }
 
 /** What the gateway says of the tenant. */
 async function appliedAt({ gateway }: QuotaGateway, tenantId: string): Promise<AppliedRoute> {
-  return JSON.parse((await ask(gateway.internalPort, internalPaths.route(tenantId), { [internalTokenHeader]: internalToken })).body) as AppliedRoute
+  return JSON.parse(
+    (await ask(gateway.internalPort, internalPaths.route(tenantId), { [internalTokenHeader]: internalToken })).body,
+  ) as AppliedRoute
 }
 
-t.test('requests and connections of a tenant nobody has used yet are served while the control plane is away', async (t) => {
-  const { addTenant, gateways } = await startQuotaSetting(t, api, 3, { leasePatience: 1 })
-  const { name, tenant_id: id } = await addTenant('Free', limits)
-  for (const one of gateways) one.reachable = false
-  for (const { gateway } of gateways) {
-    t.equal((await ask(gateway.port, `/t/${name}/status/200`)).status, 200)
-    t.equal((await openRaw(t, gateway.port, name)).status, 101)
-  }
-  const { granted } = await leased(api, id)
-  t.ok(granted <= quota, `${granted} of ${quota} are leased`)
-})
+t.test(
+  'requests and connections of a tenant nobody has used yet are served while the control plane is away',
+  async (t) => {
+    const { addTenant, gateways } = await startQuotaSetting(t, api, 3, { leasePatience: 1 })
+    const { name, tenant_id: id } = await addTenant('Free', limits)
+    for (const one of gateways) one.reachable = false
+    for (const { gateway } of gateways) {
+      t.equal((await ask(gateway.port, `/t/${name}/status/200`)).status, 200)
+      t.equal((await openRaw(t, gateway.port, name)).status, 101)
+    }
+    const { granted } = await leased(api, id)
+    t.ok(granted <= quota, `${granted} of ${quota} are leased`)
+  },
+)
 
-t.test('also by a gateway that was killed before the first request, and is started while the control plane is away', async (t) => {
-  const { addTenant, gateways } = await startQuotaSetting(t, api, 2, { leasePatience: 1 })
-  const { name, tenant_id: id } = await addTenant('Free', limits)
-  for (const one of gateways) {
-    await one.kill()
-    await one.start()
-    t.equal((await appliedAt(one, id)).leased, true)
-    t.equal((await ask(one.gateway.port, `/t/${name}/status/200`)).status, 200)
-    t.equal((await openRaw(t, one.gateway.port, name)).status, 101)
-  }
-})
+t.test(
+  'also by a gateway that was killed before the first request, and is started while the control plane is away',
+  async (t) => {
+    const { addTenant, gateways } = await startQuotaSetting(t, api, 2, { leasePatience: 1 })
+    const { name, tenant_id: id } = await addTenant('Free', limits)
+    for (const one of gateways) {
+      await one.kill()
+      await one.start()
+      t.equal((await appliedAt(one, id)).leased, true)
+      t.equal((await ask(one.gateway.port, `/t/${name}/status/200`)).status, 200)
+      t.equal((await openRaw(t, one.gateway.port, name)).status, 101)
+    }
+  },
+)
 
 t.test('a gateway whose calls for a lease are not answered does not say that it holds one', async (t) => {
-  const { routes, addTenant, gateways: [first, second] } = await startQuotaSetting(t, api, 2, { leasePatience: 1 })
+  const {
+    routes,
+    addTenant,
+    gateways: [first, second],
+  } = await startQuotaSetting(t, api, 2, { leasePatience: 1 })
   if (first === undefined || second === undefined) throw new Error('there are two')
   first.loseAnswers = Infinity
   const known = await addTenant('Enterprise', { requests_per_month: null })
@@ -50,7 +62,10 @@ t.test('a gateway whose calls for a lease are not answered does not say that it 
   await until(async () => (await appliedAt(second, id)).leased === true, 'the lease of the one that is answered')
   await until(async () => (await appliedAt(first, id)).generation === 2, 'the route')
   t.equal((await appliedAt(first, id)).leased, false)
-  await until(async () => (await ask(first.gateway.port, `/t/${name}/status/200`)).status === 503, 'the end of its patience')
+  await until(
+    async () => (await ask(first.gateway.port, `/t/${name}/status/200`)).status === 503,
+    'the end of its patience',
+  )
   const refused = await ask(first.gateway.port, `/t/${name}/status/200`)
   t.match(JSON.parse(refused.body), { statusCode: '503', code: 'QUOTA_UNAVAILABLE' })
   t.equal(refused.headers['retry-after'], '1')
@@ -59,13 +74,16 @@ t.test('a gateway whose calls for a lease are not answered does not say that it 
 })
 
 t.test('a month that is known to be used up is a 429, also while the control plane is away', async (t) => {
-  const { addTenant, gateways: [only] } = await startQuotaSetting(t, api, 1)
+  const {
+    addTenant,
+    gateways: [only],
+  } = await startQuotaSetting(t, api, 1)
   if (only === undefined) throw new Error('there is one')
   await api.sql("update plans set requests_per_month = 3 where id = 'Pro'")
   const { name } = await addTenant('Pro', { requests_per_month: 3 })
   const get = async () => (await ask(only.gateway.port, `/t/${name}/status/200`)).status
   for (let nth = 0; nth < 3; nth++) t.equal(await get(), 200)
-  await until(async () => (await get()) === 429, 'the end of the month\'s requests')
+  await until(async () => (await get()) === 429, "the end of the month's requests")
   only.reachable = false
   for (let nth = 0; nth < 5; nth++) t.equal(await get(), 429)
 })
@@ -77,7 +95,8 @@ t.test('four gateways and a plan of three requests: all are ready, and three are
   t.same((await leased(api, id)).granted, 3)
   t.ok(Object.values(await slotsOf(api, id)).reduce((sum, [slots]) => sum + slots, 0) <= 3)
   const statuses: number[] = []
-  for (const { gateway } of gateways) for (let nth = 0; nth < 2; nth++) statuses.push((await ask(gateway.port, `/t/${name}/status/200`)).status)
+  for (const { gateway } of gateways)
+    for (let nth = 0; nth < 2; nth++) statuses.push((await ask(gateway.port, `/t/${name}/status/200`)).status)
   t.same(statuses, [200, 200, 200, 429, 429, 429, 429, 429], 'what others held and did not use is given back')
   await until(async () => (await leased(api, id)).used === 3, 'the reports')
   t.same(await leased(api, id), { granted: 3, used: 3 })
@@ -96,7 +115,10 @@ t.test('a tenant that is suspended holds no slots, and gets some again before it
 })
 
 t.test('incarnations that used nothing leave no rows', async (t) => {
-  const { addTenant, gateways: [only] } = await startQuotaSetting(t, api, 1)
+  const {
+    addTenant,
+    gateways: [only],
+  } = await startQuotaSetting(t, api, 1)
   if (only === undefined) throw new Error('there is one')
   const { tenant_id: id } = await addTenant('Free', limits)
   for (let nth = 0; nth < 3; nth++) {
@@ -105,28 +127,37 @@ t.test('incarnations that used nothing leave no rows', async (t) => {
     await only.start()
     await until(async () => (await appliedAt(only, id)).leased === true, 'its lease')
   }
-  await until(async () => (await api.sql('select 1 from request_leases where tenant_id = $1', [id])).length === 1, 'one row')
+  await until(
+    async () => (await api.sql('select 1 from request_leases where tenant_id = $1', [id])).length === 1,
+    'one row',
+  )
   t.ok((await leased(api, id)).granted <= quota)
 })
 
-t.test('an incarnation that is killed before it knows that it took over a lease leaves it to the next one', async (t) => {
-  const { addTenant, gateways: [only] } = await startQuotaSetting(t, api, 1)
-  if (only === undefined) throw new Error('there is one')
-  const { name, tenant_id: id } = await addTenant('Free', limits)
-  const { granted } = await leased(api, id)
-  await only.kill()
-  only.loseAnswers = 1
-  only.reachable = true
-  await only.start()
-  await until(() => only.loseAnswers === 0, 'the call whose answer is lost')
-  await only.kill()
-  await only.start()
-  const served = async () => (await ask(only.gateway.port, `/t/${name}/status/200`)).status === 200
-  t.ok(await served())
-  const { calls } = only
-  only.reachable = true
-  await until(() => only.calls > calls + 1, 'its word with the control plane')
-  await until(async () => (await leased(api, id)).used === 1, 'its report')
-  const after = (await leased(api, id)).granted
-  t.ok(after >= 1 && after <= granted, `${after} of ${granted}: what it serves from is deducted from the plan`)
-})
+t.test(
+  'an incarnation that is killed before it knows that it took over a lease leaves it to the next one',
+  async (t) => {
+    const {
+      addTenant,
+      gateways: [only],
+    } = await startQuotaSetting(t, api, 1)
+    if (only === undefined) throw new Error('there is one')
+    const { name, tenant_id: id } = await addTenant('Free', limits)
+    const { granted } = await leased(api, id)
+    await only.kill()
+    only.loseAnswers = 1
+    only.reachable = true
+    await only.start()
+    await until(() => only.loseAnswers === 0, 'the call whose answer is lost')
+    await only.kill()
+    await only.start()
+    const served = async () => (await ask(only.gateway.port, `/t/${name}/status/200`)).status === 200
+    t.ok(await served())
+    const { calls } = only
+    only.reachable = true
+    await until(() => only.calls > calls + 1, 'its word with the control plane')
+    await until(async () => (await leased(api, id)).used === 1, 'its report')
+    const after = (await leased(api, id)).granted
+    t.ok(after >= 1 && after <= granted, `${after} of ${granted}: what it serves from is deducted from the plan`)
+  },
+)

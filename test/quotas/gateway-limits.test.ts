@@ -3,35 +3,64 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Route, RouteLimits } from '@tenantry/contract'
 import t from 'tap'
-import { ask, newTenantId, sendRaw, startSetting, type Answered } from '../gateway/support/gateway.ts'
-import { until } from '../support/until.ts'
+import { ask, newTenantId, sendRaw, startSetting, type Answered } from '#test/gateway/support/gateway.ts'
+import { until } from '#test/support/until.ts'
 
 const unlimited: RouteLimits = { requests_per_month: null, connections: null, rate: null }
-const headersOf = ({ headers }: Answered) => Object.fromEntries(Object.entries(headers).filter(([name]) => /^(?:ratelimit|retry)/.test(name)))
+const headersOf = ({ headers }: Answered) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => /^(?:ratelimit|retry)/.test(name)))
 
-t.test('beyond its rate a tenant is answered 429 with all that a client needs to come back, others are served on', async (t) => {
-  let elapsed = 0
-  const setting = await startSetting(t, { elapsed: () => elapsed })
-  const { name, tenant_id: id } = await setting.add('fast', { limits: { ...unlimited, rate: { per_second: 2, burst: 3 } } })
-  await setting.add('other', { limits: { ...unlimited, rate: { per_second: 2, burst: 3 } } })
-  const get = (tenant = name) => ask(setting.gateway.port, { path: `/t/${tenant}/status/200` })
-  const first = await get()
-  t.same([first.status, headersOf(first)], [200, { 'ratelimit-policy': '"rate";q=3;w=2', ratelimit: '"rate";r=2;t=1' }])
-  t.same([(await get()).status, (await get()).status], [200, 200])
-  const refused = await get()
-  t.match({ status: refused.status, ...(JSON.parse(refused.body) as object) }, {
-    status: 429, statusCode: '429', error: 'too_many_requests', code: 'RATE_LIMITED', limit: 3, used: 3, resets_at: /^20/,
-    message: 'The tenant may be asked 2 times a second, and 3 times at once.',
-  })
-  t.same(headersOf(refused), { 'retry-after': '1', 'ratelimit-limit': '3', 'ratelimit-remaining': '0', 'ratelimit-reset': '1' })
-  t.match(refused.headers['access-control-expose-headers'], /RateLimit-Reset/)
-  t.same((await get('other')).status, 200)
-  elapsed += 500
-  t.same([(await get()).status, (await get()).status], [200, 429])
-  t.same(setting.upstream.seen.length, 5)
-  await until(() => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'refused_requests') === 2)
-  t.same(setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'requests'), 4, 'what was refused is counted apart')
-})
+t.test(
+  'beyond its rate a tenant is answered 429 with all that a client needs to come back, others are served on',
+  async (t) => {
+    let elapsed = 0
+    const setting = await startSetting(t, { elapsed: () => elapsed })
+    const { name, tenant_id: id } = await setting.add('fast', {
+      limits: { ...unlimited, rate: { per_second: 2, burst: 3 } },
+    })
+    await setting.add('other', { limits: { ...unlimited, rate: { per_second: 2, burst: 3 } } })
+    const get = (tenant = name) => ask(setting.gateway.port, { path: `/t/${tenant}/status/200` })
+    const first = await get()
+    t.same(
+      [first.status, headersOf(first)],
+      [200, { 'ratelimit-policy': '"rate";q=3;w=2', ratelimit: '"rate";r=2;t=1' }],
+    )
+    t.same([(await get()).status, (await get()).status], [200, 200])
+    const refused = await get()
+    t.match(
+      { status: refused.status, ...(JSON.parse(refused.body) as object) },
+      {
+        status: 429,
+        statusCode: '429',
+        error: 'too_many_requests',
+        code: 'RATE_LIMITED',
+        limit: 3,
+        used: 3,
+        resets_at: /^20/,
+        message: 'The tenant may be asked 2 times a second, and 3 times at once.',
+      },
+    )
+    t.same(headersOf(refused), {
+      'retry-after': '1',
+      'ratelimit-limit': '3',
+      'ratelimit-remaining': '0',
+      'ratelimit-reset': '1',
+    })
+    t.match(refused.headers['access-control-expose-headers'], /RateLimit-Reset/)
+    t.same((await get('other')).status, 200)
+    elapsed += 500
+    t.same([(await get()).status, (await get()).status], [200, 429])
+    t.same(setting.upstream.seen.length, 5)
+    await until(
+      () => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'refused_requests') === 2,
+    )
+    t.same(
+      setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'requests'),
+      4,
+      'what was refused is counted apart',
+    )
+  },
+)
 
 t.test('a change of the plan is in effect with the route, at once', async (t) => {
   const setting = await startSetting(t, { elapsed: () => 0 })
@@ -69,7 +98,11 @@ t.test('connections that stay are as many as the plan allows; one that ends make
     return { socket, status: /^HTTP\/1.1 (\d+)/.exec(chunk.toString())?.[1], text: chunk.toString() }
   }
   const sockets: Socket[] = []
-  for (const [text, status] of [[upgrade, '101'], [stream, '200'], [upgrade, '101']] as const) {
+  for (const [text, status] of [
+    [upgrade, '101'],
+    [stream, '200'],
+    [upgrade, '101'],
+  ] as const) {
     const opened = await open(text)
     t.same(opened.status, status)
     sockets.push(opened.socket)
@@ -90,7 +123,9 @@ t.test('connections that stay are as many as the plan allows; one that ends make
     return again.status === '101'
   })
   t.same((await open(stream)).status, '429', 'and no more room than that')
-  await until(() => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'connections_peak') === 3)
+  await until(
+    () => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'connections_peak') === 3,
+  )
   for (const socket of sockets) socket.destroy()
 })
 
@@ -102,7 +137,15 @@ t.test('a control plane that is away for a moment keeps a request waiting, and r
   let answered: number | undefined
   const asked = ask(setting.gateway.port, { path: `/t/${name}/status/200` }).then(({ status }) => (answered = status))
   // It has tried, and failed.
-  await until(() => setting.problems.some((fields) => typeof fields === 'object' && fields !== null && 'err' in fields && /could not be leased/.test(String(fields.err))))
+  await until(() =>
+    setting.problems.some(
+      (fields) =>
+        typeof fields === 'object' &&
+        fields !== null &&
+        'err' in fields &&
+        /could not be leased/.test(String(fields.err)),
+    ),
+  )
   t.equal(answered, undefined)
   setting.control.leases = true
   t.equal(await asked, 200)
@@ -110,48 +153,67 @@ t.test('a control plane that is away for a moment keeps a request waiting, and r
 
 t.test('a gateway with nothing but an older copy of its routes knows no limits', async (t) => {
   const setting = await startSetting(t)
-  const route: Route = { tenant_id: newTenantId(), name: 'older', generation: 1, phase: 'ready', runtimes: [setting.upstream.url], dedicated: false }
+  const route: Route = {
+    tenant_id: newTenantId(),
+    name: 'older',
+    generation: 1,
+    phase: 'ready',
+    runtimes: [setting.upstream.url],
+    dedicated: false,
+  }
   await setting.put(route)
   const answer = await ask(setting.gateway.port, { path: '/t/older/status/200' })
   t.same([answer.status, headersOf(answer)], [200, {}])
 })
 
-t.test('a connection waits for a control plane that is away for a moment: nothing of it is lost, and one that leaves takes no place', async (t) => {
-  const setting = await startSetting(t, { leasePatience: 60_000 })
-  setting.control.connections = 3
-  setting.control.leases = false
-  const { name, tenant_id: id } = await setting.add('held', { limits: { ...unlimited, connections: 3 } })
-  const send = (text: string) => {
-    const socket = connect(setting.gateway.port, '127.0.0.1')
-    t.teardown(() => socket.destroy())
-    const seen = { socket, text: '' }
-    socket.on('error', () => undefined).on('data', (chunk: Buffer) => (seen.text += chunk.toString()))
-    socket.write(text)
-    return seen
-  }
-  const upgrade = `GET /t/${name}/raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
-  const stream = `GET /t/${name}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`
-  const [raw, events] = [send(upgrade), send(stream)]
-  const leaving = [send(stream), send(stream)]
-  await until(() => setting.upstream.seen.length === 4, 'all at the runtime')
-  t.same([raw.text, events.text], ['', ''])
-  for (const { socket } of leaving) socket.destroy()
-  await until(() => setting.upstream.open === 1, 'the end of the streams that left, at the runtime')
-  setting.control.leases = true
-  await until(() => /^HTTP\/1.1 101[^]*hello $/.test(raw.text) && /^HTTP\/1.1 200[^]*data: first/.test(events.text), 'both')
-  raw.socket.write('and back')
-  await until(() => raw.text.endsWith('hello and back'), 'its echo')
-  await until(() => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'connections_peak') === 2, 'the two that stayed')
-  const third = send(upgrade)
-  await until(() => /^HTTP\/1.1 101/.test(third.text), 'the third place, which none of those who left has')
-})
+t.test(
+  'a connection waits for a control plane that is away for a moment: nothing of it is lost, and one that leaves takes no place',
+  async (t) => {
+    const setting = await startSetting(t, { leasePatience: 60_000 })
+    setting.control.connections = 3
+    setting.control.leases = false
+    const { name, tenant_id: id } = await setting.add('held', { limits: { ...unlimited, connections: 3 } })
+    const send = (text: string) => {
+      const socket = connect(setting.gateway.port, '127.0.0.1')
+      t.teardown(() => socket.destroy())
+      const seen = { socket, text: '' }
+      socket.on('error', () => undefined).on('data', (chunk: Buffer) => (seen.text += chunk.toString()))
+      socket.write(text)
+      return seen
+    }
+    const upgrade = `GET /t/${name}/raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
+    const stream = `GET /t/${name}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n`
+    const [raw, events] = [send(upgrade), send(stream)]
+    const leaving = [send(stream), send(stream)]
+    await until(() => setting.upstream.seen.length === 4, 'all at the runtime')
+    t.same([raw.text, events.text], ['', ''])
+    for (const { socket } of leaving) socket.destroy()
+    await until(() => setting.upstream.open === 1, 'the end of the streams that left, at the runtime')
+    setting.control.leases = true
+    await until(
+      () => /^HTTP\/1.1 101[^]*hello $/.test(raw.text) && /^HTTP\/1.1 200[^]*data: first/.test(events.text),
+      'both',
+    )
+    raw.socket.write('and back')
+    await until(() => raw.text.endsWith('hello and back'), 'its echo')
+    await until(
+      () => setting.control.total(({ tenant_id, meter }) => tenant_id === id && meter === 'connections_peak') === 2,
+      'the two that stayed',
+    )
+    const third = send(upgrade)
+    await until(() => /^HTTP\/1.1 101/.test(third.text), 'the third place, which none of those who left has')
+  },
+)
 
-t.test('who waits for a place in vain is told so, and the runtime\'s side is let go', async (t) => {
+t.test("who waits for a place in vain is told so, and the runtime's side is let go", async (t) => {
   const setting = await startSetting(t)
   setting.control.connections = 0
   const { name } = await setting.add('vain', { limits: { ...unlimited, connections: 3 } })
   const upgrade = `GET /t/${name}/raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n`
-  t.match(await sendRaw(setting.gateway.port, upgrade, { waitFor: /"code"/ }), /^HTTP\/1.1 429[^]*"code":"QUOTA_CONNECTIONS","limit":3/)
+  t.match(
+    await sendRaw(setting.gateway.port, upgrade, { waitFor: /"code"/ }),
+    /^HTTP\/1.1 429[^]*"code":"QUOTA_CONNECTIONS","limit":3/,
+  )
   const stream = await ask(setting.gateway.port, { path: `/t/${name}/events` })
   t.match([stream.status, stream.body], [429, /"QUOTA_CONNECTIONS"/])
   await until(() => setting.upstream.open === 0, 'no stream is left at the runtime')

@@ -1,10 +1,10 @@
 // The pure parts of quotas: the rate's arithmetic, what a lease is granted, and what operators may configure.
 import t from 'tap'
-import { decideLease } from '../../control-plane/src/quotas/lease-plan.ts'
-import { defaultRateLimits, readRateLimits } from '../../control-plane/src/quotas/rate-limits.ts'
-import { Lease, type MonthClock } from '../../gateway/src/quota/lease.ts'
-import { RateGate } from '../../gateway/src/quota/rate-gate.ts'
-import { seed } from '../support/effort.ts'
+import { decideLease } from '#control-plane/quotas/lease-plan.ts'
+import { defaultRateLimits, readRateLimits } from '#control-plane/quotas/rate-limits.ts'
+import { Lease, type MonthClock } from '#gateway/quota/lease.ts'
+import { RateGate } from '#gateway/quota/rate-gate.ts'
+import { seed } from '#test/support/effort.ts'
 
 /** Numbers from 0 to 1 that the seed decides (mulberry32). */
 function seeded(state: number): () => number {
@@ -16,18 +16,21 @@ function seeded(state: number): () => number {
   }
 }
 
-t.test('a burst is let in at once, then one request for each part of a second, and the whole burst after a rest', async (t) => {
-  const gate = new RateGate({ per_second: 10, burst: 5 })
-  const taken = (now: number, count: number) => Array.from({ length: count }, () => gate.take(now))
-  t.same(taken(1_000, 5), [0, 0, 0, 0, 0])
-  t.ok(gate.take(1_000) > 99 && gate.take(1_000) < 101, 'the time until the next')
-  t.same(gate.remaining(1_000), 0)
-  t.same(gate.take(1_100), 0)
-  t.ok(gate.take(1_100) > 0)
-  t.same([gate.remaining(1_400), Math.round(gate.resetIn(1_400))], [3, 200])
-  t.same(taken(9_000, 5), [0, 0, 0, 0, 0])
-  t.ok(gate.take(9_000) > 0)
-})
+t.test(
+  'a burst is let in at once, then one request for each part of a second, and the whole burst after a rest',
+  async (t) => {
+    const gate = new RateGate({ per_second: 10, burst: 5 })
+    const taken = (now: number, count: number) => Array.from({ length: count }, () => gate.take(now))
+    t.same(taken(1_000, 5), [0, 0, 0, 0, 0])
+    t.ok(gate.take(1_000) > 99 && gate.take(1_000) < 101, 'the time until the next')
+    t.same(gate.remaining(1_000), 0)
+    t.same(gate.take(1_100), 0)
+    t.ok(gate.take(1_100) > 0)
+    t.same([gate.remaining(1_400), Math.round(gate.resetIn(1_400))], [3, 200])
+    t.same(taken(9_000, 5), [0, 0, 0, 0, 0])
+    t.ok(gate.take(9_000) > 0)
+  },
+)
 
 t.test(`in no stretch of time are more let in than the burst and the rate allow (seed ${seed})`, async (t) => {
   const random = seeded(seed)
@@ -44,18 +47,29 @@ t.test(`in no stretch of time are more let in than the burst and the rate allow 
   t.same(gate.take(1e9), 0)
 })
 
-t.test('what waits is granted while there is anything, what is asked ahead only from an eighth of what is left', async (t) => {
-  const decide = (more: Partial<Parameters<typeof decideLease>[0]>) =>
-    decideLease({ limit: 10_000, own: 0, others: 0, reclaimable: 0, ask: 100, waiting: 1, ...more })
-  t.same(decide({}), { amount: 100, state: 'granted', recall: false })
-  t.same(decide({ others: 9_600 }), { amount: 50, state: 'granted', recall: false })
-  t.same(decide({ others: 9_990, waiting: 8 }), { amount: 8, state: 'granted', recall: false })
-  t.same(decide({ others: 9_997, waiting: 8, reclaimable: 5 }), { amount: 3, state: 'granted', recall: true })
-  t.same(decide({ others: 10_000, reclaimable: 5 }), { amount: 0, state: 'pending', recall: true })
-  t.same(decide({ others: 10_000 }), { amount: 0, state: 'exhausted', recall: false })
-  t.same(decide({ others: 10_000, own: 10, reclaimable: 0 }), { amount: 0, state: 'exhausted', recall: false }, 'a plan that became smaller')
-  t.same(decide({ others: 10_000, reclaimable: 9, waiting: 0 }), { amount: 0, state: 'granted', recall: false }, 'nobody is robbed for what nobody waits for')
-})
+t.test(
+  'what waits is granted while there is anything, what is asked ahead only from an eighth of what is left',
+  async (t) => {
+    const decide = (more: Partial<Parameters<typeof decideLease>[0]>) =>
+      decideLease({ limit: 10_000, own: 0, others: 0, reclaimable: 0, ask: 100, waiting: 1, ...more })
+    t.same(decide({}), { amount: 100, state: 'granted', recall: false })
+    t.same(decide({ others: 9_600 }), { amount: 50, state: 'granted', recall: false })
+    t.same(decide({ others: 9_990, waiting: 8 }), { amount: 8, state: 'granted', recall: false })
+    t.same(decide({ others: 9_997, waiting: 8, reclaimable: 5 }), { amount: 3, state: 'granted', recall: true })
+    t.same(decide({ others: 10_000, reclaimable: 5 }), { amount: 0, state: 'pending', recall: true })
+    t.same(decide({ others: 10_000 }), { amount: 0, state: 'exhausted', recall: false })
+    t.same(
+      decide({ others: 10_000, own: 10, reclaimable: 0 }),
+      { amount: 0, state: 'exhausted', recall: false },
+      'a plan that became smaller',
+    )
+    t.same(
+      decide({ others: 10_000, reclaimable: 9, waiting: 0 }),
+      { amount: 0, state: 'granted', recall: false },
+      'nobody is robbed for what nobody waits for',
+    )
+  },
+)
 
 /** Takes one and counts it. @returns whether it was let in */
 function use(lease: Lease, at: number): boolean {
@@ -76,16 +90,25 @@ t.test('a lease ends with its month, and tells what was used before the hour', a
   t.ok(use(lease, 1_300))
   t.match(lease.report(), { used: 3, used_before: 2, hour: '2026-11-30T23:00:00.000Z' })
   t.ok(use(lease, end - start - 1))
-  t.notOk(lease.take(end - start), 'none of the old month\'s is for the new one')
+  t.notOk(lease.take(end - start), "none of the old month's is for the new one")
   t.match(lease.report(), { month: '2026-11', used: 4, keep: 4 })
   const next: MonthClock = { ...clock, month: '2026-12', endsAt: clock.endsAt + 31 * 86_400_000 }
-  lease.granted({ tenant_id: lease.tenantId, granted: 5, limit: 1_000, used: 0, state: 'granted' }, 4, next, end - start + 10)
+  lease.granted(
+    { tenant_id: lease.tenantId, granted: 5, limit: 1_000, used: 0, state: 'granted' },
+    4,
+    next,
+    end - start + 10,
+  )
   t.match(lease.report(), { month: '2026-12', used: 0, used_before: 0, keep: 5 })
   t.ok(lease.take(end - start + 20))
 })
 
 t.test('a lease ends as soon as the control plane speaks of another month, and is told of once', async (t) => {
-  const clock: MonthClock = { month: '2026-11', endsAt: 1_000_000, wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed }
+  const clock: MonthClock = {
+    month: '2026-11',
+    endsAt: 1_000_000,
+    wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed,
+  }
   const lease = new Lease('t_00000000000000000000', 1_000)
   lease.heardMonth('2026-12')
   lease.granted({ tenant_id: lease.tenantId, granted: 10, limit: 1_000, used: 0, state: 'granted' }, 0, clock, 0)
@@ -97,58 +120,82 @@ t.test('a lease ends as soon as the control plane speaks of another month, and i
   t.match(lease.report(), { month: '2026-11', used: 3, keep: 3 })
   lease.heardMonth('2026-12')
   t.notOk(lease.changed)
-  lease.granted({ tenant_id: lease.tenantId, granted: 5, limit: 1_000, used: 0, state: 'granted' }, 3, { ...clock, month: '2026-12' }, 5)
+  lease.granted(
+    { tenant_id: lease.tenantId, granted: 5, limit: 1_000, used: 0, state: 'granted' },
+    3,
+    { ...clock, month: '2026-12' },
+    5,
+  )
   t.ok(use(lease, 6))
   t.match(lease.report(), { month: '2026-12', used: 1, keep: 5 })
 })
 
-t.test('a request that is under way when its month ends is used with that month, and none of the next is given back for it', async (t) => {
-  const clock: MonthClock = { month: '2026-11', endsAt: 1_000_000, wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed }
-  for (const isUsed of [false, true]) {
-    const lease = new Lease('t_00000000000000000000', 1)
-    lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 1, used: 0, state: 'granted' }, 0, clock, 0)
-    t.ok(lease.take(1))
-    const { term } = lease
-    lease.heardMonth('2026-12')
-    t.match(lease.report(), { month: '2026-11', used: 1, keep: 1 })
-    lease.settle(term, isUsed)
-    t.notOk(lease.take(2))
-    lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 1, used: 0, state: 'granted' }, 1, { ...clock, month: '2026-12', endsAt: 2_000_000 }, 3)
-    t.ok(lease.take(4))
-    lease.settle(term, isUsed)
-    t.notOk(lease.take(5))
-    t.match(lease.report(), { month: '2026-12', used: 0, keep: 1 })
-  }
-})
+t.test(
+  'a request that is under way when its month ends is used with that month, and none of the next is given back for it',
+  async (t) => {
+    const clock: MonthClock = {
+      month: '2026-11',
+      endsAt: 1_000_000,
+      wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed,
+    }
+    for (const isUsed of [false, true]) {
+      const lease = new Lease('t_00000000000000000000', 1)
+      lease.granted({ tenant_id: lease.tenantId, granted: 1, limit: 1, used: 0, state: 'granted' }, 0, clock, 0)
+      t.ok(lease.take(1))
+      const { term } = lease
+      lease.heardMonth('2026-12')
+      t.match(lease.report(), { month: '2026-11', used: 1, keep: 1 })
+      lease.settle(term, isUsed)
+      t.notOk(lease.take(2))
+      lease.granted(
+        { tenant_id: lease.tenantId, granted: 1, limit: 1, used: 0, state: 'granted' },
+        1,
+        { ...clock, month: '2026-12', endsAt: 2_000_000 },
+        3,
+      )
+      t.ok(lease.take(4))
+      lease.settle(term, isUsed)
+      t.notOk(lease.take(5))
+      t.match(lease.report(), { month: '2026-12', used: 0, keep: 1 })
+    }
+  },
+)
 
-t.test('a request that is rejected after all gives back what it held, to one that waits before all others', async (t) => {
-  const clock: MonthClock = { month: '2026-11', endsAt: 1_000, wall: () => Date.parse('2026-11-05T00:00:00Z') }
-  const lease = new Lease('t_00000000000000000000', 3)
-  lease.granted({ tenant_id: lease.tenantId, granted: 3, limit: 3, used: 0, state: 'granted' }, 0, clock, 0)
-  t.ok(lease.take(1) && lease.take(1) && lease.take(1) && !lease.take(1))
-  const { term } = lease
-  t.match(lease.report(), { used: 0, keep: 3 }, 'what is under way is not used yet')
-  t.equal(lease.usedInAll, 3, 'but nobody else may have it')
-  lease.settle(term, false)
-  lease.settle({}, false)
-  t.ok(lease.take(1))
-  t.notOk(lease.take(1))
-  let gone = 0
-  lease.waiters.add({ go: () => gone++, exhausted: () => undefined, unknown: () => undefined })
-  t.equal(lease.settle(term, true).length, 0)
-  for (const waiter of lease.settle(term, false)) waiter.go()
-  t.equal(gone, 1)
-  t.notOk(lease.take(1))
-  lease.giveBack()
-  t.match(lease.report(), { used: 1, keep: 3 }, 'what is under way is kept')
-  lease.settle(term, true)
-  lease.settle(term, true)
-  t.match(lease.report(), { used: 3, keep: 3 })
-  t.notOk(lease.take(1))
-})
+t.test(
+  'a request that is rejected after all gives back what it held, to one that waits before all others',
+  async (t) => {
+    const clock: MonthClock = { month: '2026-11', endsAt: 1_000, wall: () => Date.parse('2026-11-05T00:00:00Z') }
+    const lease = new Lease('t_00000000000000000000', 3)
+    lease.granted({ tenant_id: lease.tenantId, granted: 3, limit: 3, used: 0, state: 'granted' }, 0, clock, 0)
+    t.ok(lease.take(1) && lease.take(1) && lease.take(1) && !lease.take(1))
+    const { term } = lease
+    t.match(lease.report(), { used: 0, keep: 3 }, 'what is under way is not used yet')
+    t.equal(lease.usedInAll, 3, 'but nobody else may have it')
+    lease.settle(term, false)
+    lease.settle({}, false)
+    t.ok(lease.take(1))
+    t.notOk(lease.take(1))
+    let gone = 0
+    lease.waiters.add({ go: () => gone++, exhausted: () => undefined, unknown: () => undefined })
+    t.equal(lease.settle(term, true).length, 0)
+    for (const waiter of lease.settle(term, false)) waiter.go()
+    t.equal(gone, 1)
+    t.notOk(lease.take(1))
+    lease.giveBack()
+    t.match(lease.report(), { used: 1, keep: 3 }, 'what is under way is kept')
+    lease.settle(term, true)
+    lease.settle(term, true)
+    t.match(lease.report(), { used: 3, keep: 3 })
+    t.notOk(lease.take(1))
+  },
+)
 
 t.test('a tenant that is served asks before its first request in each month, once', async (t) => {
-  const clock: MonthClock = { month: '2026-11', endsAt: 1_000_000, wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed }
+  const clock: MonthClock = {
+    month: '2026-11',
+    endsAt: 1_000_000,
+    wall: (elapsed) => Date.parse('2026-11-20T10:10:00Z') + elapsed,
+  }
   const lease = new Lease('t_00000000000000000000', 1_000)
   t.notOk(lease.isLow)
   lease.serve(true)
@@ -159,7 +206,12 @@ t.test('a tenant that is served asks before its first request in each month, onc
   lease.heardMonth('2026-12')
   t.ok(lease.isLow && !lease.isHeld)
   lease.report()
-  lease.granted({ tenant_id: lease.tenantId, granted: 0, limit: 1_000, used: 0, state: 'granted' }, 0, { ...clock, month: '2026-12' }, 0)
+  lease.granted(
+    { tenant_id: lease.tenantId, granted: 0, limit: 1_000, used: 0, state: 'granted' },
+    0,
+    { ...clock, month: '2026-12' },
+    0,
+  )
   t.ok(!lease.isLow && lease.isHeld, 'all is leased to others: nobody is asked again and again')
   lease.serve(false)
   lease.serve(true)
@@ -169,6 +221,7 @@ t.test('a tenant that is served asks before its first request in each month, onc
 t.test('rates that operators set stand beside the defaults, and nonsense is refused by name', async (t) => {
   t.same(readRateLimits(''), defaultRateLimits)
   t.same(readRateLimits('Free=5/7, Pro=none'), { ...defaultRateLimits, Free: { per_second: 5, burst: 7 }, Pro: null })
-  for (const text of ['Free', 'Free=0/5', 'Free=5', 'Free=5/5/5', 'Free=-1/5', 'Free=1.5/2', '=5/5']) t.throws(() => readRateLimits(text), { message: new RegExp(`"${text}"`) })
+  for (const text of ['Free', 'Free=0/5', 'Free=5', 'Free=5/5/5', 'Free=-1/5', 'Free=1.5/2', '=5/5'])
+    t.throws(() => readRateLimits(text), { message: new RegExp(`"${text}"`) })
   t.throws(() => readRateLimits('Gold=5/5'), { message: /"Gold" is not known; known: Free, Pro, Enterprise/ })
 })

@@ -1,31 +1,45 @@
 // Warnings at 80 % and 100 % of a quota: in the operators' outbox, once for each tenant, resource and month.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { systemClock } from '../../control-plane/src/platform/clock.ts'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { createQuotaWatchStore } from '../../control-plane/src/quotas/store-watch.ts'
-import { createQuotaWatch } from '../../control-plane/src/quotas/jobs.ts'
-import { startApi } from '../support/control-plane/api.ts'
+import { systemClock } from '#control-plane/platform/clock.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { createQuotaWatchStore } from '#control-plane/quotas/store-watch.ts'
+import { createQuotaWatch } from '#control-plane/quotas/jobs.ts'
+import { startApi } from '#test/support/control-plane/api.ts'
 import { leaseCall } from './support/gateways.ts'
 
 const api = await startApi(t)
 const database = openDatabase(api.controlUrl)
 t.teardown(() => database.$disconnect())
 const clock = { ...systemClock, now: () => now }
-const watch = createQuotaWatch({ store: createQuotaWatchStore(database, () => now), clock, log: { warn: () => undefined } })
+const watch = createQuotaWatch({
+  store: createQuotaWatchStore(database, () => now),
+  clock,
+  log: { warn: () => undefined },
+})
 let now = new Date('2026-05-10T12:00:00Z')
 
 const told = async (id: string) =>
-  (await api.sql("select type, data->>'resource' as resource, data->>'used' as used, data->>'limit' as limit, data->>'month' as month, data->>'resets_at' as resets from operator_events where tenant_id = $1 and type like 'quota.%' order by at, resource, type desc", [id]))
-    .map(({ type, resource, used, limit, month, resets }) => [type, resource, used, limit, month, resets])
+  (
+    await api.sql(
+      "select type, data->>'resource' as resource, data->>'used' as used, data->>'limit' as limit, data->>'month' as month, data->>'resets_at' as resets from operator_events where tenant_id = $1 and type like 'quota.%' order by at, resource, type desc",
+      [id],
+    )
+  ).map(({ type, resource, used, limit, month, resets }) => [type, resource, used, limit, month, resets])
 
 async function use(id: string, used: number, month: string): Promise<void> {
-  await api.sql('insert into request_leases (tenant_id, month, source, boot, granted, used) values ($1, $2, $3, $4, $5, $5)', [id, month, 'gateway-0', randomUUID(), used])
+  await api.sql(
+    'insert into request_leases (tenant_id, month, source, boot, granted, used) values ($1, $2, $3, $4, $5, $5)',
+    [id, month, 'gateway-0', randomUUID(), used],
+  )
 }
 
 async function store(id: string, documents: number, files: number): Promise<void> {
-  await api.sql(`insert into home_readings (tenant_id, books, read_at, document_bytes, file_bytes, document_byte_seconds, file_byte_seconds)
-    values ($1, $2, now(), $3, $4, 0, 0) on conflict (tenant_id) do update set document_bytes = excluded.document_bytes, file_bytes = excluded.file_bytes`, [id, randomUUID(), documents, files])
+  await api.sql(
+    `insert into home_readings (tenant_id, books, read_at, document_bytes, file_bytes, document_byte_seconds, file_byte_seconds)
+    values ($1, $2, now(), $3, $4, 0, 0) on conflict (tenant_id) do update set document_bytes = excluded.document_bytes, file_bytes = excluded.file_bytes`,
+    [id, randomUUID(), documents, files],
+  )
 }
 
 t.test('requests warn at 80 %, over all gateways together, and again at 100 %; a new month begins anew', async (t) => {
@@ -49,23 +63,33 @@ t.test('requests warn at 80 %, over all gateways together, and again at 100 %; a
   t.same((await told(id)).length, 2)
   await use(id, 9_000, '2026-06-01')
   await watch.look()
-  t.same((await told(id)).at(-1), ['quota.warning', 'api_requests', '9000', '10000', '2026-06', '2026-07-01T00:00:00.000Z'])
-})
-
-t.test('documents and files warn by what was last read, to the byte, and both levels at once when it comes so', async (t) => {
-  const { tenant_id: id } = await api.create()
-  await store(id, 399_999_999, 799_999_999)
-  await watch.look()
-  t.same(await told(id), [])
-  await store(id, 400_000_000, 1_000_000_000)
-  await watch.look()
-  await watch.look()
-  t.same(await told(id), [
-    ['quota.warning', 'documents', '400000000', '500000000', null, null],
-    ['quota.warning', 'files', '1000000000', '1000000000', null, null],
-    ['quota.reached', 'files', '1000000000', '1000000000', null, null],
+  t.same((await told(id)).at(-1), [
+    'quota.warning',
+    'api_requests',
+    '9000',
+    '10000',
+    '2026-06',
+    '2026-07-01T00:00:00.000Z',
   ])
 })
+
+t.test(
+  'documents and files warn by what was last read, to the byte, and both levels at once when it comes so',
+  async (t) => {
+    const { tenant_id: id } = await api.create()
+    await store(id, 399_999_999, 799_999_999)
+    await watch.look()
+    t.same(await told(id), [])
+    await store(id, 400_000_000, 1_000_000_000)
+    await watch.look()
+    await watch.look()
+    t.same(await told(id), [
+      ['quota.warning', 'documents', '400000000', '500000000', null, null],
+      ['quota.warning', 'files', '1000000000', '1000000000', null, null],
+      ['quota.reached', 'files', '1000000000', '1000000000', null, null],
+    ])
+  },
+)
 
 t.test('an unlimited plan warns of nothing, and a larger one no more', async (t) => {
   const { tenant_id: id } = await api.create(undefined, { plan: 'Enterprise' })
@@ -79,38 +103,54 @@ t.test('leases of months long over are forgotten, those of the month before are 
   const { tenant_id: id } = await api.create()
   for (const month of ['2026-04-01', '2026-05-01', '2026-06-01']) await use(id, 1, month)
   await watch.look()
-  t.same((await api.sql('select month::text from request_leases where tenant_id = $1 order by month', [id])).map(({ month }) => month), ['2026-05-01', '2026-06-01'])
+  t.same(
+    (await api.sql('select month::text from request_leases where tenant_id = $1 order by month', [id])).map(
+      ({ month }) => month,
+    ),
+    ['2026-05-01', '2026-06-01'],
+  )
 })
 
-t.test('connections warn by the most that gateways had open together in the month, also when they are closed again', async (t) => {
-  const { tenant_id: id } = await api.create()
-  api.clock.ahead = now.getTime() - Date.now()
-  t.teardown(() => (api.clock.ahead = 0))
-  let sequence = 0
-  /** One gateway has so many open, and lets in more. */
-  const open = (nth: number, keep: number, more: number) =>
-    leaseCall(api, { source: `gateway-${nth}`, boot: `00000000-0000-4000-8000-00000000000${nth}`, sequence: ++sequence, slots: [{ tenant_id: id, open: keep, keep, ask: more, waiting: more }] })
-  await open(1, 0, 50)
-  await open(2, 0, 29)
-  await watch.look()
-  t.same(await told(id), [], 'one connection before')
-  await open(2, 29, 1)
-  await open(2, 3, 0)
-  await watch.look()
-  await watch.look()
-  const warning = ['quota.warning', 'realtime_connections', '80', '100', null, null]
-  t.same(await told(id), [warning], 'though most are closed again')
-  await open(1, 50, 47)
-  await watch.look()
-  await watch.look()
-  const reached = ['quota.reached', 'realtime_connections', '100', '100', null, null]
-  t.same(await told(id), [warning, reached])
-  now = new Date('2026-07-02T12:00:00Z')
-  await watch.look()
-  t.equal((await told(id)).length, 2, 'a new month begins anew')
-  await api.sql("update tenants set plan_id = 'Pro' where id = $1", [id])
-  await api.sql("update connection_budgets set peak = 9000, peak_limit = 10000, peak_month = '2026-07-01' where tenant_id = $1", [id])
-  await api.sql("update tenants set plan_id = 'Free' where id = $1", [id])
-  await watch.look()
-  t.equal((await told(id)).length, 2, 'what was open under a larger plan is nothing of this one\'s')
-})
+t.test(
+  'connections warn by the most that gateways had open together in the month, also when they are closed again',
+  async (t) => {
+    const { tenant_id: id } = await api.create()
+    api.clock.ahead = now.getTime() - Date.now()
+    t.teardown(() => (api.clock.ahead = 0))
+    let sequence = 0
+    /** One gateway has so many open, and lets in more. */
+    const open = (nth: number, keep: number, more: number) =>
+      leaseCall(api, {
+        source: `gateway-${nth}`,
+        boot: `00000000-0000-4000-8000-00000000000${nth}`,
+        sequence: ++sequence,
+        slots: [{ tenant_id: id, open: keep, keep, ask: more, waiting: more }],
+      })
+    await open(1, 0, 50)
+    await open(2, 0, 29)
+    await watch.look()
+    t.same(await told(id), [], 'one connection before')
+    await open(2, 29, 1)
+    await open(2, 3, 0)
+    await watch.look()
+    await watch.look()
+    const warning = ['quota.warning', 'realtime_connections', '80', '100', null, null]
+    t.same(await told(id), [warning], 'though most are closed again')
+    await open(1, 50, 47)
+    await watch.look()
+    await watch.look()
+    const reached = ['quota.reached', 'realtime_connections', '100', '100', null, null]
+    t.same(await told(id), [warning, reached])
+    now = new Date('2026-07-02T12:00:00Z')
+    await watch.look()
+    t.equal((await told(id)).length, 2, 'a new month begins anew')
+    await api.sql("update tenants set plan_id = 'Pro' where id = $1", [id])
+    await api.sql(
+      "update connection_budgets set peak = 9000, peak_limit = 10000, peak_month = '2026-07-01' where tenant_id = $1",
+      [id],
+    )
+    await api.sql("update tenants set plan_id = 'Free' where id = $1", [id])
+    await watch.look()
+    t.equal((await told(id)).length, 2, "what was open under a larger plan is nothing of this one's")
+  },
+)

@@ -1,10 +1,10 @@
 // Requests that never reach a tenant's data cost it nothing: neither of its quota nor of its bill. Those that did any work do.
 import { connect } from 'node:net'
 import t from 'tap'
-import { startApi } from '../support/control-plane/api.ts'
-import { chanceOf } from '../simulation/chance.ts'
-import { effort, seed } from '../support/effort.ts'
-import { until } from '../support/until.ts'
+import { startApi } from '#test/support/control-plane/api.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { until } from '#test/support/until.ts'
 import { ask, counted, leased, startQuotaSetting, type Answered, type QuotaGateway } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
@@ -13,9 +13,25 @@ await api.sql("update plans set requests_per_month = $1 where id = 'Free'", [quo
 const random = chanceOf(seed).next
 
 /** What a runtime has done work for, whatever the status: the tenant's requests. */
-const billable = ['/status/200', '/status/401', '/status/404', '/status/500', '/bytes/10', '/close', '/claimed/4097', '/unmeasured']
+const billable = [
+  '/status/200',
+  '/status/401',
+  '/status/404',
+  '/status/500',
+  '/bytes/10',
+  '/close',
+  '/claimed/4097',
+  '/unmeasured',
+]
 /** What the gateway or the runtime rejects before anything of the tenant is touched. */
-const rejected = ['/rejected/401', '/rejected/403', '/rejected/404', '/rejected/503', '/claimed/4096', '/internal/v1/live']
+const rejected = [
+  '/rejected/401',
+  '/rejected/403',
+  '/rejected/404',
+  '/rejected/503',
+  '/claimed/4096',
+  '/internal/v1/live',
+]
 
 const pick = (paths: readonly string[]) => paths[Math.floor(random() * paths.length)] ?? ''
 const portsOf = (gateways: readonly QuotaGateway[]) => gateways.map(({ gateway }) => gateway.port)
@@ -24,14 +40,20 @@ const portsOf = (gateways: readonly QuotaGateway[]) => gateways.map(({ gateway }
 async function sendAll(ports: readonly number[], name: string, paths: readonly string[]): Promise<Answered[]> {
   const waiting = [...paths]
   const answers: Answered[] = []
-  await Promise.all(Array.from({ length: 16 }, async (_, nth) => {
-    for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) answers.push(await ask(ports[nth % ports.length] ?? 0, `/t/${name}${path}`))
-  }))
+  await Promise.all(
+    Array.from({ length: 16 }, async (_, nth) => {
+      for (let path = waiting.pop(); path !== undefined; path = waiting.pop())
+        answers.push(await ask(ports[nth % ports.length] ?? 0, `/t/${name}${path}`))
+    }),
+  )
   return answers
 }
 
 function shuffled<T>(list: readonly T[]): T[] {
-  return list.map((one) => ({ one, at: random() })).sort((a, b) => a.at - b.at).map(({ one }) => one)
+  return list
+    .map((one) => ({ one, at: random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ one }) => one)
 }
 
 t.test(`a plan serves its whole number, however many requests are rejected among them (seed ${seed})`, async (t) => {
@@ -39,11 +61,20 @@ t.test(`a plan serves its whole number, however many requests are rejected among
   const { name, tenant_id: id } = await addTenant('Free')
   // 11,506 for a plan of 10,000.
   const rejections = Math.ceil(quota * 0.1506)
-  const paths = shuffled([...Array.from({ length: quota }, () => pick(billable)), ...Array.from({ length: rejections }, () => pick(rejected))])
+  const paths = shuffled([
+    ...Array.from({ length: quota }, () => pick(billable)),
+    ...Array.from({ length: rejections }, () => pick(rejected)),
+  ])
   const answers = await sendAll(portsOf(gateways), name, paths)
   t.same(answers.filter(({ status }) => status === 429).length, 0)
-  t.notOk(answers.some(({ headers }) => Object.keys(headers).some((header) => header.startsWith('x-tenantry'))), 'the runtime\'s word stays inside')
-  await until(async () => (await counted(api, id, 'requests')) + (await counted(api, id, 'rejected_requests')) === paths.length, 'all counts')
+  t.notOk(
+    answers.some(({ headers }) => Object.keys(headers).some((header) => header.startsWith('x-tenantry'))),
+    "the runtime's word stays inside",
+  )
+  await until(
+    async () => (await counted(api, id, 'requests')) + (await counted(api, id, 'rejected_requests')) === paths.length,
+    'all counts',
+  )
   t.equal(await counted(api, id, 'requests'), quota)
   t.equal(await counted(api, id, 'rejected_requests'), rejections)
   t.equal(await counted(api, id, 'latency'), quota, 'latencies are those of billable requests')
@@ -51,36 +82,71 @@ t.test(`a plan serves its whole number, however many requests are rejected among
   t.same(await leased(api, id), { granted: quota, used: quota })
   for (const port of portsOf(gateways)) t.equal((await ask(port, `/t/${name}/status/200`)).status, 429)
   const { body } = await api.call('GET', `/v1/tenants/${id}/usage?resource=api_requests`)
-  const { api_requests: shown } = (body as { resources: unknown }).resources as { api_requests: { count: number; rejected: number; rejected_by_status: Record<string, number>; by_status: Record<string, number> } }
+  const { api_requests: shown } = (body as { resources: unknown }).resources as {
+    api_requests: {
+      count: number
+      rejected: number
+      rejected_by_status: Record<string, number>
+      by_status: Record<string, number>
+    }
+  }
   t.same([shown.count, shown.rejected], [quota, rejections])
-  t.equal(Object.values(shown.rejected_by_status).reduce((sum, count) => sum + count, 0), rejections)
-  t.ok((shown.rejected_by_status['4xx'] ?? 0) > 0 && (shown.by_status['4xx'] ?? 0) > 0, 'by status they are shown apart')
+  t.equal(
+    Object.values(shown.rejected_by_status).reduce((sum, count) => sum + count, 0),
+    rejections,
+  )
+  t.ok(
+    (shown.rejected_by_status['4xx'] ?? 0) > 0 && (shown.by_status['4xx'] ?? 0) > 0,
+    'by status they are shown apart',
+  )
 })
 
-t.test('an unauthenticated client\'s 401s take nothing of the quota and cost nothing', async (t) => {
+t.test("an unauthenticated client's 401s take nothing of the quota and cost nothing", async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
   const { name, tenant_id: id } = await addTenant('Free')
-  const answers = await sendAll(portsOf(gateways), name, Array.from({ length: quota * 2 }, () => '/rejected/401'))
+  const answers = await sendAll(
+    portsOf(gateways),
+    name,
+    Array.from({ length: quota * 2 }, () => '/rejected/401'),
+  )
   t.same(new Set(answers.map(({ status }) => status)), new Set([401]))
   await until(async () => (await counted(api, id, 'rejected_requests')) === quota * 2, 'all counts')
-  t.same([await counted(api, id, 'requests'), await counted(api, id, 'egress_bytes'), (await leased(api, id)).used], [0, 0, 0])
-  const served = await sendAll(portsOf(gateways), name, Array.from({ length: quota }, () => '/status/200'))
+  t.same(
+    [await counted(api, id, 'requests'), await counted(api, id, 'egress_bytes'), (await leased(api, id)).used],
+    [0, 0, 0],
+  )
+  const served = await sendAll(
+    portsOf(gateways),
+    name,
+    Array.from({ length: quota }, () => '/status/200'),
+  )
   t.same(new Set(served.map(({ status }) => status)), new Set([200]), 'the whole month is left')
 })
 
 t.test('the rate holds for rejected requests too', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
   const { name, tenant_id: id } = await addTenant('Free', { rate: { per_second: 1, burst: 3 } })
-  const answers = await sendAll(portsOf(gateways), name, Array.from({ length: 20 }, () => '/rejected/401'))
+  const answers = await sendAll(
+    portsOf(gateways),
+    name,
+    Array.from({ length: 20 }, () => '/rejected/401'),
+  )
   t.ok(answers.filter(({ status }) => status === 429).length > 0)
-  await until(async () => (await counted(api, id, 'rejected_requests')) + (await counted(api, id, 'refused_requests')) === 20, 'all counts')
+  await until(
+    async () => (await counted(api, id, 'rejected_requests')) + (await counted(api, id, 'refused_requests')) === 20,
+    'all counts',
+  )
   t.equal(await counted(api, id, 'requests'), 0)
 })
 
 t.test('a client says nothing about whether it is billed', async (t) => {
-  const { addTenant, gateways: [only] } = await startQuotaSetting(t, api, 1)
+  const {
+    addTenant,
+    gateways: [only],
+  } = await startQuotaSetting(t, api, 1)
   const { name, tenant_id: id } = await addTenant('Free')
-  for (let nth = 0; nth < 3; nth++) await ask(only?.gateway.port ?? 0, `/t/${name}/status/401`, { 'x-tenantry-rejected': '1' })
+  for (let nth = 0; nth < 3; nth++)
+    await ask(only?.gateway.port ?? 0, `/t/${name}/status/401`, { 'x-tenantry-rejected': '1' })
   // One that leaves when its request has reached the runtime may have had its work done.
   const socket = connect(only?.gateway.port ?? 0, '127.0.0.1')
   socket.on('error', () => undefined)
@@ -92,7 +158,11 @@ t.test('a client says nothing about whether it is billed', async (t) => {
 })
 
 t.test('requests that reach no runtime are rejected, whatever the reason', async (t) => {
-  const { addTenant, put, gateways: [only] } = await startQuotaSetting(t, api, 1)
+  const {
+    addTenant,
+    put,
+    gateways: [only],
+  } = await startQuotaSetting(t, api, 1)
   const route = await addTenant('Free')
   const { name, tenant_id: id } = route
   const port = only?.gateway.port ?? 0
@@ -105,7 +175,10 @@ t.test('requests that reach no runtime are rejected, whatever the reason', async
   await put({ ...route, generation: 5 })
   t.equal((await ask(port, `/t/${name}/internal/v1/live`)).status, 404)
   await until(async () => (await counted(api, id, 'rejected_requests')) === 4, 'all counts')
-  t.same([await counted(api, id, 'requests'), await counted(api, id, 'egress_bytes'), (await leased(api, id)).used], [0, 0, 0])
+  t.same(
+    [await counted(api, id, 'requests'), await counted(api, id, 'egress_bytes'), (await leased(api, id)).used],
+    [0, 0, 0],
+  )
 })
 
 t.test('a gateway that is killed after rejections owes nothing for them', async (t) => {
@@ -113,12 +186,31 @@ t.test('a gateway that is killed after rejections owes nothing for them', async 
   const [killed] = gateways
   if (killed === undefined) throw new Error('there is one')
   const { name, tenant_id: id } = await addTenant('Free')
-  await sendAll(portsOf(gateways), name, [...Array.from({ length: 50 }, () => '/rejected/401'), ...Array.from({ length: 5 }, () => '/status/200')])
-  await until(async () => (await counted(api, id, 'rejected_requests')) === 50 && (await counted(api, id, 'requests')) === 5, 'all counts')
+  await sendAll(portsOf(gateways), name, [
+    ...Array.from({ length: 50 }, () => '/rejected/401'),
+    ...Array.from({ length: 5 }, () => '/status/200'),
+  ])
+  await until(
+    async () => (await counted(api, id, 'rejected_requests')) === 50 && (await counted(api, id, 'requests')) === 5,
+    'all counts',
+  )
   await killed.kill()
   killed.reachable = true
   await killed.start()
-  await until(async () => (await api.sql('select 1 from request_leases join lease_holders using (source, boot) where tenant_id = $1 and ended and used = 5 and granted = 5', [id])).length === 1, 'the end of its lease')
-  const served = await sendAll(portsOf(gateways), name, Array.from({ length: quota }, () => '/status/200'))
+  await until(
+    async () =>
+      (
+        await api.sql(
+          'select 1 from request_leases join lease_holders using (source, boot) where tenant_id = $1 and ended and used = 5 and granted = 5',
+          [id],
+        )
+      ).length === 1,
+    'the end of its lease',
+  )
+  const served = await sendAll(
+    portsOf(gateways),
+    name,
+    Array.from({ length: quota }, () => '/status/200'),
+  )
   t.equal(served.filter(({ status }) => status === 200).length, quota - 5)
 })

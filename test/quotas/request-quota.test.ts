@@ -1,8 +1,8 @@
 // The quota of requests over several gateways: as many are served as the plan allows, whatever happens to the gateways.
 import t from 'tap'
-import { effort } from '../support/effort.ts'
-import { startApi } from '../support/control-plane/api.ts'
-import { until } from '../support/until.ts'
+import { effort } from '#test/support/effort.ts'
+import { startApi } from '#test/support/control-plane/api.ts'
+import { until } from '#test/support/until.ts'
 import { ask, counted, leased, startQuotaSetting, type Answered } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
@@ -15,13 +15,15 @@ const silence = 6_000
 /** Clients that ask one after another, until each has been refused; @returns all answers */
 async function storm(ports: readonly number[], path: string, connections: number, refusals = 2): Promise<Answered[]> {
   const answers: Answered[] = []
-  await Promise.all(Array.from({ length: connections }, async (_, nth) => {
-    for (let refused = 0; refused < refusals;) {
-      const answer = await ask(ports[nth % ports.length] ?? 0, path)
-      answers.push(answer)
-      if (answer.status !== 200) refused++
-    }
-  }))
+  await Promise.all(
+    Array.from({ length: connections }, async (_, nth) => {
+      for (let refused = 0; refused < refusals;) {
+        const answer = await ask(ports[nth % ports.length] ?? 0, path)
+        answers.push(answer)
+        if (answer.status !== 200) refused++
+      }
+    }),
+  )
   return answers
 }
 
@@ -30,19 +32,32 @@ const served = (answers: readonly Answered[]) => answers.filter(({ status }) => 
 t.test('four gateways and 64 connections serve exactly the quota', async (t) => {
   const { addTenant, gateways, upstream } = await startQuotaSetting(t, api, 4)
   const { name, tenant_id: id } = await addTenant('Free')
-  const answers = await storm(gateways.map(({ gateway }) => gateway.port), `/t/${name}/status/200`, 64)
+  const answers = await storm(
+    gateways.map(({ gateway }) => gateway.port),
+    `/t/${name}/status/200`,
+    64,
+  )
   t.same(served(answers), quota)
   t.same(upstream.seen.length, quota)
   const refused = answers.filter(({ status }) => status !== 200)
-  t.same(new Set(refused.map(({ status, body }) => `${status} ${(JSON.parse(body) as { code: string }).code}`)), new Set(['429 QUOTA_REQUESTS']))
-  await until(async () => (await counted(api, id, 'requests')) + (await counted(api, id, 'refused_requests')) === answers.length, 'all counts')
+  t.same(
+    new Set(refused.map(({ status, body }) => `${status} ${(JSON.parse(body) as { code: string }).code}`)),
+    new Set(['429 QUOTA_REQUESTS']),
+  )
+  await until(
+    async () => (await counted(api, id, 'requests')) + (await counted(api, id, 'refused_requests')) === answers.length,
+    'all counts',
+  )
   t.same(await counted(api, id, 'requests'), quota, 'a refused request is none of those that cost')
   await until(async () => (await leased(api, id)).used === quota, 'the last reports')
   t.same(await leased(api, id), { granted: quota, used: quota })
 })
 
 t.test('what one gateway has and does not use goes to another that asks', async (t) => {
-  const { addTenant, gateways: [idle, busy] } = await startQuotaSetting(t, api, 2)
+  const {
+    addTenant,
+    gateways: [idle, busy],
+  } = await startQuotaSetting(t, api, 2)
   if (idle === undefined || busy === undefined) throw new Error('there are two')
   const { name } = await addTenant('Free')
   t.same((await ask(idle.gateway.port, `/t/${name}/status/200`)).status, 200)
@@ -51,7 +66,10 @@ t.test('what one gateway has and does not use goes to another that asks', async 
 })
 
 t.test('a gateway that is cut off serves out its lease and no more, and others never get what it holds', async (t) => {
-  const { addTenant, gateways: [cut, other] } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
+  const {
+    addTenant,
+    gateways: [cut, other],
+  } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
   if (cut === undefined || other === undefined) throw new Error('there are two')
   const { name, tenant_id: id } = await addTenant('Free')
   t.same((await ask(cut.gateway.port, `/t/${name}/status/200`)).status, 200)
@@ -73,7 +91,10 @@ t.test('a gateway that is cut off serves out its lease and no more, and others n
 })
 
 t.test('a gateway that stops gives back what it has not used', async (t) => {
-  const { addTenant, gateways: [first, second] } = await startQuotaSetting(t, api, 2)
+  const {
+    addTenant,
+    gateways: [first, second],
+  } = await startQuotaSetting(t, api, 2)
   if (first === undefined || second === undefined) throw new Error('there are two')
   const { name, tenant_id: id } = await addTenant('Free')
   for (let nth = 0; nth < 3; nth++) await ask(first.gateway.port, `/t/${name}/status/200`)
@@ -82,50 +103,75 @@ t.test('a gateway that stops gives back what it has not used', async (t) => {
   t.same(served(await storm([second.gateway.port], `/t/${name}/status/200`, 4)), quota - 3)
 })
 
-t.test('of a gateway that was killed, the lease is free again but for what was counted, once nothing of it is to come', async (t) => {
-  const { addTenant, gateways: [killed, other] } = await startQuotaSetting(t, api, 2)
-  if (killed === undefined || other === undefined) throw new Error('there are two')
-  const { name, tenant_id: id } = await addTenant('Free')
-  for (let nth = 0; nth < 5; nth++) await ask(killed.gateway.port, `/t/${name}/status/200`)
-  await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
-  await killed.kill()
-  const held = (await leased(api, id, killed.source)).granted
-  t.ok(held > 5)
-  api.clock.ahead += silence
-  t.same(served(await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1)), quota - held, 'while it is away its lease is nobody else\'s')
-  killed.reachable = true
-  await killed.start()
-  await until(async () => (await api.sql('select 1 from request_leases join lease_holders using (source, boot) where tenant_id = $1 and ended and granted = 5', [id])).length === 1, 'the end of its lease')
-  const rest = await storm([other.gateway.port, killed.gateway.port], `/t/${name}/status/200`, 8)
-  t.same(served(rest), held - 5, 'nothing is lost, and nothing served twice')
-})
-
-t.test('a gateway that is killed and started anew while the control plane is away goes on with its lease, again and again', async (t) => {
-  const { addTenant, gateways: [killed, other] } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
-  if (killed === undefined || other === undefined) throw new Error('there are two')
-  const { name, tenant_id: id } = await addTenant('Free')
-  const get = async () => (await ask(killed.gateway.port, `/t/${name}/status/200`)).status
-  for (let nth = 0; nth < 5; nth++) t.same(await get(), 200)
-  await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
-  const held = (await leased(api, id, killed.source)).granted
-  let alone = 0
-  for (let nth = 0; nth < 2; nth++) {
+t.test(
+  'of a gateway that was killed, the lease is free again but for what was counted, once nothing of it is to come',
+  async (t) => {
+    const {
+      addTenant,
+      gateways: [killed, other],
+    } = await startQuotaSetting(t, api, 2)
+    if (killed === undefined || other === undefined) throw new Error('there are two')
+    const { name, tenant_id: id } = await addTenant('Free')
+    for (let nth = 0; nth < 5; nth++) await ask(killed.gateway.port, `/t/${name}/status/200`)
+    await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
     await killed.kill()
+    const held = (await leased(api, id, killed.source)).granted
+    t.ok(held > 5)
+    api.clock.ahead += silence
+    t.same(
+      served(await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1)),
+      quota - held,
+      "while it is away its lease is nobody else's",
+    )
+    killed.reachable = true
     await killed.start()
-    t.same(await get(), 200, 'it serves on')
-    alone++
-  }
-  for (; (await get()) === 200; alone++);
-  t.ok(alone + 5 <= held, `${alone + 5} of ${held}: never more`)
-  t.ok(alone + 5 > held * 0.6, `${alone + 5} of ${held}: and not much less`)
-  api.clock.ahead += silence
-  const others = served(await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1))
-  t.same(others, quota - held)
-  killed.reachable = true
-  const rest = served(await storm([killed.gateway.port, other.gateway.port], `/t/${name}/status/200`, 8, 30))
-  t.ok(5 + alone + others + rest <= quota, `${5 + alone + others + rest} of ${quota}`)
-  await until(async () => (await leased(api, id)).used === (await leased(api, id)).granted, 'the last reports')
-})
+    await until(
+      async () =>
+        (
+          await api.sql(
+            'select 1 from request_leases join lease_holders using (source, boot) where tenant_id = $1 and ended and granted = 5',
+            [id],
+          )
+        ).length === 1,
+      'the end of its lease',
+    )
+    const rest = await storm([other.gateway.port, killed.gateway.port], `/t/${name}/status/200`, 8)
+    t.same(served(rest), held - 5, 'nothing is lost, and nothing served twice')
+  },
+)
+
+t.test(
+  'a gateway that is killed and started anew while the control plane is away goes on with its lease, again and again',
+  async (t) => {
+    const {
+      addTenant,
+      gateways: [killed, other],
+    } = await startQuotaSetting(t, api, 2, {}, { leasePatience: 1_000 })
+    if (killed === undefined || other === undefined) throw new Error('there are two')
+    const { name, tenant_id: id } = await addTenant('Free')
+    const get = async () => (await ask(killed.gateway.port, `/t/${name}/status/200`)).status
+    for (let nth = 0; nth < 5; nth++) t.same(await get(), 200)
+    await until(async () => (await counted(api, id, 'requests')) === 5, 'its counts')
+    const held = (await leased(api, id, killed.source)).granted
+    let alone = 0
+    for (let nth = 0; nth < 2; nth++) {
+      await killed.kill()
+      await killed.start()
+      t.same(await get(), 200, 'it serves on')
+      alone++
+    }
+    for (; (await get()) === 200; alone++);
+    t.ok(alone + 5 <= held, `${alone + 5} of ${held}: never more`)
+    t.ok(alone + 5 > held * 0.6, `${alone + 5} of ${held}: and not much less`)
+    api.clock.ahead += silence
+    const others = served(await storm([other.gateway.port], `/t/${name}/status/200`, 4, 1))
+    t.same(others, quota - held)
+    killed.reachable = true
+    const rest = served(await storm([killed.gateway.port, other.gateway.port], `/t/${name}/status/200`, 8, 30))
+    t.ok(5 + alone + others + rest <= quota, `${5 + alone + others + rest} of ${quota}`)
+    await until(async () => (await leased(api, id)).used === (await leased(api, id)).granted, 'the last reports')
+  },
+)
 
 t.test('answers that are lost on their way cost nothing', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 2)
@@ -135,33 +181,50 @@ t.test('answers that are lost on their way cost nothing', async (t) => {
   first.loseAnswers = 3
   const early = await storm([first.gateway.port], `/t/${name}/status/200`, 2, 1)
   await until(() => first.loseAnswers === 0, 'lost answers')
-  const late = await storm(gateways.map(({ gateway }) => gateway.port), `/t/${name}/status/200`, 8, 30)
+  const late = await storm(
+    gateways.map(({ gateway }) => gateway.port),
+    `/t/${name}/status/200`,
+    8,
+    30,
+  )
   t.same(served(early) + served(late), quota)
 })
 
 t.test('a plan without a quota asks for no lease', async (t) => {
-  const { addTenant, gateways: [only] } = await startQuotaSetting(t, api, 1)
+  const {
+    addTenant,
+    gateways: [only],
+  } = await startQuotaSetting(t, api, 1)
   const { name, tenant_id: id } = await addTenant('Enterprise')
   for (let nth = 0; nth < 5; nth++) t.same((await ask(only?.gateway.port ?? 0, `/t/${name}/status/200`)).status, 200)
   t.same(await leased(api, id), { granted: 0, used: 0 })
 })
 
-t.test('a clock that is set over the end of the month ends what was leased before, though no gateway has seen that end', async (t) => {
-  const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
-  const { name, tenant_id: id } = await addTenant('Free')
-  const port = gateways[0]?.gateway.port ?? 0
-  const get = async () => t.equal((await ask(port, `/t/${name}/status/200`)).status, 200)
-  const of = async (month: Date) => (await api.sql("select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and to_char(month, 'YYYY-MM') = $2", [id, month.toISOString().slice(0, 7)]))[0]
-  const former = new Date(Date.now() + api.clock.ahead)
-  const next = new Date(Date.UTC(former.getUTCFullYear(), former.getUTCMonth() + 1, 1, 0, 10))
-  for (let n = 0; n < 3; n++) await get()
-  const ahead = api.clock.ahead
-  t.teardown(() => (api.clock.ahead = ahead))
-  api.clock.ahead += next.getTime() - former.getTime()
-  // What is told of it brings the news.
-  await get()
-  await until(async () => (await of(former))?.['granted'] === 4, 'the rest is given back')
-  for (let n = 0; n < 5; n++) await get()
-  await until(async () => (await of(next))?.['used'] === 5, 'the new month has its own')
-  t.same(await of(former), { granted: 4, used: 4 })
-})
+t.test(
+  'a clock that is set over the end of the month ends what was leased before, though no gateway has seen that end',
+  async (t) => {
+    const { addTenant, gateways } = await startQuotaSetting(t, api, 1)
+    const { name, tenant_id: id } = await addTenant('Free')
+    const port = gateways[0]?.gateway.port ?? 0
+    const get = async () => t.equal((await ask(port, `/t/${name}/status/200`)).status, 200)
+    const of = async (month: Date) =>
+      (
+        await api.sql(
+          "select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and to_char(month, 'YYYY-MM') = $2",
+          [id, month.toISOString().slice(0, 7)],
+        )
+      )[0]
+    const former = new Date(Date.now() + api.clock.ahead)
+    const next = new Date(Date.UTC(former.getUTCFullYear(), former.getUTCMonth() + 1, 1, 0, 10))
+    for (let n = 0; n < 3; n++) await get()
+    const ahead = api.clock.ahead
+    t.teardown(() => (api.clock.ahead = ahead))
+    api.clock.ahead += next.getTime() - former.getTime()
+    // What is told of it brings the news.
+    await get()
+    await until(async () => (await of(former))?.['granted'] === 4, 'the rest is given back')
+    for (let n = 0; n < 5; n++) await get()
+    await until(async () => (await of(next))?.['used'] === 5, 'the new month has its own')
+    t.same(await of(former), { granted: 4, used: 4 })
+  },
+)

@@ -4,15 +4,18 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
-import { chanceOf } from '../simulation/chance.ts'
-import { effort, seed } from '../support/effort.ts'
-import { startApi } from '../support/control-plane/api.ts'
-import { until } from '../support/until.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { startApi } from '#test/support/control-plane/api.ts'
+import { until } from '#test/support/until.ts'
 import { ask, counted, leased, startQuotaSetting, type QuotaGateway } from './support/gateways.ts'
 
 const api = await startApi(t, { control: false })
 const quota = effort({ small: 300, full: 5_000 })
-await api.sql("update plans set requests_per_month = case id when 'Free' then $1::int when 'Pro' then $1::int * 2 end where id <> 'Enterprise'", [quota])
+await api.sql(
+  "update plans set requests_per_month = case id when 'Free' then $1::int when 'Pro' then $1::int * 2 end where id <> 'Enterprise'",
+  [quota],
+)
 const random = chanceOf(seed).next
 const below = (most: number) => Math.floor(random() * most)
 
@@ -39,13 +42,15 @@ const portsOf = (gateways: readonly QuotaGateway[]) => gateways.map(({ gateway }
 /** Whole requests, until a gateway has said that the month is used up. @returns how many were served */
 async function drain(ports: readonly number[], path: string, connections = 8): Promise<number> {
   let served = 0
-  await Promise.all(Array.from({ length: connections }, async (_, nth) => {
-    for (let refused = 0; refused < 3;) {
-      const { status } = await ask(ports[nth % ports.length] ?? 0, path)
-      if (status === 200) served++
-      else refused++
-    }
-  }))
+  await Promise.all(
+    Array.from({ length: connections }, async (_, nth) => {
+      for (let refused = 0; refused < 3;) {
+        const { status } = await ask(ports[nth % ports.length] ?? 0, path)
+        if (status === 200) served++
+        else refused++
+      }
+    }),
+  )
   return served
 }
 
@@ -60,82 +65,98 @@ async function settled(route: Route): Promise<number> {
 
 t.comment(`seed ${seed}`)
 
-t.test('clients that leave at any moment and pipeline over three gateways use what they asked for, once each', async (t) => {
-  const { addTenant, gateways, upstream } = await startQuotaSetting(t, api, 3)
-  const route = await addTenant('Free')
-  const path = `/t/${route.name}/status/200`
-  const ports = portsOf(gateways)
-  const reads = await Promise.all(Array.from({ length: 12 }, async () => {
-    let served = 0
-    for (let n = 0; n < quota / 40; n++) {
-      const requests = 1 + below(8)
-      served += await pipeline(ports[below(3)] ?? 0, path, requests, below(requests + 1))
-    }
-    return served
-  }))
-  t.ok(reads.reduce((sum, served) => sum + served, 0) <= upstream.seen.length)
-  await drain(ports, path)
-  t.ok(upstream.seen.length <= quota, `${upstream.seen.length} of ${quota} reached the runtime`)
-  t.equal(await settled(route), quota, 'all of the month was to be had')
-  t.equal(await counted(api, route.tenant_id, 'requests'), quota, 'each that was let in is counted, and nothing else')
-})
+t.test(
+  'clients that leave at any moment and pipeline over three gateways use what they asked for, once each',
+  async (t) => {
+    const { addTenant, gateways, upstream } = await startQuotaSetting(t, api, 3)
+    const route = await addTenant('Free')
+    const path = `/t/${route.name}/status/200`
+    const ports = portsOf(gateways)
+    const reads = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        let served = 0
+        for (let n = 0; n < quota / 40; n++) {
+          const requests = 1 + below(8)
+          served += await pipeline(ports[below(3)] ?? 0, path, requests, below(requests + 1))
+        }
+        return served
+      }),
+    )
+    t.ok(reads.reduce((sum, served) => sum + served, 0) <= upstream.seen.length)
+    await drain(ports, path)
+    t.ok(upstream.seen.length <= quota, `${upstream.seen.length} of ${quota} reached the runtime`)
+    t.equal(await settled(route), quota, 'all of the month was to be had')
+    t.equal(await counted(api, route.tenant_id, 'requests'), quota, 'each that was let in is counted, and nothing else')
+  },
+)
 
-t.test('changes of plan, suspensions and resumptions under load: what plans with a quota let in stays within the larger one', async (t) => {
-  const { addTenant, put, gateways, upstream } = await startQuotaSetting(t, api, 2)
-  const route = await addTenant('Free')
-  const path = `/t/${route.name}/status/200`
-  const ports = portsOf(gateways)
-  let isOver = false
-  const clients = Array.from({ length: 8 }, async (_, nth) => {
-    while (!isOver) {
-      if (nth % 2 === 0) await ask(ports[nth % 2] ?? 0, path)
-      else await pipeline(ports[below(2)] ?? 0, path, 4, below(5))
+t.test(
+  'changes of plan, suspensions and resumptions under load: what plans with a quota let in stays within the larger one',
+  async (t) => {
+    const { addTenant, put, gateways, upstream } = await startQuotaSetting(t, api, 2)
+    const route = await addTenant('Free')
+    const path = `/t/${route.name}/status/200`
+    const ports = portsOf(gateways)
+    let isOver = false
+    const clients = Array.from({ length: 8 }, async (_, nth) => {
+      while (!isOver) {
+        if (nth % 2 === 0) await ask(ports[nth % 2] ?? 0, path)
+        else await pipeline(ports[below(2)] ?? 0, path, 4, below(5))
+      }
+    })
+    let generation = 1
+    const change = async (plan: string, requests: number, phase: Route['phase'] = 'ready') => {
+      generation++
+      await api.sql('update tenants set plan_id = $2, updated_at = now() where id = $1', [route.tenant_id, plan])
+      await put({
+        ...route,
+        generation,
+        phase,
+        limits: { connections: null, rate: null, requests_per_month: requests },
+      })
     }
-  })
-  let generation = 1
-  const change = async (plan: string, requests: number, phase: Route['phase'] = 'ready') => {
-    generation++
-    await api.sql('update tenants set plan_id = $2, updated_at = now() where id = $1', [route.tenant_id, plan])
-    await put({ ...route, generation, phase, limits: { connections: null, rate: null, requests_per_month: requests } })
-  }
-  for (let n = 0; n < effort({ small: 12, full: 200 }); n++) {
-    const isPro = below(2) === 1
-    await change(isPro ? 'Pro' : 'Free', isPro ? 2 * quota : quota, below(4) === 0 ? 'suspended' : 'ready')
-    // Some changes see requests let in, some none.
-    for (let asked = below(10); asked > 0; asked--) await ask(ports[asked % 2] ?? 0, path)
-  }
-  await change('Free', quota)
-  isOver = true
-  await Promise.all(clients)
-  t.ok(upstream.seen.length <= 2 * quota)
-  await change('Pro', 2 * quota)
-  await drain(ports, path)
-  t.ok(upstream.seen.length <= 2 * quota, `${upstream.seen.length} of ${2 * quota} reached the runtime`)
-  t.equal(await settled(route), 2 * quota, 'all of the larger plan was to be had')
-  const before = upstream.seen.length
-  await change('Free', quota)
-  t.equal((await ask(ports[0] ?? 0, path)).status, 429, 'a smaller plan that is used up lets nothing in')
-  t.equal(upstream.seen.length, before)
-})
+    for (let n = 0; n < effort({ small: 12, full: 200 }); n++) {
+      const isPro = below(2) === 1
+      await change(isPro ? 'Pro' : 'Free', isPro ? 2 * quota : quota, below(4) === 0 ? 'suspended' : 'ready')
+      // Some changes see requests let in, some none.
+      for (let asked = below(10); asked > 0; asked--) await ask(ports[asked % 2] ?? 0, path)
+    }
+    await change('Free', quota)
+    isOver = true
+    await Promise.all(clients)
+    t.ok(upstream.seen.length <= 2 * quota)
+    await change('Pro', 2 * quota)
+    await drain(ports, path)
+    t.ok(upstream.seen.length <= 2 * quota, `${upstream.seen.length} of ${2 * quota} reached the runtime`)
+    t.equal(await settled(route), 2 * quota, 'all of the larger plan was to be had')
+    const before = upstream.seen.length
+    await change('Free', quota)
+    t.equal((await ask(ports[0] ?? 0, path)).status, 429, 'a smaller plan that is used up lets nothing in')
+    t.equal(upstream.seen.length, before)
+  },
+)
 
-t.test('a tenant that is made again under the name of a deleted one has a month of its own, and the bill goes to whom it was', async (t) => {
-  const { addTenant, put, routes, gateways } = await startQuotaSetting(t, api, 2)
-  const ports = portsOf(gateways)
-  const first = await addTenant('Free')
-  const path = `/t/${first.name}/status/200`
-  t.equal(await drain(ports, path), quota)
-  const second = await addTenant('Free')
-  routes.routes.remove(first.tenant_id)
-  await put({ ...second, generation: 2, name: first.name })
-  const whose = async () => {
-    const [a, b] = await Promise.all([first, second].map(({ tenant_id: id }) => counted(api, id, 'requests')))
-    return [a, b]
-  }
-  t.equal(await drain(ports, path), quota)
-  await until(async () => (await leased(api, second.tenant_id)).used === quota, 'the last reports')
-  await until(async () => (await whose()).every((requests) => requests === quota), 'the counts')
-  t.same(await leased(api, first.tenant_id), { granted: quota, used: quota })
-})
+t.test(
+  'a tenant that is made again under the name of a deleted one has a month of its own, and the bill goes to whom it was',
+  async (t) => {
+    const { addTenant, put, routes, gateways } = await startQuotaSetting(t, api, 2)
+    const ports = portsOf(gateways)
+    const first = await addTenant('Free')
+    const path = `/t/${first.name}/status/200`
+    t.equal(await drain(ports, path), quota)
+    const second = await addTenant('Free')
+    routes.routes.remove(first.tenant_id)
+    await put({ ...second, generation: 2, name: first.name })
+    const whose = async () => {
+      const [a, b] = await Promise.all([first, second].map(({ tenant_id: id }) => counted(api, id, 'requests')))
+      return [a, b]
+    }
+    t.equal(await drain(ports, path), quota)
+    await until(async () => (await leased(api, second.tenant_id)).used === quota, 'the last reports')
+    await until(async () => (await whose()).every((requests) => requests === quota), 'the counts')
+    t.same(await leased(api, first.tenant_id), { granted: quota, used: quota })
+  },
+)
 
 t.test('a connection that is refused because too many are open takes nothing of the month', async (t) => {
   const { addTenant, gateways } = await startQuotaSetting(t, api, 1)

@@ -1,16 +1,20 @@
 // A rate of one tenant's own: set, shown, taken back, kept when the plan changes, and held by gateways without a restart.
 import type { Route } from '@tenantry/contract'
 import t from 'tap'
-import type { TenantBody } from '../../control-plane/src/tenants/tenant-body.ts'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { recordRateLimits } from '../../control-plane/src/plans/store.ts'
-import { isError, newName, startApi, type CreatedTenant } from '../support/control-plane/api.ts'
+import type { TenantBody } from '#control-plane/tenants/tenant-body.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { recordRateLimits } from '#control-plane/plans/store.ts'
+import { isError, newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
 import { ask, startQuotaSetting } from './support/gateways.ts'
 
 const api = await startApi(t)
 const database = openDatabase(api.controlUrl)
 t.teardown(() => database.$disconnect())
-await recordRateLimits(database, { Free: { per_second: 1, burst: 3 }, Pro: { per_second: 1, burst: 5 }, Enterprise: null })
+await recordRateLimits(database, {
+  Free: { per_second: 1, burst: 3 },
+  Pro: { per_second: 1, burst: 5 },
+  Enterprise: null,
+})
 await api.sql('update plans set requests_per_month = null, realtime_connections = null')
 
 const prefer = { prefer: 'wait=30' }
@@ -25,27 +29,35 @@ const published = async (id: string): Promise<Route> => {
   return entry.route
 }
 const rate = async (id: string) => (await published(id)).limits?.rate
-const audited = async (id: string) => (await api.sql('select detail from audit_log where target = $1 order by seq desc limit 1', [id]))[0]?.['detail']
+const audited = async (id: string) =>
+  (await api.sql('select detail from audit_log where target = $1 order by seq desc limit 1', [id]))[0]?.['detail']
 
-t.test('a tenant has its plan\'s rate until it is given one of its own, and again when that is taken back', async (t) => {
-  const { tenant_id: id, rate_limit: first } = await api.create()
-  t.same(first, { per_second: 1, burst: 3, source: 'plan' })
-  t.same(await patch(id, { rate_limit: { per_second: 20, burst: 1 } }), { per_second: 20, burst: 1, source: 'tenant' })
-  t.same((await api.tenant(id)).rate_limit, { per_second: 20, burst: 1, source: 'tenant' })
-  t.same(await rate(id), { per_second: 20, burst: 1 })
-  t.same(await audited(id), { rate_limit: { per_second: 20, burst: 1 } })
+t.test(
+  "a tenant has its plan's rate until it is given one of its own, and again when that is taken back",
+  async (t) => {
+    const { tenant_id: id, rate_limit: first } = await api.create()
+    t.same(first, { per_second: 1, burst: 3, source: 'plan' })
+    t.same(await patch(id, { rate_limit: { per_second: 20, burst: 1 } }), {
+      per_second: 20,
+      burst: 1,
+      source: 'tenant',
+    })
+    t.same((await api.tenant(id)).rate_limit, { per_second: 20, burst: 1, source: 'tenant' })
+    t.same(await rate(id), { per_second: 20, burst: 1 })
+    t.same(await audited(id), { rate_limit: { per_second: 20, burst: 1 } })
 
-  t.same(await patch(id, { rate_limit: 'unlimited' }), { per_second: null, burst: null, source: 'tenant' })
-  t.equal(await rate(id), null)
-  t.same(await audited(id), { rate_limit: 'unlimited' })
+    t.same(await patch(id, { rate_limit: 'unlimited' }), { per_second: null, burst: null, source: 'tenant' })
+    t.equal(await rate(id), null)
+    t.same(await audited(id), { rate_limit: 'unlimited' })
 
-  t.same(await patch(id, { rate_limit: null }), { per_second: 1, burst: 3, source: 'plan' })
-  t.same(await rate(id), { per_second: 1, burst: 3 })
-  t.same(await audited(id), { rate_limit: null })
-  t.same(await patch(id, { plan: 'Enterprise' }), { per_second: null, burst: null, source: 'plan' })
-})
+    t.same(await patch(id, { rate_limit: null }), { per_second: 1, burst: 3, source: 'plan' })
+    t.same(await rate(id), { per_second: 1, burst: 3 })
+    t.same(await audited(id), { rate_limit: null })
+    t.same(await patch(id, { plan: 'Enterprise' }), { per_second: null, burst: null, source: 'plan' })
+  },
+)
 
-t.test('a change of plan, or of anything else, leaves a tenant\'s own rate as it is', async (t) => {
+t.test("a change of plan, or of anything else, leaves a tenant's own rate as it is", async (t) => {
   const { tenant_id: id } = await api.create(undefined, { plan: 'Enterprise' })
   await patch(id, { rate_limit: { per_second: 9_999_999, burst: 9_999_999 } })
   const own = { per_second: 9_999_999, burst: 9_999_999, source: 'tenant' }
@@ -53,14 +65,31 @@ t.test('a change of plan, or of anything else, leaves a tenant\'s own rate as it
   t.same(await patch(id, { name: newName() }), own)
   t.same(await rate(id), { per_second: 9_999_999, burst: 9_999_999 })
   await patch(id, { rate_limit: 'unlimited' })
-  t.same(await patch(id, { plan: 'Free' }), { per_second: null, burst: null, source: 'tenant' }, 'nor does it become the plan\'s when it was none')
-  t.same(await patch(id, { plan: 'Pro', rate_limit: null }), { per_second: 1, burst: 5, source: 'plan' }, 'both at once')
+  t.same(
+    await patch(id, { plan: 'Free' }),
+    { per_second: null, burst: null, source: 'tenant' },
+    "nor does it become the plan's when it was none",
+  )
+  t.same(
+    await patch(id, { plan: 'Pro', rate_limit: null }),
+    { per_second: 1, burst: 5, source: 'plan' },
+    'both at once',
+  )
 })
 
 t.test('a tenant may be created with a rate of its own, which the record says', async (t) => {
-  for (const [own, shown] of [[{ per_second: 7, burst: 8 }, { per_second: 7, burst: 8 }], ['unlimited', { per_second: null, burst: null }]] as const) {
+  for (const [own, shown] of [
+    [
+      { per_second: 7, burst: 8 },
+      { per_second: 7, burst: 8 },
+    ],
+    ['unlimited', { per_second: null, burst: null }],
+  ] as const) {
     const name = newName()
-    const answer = await api.call('POST', '/v1/tenants', { body: { name, plan: 'Free', region: 'local', rate_limit: own }, headers: prefer })
+    const answer = await api.call('POST', '/v1/tenants', {
+      body: { name, plan: 'Free', region: 'local', rate_limit: own },
+      headers: prefer,
+    })
     const { tenant_id: id, rate_limit: held } = answer.body as CreatedTenant
     t.same(held, { ...shown, source: 'tenant' })
     t.same(await rate(id), own === 'unlimited' ? null : own)
@@ -71,14 +100,33 @@ t.test('a tenant may be created with a rate of its own, which the record says', 
 t.test('a refused change changes nothing, and only an admin key makes one', async (t) => {
   const { tenant_id: id, generation } = await api.create()
   const body = { rate_limit: 'unlimited' }
-  for (const key of [api.keys.read, api.keys.billing]) isError(t, await api.call('PATCH', `/v1/tenants/${id}`, { key, body }), 403, 'WRONG_SCOPE', 'scope', 'another scope')
-  isError(t, await api.call('PATCH', `/v1/tenants/${id}`, { body: { rate_limit: { per_second: 0, burst: 1 } } }), 400, 'INVALID_FIELD', '"rate_limit.per_second"', 'no rate at all')
+  for (const key of [api.keys.read, api.keys.billing])
+    isError(
+      t,
+      await api.call('PATCH', `/v1/tenants/${id}`, { key, body }),
+      403,
+      'WRONG_SCOPE',
+      'scope',
+      'another scope',
+    )
+  isError(
+    t,
+    await api.call('PATCH', `/v1/tenants/${id}`, { body: { rate_limit: { per_second: 0, burst: 1 } } }),
+    400,
+    'INVALID_FIELD',
+    '"rate_limit.per_second"',
+    'no rate at all',
+  )
   t.match(await api.tenant(id), { generation, rate_limit: { per_second: 1, burst: 3, source: 'plan' } })
 })
 
 t.test('gateways hold it from the change on, each time without a restart', async (t) => {
   // Nothing is paid back meanwhile.
-  const { gateways: [one], put, upstream } = await startQuotaSetting(t, api, 1, { elapsed: () => 0 })
+  const {
+    gateways: [one],
+    put,
+    upstream,
+  } = await startQuotaSetting(t, api, 1, { elapsed: () => 0 })
   const { tenant_id: id, name } = await api.create()
   const letIn = async () => {
     await put({ ...(await published(id)), runtimes: [upstream.url] })

@@ -2,25 +2,33 @@
 // for what is not wanted any more.
 import t from 'tap'
 import type { TenantHealth } from '@tenantry/contract'
-import { HomeDatabases } from '../../control-plane/src/homes/home-databases.ts'
-import type { HomeServer } from '../../control-plane/src/homes/home-server.ts'
-import { HomeError } from '../../control-plane/src/homes/home-report.ts'
-import { control } from '../../control-plane/src/reconcile/controller.ts'
-import { noFailpoints } from '../../control-plane/src/reconcile/failpoints.ts'
-import { createRegionConditions } from '../../control-plane/src/reconcile/region-conditions.ts'
-import type { RegionProbe } from '../../control-plane/src/reconcile/region-probe.ts'
-import { createRegion, type Region } from '../../control-plane/src/reconcile/region.ts'
-import type { RegionConfig } from '../../control-plane/src/regions/region-config.ts'
-import { chanceOf } from '../simulation/chance.ts'
-import { createControlDatabase } from '../simulation/control-database.ts'
-import { beginning, createControlPlane, noCallFaults } from '../simulation/control-plane.ts'
-import { createInvariants } from '../simulation/invariants.ts'
-import { createScheduler } from '../simulation/scheduler.ts'
-import { createSimulatedStore } from '../simulation/simulated-store.ts'
+import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
+import type { HomeServer } from '#control-plane/homes/home-server.ts'
+import { HomeError } from '#control-plane/homes/home-report.ts'
+import { control } from '#control-plane/reconcile/controller.ts'
+import { noFailpoints } from '#control-plane/reconcile/failpoints.ts'
+import { createRegionConditions } from '#control-plane/reconcile/region-conditions.ts'
+import type { RegionProbe } from '#control-plane/reconcile/region-probe.ts'
+import { createRegion, type Region } from '#control-plane/reconcile/region.ts'
+import type { RegionConfig } from '#control-plane/regions/region-config.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { createControlDatabase } from '#test/simulation/control-database.ts'
+import { beginning, createControlPlane, noCallFaults } from '#test/simulation/control-plane.ts'
+import { createInvariants } from '#test/simulation/invariants.ts'
+import { createScheduler } from '#test/simulation/scheduler.ts'
+import { createSimulatedStore } from '#test/simulation/simulated-store.ts'
 
 const config: RegionConfig = {
-  id: 'local', engine: 'process', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', postgres_url: 'postgresql://nowhere.invalid/postgres', runtime_urls: ['http://runtime'],
-  gateway_internal_urls: ['http://gateway'], database_host: 'nowhere.invalid', docker: undefined, superuserPassword: '',
+  id: 'local',
+  engine: 'process',
+  domain: 'localhost',
+  gateway_url: 'http://127.0.0.1:4401',
+  postgres_url: 'postgresql://nowhere.invalid/postgres',
+  runtime_urls: ['http://runtime'],
+  gateway_internal_urls: ['http://gateway'],
+  database_host: 'nowhere.invalid',
+  docker: undefined,
+  superuserPassword: '',
 }
 const sizes = { postgres: { memoryBytes: 1, cpuMillis: 1 }, runtime: { memoryBytes: 1, cpuMillis: 1 } }
 
@@ -31,11 +39,34 @@ function startController({ concurrency = 4 } = {}) {
   const now = () => new Date(beginning + scheduler.now())
   const database = createControlDatabase(now)
   database.state.epoch = 1n
-  const caller = createControlPlane({ name: 'cp', epoch: 1n, scheduler, chance, faults: () => noCallFaults, leads: () => true, died: () => undefined })
-  const invariants = createInvariants({ installation: 'i', database, unknown: new Set(), now, breach: () => undefined, docker: () => { throw new Error('there is no engine') } })
-  const world: { home: (tenantId: string) => Promise<void>; complaint: string | undefined } = { home: () => Promise.resolve(), complaint: undefined }
+  const caller = createControlPlane({
+    name: 'cp',
+    epoch: 1n,
+    scheduler,
+    chance,
+    faults: () => noCallFaults,
+    leads: () => true,
+    died: () => undefined,
+  })
+  const invariants = createInvariants({
+    installation: 'i',
+    database,
+    unknown: new Set(),
+    now,
+    breach: () => undefined,
+    docker: () => {
+      throw new Error('there is no engine')
+    },
+  })
+  const world: { home: (tenantId: string) => Promise<void>; complaint: string | undefined } = {
+    home: () => Promise.resolve(),
+    complaint: undefined,
+  }
   const homeOf = (tenantId: string): HomeServer => ({
-    prepare: async (created) => created(), migrate: async () => ({ lost: [] }), endSessions: async () => undefined, drop: async () => undefined,
+    prepare: async (created) => created(),
+    migrate: async () => ({ lost: [] }),
+    endSessions: async () => undefined,
+    drop: async () => undefined,
     check: () => world.home(tenantId),
     async create() {
       await world.home(tenantId)
@@ -47,7 +78,14 @@ function startController({ concurrency = 4 } = {}) {
     },
   })
   const region: Region = {
-    ...createRegion({ config, engine: undefined, homes: new HomeDatabases(config.postgres_url, []), migrations: [], internalToken: 'internal', clock: caller.clock }),
+    ...createRegion({
+      config,
+      engine: undefined,
+      homes: new HomeDatabases(config.postgres_url, []),
+      migrations: [],
+      internalToken: 'internal',
+      clock: caller.clock,
+    }),
     home: ({ id }) => homeOf(id),
   }
   const probe: RegionProbe = {
@@ -55,13 +93,28 @@ function startController({ concurrency = 4 } = {}) {
       const told = database.published(tenantId)
       if (told?.hasManifest !== true) return undefined
       const well = { status: 'healthy', observed_at: now().toISOString() } as const
-      const storage = world.complaint === undefined ? well : { ...well, status: 'unhealthy' as const, message: world.complaint }
-      return { tenant_id: tenantId, generation: told.generation, status: storage.status, components: { database: well, storage, functions: well } }
+      const storage =
+        world.complaint === undefined ? well : { ...well, status: 'unhealthy' as const, message: world.complaint }
+      return {
+        tenant_id: tenantId,
+        generation: told.generation,
+        status: storage.status,
+        components: { database: well, storage, functions: well },
+      }
     },
     tenantUsage: async () => undefined,
     async route(_url, tenantId) {
       const told = database.published(tenantId)
-      return told === undefined ? undefined : { tenant_id: tenantId, name: tenantId, generation: told.generation, phase: told.phase, runtimes: [], dedicated: false }
+      return told === undefined
+        ? undefined
+        : {
+            tenant_id: tenantId,
+            name: tenantId,
+            generation: told.generation,
+            phase: told.phase,
+            runtimes: [],
+            dedicated: false,
+          }
     },
     activity: async () => ({ since: now().toISOString(), tenants: {} }),
     removeData: async () => undefined,
@@ -69,10 +122,20 @@ function startController({ concurrency = 4 } = {}) {
   const lost = new AbortController()
   const ended = control(
     {
-      store: createSimulatedStore({ database, caller, invariants, now, checksEpoch: true }), regions: new Map([[config.id, region]]), homeVersion: 'v1', conditions: createRegionConditions(caller.clock), probe, concurrency,
+      store: createSimulatedStore({ database, caller, invariants, now, checksEpoch: true }),
+      regions: new Map([[config.id, region]]),
+      homeVersion: 'v1',
+      conditions: createRegionConditions(caller.clock),
+      probe,
+      concurrency,
       changes: { subscribe: (listener) => database.listen((change) => scheduler.after(1, () => listener(change))) },
-      failpoint: noFailpoints, clock: caller.clock, random: () => chance.next(), log: { info: () => undefined, warn: () => undefined, error: () => undefined },
-      measure: { reconciled: () => undefined, swept: () => undefined, queue: () => undefined }, orphanGraceSeconds: 30, housekeeping: [],
+      failpoint: noFailpoints,
+      clock: caller.clock,
+      random: () => chance.next(),
+      log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+      measure: { reconciled: () => undefined, swept: () => undefined, queue: () => undefined },
+      orphanGraceSeconds: 30,
+      housekeeping: [],
     },
     { epoch: 1n, lost: lost.signal },
   )
@@ -82,9 +145,12 @@ function startController({ concurrency = 4 } = {}) {
     return scheduler.run(() => scheduler.now() >= seconds * 1000)
   }
   return {
-    world, database, until,
+    world,
+    database,
+    until,
     sleep: (seconds: number) => caller.clock.sleep(seconds * 1000),
-    create: (id: string) => database.create({ id, regionId: config.id, isolation: 'schema-per-tenant', desired: 'active', sizes }),
+    create: (id: string) =>
+      database.create({ id, regionId: config.id, isolation: 'schema-per-tenant', desired: 'active', sizes }),
     row: (id: string) => database.tenants.get(id),
     attempts: () => [...database.operations.values()].at(-1)?.attempts ?? 0,
     async stop() {
@@ -138,7 +204,10 @@ t.test('while many fail, and each takes long to, the others are served', async (
   const bad = Array.from({ length: 12 }, (_, number) => `bad${number}`)
   bad.forEach(create)
   await until(400)
-  t.same(bad.map((id) => row(id)?.status), bad.map(() => 'failed'))
+  t.same(
+    bad.map((id) => row(id)?.status),
+    bad.map(() => 'failed'),
+  )
   for (let number = 0; number < 20; number++) {
     create(`good${number}`)
     await until(401 + number)
@@ -146,7 +215,11 @@ t.test('while many fail, and each takes long to, the others are served', async (
   }
   world.home = () => Promise.resolve()
   await until(520)
-  t.same(bad.map((id) => row(id)?.status), bad.map(() => 'ready'), 'and those that failed are served, too')
+  t.same(
+    bad.map((id) => row(id)?.status),
+    bad.map(() => 'ready'),
+    'and those that failed are served, too',
+  )
   await stop()
 })
 
@@ -159,7 +232,13 @@ t.test('what is wanted now interrupts a run for what was wanted before, and that
   database.raise('a', 'delete', { desired: 'deleted', status: 'deleting', purgeAfter: new Date(beginning) })
   await until(3)
   t.equal(row('a'), undefined, 'removed long before the runtime was given up')
-  t.match([...database.operations.values()], [{ kind: 'create', state: 'superseded', error: null, attempts: 1 }, { kind: 'delete', state: 'succeeded', error: null, attempts: 1 }])
+  t.match(
+    [...database.operations.values()],
+    [
+      { kind: 'create', state: 'superseded', error: null, attempts: 1 },
+      { kind: 'delete', state: 'succeeded', error: null, attempts: 1 },
+    ],
+  )
   await stop()
 })
 

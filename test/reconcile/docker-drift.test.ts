@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { startDockerPlatform, testEngine, type DockerPlatform } from '../support/docker-platform.ts'
+import { startDockerPlatform, testEngine, type DockerPlatform } from '#test/support/docker-platform.ts'
 
 const run = promisify(execFile)
 const docker = async (...args: string[]) => (await run('docker', ['-H', testEngine(), ...args])).stdout.trim()
@@ -15,7 +15,12 @@ interface Tenant {
 }
 
 async function create(platform: DockerPlatform, name: string): Promise<Tenant> {
-  const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local' }, { prefer: 'wait=60' })
+  const { status, body } = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name, plan: 'Pro', region: 'local' },
+    { prefer: 'wait=60' },
+  )
   if (status !== 201 || body['status'] !== 'ready') throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
   return { id: String(body['tenant_id']), name, key: (body['keys'] as { secret_key: string }).secret_key }
 }
@@ -40,19 +45,32 @@ async function until<T>(what: string, read: () => Promise<T>, holds: (value: T) 
 }
 
 const container = async ({ id }: Tenant, service: string) => {
-  const names = await docker('ps', '-a', '--filter', `label=tenantry.stack=${id}`, '--filter', `label=tenantry.service=${service}`, '--format', '{{.Names}}')
+  const names = await docker(
+    'ps',
+    '-a',
+    '--filter',
+    `label=tenantry.stack=${id}`,
+    '--filter',
+    `label=tenantry.service=${service}`,
+    '--format',
+    '{{.Names}}',
+  )
   return names.split('\n')[0] ?? ''
 }
 
 /** When no repair is under way any more: nothing drifts, and for two seconds the same containers run. */
 async function settled(platform: DockerPlatform, tenant: Tenant): Promise<void> {
   let [seen, since] = ['', Date.now()]
-  await until('settled', async () => {
-    const { body } = await platform.call('GET', `/v1/tenants/${tenant.id}/drift`)
-    const now = `${JSON.stringify(body['drifted'])} ${await docker('ps', '--no-trunc', '--filter', `label=tenantry.installation=${platform.installation}`, '--format', '{{.ID}}')}`
-    if (now !== seen) [seen, since] = [now, Date.now()]
-    return body['drifted']
-  }, (drifted) => drifted === false && Date.now() - since > 2000)
+  await until(
+    'settled',
+    async () => {
+      const { body } = await platform.call('GET', `/v1/tenants/${tenant.id}/drift`)
+      const now = `${JSON.stringify(body['drifted'])} ${await docker('ps', '--no-trunc', '--filter', `label=tenantry.installation=${platform.installation}`, '--format', '{{.ID}}')}`
+      if (now !== seen) [seen, since] = [now, Date.now()]
+      return body['drifted']
+    },
+    (drifted) => drifted === false && Date.now() - since > 2000,
+  )
 }
 
 t.test('drift', { timeout: 600_000 }, async (t) => {
@@ -62,7 +80,12 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
   const other = await create(platform, 'other')
   await put(platform, tenant, 'before')
   await put(platform, other, 'calm')
-  const serves = () => until('serves again', () => kept(platform, tenant), (text) => text === 'before')
+  const serves = () =>
+    until(
+      'serves again',
+      () => kept(platform, tenant),
+      (text) => text === 'before',
+    )
 
   const harms: [string, () => Promise<unknown>][] = []
   for (const service of ['runtime', 'postgres']) {
@@ -71,28 +94,81 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       [`${service} stopped`, async () => docker('stop', '-t', '5', await container(tenant, service))],
       [`${service} removed`, async () => docker('rm', '-f', await container(tenant, service))],
       [`${service} paused`, async () => docker('pause', await container(tenant, service))],
-      [`${service} taken off its network`, async () => docker('network', 'disconnect', `tenantry-${tenant.id}-net`, await container(tenant, service))],
+      [
+        `${service} taken off its network`,
+        async () => docker('network', 'disconnect', `tenantry-${tenant.id}-net`, await container(tenant, service)),
+      ],
     )
   }
-  harms.push(['the runtime put on a network with a way out', async () => {
-    const [way] = (await docker('network', 'ls', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'name=-door$', '--format', '{{.Name}}')).split('\n')
-    const runtime = await container(tenant, 'runtime')
-    await docker('network', 'connect', way ?? '', runtime)
-    await until('off again', () => docker('inspect', runtime, '--format', '{{len .NetworkSettings.Networks}}'), (text) => text === '1')
-  }])
-  harms.push(['both removed', async () => docker('rm', '-f', await container(tenant, 'runtime'), await container(tenant, 'postgres'))])
-  harms.push(['the gateway taken off', async () => {
-    const gateway = (await docker('ps', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway', '--format', '{{.Names}}'))
-    await docker('network', 'disconnect', `tenantry-${tenant.id}-net`, gateway)
-  }])
-  harms.push(['the gateway removed', async () => docker('rm', '-f', await docker('ps', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway', '--format', '{{.Names}}'))])
+  harms.push([
+    'the runtime put on a network with a way out',
+    async () => {
+      const [way] = (
+        await docker(
+          'network',
+          'ls',
+          '--filter',
+          `label=tenantry.installation=${platform.installation}`,
+          '--filter',
+          'name=-door$',
+          '--format',
+          '{{.Name}}',
+        )
+      ).split('\n')
+      const runtime = await container(tenant, 'runtime')
+      await docker('network', 'connect', way ?? '', runtime)
+      await until(
+        'off again',
+        () => docker('inspect', runtime, '--format', '{{len .NetworkSettings.Networks}}'),
+        (text) => text === '1',
+      )
+    },
+  ])
+  harms.push([
+    'both removed',
+    async () => docker('rm', '-f', await container(tenant, 'runtime'), await container(tenant, 'postgres')),
+  ])
+  harms.push([
+    'the gateway taken off',
+    async () => {
+      const gateway = await docker(
+        'ps',
+        '--filter',
+        `label=tenantry.installation=${platform.installation}`,
+        '--filter',
+        'label=tenantry.service=gateway',
+        '--format',
+        '{{.Names}}',
+      )
+      await docker('network', 'disconnect', `tenantry-${tenant.id}-net`, gateway)
+    },
+  ])
+  harms.push([
+    'the gateway removed',
+    async () =>
+      docker(
+        'rm',
+        '-f',
+        await docker(
+          'ps',
+          '--filter',
+          `label=tenantry.installation=${platform.installation}`,
+          '--filter',
+          'label=tenantry.service=gateway',
+          '--format',
+          '{{.Names}}',
+        ),
+      ),
+  ])
   for (const [name, harm] of harms) {
     await t.test(name, async (t) => {
       await settled(platform, tenant)
       await harm()
       await serves()
       t.equal(await kept(platform, other), 'calm', 'the other tenant is served, too')
-      const containers = (await docker('ps', '-a', '--filter', `label=tenantry.stack=${tenant.id}`, '--format', '{{.Names}}')).split('\n')
+      const containers = (
+        await docker('ps', '-a', '--filter', `label=tenantry.stack=${tenant.id}`, '--format', '{{.Names}}')
+      ).split('\n')
       t.equal(containers.length, 2, 'one of each')
     })
   }
@@ -102,27 +178,50 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     const name = await container(tenant, 'runtime')
     const before = await docker('inspect', name, '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}')
     await docker('update', '--memory', '300m', '--memory-swap', '300m', '--cpus', '0.3', name)
-    await until('limits', () => docker('inspect', name, '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}'), (text) => text === before)
+    await until(
+      'limits',
+      () => docker('inspect', name, '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}'),
+      (text) => text === before,
+    )
     t.equal(await kept(platform, tenant), 'before')
   })
 
   t.test('policy report: said, not mended; then mended when the policy is repair again', async (t) => {
-    t.equal((await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'report' }, { prefer: 'wait=30' })).status, 200)
+    t.equal(
+      (await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'report' }, { prefer: 'wait=30' }))
+        .status,
+      200,
+    )
     await docker('kill', await container(tenant, 'runtime'))
     const said = await platform.until(tenant.id, (body) => JSON.stringify(body['conditions']).includes('"Drift"'))
     t.match(said['conditions'], [{ type: /./ }])
-    t.equal(await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.State.Status}}'), 'exited', 'nothing was done about it')
+    t.equal(
+      await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.State.Status}}'),
+      'exited',
+      'nothing was done about it',
+    )
     const observed = await platform.until(tenant.id, ({ status }) => status === 'failed')
-    t.match(observed['reason'], /^The service runtime is not running: its container is exited\. The drift policy "report" leaves it so\.$/)
+    t.match(
+      observed['reason'],
+      /^The service runtime is not running: its container is exited\. The drift policy "report" leaves it so\.$/,
+    )
     const conditions = observed['conditions'] as { type: string; status: string; reason: string; message: string }[]
     const conditionOf = (type: string) => conditions.find((one) => one.type === type)
-    t.match(conditionOf('Runtime'), { status: 'False', reason: 'NotRunning', message: 'The service runtime is not running: its container is exited.' })
+    t.match(conditionOf('Runtime'), {
+      status: 'False',
+      reason: 'NotRunning',
+      message: 'The service runtime is not running: its container is exited.',
+    })
     t.match(conditionOf('Services'), { status: 'False' })
     t.match(conditionOf('Drift'), { status: 'True' })
     await docker('start', await container(tenant, 'runtime'))
     const well = await platform.until(tenant.id, ({ status }) => status === 'ready')
     t.match(well, { reason: null })
-    t.same((well['conditions'] as { status: string }[]).filter(({ status }) => status !== 'True'), [], 'recovers when somebody has started it')
+    t.same(
+      (well['conditions'] as { status: string }[]).filter(({ status }) => status !== 'True'),
+      [],
+      'recovers when somebody has started it',
+    )
     t.notMatch(JSON.stringify(well['conditions']), /"Drift"/)
     await docker('kill', await container(tenant, 'runtime'))
     await platform.until(tenant.id, ({ status }) => status === 'failed')
@@ -135,7 +234,10 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'ignore' }, { prefer: 'wait=30' })
     await docker('kill', await container(tenant, 'runtime'))
     const observed = await platform.until(tenant.id, ({ status }) => status === 'failed')
-    t.match((observed['conditions'] as { type: string; status: string }[]).find(({ type }) => type === 'Runtime'), { status: 'False' })
+    t.match(
+      (observed['conditions'] as { type: string; status: string }[]).find(({ type }) => type === 'Runtime'),
+      { status: 'False' },
+    )
     t.equal(await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.State.Status}}'), 'exited')
     t.notMatch(JSON.stringify((await platform.call('GET', `/v1/tenants/${tenant.id}`)).body['conditions']), /"Drift"/)
     await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { drift_policy: 'repair' }, { prefer: 'wait=60' })
@@ -144,10 +246,31 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
 
   t.test('a resize keeps the data and changes what runs', async (t) => {
     const megabyte = 2 ** 20
-    const answer = await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { resources: { postgres: { memory_bytes: 512 * megabyte, cpu_millis: 700 }, runtime: { memory_bytes: 600 * megabyte } } }, { prefer: 'wait=60' })
+    const answer = await platform.call(
+      'PATCH',
+      `/v1/tenants/${tenant.id}`,
+      {
+        resources: {
+          postgres: { memory_bytes: 512 * megabyte, cpu_millis: 700 },
+          runtime: { memory_bytes: 600 * megabyte },
+        },
+      },
+      { prefer: 'wait=60' },
+    )
     t.match(answer, { status: 200, body: { status: 'ready', operation: { kind: 'resize', state: 'succeeded' } } })
-    t.equal(await docker('inspect', await container(tenant, 'postgres'), '--format', '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}'), `${512 * megabyte} 700000000`)
-    t.equal(await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.HostConfig.Memory}}'), String(600 * megabyte))
+    t.equal(
+      await docker(
+        'inspect',
+        await container(tenant, 'postgres'),
+        '--format',
+        '{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}}',
+      ),
+      `${512 * megabyte} 700000000`,
+    )
+    t.equal(
+      await docker('inspect', await container(tenant, 'runtime'), '--format', '{{.HostConfig.Memory}}'),
+      String(600 * megabyte),
+    )
     t.equal(await kept(platform, tenant), 'before')
   })
 
@@ -171,21 +294,34 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
   })
 
   t.test('paused: nothing runs; a request wakes it, and is answered', async (t) => {
-    t.match(await platform.call('POST', `/v1/tenants/${tenant.id}/pause`, undefined, { prefer: 'wait=60' }), { status: 202, body: { status: 'paused' } })
+    t.match(await platform.call('POST', `/v1/tenants/${tenant.id}/pause`, undefined, { prefer: 'wait=60' }), {
+      status: 202,
+      body: { status: 'paused' },
+    })
     t.equal(await docker('ps', '-q', '--filter', `label=tenantry.stack=${tenant.id}`), '')
     const answers = await Promise.all(Array.from({ length: 20 }, () => kept(platform, tenant)))
-    t.same(answers, Array.from({ length: 20 }, () => 'before'), 'all that were held are answered')
+    t.same(
+      answers,
+      Array.from({ length: 20 }, () => 'before'),
+      'all that were held are answered',
+    )
     t.match((await platform.call('GET', `/v1/tenants/${tenant.id}`)).body, { status: 'ready' })
   })
 
   t.test('suspended: stopped, kept, and refused with the reason; resumed as it was', async (t) => {
     const suspend = { suspended: true, suspend_reason: 'the invoice of May is open', payment_required: true }
-    t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, suspend, { prefer: 'wait=60' }), { status: 200, body: { status: 'suspended' } })
+    t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, suspend, { prefer: 'wait=60' }), {
+      status: 200,
+      body: { status: 'suspended' },
+    })
     t.equal(await docker('ps', '-q', '--filter', `label=tenantry.stack=${tenant.id}`), '')
     const refused = await platform.tenantCall(tenant.name, 'GET', '/storage/v1/bucket', { key: tenant.key })
     t.equal(refused.status, 402)
     t.match(await refused.text(), /invoice of May/)
-    t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { suspended: false }, { prefer: 'wait=60' }), { status: 200, body: { status: 'ready' } })
+    t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { suspended: false }, { prefer: 'wait=60' }), {
+      status: 200,
+      body: { status: 'ready' },
+    })
     t.equal(await kept(platform, tenant), 'before')
   })
 
@@ -200,9 +336,18 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
       const body = await platform.until(victim.id, ({ status }) => status === 'failed')
       t.match(body['reason'], new RegExp(`volume "${volume}" is gone`))
       t.match(body['conditions'], [{ type: 'Services', status: 'False', reason: 'VolumeMissing' }])
-      t.equal(await docker('volume', 'ls', '-q', '--filter', `name=tenantry-${victim.id}-${volume}$`), '', 'no empty one was made')
+      t.equal(
+        await docker('volume', 'ls', '-q', '--filter', `name=tenantry-${victim.id}-${volume}$`),
+        '',
+        'no empty one was made',
+      )
       t.equal(await kept(platform, other), 'calm')
-      t.match((await platform.call('DELETE', `/v1/tenants/${victim.id}?purge=true`, undefined, { prefer: 'wait=60' })).body['operation'], { state: 'succeeded' })
+      t.match(
+        (await platform.call('DELETE', `/v1/tenants/${victim.id}?purge=true`, undefined, { prefer: 'wait=60' })).body[
+          'operation'
+        ],
+        { state: 'succeeded' },
+      )
     }
   })
 
@@ -212,12 +357,33 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
     await docker('network', 'create', '--internal', foreign)
     await docker('create', '--name', foreign, '--network', foreign, 'debian:trixie-slim', 'true')
     const [orphan, unknown] = ['t_00000000000000000000', 't_11111111111111111111']
-    await platform.sql("insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'delete', 'succeeded', 2)", [orphan])
-    const plant = (id: string) => docker('volume', 'create', '--label', `tenantry.installation=${platform.installation}`, '--label', `tenantry.stack=${id}`, `tenantry-${id}-data`)
+    await platform.sql(
+      "insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'delete', 'succeeded', 2)",
+      [orphan],
+    )
+    const plant = (id: string) =>
+      docker(
+        'volume',
+        'create',
+        '--label',
+        `tenantry.installation=${platform.installation}`,
+        '--label',
+        `tenantry.stack=${id}`,
+        `tenantry-${id}-data`,
+      )
     await plant(unknown)
     await plant(orphan)
-    await until('the orphan is gone', () => docker('volume', 'ls', '-q', '--filter', `name=tenantry-${orphan}-data`), (text) => text === '', 70)
-    t.equal(await docker('volume', 'ls', '-q', '--filter', `name=${unknown}`), `tenantry-${unknown}-data`, 'a tenant that was never deleted is nobody to remove')
+    await until(
+      'the orphan is gone',
+      () => docker('volume', 'ls', '-q', '--filter', `name=tenantry-${orphan}-data`),
+      (text) => text === '',
+      70,
+    )
+    t.equal(
+      await docker('volume', 'ls', '-q', '--filter', `name=${unknown}`),
+      `tenantry-${unknown}-data`,
+      'a tenant that was never deleted is nobody to remove',
+    )
     await docker('volume', 'rm', `tenantry-${unknown}-data`)
     t.equal(await docker('volume', 'ls', '-q', '--filter', `name=${foreign}`), foreign)
     t.equal(await docker('network', 'ls', '--format', '{{.Name}}', '--filter', `name=${foreign}`), foreign)
@@ -229,8 +395,18 @@ t.test('drift', { timeout: 600_000 }, async (t) => {
 
   t.test('deleted: nothing of it is left', async (t) => {
     for (const { id } of [tenant, other]) {
-      t.match((await platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' })).body['operation'], { state: 'succeeded' })
-      for (const list of [['ps', '-aq'], ['volume', 'ls', '-q'], ['network', 'ls', '-q']]) t.equal(await docker(...list, '--filter', `label=tenantry.stack=${id}`), '')
+      t.match(
+        (await platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' })).body[
+          'operation'
+        ],
+        { state: 'succeeded' },
+      )
+      for (const list of [
+        ['ps', '-aq'],
+        ['volume', 'ls', '-q'],
+        ['network', 'ls', '-q'],
+      ])
+        t.equal(await docker(...list, '--filter', `label=tenantry.stack=${id}`), '')
     }
     t.same(await platform.sql('select * from subnets'), [])
     t.same(await platform.sql('select * from tenant_secrets'), [])

@@ -1,9 +1,9 @@
 // Every boundary of a dedicated tenant's create, resize, suspend, wake and delete × {kill the control plane, throw, hang}:
 // the tenant ends as it was wanted, and what is on the engine equals the tenants exactly. A hang does not hold up others.
 import t, { type Test } from 'tap'
-import type { FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
-import { startDockerPlatform, type ControlPlane, type DockerPlatform } from '../support/docker-platform.ts'
-import { effort, seed } from '../support/effort.ts'
+import type { FailpointName } from '#control-plane/reconcile/failpoints.ts'
+import { startDockerPlatform, type ControlPlane, type DockerPlatform } from '#test/support/docker-platform.ts'
+import { effort, seed } from '#test/support/effort.ts'
 
 type Action = 'kill' | 'throw' | 'hang'
 /** A failpoint and which pass of it. */
@@ -22,24 +22,63 @@ const steps = ['converge.before', 'converge.step-before', 'converge.step-after',
 const running = ['observe.before', 'observe.after', 'finish.before', 'finish.after'] as const
 const now = { prefer: 'wait=40' }
 const nothing = async () => undefined
-const patch = (body: object) => (platform: DockerPlatform, id: string) => platform.call('PATCH', `/v1/tenants/${id}`, body, now)
+const patch = (body: object) => (platform: DockerPlatform, id: string) =>
+  platform.call('PATCH', `/v1/tenants/${id}`, body, now)
 const megabyte = 2 ** 20
 
 const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Operation> = {
   create: {
     points: [
-      'begin.before', 'begin.after', 'place.before', 'place.pinned', 'place.subnet', ...steps, 'converge.step-before@2', 'converge.step-after@2',
-      'database.before', 'database.created', 'database.prepared', 'home.before', 'home.created', 'home.migrated', 'home.recorded', 'observe.runtime', ...running,
+      'begin.before',
+      'begin.after',
+      'place.before',
+      'place.pinned',
+      'place.subnet',
+      ...steps,
+      'converge.step-before@2',
+      'converge.step-after@2',
+      'database.before',
+      'database.created',
+      'database.prepared',
+      'home.before',
+      'home.created',
+      'home.migrated',
+      'home.recorded',
+      'observe.runtime',
+      ...running,
     ],
-    prepare: nothing, ask: nothing, end: 'ready',
+    prepare: nothing,
+    ask: nothing,
+    end: 'ready',
   },
   resize: {
-    points: ['begin.before', 'begin.after', ...steps, 'converge.step-before@2', 'converge.step-after@2', 'home.recorded', ...running],
-    prepare: nothing, ask: patch({ resources: { postgres: { memory_bytes: 300 * megabyte } } }), end: 'ready',
+    points: [
+      'begin.before',
+      'begin.after',
+      ...steps,
+      'converge.step-before@2',
+      'converge.step-after@2',
+      'home.recorded',
+      ...running,
+    ],
+    prepare: nothing,
+    ask: patch({ resources: { postgres: { memory_bytes: 300 * megabyte } } }),
+    end: 'ready',
   },
   suspend: {
-    points: ['begin.before', 'begin.after', 'halt.before', 'halt.unrouted', ...steps, 'halt.stopped', 'finish.before', 'finish.after'],
-    prepare: nothing, ask: patch({ suspended: true }), end: 'suspended',
+    points: [
+      'begin.before',
+      'begin.after',
+      'halt.before',
+      'halt.unrouted',
+      ...steps,
+      'halt.stopped',
+      'finish.before',
+      'finish.after',
+    ],
+    prepare: nothing,
+    ask: patch({ suspended: true }),
+    end: 'suspended',
   },
   wake: {
     points: ['begin.before', 'begin.after', ...steps, 'home.recorded', 'observe.runtime', ...running],
@@ -51,8 +90,22 @@ const operations: Record<'create' | 'resize' | 'suspend' | 'wake' | 'delete', Op
     end: 'ready',
   },
   delete: {
-    points: ['begin.before', 'begin.after', 'delete.before', 'delete.unrouted', 'purge.before', 'purge.unpublished', 'purge.step-after', 'purge.step-after@2', 'purge.step-after@3', 'purge.services-removed', 'purge.finished'],
-    prepare: nothing, ask: (platform, id) => platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, now), end: undefined,
+    points: [
+      'begin.before',
+      'begin.after',
+      'delete.before',
+      'delete.unrouted',
+      'purge.before',
+      'purge.unpublished',
+      'purge.step-after',
+      'purge.step-after@2',
+      'purge.step-after@3',
+      'purge.services-removed',
+      'purge.finished',
+    ],
+    prepare: nothing,
+    ask: (platform, id) => platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, now),
+    end: undefined,
   },
 }
 
@@ -63,20 +116,36 @@ interface Case {
 }
 
 const matrix = Object.entries(operations).flatMap(([operation, { points }]) =>
-  points.flatMap((point) => (['kill', 'throw', 'hang'] as const).map((action): Case => ({ operation: operation as Case['operation'], point, action }))),
+  points.flatMap((point) =>
+    (['kill', 'throw', 'hang'] as const).map((action): Case => ({
+      operation: operation as Case['operation'],
+      point,
+      action,
+    })),
+  ),
 )
 /** The small run takes a sample that the seed chooses. */
 const wanted = effort({ small: 6, full: matrix.length })
-const cases = matrix.filter((_, at) => Math.floor(((at + seed) * wanted) / matrix.length) !== Math.floor(((at + seed + 1) * wanted) / matrix.length))
+const cases = matrix.filter(
+  (_, at) =>
+    Math.floor(((at + seed) * wanted) / matrix.length) !== Math.floor(((at + seed + 1) * wanted) / matrix.length),
+)
 
 /** What is on the engine and in the control database, by tenant id: equal to the tenants when nothing leaks. */
 async function leftovers(platform: DockerPlatform): Promise<Record<string, string[]>> {
-  const { containers, networks, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(30_000))
-  const stacks = (objects: readonly { labels: { stack: string } }[]) => [...new Set(objects.map(({ labels }) => labels.stack))].filter((stack) => stack.startsWith('t_')).sort()
+  const { containers, networks, volumes } = await platform.host.observe(
+    { installation: platform.installation },
+    AbortSignal.timeout(30_000),
+  )
+  const stacks = (objects: readonly { labels: { stack: string } }[]) =>
+    [...new Set(objects.map(({ labels }) => labels.stack))].filter((stack) => stack.startsWith('t_')).sort()
   const ids = async (sql: string) => (await platform.sql(sql)).map(({ id }) => String(id)).sort()
   return {
-    containers: stacks(containers), networks: stacks(networks), volumes: stacks(volumes),
-    subnets: await ids('select stack_id as id from subnets'), secrets: await ids('select distinct tenant_id as id from tenant_secrets'),
+    containers: stacks(containers),
+    networks: stacks(networks),
+    volumes: stacks(volumes),
+    subnets: await ids('select stack_id as id from subnets'),
+    secrets: await ids('select distinct tenant_id as id from tenant_secrets'),
   }
 }
 
@@ -98,9 +167,13 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
   const armed = `${failpoint}=${action}${pass === undefined ? '' : `@${pass}`}`
   const create = async () => {
     const name = `t-${++made}`
-    const answer = await platform.call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local' }, now).catch(() => undefined)
+    const answer = await platform
+      .call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local' }, now)
+      .catch(() => undefined)
     // The answer may have died with the control plane.
-    return answer?.status === 201 ? String(answer.body['tenant_id']) : String((await platform.sql('select id from tenants where name = $1', [name]))[0]?.['id'])
+    return answer?.status === 201
+      ? String(answer.body['tenant_id'])
+      : String((await platform.sql('select id from tenants where name = $1', [name]))[0]?.['id'])
   }
   let id = ''
   if (!isCreate) {
@@ -118,7 +191,12 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
   } else if (action === 'hang') {
     await hangs(plane, failpoint, Number(pass ?? 1))
     // Another tenant does not wait for one that hangs.
-    const other = await platform.call('POST', '/v1/tenants', { name: `h-${++made}`, plan: 'Free', region: 'local' }, now)
+    const other = await platform.call(
+      'POST',
+      '/v1/tenants',
+      { name: `h-${++made}`, plan: 'Free', region: 'local' },
+      now,
+    )
     t.match(other, { status: 201, body: { status: 'ready' } }, 'another tenant is made meanwhile')
     await platform.call('DELETE', `/v1/tenants/${String(other.body['tenant_id'])}?purge=true`, undefined, now)
     await plane.kill('SIGKILL')
@@ -132,15 +210,25 @@ async function run(t: Test, platform: DockerPlatform, { operation: name, point, 
     const gone = await platform.until(id, (body) => body['code'] === 'TENANT_NOT_FOUND')
     t.ok(gone)
   } else {
-    const tenant = await platform.until(id, ({ status, generation, observed_generation: observed }) => status === operation.end && generation === observed)
+    const tenant = await platform.until(
+      id,
+      ({ status, generation, observed_generation: observed }) => status === operation.end && generation === observed,
+    )
     t.same(tenant['reason'], null)
   }
-  const tenants = (await platform.sql("select id from tenants where isolation <> 'schema-per-tenant'")).map((row) => String(row['id'])).sort()
+  const tenants = (await platform.sql("select id from tenants where isolation <> 'schema-per-tenant'"))
+    .map((row) => String(row['id']))
+    .sort()
   const there = await leftovers(platform)
   for (const [kind, ids] of Object.entries(there)) {
-    if (kind === 'containers' || kind === 'networks' || kind === 'volumes' || kind === 'subnets') t.same(ids, tenants, `${kind} are those of the tenants`)
+    if (kind === 'containers' || kind === 'networks' || kind === 'volumes' || kind === 'subnets')
+      t.same(ids, tenants, `${kind} are those of the tenants`)
   }
-  t.equal((await platform.sql("select count(*)::int as n from operations where state in ('pending', 'running')"))[0]?.['n'], 0, 'no operation is open')
+  t.equal(
+    (await platform.sql("select count(*)::int as n from operations where state in ('pending', 'running')"))[0]?.['n'],
+    0,
+    'no operation is open',
+  )
   if (operation.end !== undefined && id !== 'undefined') {
     await platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, now)
     await platform.until(id, (body) => body['code'] === 'TENANT_NOT_FOUND')

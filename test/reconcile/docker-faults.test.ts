@@ -9,10 +9,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { networkName, volumeName } from '../../control-plane/src/stacks/object-names.ts'
-import { parseRange, tenantSubnet } from '../../control-plane/src/stacks/subnets.ts'
-import { startDockerPlatform, testEngine } from '../support/docker-platform.ts'
-import { openEngineProxy } from '../support/engine-proxy.ts'
+import { networkName, volumeName } from '#control-plane/stacks/object-names.ts'
+import { parseRange, tenantSubnet } from '#control-plane/stacks/subnets.ts'
+import { startDockerPlatform, testEngine } from '#test/support/docker-platform.ts'
+import { openEngineProxy } from '#test/support/engine-proxy.ts'
 
 const run = promisify(execFile)
 const docker = async (...args: string[]) => (await run('docker', ['-H', testEngine(), ...args])).stdout.trim()
@@ -38,15 +38,21 @@ interface Condition {
 t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
   const tag = randomBytes(4).toString('hex')
   // Names of this test's own: nobody else moves them, and it may take one away.
-  const images = { postgres: `tenantry/postgres:${tag}`, runtime: `tenantry/tenant-runtime:${tag}`, gateway: `tenantry/gateway:${tag}` }
+  const images = {
+    postgres: `tenantry/postgres:${tag}`,
+    runtime: `tenantry/tenant-runtime:${tag}`,
+    gateway: `tenantry/gateway:${tag}`,
+  }
   const otherImage = `tenantry/tenant-runtime:${tag}-other`
   const proxy = await openEngineProxy(t)
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-faults-'))
-  const [runtimeDigest = ''] = await Promise.all([images.runtime, images.postgres, images.gateway].map(async (image) => {
-    const latest = image.replace(tag, 'latest')
-    await docker('tag', latest, image)
-    return docker('image', 'inspect', image, '--format', '{{.Id}}')
-  }))
+  const [runtimeDigest = ''] = await Promise.all(
+    [images.runtime, images.postgres, images.gateway].map(async (image) => {
+      const latest = image.replace(tag, 'latest')
+      await docker('tag', latest, image)
+      return docker('image', 'inspect', image, '--format', '{{.Id}}')
+    }),
+  )
   const platform = await startDockerPlatform({
     deleteGraceSeconds: 0,
     docker: { host: proxy.host, network_range: range, images },
@@ -58,9 +64,19 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
   })
 
   const ask = async (name: string, plan: string, wait: number): Promise<Tenant & { status: string }> => {
-    const { status, body } = await platform.call('POST', '/v1/tenants', { name, plan, region: 'local' }, { prefer: `wait=${wait}` })
+    const { status, body } = await platform.call(
+      'POST',
+      '/v1/tenants',
+      { name, plan, region: 'local' },
+      { prefer: `wait=${wait}` },
+    )
     if (status !== 201) throw new Error(`${name}: ${status} ${JSON.stringify(body)}`)
-    return { id: String(body['tenant_id']), name, key: (body['keys'] as { secret_key: string }).secret_key, status: String(body['status']) }
+    return {
+      id: String(body['tenant_id']),
+      name,
+      key: (body['keys'] as { secret_key: string }).secret_key,
+      status: String(body['status']),
+    }
   }
   const create = async (name: string, plan = 'Pro'): Promise<Tenant> => {
     const tenant = await ask(name, plan, 60)
@@ -69,16 +85,28 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
   }
   /** `served` when all that serves the tenant is well, else what is said instead. */
   const use = async ({ name, key }: Tenant): Promise<string> => {
-    const response = await platform.tenantCall(name, 'POST', '/storage/v1/object/system/probe.txt', { key, body: 'x', type: 'text/plain' })
+    const response = await platform.tenantCall(name, 'POST', '/storage/v1/object/system/probe.txt', {
+      key,
+      body: 'x',
+      type: 'text/plain',
+    })
     const text = await response.text()
     return response.status === 200 ? 'served' : `${response.status} ${text}`
   }
   /** Waits until the tenant's conditions and its operation say what is wrong. */
   const told = async (t: Test, { id }: Tenant, reason: string, words: RegExp): Promise<void> => {
-    const body = await platform.until(id, ({ conditions }) => (conditions as Condition[]).some((condition) => condition.status === 'False' && condition.reason === reason))
+    const body = await platform.until(id, ({ conditions }) =>
+      (conditions as Condition[]).some((condition) => condition.status === 'False' && condition.reason === reason),
+    )
     t.match(body['reason'], words, 'the reason')
-    t.match((body['conditions'] as Condition[]).find((condition) => condition.reason === reason)?.message, words, 'the condition')
-    const { operations } = (await platform.call('GET', `/v1/operations?tenant_id=${id}&limit=100`)).body as { operations: { error: string | null }[] }
+    t.match(
+      (body['conditions'] as Condition[]).find((condition) => condition.reason === reason)?.message,
+      words,
+      'the condition',
+    )
+    const { operations } = (await platform.call('GET', `/v1/operations?tenant_id=${id}&limit=100`)).body as {
+      operations: { error: string | null }[]
+    }
     t.match(operations.at(-1)?.error, words, 'the operation')
   }
   const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
@@ -97,67 +125,158 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     const { regions } = (await platform.call('GET', '/v1/regions')).body as { regions: { conditions: Condition[] }[] }
     return regions[0]?.conditions[0]
   }
-  const change = (tenant: Tenant, body: object, wait = 30) => platform.call('PATCH', `/v1/tenants/${tenant.id}`, body, { prefer: `wait=${wait}` })
+  const change = (tenant: Tenant, body: object, wait = 30) =>
+    platform.call('PATCH', `/v1/tenants/${tenant.id}`, body, { prefer: `wait=${wait}` })
   const containerOf = ({ id }: Tenant, service: string) =>
-    docker('ps', '-a', '--filter', `label=tenantry.stack=${id}`, '--filter', `label=tenantry.service=${service}`, '--format', '{{.Names}}')
-  const gateway = () => docker('ps', '-q', '--filter', `label=tenantry.installation=${platform.installation}`, '--filter', 'label=tenantry.service=gateway')
+    docker(
+      'ps',
+      '-a',
+      '--filter',
+      `label=tenantry.stack=${id}`,
+      '--filter',
+      `label=tenantry.service=${service}`,
+      '--format',
+      '{{.Names}}',
+    )
+  const gateway = () =>
+    docker(
+      'ps',
+      '-q',
+      '--filter',
+      `label=tenantry.installation=${platform.installation}`,
+      '--filter',
+      'label=tenantry.service=gateway',
+    )
   /** Everything of the installation, by kind and name. */
   const everything = async (): Promise<string[]> => {
-    const { containers, networks, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(30_000))
+    const { containers, networks, volumes } = await platform.host.observe(
+      { installation: platform.installation },
+      AbortSignal.timeout(30_000),
+    )
     return [...containers, ...networks, ...volumes].map(({ name }) => name).sort()
   }
 
   const atFirst = await everything()
   const calm = await create('calm')
   const victim = await create('victim')
-  const label = (stack: string) => ['--label', `tenantry.installation=${platform.installation}`, '--label', `tenantry.stack=${stack}`]
+  const label = (stack: string) => [
+    '--label',
+    `tenantry.installation=${platform.installation}`,
+    '--label',
+    `tenantry.stack=${stack}`,
+  ]
   const rest: Tenant[] = []
 
-  await t.test('the engine can\'t be reached; and when it can be, names and a volume are not as they should be', async (t) => {
-    await proxy.close()
-    const [networkTaken, volumeTaken, full] = await Promise.all(['network-taken', 'volume-taken', 'disk-full'].map((name) => ask(name, 'Pro', 0)))
-    if (networkTaken === undefined || volumeTaken === undefined || full === undefined) throw new Error('three were asked for')
-    rest.push(networkTaken, volumeTaken, full)
-    for (const tenant of rest) await told(t, tenant, 'EngineUnreachable', /^cannot .*: the Docker Engine cannot be reached$/)
-    t.equal(await use(calm), 'served', 'who is there is served')
-    const shared = await create('no-engine', 'Free')
-    t.equal(await use(shared), 'served', 'who needs nothing of the engine is made')
-    rest.push(shared)
-    t.match(await change(victim, { resources: { runtime: { memory_bytes: 512 * megabyte } } }), { status: 503, body: { code: 'ENGINE_UNREACHABLE' } })
-    t.match(await platform.call('GET', `/v1/tenants/${victim.id}/drift`), { status: 503, body: { code: 'ENGINE_UNREACHABLE' } })
-    t.match((await platform.call('GET', `/v1/tenants/${victim.id}`)).body, { status: 'ready', generation: 1 }, 'what was refused is not begun')
+  await t.test(
+    "the engine can't be reached; and when it can be, names and a volume are not as they should be",
+    async (t) => {
+      await proxy.close()
+      const [networkTaken, volumeTaken, full] = await Promise.all(
+        ['network-taken', 'volume-taken', 'disk-full'].map((name) => ask(name, 'Pro', 0)),
+      )
+      if (networkTaken === undefined || volumeTaken === undefined || full === undefined)
+        throw new Error('three were asked for')
+      rest.push(networkTaken, volumeTaken, full)
+      for (const tenant of rest)
+        await told(t, tenant, 'EngineUnreachable', /^cannot .*: the Docker Engine cannot be reached$/)
+      t.equal(await use(calm), 'served', 'who is there is served')
+      const shared = await create('no-engine', 'Free')
+      t.equal(await use(shared), 'served', 'who needs nothing of the engine is made')
+      rest.push(shared)
+      t.match(await change(victim, { resources: { runtime: { memory_bytes: 512 * megabyte } } }), {
+        status: 503,
+        body: { code: 'ENGINE_UNREACHABLE' },
+      })
+      t.match(await platform.call('GET', `/v1/tenants/${victim.id}/drift`), {
+        status: 503,
+        body: { code: 'ENGINE_UNREACHABLE' },
+      })
+      t.match(
+        (await platform.call('GET', `/v1/tenants/${victim.id}`)).body,
+        { status: 'ready', generation: 1 },
+        'what was refused is not begun',
+      )
 
-    // What nobody of ours has made, but with our names; and a disk of ours that is too small for a database.
-    const foreignNetwork = networkName(networkTaken.id, 'net')
-    const foreignVolume = volumeName(volumeTaken.id, 'files')
-    await docker('network', 'create', '--internal', '--subnet', `10.${randomInt(192, 224)}.${randomInt(256)}.0/28`, foreignNetwork)
-    // An empty one without labels is what Docker creates by itself, and would be replaced.
-    await docker('volume', 'create', '--label', 'owner=somebody', foreignVolume)
-    await docker('volume', 'create', '--opt', 'type=tmpfs', '--opt', 'device=tmpfs', '--opt', 'o=size=16m', ...label(full.id), volumeName(full.id, 'data'))
-    // A tmpfs forgets everything when nobody has it mounted.
-    await docker('run', '--detach', '--init', '--network', 'none', '--volume', `${volumeName(full.id, 'data')}:/disk`, 'debian:trixie-slim', 'sleep', '600')
-    t.teardown(() => docker('volume', 'rm', foreignVolume).catch(() => undefined))
-    t.teardown(() => docker('network', 'rm', foreignNetwork).catch(() => undefined))
-    await proxy.open()
-    await told(t, networkTaken, 'ForeignObject', new RegExp(`a network named ${foreignNetwork} exists that is not Tenantry's`))
-    await told(t, volumeTaken, 'ForeignObject', new RegExp(`a volume named ${foreignVolume} exists that is not Tenantry's`))
-    await told(t, full, 'DiskFull', /^the disk that the tenant's Postgres writes to is full$/)
-    t.equal(await use(calm), 'served')
-    t.equal(await docker('volume', 'inspect', foreignVolume, '--format', '{{json .Labels}}'), '{"owner":"somebody"}', 'it is left as it was')
+      // What nobody of ours has made, but with our names; and a disk of ours that is too small for a database.
+      const foreignNetwork = networkName(networkTaken.id, 'net')
+      const foreignVolume = volumeName(volumeTaken.id, 'files')
+      await docker(
+        'network',
+        'create',
+        '--internal',
+        '--subnet',
+        `10.${randomInt(192, 224)}.${randomInt(256)}.0/28`,
+        foreignNetwork,
+      )
+      // An empty one without labels is what Docker creates by itself, and would be replaced.
+      await docker('volume', 'create', '--label', 'owner=somebody', foreignVolume)
+      await docker(
+        'volume',
+        'create',
+        '--opt',
+        'type=tmpfs',
+        '--opt',
+        'device=tmpfs',
+        '--opt',
+        'o=size=16m',
+        ...label(full.id),
+        volumeName(full.id, 'data'),
+      )
+      // A tmpfs forgets everything when nobody has it mounted.
+      await docker(
+        'run',
+        '--detach',
+        '--init',
+        '--network',
+        'none',
+        '--volume',
+        `${volumeName(full.id, 'data')}:/disk`,
+        'debian:trixie-slim',
+        'sleep',
+        '600',
+      )
+      t.teardown(() => docker('volume', 'rm', foreignVolume).catch(() => undefined))
+      t.teardown(() => docker('network', 'rm', foreignNetwork).catch(() => undefined))
+      await proxy.open()
+      await told(
+        t,
+        networkTaken,
+        'ForeignObject',
+        new RegExp(`a network named ${foreignNetwork} exists that is not Tenantry's`),
+      )
+      await told(
+        t,
+        volumeTaken,
+        'ForeignObject',
+        new RegExp(`a volume named ${foreignVolume} exists that is not Tenantry's`),
+      )
+      await told(t, full, 'DiskFull', /^the disk that the tenant's Postgres writes to is full$/)
+      t.equal(await use(calm), 'served')
+      t.equal(
+        await docker('volume', 'inspect', foreignVolume, '--format', '{{json .Labels}}'),
+        '{"owner":"somebody"}',
+        'it is left as it was',
+      )
 
-    await docker('network', 'rm', foreignNetwork)
-    await docker('volume', 'rm', foreignVolume)
-    // A container that stands on the volume is made again while it is taken away.
-    await until('the small disk is gone', async () => {
-      const standing = lines(await docker('ps', '-aq', '--filter', `volume=${volumeName(full.id, 'data')}`))
-      if (standing.length > 0) await docker('rm', '-f', ...standing).catch(() => undefined)
-      return docker('volume', 'rm', volumeName(full.id, 'data')).then(() => true, () => false)
-    })
-    for (const tenant of rest) await isWell(t, tenant)
-  })
+      await docker('network', 'rm', foreignNetwork)
+      await docker('volume', 'rm', foreignVolume)
+      // A container that stands on the volume is made again while it is taken away.
+      await until('the small disk is gone', async () => {
+        const standing = lines(await docker('ps', '-aq', '--filter', `volume=${volumeName(full.id, 'data')}`))
+        if (standing.length > 0) await docker('rm', '-f', ...standing).catch(() => undefined)
+        return docker('volume', 'rm', volumeName(full.id, 'data')).then(
+          () => true,
+          () => false,
+        )
+      })
+      for (const tenant of rest) await isWell(t, tenant)
+    },
+  )
 
   await t.test('a foreign container with our name', async (t) => {
-    t.match(await platform.call('POST', `/v1/tenants/${victim.id}/pause`, undefined, { prefer: 'wait=30' }), { body: { status: 'paused' } })
+    t.match(await platform.call('POST', `/v1/tenants/${victim.id}/pause`, undefined, { prefer: 'wait=30' }), {
+      body: { status: 'paused' },
+    })
     const name = await containerOf(victim, 'runtime')
     await docker('rm', name)
     await docker('create', '--name', name, '--network', 'none', 'debian:trixie-slim', 'sleep', '600')
@@ -165,45 +284,77 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     t.equal((await platform.call('POST', `/v1/tenants/${victim.id}/wake`)).status, 202)
     await told(t, victim, 'ForeignObject', new RegExp(`a container named ${name} exists that is not Tenantry's`))
     t.equal(await use(calm), 'served')
-    t.equal(await docker('inspect', name, '--format', '{{.State.Status}} {{len .Config.Labels}}'), 'created 0', 'it is left as it was')
+    t.equal(
+      await docker('inspect', name, '--format', '{{.State.Status}} {{len .Config.Labels}}'),
+      'created 0',
+      'it is left as it was',
+    )
     await docker('rm', name)
     await isWell(t, victim)
   })
 
-  await t.test('an image that is not there: by its name for new tenants, by its digest for one that has it', async (t) => {
-    await docker('rmi', images.runtime)
-    // The control plane asks for what a name means every few seconds.
-    await new Promise((resolve) => setTimeout(resolve, 6_000))
-    const late = await ask('image-missing', 'Pro', 0)
-    rest.push(late)
-    await told(t, late, 'ImageMissing', new RegExp(`the image "${images.runtime}" is not there`))
-    t.match(await platform.call('POST', '/v1/rollouts', { region: 'local', component: 'runtime', image: images.runtime }), { status: 422, body: { code: 'IMAGE_MISSING' } })
-    t.equal(await use(calm), 'served')
-    await docker('kill', await containerOf(calm, 'runtime'))
-    await until('who has its images is mended', async () => (await use(calm)) === 'served')
-    await docker('tag', runtimeDigest, images.runtime)
-    await isWell(t, late)
+  await t.test(
+    'an image that is not there: by its name for new tenants, by its digest for one that has it',
+    async (t) => {
+      await docker('rmi', images.runtime)
+      // The control plane asks for what a name means every few seconds.
+      await new Promise((resolve) => setTimeout(resolve, 6_000))
+      const late = await ask('image-missing', 'Pro', 0)
+      rest.push(late)
+      await told(t, late, 'ImageMissing', new RegExp(`the image "${images.runtime}" is not there`))
+      t.match(
+        await platform.call('POST', '/v1/rollouts', { region: 'local', component: 'runtime', image: images.runtime }),
+        { status: 422, body: { code: 'IMAGE_MISSING' } },
+      )
+      t.equal(await use(calm), 'served')
+      await docker('kill', await containerOf(calm, 'runtime'))
+      await until('who has its images is mended', async () => (await use(calm)) === 'served')
+      await docker('tag', runtimeDigest, images.runtime)
+      await isWell(t, late)
 
-    await docker('commit', '--pause=false', '--change', `LABEL faults=${tag}`, await containerOf(calm, 'runtime'), otherImage)
-    const file = join(directory, 'image.tar')
-    await docker('save', '--output', file, otherImage)
-    const digest = await docker('image', 'inspect', otherImage, '--format', '{{.Id}}')
-    t.match(await change(victim, { suspended: true }), { body: { status: 'suspended' } })
-    await docker('rm', await containerOf(victim, 'runtime'))
-    // As if it had come to that image by a rollout long ago.
-    await platform.sql('update tenants set runtime_image = $2 where id = $1', [victim.id, digest])
-    await docker('rmi', otherImage)
-    await change(victim, { suspended: false }, 0)
-    await told(t, victim, 'ImageMissing', /its image is not there/)
-    t.equal(await use(calm), 'served')
-    await docker('load', '--input', file)
-    await isWell(t, victim)
-    t.equal(await docker('inspect', await containerOf(victim, 'runtime'), '--format', '{{.Image}}'), digest)
-  })
+      await docker(
+        'commit',
+        '--pause=false',
+        '--change',
+        `LABEL faults=${tag}`,
+        await containerOf(calm, 'runtime'),
+        otherImage,
+      )
+      const file = join(directory, 'image.tar')
+      await docker('save', '--output', file, otherImage)
+      const digest = await docker('image', 'inspect', otherImage, '--format', '{{.Id}}')
+      t.match(await change(victim, { suspended: true }), { body: { status: 'suspended' } })
+      await docker('rm', await containerOf(victim, 'runtime'))
+      // As if it had come to that image by a rollout long ago.
+      await platform.sql('update tenants set runtime_image = $2 where id = $1', [victim.id, digest])
+      await docker('rmi', otherImage)
+      await change(victim, { suspended: false }, 0)
+      await told(t, victim, 'ImageMissing', /its image is not there/)
+      t.equal(await use(calm), 'served')
+      await docker('load', '--input', file)
+      await isWell(t, victim)
+      t.equal(await docker('inspect', await containerOf(victim, 'runtime'), '--format', '{{.Image}}'), digest)
+    },
+  )
 
   await t.test('no subnet is left', async (t) => {
-    const taken = new Set(lines(await docker('network', 'ls', '--filter', `label=tenantry.installation=${platform.installation}`, '--format', '{{.Name}}')))
-    const used = new Set(await Promise.all([...taken].map((name) => docker('network', 'inspect', name, '--format', '{{(index .IPAM.Config 0).Subnet}}'))))
+    const taken = new Set(
+      lines(
+        await docker(
+          'network',
+          'ls',
+          '--filter',
+          `label=tenantry.installation=${platform.installation}`,
+          '--format',
+          '{{.Name}}',
+        ),
+      ),
+    )
+    const used = new Set(
+      await Promise.all(
+        [...taken].map((name) => docker('network', 'inspect', name, '--format', '{{(index .IPAM.Config 0).Subnet}}')),
+      ),
+    )
     const planted: string[] = []
     t.teardown(async () => {
       for (const name of planted) await docker('network', 'rm', name).catch(() => undefined)
@@ -219,16 +370,23 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     rest.push(late)
     await told(t, late, 'SubnetsExhausted', /^all 16 subnets of the region are taken$/)
     t.equal(await use(calm), 'served')
-    t.same((await everything()).filter((name) => name.includes(late.id)), [], 'nothing was made')
+    t.same(
+      (await everything()).filter((name) => name.includes(late.id)),
+      [],
+      'nothing was made',
+    )
     for (const name of planted.splice(0)) await docker('network', 'rm', name)
     await isWell(t, late)
   })
 
   await t.test("a stranger's network where a tenant's was", async (t) => {
-    const subnetOf = (network: string) => docker('network', 'inspect', network, '--format', '{{(index .IPAM.Config 0).Subnet}}')
+    const subnetOf = (network: string) =>
+      docker('network', 'inspect', network, '--format', '{{(index .IPAM.Config 0).Subnet}}')
     const network = networkName(victim.id, 'net')
     const before = await subnetOf(network)
-    t.match(await platform.call('POST', `/v1/tenants/${victim.id}/pause`, undefined, { prefer: 'wait=30' }), { body: { status: 'paused' } })
+    t.match(await platform.call('POST', `/v1/tenants/${victim.id}/pause`, undefined, { prefer: 'wait=30' }), {
+      body: { status: 'paused' },
+    })
     await proxy.close()
     const stranger = `stranger-${tag}`
     await docker('rm', await containerOf(victim, 'runtime'), await containerOf(victim, 'postgres'))
@@ -241,7 +399,9 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     await isWell(t, victim)
     t.not(await subnetOf(network), before, 'it moved')
     t.equal(await subnetOf(stranger), before, "the stranger's is left as it was")
-    t.match(await platform.sql('select count(*)::int as count from subnets where stack_id = $1', [victim.id]), [{ count: 1 }])
+    t.match(await platform.sql('select count(*)::int as count from subnets where stack_id = $1', [victim.id]), [
+      { count: 1 },
+    ])
     await docker('network', 'rm', stranger)
   })
 
@@ -250,26 +410,42 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     const [memory, cpus] = (await docker('info', '--format', '{{.MemTotal}} {{.NCPU}}')).split(' ').map(Number)
     for (const component of ['postgres', 'runtime']) {
       t.match(await change(victim, { resources: { [component]: { memory_bytes: (memory ?? 0) + 1 } } }), {
-        status: 422, body: { code: 'LIMITS_BEYOND_HOST', message: new RegExp(`"resources.${component}.memory_bytes" is \\d+, but the host has ${memory}`) },
+        status: 422,
+        body: {
+          code: 'LIMITS_BEYOND_HOST',
+          message: new RegExp(`"resources.${component}.memory_bytes" is \\d+, but the host has ${memory}`),
+        },
       })
-      t.match(await change(victim, { resources: { [component]: { cpu_millis: (cpus ?? 0) * 1000 + 1 } } }), { status: 422, body: { code: 'LIMITS_BEYOND_HOST' } })
+      t.match(await change(victim, { resources: { [component]: { cpu_millis: (cpus ?? 0) * 1000 + 1 } } }), {
+        status: 422,
+        body: { code: 'LIMITS_BEYOND_HOST' },
+      })
     }
     for (const size of [{ memory_bytes: 2 ** 20 }, { memory_bytes: 2 ** 50 }, { cpu_millis: 0 }, { cpu_millis: 1.5 }]) {
       t.match(await change(victim, { resources: { runtime: size } }), { status: 400, body: { code: 'INVALID_FIELD' } })
     }
-    t.match((await platform.call('GET', `/v1/tenants/${victim.id}`)).body, { generation: before['generation'], resources: before['resources'] as object, status: 'ready' })
+    t.match((await platform.call('GET', `/v1/tenants/${victim.id}`)).body, {
+      generation: before['generation'],
+      resources: before['resources'] as object,
+      status: 'ready',
+    })
     t.equal(await use(calm), 'served')
   })
 
   await t.test('a plan with more than the host has', async (t) => {
     const cpus = Number(await docker('info', '--format', '{{.NCPU}}'))
     const [before] = await platform.sql("select resources from plans where id = 'Enterprise'")
-    await platform.sql("update plans set resources = jsonb_set(resources, '{runtime,cpu_millis}', to_jsonb($1::int)) where id = 'Enterprise'", [(cpus + 1) * 1000])
+    await platform.sql(
+      "update plans set resources = jsonb_set(resources, '{runtime,cpu_millis}', to_jsonb($1::int)) where id = 'Enterprise'",
+      [(cpus + 1) * 1000],
+    )
     const large = await ask('too-large', 'Enterprise', 0)
     rest.push(large)
     await told(t, large, 'LimitsBeyondHost', /^cannot create container \S+: its limits are not possible here$/)
     t.equal(await use(calm), 'served')
-    await platform.sql("update plans set resources = $1 where id = 'Enterprise'", [JSON.stringify(before?.['resources'])])
+    await platform.sql("update plans set resources = $1 where id = 'Enterprise'", [
+      JSON.stringify(before?.['resources']),
+    ])
     await isWell(t, large)
   })
 
@@ -277,11 +453,16 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
     const port = Number(new URL(platform.gatewayUrl).port)
     await platform.stopControlPlanes()
     await docker('rm', '-f', await gateway())
-    const squatter = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1').unref()
+    const squatter = createServer((socket) => socket.destroy())
+      .listen(port, '127.0.0.1')
+      .unref()
     await once(squatter, 'listening')
     await platform.startControlPlane()
     await until('it is told', async () => (await regionCondition())?.reason === 'PortTaken')
-    t.match(await regionCondition(), { status: 'False', message: /^cannot start container tenantry-region-local-\S+: a port that it publishes is taken$/ })
+    t.match(await regionCondition(), {
+      status: 'False',
+      message: /^cannot start container tenantry-region-local-\S+: a port that it publishes is taken$/,
+    })
     squatter.close()
     await once(squatter, 'close')
     await until('the door is open again', async () => (await use(calm).catch(() => '')) === 'served')
@@ -290,7 +471,11 @@ t.test('faults of the engine and its host', { timeout: 300_000 }, async (t) => {
   })
 
   await t.test('nothing is left when all are gone', async (t) => {
-    await Promise.all([calm, victim, ...rest].map(({ id }) => platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' })))
+    await Promise.all(
+      [calm, victim, ...rest].map(({ id }) =>
+        platform.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' }),
+      ),
+    )
     const withoutHash = (names: string[]) => names.map((name) => name.replace(/-[0-9a-f]{8}(?=$|-secrets$)/, '')).sort()
     t.same(withoutHash(await everything()), withoutHash(atFirst))
     t.match(await platform.sql('select count(*)::int as count from subnets'), [{ count: 0 }])

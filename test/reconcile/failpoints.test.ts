@@ -1,10 +1,10 @@
 // kill -9 of the control plane at every boundary of create and delete: every tenant ends ready or gone, and what there
 // is of roles, schemas, files and secrets equals the tenants exactly. The same with a fault thrown at every boundary.
 import t, { type Test } from 'tap'
-import { failpointNames, type FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
-import { effort } from '../support/effort.ts'
-import { query } from '../support/postgres.ts'
-import { startPlatform, whatIsThere, type Platform } from '../support/platform.ts'
+import { failpointNames, type FailpointName } from '#control-plane/reconcile/failpoints.ts'
+import { effort } from '#test/support/effort.ts'
+import { query } from '#test/support/postgres.ts'
+import { startPlatform, whatIsThere, type Platform } from '#test/support/platform.ts'
 
 const rounds = effort({ small: 1, full: 10 })
 /** What a tenant with a schema in a shared database passes; docker-failpoints.test.ts has those of the services of its own. */
@@ -18,7 +18,10 @@ async function settled(platform: Platform): Promise<Map<string, string>> {
   for (;;) {
     const { body } = await platform.call('GET', '/v1/tenants?limit=200')
     const tenants = body['tenants'] as { tenant_id: string; name: string; status: string; purge_after: string | null }[]
-    const restless = tenants.filter(({ status, purge_after }) => status !== 'ready' && !(status === 'deleting' && purge_after !== null && Date.parse(purge_after) > Date.now()))
+    const restless = tenants.filter(
+      ({ status, purge_after }) =>
+        status !== 'ready' && !(status === 'deleting' && purge_after !== null && Date.parse(purge_after) > Date.now()),
+    )
     if (restless.length === 0) return new Map(tenants.map(({ tenant_id, status }) => [tenant_id, status]))
     if (Date.now() > deadline) throw new Error(`not settled: ${JSON.stringify(restless)}`)
     await new Promise((resolve) => setTimeout(resolve, 50))
@@ -26,7 +29,14 @@ async function settled(platform: Platform): Promise<Map<string, string>> {
 }
 
 /** Arms a control plane, calls it, and waits for its death. @returns whether it had taken the call by then */
-async function killedAt(platform: Platform, name: FailpointName, method: string, path: string, body: unknown, taken: string): Promise<boolean> {
+async function killedAt(
+  platform: Platform,
+  name: FailpointName,
+  method: string,
+  path: string,
+  body: unknown,
+  taken: string,
+): Promise<boolean> {
   const armed = await platform.startControlPlane({ failpoints: `${name}=kill` })
   await platform.call(method, path, body, { prefer: 'wait=20' }).catch(() => undefined)
   await armed.exited
@@ -45,7 +55,9 @@ async function calmly(platform: Platform): Promise<Map<string, string>> {
 }
 
 async function create(platform: Platform, name: string): Promise<{ id: string; key: string } | undefined> {
-  const answer = await platform.call('POST', '/v1/tenants', { name, plan: 'Free', region: 'local' }, { prefer: 'wait=20' }).catch(() => undefined)
+  const answer = await platform
+    .call('POST', '/v1/tenants', { name, plan: 'Free', region: 'local' }, { prefer: 'wait=20' })
+    .catch(() => undefined)
   if (answer?.status !== 201) return undefined
   const keys = answer.body['keys'] as { secret_key: string }
   return { id: String(answer.body['tenant_id']), key: keys.secret_key }
@@ -54,20 +66,41 @@ async function create(platform: Platform, name: string): Promise<{ id: string; k
 async function createWithFile(platform: Platform, name: string): Promise<string> {
   const made = await create(platform, name)
   if (made === undefined) throw new Error(`${name} was not created`)
-  const response = await platform.tenantCall(name, 'POST', '/storage/v1/object/system/a/file.txt', { key: made.key, body: 'kept', type: 'text/plain' })
+  const response = await platform.tenantCall(name, 'POST', '/storage/v1/object/system/a/file.txt', {
+    key: made.key,
+    body: 'kept',
+    type: 'text/plain',
+  })
   if (!response.ok) throw new Error(`upload for ${name}: ${response.status} ${await response.text()}`)
   return made.id
 }
 
 /** Every kind of leftover equals the tenants; files only where some were uploaded. */
-async function checkExact(t: Test, platform: Platform, tenants: ReadonlyMap<string, string>, withFiles: ReadonlySet<string>): Promise<void> {
+async function checkExact(
+  t: Test,
+  platform: Platform,
+  tenants: ReadonlyMap<string, string>,
+  withFiles: ReadonlySet<string>,
+): Promise<void> {
   const there = await whatIsThere(platform)
   const ids = [...tenants.keys()].sort()
   t.same(there.schemas, ids, 'schemas')
   t.same(there.secrets, ids, 'secrets')
-  t.same(there.roles, ids.flatMap((id) => [id, `${id}_admin`, `${id}_ddl`, `${id}_owner`, `${id}_system`]).sort(), 'roles')
-  t.same(there.files.filter((id) => !tenants.has(id)), [], 'no files of tenants that are gone')
-  t.same([...withFiles].filter((id) => tenants.has(id) && !there.files.includes(id)), [], 'files of those that are there')
+  t.same(
+    there.roles,
+    ids.flatMap((id) => [id, `${id}_admin`, `${id}_ddl`, `${id}_owner`, `${id}_system`]).sort(),
+    'roles',
+  )
+  t.same(
+    there.files.filter((id) => !tenants.has(id)),
+    [],
+    'no files of tenants that are gone',
+  )
+  t.same(
+    [...withFiles].filter((id) => tenants.has(id) && !there.files.includes(id)),
+    [],
+    'files of those that are there',
+  )
 }
 
 t.test('kill -9 at every failpoint', { timeout: 3_600_000 }, async (t) => {
@@ -90,12 +123,14 @@ t.test('kill -9 at every failpoint', { timeout: 3_600_000 }, async (t) => {
     await calm.exited
     for (const [index, name] of passed.entries()) {
       const victim = victims.get(name)
-      const [method, path, body] = victim === undefined
-        ? ['POST', '/v1/tenants', { name: `made-${round}-${index}`, plan: 'Free', region: 'local' }] as const
-        : ['DELETE', `/v1/tenants/${victim}${name === 'delete.waiting' ? '' : '?purge=true'}`, undefined] as const
-      const taken = victim === undefined
-        ? `exists (select from tenants where name = 'made-${round}-${index}')`
-        : `not exists (select from tenants where id = '${victim}' and desired <> 'deleted')`
+      const [method, path, body] =
+        victim === undefined
+          ? (['POST', '/v1/tenants', { name: `made-${round}-${index}`, plan: 'Free', region: 'local' }] as const)
+          : (['DELETE', `/v1/tenants/${victim}${name === 'delete.waiting' ? '' : '?purge=true'}`, undefined] as const)
+      const taken =
+        victim === undefined
+          ? `exists (select from tenants where name = 'made-${round}-${index}')`
+          : `not exists (select from tenants where id = '${victim}' and desired <> 'deleted')`
       if (!(await killedAt(platform, name, method, path, body, taken))) {
         // It died of what the kill before had left, and never heard of this one.
         await calmly(platform)
@@ -105,11 +140,21 @@ t.test('kill -9 at every failpoint', { timeout: 3_600_000 }, async (t) => {
     }
     const last = await platform.startControlPlane()
     const tenants = await settled(platform)
-    for (const [name, victim] of victims) t.equal(tenants.get(victim), name === 'delete.waiting' ? 'deleting' : undefined, `deleted when killed at ${name}`)
+    for (const [name, victim] of victims)
+      t.equal(tenants.get(victim), name === 'delete.waiting' ? 'deleting' : undefined, `deleted when killed at ${name}`)
     await checkExact(t, platform, tenants, withFiles)
-    const open = ['running', 'pending'].map(async (state) => (await platform.call('GET', `/v1/operations?state=${state}&limit=200`)).body['operations'] as { tenant_id: string }[])
+    const open = ['running', 'pending'].map(
+      async (state) =>
+        (await platform.call('GET', `/v1/operations?state=${state}&limit=200`)).body['operations'] as {
+          tenant_id: string
+        }[],
+    )
     waiting.add(victims.get('delete.waiting') ?? '')
-    t.same((await Promise.all(open)).flat().filter(({ tenant_id }) => !waiting.has(tenant_id)), [], 'no operation is left open')
+    t.same(
+      (await Promise.all(open)).flat().filter(({ tenant_id }) => !waiting.has(tenant_id)),
+      [],
+      'no operation is left open',
+    )
     last.process.kill('SIGTERM')
     await last.exited
   }
@@ -120,7 +165,9 @@ t.test('kill -9 at every failpoint', { timeout: 3_600_000 }, async (t) => {
 t.test('a fault at every failpoint is mended by the next attempt', { timeout: 300_000 }, async (t) => {
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
-  const controlPlane = await platform.startControlPlane({ failpoints: failpointNames.map((name) => `${name}=throw`).join(',') })
+  const controlPlane = await platform.startControlPlane({
+    failpoints: failpointNames.map((name) => `${name}=throw`).join(','),
+  })
   // Side by side: each takes some of the faults, and none so many that it comes to be called failed.
   await Promise.all(Array.from({ length: 12 }, (_, index) => create(platform, `faulty-${index}`)))
   const made = await settled(platform)

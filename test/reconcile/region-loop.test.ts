@@ -1,17 +1,23 @@
 // What is said of a region: as it was last seen, in words that may be shown, and nothing when nobody looks any more.
 import t from 'tap'
-import type { Engine } from '../../control-plane/src/engines/engine.ts'
-import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
-import { createMetrics } from '../../control-plane/src/metrics.ts'
-import { createRegionConditions } from '../../control-plane/src/reconcile/region-conditions.ts'
-import { createRegionLoop } from '../../control-plane/src/reconcile/region-loop.ts'
-import type { ReconcileStore } from '../../control-plane/src/reconcile/reconcile-store.ts'
-import { LeadershipLost } from '../../control-plane/src/platform/leadership-lost.ts'
-import type { Region } from '../../control-plane/src/reconcile/region.ts'
-import type { Stack } from '../../control-plane/src/stacks/stack.ts'
-import { stoppedClock } from '../support/control-plane/clock.ts'
+import type { Engine } from '#control-plane/engines/engine.ts'
+import { EngineError } from '#control-plane/engines/engine-error.ts'
+import { createMetrics } from '#control-plane/metrics.ts'
+import { createRegionConditions } from '#control-plane/reconcile/region-conditions.ts'
+import { createRegionLoop } from '#control-plane/reconcile/region-loop.ts'
+import type { ReconcileStore } from '#control-plane/reconcile/reconcile-store.ts'
+import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
+import type { Region } from '#control-plane/reconcile/region.ts'
+import type { Stack } from '#control-plane/stacks/stack.ts'
+import { stoppedClock } from '#test/support/control-plane/clock.ts'
 
-const stack: Stack = { id: 'region-r', state: 'running', networks: [], volumes: [{ name: 'data', mustExist: false, isGuarded: false }], services: [] }
+const stack: Stack = {
+  id: 'region-r',
+  state: 'running',
+  networks: [],
+  volumes: [{ name: 'data', mustExist: false, isGuarded: false }],
+  services: [],
+}
 const fails = (error: Error) => () => Promise.reject(error)
 
 function startLoop() {
@@ -20,16 +26,34 @@ function startLoop() {
   const stop = new AbortController()
   const told = { recoveries: 0 }
   const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
-  const engine = { observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }), converge: (): Promise<void> => Promise.resolve() }
+  const engine = {
+    observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }),
+    converge: (): Promise<void> => Promise.resolve(),
+  }
   const region = { stackId: 'region-r', config: { id: 'r' }, ownStack: (): Promise<Stack> => Promise.resolve(stack) }
   const store: Partial<ReconcileStore> = {
-    hasHomes: () => Promise.resolve(false), settledDedicated: () => Promise.resolve([]), tenantIds: () => Promise.resolve(new Set()), confirmLead: () => Promise.resolve(),
+    hasHomes: () => Promise.resolve(false),
+    settledDedicated: () => Promise.resolve([]),
+    tenantIds: () => Promise.resolve(new Set()),
+    confirmLead: () => Promise.resolve(),
     deletedTenants: () => Promise.resolve(new Set()),
   }
   const loop = createRegionLoop(
     {
-      region: region as unknown as Region, engine: engine as unknown as Engine, store: store as ReconcileStore, clock, epoch: 1n, orphanGraceSeconds: 1, regionStacks: ['region-r'],
-      wake: () => undefined, recovered: () => { told.recoveries++ }, conditions, measure: () => undefined, log: { info: () => undefined, warn: () => undefined },
+      region: region as unknown as Region,
+      engine: engine as unknown as Engine,
+      store: store as ReconcileStore,
+      clock,
+      epoch: 1n,
+      orphanGraceSeconds: 1,
+      regionStacks: ['region-r'],
+      wake: () => undefined,
+      recovered: () => {
+        told.recoveries++
+      },
+      conditions,
+      measure: () => undefined,
+      log: { info: () => undefined, warn: () => undefined },
     },
     stop.signal,
   )
@@ -40,7 +64,13 @@ t.test('a region that is as it should be is ready, and says when that was seen',
   const { clock, conditions, loop } = startLoop()
   t.equal(conditions.of('r'), undefined)
   await loop.sweep()
-  t.same(conditions.of('r'), { type: 'Ready', status: 'True', reason: 'Observed', message: '', observed_at: clock.now().toISOString() })
+  t.same(conditions.of('r'), {
+    type: 'Ready',
+    status: 'True',
+    reason: 'Observed',
+    message: '',
+    observed_at: clock.now().toISOString(),
+  })
   const before = clock.now()
   clock.pass(20)
   await loop.sweep()
@@ -51,10 +81,26 @@ t.test('what is wrong is said with its reason, and taken back when it has passed
   const { conditions, engine, region, volumes, loop } = startLoop()
   const well = { ...engine, ...region }
   const problems: [what: string, plant: () => void, said: object][] = [
-    ['no engine', () => (engine.observe = fails(new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached'))), { reason: 'EngineUnreachable', message: 'the Docker Engine cannot be reached' }],
-    ['an old engine', () => (engine.observe = fails(new EngineError('ENGINE_TOO_OLD', 'too old'))), { reason: 'EngineTooOld', message: 'too old' }],
-    ['no image', () => (region.ownStack = fails(new EngineError('IMAGE_MISSING', 'the image "x" is not there'))), { reason: 'ImageMissing', message: 'the image "x" is not there' }],
-    ['a driver that speaks of addresses', () => (engine.observe = fails(new Error('connect ECONNREFUSED 10.1.2.3'))), { reason: 'Error', message: 'the region could not be looked at; it is tried again' }],
+    [
+      'no engine',
+      () => (engine.observe = fails(new EngineError('ENGINE_UNREACHABLE', 'the Docker Engine cannot be reached'))),
+      { reason: 'EngineUnreachable', message: 'the Docker Engine cannot be reached' },
+    ],
+    [
+      'an old engine',
+      () => (engine.observe = fails(new EngineError('ENGINE_TOO_OLD', 'too old'))),
+      { reason: 'EngineTooOld', message: 'too old' },
+    ],
+    [
+      'no image',
+      () => (region.ownStack = fails(new EngineError('IMAGE_MISSING', 'the image "x" is not there'))),
+      { reason: 'ImageMissing', message: 'the image "x" is not there' },
+    ],
+    [
+      'a driver that speaks of addresses',
+      () => (engine.observe = fails(new Error('connect ECONNREFUSED 10.1.2.3'))),
+      { reason: 'Error', message: 'the region could not be looked at; it is tried again' },
+    ],
     [
       'services that do not come to be',
       () => {
@@ -67,7 +113,8 @@ t.test('what is wrong is said with its reason, and taken back when it has passed
       'data that is gone',
       () => {
         volumes.length = 0
-        region.ownStack = () => Promise.resolve({ ...stack, volumes: [{ name: 'data', mustExist: true, isGuarded: false }] })
+        region.ownStack = () =>
+          Promise.resolve({ ...stack, volumes: [{ name: 'data', mustExist: true, isGuarded: false }] })
       },
       { reason: 'VolumeMissing', message: 'volumes of the region that held data are gone: data' },
     ],

@@ -1,6 +1,6 @@
 // What a runtime answers is believed as far as it is about the tenant that was asked for.
 import t from 'tap'
-import { createRegionProbe } from '../../control-plane/src/reconcile/region-probe.ts'
+import { createRegionProbe } from '#control-plane/reconcile/region-probe.ts'
 
 const [asked, other] = ['t_0123456789abcdef0123', 't_ffffffffffffffffffff']
 const { signal } = new AbortController()
@@ -11,19 +11,41 @@ function probeOf(status: number, body: unknown) {
 
 const component = { status: 'healthy', observed_at: '2026-01-01T00:00:00.000Z' }
 const health = (tenantId: string, message?: string) => ({
-  tenant_id: tenantId, generation: 3, status: 'healthy', components: { database: component, storage: message === undefined ? component : { ...component, message }, functions: component },
+  tenant_id: tenantId,
+  generation: 3,
+  status: 'healthy',
+  components: {
+    database: component,
+    storage: message === undefined ? component : { ...component, message },
+    functions: component,
+  },
 })
-const usage = (tenantId: string) => ({ tenant_id: tenantId, file_bytes: 1, file_count: 1, document_bytes: 1, function_invocations: 1 })
+const usage = (tenantId: string) => ({
+  tenant_id: tenantId,
+  file_bytes: 1,
+  file_count: 1,
+  document_bytes: 1,
+  function_invocations: 1,
+})
 
 t.test('an answer about another tenant is none', async (t) => {
   t.same(await probeOf(200, health(asked)).tenantHealth('http://runtime', asked, signal), health(asked))
   t.same(await probeOf(200, usage(asked)).tenantUsage('http://runtime', asked, signal), usage(asked))
-  await t.rejects(probeOf(200, health(other)).tenantHealth('http://runtime', asked, signal), { message: /another tenant/ })
-  await t.rejects(probeOf(200, usage(other)).tenantUsage('http://runtime', asked, signal), { message: /another tenant/ })
+  await t.rejects(probeOf(200, health(other)).tenantHealth('http://runtime', asked, signal), {
+    message: /another tenant/,
+  })
+  await t.rejects(probeOf(200, usage(other)).tenantUsage('http://runtime', asked, signal), {
+    message: /another tenant/,
+  })
   t.equal(await probeOf(404, {}).tenantHealth('http://runtime', asked, signal), undefined)
 })
 
 t.test('a message is a sentence, not a book', async (t) => {
-  t.same(await probeOf(200, health(asked, 'x'.repeat(500))).tenantHealth('http://runtime', asked, signal), health(asked, 'x'.repeat(500)))
-  await t.rejects(probeOf(200, health(asked, 'x'.repeat(501))).tenantHealth('http://runtime', asked, signal), { message: /unknown form/ })
+  t.same(
+    await probeOf(200, health(asked, 'x'.repeat(500))).tenantHealth('http://runtime', asked, signal),
+    health(asked, 'x'.repeat(500)),
+  )
+  await t.rejects(probeOf(200, health(asked, 'x'.repeat(501))).tenantHealth('http://runtime', asked, signal), {
+    message: /unknown form/,
+  })
 })

@@ -1,33 +1,76 @@
 // The operator's file of regions: what can't work is refused at the start, with the place and the reason.
 import t from 'tap'
-import { readRegions } from '../../control-plane/src/regions/region-config.ts'
+import { readRegions } from '#control-plane/regions/region-config.ts'
 
 const masterKey = Buffer.alloc(32, 3)
 const docker = {
-  host: 'unix:///var/run/docker.sock', network_range: '10.9.0.0/20', images: { postgres: 'p', runtime: 'r', gateway: 'g' }, control_url: 'http://10.9.0.1:4400',
+  host: 'unix:///var/run/docker.sock',
+  network_range: '10.9.0.0/20',
+  images: { postgres: 'p', runtime: 'r', gateway: 'g' },
+  control_url: 'http://10.9.0.1:4400',
   gateway: { host_address: '10.99.0.2', port: 4401, postgres_port: 4403 },
 }
-const region = (id: string, changes: object = {}) => ({ id, engine: 'docker', domain: 'example.org', gateway_url: 'https://example.org', docker: { ...docker, ...changes } })
+const region = (id: string, changes: object = {}) => ({
+  id,
+  engine: 'docker',
+  domain: 'example.org',
+  gateway_url: 'https://example.org',
+  docker: { ...docker, ...changes },
+})
 const read = (...regions: object[]) => readRegions(JSON.stringify(regions), masterKey)
 
 t.test('a region on another host is found where it is on this one: at fixed addresses of its range', async (t) => {
   for (const host of ['unix:///var/run/docker.sock', 'tcp://10.99.0.2:2376', 'ssh://tenantry@10.99.0.2']) {
-    t.match(read(region('north', { host })), [{ gateway_internal_urls: ['http://10.9.0.11:4402'], runtime_urls: ['http://10.9.0.20:24401'], database_host: '10.99.0.2:4403' }], host)
+    t.match(
+      read(region('north', { host })),
+      [
+        {
+          gateway_internal_urls: ['http://10.9.0.11:4402'],
+          runtime_urls: ['http://10.9.0.20:24401'],
+          database_host: '10.99.0.2:4403',
+        },
+      ],
+      host,
+    )
   }
 })
 
-t.test("on another host containers reach the control plane at that host's address on their network, or in a container there", async (t) => {
-  for (const host of ['tcp://10.99.0.2:2376', 'ssh://tenantry@10.99.0.2']) {
-    for (const control_url of ['http://10.99.0.1:4400', 'http://127.0.0.1:4400', 'http://10.9.0.2:4400', 'https://control.example.org', 'http://10.9.0.1.example.org']) {
-      t.throws(() => read(region('north', { host, control_url })), /^TENANTRY_REGIONS_FILE\/0\/docker\/control_url: the engine is on another host, .* at http:\/\/10\.9\.0\.1:PORT alone/, control_url)
+t.test(
+  "on another host containers reach the control plane at that host's address on their network, or in a container there",
+  async (t) => {
+    for (const host of ['tcp://10.99.0.2:2376', 'ssh://tenantry@10.99.0.2']) {
+      for (const control_url of [
+        'http://10.99.0.1:4400',
+        'http://127.0.0.1:4400',
+        'http://10.9.0.2:4400',
+        'https://control.example.org',
+        'http://10.9.0.1.example.org',
+      ]) {
+        t.throws(
+          () => read(region('north', { host, control_url })),
+          /^TENANTRY_REGIONS_FILE\/0\/docker\/control_url: the engine is on another host, .* at http:\/\/10\.9\.0\.1:PORT alone/,
+          control_url,
+        )
+      }
+      t.equal(
+        read(
+          region('north', { host, control_url: 'http://control-plane:4400', control_container: 'the-control-plane' }),
+        ).length,
+        1,
+      )
     }
-    t.equal(read(region('north', { host, control_url: 'http://control-plane:4400', control_container: 'the-control-plane' })).length, 1)
-  }
-})
+  },
+)
 
 t.test('two regions have no address in common', async (t) => {
   const together = /the regions "north" and "south" have a network_range in common/
-  for (const network_range of ['10.9.0.0/20', '10.9.8.0/23', '10.8.0.0/15']) t.throws(() => read(region('north'), region('south', { network_range, control_url: 'http://10.9.0.1:4400' })), together, network_range)
-  for (const network_range of ['10.9.16.0/20', '10.8.240.0/20', '10.10.0.0/16']) t.equal(read(region('north'), region('south', { network_range })).length, 2, network_range)
+  for (const network_range of ['10.9.0.0/20', '10.9.8.0/23', '10.8.0.0/15'])
+    t.throws(
+      () => read(region('north'), region('south', { network_range, control_url: 'http://10.9.0.1:4400' })),
+      together,
+      network_range,
+    )
+  for (const network_range of ['10.9.16.0/20', '10.8.240.0/20', '10.10.0.0/16'])
+    t.equal(read(region('north'), region('south', { network_range })).length, 2, network_range)
   t.throws(() => read(region('north'), region('north', { network_range: '10.10.0.0/16' })), /names a region twice/)
 })

@@ -1,28 +1,35 @@
 // Paging by keys: page after page gives every record once, in order, whatever the order is by and whatever comes and goes.
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { effort, seed } from '../support/effort.ts'
-import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { query } from '#test/support/postgres.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const list = '/rest/v1/items'
 
 async function openScene(t: Test): Promise<TestTenant> {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  await query(tenant.home.adminUrl, `
+  await query(
+    tenant.home.adminUrl,
+    `
     create table items (a int, b int, label text, score double precision, at timestamptz, data jsonb, k0 int default 7, primary key (a, b));
     create table marks (item int);
     alter table items enable row level security; create policy everyone on items using (true) with check (true);
     alter table marks enable row level security; create policy everyone on marks using (true) with check (true);
     insert into items (a, b, label, score, at, data)
       select n / 7, n, case when n % 5 > 0 then 'l' || n % 4 end, case when n % 3 > 0 then n % 6 * 0.1 end, '2026-01-01'::timestamptz + n % 9 * interval '1.000001 s', jsonb_build_object('x', n % 3)
-      from generate_series(1, 60) n`)
+      from generate_series(1, 60) n`,
+  )
   await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
   return tenant
 }
 
-async function pages(tenant: TestTenant, parameters: string, limit: number): Promise<{ rows: Record<string, unknown>[]; counts: number[] }> {
+async function pages(
+  tenant: TestTenant,
+  parameters: string,
+  limit: number,
+): Promise<{ rows: Record<string, unknown>[]; counts: number[] }> {
   const rows: Record<string, unknown>[] = []
   const counts: number[] = []
   for (let cursor: string | undefined = ''; cursor !== undefined;) {
@@ -41,15 +48,30 @@ t.test('paging by keys', async (t) => {
 
   t.test('gives every record once, in the order of the whole list', async (t) => {
     const column = fc.constantFrom('a', 'b', 'label', 'score', 'at', 'data->x', 'data->>x')
-    const term = fc.tuple(column, fc.constantFrom('', '.asc', '.desc'), fc.constantFrom('', '.nullsfirst', '.nullslast')).map((parts) => parts.join(''))
+    const term = fc
+      .tuple(column, fc.constantFrom('', '.asc', '.desc'), fc.constantFrom('', '.nullsfirst', '.nullslast'))
+      .map((parts) => parts.join(''))
     await fc.assert(
-      fc.asyncProperty(fc.uniqueArray(term, { maxLength: 3, selector: (text) => text.split('.')[0] }), fc.integer({ min: 1, max: 25 }), async (order, limit) => {
-        const direction = order.at(-1)?.includes('.desc') === true ? 'desc' : 'asc'
-        const whole = [...order, ...['a', 'b'].filter((key) => !order.some((term) => term.split('.')[0] === key)).map((key) => `${key}.${direction}`)]
-        const wanted = (await tenant.ask('GET', `${list}?select=a,b,k0&order=${whole.join(',')}`)).list()
-        const { rows } = await pages(tenant, `select=a,b,k0${order.length === 0 ? '' : `&order=${order.join(',')}`}`, limit)
-        t.same(rows, wanted, `${order.join(',')} by ${limit}`)
-      }),
+      fc.asyncProperty(
+        fc.uniqueArray(term, { maxLength: 3, selector: (text) => text.split('.')[0] }),
+        fc.integer({ min: 1, max: 25 }),
+        async (order, limit) => {
+          const direction = order.at(-1)?.includes('.desc') === true ? 'desc' : 'asc'
+          const whole = [
+            ...order,
+            ...['a', 'b']
+              .filter((key) => !order.some((term) => term.split('.')[0] === key))
+              .map((key) => `${key}.${direction}`),
+          ]
+          const wanted = (await tenant.ask('GET', `${list}?select=a,b,k0&order=${whole.join(',')}`)).list()
+          const { rows } = await pages(
+            tenant,
+            `select=a,b,k0${order.length === 0 ? '' : `&order=${order.join(',')}`}`,
+            limit,
+          )
+          t.same(rows, wanted, `${order.join(',')} by ${limit}`)
+        },
+      ),
       { numRuns: effort({ small: 25, full: 1_000 }), seed },
     )
   })
@@ -60,17 +82,25 @@ t.test('paging by keys', async (t) => {
     for (let page = 0; ; page++) {
       const answer = await tenant.ask('GET', `${list}?order=label.desc.nullslast&limit=7&cursor=${cursor}`)
       seen.push(...answer.list().map(({ b }) => b))
-      await query(tenant.home.adminUrl, `insert into items (a, b, label) values (100, ${1000 + page}, 'zz'); delete from items where b = ${1000 + page - 1}`)
+      await query(
+        tenant.home.adminUrl,
+        `insert into items (a, b, label) values (100, ${1000 + page}, 'zz'); delete from items where b = ${1000 + page - 1}`,
+      )
       if (answer.headers['next-cursor'] === undefined) break
       cursor = String(answer.headers['next-cursor'])
     }
     await query(tenant.home.adminUrl, 'delete from items where b >= 1000')
     const stayed = seen.filter((b) => Number(b) < 1000)
-    t.same(stayed.toSorted((one, other) => Number(one) - Number(other)), Array.from({ length: 60 }, (_, n) => n + 1))
+    t.same(
+      stayed.toSorted((one, other) => Number(one) - Number(other)),
+      Array.from({ length: 60 }, (_, n) => n + 1),
+    )
   })
 
   t.test('says where the next page is, counts all that match, and shows nothing but what was asked for', async (t) => {
-    const first = await tenant.ask('GET', `${list}?select=b&a=gte.2&order=b&limit=10&cursor=`, { headers: { prefer: 'count=exact' } })
+    const first = await tenant.ask('GET', `${list}?select=b&a=gte.2&order=b&limit=10&cursor=`, {
+      headers: { prefer: 'count=exact' },
+    })
     t.equal(first.headers['content-range'], '0-9/47')
     t.same(first.list()[0], { b: 14 })
     const link = /^<([^>]+)>; rel="next"$/.exec(String(first.headers.link))?.[1] ?? ''

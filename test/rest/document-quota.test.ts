@@ -2,21 +2,35 @@
 // deleted makes room.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { query } from '#test/support/postgres.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { publish, rest, same } from './support/schemas.ts'
 
-const notes = { name: 'notes', fields: [{ name: 'text', type: 'string' }, { name: 'n', type: 'number', index: true }], rls_policy: { type: 'ownership', owner_field: 'owner' } }
+const notes = {
+  name: 'notes',
+  fields: [
+    { name: 'text', type: 'string' },
+    { name: 'n', type: 'number', index: true },
+  ],
+  rls_policy: { type: 'ownership', owner_field: 'owner' },
+}
 /** Text that does not get smaller. */
-const noise = (bytes: number) => randomBytes(Math.ceil(bytes / 2)).toString('hex').slice(0, bytes)
+const noise = (bytes: number) =>
+  randomBytes(Math.ceil(bytes / 2))
+    .toString('hex')
+    .slice(0, bytes)
 const write = (tenant: TestTenant, body: object, as = 'u1') => tenant.ask('POST', `${rest}/notes`, { as, body })
 const count = async (tenant: TestTenant) => Number((await tenant.rows('select count(*) as n from notes'))[0]?.['n'])
-const whole = async (tenant: TestTenant) => Number((await tenant.rows("select pg_total_relation_size('notes') as n"))[0]?.['n'])
+const whole = async (tenant: TestTenant) =>
+  Number((await tenant.rows("select pg_total_relation_size('notes') as n"))[0]?.['n'])
 
 /** Writes until there is no room; answers with what the refusal says. */
 async function fill(tenant: TestTenant, records: number, bytes: number): Promise<{ limit: number; used: number }> {
   for (;;) {
-    const answer = await write(tenant, Array.from({ length: records }, (_, n) => ({ text: noise(bytes), n })))
+    const answer = await write(
+      tenant,
+      Array.from({ length: records }, (_, n) => ({ text: noise(bytes), n })),
+    )
     if (answer.status === 413) return answer.json() as { limit: number; used: number }
     if (answer.status !== 201) throw new Error(answer.text)
   }
@@ -40,16 +54,39 @@ t.test('the quota of documents', async (t) => {
     const large = { text: noise(100_000) }
     const { id } = (await tenant.ask('GET', `${rest}/notes?limit=1`, { as: 'u1' })).list()[0] ?? {}
     for (const [method, path, body] of [
-      ['POST', 'notes', large], ['POST', 'notes', [large]], ['PATCH', `notes/${String(id)}`, large], ['PATCH', 'notes?n=gte.0', large],
-      ['PUT', `notes?id=eq.${String(id)}`, { id, ...large }], ['POST', 'notes?on_conflict=id', { id, ...large }],
+      ['POST', 'notes', large],
+      ['POST', 'notes', [large]],
+      ['PATCH', `notes/${String(id)}`, large],
+      ['PATCH', 'notes?n=gte.0', large],
+      ['PUT', `notes?id=eq.${String(id)}`, { id, ...large }],
+      ['POST', 'notes?on_conflict=id', { id, ...large }],
     ] as const) {
-      for (const as of ['u1', 'service']) same(t, await tenant.ask(method, `${rest}/${path}`, { as, body, headers: { prefer: path.includes('on_conflict') ? 'resolution=merge-duplicates' : '' } }), 413, 'QUOTA_EXCEEDED', /of 2000000 bytes/)
+      for (const as of ['u1', 'service'])
+        same(
+          t,
+          await tenant.ask(method, `${rest}/${path}`, {
+            as,
+            body,
+            headers: { prefer: path.includes('on_conflict') ? 'resolution=merge-duplicates' : '' },
+          }),
+          413,
+          'QUOTA_EXCEEDED',
+          /of 2000000 bytes/,
+        )
     }
     t.equal(await count(tenant), before)
-    t.equal((await tenant.rows('select max(length(text))::int as n from notes'))[0]?.['n'], 2_000, 'nothing of it was stored')
+    t.equal(
+      (await tenant.rows('select max(length(text))::int as n from notes'))[0]?.['n'],
+      2_000,
+      'nothing of it was stored',
+    )
     t.equal((await write(neighbour, large)).status, 201, "another tenant's room is its own")
     t.equal((await tenant.ask('GET', `${rest}/notes?limit=1`, { as: 'u1' })).status, 200)
-    t.equal((await tenant.ask('POST', `${rest}/schemas`, { as: 'service', body: { ...notes, name: 'more' } })).status, 201, 'a schema is no document')
+    t.equal(
+      (await tenant.ask('POST', `${rest}/schemas`, { as: 'service', body: { ...notes, name: 'more' } })).status,
+      201,
+      'a schema is no document',
+    )
     t.equal((await tenant.ask('DELETE', `${rest}/notes/${String(id)}`, { as: 'u1' })).status, 200)
     tenant.change({ limits: { ...tenant.manifest.limits, document_bytes: 2 * limit } })
     t.equal((await write(tenant, large)).status, 201, 'a larger plan holds at once')
@@ -81,9 +118,14 @@ t.test('the quota of documents', async (t) => {
     const limit = 3_000_000
     const tenant = await runtime.addTenant({ limits: { document_bytes: limit } })
     await publish(tenant, notes)
-    const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => write(tenant, { text: noise(200_000), n }, `u${n}`)))
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => write(tenant, { text: noise(200_000), n }, `u${n}`)),
+    )
     const made = answers.filter(({ status }) => status === 201).length
-    t.same(answers.filter(({ status }) => status !== 201 && status !== 413), [])
+    t.same(
+      answers.filter(({ status }) => status !== 201 && status !== 413),
+      [],
+    )
     t.equal(await count(tenant), made)
     t.ok(made * 200_000 >= limit / 2 && made * 200_000 <= limit, `${made} of 200 kB were taken`)
   })
@@ -94,7 +136,10 @@ t.test('the quota of documents', async (t) => {
     await publish(tenant, notes)
     runtime.clock.stopped = Date.now()
     t.equal((await write(tenant, { text: 'first' })).status, 201)
-    await query(tenant.home.adminUrl, "insert into notes (text) select string_agg(gen_random_uuid()::text, '') from generate_series(1, 4000) n, generate_series(1, 20) m group by n")
+    await query(
+      tenant.home.adminUrl,
+      "insert into notes (text) select string_agg(gen_random_uuid()::text, '') from generate_series(1, 4000) n, generate_series(1, 20) m group by n",
+    )
     await query(tenant.home.adminUrl, 'create table made_by_sql (text text)')
     t.ok((await whole(tenant)) > limit)
     t.equal((await write(tenant, { text: 'unseen' })).status, 201, 'nobody has looked yet')
@@ -112,7 +157,10 @@ t.test('the quota of documents', async (t) => {
   })
 
   t.test('costs nothing where there is none, and one look in five seconds where there is', async (t) => {
-    const [limited, free] = [await runtime.addTenant({ limits: { document_bytes: 10_000_000 } }), await runtime.addTenant({ name: 'free' })]
+    const [limited, free] = [
+      await runtime.addTenant({ limits: { document_bytes: 10_000_000 } }),
+      await runtime.addTenant({ name: 'free' }),
+    ]
     runtime.clock.stopped = Date.now()
     const cost = async (tenant: TestTenant) => {
       await publish(tenant, notes)

@@ -2,8 +2,8 @@
 // with the client as it is. The block in docs/rest.md is written from here (TENANTRY_WRITE_DOCS=1).
 import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'
-import { checkDocumented } from '../support/documented.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { checkDocumented } from '#test/support/documented.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { exceptions } from './examples/exceptions.ts'
 import { nameOf, readExamples, type CompleteExample } from './examples/read-examples.ts'
 import { compared, runExample } from './examples/run-example.ts'
@@ -30,7 +30,10 @@ t.test('the PostgREST client', async (t) => {
 
   t.test('has each example that is an exception here', async (t) => {
     const names = new Set(complete.map(nameOf))
-    t.same([...exceptions.keys()].filter((name) => !names.has(name)), [])
+    t.same(
+      [...exceptions.keys()].filter((name) => !names.has(name)),
+      [],
+    )
   })
 
   t.test('finds the score in the documentation as it is', async (t) => {
@@ -57,8 +60,11 @@ async function check(t: Test, tenant: TestTenant, example: CompleteExample): Pro
 
 async function holds(tenant: TestTenant, example: CompleteExample): Promise<boolean> {
   const responses = await runExample(tenant, example).catch(() => [])
-  return responses.length > 0 && responses.every((response) => {
-    const { wanted, got } = compared(example.response, response)
-    return isDeepStrictEqual(got, wanted)
-  })
+  return (
+    responses.length > 0 &&
+    responses.every((response) => {
+      const { wanted, got } = compared(example.response, response)
+      return isDeepStrictEqual(got, wanted)
+    })
+  )
 }

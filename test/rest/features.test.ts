@@ -1,8 +1,8 @@
 // Each feature of PostgREST's documentation is tried, and is as the table in docs/rest.md says. The table is written from
 // here (TENANTRY_WRITE_DOCS=1).
 import t from 'tap'
-import { checkDocumented } from '../support/documented.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { checkDocumented } from '#test/support/documented.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 import { aggregates } from './features/aggregates.ts'
 import { embedding } from './features/embedding.ts'
 import { errors } from './features/errors.ts'
@@ -44,7 +44,9 @@ t.test('features', async (t) => {
   }
 
   t.test('are in the documentation as they are here', async (t) => {
-    const names = Object.entries(groups).flatMap(([group, features]) => features.map(({ feature }) => `${group}: ${feature}`))
+    const names = Object.entries(groups).flatMap(([group, features]) =>
+      features.map(({ feature }) => `${group}: ${feature}`),
+    )
     t.equal(new Set(names).size, names.length, 'each once')
     await checkDocumented(t, 'rest.md', 'test/rest/features.test.ts', table())
   })
@@ -57,7 +59,10 @@ function table(): string {
   const all = Object.values(groups).flat()
   const count = (here: Feature['here']) => all.filter((feature) => feature.here === here).length
   const sections = Object.entries(groups).map(([group, features]) => {
-    const rows = features.map(({ feature, here, note }) => [feature, [...(here === 'same' ? [] : [here]), ...(note === undefined ? [] : [note])].join(': ')])
+    const rows = features.map(({ feature, here, note }) => [
+      feature,
+      [...(here === 'same' ? [] : [here]), ...(note === undefined ? [] : [note])].join(': '),
+    ])
     return `\n**${group}**\n\n${[['feature', 'here'], ['---', '---'], ...rows].map(line).join('')}`
   })
   return `${all.length} features: ${count('same')} are the same, ${count('differs')} differ, ${count('absent')} are absent.\n${sections.join('')}`

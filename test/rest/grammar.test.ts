@@ -1,35 +1,135 @@
 // Whatever stands in a query string, the answer is 2xx or 4xx: never an error of ours, and never another tenant's word.
 import fc from 'fast-check'
 import t from 'tap'
-import { effort, seed } from '../support/effort.ts'
-import { ask, startRuntime } from '../support/runtime.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { ask, startRuntime } from '#test/support/runtime.ts'
 import { makeScene } from './features/scene.ts'
 import { calls, canary, reads, writes, type RandomRequest } from './support/random-requests.ts'
 
 const columns = [
-  'id', 'a_uuid', 'a_string', 'a_number', 'a_boolean', 'a_datetime', 'a_json', 'tenant_id', 'xmin', 'ctid', '"a_string"', 'a_string::text',
-  'a_json->x', 'count()', '*', '',
+  'id',
+  'a_uuid',
+  'a_string',
+  'a_number',
+  'a_boolean',
+  'a_datetime',
+  'a_json',
+  'tenant_id',
+  'xmin',
+  'ctid',
+  '"a_string"',
+  'a_string::text',
+  'a_json->x',
+  'count()',
+  '*',
+  '',
 ]
-const operators = ['eq', 'neq', 'gt', 'gte', 'lt', 'lte', 'like', 'ilike', 'in', 'is', 'match', 'fts', 'cs', 'cd', 'ov', 'any', 'EQ', '', 'not']
+const operators = [
+  'eq',
+  'neq',
+  'gt',
+  'gte',
+  'lt',
+  'lte',
+  'like',
+  'ilike',
+  'in',
+  'is',
+  'match',
+  'fts',
+  'cs',
+  'cd',
+  'ov',
+  'any',
+  'EQ',
+  '',
+  'not',
+]
 const operands = [
-  '', 'null', 'NULL', 'true', 'unknown', 'not_null', '0', '-1', '1e999', 'NaN', 'infinity', '-infinity', '99999999999999999999', '2024-02-30',
-  '2024-01-01T00:00:00Z', 'now',
-  '0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e', '{}', '[', '"', '\\', '%', '_', '*', '*\\', '\\%', "'", "';drop table things;--", '()', '(', '(,)',
-  '("a","b\\"c")', '(1,2,null)', '("', '(a"b,c)',
-  '\0', 'a\0b', '\ud83d', '💩', '\u202e', '.', '..', '((()))', 'x'.repeat(3_000), '{"a":"\\u0000"}', '294277-01-01', '4714-01-01 BC',
+  '',
+  'null',
+  'NULL',
+  'true',
+  'unknown',
+  'not_null',
+  '0',
+  '-1',
+  '1e999',
+  'NaN',
+  'infinity',
+  '-infinity',
+  '99999999999999999999',
+  '2024-02-30',
+  '2024-01-01T00:00:00Z',
+  'now',
+  '0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e',
+  '{}',
+  '[',
+  '"',
+  '\\',
+  '%',
+  '_',
+  '*',
+  '*\\',
+  '\\%',
+  "'",
+  "';drop table things;--",
+  '()',
+  '(',
+  '(,)',
+  '("a","b\\"c")',
+  '(1,2,null)',
+  '("',
+  '(a"b,c)',
+  '\0',
+  'a\0b',
+  '\ud83d',
+  '💩',
+  '\u202e',
+  '.',
+  '..',
+  '((()))',
+  'x'.repeat(3_000),
+  '{"a":"\\u0000"}',
+  '294277-01-01',
+  '4714-01-01 BC',
 ]
-const counts = ['0', '1', '-1', '1000', '1001', '999999999999999', '9999999999999999', '1e3', '', ' 1', '0x1', 'all', '1,2']
+const counts = [
+  '0',
+  '1',
+  '-1',
+  '1000',
+  '1001',
+  '999999999999999',
+  '9999999999999999',
+  '1e3',
+  '',
+  ' 1',
+  '0x1',
+  'all',
+  '1,2',
+]
 
 const column = fc.oneof(fc.constantFrom(...columns), fc.string({ maxLength: 10 }))
 const operand = fc.oneof(
-  fc.constantFrom(...operands), fc.string({ maxLength: 20, unit: 'binary' }), fc.double().map(String), fc.json({ maxDepth: 2 }),
+  fc.constantFrom(...operands),
+  fc.string({ maxLength: 20, unit: 'binary' }),
+  fc.double().map(String),
+  fc.json({ maxDepth: 2 }),
 )
 const filter = fc
-  .tuple(column, fc.constantFrom('', 'not.', 'not.not.'), fc.oneof(fc.constantFrom(...operators), fc.string({ maxLength: 4 })), operand)
+  .tuple(
+    column,
+    fc.constantFrom('', 'not.', 'not.not.'),
+    fc.oneof(fc.constantFrom(...operators), fc.string({ maxLength: 4 })),
+    operand,
+  )
   .map(([name, not, operator, value]) => [name, `${not}${operator}.${value}`] as const)
 const list = fc.array(column, { maxLength: 5 }).map((names) => names.join(','))
 const order = fc
-  .array(fc.tuple(column, fc.constantFrom('', '.asc', '.desc', '.nullsfirst', '.desc.nullslast', '.up', '.', '..')), { maxLength: 4 })
+  .array(fc.tuple(column, fc.constantFrom('', '.asc', '.desc', '.nullsfirst', '.desc.nullslast', '.up', '.', '..')), {
+    maxLength: 4,
+  })
   .map((parts) => parts.map(([name, way]) => name + way).join(','))
 const parameter = fc.oneof(
   { weight: 5, arbitrary: filter },
@@ -37,17 +137,46 @@ const parameter = fc.oneof(
   list.map((value) => ['columns', value] as const),
   order.map((value) => ['order', value] as const),
   fc.tuple(fc.constantFrom('limit', 'offset'), fc.oneof(fc.constantFrom(...counts), operand)),
-  fc.tuple(fc.constantFrom('or', 'and', 'not.or', 'on_conflict', 'select', '__proto__', 'constructor', 'toString'), operand),
+  fc.tuple(
+    fc.constantFrom('or', 'and', 'not.or', 'on_conflict', 'select', '__proto__', 'constructor', 'toString'),
+    operand,
+  ),
 )
-const encoded = fc.array(parameter, { maxLength: 5 }).map((parameters) =>
-  parameters.map(([name, value]) => `${encodeURIComponent(name.toWellFormed())}=${encodeURIComponent(value.toWellFormed())}`).join('&'),
-)
+const encoded = fc
+  .array(parameter, { maxLength: 5 })
+  .map((parameters) =>
+    parameters
+      .map(([name, value]) => `${encodeURIComponent(name.toWellFormed())}=${encodeURIComponent(value.toWellFormed())}`)
+      .join('&'),
+  )
 // As no client would write it: percent signs that encode nothing, bytes that are no character.
 const raw = fc
-  .array(fc.oneof(
-    fc.constantFrom('=', '&', '?', '%', '%ff', '%00', '%ed%a0%80', '+', '.', ',', '(', ')', '"', 'eq.', 'in.(', 'select', 'order', 'a_string'),
-    fc.stringMatching(/^[!-~]$/),
-  ), { maxLength: 30 })
+  .array(
+    fc.oneof(
+      fc.constantFrom(
+        '=',
+        '&',
+        '?',
+        '%',
+        '%ff',
+        '%00',
+        '%ed%a0%80',
+        '+',
+        '.',
+        ',',
+        '(',
+        ')',
+        '"',
+        'eq.',
+        'in.(',
+        'select',
+        'order',
+        'a_string',
+      ),
+      fc.stringMatching(/^[!-~]$/),
+    ),
+    { maxLength: 30 },
+  )
   .map((parts) => parts.join('').replaceAll('#', '%23'))
 const search = fc.oneof({ weight: 4, arbitrary: encoded }, raw)
 
@@ -56,9 +185,10 @@ t.test('any query string', async (t) => {
   const tenant = await runtime.addTenant()
   const types = ['uuid', 'string', 'number', 'boolean', 'datetime', 'json']
   const fields = types.map((type) => ({ name: `a_${type}`, type }))
-  await tenant.ask(
-    'POST', '/rest/v1/schemas', { as: 'service', body: { name: 'things', fields, rls_policy: { type: 'ownership', owner_field: 'owner' } } },
-  )
+  await tenant.ask('POST', '/rest/v1/schemas', {
+    as: 'service',
+    body: { name: 'things', fields, rls_policy: { type: 'ownership', owner_field: 'owner' } },
+  })
   t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
   const rows = [
     { a_string: 'x%_\\', a_number: 1, a_boolean: true, a_json: { a: 1 } },
@@ -69,23 +199,40 @@ t.test('any query string', async (t) => {
   const answered = new Map<string, number>()
   const check = async (method: string, url: string, headers: Record<string, string>, body: object | undefined) => {
     const { status, text } = await ask(tenant.port, method, url, { ...tenant.as('service'), ...headers }, body)
-    answered.set(`${method} ${Math.floor(status / 100)}xx`, (answered.get(`${method} ${Math.floor(status / 100)}xx`) ?? 0) + 1)
-    if (status < 200 || status >= 500 || (status >= 300 && status < 400)) throw new Error(`${method} ${url}: ${status} ${text}`)
+    answered.set(
+      `${method} ${Math.floor(status / 100)}xx`,
+      (answered.get(`${method} ${Math.floor(status / 100)}xx`) ?? 0) + 1,
+    )
+    if (status < 200 || status >= 500 || (status >= 300 && status < 400))
+      throw new Error(`${method} ${url}: ${status} ${text}`)
     if (status >= 400 && method !== 'HEAD') {
       const error = JSON.parse(text) as Record<string, unknown>
-      if (typeof error['message'] !== 'string' || typeof error['code'] !== 'string') throw new Error(
-        `${method} ${url}: no error of the known form: ${text}`,
-      )
-      if (/syntax error|relation "|pg_|\bat .*\.ts:/.test(error['message'])) throw new Error(`${method} ${url}: inner text: ${text}`)
+      if (typeof error['message'] !== 'string' || typeof error['code'] !== 'string')
+        throw new Error(`${method} ${url}: no error of the known form: ${text}`)
+      if (/syntax error|relation "|pg_|\bat .*\.ts:/.test(error['message']))
+        throw new Error(`${method} ${url}: inner text: ${text}`)
     }
   }
   const preferences = fc.constantFrom<Record<string, string>>(
-    {}, { prefer: 'count=exact' }, { prefer: 'return=representation' }, { prefer: 'count=planned,return=minimal' }, { prefer: 'nonsense=;,=' },
-    { accept: 'application/vnd.pgrst.object+json' }, { 'accept-profile': 'public' }, { 'accept-profile': 'other' },
+    {},
+    { prefer: 'count=exact' },
+    { prefer: 'return=representation' },
+    { prefer: 'count=planned,return=minimal' },
+    { prefer: 'nonsense=;,=' },
+    { accept: 'application/vnd.pgrst.object+json' },
+    { 'accept-profile': 'public' },
+    { 'accept-profile': 'other' },
   )
   const change = fc.constantFrom<object>({}, { a_string: 'y' }, { a_number: 2, a_boolean: null }, { unknown: 1 }, [])
   const collections = fc.constantFrom(
-    'things', 'things', 'things', 'schemas', 'storage_objects', 'storage_buckets', 'event_log', 'function_invocations',
+    'things',
+    'things',
+    'things',
+    'schemas',
+    'storage_objects',
+    'storage_buckets',
+    'event_log',
+    'function_invocations',
   )
 
   for (const method of ['GET', 'HEAD', 'PATCH', 'DELETE', 'POST']) {
@@ -93,7 +240,9 @@ t.test('any query string', async (t) => {
     const property = fc.asyncProperty(collections, search, preferences, change, (collection, query, headers, body) =>
       // Schemas are only read here: what a random change makes of them is another test's.
       check(
-        method, `/rest/v1/${method === 'GET' || method === 'HEAD' ? collection : 'things'}?${query}`, headers,
+        method,
+        `/rest/v1/${method === 'GET' || method === 'HEAD' ? collection : 'things'}?${query}`,
+        headers,
         method === 'PATCH' || method === 'POST' ? body : undefined,
       ),
     )
@@ -119,29 +268,59 @@ t.test('any request over tables of every kind', async (t) => {
   const { tenant } = (await makeScene(runtime))(t)
   const answered = new Map<string, number>()
   const check = async ({ method, path, headers, body }: RandomRequest) => {
-    const { status, text } = await ask(tenant.port, method, `/rest/v1${path}`, { ...tenant.as('service'), ...headers }, body)
-    const wrong = (problem: string) => new Error(`${method} ${path} ${JSON.stringify(headers)} ${body ?? ''}: ${status} ${problem}: ${text}`)
+    const { status, text } = await ask(
+      tenant.port,
+      method,
+      `/rest/v1${path}`,
+      { ...tenant.as('service'), ...headers },
+      body,
+    )
+    const wrong = (problem: string) =>
+      new Error(`${method} ${path} ${JSON.stringify(headers)} ${body ?? ''}: ${status} ${problem}: ${text}`)
     const kind = `${Math.floor(status / 100)}xx`
     answered.set(kind, (answered.get(kind) ?? 0) + 1)
     if (status < 200 || status >= 500 || (status > 300 && status < 400)) throw wrong('is no answer')
     if (status >= 300 && method !== 'HEAD') {
       const error = JSON.parse(text) as Record<string, unknown>
-      if (typeof error['message'] !== 'string' || typeof error['code'] !== 'string') throw wrong('no error of the known form')
+      if (typeof error['message'] !== 'string' || typeof error['code'] !== 'string')
+        throw wrong('no error of the known form')
     }
   }
-  for (const [what, requests, counts] of [['reads', reads, { small: 500, full: 25_000 }], ['calls', calls, { small: 200, full: 8_000 }], ['writes', writes, { small: 250, full: 12_000 }]] as const) {
+  for (const [what, requests, counts] of [
+    ['reads', reads, { small: 500, full: 25_000 }],
+    ['calls', calls, { small: 200, full: 8_000 }],
+    ['writes', writes, { small: 250, full: 12_000 }],
+  ] as const) {
     answered.clear()
-    const outcome = await fc.check(fc.asyncProperty(requests, check), { seed, numRuns: effort(counts), endOnFailure: true })
+    const outcome = await fc.check(fc.asyncProperty(requests, check), {
+      seed,
+      numRuns: effort(counts),
+      endOnFailure: true,
+    })
     t.equal(outcome.failed, false, fc.defaultReportMessage(outcome) ?? what)
     const total = [...answered.values()].reduce((sum, n) => sum + n, 0)
-    t.ok((answered.get('2xx') ?? 0) > total / 12, `${what}, seed ${seed}: ${JSON.stringify(Object.fromEntries(answered))}`)
+    t.ok(
+      (answered.get('2xx') ?? 0) > total / 12,
+      `${what}, seed ${seed}: ${JSON.stringify(Object.fromEntries(answered))}`,
+    )
   }
   const texts = [...tenant.statementTexts()]
   t.ok(texts.length > 100, `${texts.length} statements`)
   // Columns of the answer may be named by keys and labels: identifiers, in quotes.
-  const outside = texts.map((text) => text.replaceAll(/"(?:[^"]|"")*"/g, '""')).filter((text) => text.includes(canary) || text.replaceAll('""', '').includes('"'))
+  const outside = texts
+    .map((text) => text.replaceAll(/"(?:[^"]|"")*"/g, '""'))
+    .filter((text) => text.includes(canary) || text.replaceAll('""', '').includes('"'))
   t.same(outside, [], 'no value stood in the text of any')
-  t.ok(texts.some((text) => text.includes(canary)), 'and names are told from values')
-  t.same(await tenant.rows("select (select count(*)::int from books) as books, (select count(*)::int from shelves) as shelves, (select count(*)::int from lines) as lines"), [{ books: 4, shelves: 3, lines: 0 }], 'and nothing that was undone stayed')
+  t.ok(
+    texts.some((text) => text.includes(canary)),
+    'and names are told from values',
+  )
+  t.same(
+    await tenant.rows(
+      'select (select count(*)::int from books) as books, (select count(*)::int from shelves) as shelves, (select count(*)::int from lines) as lines',
+    ),
+    [{ books: 4, shelves: 3, lines: 0 }],
+    'and nothing that was undone stayed',
+  )
   t.same(runtime.problems, [], 'none of it was an error of ours')
 })

@@ -3,17 +3,23 @@
 import { request } from 'node:http'
 import pg from 'pg'
 import t from 'tap'
-import { chanceOf, type Chance } from '../simulation/chance.ts'
-import { effort, seed } from '../support/effort.ts'
-import { query } from '../support/postgres.ts'
-import { ask, startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
+import { chanceOf, type Chance } from '#test/simulation/chance.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { query } from '#test/support/postgres.ts'
+import { ask, startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
 
 /** Who may see it: its user, anybody of the tenant, any user of the tenant, the service alone. */
 const kinds = ['private', 'public', 'signed', 'service'] as const
 type Kind = (typeof kinds)[number]
 const pattern = /cn-(\d+)-(\d+)-([a-z]+)-[0-9a-f]{12}/g
 
-const owned = [{ name: 'id', type: 'uuid', primary: true }, { name: 'owner', type: 'string' }, { name: 'text', type: 'string', required: true }, { name: 'rank', type: 'number' }, { name: 'data', type: 'json' }]
+const owned = [
+  { name: 'id', type: 'uuid', primary: true },
+  { name: 'owner', type: 'string' },
+  { name: 'text', type: 'string', required: true },
+  { name: 'rank', type: 'number' },
+  { name: 'data', type: 'json' },
+]
 /** Each collection holds canaries of one kind. */
 const collections: Record<string, { kind: Kind; policy: object }> = {
   notes: { kind: 'private', policy: { type: 'ownership', owner_field: 'owner' } },
@@ -56,17 +62,27 @@ interface Operation {
 }
 
 t.test('tenants and users who share two connections', async (t) => {
-  const counts = { tenants: effort({ small: 8, full: 20 }), users: 3, requests: effort({ small: 4_000, full: 100_000 }), workers: 16 }
+  const counts = {
+    tenants: effort({ small: 8, full: 20 }),
+    users: 3,
+    requests: effort({ small: 4_000, full: 100_000 }),
+    workers: 16,
+  }
   const chance = chanceOf(seed)
   // A machine that is slow must not be taken for a pool that is stuck.
-  const runtime = await startRuntime(t, { connections: { total: 2, perTenant: 2, waitMilliseconds: 120_000, connectMilliseconds: 60_000 } })
+  const runtime = await startRuntime(t, {
+    connections: { total: 2, perTenant: 2, waitMilliseconds: 120_000, connectMilliseconds: 60_000 },
+  })
   const canary = (at: number, user: number, kind: Kind) => `cn-${at}-${user}-${kind}-${chance.hex(12)}`
   const members: Member[] = []
   for (let at = 0; at < counts.tenants; at++) {
     const tenant = await runtime.addTenant({ name: `tenant${at}` })
     for (const [name, { policy }] of Object.entries(collections)) {
       const fields = name === 'ledger' || name === 'board' ? owned.filter((field) => field.name !== 'owner') : owned
-      const { status, text } = await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: { name, fields, rls_policy: policy } })
+      const { status, text } = await tenant.ask('POST', '/rest/v1/schemas', {
+        as: 'service',
+        body: { name, fields, rls_policy: policy },
+      })
       if (status !== 201) throw new Error(text)
     }
     // Functions need the tables, which a reload makes; and a reload serves functions.
@@ -75,15 +91,26 @@ t.test('tenants and users who share two connections', async (t) => {
       const { status, text } = await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
       if (status !== 200) throw new Error(text)
     }
-    members.push({ tenant, at, user: undefined, headers: {}, sub: '' }, { tenant, at, user: 0, headers: tenant.as('service'), sub: '' })
+    members.push(
+      { tenant, at, user: undefined, headers: {}, sub: '' },
+      { tenant, at, user: 0, headers: tenant.as('service'), sub: '' },
+    )
     for (let user = 1; user <= counts.users; user++) {
       const sub = canary(at, user, 'public')
-      members.push({ tenant, at, user, headers: { authorization: `Bearer ${tenant.token(sub, { secret: canary(at, user, 'private') })}` }, sub })
+      members.push({
+        tenant,
+        at,
+        user,
+        headers: { authorization: `Bearer ${tenant.token(sub, { secret: canary(at, user, 'private') })}` },
+        sub,
+      })
     }
   }
   const maySee = (member: Member, at: number, user: number, kind: Kind) => {
     if (at !== member.at) return false
-    return member.user === 0 || member.user === user || kind === 'public' || (kind === 'signed' && member.user !== undefined)
+    return (
+      member.user === 0 || member.user === user || kind === 'public' || (kind === 'signed' && member.user !== undefined)
+    )
   }
 
   /** All that were made, as answers said: posts are never deleted. */
@@ -97,15 +124,29 @@ t.test('tenants and users who share two connections', async (t) => {
     return known
   }
   const nowhere = '00000000-0000-4000-8000-000000000000'
-  const anyId = (at: number, collection: string) => (idsOf(at, collection).length === 0 ? nowhere : chance.pick(idsOf(at, collection)))
+  const anyId = (at: number, collection: string) =>
+    idsOf(at, collection).length === 0 ? nowhere : chance.pick(idsOf(at, collection))
 
   const operations: ((member: Member) => Operation)[] = [
-    ...repeat(3, () => reads((at) => `${collectionOf()}?select=*&order=text.desc&limit=${1 + chance.below(50)}&offset=${chance.below(at + 3)}`, [200, 206, 416])),
+    ...repeat(3, () =>
+      reads(
+        (at) =>
+          `${collectionOf()}?select=*&order=text.desc&limit=${1 + chance.below(50)}&offset=${chance.below(at + 3)}`,
+        [200, 206, 416],
+      ),
+    ),
     ...repeat(1, () => reads(() => `${collectionOf()}?cursor=&order=rank&limit=5`)),
     ...repeat(1, () => reads(() => `notes?select=text,remarks(text),n:remarks(count())&order=rank.nullsfirst`)),
     ...repeat(1, () => reads(() => 'remarks?select=*,notes!inner(*)')),
-    ...repeat(1, () => reads(() => `${collectionOf()}?or=(rank.gt.3,text.like.*private*,text.like.*public*)&select=text,rank,data->>a`)),
-    ...repeat(1, () => reads(() => chance.pick(['event_log', 'schemas', 'storage_buckets', 'storage_objects', 'function_invocations', '']), [200, 206])),
+    ...repeat(1, () =>
+      reads(() => `${collectionOf()}?or=(rank.gt.3,text.like.*private*,text.like.*public*)&select=text,rank,data->>a`),
+    ),
+    ...repeat(1, () =>
+      reads(
+        () => chance.pick(['event_log', 'schemas', 'storage_buckets', 'storage_objects', 'function_invocations', '']),
+        [200, 206],
+      ),
+    ),
     ...repeat(2, () => reads(() => chance.pick(['rpc/mine', 'rpc/context']))),
     ...repeat(3, () => (member: Member): Operation => {
       const collection = collectionOf()
@@ -114,7 +155,11 @@ t.test('tenants and users who share two connections', async (t) => {
     // Ids of another tenant's: never there.
     ...repeat(1, () => (member: Member): Operation => {
       const collection = collectionOf()
-      return { method: chance.pick(['GET', 'DELETE']), path: `${collection}/${anyId((member.at + 1) % counts.tenants, collection)}`, right: [404] }
+      return {
+        method: chance.pick(['GET', 'DELETE']),
+        path: `${collection}/${anyId((member.at + 1) % counts.tenants, collection)}`,
+        right: [404],
+      }
     }),
     ...repeat(5, () => (member: Member) => inserts(member, 1)),
     ...repeat(2, () => (member: Member) => inserts(member, 2 + chance.below(30))),
@@ -123,48 +168,100 @@ t.test('tenants and users who share two connections', async (t) => {
       const [row] = rows(member, collection, 1)
       const known = anyId(member.at, collection)
       return {
-        method: 'POST', path: `${collection}?on_conflict=id`, body: { ...row, id: known === nowhere || chance.happens(0.2) ? uuid() : known },
-        headers: { prefer: `resolution=${chance.pick(['merge', 'ignore'])}-duplicates,return=representation` }, right: [200, 201, 401, 403],
+        method: 'POST',
+        path: `${collection}?on_conflict=id`,
+        body: { ...row, id: known === nowhere || chance.happens(0.2) ? uuid() : known },
+        headers: { prefer: `resolution=${chance.pick(['merge', 'ignore'])}-duplicates,return=representation` },
+        right: [200, 201, 401, 403],
       }
     }),
     ...repeat(3, () => (member: Member): Operation => {
       // The service does not know whose row it is.
       const collection = member.user === 0 ? 'ledger' : collectionOf()
       const [row] = rows(member, collection, 1)
-      return { method: 'PATCH', path: `${collection}/${anyId(member.at, collection)}`, body: { text: row?.text }, right: [200, 404], writes: { collection, texts: [row?.text ?? ''] } }
+      return {
+        method: 'PATCH',
+        path: `${collection}/${anyId(member.at, collection)}`,
+        body: { text: row?.text },
+        right: [200, 404],
+        writes: { collection, texts: [row?.text ?? ''] },
+      }
     }),
     ...repeat(1, () => (): Operation => ({
-      method: 'PATCH', path: `${collectionOf()}?rank=eq.${chance.below(10)}`, body: { data: { a: chance.below(100) } }, headers: { prefer: 'return=representation,count=exact' }, right: [200],
+      method: 'PATCH',
+      path: `${collectionOf()}?rank=eq.${chance.below(10)}`,
+      body: { data: { a: chance.below(100) } },
+      headers: { prefer: 'return=representation,count=exact' },
+      right: [200],
     })),
     ...repeat(2, () => (member: Member): Operation => {
       const collection = chance.pick(['notes', 'board', 'ledger'])
       return { method: 'DELETE', path: `${collection}/${anyId(member.at, collection)}`, right: [200, 404] }
     }),
-    ...repeat(1, () => (): Operation => ({ method: 'DELETE', path: `${chance.pick(['notes', 'board'])}?rank=eq.${chance.below(10)}`, headers: { prefer: 'return=representation' }, right: [200] })),
+    ...repeat(1, () => (): Operation => ({
+      method: 'DELETE',
+      path: `${chance.pick(['notes', 'board'])}?rank=eq.${chance.below(10)}`,
+      headers: { prefer: 'return=representation' },
+      right: [200],
+    })),
     ...repeat(1, () => (member: Member): Operation => ({
-      method: 'POST', path: 'remarks', body: { note: anyId(member.at, 'notes'), text: canary(member.at, member.user ?? 0, 'private'), ...(member.user === 0 ? { owner: 'service' } : {}) }, headers: { prefer: 'return=representation' }, right: [201, 401, 403, 409],
+      method: 'POST',
+      path: 'remarks',
+      body: {
+        note: anyId(member.at, 'notes'),
+        text: canary(member.at, member.user ?? 0, 'private'),
+        ...(member.user === 0 ? { owner: 'service' } : {}),
+      },
+      headers: { prefer: 'return=representation' },
+      right: [201, 401, 403, 409],
     })),
     // Errors of each kind, whose words could tell too much.
     ...repeat(2, () => (member: Member): Operation => {
       const collection = collectionOf()
       const [row] = rows(member, collection, 1)
       const id = idsOf(member.at, collection)[0]
-      const wrong = (body: object, status: number[]): Operation => ({ method: 'POST', path: collection, body, right: [...status, 401, 403], writes: { collection, texts: status[0] === 409 ? [] : [String(row?.text)] } })
+      const wrong = (body: object, status: number[]): Operation => ({
+        method: 'POST',
+        path: collection,
+        body,
+        right: [...status, 401, 403],
+        writes: { collection, texts: status[0] === 409 ? [] : [String(row?.text)] },
+      })
       return chance.pick<() => Operation>([
-        () => wrong({ ...row, id: id ?? uuid() }, [409, 201]), () => wrong({ ...row, rank: 'x' }, [400]), () => wrong({ rank: 1 }, [400]), () => wrong({ ...row, none: 1 }, [400]),
-        () => wrong([row ?? {}, { rank: 2 }], [400]), () => ({ ...wrong({}, [400]), body: `{"text":"${String(row?.text)}"`, headers: { 'content-type': 'application/json' } }),
-        () => ({ method: 'GET', path: `${collection}?rank=eq.x&text=eq.${String(row?.text)}`, right: [400] }), () => ({ method: 'GET', path: `${collection}?id=eq.x`, right: [400] }),
-        () => ({ method: 'GET', path: `${collection}?select=none,remarks(none)`, right: [400] }), () => ({ method: 'GET', path: 'nothing', right: [404] }),
-        () => ({ method: 'GET', path: `${collection}?select=text::int`, right: [200, 400] }), () => ({ method: 'PATCH', path: collection, body: { rank: 1 }, right: [400] }),
-        () => ({ method: 'POST', path: 'rpc/complain', body: { word: String(row?.text) }, right: [400] }), () => ({ method: 'POST', path: 'rpc/none', body: {}, right: [404] }),
+        () => wrong({ ...row, id: id ?? uuid() }, [409, 201]),
+        () => wrong({ ...row, rank: 'x' }, [400]),
+        () => wrong({ rank: 1 }, [400]),
+        () => wrong({ ...row, none: 1 }, [400]),
+        () => wrong([row ?? {}, { rank: 2 }], [400]),
+        () => ({
+          ...wrong({}, [400]),
+          body: `{"text":"${String(row?.text)}"`,
+          headers: { 'content-type': 'application/json' },
+        }),
+        () => ({ method: 'GET', path: `${collection}?rank=eq.x&text=eq.${String(row?.text)}`, right: [400] }),
+        () => ({ method: 'GET', path: `${collection}?id=eq.x`, right: [400] }),
+        () => ({ method: 'GET', path: `${collection}?select=none,remarks(none)`, right: [400] }),
+        () => ({ method: 'GET', path: 'nothing', right: [404] }),
+        () => ({ method: 'GET', path: `${collection}?select=text::int`, right: [200, 400] }),
+        () => ({ method: 'PATCH', path: collection, body: { rank: 1 }, right: [400] }),
+        () => ({ method: 'POST', path: 'rpc/complain', body: { word: String(row?.text) }, right: [400] }),
+        () => ({ method: 'POST', path: 'rpc/none', body: {}, right: [404] }),
       ])()
     }),
     ...repeat(1, () => (member: Member): Operation => {
       // As somebody else: nobody but the service may.
-      const other = members.find(({ at, user }) => at === member.at && user !== undefined && user > 0 && user !== member.user)
+      const other = members.find(
+        ({ at, user }) => at === member.at && user !== undefined && user > 0 && user !== member.user,
+      )
       const text = canary(member.at, member.user ?? 0, 'private')
       if (member.user === 0 || other === undefined) return inserts(member, 1)
-      return { method: 'POST', path: 'notes', body: { owner: other.sub, text }, right: [401, 403], writes: { collection: 'notes', texts: [text] } }
+      return {
+        method: 'POST',
+        path: 'notes',
+        body: { owner: other.sub, text },
+        right: [401, 403],
+        writes: { collection: 'notes', texts: [text] },
+      }
     }),
   ]
 
@@ -175,20 +272,38 @@ t.test('tenants and users who share two connections', async (t) => {
     return `${chance.hex(8)}-${chance.hex(4)}-4${chance.hex(3)}-8${chance.hex(3)}-${chance.hex(12)}`
   }
   function reads(path: (at: number) => string, right: number[] = [200]): (member: Member) => Operation {
-    return ({ at }) => ({ method: chance.happens(0.1) ? 'HEAD' : 'GET', path: path(at), headers: chance.happens(0.3) ? { prefer: 'count=exact' } : {}, right: [...right, 206] })
+    return ({ at }) => ({
+      method: chance.happens(0.1) ? 'HEAD' : 'GET',
+      path: path(at),
+      headers: chance.happens(0.3) ? { prefer: 'count=exact' } : {},
+      right: [...right, 206],
+    })
   }
-  function rows({ at, user = 0 }: Member, collection: string, count: number): { text: string; rank: number; data: object; owner?: string }[] {
+  function rows(
+    { at, user = 0 }: Member,
+    collection: string,
+    count: number,
+  ): { text: string; rank: number; data: object; owner?: string }[] {
     const { kind } = collections[collection] ?? { kind: 'service' }
     // The service writes for some user of the tenant.
     const of = user === 0 && kind !== 'service' ? 1 + chance.below(counts.users) : user
     const sub = members.find((member) => member.at === at && member.user === of)?.sub ?? ''
-    return Array.from({ length: count }, () => ({ text: canary(at, of, kind), rank: chance.below(10), data: { a: canary(at, of, kind) }, ...(user === 0 && (kind === 'private' || kind === 'public') ? { owner: sub } : {}) }))
+    return Array.from({ length: count }, () => ({
+      text: canary(at, of, kind),
+      rank: chance.below(10),
+      data: { a: canary(at, of, kind) },
+      ...(user === 0 && (kind === 'private' || kind === 'public') ? { owner: sub } : {}),
+    }))
   }
   function inserts(member: Member, count: number): Operation {
     const collection = collectionOf()
     const made = rows(member, collection, count)
     return {
-      method: 'POST', path: collection, body: count === 1 && made[0] !== undefined ? made[0] : made, headers: { prefer: 'return=representation' }, right: [201, 401, 403],
+      method: 'POST',
+      path: collection,
+      body: count === 1 && made[0] !== undefined ? made[0] : made,
+      headers: { prefer: 'return=representation' },
+      right: [201, 401, 403],
       writes: { collection, texts: made.map(({ text }) => text) },
       learn: (answer) => {
         const known = idsOf(member.at, collection)
@@ -231,7 +346,8 @@ t.test('tenants and users who share two connections', async (t) => {
     look(member, operation, answer)
     const what = `${method} ${path} of ${member.at}/${member.user}: ${answer.status} ${answer.text.slice(0, 300)}`
     if (answer.status >= 500) {
-      if (answer.headers['retry-after'] === '1' && answer.status === 503) failures.push({ at: member.at, until: performance.now(), what })
+      if (answer.headers['retry-after'] === '1' && answer.status === 503)
+        failures.push({ at: member.at, until: performance.now(), what })
       else wrong.push(what)
       return
     }
@@ -255,23 +371,33 @@ t.test('tenants and users who share two connections', async (t) => {
     const { rows } = await superuser.query<{ usename: string }>(
       `select usename, ${what}(pid) from (select pid, usename from pg_stat_activity where usename ~ '^t_[0-9a-f]{20}$' order by state <> 'active', query_start desc limit 1) one`,
     )
-    for (const { usename } of rows) strikes.push({ at: members.find(({ tenant }) => tenant.id === usename)?.at ?? -1, from, what })
+    for (const { usename } of rows)
+      strikes.push({ at: members.find(({ tenant }) => tenant.id === usename)?.at ?? -1, from, what })
   }
 
   let left = counts.requests
   let isStriking = false
-  await Promise.all(Array.from({ length: counts.workers }, async () => {
-    while (left-- > 0) {
-      // A burst of several at one tenant, so that its connections serve one user after the other.
-      await perform(chance.pick(members))
-      if (isStriking || !chance.happens(0.1)) continue
-      isStriking = true
-      await strike()
-      isStriking = false
-    }
-  }))
+  await Promise.all(
+    Array.from({ length: counts.workers }, async () => {
+      while (left-- > 0) {
+        // A burst of several at one tenant, so that its connections serve one user after the other.
+        await perform(chance.pick(members))
+        if (isStriking || !chance.happens(0.1)) continue
+        isStriking = true
+        await strike()
+        isStriking = false
+      }
+    }),
+  )
 
-  t.comment(`seed ${seed}: ${seen.answers} answers (${[...seen.byStatus].sort().map(([status, count]) => `${status}: ${count}`).join(', ')}), ${seen.aborted} abandoned, ${seen.own} own canaries, ${strikes.length} strikes, ${failures.length} felt`)
+  t.comment(
+    `seed ${seed}: ${seen.answers} answers (${[...seen.byStatus]
+      .sort()
+      .map(([status, count]) => `${status}: ${count}`)
+      .join(
+        ', ',
+      )}), ${seen.aborted} abandoned, ${seen.own} own canaries, ${strikes.length} strikes, ${failures.length} felt`,
+  )
   for (const { what } of failures.slice(0, 5)) t.comment(what)
   t.same(leaks.slice(0, 3), [], "no canary of another tenant's or user's in any answer")
   t.same(wrong.slice(0, 5), [], 'every answer has a status that is right for it')
@@ -288,24 +414,42 @@ t.test('tenants and users who share two connections', async (t) => {
   for (const { tenant, at } of members.filter(({ user }) => user === undefined)) {
     for (const [collection, { kind }] of Object.entries(collections)) {
       const hasOwner = kind === 'private' || kind === 'public'
-      const found = await tenant.rows(`select id, text, data::text, tenant_id, ${hasOwner ? 'owner' : 'null as owner'} from ${collection}`)
+      const found = await tenant.rows(
+        `select id, text, data::text, tenant_id, ${hasOwner ? 'owner' : 'null as owner'} from ${collection}`,
+      )
       const texts = found.map((row) => String(row['text']))
       const subs = new Map(members.filter((member) => member.at === at).map(({ user, sub }) => [sub, user]))
       const misplaced = found.filter(({ text, data, owner, tenant_id }) => {
         const marks = [...`${String(text)} ${String(data)}`.matchAll(pattern)]
         const ofOwner = (user: string | undefined) => !hasOwner || subs.get(String(owner)) === Number(user)
-        return tenant_id !== tenant.id || marks.length === 0 || !marks.every(([, tenantAt, user, of]) => Number(tenantAt) === at && of === kind && ofOwner(user))
+        return (
+          tenant_id !== tenant.id ||
+          marks.length === 0 ||
+          !marks.every(([, tenantAt, user, of]) => Number(tenantAt) === at && of === kind && ofOwner(user))
+        )
       })
       t.same(misplaced.slice(0, 3), [], `${at} ${collection}: every row is of whom its canary says`)
       t.equal(new Set(texts).size, texts.length, `${at} ${collection}: nothing was stored twice`)
       const forbidden = new Set(refused.get(`${at} ${collection}`))
-      t.same(texts.filter((text) => forbidden.has(text)), [], `${at} ${collection}: nothing was stored that was refused`)
+      t.same(
+        texts.filter((text) => forbidden.has(text)),
+        [],
+        `${at} ${collection}: nothing was stored that was refused`,
+      )
       if (collection !== 'posts') continue
       const present = new Set(found.map((row) => String(row['id'])))
-      t.same(posts.filter((post) => post.at === at && !present.has(post.id)), [], `${at} posts: all that was answered is there`)
+      t.same(
+        posts.filter((post) => post.at === at && !present.has(post.id)),
+        [],
+        `${at} posts: all that was answered is there`,
+      )
     }
   }
-  t.same(runtime.problems.filter((line) => !/57P01|57014|terminat|connection|ECONN|EPIPE/i.test(line)).slice(0, 3), [], 'and what was logged is about the strikes')
+  t.same(
+    runtime.problems.filter((line) => !/57P01|57014|terminat|connection|ECONN|EPIPE/i.test(line)).slice(0, 3),
+    [],
+    'and what was logged is about the strikes',
+  )
 })
 
 function repeat(times: number, make: () => (member: Member) => Operation): ((member: Member) => Operation)[] {
@@ -313,10 +457,29 @@ function repeat(times: number, make: () => (member: Member) => Operation): ((mem
 }
 
 /** A caller that goes away: before its body has ended, before the answer, or in the middle of it. */
-function abandon(port: number, method: string, path: string, headers: Record<string, string>, body: object | string | undefined, chance: Chance): Promise<void> {
+function abandon(
+  port: number,
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  body: object | string | undefined,
+  chance: Chance,
+): Promise<void> {
   const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
   return new Promise((resolve) => {
-    const asked = request({ host: '127.0.0.1', port, agent: false, method, path, headers: { ...headers, ...(text === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }) } })
+    const asked = request({
+      host: '127.0.0.1',
+      port,
+      agent: false,
+      method,
+      path,
+      headers: {
+        ...headers,
+        ...(text === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+      },
+    })
     asked.on('error', () => undefined)
     asked.once('close', resolve)
     const when = chance.below(3)

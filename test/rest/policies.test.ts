@@ -1,11 +1,14 @@
 // Who may do what under each policy, and that nobody but the service changes whose a record is: each change by each caller,
 // and what is stored afterwards.
 import t from 'tap'
-import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { query } from '#test/support/postgres.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { publish, rest, same } from './support/schemas.ts'
 
-const fields = [{ name: 'id', type: 'number', primary: true }, { name: 'text', type: 'string' }]
+const fields = [
+  { name: 'id', type: 'number', primary: true },
+  { name: 'text', type: 'string' },
+]
 const owned = { owner_field: 'owner' }
 const callers = ['u1', 'u2', 'service', undefined] as const
 
@@ -48,7 +51,10 @@ t.test('policies', async (t) => {
         const writes = may[name]?.write.includes(who) === true
         t.equal((await tenant.ask('GET', `${rest}/${name}`, { as: who })).list().length, reads ? 1 : 0)
         t.equal((await tenant.ask('GET', `${rest}/${name}/1`, { as: who })).status, reads ? 200 : 404)
-        t.equal((await tenant.ask('PATCH', `${rest}/${name}/1`, { as: who, body: { text: 'b' } })).status, writes ? 200 : 404)
+        t.equal(
+          (await tenant.ask('PATCH', `${rest}/${name}/1`, { as: who, body: { text: 'b' } })).status,
+          writes ? 200 : 404,
+        )
         t.same(await stored(), [{ id: 1, text: writes ? 'b' : 'a' }])
         t.equal((await tenant.ask('PATCH', `${rest}/${name}?id=gte.0`, { as: who, body: { text: 'c' } })).status, 204)
         t.same(await stored(), [{ id: 1, text: writes ? 'c' : 'a' }])
@@ -73,30 +79,66 @@ t.test('policies', async (t) => {
         for (const owner of ['u3', '', null, 'service_role']) {
           same(t, await tenant.ask('POST', `${rest}/${name}`, { as: who, body: { id: 9, owner } }), denied, '42501')
           const record = await tenant.ask('PATCH', `${rest}/${name}/1`, { as: who, body: { owner } })
-          const filtered = await tenant.ask('PATCH', `${rest}/${name}?id=gte.0`, { as: who, body: { text: 'x', owner } })
+          const filtered = await tenant.ask('PATCH', `${rest}/${name}?id=gte.0`, {
+            as: who,
+            body: { text: 'x', owner },
+          })
           if (who === 'u1') {
             same(t, record, 403, '42501')
             same(t, filtered, 403, '42501')
           } else t.same([record.status, filtered.status], [404, 204])
-          const upserted = await tenant.ask('POST', `${rest}/${name}?on_conflict=id`, { as: who, body: { id: 1, owner }, headers: { prefer: 'resolution=merge-duplicates' } })
+          const upserted = await tenant.ask('POST', `${rest}/${name}?on_conflict=id`, {
+            as: who,
+            body: { id: 1, owner },
+            headers: { prefer: 'resolution=merge-duplicates' },
+          })
           t.equal(upserted.status, denied, upserted.text)
-          t.equal((await tenant.ask('PUT', `${rest}/${name}?id=eq.1`, { as: who, body: { id: 1, text: 'y', owner } })).status, denied)
+          t.equal(
+            (await tenant.ask('PUT', `${rest}/${name}?id=eq.1`, { as: who, body: { id: 1, text: 'y', owner } })).status,
+            denied,
+          )
         }
-        if (who === 'u2') t.equal((await tenant.ask('POST', `${rest}/${name}?on_conflict=id`, { as: who, body: { id: 1, text: 'mine' }, headers: { prefer: 'resolution=merge-duplicates' } })).status, 403, "nor is another's record taken over")
+        if (who === 'u2')
+          t.equal(
+            (
+              await tenant.ask('POST', `${rest}/${name}?on_conflict=id`, {
+                as: who,
+                body: { id: 1, text: 'mine' },
+                headers: { prefer: 'resolution=merge-duplicates' },
+              })
+            ).status,
+            403,
+            "nor is another's record taken over",
+          )
         t.same(await owners(), before, `nothing of what ${who ?? 'nobody'} tried was stored`)
       }
       t.same(await tenant.rows(`select text from ${name}`), [{ text: 'a' }])
-      t.equal((await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { owner: 'u1', text: 'same' } })).status, 200, 'to name oneself changes nothing')
-      t.match((await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'service', body: { owner: 'u2' } })).json(), { owner: 'u2' })
-      t.equal((await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { text: 'late' } })).status, 404, 'it is no longer theirs')
+      t.equal(
+        (await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { owner: 'u1', text: 'same' } })).status,
+        200,
+        'to name oneself changes nothing',
+      )
+      t.match((await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'service', body: { owner: 'u2' } })).json(), {
+        owner: 'u2',
+      })
+      t.equal(
+        (await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'u1', body: { text: 'late' } })).status,
+        404,
+        'it is no longer theirs',
+      )
       t.equal((await tenant.ask('PATCH', `${rest}/${name}/1`, { as: 'u2', body: { text: 'mine' } })).status, 200)
-      t.match((await tenant.ask('POST', `${rest}/${name}`, { as: 'service', body: { id: 5, owner: null } })).json(), { owner: null }, 'the service may leave it to nobody')
+      t.match(
+        (await tenant.ask('POST', `${rest}/${name}`, { as: 'service', body: { id: 5, owner: null } })).json(),
+        { owner: null },
+        'the service may leave it to nobody',
+      )
     })
   }
 
   t.test('a policy that SQL adds shows what it allows, from the next reload on', async (t) => {
     await fill(tenant)
-    const seen = async (who: string) => (await tenant.ask('GET', `${rest}/own`, { as: who })).list().map(({ owner }) => owner)
+    const seen = async (who: string) =>
+      (await tenant.ask('GET', `${rest}/own`, { as: who })).list().map(({ owner }) => owner)
     t.same([await seen('u1'), await seen('u2')], [['u1'], []])
     await query(tenant.home.adminUrl, 'create policy shared on own for select using (true)')
     await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
@@ -108,16 +150,34 @@ t.test('policies', async (t) => {
     t.same(await seen('u2'), [])
   })
 
-  t.test('the tenant of a record is nobody\'s to name, through the interface or with SQL', async (t) => {
+  t.test("the tenant of a record is nobody's to name, through the interface or with SQL", async (t) => {
     await fill(tenant)
     for (const { name } of schemas) {
       for (const who of callers) {
-        same(t, await tenant.ask('PATCH', `${rest}/${name}/1`, { as: who, body: { tenant_id: 'other' } }), 400, 'PGRST204', /tenant_id/)
-        same(t, await tenant.ask('POST', `${rest}/${name}`, { as: who, body: { id: 9, tenant_id: tenant.id } }), 400, 'PGRST204', /tenant_id/)
+        same(
+          t,
+          await tenant.ask('PATCH', `${rest}/${name}/1`, { as: who, body: { tenant_id: 'other' } }),
+          400,
+          'PGRST204',
+          /tenant_id/,
+        )
+        same(
+          t,
+          await tenant.ask('POST', `${rest}/${name}`, { as: who, body: { id: 9, tenant_id: tenant.id } }),
+          400,
+          'PGRST204',
+          /tenant_id/,
+        )
       }
       // The owner's own login and the runtime's: the one is held by the constraint, the other by the policy.
       await t.rejects(query(tenant.home.adminUrl, `update ${name} set tenant_id = 'other'`), { code: '42501' })
-      await t.rejects(query(`${tenant.home.adminUrl}?options=${encodeURIComponent('-c app.tenant_id=other')}`, `insert into ${name} (id, tenant_id) values (9, 'other')`), { code: '23514' })
+      await t.rejects(
+        query(
+          `${tenant.home.adminUrl}?options=${encodeURIComponent('-c app.tenant_id=other')}`,
+          `insert into ${name} (id, tenant_id) values (9, 'other')`,
+        ),
+        { code: '23514' },
+      )
       t.same(await query(tenant.home.url, `select * from ${name}`), [], 'without a context nothing is seen')
     }
     t.same(await tenant.rows('select distinct tenant_id from own'), [{ tenant_id: tenant.id }])

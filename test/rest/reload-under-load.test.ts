@@ -2,9 +2,9 @@
 // together; and a reload that can't have its locks, or is ended, has changed nothing and held nobody up.
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { effort } from '../support/effort.ts'
-import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { effort } from '#test/support/effort.ts'
+import { query } from '#test/support/postgres.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { addSchema, alter, publish, reload, reloaded, rest, same } from './support/schemas.ts'
 
 const workers = 16
@@ -52,9 +52,13 @@ function startLoad(tenant: TestTenant, workers: number): Load {
         mine.delete(first)
       }
       const list = await expect(200, 'GET', 'notes?select=id,text,owner')
-      const seen = list.status === 200 ? list.list().map((row) => `${String(row['id'])} ${String(row['text'])} ${String(row['owner'])}`) : []
+      const seen =
+        list.status === 200
+          ? list.list().map((row) => `${String(row['id'])} ${String(row['text'])} ${String(row['owner'])}`)
+          : []
       const own = [...mine].map(([id, text]) => `${id} ${text} ${user}`)
-      if (JSON.stringify(seen.sort()) !== JSON.stringify(own.sort())) wrong.push(`${user} sees ${JSON.stringify(seen)}, not ${JSON.stringify(own)}`)
+      if (JSON.stringify(seen.sort()) !== JSON.stringify(own.sort()))
+        wrong.push(`${user} sees ${JSON.stringify(seen)}, not ${JSON.stringify(own)}`)
     }
   }
   const all = Promise.all(Array.from({ length: workers }, (_, n) => work(`user${n}`)))
@@ -74,7 +78,8 @@ function startLoad(tenant: TestTenant, workers: number): Load {
 }
 
 const until = async (what: string, holds: () => Promise<boolean>) => {
-  for (const deadline = Date.now() + 30_000; !(await holds()); ) if (Date.now() > deadline) throw new Error(`never: ${what}`)
+  for (const deadline = Date.now() + 30_000; !(await holds());)
+    if (Date.now() > deadline) throw new Error(`never: ${what}`)
 }
 
 t.test('reloads under load', async (t) => {
@@ -84,8 +89,16 @@ t.test('reloads under load', async (t) => {
 
   t.test('serve everybody, and each what it was asked for', async (t) => {
     const tenant = await runtime.addTenant()
-    const shapes = Array.from({ length: developers }, (_, n) => ({ name: `shape${n}`, fields: [text], rls_policy: { type: 'authenticated' } }))
-    const rules = Array.from({ length: developers }, (_, n) => ({ name: `rule${n}`, fields: [text], rls_policy: { type: 'ownership', owner_field: 'owner' } }))
+    const shapes = Array.from({ length: developers }, (_, n) => ({
+      name: `shape${n}`,
+      fields: [text],
+      rls_policy: { type: 'authenticated' },
+    }))
+    const rules = Array.from({ length: developers }, (_, n) => ({
+      name: `rule${n}`,
+      fields: [text],
+      rls_policy: { type: 'ownership', owner_field: 'owner' },
+    }))
     await publish(tenant, ...schemas, ...shapes, ...rules)
     const load = startLoad(tenant, workers)
     const rounds = effort({ small: 3, full: 40 })
@@ -98,15 +111,25 @@ t.test('reloads under load', async (t) => {
         fields.push({ name: field, type: 'number' })
         await alter(tenant, `shape${n}`, { fields })
         const isPublic = round % 2 === 0
-        await alter(tenant, `rule${n}`, { rls_policy: { type: isPublic ? 'public_read' : 'ownership', owner_field: 'owner' } })
-        const pair = ['a', 'b'].map((half) => ({ name: `pair${n}_${round}${half}`, fields: [text], rls_policy: { type: 'authenticated' } }))
+        await alter(tenant, `rule${n}`, {
+          rls_policy: { type: isPublic ? 'public_read' : 'ownership', owner_field: 'owner' },
+        })
+        const pair = ['a', 'b'].map((half) => ({
+          name: `pair${n}_${round}${half}`,
+          fields: [text],
+          rls_policy: { type: 'authenticated' },
+        }))
         t.equal((await addSchema(tenant, pair)).status, 201)
         // Once one of the two is served, so is the other.
         let isPublished = false
         const watch = (async () => {
           while (!isPublished) {
-            const [first, second] = [await tenant.ask('GET', `${rest}/pair${n}_${round}a`, { as: 'ada' }), await tenant.ask('GET', `${rest}/pair${n}_${round}b`, { as: 'ada' })]
-            if (![200, 404].includes(first.status) || (first.status === 200 && second.status !== 200)) load.wrong.push(`pair${n}_${round}: ${first.status}, ${second.status}`)
+            const [first, second] = [
+              await tenant.ask('GET', `${rest}/pair${n}_${round}a`, { as: 'ada' }),
+              await tenant.ask('GET', `${rest}/pair${n}_${round}b`, { as: 'ada' }),
+            ]
+            if (![200, 404].includes(first.status) || (first.status === 200 && second.status !== 200))
+              load.wrong.push(`pair${n}_${round}: ${first.status}, ${second.status}`)
             isPublished = first.status === 200
           }
         })()
@@ -114,7 +137,11 @@ t.test('reloads under load', async (t) => {
         reloads += answers.length
         for (const answer of answers) t.equal(answer.status, 200, answer.text)
         const made = await tenant.ask('POST', `${rest}/shape${n}`, { as: 'ada', body: { text: 'x', [field]: round } })
-        t.match([made.status, made.status === 201 ? made.json() : made.text], [201, { [field]: round }], 'a reload that was answered is in force')
+        t.match(
+          [made.status, made.status === 201 ? made.json() : made.text],
+          [201, { [field]: round }],
+          'a reload that was answered is in force',
+        )
         const seen = await tenant.ask('GET', `${rest}/rule${n}?select=text`, { as: 'ben' })
         t.same(seen.list(), isPublic ? [{ text: 'of ada' }] : [], 'and so is its policy')
         await watch
@@ -129,7 +156,12 @@ t.test('reloads under load', async (t) => {
   })
 
   /** A reload of one more field and a new collection, which waits for the lock on notes, and what takes place meanwhile. */
-  const blocked = async (t: Test, meanwhile: (superuser: pg.Client, tenant: TestTenant, load: Load) => Promise<void>, status: number, code: string) => {
+  const blocked = async (
+    t: Test,
+    meanwhile: (superuser: pg.Client, tenant: TestTenant, load: Load) => Promise<void>,
+    status: number,
+    code: string,
+  ) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, ...schemas)
     const load = startLoad(tenant, workers)
@@ -139,11 +171,26 @@ t.test('reloads under load', async (t) => {
     // As a long report does.
     await holder.query('begin; select * from notes')
     await alter(tenant, 'notes', { fields: [text, { name: 'more', type: 'number' }] })
-    t.equal((await addSchema(tenant, { name: 'beside', fields: [text], rls_policy: { type: 'authenticated' } })).status, 201)
-    const before = await tenant.rows('select (select json_agg(a order by name)::text from applied_schemas a) as applied, (select version::text from published_catalog) as version')
+    t.equal(
+      (await addSchema(tenant, { name: 'beside', fields: [text], rls_policy: { type: 'authenticated' } })).status,
+      201,
+    )
+    const before = await tenant.rows(
+      'select (select json_agg(a order by name)::text from applied_schemas a) as applied, (select version::text from published_catalog) as version',
+    )
     let isAnswered = false
     const asked = reload(tenant).finally(() => (isAnswered = true))
-    await until('the reload waits', async () => isAnswered || (await superuser.query("select 1 from pg_locks where relation = $1::regclass and not granted and mode = 'AccessExclusiveLock'", [`${tenant.home.schema}.notes`])).rowCount === 1)
+    await until(
+      'the reload waits',
+      async () =>
+        isAnswered ||
+        (
+          await superuser.query(
+            "select 1 from pg_locks where relation = $1::regclass and not granted and mode = 'AccessExclusiveLock'",
+            [`${tenant.home.schema}.notes`],
+          )
+        ).rowCount === 1,
+    )
     load.answered()
     await meanwhile(superuser, tenant, load)
     const answer = await asked
@@ -152,10 +199,20 @@ t.test('reloads under load', async (t) => {
     t.equal(answer.headers['retry-after'], '1')
     same(t, await tenant.ask('POST', `${rest}/notes`, { as: 'ada', body: { text: 'x', more: 1 } }), 400, 'PGRST204')
     same(t, await tenant.ask('GET', `${rest}/beside`, { as: 'ada' }), 404, 'PGRST205')
-    t.same(await tenant.rows('select (select json_agg(a order by name)::text from applied_schemas a) as applied, (select version::text from published_catalog) as version'), before, 'nothing was changed')
+    t.same(
+      await tenant.rows(
+        'select (select json_agg(a order by name)::text from applied_schemas a) as applied, (select version::text from published_catalog) as version',
+      ),
+      before,
+      'nothing was changed',
+    )
     await holder.query('commit')
     await reloaded(tenant)
-    t.equal((await tenant.ask('POST', `${rest}/notes`, { as: 'ada', body: { text: 'x', more: 1 } })).status, 201, 'asked for again, it is done')
+    t.equal(
+      (await tenant.ask('POST', `${rest}/notes`, { as: 'ada', body: { text: 'x', more: 1 } })).status,
+      201,
+      'asked for again, it is done',
+    )
     t.equal((await tenant.ask('GET', `${rest}/beside`, { as: 'ada' })).status, 200)
     await load.stop()
     t.same(load.wrong.slice(0, 5), [], 'nobody noticed')
@@ -170,9 +227,22 @@ t.test('reloads under load', async (t) => {
   })
 
   t.test('whose session is ended have done nothing', async (t) => {
-    await blocked(t, async (superuser, tenant) => {
-      await until('one was ended', async () => (await superuser.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [`${tenant.id}_ddl`])).rowCount === 1)
-    }, 503, 'DATABASE_UNAVAILABLE')
+    await blocked(
+      t,
+      async (superuser, tenant) => {
+        await until(
+          'one was ended',
+          async () =>
+            (
+              await superuser.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [
+                `${tenant.id}_ddl`,
+              ])
+            ).rowCount === 1,
+        )
+      },
+      503,
+      'DATABASE_UNAVAILABLE',
+    )
   })
 
   t.test('wait for those of other runtimes, and not for ever', async (t) => {
@@ -183,13 +253,29 @@ t.test('reloads under load', async (t) => {
     await other.query(`begin; lock table ${tenant.home.schema}.applied_schemas in share row exclusive mode`)
     same(t, await reload(tenant), 503, 'DATABASE_BUSY')
     const waiting = Promise.all(Array.from({ length: 10 }, () => reload(tenant)))
-    await until('they wait', async () => (await query(runtime.postgres.url('homes'), 'select 1 from pg_locks where relation = $1::regclass and not granted', [`${tenant.home.schema}.applied_schemas`])).length > 0)
+    await until(
+      'they wait',
+      async () =>
+        (
+          await query(
+            runtime.postgres.url('homes'),
+            'select 1 from pg_locks where relation = $1::regclass and not granted',
+            [`${tenant.home.schema}.applied_schemas`],
+          )
+        ).length > 0,
+    )
     await other.query('commit')
-    t.same((await waiting).map(({ status }) => status), Array(10).fill(200))
+    t.same(
+      (await waiting).map(({ status }) => status),
+      Array(10).fill(200),
+    )
     await other.end()
   })
 
   t.test('have logged nothing but what was ended and refused', async (t) => {
-    t.same(runtime.problems.filter((line) => !/DATABASE_BUSY|DATABASE_UNAVAILABLE|57P01/.test(line)), [])
+    t.same(
+      runtime.problems.filter((line) => !/DATABASE_BUSY|DATABASE_UNAVAILABLE|57P01/.test(line)),
+      [],
+    )
   })
 })

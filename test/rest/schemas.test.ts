@@ -1,7 +1,7 @@
 // Attributes of fields: what the interface refuses, Postgres refuses too, and both say which field it is.
 import t from 'tap'
-import { query } from '../support/postgres.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { query } from '#test/support/postgres.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 import { addSchema, insert, publish, reload, rest, same } from './support/schemas.ts'
 
 const service = { type: 'service' }
@@ -13,7 +13,8 @@ t.test('attributes of fields', async (t) => {
   t.test('are kept by Postgres too, whoever writes', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, {
-      name: 'things', rls_policy: service,
+      name: 'things',
+      rls_policy: service,
       fields: [
         { name: 'text', type: 'string', max_length: 3 },
         { name: 'plain', type: 'string' },
@@ -28,8 +29,20 @@ t.test('attributes of fields', async (t) => {
     })
     await insert(tenant, 'things', { code: 'taken' })
     const cases: [field: string, good: unknown[], bad: unknown[], code: string, message: RegExp][] = [
-      ['text', ['', 'abc', '💩💩💩', 'a\u0308b'], ['abcd', '💩💩💩💩'], '23514', /^field "text" is longer than 3 characters$/],
-      ['plain', ['💩'.repeat(1_000_000)], ['💩'.repeat(1_000_001)], '23514', /^field "plain" is longer than 1000000 characters$/],
+      [
+        'text',
+        ['', 'abc', '💩💩💩', 'a\u0308b'],
+        ['abcd', '💩💩💩💩'],
+        '23514',
+        /^field "text" is longer than 3 characters$/,
+      ],
+      [
+        'plain',
+        ['💩'.repeat(1_000_000)],
+        ['💩'.repeat(1_000_001)],
+        '23514',
+        /^field "plain" is longer than 1000000 characters$/,
+      ],
       ['rank', [-1, 0, 1e21], [-1.001, 1.1e21], '23514', /^field "rank" must be between -1 and 1e\+21$/],
       ['kind', ['a', "it's \\ odd", 'ä💩'], ['', 'A', 'b'], '23514', /^field "kind" must be one of "a", /],
       ['level', [1, 2.5, -3], [0, 2], '23514', /^field "level" must be one of 1, 2.5, -3$/],
@@ -39,39 +52,107 @@ t.test('attributes of fields', async (t) => {
       for (const value of good) {
         const made = await insert(tenant, 'things', { [field]: value })
         t.same(made[field], value)
-        t.same((await sql(`insert into things (${field}) values ($1) returning ${field} as v`, [value]))[0]?.['v'], value)
+        t.same(
+          (await sql(`insert into things (${field}) values ($1) returning ${field} as v`, [value]))[0]?.['v'],
+          value,
+        )
       }
       for (const value of bad) {
-        same(t, await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { [field]: value } }), 400, code, message)
-        same(t, await tenant.ask('PATCH', `${rest}/things?code=eq.taken`, { as: 'service', body: { [field]: value } }), 400, code, message)
-        await t.rejects(sql(`insert into things (${field}) values ($1)`, [value]), { code, constraint: new RegExp(`^things_${field}_`) })
+        same(
+          t,
+          await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { [field]: value } }),
+          400,
+          code,
+          message,
+        )
+        same(
+          t,
+          await tenant.ask('PATCH', `${rest}/things?code=eq.taken`, { as: 'service', body: { [field]: value } }),
+          400,
+          code,
+          message,
+        )
+        await t.rejects(sql(`insert into things (${field}) values ($1)`, [value]), {
+          code,
+          constraint: new RegExp(`^things_${field}_`),
+        })
       }
     }
-    for (const [field, value] of [['any', 'NaN'], ['any', 'infinity'], ['any', '-infinity'], ['at', 'infinity'], ['more', '1'], ['more', 'null']] as const) {
-      await t.rejects(sql(`insert into things ("${field}") values ($1)`, [value]), { code: '23514' }, `${field} ${value}`)
+    for (const [field, value] of [
+      ['any', 'NaN'],
+      ['any', 'infinity'],
+      ['any', '-infinity'],
+      ['at', 'infinity'],
+      ['more', '1'],
+      ['more', 'null'],
+    ] as const) {
+      await t.rejects(
+        sql(`insert into things ("${field}") values ($1)`, [value]),
+        { code: '23514' },
+        `${field} ${value}`,
+      )
     }
-    same(t, await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { code: 'taken' } }), 409, '23505', /^field "code" has a value that another record has$/)
+    same(
+      t,
+      await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { code: 'taken' } }),
+      409,
+      '23505',
+      /^field "code" has a value that another record has$/,
+    )
     await t.rejects(sql("insert into things (code) values ('taken')", []), { code: '23505' })
     t.same(await tenant.rows("select count(*)::int as n from things where code = 'taken'"), [{ n: 1 }])
-    t.equal((await tenant.rows('select count(*)::int as n from things where code is null'))[0]?.['n'], 2 * cases.reduce((sum, [, good]) => sum + good.length, 0), 'nulls are no duplicates')
+    t.equal(
+      (await tenant.rows('select count(*)::int as n from things where code is null'))[0]?.['n'],
+      2 * cases.reduce((sum, [, good]) => sum + good.length, 0),
+      'nulls are no duplicates',
+    )
   })
 
   t.test('a rule of Postgres that the record of the caller did not show is told by its field', async (t) => {
     const tenant = await runtime.addTenant()
-    await publish(tenant, { name: 'things', fields: [{ name: 'rank', type: 'number', minimum: 1 }, { name: 'x'.repeat(63), type: 'number', maximum: 5 }], rls_policy: service })
+    await publish(tenant, {
+      name: 'things',
+      fields: [
+        { name: 'rank', type: 'number', minimum: 1 },
+        { name: 'x'.repeat(63), type: 'number', maximum: 5 },
+      ],
+      rls_policy: service,
+    })
     // Past the interface's own check: a trigger of the tenant's own changes the value.
-    await query(tenant.home.adminUrl, `create function lower_rank() returns trigger language plpgsql as $$ begin new.rank := 0; return new; end $$`)
-    await query(tenant.home.adminUrl, `create trigger lower_rank before insert on things for each row execute function lower_rank()`)
-    same(t, await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }), 400, '23514', /^field "rank" must be at least 1$/)
-    await query(tenant.home.adminUrl, `create or replace function lower_rank() returns trigger language plpgsql as $$ begin new."${'x'.repeat(63)}" := 6; return new; end $$`)
-    same(t, await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }), 400, '23514', /^field "x{63}" must be at most 5$/)
+    await query(
+      tenant.home.adminUrl,
+      `create function lower_rank() returns trigger language plpgsql as $$ begin new.rank := 0; return new; end $$`,
+    )
+    await query(
+      tenant.home.adminUrl,
+      `create trigger lower_rank before insert on things for each row execute function lower_rank()`,
+    )
+    same(
+      t,
+      await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }),
+      400,
+      '23514',
+      /^field "rank" must be at least 1$/,
+    )
+    await query(
+      tenant.home.adminUrl,
+      `create or replace function lower_rank() returns trigger language plpgsql as $$ begin new."${'x'.repeat(63)}" := 6; return new; end $$`,
+    )
+    same(
+      t,
+      await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { rank: 4 } }),
+      400,
+      '23514',
+      /^field "x{63}" must be at most 5$/,
+    )
     t.same(await tenant.rows('select count(*)::int as n from things'), [{ n: 0 }])
   })
 
   t.test('give a record that leaves a field out its default', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(tenant, {
-      name: 'things', rls_policy: service,
+      name: 'things',
+      rls_policy: service,
       fields: [
         { name: 'text', type: 'string', required: true, default: "it's \\ \n 💩" },
         { name: 'rank', type: 'number', default: -1.5e-7 },
@@ -86,23 +167,51 @@ t.test('attributes of fields', async (t) => {
     })
     const [one, two] = [await insert(tenant, 'things', {}), await insert(tenant, 'things', { text: 'own', rank: null })]
     t.match(one, {
-      text: "it's \\ \n 💩", rank: -1.5e-7, done: false, at: '2024-02-29T12:00:00+00:00', fixed: '0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e',
-      more: { a: ["'", '\\'] }, kind: 'y',
+      text: "it's \\ \n 💩",
+      rank: -1.5e-7,
+      done: false,
+      at: '2024-02-29T12:00:00+00:00',
+      fixed: '0b1c2d3e-4f5a-4b6c-8d7e-9f0a1b2c3d4e',
+      more: { a: ["'", '\\'] },
+      kind: 'y',
     })
     t.match(two, { text: 'own', rank: null })
     t.not(one['tag'], two['tag'], 'a uuid is made for each')
     t.ok(Math.abs(Date.parse(String(one['made'])) - Date.now()) < 600_000)
-    same(t, await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { text: null } }), 400, '22P02', /"text" must not be null/)
+    same(
+      t,
+      await tenant.ask('POST', `${rest}/things`, { as: 'service', body: { text: null } }),
+      400,
+      '22P02',
+      /"text" must not be null/,
+    )
   })
 
   t.test('make indexes, of what is referred to as well', async (t) => {
     const tenant = await runtime.addTenant()
     await publish(
-      tenant, { name: 'authors', fields: [name], rls_policy: service },
-      { name: 'books', rls_policy: service, fields: [{ ...name, index: true }, { name: 'more', type: 'json', index: true }, { name: 'author', type: 'uuid', references: 'authors' }] },
+      tenant,
+      { name: 'authors', fields: [name], rls_policy: service },
+      {
+        name: 'books',
+        rls_policy: service,
+        fields: [
+          { ...name, index: true },
+          { name: 'more', type: 'json', index: true },
+          { name: 'author', type: 'uuid', references: 'authors' },
+        ],
+      },
     )
-    const indexed = await tenant.rows("select indexdef from pg_indexes where schemaname = $1 and tablename = 'books' order by 1", [tenant.home.schema])
-    t.same(indexed.map((row) => String(row['indexdef']).replace(/^.* USING /, '')).sort(), ['btree (author)', 'btree (id)', 'btree (name)', 'gin (more jsonb_path_ops)'])
+    const indexed = await tenant.rows(
+      "select indexdef from pg_indexes where schemaname = $1 and tablename = 'books' order by 1",
+      [tenant.home.schema],
+    )
+    t.same(indexed.map((row) => String(row['indexdef']).replace(/^.* USING /, '')).sort(), [
+      'btree (author)',
+      'btree (id)',
+      'btree (name)',
+      'gin (more jsonb_path_ops)',
+    ])
   })
 
   t.test('let records refer to each other, as Postgres sees to', async (t) => {
@@ -112,73 +221,181 @@ t.test('attributes of fields', async (t) => {
       tenant,
       // In the order of their names, each refers to what comes later, and two to each other.
       { name: 'a_cascade', fields: refers({ collection: 'parents', on_delete: 'cascade' }), rls_policy: service },
-      { name: 'b_null', fields: refers({ collection: 'parents', field: 'id', on_delete: 'set null' }), rls_policy: service },
+      {
+        name: 'b_null',
+        fields: refers({ collection: 'parents', field: 'id', on_delete: 'set null' }),
+        rls_policy: service,
+      },
       { name: 'c_restrict', fields: refers('parents', { required: true }), rls_policy: service },
-      { name: 'by_code', fields: [{ name: 'to', type: 'string', references: { collection: 'parents', field: 'code' } }], rls_policy: service },
-      { name: 'parents', fields: [{ name: 'id', type: 'uuid', primary: true }, { name: 'code', type: 'string', unique: true }, { name: 'first', type: 'uuid', references: 'a_cascade' }, { name: 'self', type: 'uuid', references: 'parents' }], rls_policy: service },
+      {
+        name: 'by_code',
+        fields: [{ name: 'to', type: 'string', references: { collection: 'parents', field: 'code' } }],
+        rls_policy: service,
+      },
+      {
+        name: 'parents',
+        fields: [
+          { name: 'id', type: 'uuid', primary: true },
+          { name: 'code', type: 'string', unique: true },
+          { name: 'first', type: 'uuid', references: 'a_cascade' },
+          { name: 'self', type: 'uuid', references: 'parents' },
+        ],
+        rls_policy: service,
+      },
     )
     const parent = await insert(tenant, 'parents', { code: 'p' })
-    for (const collection of ['a_cascade', 'b_null', 'c_restrict']) await insert(tenant, collection, { to: parent['id'] })
+    for (const collection of ['a_cascade', 'b_null', 'c_restrict'])
+      await insert(tenant, collection, { to: parent['id'] })
     await insert(tenant, 'by_code', { to: 'p' })
     const nowhere = '00000000-0000-4000-8000-000000000000'
-    same(t, await tenant.ask('POST', `${rest}/c_restrict`, { as: 'service', body: { to: nowhere } }), 409, '23503', /^field "to" refers to a record of "parents" that is not there$/)
-    same(t, await tenant.ask('PATCH', `${rest}/parents/${String(parent['id'])}`, { as: 'service', body: { self: nowhere } }), 409, '23503', /^field "self" refers/)
-    same(t, await tenant.ask('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' }), 409, '23503', /^records of "(c_restrict|by_code)" refer to this one$/)
-    await t.rejects(query(tenant.home.adminUrl, 'insert into c_restrict ("to") values ($1)', [nowhere]), { code: '23503' })
+    same(
+      t,
+      await tenant.ask('POST', `${rest}/c_restrict`, { as: 'service', body: { to: nowhere } }),
+      409,
+      '23503',
+      /^field "to" refers to a record of "parents" that is not there$/,
+    )
+    same(
+      t,
+      await tenant.ask('PATCH', `${rest}/parents/${String(parent['id'])}`, { as: 'service', body: { self: nowhere } }),
+      409,
+      '23503',
+      /^field "self" refers/,
+    )
+    same(
+      t,
+      await tenant.ask('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' }),
+      409,
+      '23503',
+      /^records of "(c_restrict|by_code)" refer to this one$/,
+    )
+    await t.rejects(query(tenant.home.adminUrl, 'insert into c_restrict ("to") values ($1)', [nowhere]), {
+      code: '23503',
+    })
     t.equal((await tenant.ask('DELETE', `${rest}/c_restrict?id=not.is.null`, { as: 'service' })).status, 204)
     t.equal((await tenant.ask('DELETE', `${rest}/by_code?id=not.is.null`, { as: 'service' })).status, 204)
-    t.equal((await tenant.ask('PATCH', `${rest}/parents/${String(parent['id'])}`, { as: 'service', body: { self: parent['id'] } })).status, 200, 'a record may refer to itself')
+    t.equal(
+      (
+        await tenant.ask('PATCH', `${rest}/parents/${String(parent['id'])}`, {
+          as: 'service',
+          body: { self: parent['id'] },
+        })
+      ).status,
+      200,
+      'a record may refer to itself',
+    )
     t.equal((await tenant.ask('DELETE', `${rest}/parents/${String(parent['id'])}`, { as: 'service' })).status, 200)
-    t.same(await tenant.rows('select (select count(*)::int from a_cascade) as cascaded, (select count(*)::int from b_null where "to" is null) as emptied'), [{ cascaded: 0, emptied: 1 }])
+    t.same(
+      await tenant.rows(
+        'select (select count(*)::int from a_cascade) as cascaded, (select count(*)::int from b_null where "to" is null) as emptied',
+      ),
+      [{ cascaded: 0, emptied: 1 }],
+    )
   })
 
   t.test('that are none are refused with their place, before anything is stored', async (t) => {
     const tenant = await runtime.addTenant()
-    const field = (more: object, type = 'string') => ({ name: 'bad', fields: [{ name: 'a', type, ...more }], rls_policy: service })
+    const field = (more: object, type = 'string') => ({
+      name: 'bad',
+      fields: [{ name: 'a', type, ...more }],
+      rls_policy: service,
+    })
     const bad: [object, RegExp][] = [
-      [field({ max_length: 0 }), /fields\[0\]\.max_length/], [field({ max_length: 1.5 }), /max_length/], [field({ max_length: 1_000_001 }), /max_length/], [field({ max_length: 5 }, 'uuid'), /max_length/],
-      [field({ minimum: 1 }), /minimum/], [field({ minimum: '1' }, 'number'), /minimum/], [field({ minimum: 2, maximum: 1 }, 'number'), /minimum/],
-      [field({ unique: 1 }), /unique/], [field({ unique: true }, 'json'), /unique/], [field({ unique: true }, 'boolean'), /unique/], [field({ index: 'yes' }), /index/],
-      [field({ enum: [] }), /enum/], [field({ enum: 'a' }), /enum/], [field({ enum: ['a', 'a'] }), /twice/], [field({ enum: ['a', 1] }), /enum\[1\]/], [field({ enum: [true] }, 'boolean'), /enum/],
-      [field({ enum: ['abc'], max_length: 2 }), /enum\[0\] is longer/], [field({ enum: ['\0'] }), /enum\[0\]/],
-      [field({ default: 1 }), /default must be a string/], [field({ default: null }), /default/], [field({ default: 'b', enum: ['a'] }), /default must be one of/], [field({ default: 9, maximum: 5 }, 'number'), /default/],
-      [field({ default: 'now()' }, 'uuid'), /default must be a UUID, or "gen_random_uuid\(\)"/], [field({ default: 'clock_timestamp()' }, 'datetime'), /or "now\(\)"/],
-      [field({ references: 5 }), /references/], [field({ references: { collection: 'x', on_delete: 'never' } }), /on_delete/], [field({ references: { collection: 'x', more: 1 } }), /references\.more is not known/],
-      [field({ references: 'x', }, 'json'), /references/], [field({ references: { collection: 'x', on_delete: 'set null' }, required: true }), /set null/],
-      [{ ...field({}), events: 1 }, /events/], [field({ uniqe: true }), /fields\[0\]\.uniqe is not known/],
-      [{ name: 'bad', fields: [{ name: 'o', type: 'string', default: 'x' }], rls_policy: { type: 'ownership', owner_field: 'o' } }, /fields\[0\]\.default/],
+      [field({ max_length: 0 }), /fields\[0\]\.max_length/],
+      [field({ max_length: 1.5 }), /max_length/],
+      [field({ max_length: 1_000_001 }), /max_length/],
+      [field({ max_length: 5 }, 'uuid'), /max_length/],
+      [field({ minimum: 1 }), /minimum/],
+      [field({ minimum: '1' }, 'number'), /minimum/],
+      [field({ minimum: 2, maximum: 1 }, 'number'), /minimum/],
+      [field({ unique: 1 }), /unique/],
+      [field({ unique: true }, 'json'), /unique/],
+      [field({ unique: true }, 'boolean'), /unique/],
+      [field({ index: 'yes' }), /index/],
+      [field({ enum: [] }), /enum/],
+      [field({ enum: 'a' }), /enum/],
+      [field({ enum: ['a', 'a'] }), /twice/],
+      [field({ enum: ['a', 1] }), /enum\[1\]/],
+      [field({ enum: [true] }, 'boolean'), /enum/],
+      [field({ enum: ['abc'], max_length: 2 }), /enum\[0\] is longer/],
+      [field({ enum: ['\0'] }), /enum\[0\]/],
+      [field({ default: 1 }), /default must be a string/],
+      [field({ default: null }), /default/],
+      [field({ default: 'b', enum: ['a'] }), /default must be one of/],
+      [field({ default: 9, maximum: 5 }, 'number'), /default/],
+      [field({ default: 'now()' }, 'uuid'), /default must be a UUID, or "gen_random_uuid\(\)"/],
+      [field({ default: 'clock_timestamp()' }, 'datetime'), /or "now\(\)"/],
+      [field({ references: 5 }), /references/],
+      [field({ references: { collection: 'x', on_delete: 'never' } }), /on_delete/],
+      [field({ references: { collection: 'x', more: 1 } }), /references\.more is not known/],
+      [field({ references: 'x' }, 'json'), /references/],
+      [field({ references: { collection: 'x', on_delete: 'set null' }, required: true }), /set null/],
+      [{ ...field({}), events: 1 }, /events/],
+      [field({ uniqe: true }), /fields\[0\]\.uniqe is not known/],
+      [
+        {
+          name: 'bad',
+          fields: [{ name: 'o', type: 'string', default: 'x' }],
+          rls_policy: { type: 'ownership', owner_field: 'o' },
+        },
+        /fields\[0\]\.default/,
+      ],
     ]
     for (const [schema, message] of bad) same(t, await addSchema(tenant, schema), 400, 'INVALID_SCHEMA', message)
     t.same(await tenant.rows('select name from schemas'), [])
 
     const lost: [unknown, RegExp][] = [
-      ['nowhere', /"nowhere", for which there is no schema/], [{ collection: 'parents', field: 'nothing' }, /"parents\.nothing", which is no field/],
-      [{ collection: 'parents', field: 'name' }, /"parents\.name", which is neither primary nor unique/], ['parents', /"parents\.id", which is of type uuid, not string/],
+      ['nowhere', /"nowhere", for which there is no schema/],
+      [{ collection: 'parents', field: 'nothing' }, /"parents\.nothing", which is no field/],
+      [{ collection: 'parents', field: 'name' }, /"parents\.name", which is neither primary nor unique/],
+      ['parents', /"parents\.id", which is of type uuid, not string/],
     ]
     await publish(tenant, { name: 'parents', fields: [name], rls_policy: service })
     for (const [references, message] of lost) {
-      t.equal((await addSchema(tenant, { name: 'child', fields: [{ name: 'to', type: 'string', references }], rls_policy: service })).status, 201)
+      t.equal(
+        (
+          await addSchema(tenant, {
+            name: 'child',
+            fields: [{ name: 'to', type: 'string', references }],
+            rls_policy: service,
+          })
+        ).status,
+        201,
+      )
       same(t, await reload(tenant), 400, 'INVALID_SCHEMA', message)
       await tenant.ask('DELETE', `${rest}/schemas?name=eq.child`, { as: 'service' })
     }
-    t.same(await tenant.rows("select name from applied_schemas"), [{ name: 'parents' }])
+    t.same(await tenant.rows('select name from applied_schemas'), [{ name: 'parents' }])
   })
 
-  t.test('a value that another tenant has is free, and within one tenant a unique value is told as taken', async (t) => {
-    const [tenant, neighbour] = [await runtime.addTenant(), await runtime.addTenant({ name: 'neighbour' })]
-    const mine = { name: 'mine', fields: [{ name: 'code', type: 'string', unique: true }], rls_policy: { type: 'ownership', owner_field: 'owner' } }
-    for (const one of [tenant, neighbour]) await publish(one, mine)
-    t.equal((await neighbour.ask('POST', `${rest}/mine`, { as: 'u2', body: { code: 'theirs' } })).status, 201)
-    t.equal((await tenant.ask('POST', `${rest}/mine`, { as: 'u2', body: { code: 'taken' } })).status, 201)
-    const [probe, free] = [await tenant.ask('POST', `${rest}/mine`, { as: 'u1', body: { code: 'theirs' } }), await tenant.ask('POST', `${rest}/mine`, { as: 'u1', body: { code: 'free' } })]
-    t.same([probe.status, Object.keys(probe.json())], [free.status, Object.keys(free.json())], "the other tenant's value answers as one that nobody has")
-    t.equal(probe.status, 201)
-    const taken = await tenant.ask('POST', `${rest}/mine`, { as: 'u1', body: { code: 'taken' } })
-    same(t, taken, 409, '23505', /^field "code" has a value that another record has$/)
-    t.notMatch(taken.text, /u2/, 'by whom is not told')
-    t.same((await tenant.ask('GET', `${rest}/mine?code=eq.taken`, { as: 'u1' })).list(), [])
-  })
+  t.test(
+    'a value that another tenant has is free, and within one tenant a unique value is told as taken',
+    async (t) => {
+      const [tenant, neighbour] = [await runtime.addTenant(), await runtime.addTenant({ name: 'neighbour' })]
+      const mine = {
+        name: 'mine',
+        fields: [{ name: 'code', type: 'string', unique: true }],
+        rls_policy: { type: 'ownership', owner_field: 'owner' },
+      }
+      for (const one of [tenant, neighbour]) await publish(one, mine)
+      t.equal((await neighbour.ask('POST', `${rest}/mine`, { as: 'u2', body: { code: 'theirs' } })).status, 201)
+      t.equal((await tenant.ask('POST', `${rest}/mine`, { as: 'u2', body: { code: 'taken' } })).status, 201)
+      const [probe, free] = [
+        await tenant.ask('POST', `${rest}/mine`, { as: 'u1', body: { code: 'theirs' } }),
+        await tenant.ask('POST', `${rest}/mine`, { as: 'u1', body: { code: 'free' } }),
+      ]
+      t.same(
+        [probe.status, Object.keys(probe.json())],
+        [free.status, Object.keys(free.json())],
+        "the other tenant's value answers as one that nobody has",
+      )
+      t.equal(probe.status, 201)
+      const taken = await tenant.ask('POST', `${rest}/mine`, { as: 'u1', body: { code: 'taken' } })
+      same(t, taken, 409, '23505', /^field "code" has a value that another record has$/)
+      t.notMatch(taken.text, /u2/, 'by whom is not told')
+      t.same((await tenant.ask('GET', `${rest}/mine?code=eq.taken`, { as: 'u1' })).list(), [])
+    },
+  )
 
   t.same(runtime.problems, [], 'none of it was an error of ours')
 })
-

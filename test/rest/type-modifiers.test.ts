@@ -1,23 +1,32 @@
 // Types with a modifier: whatever the interface writes, compares or passes on is what Postgres makes of the same literal.
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
+import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
 import { asLiteral, firstOf, modifiedTypes, type ModifiedType, type Value } from './support/modified-types.ts'
 
-const tables = modifiedTypes.map(({ name, sql, type }) => `${sql}
+const tables = modifiedTypes.map(
+  ({ name, sql, type }) => `${sql}
   create table ${name} (id integer primary key, v ${type}, note text default 'none');
   create table wanted_${name} (like ${name} including all);
   create view view_${name} with (security_invoker) as select id, v from ${name};
   alter table ${name} enable row level security;
   create policy everyone on ${name} using (true) with check (true);
-  create function f_${name}(v ${type}) returns text immutable language sql as 'select to_json(v)::text';`)
-const keyed = modifiedTypes.filter(({ isScalar }) => isScalar).map(({ name, type }) => `
+  create function f_${name}(v ${type}) returns text immutable language sql as 'select to_json(v)::text';`,
+)
+const keyed = modifiedTypes
+  .filter(({ isScalar }) => isScalar)
+  .map(
+    ({ name, type }) => `
   create table key_${name} (v ${type} primary key);
   alter table key_${name} enable row level security;
-  create policy everyone on key_${name} using (true) with check (true);`)
-const variadic = modifiedTypes.filter(({ isArray, type }) => isArray && type.endsWith('[]')).map(({ name, type }) =>
-  `create function all_${name}(variadic v ${type}) returns text immutable language sql as 'select to_json(v)::text';`)
-
+  create policy everyone on key_${name} using (true) with check (true);`,
+  )
+const variadic = modifiedTypes
+  .filter(({ isArray, type }) => isArray && type.endsWith('[]'))
+  .map(
+    ({ name, type }) =>
+      `create function all_${name}(variadic v ${type}) returns text immutable language sql as 'select to_json(v)::text';`,
+  )
 
 interface Scene {
   tenant: TestTenant
@@ -72,7 +81,12 @@ interface Write {
 const writes: Record<string, Write> = {
   'an insert': { method: 'POST', path: (name) => name, isNew: true },
   'an insert of several': { method: 'POST', path: (name) => name, isMany: true, isNew: true },
-  'an insert with defaults': { method: 'POST', path: (name) => `${name}?columns=id,v,note`, prefer: ['missing=default'], isNew: true },
+  'an insert with defaults': {
+    method: 'POST',
+    path: (name) => `${name}?columns=id,v,note`,
+    prefer: ['missing=default'],
+    isNew: true,
+  },
   'an insert by a view': { method: 'POST', path: (name) => `view_${name}`, isNew: true },
   'an update': { method: 'PATCH', path: (name) => `${name}?id=eq.1`, isNew: false },
   'an upsert': { method: 'POST', path: (name) => name, prefer: ['resolution=merge-duplicates'], isNew: false },
@@ -82,8 +96,10 @@ const writes: Record<string, Write> = {
 t.test('types with a modifier', async (t) => {
   const scene = await openScene(t)
   const { tenant, oracle } = scene
-  const stored = async (table: string) => (await oracle.query<{ v: string }>(`select to_json(v)::text as v from ${table} order by id`)).rows
-  const insert = ({ name }: ModifiedType, id: number, value: Value) => ask(scene, `insert into ${name} (id, v) values (${id}, ${asLiteral(value)})`)
+  const stored = async (table: string) =>
+    (await oracle.query<{ v: string }>(`select to_json(v)::text as v from ${table} order by id`)).rows
+  const insert = ({ name }: ModifiedType, id: number, value: Value) =>
+    ask(scene, `insert into ${name} (id, v) values (${id}, ${asLiteral(value)})`)
   const empty = async ({ name }: ModifiedType) => oracle.query(`truncate ${name}; truncate wanted_${name}`)
 
   for (const [what, { method, path, prefer = [], isMany = false, isNew }] of Object.entries(writes)) {
@@ -91,15 +107,25 @@ t.test('types with a modifier', async (t) => {
       for (const type of modifiedTypes) {
         for (const value of type.values) {
           await empty(type)
-          if (!isNew) await oracle.query(`insert into ${type.name} (id) values (1); insert into wanted_${type.name} (id) values (1)`)
+          if (!isNew)
+            await oracle.query(
+              `insert into ${type.name} (id) values (1); insert into wanted_${type.name} (id) values (1)`,
+            )
           const insert = `insert into wanted_${type.name} (id, v) values (1, ${asLiteral(value)}) returning to_json(v)`
           const update = `update wanted_${type.name} set v = ${asLiteral(value)} where id = 1 returning to_json(v)`
           const wanted = await ask(scene, isNew ? insert : update)
           const record = { id: 1, v: value.json, ...(method === 'PUT' ? { note: null } : {}) }
           const headers = { prefer: ['return=representation', ...prefer].join(',') }
-          const answer = await tenant.ask(method, `/rest/v1/${path(type.name)}`, { body: isMany ? [record] : record, headers })
+          const answer = await tenant.ask(method, `/rest/v1/${path(type.name)}`, {
+            body: isMany ? [record] : record,
+            headers,
+          })
           const given = outcomeOf(answer, valuesOf)
-          t.same([given, await stored(type.name)], [wanted, await stored(`wanted_${type.name}`)], `${type.type}: ${value.text}`)
+          t.same(
+            [given, await stored(type.name)],
+            [wanted, await stored(`wanted_${type.name}`)],
+            `${type.type}: ${value.text}`,
+          )
         }
       }
     })
@@ -112,9 +138,17 @@ t.test('types with a modifier', async (t) => {
           const wanted = await ask(scene, `select ${fn}(${sql})`)
           const path = `/rest/v1/rpc/${fn}`
           const got = await tenant.ask('GET', `${path}?v=${parameter(value.text)}`)
-          t.same(outcomeOf(got, (body) => [body]), wanted, `GET ${fn}: ${type}: ${value.text}`)
+          t.same(
+            outcomeOf(got, (body) => [body]),
+            wanted,
+            `GET ${fn}: ${type}: ${value.text}`,
+          )
           const posted = await tenant.ask('POST', path, { body: { v: value.json } })
-          t.same(outcomeOf(posted, (body) => [body]), wanted, `POST ${fn}: ${type}: ${value.text}`)
+          t.same(
+            outcomeOf(posted, (body) => [body]),
+            wanted,
+            `POST ${fn}: ${type}: ${value.text}`,
+          )
         }
         await called(`f_${name}`, asLiteral(value))
         if (isArray && type.endsWith('[]')) await called(`all_${name}`, `variadic ${asLiteral(value)}`)
@@ -131,12 +165,20 @@ t.test('types with a modifier', async (t) => {
       for (const value of type.values) {
         const [sql, text] = [asLiteral(value), parameter(value.text)]
         const filters: [string, string][] = [
-          [`v=eq.${text}`, `v = ${sql}`], [`v=neq.${text}`, `v <> ${sql}`], [`v=gte.${text}`, `v >= ${sql}`],
+          [`v=eq.${text}`, `v = ${sql}`],
+          [`v=neq.${text}`, `v <> ${sql}`],
+          [`v=gte.${text}`, `v >= ${sql}`],
           [`v=isdistinct.${text}`, `v is distinct from ${sql}`],
           [`or=(v.eq.${listed(value.text)},id.eq.100)`, `v = ${sql} or id = 100`],
         ]
-        if (!type.isComposite) filters.push([`v=in.(${listed(value.text)},${listed(first.text)})`, `v in (${sql}, ${asLiteral(first)})`])
-        if (type.isArray) filters.push([`v=cs.${text}`, `v @> ${sql}`], [`v=cd.${text}`, `v <@ ${sql}`], [`v=ov.${text}`, `v && ${sql}`])
+        if (!type.isComposite)
+          filters.push([`v=in.(${listed(value.text)},${listed(first.text)})`, `v in (${sql}, ${asLiteral(first)})`])
+        if (type.isArray)
+          filters.push(
+            [`v=cs.${text}`, `v @> ${sql}`],
+            [`v=cd.${text}`, `v <@ ${sql}`],
+            [`v=ov.${text}`, `v && ${sql}`],
+          )
         if (type.isTextual) {
           filters.push([`v=like.${text}`, `v like ${sql}`], [`v=ilike.${text}*`, `v ilike ${sql} || '%'`])
           filters.push([`v=match.${text}$`, `v ~ (${sql} || '$')`])
@@ -144,13 +186,19 @@ t.test('types with a modifier', async (t) => {
         const [found, wanted]: [Record<string, Outcome>, Record<string, Outcome>] = [{}, {}]
         for (const [filter, condition] of filters) {
           wanted[condition] = await ask(scene, `select id from ${type.name} where ${condition} order by id`)
-          found[condition] = outcomeOf(await tenant.ask('GET', `/rest/v1/${type.name}?select=id&order=id&${filter}`), idsOf)
+          found[condition] = outcomeOf(
+            await tenant.ask('GET', `/rest/v1/${type.name}?select=id&order=id&${filter}`),
+            idsOf,
+          )
         }
         t.same(found, wanted, `${type.type}: ${value.text}`)
       }
       const changed = await ask(scene, `select id from ${type.name} where v = ${asLiteral(first)} order by id`)
       const path = `/rest/v1/${type.name}?select=id&order=id&v=eq.${parameter(first.text)}`
-      const answer = await tenant.ask('PATCH', path, { body: { note: 'changed' }, headers: { prefer: 'return=representation' } })
+      const answer = await tenant.ask('PATCH', path, {
+        body: { note: 'changed' },
+        headers: { prefer: 'return=representation' },
+      })
       t.same(outcomeOf(answer, idsOf), changed, `${type.type}: what a change finds`)
     }
   })
@@ -164,7 +212,10 @@ t.test('types with a modifier', async (t) => {
         const wanted = await ask(scene, `select id from ${type.name} order by v ${direction}, id ${direction}`)
         const found: unknown[] = []
         for (let cursor: string | undefined = ''; cursor !== undefined;) {
-          const answer = await tenant.ask('GET', `/rest/v1/${type.name}?select=id&order=v.${direction}&limit=2&cursor=${cursor}`)
+          const answer = await tenant.ask(
+            'GET',
+            `/rest/v1/${type.name}?select=id&order=v.${direction}&limit=2&cursor=${cursor}`,
+          )
           if (answer.status !== 200) throw new Error(answer.text)
           found.push(...answer.list().map(({ id }) => id))
           cursor = answer.headers['next-cursor']?.toString()
@@ -192,7 +243,10 @@ t.test('types with a modifier', async (t) => {
 
   t.test('a cast in select is what Postgres makes of it', async (t) => {
     const casts: Record<string, string[]> = {
-      plain_0: ['char', 'varchar', 'text'], array_0: ['text[]', 'char[]'], plain_6: ['int', 'numeric'], domain_6: ['text'],
+      plain_0: ['char', 'varchar', 'text'],
+      array_0: ['text[]', 'char[]'],
+      plain_6: ['int', 'numeric'],
+      domain_6: ['text'],
       plain_14: ['date', 'time'],
     }
     for (const type of modifiedTypes) {
@@ -200,18 +254,28 @@ t.test('types with a modifier', async (t) => {
       await insert(type, 1, firstOf(type))
       for (const to of casts[type.name] ?? []) {
         const wanted = await ask(scene, `select to_json(v::${to}) from ${type.name}`)
-        t.same(outcomeOf(await tenant.ask('GET', `/rest/v1/${type.name}?select=v::${to}`), valuesOf), wanted, `${type.type} as ${to}`)
+        t.same(
+          outcomeOf(await tenant.ask('GET', `/rest/v1/${type.name}?select=v::${to}`), valuesOf),
+          wanted,
+          `${type.type} as ${to}`,
+        )
       }
     }
   })
 
   t.test('the description names types without their modifier', async (t) => {
     const description = (await tenant.ask('GET', '/rest/v1/')).json()
-    const [character, numeric] = [{ type: 'string', format: 'character' }, { type: 'number', format: 'numeric' }]
+    const [character, numeric] = [
+      { type: 'string', format: 'character' },
+      { type: 'number', format: 'numeric' },
+    ]
     const wanted: Record<string, object> = {
-      plain_0: character, array_0: { type: 'array', format: 'character[]', items: character },
-      domain_6: numeric, arrays_6: { type: 'array', format: 'numeric[]', items: numeric },
-      plain_8: { type: 'string', format: 'interval' }, plain_14: { type: 'string', format: 'timestamp without time zone' },
+      plain_0: character,
+      array_0: { type: 'array', format: 'character[]', items: character },
+      domain_6: numeric,
+      arrays_6: { type: 'array', format: 'numeric[]', items: numeric },
+      plain_8: { type: 'string', format: 'interval' },
+      plain_14: { type: 'string', format: 'timestamp without time zone' },
     }
     const definitions = description['definitions'] as Record<string, { properties: Record<string, unknown> }>
     for (const [name, type] of Object.entries(wanted)) t.same(definitions[name]?.properties['v'], type, name)
@@ -223,15 +287,26 @@ t.test('types with a modifier', async (t) => {
       const { base, type, ...rest } = value
       return { ...rest, type: /^(?:dd|a)_/.test(String(type)) ? type : base }
     }
-    await oracle.query('truncate plain_0, array_0, domain_0, plain_3; drop view view_plain_6; alter table plain_6 alter v type text')
+    await oracle.query(
+      'truncate plain_0, array_0, domain_0, plain_3; drop view view_plain_6; alter table plain_6 alter v type text',
+    )
     const [row] = await tenant.rows('select document from published_catalog')
     const document = JSON.stringify(row?.['document'], withoutModifier)
     t.match(document, /"type":"character"/)
     t.notMatch(document, /"base"/)
     await tenant.rows('update published_catalog set document = $1', [document])
     tenant.change({})
-    for (const [name, v] of [['plain_0', 'abcde'], ['array_0', ['abcde']], ['domain_0', 'abcde'], ['plain_3', '101']] as const) {
-      t.same(outcomeOf(await tenant.ask('POST', `/rest/v1/${name}?select=v`, { body: { id: 1, v } }), valuesOf), { values: [v] }, name)
+    for (const [name, v] of [
+      ['plain_0', 'abcde'],
+      ['array_0', ['abcde']],
+      ['domain_0', 'abcde'],
+      ['plain_3', '101'],
+    ] as const) {
+      t.same(
+        outcomeOf(await tenant.ask('POST', `/rest/v1/${name}?select=v`, { body: { id: 1, v } }), valuesOf),
+        { values: [v] },
+        name,
+      )
     }
     t.equal((await tenant.ask('GET', '/rest/v1/rpc/f_plain_0?v=abcde')).text, JSON.stringify('"abcde"'))
     t.equal((await tenant.ask('GET', '/rest/v1/rpc/f_array_3?v={101}')).text, JSON.stringify('["101"]'))

@@ -1,67 +1,340 @@
 // The next step of a rollout, decided from its record and what is seen; and whole rollouts over any luck.
 import fc from 'fast-check'
 import t from 'tap'
-import type { MovedTenant, Rollout, RolloutSubject } from '../../control-plane/src/rollouts/rollout.ts'
-import { isReady, isResting, isReturnable, planRollout, type RolloutSight, type RolloutStep } from '../../control-plane/src/rollouts/rollout-plan.ts'
+import type { MovedTenant, Rollout, RolloutSubject } from '#control-plane/rollouts/rollout.ts'
+import {
+  isReady,
+  isResting,
+  isReturnable,
+  planRollout,
+  type RolloutSight,
+  type RolloutStep,
+} from '#control-plane/rollouts/rollout-plan.ts'
 
 const begin = Date.parse('2026-03-01T12:00:00.000Z')
 const at = (seconds: number) => new Date(begin + seconds * 1000)
 
 const rollout = (more: Partial<Rollout> = {}): Rollout => ({
-  id: 'r', region: 'local', component: 'runtime', image: 'new:1', imageId: 'new', canary: undefined, waveSize: 8, soakSeconds: 10, deadlineSeconds: 60,
-  state: 'running', wave: 0, tenants: [], error: undefined, createdAt: at(0), finishedAt: undefined, ...more,
+  id: 'r',
+  region: 'local',
+  component: 'runtime',
+  image: 'new:1',
+  imageId: 'new',
+  canary: undefined,
+  waveSize: 8,
+  soakSeconds: 10,
+  deadlineSeconds: 60,
+  state: 'running',
+  wave: 0,
+  tenants: [],
+  error: undefined,
+  createdAt: at(0),
+  finishedAt: undefined,
+  ...more,
 })
 const subject = (id: string, more: Partial<RolloutSubject> = {}): RolloutSubject => ({
-  id, isolation: 'database-per-tenant', desired: 'active', status: 'ready', generation: 1, observedGeneration: 1, image: 'old', operations: [], ...more,
+  id,
+  isolation: 'database-per-tenant',
+  desired: 'active',
+  status: 'ready',
+  generation: 1,
+  observedGeneration: 1,
+  image: 'old',
+  operations: [],
+  ...more,
 })
 const moved = (tenantId: string, more: Partial<MovedTenant> = {}): MovedTenant => ({
-  tenantId, from: 'old', wave: 1, state: 'moving', generation: 2, movedAt: at(0), wellSince: undefined, ...more,
+  tenantId,
+  from: 'old',
+  wave: 1,
+  state: 'moving',
+  generation: 2,
+  movedAt: at(0),
+  wellSince: undefined,
+  ...more,
 })
-const upgraded = (id: string, more: Partial<RolloutSubject> = {}) => subject(id, { generation: 2, observedGeneration: 2, image: 'new', ...more })
+const upgraded = (id: string, more: Partial<RolloutSubject> = {}) =>
+  subject(id, { generation: 2, observedGeneration: 2, image: 'new', ...more })
 const paused = { desired: 'paused', status: 'paused' } as const
 
 t.test('the steps, 20 s after the wave began', async (t) => {
-  const cases: { what: string; rollout: Rollout; subjects: RolloutSubject[]; health?: Record<string, 'healthy' | 'unhealthy'>; since?: number; now?: number; step: RolloutStep }[] = [
-    { what: 'the oldest goes first, alone', rollout: rollout(), subjects: [subject('a'), subject('b')], step: { do: 'move', wave: 1, tenantIds: ['a'] } },
-    { what: 'or the one that was named', rollout: rollout({ canary: 'b' }), subjects: [subject('a'), subject('b')], step: { do: 'move', wave: 1, tenantIds: ['b'] } },
-    { what: 'which is waited for', rollout: rollout({ canary: 'b' }), subjects: [subject('a'), subject('b', { operations: ['update'] })], step: { do: 'wait' } },
-    { what: 'but not when it does not run', rollout: rollout({ canary: 'b' }), subjects: [subject('a'), subject('b', paused)], step: { do: 'move', wave: 1, tenantIds: ['a'] } },
-    { what: 'who has the image is not moved', rollout: rollout(), subjects: [subject('a', { image: 'new' })], step: { do: 'finish', state: 'succeeded', error: undefined } },
-    { what: 'nobody there', rollout: rollout(), subjects: [], step: { do: 'finish', state: 'succeeded', error: undefined } },
-    { what: 'busy ones are waited for', rollout: rollout(), subjects: [subject('a', { operations: ['backup'] }), subject('b', paused)], step: { do: 'wait' } },
-    { what: 'one in the making is waited for', rollout: rollout(), subjects: [subject('a', { status: 'pending', image: undefined, operations: ['create'] })], step: { do: 'wait' } },
-    { what: 'one that could not be made is not', rollout: rollout(), subjects: [subject('a', { status: 'failed', image: undefined, operations: ['create'] })], step: { do: 'finish', state: 'succeeded', error: undefined } },
-    { what: 'who rests comes last', rollout: rollout({ wave: 1, tenants: [moved('a', { state: 'moved' })] }), subjects: [upgraded('a'), subject('b', paused), subject('c', { status: 'failed' })], step: { do: 'move', wave: 0, tenantIds: ['b', 'c'] } },
-    { what: 'up, but its health is not known', rollout: rollout({ wave: 1, tenants: [moved('a')] }), subjects: [upgraded('a')], step: { do: 'wait' } },
-    { what: 'up and well', rollout: rollout({ wave: 1, tenants: [moved('a')] }), subjects: [upgraded('a')], health: { a: 'healthy' }, step: { do: 'record', tenants: [moved('a', { wellSince: at(20) })] } },
-    { what: 'well for 9 s', rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }), subjects: [upgraded('a')], health: { a: 'healthy' }, step: { do: 'wait' } },
-    { what: 'well for 10 s', rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(10) })] }), subjects: [upgraded('a')], health: { a: 'healthy' }, step: { do: 'record', tenants: [moved('a', { wellSince: at(10), state: 'moved' })] } },
-    { what: 'well at once is enough without a soak', rollout: rollout({ wave: 1, soakSeconds: 0, tenants: [moved('a')] }), subjects: [upgraded('a')], health: { a: 'healthy' }, step: { do: 'record', tenants: [moved('a', { wellSince: at(20), state: 'moved' })] } },
-    { what: 'silent after it was well: it begins anew', rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }), subjects: [upgraded('a')], step: { do: 'record', tenants: [moved('a')] } },
-    { what: 'unhealthy after it was well', rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }), subjects: [upgraded('a')], health: { a: 'unhealthy' }, step: { do: 'turn back', error: 'a got unhealthy with the new image' } },
-    { what: 'unhealthy while it starts', rollout: rollout({ wave: 1, tenants: [moved('a')] }), subjects: [upgraded('a')], health: { a: 'unhealthy' }, step: { do: 'wait' } },
-    { what: 'its reconciliation failed', rollout: rollout({ wave: 1, tenants: [moved('a')] }), subjects: [upgraded('a', { status: 'failed', observedGeneration: 1 })], step: { do: 'turn back', error: 'a failed with the new image' } },
-    { what: 'one of an earlier wave failed', rollout: rollout({ wave: 2, tenants: [moved('a', { state: 'moved' }), moved('b', { wave: 2 })] }), subjects: [upgraded('a', { status: 'failed' }), upgraded('b')], step: { do: 'turn back', error: 'a failed with the new image' } },
-    { what: 'one that was not well before', rollout: rollout({ wave: 1, tenants: [moved('a', { wave: 0, state: 'moved' })] }), subjects: [upgraded('a', { status: 'failed' })], step: { do: 'finish', state: 'succeeded', error: undefined } },
-    { what: 'not up in time', rollout: rollout({ wave: 1, tenants: [moved('a')] }), subjects: [upgraded('a', { observedGeneration: 1 })], now: 60, step: { do: 'turn back', error: 'a was not well with the new image within 60 s' } },
-    { what: 'not up in time, but nobody looked for most of it', rollout: rollout({ wave: 1, tenants: [moved('a')] }), subjects: [upgraded('a', { observedGeneration: 1 })], now: 60, since: 1, step: { do: 'wait' } },
-    { what: 'late, but well', rollout: rollout({ wave: 1, tenants: [moved('a')] }), subjects: [upgraded('a')], health: { a: 'healthy' }, now: 60, step: { do: 'record', tenants: [moved('a', { wellSince: at(60) })] } },
-    { what: 'deleted meanwhile', rollout: rollout({ wave: 1, tenants: [moved('a')] }), subjects: [], step: { do: 'record', tenants: [moved('a', { state: 'gone' })] } },
-    { what: 'paused meanwhile', rollout: rollout({ wave: 1, tenants: [moved('a')] }), subjects: [upgraded('a', paused)], step: { do: 'record', tenants: [moved('a', { state: 'moved' })] } },
-    { what: 'changed by its operator meanwhile, and well', rollout: rollout({ wave: 1, soakSeconds: 0, tenants: [moved('a')] }), subjects: [upgraded('a', { generation: 3, observedGeneration: 3 })], health: { a: 'healthy' }, step: { do: 'record', tenants: [moved('a', { wellSince: at(20), state: 'moved' })] } },
-    { what: 'back: those that were moved', rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'moved' }), moved('b')] }), subjects: [upgraded('a'), upgraded('b', { operations: ['upgrade'] })], step: { do: 'return', tenantIds: ['a', 'b'] } },
-    { what: 'back: a backup is not cut short', rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'moved' })] }), subjects: [upgraded('a', { operations: ['upgrade', 'backup'] })], step: { do: 'wait' } },
-    { what: 'back: not yet', rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'returning', generation: 3 })] }), subjects: [subject('a', { generation: 3, observedGeneration: 2 })], step: { do: 'wait' } },
-    { what: 'back: there', rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'returning', generation: 3 })] }), subjects: [subject('a', { generation: 3, observedGeneration: 3 })], step: { do: 'record', tenants: [moved('a', { state: 'returned', generation: 3 })] } },
-    { what: 'back: failed, but it may still be at the new image', rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'returning', generation: 3 })] }), subjects: [subject('a', { status: 'failed', generation: 3, observedGeneration: 1 })], now: 209, step: { do: 'wait' } },
-    { what: 'back: slow, but not failed', rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'returning', generation: 3 })] }), subjects: [subject('a', { generation: 3, observedGeneration: 1 })], now: 1000, step: { do: 'wait' } },
-    { what: 'back: not well in time', rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'returning', generation: 3 })] }), subjects: [subject('a', { status: 'failed', generation: 3, observedGeneration: 1 })], now: 210, step: { do: 'record', tenants: [moved('a', { state: 'lost', generation: 3 })] } },
-    { what: 'back: all', rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'returned' }), moved('b', { state: 'gone' })] }), subjects: [subject('a')], step: { do: 'finish', state: 'rolled_back', error: 'e' } },
-    { what: 'back: all but one', rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'lost' })] }), subjects: [subject('a')], step: { do: 'finish', state: 'failed', error: 'e; not well with the former image either: a' } },
-    { what: 'cancelled before anybody was moved', rollout: rollout({ state: 'rolling_back', error: 'e' }), subjects: [subject('a')], step: { do: 'finish', state: 'rolled_back', error: 'e' } },
+  const cases: {
+    what: string
+    rollout: Rollout
+    subjects: RolloutSubject[]
+    health?: Record<string, 'healthy' | 'unhealthy'>
+    since?: number
+    now?: number
+    step: RolloutStep
+  }[] = [
+    {
+      what: 'the oldest goes first, alone',
+      rollout: rollout(),
+      subjects: [subject('a'), subject('b')],
+      step: { do: 'move', wave: 1, tenantIds: ['a'] },
+    },
+    {
+      what: 'or the one that was named',
+      rollout: rollout({ canary: 'b' }),
+      subjects: [subject('a'), subject('b')],
+      step: { do: 'move', wave: 1, tenantIds: ['b'] },
+    },
+    {
+      what: 'which is waited for',
+      rollout: rollout({ canary: 'b' }),
+      subjects: [subject('a'), subject('b', { operations: ['update'] })],
+      step: { do: 'wait' },
+    },
+    {
+      what: 'but not when it does not run',
+      rollout: rollout({ canary: 'b' }),
+      subjects: [subject('a'), subject('b', paused)],
+      step: { do: 'move', wave: 1, tenantIds: ['a'] },
+    },
+    {
+      what: 'who has the image is not moved',
+      rollout: rollout(),
+      subjects: [subject('a', { image: 'new' })],
+      step: { do: 'finish', state: 'succeeded', error: undefined },
+    },
+    {
+      what: 'nobody there',
+      rollout: rollout(),
+      subjects: [],
+      step: { do: 'finish', state: 'succeeded', error: undefined },
+    },
+    {
+      what: 'busy ones are waited for',
+      rollout: rollout(),
+      subjects: [subject('a', { operations: ['backup'] }), subject('b', paused)],
+      step: { do: 'wait' },
+    },
+    {
+      what: 'one in the making is waited for',
+      rollout: rollout(),
+      subjects: [subject('a', { status: 'pending', image: undefined, operations: ['create'] })],
+      step: { do: 'wait' },
+    },
+    {
+      what: 'one that could not be made is not',
+      rollout: rollout(),
+      subjects: [subject('a', { status: 'failed', image: undefined, operations: ['create'] })],
+      step: { do: 'finish', state: 'succeeded', error: undefined },
+    },
+    {
+      what: 'who rests comes last',
+      rollout: rollout({ wave: 1, tenants: [moved('a', { state: 'moved' })] }),
+      subjects: [upgraded('a'), subject('b', paused), subject('c', { status: 'failed' })],
+      step: { do: 'move', wave: 0, tenantIds: ['b', 'c'] },
+    },
+    {
+      what: 'up, but its health is not known',
+      rollout: rollout({ wave: 1, tenants: [moved('a')] }),
+      subjects: [upgraded('a')],
+      step: { do: 'wait' },
+    },
+    {
+      what: 'up and well',
+      rollout: rollout({ wave: 1, tenants: [moved('a')] }),
+      subjects: [upgraded('a')],
+      health: { a: 'healthy' },
+      step: { do: 'record', tenants: [moved('a', { wellSince: at(20) })] },
+    },
+    {
+      what: 'well for 9 s',
+      rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }),
+      subjects: [upgraded('a')],
+      health: { a: 'healthy' },
+      step: { do: 'wait' },
+    },
+    {
+      what: 'well for 10 s',
+      rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(10) })] }),
+      subjects: [upgraded('a')],
+      health: { a: 'healthy' },
+      step: { do: 'record', tenants: [moved('a', { wellSince: at(10), state: 'moved' })] },
+    },
+    {
+      what: 'well at once is enough without a soak',
+      rollout: rollout({ wave: 1, soakSeconds: 0, tenants: [moved('a')] }),
+      subjects: [upgraded('a')],
+      health: { a: 'healthy' },
+      step: { do: 'record', tenants: [moved('a', { wellSince: at(20), state: 'moved' })] },
+    },
+    {
+      what: 'silent after it was well: it begins anew',
+      rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }),
+      subjects: [upgraded('a')],
+      step: { do: 'record', tenants: [moved('a')] },
+    },
+    {
+      what: 'unhealthy after it was well',
+      rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }),
+      subjects: [upgraded('a')],
+      health: { a: 'unhealthy' },
+      step: { do: 'turn back', error: 'a got unhealthy with the new image' },
+    },
+    {
+      what: 'unhealthy while it starts',
+      rollout: rollout({ wave: 1, tenants: [moved('a')] }),
+      subjects: [upgraded('a')],
+      health: { a: 'unhealthy' },
+      step: { do: 'wait' },
+    },
+    {
+      what: 'its reconciliation failed',
+      rollout: rollout({ wave: 1, tenants: [moved('a')] }),
+      subjects: [upgraded('a', { status: 'failed', observedGeneration: 1 })],
+      step: { do: 'turn back', error: 'a failed with the new image' },
+    },
+    {
+      what: 'one of an earlier wave failed',
+      rollout: rollout({ wave: 2, tenants: [moved('a', { state: 'moved' }), moved('b', { wave: 2 })] }),
+      subjects: [upgraded('a', { status: 'failed' }), upgraded('b')],
+      step: { do: 'turn back', error: 'a failed with the new image' },
+    },
+    {
+      what: 'one that was not well before',
+      rollout: rollout({ wave: 1, tenants: [moved('a', { wave: 0, state: 'moved' })] }),
+      subjects: [upgraded('a', { status: 'failed' })],
+      step: { do: 'finish', state: 'succeeded', error: undefined },
+    },
+    {
+      what: 'not up in time',
+      rollout: rollout({ wave: 1, tenants: [moved('a')] }),
+      subjects: [upgraded('a', { observedGeneration: 1 })],
+      now: 60,
+      step: { do: 'turn back', error: 'a was not well with the new image within 60 s' },
+    },
+    {
+      what: 'not up in time, but nobody looked for most of it',
+      rollout: rollout({ wave: 1, tenants: [moved('a')] }),
+      subjects: [upgraded('a', { observedGeneration: 1 })],
+      now: 60,
+      since: 1,
+      step: { do: 'wait' },
+    },
+    {
+      what: 'late, but well',
+      rollout: rollout({ wave: 1, tenants: [moved('a')] }),
+      subjects: [upgraded('a')],
+      health: { a: 'healthy' },
+      now: 60,
+      step: { do: 'record', tenants: [moved('a', { wellSince: at(60) })] },
+    },
+    {
+      what: 'deleted meanwhile',
+      rollout: rollout({ wave: 1, tenants: [moved('a')] }),
+      subjects: [],
+      step: { do: 'record', tenants: [moved('a', { state: 'gone' })] },
+    },
+    {
+      what: 'paused meanwhile',
+      rollout: rollout({ wave: 1, tenants: [moved('a')] }),
+      subjects: [upgraded('a', paused)],
+      step: { do: 'record', tenants: [moved('a', { state: 'moved' })] },
+    },
+    {
+      what: 'changed by its operator meanwhile, and well',
+      rollout: rollout({ wave: 1, soakSeconds: 0, tenants: [moved('a')] }),
+      subjects: [upgraded('a', { generation: 3, observedGeneration: 3 })],
+      health: { a: 'healthy' },
+      step: { do: 'record', tenants: [moved('a', { wellSince: at(20), state: 'moved' })] },
+    },
+    {
+      what: 'back: those that were moved',
+      rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'moved' }), moved('b')] }),
+      subjects: [upgraded('a'), upgraded('b', { operations: ['upgrade'] })],
+      step: { do: 'return', tenantIds: ['a', 'b'] },
+    },
+    {
+      what: 'back: a backup is not cut short',
+      rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'moved' })] }),
+      subjects: [upgraded('a', { operations: ['upgrade', 'backup'] })],
+      step: { do: 'wait' },
+    },
+    {
+      what: 'back: not yet',
+      rollout: rollout({
+        state: 'rolling_back',
+        error: 'e',
+        tenants: [moved('a', { state: 'returning', generation: 3 })],
+      }),
+      subjects: [subject('a', { generation: 3, observedGeneration: 2 })],
+      step: { do: 'wait' },
+    },
+    {
+      what: 'back: there',
+      rollout: rollout({
+        state: 'rolling_back',
+        error: 'e',
+        tenants: [moved('a', { state: 'returning', generation: 3 })],
+      }),
+      subjects: [subject('a', { generation: 3, observedGeneration: 3 })],
+      step: { do: 'record', tenants: [moved('a', { state: 'returned', generation: 3 })] },
+    },
+    {
+      what: 'back: failed, but it may still be at the new image',
+      rollout: rollout({
+        state: 'rolling_back',
+        error: 'e',
+        tenants: [moved('a', { state: 'returning', generation: 3 })],
+      }),
+      subjects: [subject('a', { status: 'failed', generation: 3, observedGeneration: 1 })],
+      now: 209,
+      step: { do: 'wait' },
+    },
+    {
+      what: 'back: slow, but not failed',
+      rollout: rollout({
+        state: 'rolling_back',
+        error: 'e',
+        tenants: [moved('a', { state: 'returning', generation: 3 })],
+      }),
+      subjects: [subject('a', { generation: 3, observedGeneration: 1 })],
+      now: 1000,
+      step: { do: 'wait' },
+    },
+    {
+      what: 'back: not well in time',
+      rollout: rollout({
+        state: 'rolling_back',
+        error: 'e',
+        tenants: [moved('a', { state: 'returning', generation: 3 })],
+      }),
+      subjects: [subject('a', { status: 'failed', generation: 3, observedGeneration: 1 })],
+      now: 210,
+      step: { do: 'record', tenants: [moved('a', { state: 'lost', generation: 3 })] },
+    },
+    {
+      what: 'back: all',
+      rollout: rollout({
+        state: 'rolling_back',
+        error: 'e',
+        tenants: [moved('a', { state: 'returned' }), moved('b', { state: 'gone' })],
+      }),
+      subjects: [subject('a')],
+      step: { do: 'finish', state: 'rolled_back', error: 'e' },
+    },
+    {
+      what: 'back: all but one',
+      rollout: rollout({ state: 'rolling_back', error: 'e', tenants: [moved('a', { state: 'lost' })] }),
+      subjects: [subject('a')],
+      step: { do: 'finish', state: 'failed', error: 'e; not well with the former image either: a' },
+    },
+    {
+      what: 'cancelled before anybody was moved',
+      rollout: rollout({ state: 'rolling_back', error: 'e' }),
+      subjects: [subject('a')],
+      step: { do: 'finish', state: 'rolled_back', error: 'e' },
+    },
   ]
   for (const { what, rollout, subjects, health = {}, since = 0, now = 20, step } of cases) {
-    t.same(planRollout(rollout, { subjects, health: new Map(Object.entries(health)), since: at(since) }, at(now)), step, what)
+    t.same(
+      planRollout(rollout, { subjects, health: new Map(Object.entries(health)), since: at(since) }, at(now)),
+      step,
+      what,
+    )
   }
 })
 
@@ -87,7 +360,9 @@ interface Fate {
 /** A region in which the reconciler works as fate has it. */
 function simulate(fates: readonly Fate[], waveSize: number) {
   let current = rollout({ waveSize, soakSeconds: 3, deadlineSeconds: 20 })
-  const subjects = fates.map(({ desired }, index) => subject(`t${index}`, desired === 'active' ? {} : { desired, status: desired }))
+  const subjects = fates.map(({ desired }, index) =>
+    subject(`t${index}`, desired === 'active' ? {} : { desired, status: desired }),
+  )
   const upAt = new Map<string, number>()
   let most = 0
   const raise = (one: RolloutSubject, image: string, now: number) => {
@@ -99,7 +374,8 @@ function simulate(fates: readonly Fate[], waveSize: number) {
   }
   const find = (id: string) => subjects.find((one) => one.id === id) ?? subject(id)
   const present = (now: number) => subjects.filter((_, index) => (fates[index]?.deletedAt ?? Infinity) > now)
-  const isBroken = (one: RolloutSubject, index: number, how: Fate['breaks']) => one.image === 'new' && fates[index]?.breaks === how
+  const isBroken = (one: RolloutSubject, index: number, how: Fate['breaks']) =>
+    one.image === 'new' && fates[index]?.breaks === how
 
   const take = (step: Exclude<RolloutStep, { do: 'wait' }>, now: number): Rollout => {
     if (step.do === 'record') return { ...current, tenants: step.tenants }
@@ -107,11 +383,20 @@ function simulate(fates: readonly Fate[], waveSize: number) {
     if (step.do === 'finish') return { ...current, state: step.state, error: step.error, finishedAt: at(now) }
     if (step.do === 'return') {
       const back = (one: MovedTenant): MovedTenant =>
-        step.tenantIds.includes(one.tenantId) && isReturnable(find(one.tenantId)) ? { ...one, state: 'returning', generation: raise(find(one.tenantId), one.from, now), movedAt: at(now) } : one
+        step.tenantIds.includes(one.tenantId) && isReturnable(find(one.tenantId))
+          ? { ...one, state: 'returning', generation: raise(find(one.tenantId), one.from, now), movedAt: at(now) }
+          : one
       return { ...current, tenants: current.tenants.map(back) }
     }
     const chosen = step.tenantIds.map(find).filter(step.wave === 0 ? isResting : isReady)
-    const came = chosen.map((one) => moved(one.id, { wave: step.wave, state: step.wave === 0 ? 'moved' : 'moving', generation: raise(one, 'new', now), movedAt: at(now) }))
+    const came = chosen.map((one) =>
+      moved(one.id, {
+        wave: step.wave,
+        state: step.wave === 0 ? 'moved' : 'moving',
+        generation: raise(one, 'new', now),
+        movedAt: at(now),
+      }),
+    )
     return { ...current, wave: Math.max(current.wave, step.wave), tenants: [...current.tenants, ...came] }
   }
 
@@ -119,11 +404,17 @@ function simulate(fates: readonly Fate[], waveSize: number) {
   for (; now < 2_000 && current.finishedAt === undefined; now++) {
     for (const [index, one] of subjects.entries()) {
       if (one.observedGeneration < one.generation && (upAt.get(one.id) ?? 0) <= now) {
-        one.status = isBroken(one, index, 'fails') && one.desired === 'active' ? 'failed' : one.desired === 'active' ? 'ready' : one.status
+        one.status =
+          isBroken(one, index, 'fails') && one.desired === 'active'
+            ? 'failed'
+            : one.desired === 'active'
+              ? 'ready'
+              : one.status
         if (one.status !== 'failed') [one.observedGeneration, one.operations] = [one.generation, []]
       }
     }
-    if (fates.some(({ cancelAt }) => cancelAt === now) && current.state === 'running') current = { ...current, state: 'rolling_back', error: 'cancelled' }
+    if (fates.some(({ cancelAt }) => cancelAt === now) && current.state === 'running')
+      current = { ...current, state: 'rolling_back', error: 'cancelled' }
     for (;;) {
       const health = new Map<string, 'healthy' | 'unhealthy'>()
       for (const [index, one] of subjects.entries()) {
@@ -141,22 +432,35 @@ function simulate(fates: readonly Fate[], waveSize: number) {
   return { rollout: current, subjects: present(now), most }
 }
 
-t.test('whatever happens it ends: all with the new image, or all with the old, and no wave is larger than asked for', async (t) => {
-  const fate: fc.Arbitrary<Fate> = fc.record({
-    takes: fc.integer({ min: 0, max: 15 }),
-    breaks: fc.oneof({ weight: 12, arbitrary: fc.constant('never' as const) }, { weight: 1, arbitrary: fc.constantFrom('fails' as const, 'gets unhealthy' as const, 'stays silent' as const) }),
-    desired: fc.oneof({ weight: 6, arbitrary: fc.constant('active' as const) }, { weight: 1, arbitrary: fc.constantFrom('paused' as const, 'suspended' as const) }),
-    deletedAt: fc.option(fc.nat(200), { freq: 12 }),
-    cancelAt: fc.option(fc.nat(100), { freq: 30 }),
-  })
-  const ends = { succeeded: 0, rolled_back: 0, other: 0 }
-  const holds = fc.property(fc.array(fate, { maxLength: 40 }), fc.integer({ min: 1, max: 16 }), (fates, waveSize) => {
-    const { rollout, subjects, most } = simulate(fates, waveSize)
-    ends[rollout.state === 'succeeded' || rollout.state === 'rolled_back' ? rollout.state : 'other']++
-    const image = rollout.state === 'succeeded' ? 'new' : 'old'
-    return most <= waveSize && rollout.finishedAt !== undefined && subjects.every((one) => one.image === image && one.status !== 'failed')
-  })
-  fc.assert(holds, { seed: 20_260_301, numRuns: 400 })
-  t.ok(ends.succeeded > 20 && ends.rolled_back > 20, `both ends were seen: ${JSON.stringify(ends)}`)
-  t.equal(ends.other, 0)
-})
+t.test(
+  'whatever happens it ends: all with the new image, or all with the old, and no wave is larger than asked for',
+  async (t) => {
+    const fate: fc.Arbitrary<Fate> = fc.record({
+      takes: fc.integer({ min: 0, max: 15 }),
+      breaks: fc.oneof(
+        { weight: 12, arbitrary: fc.constant('never' as const) },
+        { weight: 1, arbitrary: fc.constantFrom('fails' as const, 'gets unhealthy' as const, 'stays silent' as const) },
+      ),
+      desired: fc.oneof(
+        { weight: 6, arbitrary: fc.constant('active' as const) },
+        { weight: 1, arbitrary: fc.constantFrom('paused' as const, 'suspended' as const) },
+      ),
+      deletedAt: fc.option(fc.nat(200), { freq: 12 }),
+      cancelAt: fc.option(fc.nat(100), { freq: 30 }),
+    })
+    const ends = { succeeded: 0, rolled_back: 0, other: 0 }
+    const holds = fc.property(fc.array(fate, { maxLength: 40 }), fc.integer({ min: 1, max: 16 }), (fates, waveSize) => {
+      const { rollout, subjects, most } = simulate(fates, waveSize)
+      ends[rollout.state === 'succeeded' || rollout.state === 'rolled_back' ? rollout.state : 'other']++
+      const image = rollout.state === 'succeeded' ? 'new' : 'old'
+      return (
+        most <= waveSize &&
+        rollout.finishedAt !== undefined &&
+        subjects.every((one) => one.image === image && one.status !== 'failed')
+      )
+    })
+    fc.assert(holds, { seed: 20_260_301, numRuns: 400 })
+    t.ok(ends.succeeded > 20 && ends.rolled_back > 20, `both ends were seen: ${JSON.stringify(ends)}`)
+    t.equal(ends.other, 0)
+  },
+)

@@ -1,12 +1,13 @@
 // /v1/rollouts: begun, seen, cancelled; and what is refused.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
-import { isError, startApi, type Answer } from '../support/control-plane/api.ts'
+import { EngineError } from '#control-plane/engines/engine-error.ts'
+import { isError, startApi, type Answer } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t, { control: false, cloud: true })
 const asked = { region: 'cloud', component: 'runtime', image: 'tenantry/tenant-runtime:2' }
-const begin = (more: Record<string, unknown> = {}, headers: Record<string, string> = {}) => api.call('POST', '/v1/rollouts', { body: { ...asked, ...more }, headers })
+const begin = (more: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
+  api.call('POST', '/v1/rollouts', { body: { ...asked, ...more }, headers })
 const end = () => api.sql("update rollouts set state = 'succeeded', finished_at = now()")
 const bodyOf = ({ body }: Answer) => body as Record<string, unknown> & { id: string }
 const rows = async () => Number((await api.sql('select count(*) as count from rollouts'))[0]?.['count'])
@@ -15,12 +16,27 @@ t.test('begun: the answer tells all of it, the image is pinned, and it is in the
   const answer = await begin()
   t.match(answer, { status: 202, headers: { location: `/v1/rollouts/${bodyOf(answer).id}` } })
   t.match(answer.body, {
-    region: 'cloud', component: 'runtime', image: asked.image, image_id: /^sha256:[0-9a-f]{64}$/, state: 'running', wave: 0, canary: null, wave_size: 8,
-    soak_seconds: 10, deadline_seconds: 120, moved: 0, error: null, finished: null, tenants: [],
+    region: 'cloud',
+    component: 'runtime',
+    image: asked.image,
+    image_id: /^sha256:[0-9a-f]{64}$/,
+    state: 'running',
+    wave: 0,
+    canary: null,
+    wave_size: 8,
+    soak_seconds: 10,
+    deadline_seconds: 120,
+    moved: 0,
+    error: null,
+    finished: null,
+    tenants: [],
   })
   t.same((await api.call('GET', `/v1/rollouts/${bodyOf(answer).id}`)).body, answer.body)
   const [entry] = await api.sql('select action, detail from audit_log where target = $1', [bodyOf(answer).id])
-  t.match(entry, { action: 'rollout.create', detail: { region: 'cloud', image: asked.image, image_id: bodyOf(answer)['image_id'] } })
+  t.match(entry, {
+    action: 'rollout.create',
+    detail: { region: 'cloud', image: asked.image, image_id: bodyOf(answer)['image_id'] },
+  })
 })
 
 t.test('one at a time in a region', async (t) => {
@@ -43,7 +59,14 @@ t.test('the same Idempotency-Key begins one, with one answer', async (t) => {
   const again = await begin({}, headers)
   t.match(again, { status: 202, headers: { 'idempotency-replayed': 'true' }, body: first.body as object })
   t.equal(await rows(), count)
-  isError(t, await begin({ component: 'postgres' }, headers), 409, 'IDEMPOTENCY_MISMATCH', 'Idempotency-Key', 'with another body')
+  isError(
+    t,
+    await begin({ component: 'postgres' }, headers),
+    409,
+    'IDEMPOTENCY_MISMATCH',
+    'Idempotency-Key',
+    'with another body',
+  )
   await end()
 })
 
@@ -54,12 +77,34 @@ t.test('refused, and nothing is written', async (t) => {
   isError(t, await begin({ component: 'gateway' }), 400, 'INVALID_FIELD', 'component', 'another component')
   isError(t, await begin({ image: '' }), 400, 'INVALID_FIELD', 'image', 'no image')
   isError(t, await begin({ wave_size: 0 }), 400, 'INVALID_FIELD', 'wave_size', 'waves of none')
-  isError(t, await begin({ soak_seconds: 120 }), 400, 'INVALID_FIELD', 'deadline_seconds', 'a deadline that the soak outlasts')
-  isError(t, await begin({ canary: 't_00000000000000000000' }), 400, 'INVALID_FIELD', 'canary', 'a canary that is not there')
+  isError(
+    t,
+    await begin({ soak_seconds: 120 }),
+    400,
+    'INVALID_FIELD',
+    'deadline_seconds',
+    'a deadline that the soak outlasts',
+  )
+  isError(
+    t,
+    await begin({ canary: 't_00000000000000000000' }),
+    400,
+    'INVALID_FIELD',
+    'canary',
+    'a canary that is not there',
+  )
   isError(t, await begin({ waves: 2 }), 400, 'UNKNOWN_FIELD', 'waves', 'an unknown field')
-  isError(t, await api.call('POST', '/v1/rollouts', { body: { region: 'cloud', image: 'x' } }), 400, 'MISSING_FIELD', 'component', 'a missing field')
+  isError(
+    t,
+    await api.call('POST', '/v1/rollouts', { body: { region: 'cloud', image: 'x' } }),
+    400,
+    'MISSING_FIELD',
+    'component',
+    'a missing field',
+  )
   const { image } = api.engine
-  api.engine.image = (reference) => Promise.reject(new EngineError('IMAGE_MISSING', `the image ${reference} is not there`))
+  api.engine.image = (reference) =>
+    Promise.reject(new EngineError('IMAGE_MISSING', `the image ${reference} is not there`))
   isError(t, await begin(), 422, 'IMAGE_MISSING', asked.image, 'an image that is not on the engine')
   api.engine.image = image
   api.engine.isReachable = false
@@ -75,11 +120,22 @@ t.test('an image of another component, or of none, is rejected by its label', as
     ['runtime', 'caddy', 'is of the component "caddy". Allowed: images with the label org.tenantry.component=runtime.'],
     ['runtime', 'postgres', 'is of the component "postgres"'],
     ['postgres', 'runtime', 'Allowed: images with the label org.tenantry.component=postgres.'],
-    ['runtime', undefined, 'has no label org.tenantry.component. Allowed: images with the label org.tenantry.component=runtime.'],
+    [
+      'runtime',
+      undefined,
+      'has no label org.tenantry.component. Allowed: images with the label org.tenantry.component=runtime.',
+    ],
   ]
   for (const [component, label, says] of cases) {
     api.engine.image = () => Promise.resolve({ id: 'sha256:1', component: label })
-    isError(t, await begin({ component, image: 'tenantry/caddy' }), 422, 'WRONG_IMAGE', says, `${label ?? 'no label'} as ${component}`)
+    isError(
+      t,
+      await begin({ component, image: 'tenantry/caddy' }),
+      422,
+      'WRONG_IMAGE',
+      says,
+      `${label ?? 'no label'} as ${component}`,
+    )
   }
   api.engine.image = () => Promise.resolve({ id: 'sha256:1', component: 'x'.repeat(10_000) })
   const answer = await begin({ image: `tenantry/${'y'.repeat(280)}` })
@@ -97,7 +153,10 @@ t.test('a canary must have services in the region', async (t) => {
     { id: 't_000000000000000000ad', region: 'cloud', isolation: 'database-per-tenant', desired: 'warm', status: 400 },
   ]
   for (const { id, region, isolation, desired, status } of tenants) {
-    await api.sql('insert into tenants (id, name, plan_id, region_id, isolation, desired) values ($1, $2, $3, $4, $5, $6)', [id, `canary-${id.slice(-2)}`, 'Pro', region, isolation, desired])
+    await api.sql(
+      'insert into tenants (id, name, plan_id, region_id, isolation, desired) values ($1, $2, $3, $4, $5, $6)',
+      [id, `canary-${id.slice(-2)}`, 'Pro', region, isolation, desired],
+    )
     const answer = await begin({ canary: id })
     t.equal(answer.status, status, id)
     await end()
@@ -111,7 +170,14 @@ t.test('cancelled: it is on its way back, as often as it is asked; one that has 
   t.match(await cancel(), { status: 202, body: { id, state: 'rolling_back', error: 'cancelled by the operator' } })
   await end()
   isError(t, await cancel(), 409, 'ROLLOUT_FINISHED', 'succeeded', 'an ended one')
-  isError(t, await api.call('POST', `/v1/rollouts/${randomUUID()}/cancel`), 404, 'ROLLOUT_NOT_FOUND', 'rollout', 'one that is not there')
+  isError(
+    t,
+    await api.call('POST', `/v1/rollouts/${randomUUID()}/cancel`),
+    404,
+    'ROLLOUT_NOT_FOUND',
+    'rollout',
+    'one that is not there',
+  )
 })
 
 t.test('lists are paged, oldest first, and can be of one region', async (t) => {
@@ -121,15 +187,22 @@ t.test('lists are paged, oldest first, and can be of one region', async (t) => {
   let query = '?limit=2'
   for (;;) {
     const { body } = await api.call('GET', `/v1/rollouts${query}`)
-    const { rollouts, next_cursor: cursor } = body as { rollouts: Record<string, unknown>[]; next_cursor: string | null }
-    t.notOk(rollouts.some((rollout) => 'tenants' in rollout), 'without their tenants')
+    const { rollouts, next_cursor: cursor } = body as {
+      rollouts: Record<string, unknown>[]
+      next_cursor: string | null
+    }
+    t.notOk(
+      rollouts.some((rollout) => 'tenants' in rollout),
+      'without their tenants',
+    )
     listed.push(...rollouts.map(({ id }) => String(id)))
     if (cursor === null) break
     query = `?limit=2&cursor=${cursor}`
   }
   t.same(listed, ids)
   t.match((await api.call('GET', '/v1/rollouts?region=local')).body, { rollouts: [], next_cursor: null })
-  for (const path of [randomUUID(), 'no-uuid']) isError(t, await api.call('GET', `/v1/rollouts/${path}`), 404, 'ROLLOUT_NOT_FOUND', 'rollout', path)
+  for (const path of [randomUUID(), 'no-uuid'])
+    isError(t, await api.call('GET', `/v1/rollouts/${path}`), 404, 'ROLLOUT_NOT_FOUND', 'rollout', path)
   isError(t, await api.call('GET', '/v1/rollouts?state=x'), 400, 'UNKNOWN_PARAMETER', 'state', 'an unknown parameter')
 })
 
@@ -140,7 +213,13 @@ t.test('who may: admin all of it, read look at it', async (t) => {
     t.equal((await api.call('POST', '/v1/rollouts', { key, body: asked })).status, 403)
     t.equal((await api.call('POST', `/v1/rollouts/${id}/cancel`, { key })).status, 403)
     const status = key === api.keys.read ? 200 : 403
-    t.same([(await api.call('GET', '/v1/rollouts', { key })).status, (await api.call('GET', `/v1/rollouts/${id}`, { key })).status], [status, status])
+    t.same(
+      [
+        (await api.call('GET', '/v1/rollouts', { key })).status,
+        (await api.call('GET', `/v1/rollouts/${id}`, { key })).status,
+      ],
+      [status, status],
+    )
   }
   t.equal(await rows(), count)
   t.match(await api.sql('select state from rollouts where id = $1', [id]), [{ state: 'running' }])

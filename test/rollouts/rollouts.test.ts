@@ -1,14 +1,14 @@
 // Rollouts on a real control database, with the control plane killed at every call it makes.
 import t, { type Test } from 'tap'
 import type { TenantHealth } from '@tenantry/contract'
-import type { HostImage } from '../../control-plane/src/engines/container-host.ts'
-import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
-import type { NewRollout } from '../../control-plane/src/rollouts/rollout.ts'
-import { createRolloutKeeper } from '../../control-plane/src/rollouts/jobs.ts'
-import type { RolloutLedger } from '../../control-plane/src/rollouts/rollout-store.ts'
-import { createRolloutLedger } from '../../control-plane/src/rollouts/store-ledger.ts'
-import { createRolloutStore } from '../../control-plane/src/rollouts/store.ts'
-import { isRefused, oldImages, startPlane } from '../support/control-plane/plane.ts'
+import type { HostImage } from '#control-plane/engines/container-host.ts'
+import { EngineError } from '#control-plane/engines/engine-error.ts'
+import type { NewRollout } from '#control-plane/rollouts/rollout.ts'
+import { createRolloutKeeper } from '#control-plane/rollouts/jobs.ts'
+import type { RolloutLedger } from '#control-plane/rollouts/rollout-store.ts'
+import { createRolloutLedger } from '#control-plane/rollouts/store-ledger.ts'
+import { createRolloutStore } from '#control-plane/rollouts/store.ts'
+import { isRefused, oldImages, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const { database, seal, clock } = plane
@@ -27,7 +27,12 @@ const probe = {
     const { generation, runtime_image: image } = await plane.tenant(id)
     const status = image !== oldImages.runtime && ill.has(id) ? 'unhealthy' : 'healthy'
     const component = { status, observed_at: clock.now().toISOString() } as const
-    return { tenant_id: id, generation: Number(generation), status, components: { database: component, storage: component, functions: component } }
+    return {
+      tenant_id: id,
+      generation: Number(generation),
+      status,
+      components: { database: component, storage: component, functions: component },
+    }
   },
 }
 
@@ -43,11 +48,30 @@ for (const id of [newImage, badImage]) components.set(id, 'runtime')
 components.set(newPostgres, 'postgres')
 
 const keeperOf = (of: RolloutLedger, epoch = plane.epoch) =>
-  createRolloutKeeper({ ledger: of, regions: new Map([[plane.region().id, { engine, runtimeUrls: () => ['http://gateway'] }]]), probe, clock, log: plane.log }, epoch)
+  createRolloutKeeper(
+    {
+      ledger: of,
+      regions: new Map([[plane.region().id, { engine, runtimeUrls: () => ['http://gateway'] }]]),
+      probe,
+      clock,
+      log: plane.log,
+    },
+    epoch,
+  )
 
 const begin = (more: Partial<NewRollout> = {}) =>
   store.create(
-    { region: plane.region().id, component: 'runtime', image: 'tenantry/tenant-runtime:new', imageId: newImage, canary: undefined, waveSize: 4, soakSeconds: 10, deadlineSeconds: 60, ...more },
+    {
+      region: plane.region().id,
+      component: 'runtime',
+      image: 'tenantry/tenant-runtime:new',
+      imageId: newImage,
+      canary: undefined,
+      waveSize: 4,
+      soakSeconds: 10,
+      deadlineSeconds: 60,
+      ...more,
+    },
     context,
     () => null,
   )
@@ -72,8 +96,12 @@ const finish = async (id: string, bad?: string) => {
   throw new Error('the rollout did not end')
 }
 
-const images = async () => Object.fromEntries((await plane.sql('select id, runtime_image, postgres_image from tenants where region_id = $1', [plane.region().id]))
-  .map((row) => [String(row['id']), `${String(row['runtime_image'])} ${String(row['postgres_image'])}`]))
+const images = async () =>
+  Object.fromEntries(
+    (
+      await plane.sql('select id, runtime_image, postgres_image from tenants where region_id = $1', [plane.region().id])
+    ).map((row) => [String(row['id']), `${String(row['runtime_image'])} ${String(row['postgres_image'])}`]),
+  )
 const allHave = async (t: Test, runtime: string, what: string) =>
   t.same([...new Set(Object.values(await images()))], [`${runtime} ${oldImages.postgres}`], what)
 const addTenants = async (count: number) => {
@@ -93,8 +121,14 @@ t.test('one tenant first, then growing waves, each well for the soak; stopped on
   const { id } = await begin()
   const keeper = keeperOf(ledger)
   await keeper.look(signal)
-  t.match(await plane.tenant(ids[0] ?? ''), { runtime_image: newImage, postgres_image: oldImages.postgres, generation: 2 })
-  t.match(await plane.sql('select kind, state, generation from operations where tenant_id = $1', [ids[0]]), [{ kind: 'upgrade', state: 'pending', generation: 2 }])
+  t.match(await plane.tenant(ids[0] ?? ''), {
+    runtime_image: newImage,
+    postgres_image: oldImages.postgres,
+    generation: 2,
+  })
+  t.match(await plane.sql('select kind, state, generation from operations where tenant_id = $1', [ids[0]]), [
+    { kind: 'upgrade', state: 'pending', generation: 2 },
+  ])
   t.match((await store.get(id))?.tenants, [{ tenantId: ids[0], from: oldImages.runtime, state: 'moving', wave: 1 }])
   t.match(await plane.tenant(ids[1] ?? ''), { runtime_image: oldImages.runtime }, 'the others wait')
   await plane.settle()
@@ -108,24 +142,38 @@ t.test('one tenant first, then growing waves, each well for the soak; stopped on
   t.match(await plane.tenant(resting), { runtime_image: oldImages.runtime })
   const ended = await finish(id)
   t.match(ended, { state: 'succeeded', wave: 4, error: undefined })
-  t.same(ended.tenants.map(({ tenantId, wave, state }) => [tenantId, wave, state]),
-    [...ids.map((one, at) => [one, [1, 2, 2, 3, 3, 3, 3, 4, 4][at], 'moved']), [resting, 0, 'moved']])
+  t.same(
+    ended.tenants.map(({ tenantId, wave, state }) => [tenantId, wave, state]),
+    [...ids.map((one, at) => [one, [1, 2, 2, 3, 3, 3, 3, 4, 4][at], 'moved']), [resting, 0, 'moved']],
+  )
   await allHave(t, newImage, 'all have it')
   t.match(await plane.tenant(resting), { desired: 'paused' }, 'who was stopped stays so')
 })
 
 t.test('tenants of other regions, without services, made in advance or being deleted are left alone', async (t) => {
-  const [shared] = await plane.sql("insert into shared_databases (id, region_id, name, capacity) values ($1, $1, 'homes', 10) returning id", [plane.region().id])
+  const [shared] = await plane.sql(
+    "insert into shared_databases (id, region_id, name, capacity) values ($1, $1, 'homes', 10) returning id",
+    [plane.region().id],
+  )
   const others = [
     await plane.addTenant({ isolation: 'schema-per-tenant', shared_database_id: shared?.['id'] }),
     await plane.addTenant({ desired: 'warm', status: 'warm' }),
-    await plane.addTenant({ desired: 'deleted', status: 'deleting', purge_after: new Date(clock.now().getTime() + 1e9), runtime_image: oldImages.runtime }),
+    await plane.addTenant({
+      desired: 'deleted',
+      status: 'deleting',
+      purge_after: new Date(clock.now().getTime() + 1e9),
+      runtime_image: oldImages.runtime,
+    }),
   ]
-  const rows = () => plane.sql('select id, generation, runtime_image from tenants where id = any($1) order by id', [others])
+  const rows = () =>
+    plane.sql('select id, generation, runtime_image from tenants where id = any($1) order by id', [others])
   const before = await rows()
   t.match(await finish((await begin()).id), { state: 'succeeded', tenants: [] })
   t.same((await rows()).length, 2, 'all but the deleted one')
-  t.same(await rows(), before.filter(({ id }) => id !== others[2]))
+  t.same(
+    await rows(),
+    before.filter(({ id }) => id !== others[2]),
+  )
 })
 
 t.test('a new Postgres leaves the runtime as it is', async (t) => {
@@ -142,7 +190,8 @@ t.test('an image that is of another component, or is gone from the engine, comes
     ['sha256:gone', /"sha256:gone" is not there/],
   ]
   components.set('sha256:unlabelled', undefined)
-  for (const [imageId, error] of cases) t.match(await finish((await begin({ imageId })).id), { state: 'rolled_back', error, wave: 0, tenants: [] }, imageId)
+  for (const [imageId, error] of cases)
+    t.match(await finish((await begin({ imageId })).id), { state: 'rolled_back', error, wave: 0, tenants: [] }, imageId)
   await allHave(t, oldImages.runtime, 'all have the old one')
 })
 
@@ -153,7 +202,12 @@ t.test('an image that goes away between two waves stops it, and all get their fo
   while ((await store.get(id))?.wave !== 1) await second(keeper)
   components.delete(newImage)
   t.teardown(() => components.set(newImage, 'runtime'))
-  t.match(await finish(id), { state: 'rolled_back', error: `the image "${newImage}" is not there`, wave: 1, tenants: [{ state: 'returned' }] })
+  t.match(await finish(id), {
+    state: 'rolled_back',
+    error: `the image "${newImage}" is not there`,
+    wave: 1,
+    tenants: [{ state: 'returned' }],
+  })
   await allHave(t, oldImages.runtime, 'all have the old one')
 })
 
@@ -169,7 +223,10 @@ t.test('a tenant that fails stops it, and all get their former image back', asyn
   await plane.sql("update tenants set status = 'failed' where id = $1", [ids[4]])
   const ended = await finish(id)
   t.match(ended, { state: 'rolled_back', error: `${ids[4]} failed with the new image` })
-  t.same(ended.tenants.map(({ state }) => state), Array.from({ length: 7 }, () => 'returned'))
+  t.same(
+    ended.tenants.map(({ state }) => state),
+    Array.from({ length: 7 }, () => 'returned'),
+  )
   t.same(await images(), before)
   t.match(await plane.tenant(ids[7] ?? ''), { generation: 1 }, 'who had not been come to was never touched')
 })
@@ -177,7 +234,12 @@ t.test('a tenant that fails stops it, and all get their former image back', asyn
 t.test('an image with which nobody comes up touches one tenant', async (t) => {
   const ids = await addTenants(5)
   const { id } = await begin({ imageId: badImage })
-  t.match(await finish(id, badImage), { state: 'rolled_back', error: `${ids[0]} failed with the new image`, wave: 1, tenants: [{ tenantId: ids[0], state: 'returned' }] })
+  t.match(await finish(id, badImage), {
+    state: 'rolled_back',
+    error: `${ids[0]} failed with the new image`,
+    wave: 1,
+    tenants: [{ tenantId: ids[0], state: 'returned' }],
+  })
   await allHave(t, oldImages.runtime, 'all have the old one')
   t.match(await plane.tenant(ids[0] ?? ''), { status: 'ready' })
 })
@@ -185,14 +247,25 @@ t.test('an image with which nobody comes up touches one tenant', async (t) => {
 t.test('one that comes up and says that it is not well stops it after its time', async (t) => {
   const ids = await addTenants(4)
   ill.add(ids[2] ?? '')
-  t.match(await finish((await begin()).id), { state: 'rolled_back', error: `${ids[2]} was not well with the new image within 60 s`, wave: 2 })
+  t.match(await finish((await begin()).id), {
+    state: 'rolled_back',
+    error: `${ids[2]} was not well with the new image within 60 s`,
+    wave: 2,
+  })
   await allHave(t, oldImages.runtime, 'all have the old one')
 })
 
 t.test('the one that was named goes first', async (t) => {
   const ids = await addTenants(3)
   const ended = await finish((await begin({ canary: ids[2] })).id)
-  t.match(ended, { state: 'succeeded', tenants: [{ tenantId: ids[2], wave: 1 }, { tenantId: ids[0], wave: 2 }, { tenantId: ids[1], wave: 2 }] })
+  t.match(ended, {
+    state: 'succeeded',
+    tenants: [
+      { tenantId: ids[2], wave: 1 },
+      { tenantId: ids[0], wave: 2 },
+      { tenantId: ids[1], wave: 2 },
+    ],
+  })
 })
 
 t.test('what operators do meanwhile: delete, pause, change, begin something', async (t) => {
@@ -202,11 +275,16 @@ t.test('what operators do meanwhile: delete, pause, change, begin something', as
   while ((await store.get(id))?.wave !== 2) await second(keeper)
   await plane.ask(ids[1] ?? '', 'delete', { desired: 'deleted', status: 'deleting', purge_after: clock.now() })
   await plane.ask(ids[2] ?? '', 'pause', { desired: 'paused' })
-  await plane.sql("insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'backup', 'running', 1)", [ids[3]])
+  await plane.sql(
+    "insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'backup', 'running', 1)",
+    [ids[3]],
+  )
   const late = await plane.addTenant()
   for (let seconds = 0; seconds < 100; seconds++) {
     await keeper.look(signal)
-    await plane.sql(`update tenants set observed_generation = generation, status = case desired when 'active' then 'ready' else desired end where desired in ('active', 'paused')`)
+    await plane.sql(
+      `update tenants set observed_generation = generation, status = case desired when 'active' then 'ready' else desired end where desired in ('active', 'paused')`,
+    )
     await plane.sql("update operations set state = 'succeeded' where kind <> 'backup'")
     await plane.sql("delete from tenants where desired = 'deleted'")
     clock.pass(1)
@@ -217,7 +295,10 @@ t.test('what operators do meanwhile: delete, pause, change, begin something', as
   const ended = await finish(id)
   t.match(ended, { state: 'succeeded' })
   t.same(ended.tenants.find(({ tenantId }) => tenantId === ids[1])?.state, 'gone')
-  t.ok(ended.tenants.some(({ tenantId }) => tenantId === late), 'one that came meanwhile is among them')
+  t.ok(
+    ended.tenants.some(({ tenantId }) => tenantId === late),
+    'one that came meanwhile is among them',
+  )
   await allHave(t, newImage, 'all have it')
 })
 
@@ -230,7 +311,10 @@ t.test('cancelled: all come back, and it ends', async (t) => {
   t.match(await store.cancel(id, context), { state: 'rolling_back' }, 'asked again')
   t.match(await finish(id), { state: 'rolled_back', error: 'cancelled by the operator' })
   await allHave(t, oldImages.runtime, 'all have the old one')
-  t.same((await plane.sql('select action from audit_log where target = $1 order by seq', [id])).map(({ action }) => action), ['rollout.create', 'rollout.cancel', 'rollout.cancel'])
+  t.same(
+    (await plane.sql('select action from audit_log where target = $1 order by seq', [id])).map(({ action }) => action),
+    ['rollout.create', 'rollout.cancel', 'rollout.cancel'],
+  )
 })
 
 t.test('a cancel that comes while a step is decided wins', async (t) => {
@@ -240,7 +324,10 @@ t.test('a cancel that comes while a step is decided wins', async (t) => {
   if (seen === undefined) throw new Error('there is no rollout')
   const subjects = await ledger.subjects(seen)
   await store.cancel(id, context)
-  t.equal(await ledger.take(seen, { do: 'move', wave: 1, tenantIds: subjects.map((one) => one.id) }, plane.epoch), undefined)
+  t.equal(
+    await ledger.take(seen, { do: 'move', wave: 1, tenantIds: subjects.map((one) => one.id) }, plane.epoch),
+    undefined,
+  )
   await allHave(t, oldImages.runtime, 'nobody was moved')
   t.match(await finish(id), { state: 'rolled_back', tenants: [] })
 })
@@ -252,7 +339,10 @@ t.test('a tenant that changed while a step was decided is left out of it', async
   if (seen === undefined) throw new Error('there is no rollout')
   await plane.ask(first, 'update', {})
   const after = await ledger.take(seen, { do: 'move', wave: 1, tenantIds: [first, other] }, plane.epoch)
-  t.same(after?.tenants.map(({ tenantId }) => tenantId), [other])
+  t.same(
+    after?.tenants.map(({ tenantId }) => tenantId),
+    [other],
+  )
   t.match(await plane.tenant(first), { runtime_image: oldImages.runtime, generation: 2 })
   t.match(await finish(id), { state: 'succeeded' })
 })
@@ -308,15 +398,26 @@ for (const outcome of ['succeeded', 'rolled_back'] as const) {
         if (outcome === 'rolled_back') ill.add(ids[2] ?? '')
         const mortal = dying(steps + 1, when)
         const keeper = keeperOf(mortal.ledger)
-        while (!mortal.died() && (await store.get(id))?.finishedAt === undefined) await second(keeper).catch(() => undefined)
+        while (!mortal.died() && (await store.get(id))?.finishedAt === undefined)
+          await second(keeper).catch(() => undefined)
         died = mortal.died()
         // Nobody leads for longer than any deadline.
         clock.pass(100)
         const ended = await finish(id)
         t.match(ended, { state: outcome }, `${when} step ${steps + 1}`)
         await allHave(t, outcome === 'succeeded' ? newImage : oldImages.runtime, 'all have the same image')
-        t.same(await plane.sql("select 1 from operations where tenant_id = any($1) and state in ('pending', 'running')", [[...ids, resting]]), [], 'nothing is left open')
-        t.same(ended.tenants.map(({ tenantId }) => tenantId), outcome === 'succeeded' ? [...ids, resting] : ids, 'each tenant was come to once')
+        t.same(
+          await plane.sql("select 1 from operations where tenant_id = any($1) and state in ('pending', 'running')", [
+            [...ids, resting],
+          ]),
+          [],
+          'nothing is left open',
+        )
+        t.same(
+          ended.tenants.map(({ tenantId }) => tenantId),
+          outcome === 'succeeded' ? [...ids, resting] : ids,
+          'each tenant was come to once',
+        )
       }
     }
     t.ok(steps > 6, `${steps} steps`)

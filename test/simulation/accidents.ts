@@ -1,8 +1,8 @@
 // What goes wrong around the reconciler, at random: changes by hand, programs that die, an Engine that restarts, a full disk,
 // images that are missing, strangers' objects in the way.
-import type { Labels } from '../../control-plane/src/engines/container-host.ts'
-import { networkName, volumeName } from '../../control-plane/src/stacks/object-names.ts'
-import { parseRange, tenantSubnet } from '../../control-plane/src/stacks/subnets.ts'
+import type { Labels } from '#control-plane/engines/container-host.ts'
+import { networkName, volumeName } from '#control-plane/stacks/object-names.ts'
+import { parseRange, tenantSubnet } from '#control-plane/stacks/subnets.ts'
 import type { Chance } from './chance.ts'
 import { hand, type Docker } from './docker.ts'
 import type { Container } from './docker-objects.ts'
@@ -20,7 +20,17 @@ export interface AccidentsOptions {
 }
 
 /** Stands in for everything about a container that nobody looks at. */
-export const plain = { image: 'foreign:1', command: [], environment: {}, user: '', scratch: {}, published: [], health: { command: [], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 1 }, resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 }, stopSeconds: 1 }
+export const plain = {
+  image: 'foreign:1',
+  command: [],
+  environment: {},
+  user: '',
+  scratch: {},
+  published: [],
+  health: { command: [], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 1 },
+  resources: { memoryBytes: 1, cpuMillis: 1, pids: 1 },
+  stopSeconds: 1,
+}
 
 export type Accidents = ReturnType<typeof createAccidents>
 
@@ -31,7 +41,9 @@ export function createAccidents({ docker, chance, scheduler, installation, range
   const strangers: (Labels | undefined)[] = [undefined, { installation: 'another', stack: 't_00000000000000000000' }]
 
   const removeVolume = (name: string) => {
-    const users = [...docker.containers.values()].filter(({ spec }) => spec.volumes.some(({ volume }) => volume === name))
+    const users = [...docker.containers.values()].filter(({ spec }) =>
+      spec.volumes.some(({ volume }) => volume === name),
+    )
     for (const user of users) {
       docker.removeContainer(user.id, hand)
       // Whoever removes a volume waits until nobody uses it.
@@ -86,7 +98,9 @@ export function createAccidents({ docker, chance, scheduler, installation, range
     },
     () => {
       if (!chance.happens(0.3)) return
-      const volumes = [...docker.volumes.values()].filter(({ labels, madeLate }) => isOurs(labels) && labels?.service === undefined && !madeLate)
+      const volumes = [...docker.volumes.values()].filter(
+        ({ labels, madeLate }) => isOurs(labels) && labels?.service === undefined && !madeLate,
+      )
       if (volumes.length === 0) return
       const { name } = chance.pick(volumes)
       said(`remove volume ${name}`)
@@ -134,18 +148,43 @@ export function createAccidents({ docker, chance, scheduler, installation, range
     }
   }
   const inTheWay: (() => void)[] = [
-    () => plant('volume with a name of ours', () => {
-        const { files } = docker.createVolume({ name: volumeName(chance.pick(ids), chance.pick(['data', 'files'])), labels: chance.pick(strangers) }, hand)
+    () =>
+      plant('volume with a name of ours', () => {
+        const { files } = docker.createVolume(
+          { name: volumeName(chance.pick(ids), chance.pick(['data', 'files'])), labels: chance.pick(strangers) },
+          hand,
+        )
         files.add('theirs')
       }),
     () =>
       plant('network with a name of ours', () =>
-        docker.createNetwork({ name: networkName(chance.pick(ids), 'net'), labels: chance.pick(strangers), subnet: `192.168.${chance.below(250)}.0/24`, internal: false, hostAddress: true }, hand),
+        docker.createNetwork(
+          {
+            name: networkName(chance.pick(ids), 'net'),
+            labels: chance.pick(strangers),
+            subnet: `192.168.${chance.below(250)}.0/24`,
+            internal: false,
+            hostAddress: true,
+          },
+          hand,
+        ),
       ),
-    () => plant('network that the Engine does not show', () => docker.hiddenSubnets.add(tenantSubnet(parseRange(range), chance.below(6)))),
+    () =>
+      plant('network that the Engine does not show', () =>
+        docker.hiddenSubnets.add(tenantSubnet(parseRange(range), chance.below(6))),
+      ),
     () =>
       plant('network with a subnet of ours', () =>
-        docker.createNetwork({ name: `foreign-${chance.hex(6)}`, labels: undefined, subnet: tenantSubnet(parseRange(range), chance.below(6)), internal: false, hostAddress: true }, hand),
+        docker.createNetwork(
+          {
+            name: `foreign-${chance.hex(6)}`,
+            labels: undefined,
+            subnet: tenantSubnet(parseRange(range), chance.below(6)),
+            internal: false,
+            hostAddress: true,
+          },
+          hand,
+        ),
       ),
   ]
 
@@ -158,10 +197,28 @@ export function createAccidents({ docker, chance, scheduler, installation, range
     },
     /** Strangers' objects that are beside ours, and now and then in their way. */
     plantStrangers(): void {
-      docker.createNetwork({ name: 'foreign-net', labels: undefined, subnet: '172.30.0.0/24', internal: false, hostAddress: true }, hand)
+      docker.createNetwork(
+        { name: 'foreign-net', labels: undefined, subnet: '172.30.0.0/24', internal: false, hostAddress: true },
+        hand,
+      )
       docker.createVolume({ name: 'tenantry-data', labels: undefined }, hand)
-      docker.createVolume({ name: 'tenantry-t_ffffffffffffffffffff-data', labels: { installation: 'another', stack: 't_ffffffffffffffffffff' } }, hand)
-      docker.createContainer({ ...plain, name: 'tenantry-t_ffffffffffffffffffff-runtime-01234567', labels: { installation: 'another', stack: 't_ffffffffffffffffffff', service: 'runtime' }, volumes: [], networks: [{ network: 'foreign-net', aliases: [] }] }, hand)
+      docker.createVolume(
+        {
+          name: 'tenantry-t_ffffffffffffffffffff-data',
+          labels: { installation: 'another', stack: 't_ffffffffffffffffffff' },
+        },
+        hand,
+      )
+      docker.createContainer(
+        {
+          ...plain,
+          name: 'tenantry-t_ffffffffffffffffffff-runtime-01234567',
+          labels: { installation: 'another', stack: 't_ffffffffffffffffffff', service: 'runtime' },
+          volumes: [],
+          networks: [{ network: 'foreign-net', aliases: [] }],
+        },
+        hand,
+      )
       docker.startContainer('tenantry-t_ffffffffffffffffffff-runtime-01234567', hand)
       if (chance.happens(0.15)) chance.pick(inTheWay)()
     },
@@ -170,8 +227,26 @@ export function createAccidents({ docker, chance, scheduler, installation, range
       const stack = `t_${chance.hex(20)}`
       const labels = { installation, stack }
       docker.createVolume({ name: volumeName(stack, 'data'), labels }, hand)
-      docker.createNetwork({ name: networkName(stack, 'net'), labels, subnet: tenantSubnet(parseRange(range), number), internal: true, hostAddress: false }, hand)
-      docker.createContainer({ ...plain, name: `tenantry-${stack}-postgres-01234567`, labels: { ...labels, service: 'postgres' }, volumes: [{ volume: volumeName(stack, 'data'), path: '/var/lib/postgresql', readOnly: false }], networks: [{ network: networkName(stack, 'net'), aliases: [] }] }, hand)
+      docker.createNetwork(
+        {
+          name: networkName(stack, 'net'),
+          labels,
+          subnet: tenantSubnet(parseRange(range), number),
+          internal: true,
+          hostAddress: false,
+        },
+        hand,
+      )
+      docker.createContainer(
+        {
+          ...plain,
+          name: `tenantry-${stack}-postgres-01234567`,
+          labels: { ...labels, service: 'postgres' },
+          volumes: [{ volume: volumeName(stack, 'data'), path: '/var/lib/postgresql', readOnly: false }],
+          networks: [{ network: networkName(stack, 'net'), aliases: [] }],
+        },
+        hand,
+      )
       docker.startContainer(`tenantry-${stack}-postgres-01234567`, hand)
       return stack
     },

@@ -1,10 +1,13 @@
 // The control database in memory: what the API and the reconciler write, each write one transaction, and who is told of it.
 import type { RoutePhase } from '@tenantry/contract'
-import type { Snapshot } from '../../control-plane/src/reconcile/reconcile-store.ts'
-import type { Change } from '../../control-plane/src/platform/change-feed.ts'
-import type { OperationKind } from '../../control-plane/src/tenants/tenant.ts'
+import type { Snapshot } from '#control-plane/reconcile/reconcile-store.ts'
+import type { Change } from '#control-plane/platform/change-feed.ts'
+import type { OperationKind } from '#control-plane/tenants/tenant.ts'
 
-export interface TenantRow extends Omit<Snapshot, 'subnet' | 'operation' | 'nextExpiry' | 'hasExpired' | 'homeVersion' | 'purgeAfter' | 'images'> {
+export interface TenantRow extends Omit<
+  Snapshot,
+  'subnet' | 'operation' | 'nextExpiry' | 'hasExpired' | 'homeVersion' | 'purgeAfter' | 'images'
+> {
   homeVersion: string | null
   purgeAfter: Date | null
   images: Snapshot['images'] | null
@@ -36,7 +39,13 @@ export interface Published {
 export type ControlDatabase = ReturnType<typeof createControlDatabase>
 
 const secrets: Snapshot['secrets'] = {
-  runtime_password: ['runtime'], ddl_password: ['ddl'], admin_password: ['admin'], jwt_secret: ['jwt'], signing_secret: ['signing'], publishable_key: ['publishable'], secret_key: ['secret'],
+  runtime_password: ['runtime'],
+  ddl_password: ['ddl'],
+  admin_password: ['admin'],
+  jwt_secret: ['jwt'],
+  signing_secret: ['signing'],
+  publishable_key: ['publishable'],
+  secret_key: ['secret'],
 }
 
 export function createControlDatabase(now: () => Date) {
@@ -51,14 +60,21 @@ export function createControlDatabase(now: () => Date) {
     for (const listener of listeners) listener(change)
   }
   const isOpen = ({ state }: OperationRow) => state === 'pending' || state === 'running'
-  const openOf = (tenantId: string) => [...operations.values()].filter((operation) => operation.tenantId === tenantId && isOpen(operation))
+  const openOf = (tenantId: string) =>
+    [...operations.values()].filter((operation) => operation.tenantId === tenantId && isOpen(operation))
   const open = (tenantId: string, kind: OperationKind, generation: number) => {
     const id = `operation-${++opened}`
     operations.set(id, { id, tenantId, kind, generation, state: 'pending', attempts: 0, step: null, error: null })
   }
 
   return {
-    tenants, operations, subnets, state, tell, isOpen, openOf,
+    tenants,
+    operations,
+    subnets,
+    state,
+    tell,
+    isOpen,
+    openOf,
     listen(listener: (change: Change) => void): () => void {
       listeners.add(listener)
       return () => void listeners.delete(listener)
@@ -67,8 +83,23 @@ export function createControlDatabase(now: () => Date) {
     create(tenant: Pick<TenantRow, 'id' | 'regionId' | 'isolation' | 'desired' | 'sizes'>): void {
       const { id, isolation } = tenant
       tenants.set(id, {
-        ...tenant, name: id, status: 'pending', generation: 1, observedGeneration: 0, conditions: [], homeVersion: null, routePhase: 'pending', purgeAfter: null,
-        database: isolation === 'schema-per-tenant' ? 'homes' : undefined, driftPolicy: 'repair', restarts: 0, images: null, secrets, reason: null, expiries: [], hadHome: false,
+        ...tenant,
+        name: id,
+        status: 'pending',
+        generation: 1,
+        observedGeneration: 0,
+        conditions: [],
+        homeVersion: null,
+        routePhase: 'pending',
+        purgeAfter: null,
+        database: isolation === 'schema-per-tenant' ? 'homes' : undefined,
+        driftPolicy: 'repair',
+        restarts: 0,
+        images: null,
+        secrets,
+        reason: null,
+        expiries: [],
+        hadHome: false,
       })
       open(id, 'create', 1)
       tell({ kind: 'wanted', tenantId: id })
@@ -82,7 +113,8 @@ export function createControlDatabase(now: () => Date) {
     raise(id: string, kind: OperationKind, change: Partial<TenantRow>): boolean {
       const row = tenants.get(id)
       if (row === undefined) return false
-      if (kind !== 'delete' && (row.desired === 'deleted' || (openOf(id).length > 0 && row.status !== 'failed'))) return false
+      if (kind !== 'delete' && (row.desired === 'deleted' || (openOf(id).length > 0 && row.status !== 'failed')))
+        return false
       for (const operation of openOf(id)) operation.state = 'superseded'
       Object.assign(row, change)
       row.generation++
@@ -92,13 +124,21 @@ export function createControlDatabase(now: () => Date) {
     },
     published(id: string): Published | undefined {
       const row = tenants.get(id)
-      return row === undefined ? undefined : { generation: row.generation, phase: row.routePhase, hasManifest: row.homeVersion !== null }
+      return row === undefined
+        ? undefined
+        : { generation: row.generation, phase: row.routePhase, hasManifest: row.homeVersion !== null }
     },
     snapshotOf(row: TenantRow, operation: Snapshot['operation'], subnet: number | undefined): Snapshot {
       const { homeVersion, purgeAfter, images, reason: _reason, expiries, hadHome: _hadHome, ...same } = row
       const live = expiries.filter((expiry) => expiry > now()).map((expiry) => expiry.getTime())
       return {
-        ...same, conditions: [...row.conditions], homeVersion: homeVersion ?? undefined, purgeAfter: purgeAfter ?? undefined, images: images ?? undefined, subnet, operation,
+        ...same,
+        conditions: [...row.conditions],
+        homeVersion: homeVersion ?? undefined,
+        purgeAfter: purgeAfter ?? undefined,
+        images: images ?? undefined,
+        subnet,
+        operation,
         hasExpired: live.length < expiries.length,
         nextExpiry: live.length === 0 ? undefined : new Date(Math.min(...live)),
       }

@@ -1,6 +1,6 @@
 // One life of a control plane: its clock, and its calls to everything outside of it. Each call takes time and may be lost,
 // answered too late or not at all; when the life ends, nothing of it happens any more but what is on its way already.
-import type { Clock } from '../../control-plane/src/platform/clock.ts'
+import type { Clock } from '#control-plane/platform/clock.ts'
 import type { Chance } from './chance.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -67,7 +67,15 @@ type Fate = 'fine' | keyof CallFaults
 
 const fates = ['lost', 'answerLost', 'hang', 'late', 'slow', 'crash'] as const
 
-export function createControlPlane({ name, epoch, scheduler, chance, faults, leads, died }: ControlPlaneOptions): ControlPlane {
+export function createControlPlane({
+  name,
+  epoch,
+  scheduler,
+  chance,
+  faults,
+  leads,
+  died,
+}: ControlPlaneOptions): ControlPlane {
   let alive = true
   const die = () => {
     if (!alive) return
@@ -90,12 +98,26 @@ export function createControlPlane({ name, epoch, scheduler, chance, faults, lea
     return 'fine'
   }
 
-  const call = <T>(what: string, effect: (actor: Actor) => T, { signal, patience, takes, arrivesLate = true, failure }: CallOptions): Promise<T> => {
+  const call = <T>(
+    what: string,
+    effect: (actor: Actor) => T,
+    { signal, patience, takes, arrivesLate = true, failure }: CallOptions,
+  ): Promise<T> => {
     if (!alive) return new Promise(() => undefined)
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error)
     const fate = fateOf()
-    const sent = !(fate === 'lost' || (fate === 'late' && !arrivesLate) || (fate === 'hang' && chance.happens(0.5)) || (fate === 'crash' && chance.happens(0.5)))
-    const arrives = fate === 'slow' ? chance.between(500, 5_000) : fate === 'late' ? patience + chance.between(0, 3_000) : chance.between(0.1, takes)
+    const sent = !(
+      fate === 'lost' ||
+      (fate === 'late' && !arrivesLate) ||
+      (fate === 'hang' && chance.happens(0.5)) ||
+      (fate === 'crash' && chance.happens(0.5))
+    )
+    const arrives =
+      fate === 'slow'
+        ? chance.between(500, 5_000)
+        : fate === 'late'
+          ? patience + chance.between(0, 3_000)
+          : chance.between(0.1, takes)
     const answers = chance.happens(0.5) ? 0 : chance.between(0.1, takes)
     // A request on its way when its caller goes away may arrive all the same.
     const arrivesAlone = chance.happens(0.5)
@@ -123,7 +145,8 @@ export function createControlPlane({ name, epoch, scheduler, chance, faults, lea
           if (fate === 'fine' || fate === 'slow') answer(() => resolve(result))
         } catch (error) {
           scheduler.trace(`${name} ${what}: ${error instanceof Error ? error.message : ''}`)
-          if (fate === 'fine' || fate === 'slow') answer(() => reject(error instanceof Error ? error : new Error('unknown', { cause: error })))
+          if (fate === 'fine' || fate === 'slow')
+            answer(() => reject(error instanceof Error ? error : new Error('unknown', { cause: error })))
         }
       })
     } else {
@@ -136,7 +159,15 @@ export function createControlPlane({ name, epoch, scheduler, chance, faults, lea
     return promise
   }
 
-  return { name, epoch, isLate: () => !alive || !leads(epoch), isAlive: () => alive, die, call, clock: clockOf(scheduler, after) }
+  return {
+    name,
+    epoch,
+    isLate: () => !alive || !leads(epoch),
+    isAlive: () => alive,
+    die,
+    call,
+    clock: clockOf(scheduler, after),
+  }
 }
 
 function clockOf(scheduler: Scheduler, after: Scheduler['after']): Clock {

@@ -1,7 +1,7 @@
 // Defects that are planted around the reconciler, each of which a simulation must see.
-import type { ContainerHost } from '../../control-plane/src/engines/container-host.ts'
-import type { RegionProbe } from '../../control-plane/src/reconcile/region-probe.ts'
-import type { Stack } from '../../control-plane/src/stacks/stack.ts'
+import type { ContainerHost } from '#control-plane/engines/container-host.ts'
+import type { RegionProbe } from '#control-plane/reconcile/region-probe.ts'
+import type { Stack } from '#control-plane/stacks/stack.ts'
 
 export interface Defects {
   /** Volumes that held data are made anew. */
@@ -24,7 +24,10 @@ export function spoilStack({ forgetsData, startsDatabasesFirst }: Defects, stack
   return {
     ...stack,
     volumes: forgetsData === true ? stack.volumes.map((volume) => ({ ...volume, mustExist: false })) : stack.volumes,
-    services: startsDatabasesFirst === true ? stack.services.map((service) => ({ ...service, replace: 'start-first' })) : stack.services,
+    services:
+      startsDatabasesFirst === true
+        ? stack.services.map((service) => ({ ...service, replace: 'start-first' }))
+        : stack.services,
   }
 }
 
@@ -33,14 +36,24 @@ export function spoilHost({ leavesNetworks }: Defects, host: ContainerHost): Con
 }
 
 /** @param isDeleted of those the runtimes are asked all the same: the defect is to show, and not that nobody can be removed */
-export function spoilProbe({ believesRuntimes }: Defects, probe: RegionProbe, now: () => Date, isDeleted: (tenantId: string) => boolean): RegionProbe {
+export function spoilProbe(
+  { believesRuntimes }: Defects,
+  probe: RegionProbe,
+  now: () => Date,
+  isDeleted: (tenantId: string) => boolean,
+): RegionProbe {
   if (believesRuntimes !== true) return probe
   const component = () => ({ status: 'healthy', observed_at: now().toISOString() }) as const
   return {
     ...probe,
     async tenantHealth(url, id, signal) {
       if (isDeleted(id)) return probe.tenantHealth(url, id, signal)
-      return { tenant_id: id, generation: 2 ** 30, status: 'healthy', components: { database: component(), storage: component(), functions: component() } }
+      return {
+        tenant_id: id,
+        generation: 2 ** 30,
+        status: 'healthy',
+        components: { database: component(), storage: component(), functions: component() },
+      }
     },
   }
 }

@@ -1,5 +1,11 @@
 // What there is on the simulated Docker Engine: containers, networks, volumes, and what the volumes hold.
-import type { ContainerSpec, ContainerState, Labels, ObservedContainer, Ownership } from '../../control-plane/src/engines/container-host.ts'
+import type {
+  ContainerSpec,
+  ContainerState,
+  Labels,
+  ObservedContainer,
+  Ownership,
+} from '#control-plane/engines/container-host.ts'
 
 /** Undefined: somebody else's, without a label of ours. */
 type MaybeLabels = Labels | undefined
@@ -75,7 +81,11 @@ export type Change =
   | { kind: 'cluster'; what: 'created'; object: Volume }
 
 export function isOwned(labels: MaybeLabels, owner: Ownership): boolean {
-  return labels !== undefined && labels.installation === owner.installation && (owner.stack === undefined || labels.stack === owner.stack)
+  return (
+    labels !== undefined &&
+    labels.installation === owner.installation &&
+    (owner.stack === undefined || labels.stack === owner.stack)
+  )
 }
 
 /** Postgres is known by where its data is. */
@@ -88,7 +98,10 @@ export function clusterOf(container: { spec: Pick<ContainerSpec, 'volumes'> }): 
 /** First address and size of a CIDR. */
 function rangeOf(subnet: string): { first: number; size: number } {
   const [address = '', prefix = '32'] = subnet.split('/')
-  return { first: address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0), size: 2 ** (32 - Number(prefix)) }
+  return {
+    first: address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0),
+    size: 2 ** (32 - Number(prefix)),
+  }
 }
 
 export function overlap(a: string, b: string): boolean {

@@ -1,8 +1,14 @@
 // A Docker Engine in memory, as far as the reconciler can tell: conflicts of names, subnets, addresses and ports, refusals
 // while in use, events. Every change is told to whoever watches over the invariants.
-import { restartPolicy, type ContainerSpec, type HostEvent, type NetworkSpec, type VolumeSpec } from '../../control-plane/src/engines/container-host.ts'
-import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
-import type { Resources } from '../../control-plane/src/stacks/stack.ts'
+import {
+  restartPolicy,
+  type ContainerSpec,
+  type HostEvent,
+  type NetworkSpec,
+  type VolumeSpec,
+} from '#control-plane/engines/container-host.ts'
+import { EngineError } from '#control-plane/engines/engine-error.ts'
+import type { Resources } from '#control-plane/stacks/stack.ts'
 import type { Chance } from './chance.ts'
 import type { Actor } from './control-plane.ts'
 import { overlap, type Change, type Container, type Network, type Volume } from './docker-objects.ts'
@@ -44,11 +50,19 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     if (actor !== engineItself) state.changes++
     onChange(change, actor)
     const { labels } = change.object
-    if (labels === undefined || change.kind === 'home' || change.kind === 'cluster' || (change.kind === 'volume' && change.what === 'changed')) return
-    for (const listener of listeners) listener({ installation: labels.installation, stack: labels.stack, what: `${change.kind} ${change.what}` })
+    if (
+      labels === undefined ||
+      change.kind === 'home' ||
+      change.kind === 'cluster' ||
+      (change.kind === 'volume' && change.what === 'changed')
+    )
+      return
+    for (const listener of listeners)
+      listener({ installation: labels.installation, stack: labels.stack, what: `${change.kind} ${change.what}` })
   }
 
-  const refused = (what: string, code: EngineError['code'], why: string) => new EngineError(code, `cannot ${what}: ${why}`)
+  const refused = (what: string, code: EngineError['code'], why: string) =>
+    new EngineError(code, `cannot ${what}: ${why}`)
   const found = (name: string, what: string): Container => {
     const container = containers.get(name)
     if (container === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
@@ -59,25 +73,56 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
   }
   const networkById = (id: string) => [...networks.values()].find((network) => network.id === id)
 
-  const { isRunning, answers, begin, halt, crash, endProgram } = createPrograms({ scheduler, chance, containers, volumes, isDown: () => state.isDown, starts, changed, beginsAnywhere })
+  const { isRunning, answers, begin, halt, crash, endProgram } = createPrograms({
+    scheduler,
+    chance,
+    containers,
+    volumes,
+    isDown: () => state.isDown,
+    starts,
+    changed,
+    beginsAnywhere,
+  })
 
   /** @throws EngineError when what it stands on is not there or taken */
   const requireGround = (container: Container, what: string) => {
     for (const [name, place] of container.places) {
       const network = networkById(place.networkId)
       if (network === undefined) throw refused(what, 'NOT_FOUND', 'it is not there')
-      const rival = [...containers.values()].find((other) => other !== container && isRunning(other) && other.places.get(name)?.networkId === place.networkId && other.places.get(name)?.address === place.address)
-      if (place.address !== undefined && rival !== undefined) throw refused(what, 'ADDRESS_TAKEN', 'its address is taken')
+      const rival = [...containers.values()].find(
+        (other) =>
+          other !== container &&
+          isRunning(other) &&
+          other.places.get(name)?.networkId === place.networkId &&
+          other.places.get(name)?.address === place.address,
+      )
+      if (place.address !== undefined && rival !== undefined)
+        throw refused(what, 'ADDRESS_TAKEN', 'its address is taken')
     }
     const ports = new Set(container.spec.published.map(({ hostPort }) => hostPort))
-    const rival = [...containers.values()].find((other) => other !== container && isRunning(other) && other.spec.published.some(({ hostPort }) => ports.has(hostPort)))
+    const rival = [...containers.values()].find(
+      (other) =>
+        other !== container && isRunning(other) && other.spec.published.some(({ hostPort }) => ports.has(hostPort)),
+    )
     if (rival !== undefined) throw refused(what, 'PORT_TAKEN', 'a port that it publishes is taken')
     // The Engine makes what is missing, without a label.
-    for (const { volume } of container.spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
+    for (const { volume } of container.spec.volumes)
+      if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
   }
 
   const makeVolume = (name: string, labels: Volume['labels'], actor: Actor): Volume => {
-    const made: Volume = { name, labels, madeLate: actor.isLate(), isMadeByEngine: actor === engineItself, isCluster: false, mayBegin: false, homes: new Map(), files: new Set(), lock: undefined, waiting: [] }
+    const made: Volume = {
+      name,
+      labels,
+      madeLate: actor.isLate(),
+      isMadeByEngine: actor === engineItself,
+      isCluster: false,
+      mayBegin: false,
+      homes: new Map(),
+      files: new Set(),
+      lock: undefined,
+      waiting: [],
+    }
     volumes.set(name, made)
     changed({ kind: 'volume', what: 'created', object: made }, actor)
     return made
@@ -90,7 +135,15 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
   }
 
   return {
-    containers, networks, volumes, state, missingImages, hiddenSubnets, answers, isRunning, crash,
+    containers,
+    networks,
+    volumes,
+    state,
+    missingImages,
+    hiddenSubnets,
+    answers,
+    isRunning,
+    crash,
     /** Told when a program begins to answer. */
     starts,
 
@@ -104,15 +157,24 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       }
     },
     endStreams() {
-      for (const ended of streams) ended(new EngineError('ENGINE_UNREACHABLE', 'cannot follow events: the Docker Engine cannot be reached'))
+      for (const ended of streams)
+        ended(new EngineError('ENGINE_UNREACHABLE', 'cannot follow events: the Docker Engine cannot be reached'))
     },
 
     hasImage: (image: string) => !missingImages.has(image),
 
-    createNetwork({ name, labels, subnet, internal }: Omit<NetworkSpec, 'labels'> & { labels: Network['labels'] }, actor: Actor): void {
+    createNetwork(
+      { name, labels, subnet, internal }: Omit<NetworkSpec, 'labels'> & { labels: Network['labels'] },
+      actor: Actor,
+    ): void {
       const what = `create network ${name}`
       if (networks.has(name)) throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
-      if ([...hiddenSubnets, ...[...networks.values()].map((other) => other.subnet)].some((taken) => overlap(taken, subnet))) throw refused(what, 'SUBNET_TAKEN', 'its subnet overlaps one that exists')
+      if (
+        [...hiddenSubnets, ...[...networks.values()].map((other) => other.subnet)].some((taken) =>
+          overlap(taken, subnet),
+        )
+      )
+        throw refused(what, 'SUBNET_TAKEN', 'its subnet overlaps one that exists')
       const made: Network = { id: newId(), name, labels, subnet, internal, madeLate: actor.isLate() }
       networks.set(name, made)
       changed({ kind: 'network', what: 'created', object: made }, actor)
@@ -121,14 +183,28 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     removeNetwork(id: string, actor: Actor): 'removed' | 'in use' | 'absent' {
       const network = networkById(id)
       if (network === undefined) return 'absent'
-      if ([...containers.values()].some((container) => isRunning(container) && container.places.get(network.name)?.networkId === id)) return 'in use'
+      if (
+        [...containers.values()].some(
+          (container) => isRunning(container) && container.places.get(network.name)?.networkId === id,
+        )
+      )
+        return 'in use'
       networks.delete(network.name)
       changed({ kind: 'network', what: 'removed', object: network }, actor)
       return 'removed'
     },
     networkById,
-    membersOf: (id: string) => [...containers.values()].filter((container) => [...container.places.values()].some(({ networkId }) => networkId === id)),
-    join(networkName: string, containerName: string, aliases: readonly string[], address: string | undefined, actor: Actor): void {
+    membersOf: (id: string) =>
+      [...containers.values()].filter((container) =>
+        [...container.places.values()].some(({ networkId }) => networkId === id),
+      ),
+    join(
+      networkName: string,
+      containerName: string,
+      aliases: readonly string[],
+      address: string | undefined,
+      actor: Actor,
+    ): void {
       const what = `connect ${containerName} to network ${networkName}`
       const container = found(containerName, what)
       const network = networks.get(networkName)
@@ -155,7 +231,9 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     removeVolume(name: string, actor: Actor): void {
       const volume = volumes.get(name)
       if (volume === undefined) return
-      const isUsed = [...containers.values()].some(({ spec }) => spec.volumes.some((mounted) => mounted.volume === name))
+      const isUsed = [...containers.values()].some(({ spec }) =>
+        spec.volumes.some((mounted) => mounted.volume === name),
+      )
       if (isUsed) throw refused(`remove volume ${name}`, 'ENGINE_FAILED', 'it is in use')
       volumes.delete(name)
       changed({ kind: 'volume', what: 'removed', object: volume }, actor)
@@ -164,7 +242,8 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     permit(name: string, actor: Actor): void {
       requireSpace(`write files to volume ${name}`)
       const volume = volumes.get(name)
-      if (volume === undefined) throw refused(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
+      if (volume === undefined)
+        throw refused(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
       volume.mayBegin = true
       changed({ kind: 'volume', what: 'changed', object: volume }, actor)
     },
@@ -176,7 +255,8 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     fill(name: string, files: readonly string[], actor: Actor): void {
       requireSpace(`write files to volume ${name}`)
       const volume = volumes.get(name)
-      if (volume === undefined) throw refused(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
+      if (volume === undefined)
+        throw refused(`write files to volume ${name}`, 'VOLUME_MISSING', 'its volume is not there')
       volume.files = new Set(files)
       changed({ kind: 'volume', what: 'changed', object: volume }, actor)
     },
@@ -193,9 +273,28 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       // The Engine makes what is missing, without a label.
       for (const { volume } of spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
       const made: Container = {
-        id: newId(), name: spec.name, labels: spec.labels, spec, state: 'created', health: 'none', exitCode: 0, startedAt: undefined, restarts: 0,
-        resources: { ...spec.resources }, restartPolicy, run: 0, answersAt: Infinity, isWedged: false, wasStopped: false, failures: 0, startedLate: false,
-        places: new Map(first === undefined || network === undefined ? [] : [[first.network, { networkId: network.id, aliases: first.aliases, address: first.address }]]),
+        id: newId(),
+        name: spec.name,
+        labels: spec.labels,
+        spec,
+        state: 'created',
+        health: 'none',
+        exitCode: 0,
+        startedAt: undefined,
+        restarts: 0,
+        resources: { ...spec.resources },
+        restartPolicy,
+        run: 0,
+        answersAt: Infinity,
+        isWedged: false,
+        wasStopped: false,
+        failures: 0,
+        startedLate: false,
+        places: new Map(
+          first === undefined || network === undefined
+            ? []
+            : [[first.network, { networkId: network.id, aliases: first.aliases, address: first.address }]],
+        ),
       }
       containers.set(made.name, made)
       changed({ kind: 'container', what: 'created', object: made }, actor)
@@ -205,8 +304,10 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       const what = `start container ${name}`
       const container = found(name, what)
       if (container.state === 'running' || container.state === 'restarting') return
-      if (container.state === 'paused' || container.state === 'removing') throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
-      if (container.spec.command[0] === 'never-started') throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (400)')
+      if (container.state === 'paused' || container.state === 'removing')
+        throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (409)')
+      if (container.spec.command[0] === 'never-started')
+        throw refused(what, 'ENGINE_FAILED', 'the Docker Engine refused it (400)')
       requireGround(container, what)
       begin(container, actor)
     },
@@ -271,13 +372,22 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     restart(milliseconds: number): void {
       if (state.isDown) return
       state.isDown = true
-      const wereRunning = [...containers.values()].filter((container) => isRunning(container) || container.state === 'restarting')
+      const wereRunning = [...containers.values()].filter(
+        (container) => isRunning(container) || container.state === 'restarting',
+      )
       for (const container of wereRunning) halt(container, 'exited', 137, engineItself)
-      for (const ended of streams) ended(new EngineError('ENGINE_UNREACHABLE', 'cannot follow events: the Docker Engine cannot be reached'))
+      for (const ended of streams)
+        ended(new EngineError('ENGINE_UNREACHABLE', 'cannot follow events: the Docker Engine cannot be reached'))
       scheduler.after(milliseconds, () => {
         state.isDown = false
         for (const container of wereRunning) {
-          if (container.state !== 'exited' || container.wasStopped || container.restartPolicy === 'no' || containers.get(container.name) !== container) continue
+          if (
+            container.state !== 'exited' ||
+            container.wasStopped ||
+            container.restartPolicy === 'no' ||
+            containers.get(container.name) !== container
+          )
+            continue
           try {
             requireGround(container, '')
             begin(container, engineItself)

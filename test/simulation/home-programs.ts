@@ -1,5 +1,5 @@
 // What commands do inside a simulated container: health checks, and the work on a tenant's home in its Postgres.
-import type { HomeServer } from '../../control-plane/src/homes/home-server.ts'
+import type { HomeServer } from '#control-plane/homes/home-server.ts'
 import type { Actor } from './control-plane.ts'
 import type { Docker } from './docker.ts'
 import type { Container, Volume } from './docker-objects.ts'
@@ -8,7 +8,13 @@ const schemaExists = 3
 const schemaMissing = 4
 
 /** @returns the exit code */
-export function runInside(docker: Docker, container: Container, cluster: Volume | undefined, command: readonly string[], actor: Actor): number {
+export function runInside(
+  docker: Docker,
+  container: Container,
+  cluster: Volume | undefined,
+  command: readonly string[],
+  actor: Actor,
+): number {
   if (!docker.answers(container)) return 1
   const [program, work, tenantId = ''] = command
   if (program !== 'home' || cluster === undefined) return 0
@@ -42,7 +48,7 @@ export function homeBy(run: (command: readonly string[]) => Promise<number>): Ho
   const mend = async (tenantId: string) => {
     const code = await run(['home', 'mend', tenantId])
     if (code !== 0 && code !== schemaMissing) throw new Error(`mend ended with ${code}`)
-    return code === 0 ? 'to be migrated' as const : 'missing' as const
+    return code === 0 ? ('to be migrated' as const) : ('missing' as const)
   }
   return {
     async prepare(created) {

@@ -1,6 +1,6 @@
 // What must hold after every step, whatever goes wrong. The first breach ends the run.
 import type { RoutePhase } from '@tenantry/contract'
-import type { Status } from '../../control-plane/src/tenants/tenant.ts'
+import type { Status } from '#control-plane/tenants/tenant.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
 import { hand, type Docker } from './docker.ts'
@@ -25,12 +25,18 @@ export function createInvariants({ installation, database, docker, unknown, now,
   const seen = new WeakMap<ControlPlane, Map<string, { generation: number; at: Date }>>()
   /** When a tenant was last taken off the gateways. */
   const unrouted = new Map<string, Date>()
-  const isOurs = (labels: Change['object']['labels']) => labels?.installation === installation && !unknown.has(labels.stack)
+  const isOurs = (labels: Change['object']['labels']) =>
+    labels?.installation === installation && !unknown.has(labels.stack)
   const isPerson = (actor: Actor) => actor === hand || actor === engineItself
 
   const foreignStays = (change: Change, actor: Actor) => {
     // The Engine makes a volume for whoever names one that has gone meanwhile, and gives it no label.
-    if (isOurs(change.object.labels) || isPerson(actor) || ('isMadeByEngine' in change.object && change.object.isMadeByEngine)) return
+    if (
+      isOurs(change.object.labels) ||
+      isPerson(actor) ||
+      ('isMadeByEngine' in change.object && change.object.isMadeByEngine)
+    )
+      return
     // Guests come and go; they are not changed by that.
     breach(`${actor.name}: the foreign ${change.kind} ${change.object.name} was ${change.what}`)
   }
@@ -38,14 +44,19 @@ export function createInvariants({ installation, database, docker, unknown, now,
   const named = ({ kind, what, object }: Change, actor: Actor) => {
     if (what !== 'created' || kind === 'home' || isPerson(actor)) return
     const { labels, name } = object
-    const isRight = labels !== undefined && name.startsWith(`tenantry-${labels.stack}-`) && (kind !== 'container' || labels.service !== undefined)
+    const isRight =
+      labels !== undefined &&
+      name.startsWith(`tenantry-${labels.stack}-`) &&
+      (kind !== 'container' || labels.service !== undefined)
     if (!isRight) breach(`${actor.name}: the ${kind} ${name} has a name or labels that no stack gives it`)
   }
 
   const oneServer = (started: Container) => {
     const cluster = clusterOf(started)
     if (cluster === undefined) return
-    const others = [...docker().containers.values()].filter((other) => other !== started && docker().isRunning(other) && clusterOf(other) === cluster)
+    const others = [...docker().containers.values()].filter(
+      (other) => other !== started && docker().isRunning(other) && clusterOf(other) === cluster,
+    )
     const [other] = others
     // A request of one who gave it up or lost the lead may arrive beside ours: then the lock in the volume decides.
     if (other === undefined || other.startedLate || started.startedLate) return
@@ -58,7 +69,8 @@ export function createInvariants({ installation, database, docker, unknown, now,
     if (isPerson(actor)) return
     for (const tenantId of volume.homes.keys()) {
       const row = database.tenants.get(tenantId)
-      const isDue = row === undefined || (row.desired === 'deleted' && row.purgeAfter !== null && row.purgeAfter <= now())
+      const isDue =
+        row === undefined || (row.desired === 'deleted' && row.purgeAfter !== null && row.purgeAfter <= now())
       if (!isDue) breach(`${actor.name}: the volume ${volume.name} was removed with the home of ${tenantId} in it`)
     }
   }
@@ -67,14 +79,16 @@ export function createInvariants({ installation, database, docker, unknown, now,
     if (isPerson(actor) || actor.isLate()) return
     const stack = stackOf(volume)
     const row = stack === undefined ? undefined : database.tenants.get(stack)
-    if (row?.hadHome === true && row.homeVersion !== null) breach(`${actor.name}: an empty ${volume.name} was made in place of one that held data`)
+    if (row?.hadHome === true && row.homeVersion !== null)
+      breach(`${actor.name}: an empty ${volume.name} was made in place of one that held data`)
   }
 
   /** A tenant's own, or the region's with homes of tenants in it. */
   const clusterStays = (volume: Volume, actor: Actor) => {
     const stack = stackOf(volume)
     const row = stack === undefined ? undefined : database.tenants.get(stack)
-    if (row?.hadHome === true && row.desired !== 'deleted') breach(`${actor.name}: an empty database began in ${volume.name}, in place of that of ${row.id}`)
+    if (row?.hadHome === true && row.desired !== 'deleted')
+      breach(`${actor.name}: an empty database began in ${volume.name}, in place of that of ${row.id}`)
   }
 
   const wellAt = (caller: ControlPlane, tenantId: string): number => {
@@ -87,7 +101,8 @@ export function createInvariants({ installation, database, docker, unknown, now,
     changed(change: Change, actor: Actor): void {
       if (change.kind === 'home') {
         const row = database.tenants.get(change.tenantId)
-        if (row?.hadHome === true && row.desired !== 'deleted') breach(`${actor.name}: an empty home was made in place of that of ${change.tenantId}`)
+        if (row?.hadHome === true && row.desired !== 'deleted')
+          breach(`${actor.name}: an empty home was made in place of that of ${change.tenantId}`)
         return
       }
       if (change.kind === 'cluster') {
@@ -101,7 +116,8 @@ export function createInvariants({ installation, database, docker, unknown, now,
       if (change.kind === 'volume' && change.what === 'created') notAnew(change.object, actor)
     },
     written(epoch: bigint, what: string): void {
-      if (epoch !== database.state.epoch) breach(`the leader of epoch ${epoch} wrote "${what}" at epoch ${database.state.epoch}`)
+      if (epoch !== database.state.epoch)
+        breach(`the leader of epoch ${epoch} wrote "${what}" at epoch ${database.state.epoch}`)
     },
     allocated(): void {
       const numbers = [...database.subnets.values()].map(({ regionId, number }) => `${regionId} ${number}`)
@@ -109,7 +125,8 @@ export function createInvariants({ installation, database, docker, unknown, now,
     },
     freed(stack: string): void {
       const network = [...docker().networks.values()].find(({ labels }) => isOurs(labels) && labels?.stack === stack)
-      if (network !== undefined && !network.madeLate) breach(`the subnet of ${stack} was freed while ${network.name} is there`)
+      if (network !== undefined && !network.madeLate)
+        breach(`the subnet of ${stack} was freed while ${network.name} is there`)
     },
     healthSeen(caller: ControlPlane, tenantId: string, generation: number): void {
       const known = seen.get(caller) ?? new Map<string, { generation: number; at: Date }>()
@@ -118,16 +135,20 @@ export function createInvariants({ installation, database, docker, unknown, now,
     },
     published(row: TenantRow, phase: RoutePhase, caller: ControlPlane, actor: Actor): void {
       if (phase !== 'ready' && row.routePhase === 'ready') unrouted.set(row.id, now())
-      if (row.isolation === 'schema-per-tenant' || phase !== 'ready' || row.routePhase === 'ready' || actor.isLate()) return
-      if (wellAt(caller, row.id) === 0) breach(`${caller.name}: ${row.id} was published ready, and nobody had seen it well`)
+      if (row.isolation === 'schema-per-tenant' || phase !== 'ready' || row.routePhase === 'ready' || actor.isLate())
+        return
+      if (wellAt(caller, row.id) === 0)
+        breach(`${caller.name}: ${row.id} was published ready, and nobody had seen it well`)
     },
     observed(row: TenantRow, status: Status, generation: number, caller: ControlPlane, actor: Actor): void {
       const isNews = row.status !== status || row.observedGeneration !== generation
       if (status !== 'ready' || !isNews || actor.isLate()) return
-      if (wellAt(caller, row.id) < generation) breach(`${caller.name}: ${row.id} was called ready at generation ${generation}, and nobody had seen it well`)
+      if (wellAt(caller, row.id) < generation)
+        breach(`${caller.name}: ${row.id} was called ready at generation ${generation}, and nobody had seen it well`)
     },
     removed(row: TenantRow): void {
-      if (row.desired !== 'deleted' || row.purgeAfter === null || row.purgeAfter > now()) breach(`${row.id} was removed before its time`)
+      if (row.desired !== 'deleted' || row.purgeAfter === null || row.purgeAfter > now())
+        breach(`${row.id} was removed before its time`)
     },
   }
 }

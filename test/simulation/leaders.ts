@@ -1,10 +1,10 @@
 // Control planes that lead one after the other, each the real reconciler: they die and are followed, or are followed and go
 // on until they notice.
-import type { ChangeListener } from '../../control-plane/src/platform/change-feed.ts'
-import { control } from '../../control-plane/src/reconcile/controller.ts'
-import type { FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
+import type { ChangeListener } from '#control-plane/platform/change-feed.ts'
+import { control } from '#control-plane/reconcile/controller.ts'
+import type { FailpointName } from '#control-plane/reconcile/failpoints.ts'
 import type { ControlDatabase } from './control-database.ts'
-import { createRegionConditions } from '../../control-plane/src/reconcile/region-conditions.ts'
+import { createRegionConditions } from '#control-plane/reconcile/region-conditions.ts'
 import { createControlPlane, type ControlPlane } from './control-plane.ts'
 import { spoilProbe } from './defects.ts'
 import type { Invariants } from './invariants.ts'
@@ -45,7 +45,8 @@ export function createLeaders(options: LeadersOptions): Leaders {
 
   const changesOf = (caller: ControlPlane) => ({
     subscribe(listener: ChangeListener) {
-      const soon = (milliseconds: number, work: () => void) => scheduler.after(milliseconds, () => caller.isAlive() && work())
+      const soon = (milliseconds: number, work: () => void) =>
+        scheduler.after(milliseconds, () => caller.isAlive() && work())
       soon(chance.between(1, 50), () => listener('resync'))
       return database.listen((change) => {
         if (!caller.isAlive()) return
@@ -74,11 +75,22 @@ export function createLeaders(options: LeadersOptions): Leaders {
     try {
       await control(
         {
-          store: createSimulatedStore({ database, caller, invariants, now, checksEpoch: defects.ignoresEpoch !== true }),
+          store: createSimulatedStore({
+            database,
+            caller,
+            invariants,
+            now,
+            checksEpoch: defects.ignoresEpoch !== true,
+          }),
           regions: new Map([[config.id, createSimulatedRegion(options, caller)]]),
           homeVersion,
           conditions: createRegionConditions(caller.clock),
-          probe: spoilProbe(defects, createSimulatedProbe(parts, caller, invariants, scheduler), now, (id) => database.tenants.get(id)?.desired === 'deleted'),
+          probe: spoilProbe(
+            defects,
+            createSimulatedProbe(parts, caller, invariants, scheduler),
+            now,
+            (id) => database.tenants.get(id)?.desired === 'deleted',
+          ),
           changes: changesOf(caller),
           failpoint: failpointOf(caller),
           clock: caller.clock,
@@ -99,7 +111,10 @@ export function createLeaders(options: LeadersOptions): Leaders {
   const lead = () => {
     const epoch = ++database.state.epoch
     const caller = createControlPlane({
-      name: `cp${epoch}`, epoch, scheduler, chance,
+      name: `cp${epoch}`,
+      epoch,
+      scheduler,
+      chance,
       faults: () => troubles.calls(),
       leads: (of) => of === database.state.epoch,
       died() {
@@ -112,7 +127,8 @@ export function createLeaders(options: LeadersOptions): Leaders {
     leads.push(leader.lost)
     scheduler.trace(`${caller.name} leads`)
     // The former one goes on until it notices.
-    if (former?.caller.isAlive() === true) scheduler.after(chance.between(10, 20_000), () => former.lost.abort(new Error('the lead is lost')))
+    if (former?.caller.isAlive() === true)
+      scheduler.after(chance.between(10, 20_000), () => former.lost.abort(new Error('the lead is lost')))
     void run(caller, leader.lost.signal)
   }
 

@@ -1,6 +1,6 @@
 // What operators ask of tenants, at random: as the API writes it into the database.
-import { driftPolicies } from '../../control-plane/src/tenants/tenant.ts'
-import type { Isolation } from '../../control-plane/src/stacks/isolation.ts'
+import { driftPolicies } from '#control-plane/tenants/tenant.ts'
+import type { Isolation } from '#control-plane/stacks/isolation.ts'
 import type { Chance } from './chance.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 
@@ -58,7 +58,11 @@ export function createOperators({ database, chance, now, region, ids, trace }: O
             () => database.raise(id, 'restart', { restarts: row.restarts + 1 }),
             () => database.raise(id, 'resize', { sizes: sizes(chance) }),
             () => database.raise(id, 'update', { driftPolicy: chance.pick(driftPolicies) }),
-            () => row.images != null && database.raise(id, 'upgrade', { images: { postgres: row.images.postgres, runtime: chance.pick(['runtime:1', 'runtime:2']) } }),
+            () =>
+              row.images != null &&
+              database.raise(id, 'upgrade', {
+                images: { postgres: row.images.postgres, runtime: chance.pick(['runtime:1', 'runtime:2']) },
+              }),
           ]
         : []),
     ]
@@ -67,7 +71,8 @@ export function createOperators({ database, chance, now, region, ids, trace }: O
 
   const actOn = (row: TenantRow) => {
     const before = row.generation
-    if (change(row)) trace(`operator ${[...database.operations.values()].at(-1)?.kind ?? ''} ${row.id} ${before} → ${row.generation}`)
+    if (change(row))
+      trace(`operator ${[...database.operations.values()].at(-1)?.kind ?? ''} ${row.id} ${before} → ${row.generation}`)
   }
 
   return {

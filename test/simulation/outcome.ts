@@ -1,10 +1,10 @@
 // What must be true in the end, when nothing goes wrong any more and enough time has passed: found by a look at everything,
 // without the reconciler's own plan.
 import type { RoutePhase } from '@tenantry/contract'
-import { restartPolicy } from '../../control-plane/src/engines/container-host.ts'
-import type { Status } from '../../control-plane/src/tenants/tenant.ts'
-import { componentAlias } from '../../control-plane/src/stacks/stack-for.ts'
-import { networkName, volumeName } from '../../control-plane/src/stacks/object-names.ts'
+import { restartPolicy } from '#control-plane/engines/container-host.ts'
+import type { Status } from '#control-plane/tenants/tenant.ts'
+import { componentAlias } from '#control-plane/stacks/stack-for.ts'
+import { networkName, volumeName } from '#control-plane/stacks/object-names.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 import type { Docker } from './docker.ts'
 import type { Container } from './docker-objects.ts'
@@ -24,21 +24,36 @@ export interface World {
   subnets: number
 }
 
-const statuses: Record<Exclude<TenantRow['desired'], 'deleted'>, Status> = { active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'warm', restoring: 'pending' }
+const statuses: Record<Exclude<TenantRow['desired'], 'deleted'>, Status> = {
+  active: 'ready',
+  suspended: 'suspended',
+  paused: 'paused',
+  warm: 'warm',
+  restoring: 'pending',
+}
 
 /** @returns what is not as it should be, in words; empty when all is well */
 export function flawsOf(world: World): string[] {
   const { database } = world
-  return [...[...database.tenants.values()].flatMap((row) => flawsOfTenant(world, row)), ...leftovers(world), ...openOperations(world)]
+  return [
+    ...[...database.tenants.values()].flatMap((row) => flawsOfTenant(world, row)),
+    ...leftovers(world),
+    ...openOperations(world),
+  ]
 }
 
 function flawsOfTenant(world: World, row: TenantRow): string[] {
-  const said = (flaw: string) => `${row.id} (${row.isolation}, ${row.desired}, ${row.status}, ${row.driftPolicy}): ${flaw}`
+  const said = (flaw: string) =>
+    `${row.id} (${row.isolation}, ${row.desired}, ${row.status}, ${row.driftPolicy}): ${flaw}`
   if (row.desired === 'deleted') return isRegionBroken(world) ? [] : [said(`is still there: ${row.reason ?? ''}`)]
-  if (row.status === 'failed') return causesOf(world, row).some((cause) => cause.test(row.reason ?? '')) ? [] : [said(`failed without a cause: ${row.reason ?? 'no reason'}`)]
+  if (row.status === 'failed')
+    return causesOf(world, row).some((cause) => cause.test(row.reason ?? ''))
+      ? []
+      : [said(`failed without a cause: ${row.reason ?? 'no reason'}`)]
   const flaws: string[] = []
   if (row.status !== statuses[row.desired]) flaws.push(`is not ${statuses[row.desired]}: ${row.reason ?? ''}`)
-  if (row.observedGeneration !== row.generation) flaws.push(`was seen at generation ${row.observedGeneration} of ${row.generation}`)
+  if (row.observedGeneration !== row.generation)
+    flaws.push(`was seen at generation ${row.observedGeneration} of ${row.generation}`)
   if (row.reason !== null) flaws.push(`says "${row.reason}"`)
   if (row.conditions.some(({ status }) => status === 'False')) flaws.push('has a condition that is false')
   if (row.expiries.length > 0) flaws.push('has secrets that are to expire')
@@ -51,13 +66,22 @@ function flawsOfTenant(world: World, row: TenantRow): string[] {
   }
   if (row.driftPolicy === 'report' && row.isolation !== 'schema-per-tenant') {
     const isReported = row.conditions.some(({ type }) => type === 'Drift')
-    if (ground.some((flaw) => !flaw.includes('not well')) && !isReported) flaws.push(`nobody was told that it ${ground.join(', ')}`)
-    if (ground.length === 0 && isReported && (row.desired === 'active' || row.desired === 'warm')) flaws.push('is said to have drifted, and has not')
+    if (ground.some((flaw) => !flaw.includes('not well')) && !isReported)
+      flaws.push(`nobody was told that it ${ground.join(', ')}`)
+    if (ground.length === 0 && isReported && (row.desired === 'active' || row.desired === 'warm'))
+      flaws.push('is said to have drifted, and has not')
   }
   return flaws.map(said)
 }
 
-const phases: Record<TenantRow['desired'], RoutePhase> = { deleted: 'deleted', active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'pending', restoring: 'pending' }
+const phases: Record<TenantRow['desired'], RoutePhase> = {
+  deleted: 'deleted',
+  active: 'ready',
+  suspended: 'suspended',
+  paused: 'paused',
+  warm: 'pending',
+  restoring: 'pending',
+}
 
 /** What is published, and what the gateway has made of it. */
 function flawsOfRoute({ parts }: World, row: TenantRow): string[] {
@@ -77,7 +101,9 @@ function flawsOfOwn(world: World, row: TenantRow): string[] {
   const { docker, parts, gatewayUrl } = world
   const containers = [...docker.containers.values()].filter(({ labels }) => labels?.stack === row.id)
   if (row.desired === 'suspended' || row.desired === 'paused') {
-    return containers.filter((one) => docker.isRunning(one) || one.state === 'restarting').map(({ name }) => `still runs ${name}`)
+    return containers
+      .filter((one) => docker.isRunning(one) || one.state === 'restarting')
+      .map(({ name }) => `still runs ${name}`)
   }
   const flaws = (['postgres', 'runtime'] as const).flatMap((service) => {
     const all = containers.filter(({ labels }) => labels?.service === service)
@@ -86,18 +112,30 @@ function flawsOfOwn(world: World, row: TenantRow): string[] {
     return flawsOfContainer(world, row, only, service)
   })
   if (parts.gateway()?.places.get(networkName(row.id, 'net')) === undefined) flaws.push('has no gateway')
-  const volumes = [...docker.volumes.values()].filter(({ labels }) => labels?.stack === row.id && labels.service !== undefined)
+  const volumes = [...docker.volumes.values()].filter(
+    ({ labels }) => labels?.stack === row.id && labels.service !== undefined,
+  )
   if (volumes.length > 1) flaws.push(`has the secrets of ${volumes.length} runtimes`)
   if (flaws.length === 0 && !isHomeLost(world, row) && !parts.isWell(gatewayUrl, row.id)) flaws.push('is not well')
   return flaws
 }
 
-function flawsOfContainer({ docker }: World, row: TenantRow, container: Container, service: 'postgres' | 'runtime'): string[] {
+function flawsOfContainer(
+  { docker }: World,
+  row: TenantRow,
+  container: Container,
+  service: 'postgres' | 'runtime',
+): string[] {
   const flaws: string[] = []
   const network = networkName(row.id, 'net')
   const place = container.places.get(network)
   if (container.state !== 'running') flaws.push(`has a ${service} that is ${container.state}`)
-  if (place === undefined || place.networkId !== docker.networks.get(network)?.id || !place.aliases.includes(componentAlias(row.id, service))) flaws.push(`has its ${service} on no network`)
+  if (
+    place === undefined ||
+    place.networkId !== docker.networks.get(network)?.id ||
+    !place.aliases.includes(componentAlias(row.id, service))
+  )
+    flaws.push(`has its ${service} on no network`)
   if (container.resources.memoryBytes !== row.sizes[service].memoryBytes) flaws.push(`has a ${service} of another size`)
   if (container.spec.image !== row.images?.[service]) flaws.push(`has a ${service} of another image`)
   if (container.restartPolicy !== restartPolicy) flaws.push(`has a ${service} that is not started again`)
@@ -107,7 +145,9 @@ function flawsOfContainer({ docker }: World, row: TenantRow, container: Containe
 /** Volumes that its tenants share are gone. */
 function isRegionBroken({ docker, regionStack }: World): boolean {
   const volumes = ['data', 'files'].map((name) => docker.volumes.get(volumeName(regionStack, name)))
-  return volumes.some((volume) => volume === undefined || volume.labels === undefined) || volumes[0]?.isCluster === false
+  return (
+    volumes.some((volume) => volume === undefined || volume.labels === undefined) || volumes[0]?.isCluster === false
+  )
 }
 
 /** Its volume is there, and was emptied: nobody looks into the home of a tenant for which nothing is to be done. */
@@ -120,8 +160,10 @@ function isHomeLost({ docker, regionStack }: World, row: TenantRow): boolean {
 function causesOf(world: World, row: TenantRow): RegExp[] {
   const { docker, database, installation, regionStack, subnets, unknown } = world
   const causes: RegExp[] = isHomeLost(world, row) ? [/home is gone/, /volume "data" is empty/] : []
-  const isForeign = (object: { labels: { installation: string } | undefined } | undefined) => object !== undefined && object.labels?.installation !== installation
-  if (row.isolation === 'schema-per-tenant') return isRegionBroken(world) || isForeign(docker.networks.get(networkName(regionStack, 'net'))) ? [/./] : causes
+  const isForeign = (object: { labels: { installation: string } | undefined } | undefined) =>
+    object !== undefined && object.labels?.installation !== installation
+  if (row.isolation === 'schema-per-tenant')
+    return isRegionBroken(world) || isForeign(docker.networks.get(networkName(regionStack, 'net'))) ? [/./] : causes
   // What is left as it is found is said all the same.
   if (row.driftPolicy !== 'repair' && flawsOfOwn(world, row).length > 0) causes.push(/The drift policy/)
   for (const name of ['data', 'files']) {
@@ -131,8 +173,11 @@ function causesOf(world: World, row: TenantRow): RegExp[] {
     if (volume === undefined || isForeign(volume)) causes.push(/volume .* is gone/)
   }
   if (isForeign(docker.networks.get(networkName(row.id, 'net')))) causes.push(/exists that is not Tenantry's/)
-  const inTheWay = docker.hiddenSubnets.size + [...docker.networks.values()].filter((network) => isForeign(network) && network.name.startsWith('foreign-')).length
-  if (database.subnets.size + unknown.size + inTheWay >= subnets) causes.push(/its subnet overlaps/, /subnets of the region are taken/)
+  const inTheWay =
+    docker.hiddenSubnets.size +
+    [...docker.networks.values()].filter((network) => isForeign(network) && network.name.startsWith('foreign-')).length
+  if (database.subnets.size + unknown.size + inTheWay >= subnets)
+    causes.push(/its subnet overlaps/, /subnets of the region are taken/)
   return causes
 }
 
@@ -140,9 +185,17 @@ function causesOf(world: World, row: TenantRow): RegExp[] {
 function leftovers({ docker, database, installation, regionStack, unknown }: World): string[] {
   const known = new Set([...database.tenants.keys(), regionStack, ...unknown])
   const objects = [...docker.containers.values(), ...docker.networks.values(), ...docker.volumes.values()]
-  const onHost = objects.filter(({ labels }) => labels?.installation === installation && !known.has(labels.stack)).map(({ name }) => `${name} is left over`)
-  const subnets = [...database.subnets.keys()].filter((stack) => !known.has(stack)).map((stack) => `the subnet of ${stack} is left over`)
-  const homes = [...docker.volumes.values()].flatMap(({ name, homes }) => [...homes.keys()].filter((id) => !database.tenants.has(id)).map((id) => `the home of ${id} is left over in ${name}`))
+  const onHost = objects
+    .filter(({ labels }) => labels?.installation === installation && !known.has(labels.stack))
+    .map(({ name }) => `${name} is left over`)
+  const subnets = [...database.subnets.keys()]
+    .filter((stack) => !known.has(stack))
+    .map((stack) => `the subnet of ${stack} is left over`)
+  const homes = [...docker.volumes.values()].flatMap(({ name, homes }) =>
+    [...homes.keys()]
+      .filter((id) => !database.tenants.has(id))
+      .map((id) => `the home of ${id} is left over in ${name}`),
+  )
   return [...onHost, ...subnets, ...homes]
 }
 

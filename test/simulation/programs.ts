@@ -24,9 +24,19 @@ export const engineItself: Actor = { name: 'docker', isLate: () => false }
 const lockPatience = 10_000
 const longestBackoff = 5_000
 
-export function createPrograms({ scheduler, chance, containers, volumes, isDown, starts, changed, beginsAnywhere }: ProgramsOptions) {
+export function createPrograms({
+  scheduler,
+  chance,
+  containers,
+  volumes,
+  isDown,
+  starts,
+  changed,
+  beginsAnywhere,
+}: ProgramsOptions) {
   const isRunning = ({ state }: Container) => state === 'running' || state === 'paused'
-  const answers = (container: Container) => container.state === 'running' && !container.isWedged && scheduler.now() >= container.answersAt
+  const answers = (container: Container) =>
+    container.state === 'running' && !container.isWedged && scheduler.now() >= container.answersAt
 
   const answerIn = (container: Container, milliseconds: number) => {
     const { run } = container

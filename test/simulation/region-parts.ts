@@ -1,9 +1,9 @@
 // What runs in the region's containers: a gateway and runtimes that follow what is published, each with a delay of its own,
 // and know nothing after a restart until they have read it anew.
 import type { Route, TenantHealth } from '@tenantry/contract'
-import type { RegionProbe } from '../../control-plane/src/reconcile/region-probe.ts'
-import { componentAlias } from '../../control-plane/src/stacks/stack-for.ts'
-import { networkName } from '../../control-plane/src/stacks/object-names.ts'
+import type { RegionProbe } from '#control-plane/reconcile/region-probe.ts'
+import { componentAlias } from '#control-plane/stacks/stack-for.ts'
+import { networkName } from '#control-plane/stacks/object-names.ts'
 import type { Chance } from './chance.ts'
 import type { ControlDatabase, Published } from './control-database.ts'
 import { beginning, type ControlPlane } from './control-plane.ts'
@@ -26,17 +26,31 @@ export interface RegionPartsOptions {
 
 export type RegionParts = ReturnType<typeof createRegionParts>
 
-export function createRegionParts({ docker, database, scheduler, chance, regionStack, runtimeUrls, gatewayContainer, watchFaults }: RegionPartsOptions) {
+export function createRegionParts({
+  docker,
+  database,
+  scheduler,
+  chance,
+  regionStack,
+  runtimeUrls,
+  gatewayContainer,
+  watchFaults,
+}: RegionPartsOptions) {
   /** Container and run → tenant → what it has been told. */
   const known = new Map<string, Map<string, Published>>()
   const keyOf = ({ id, run }: Container) => `${id} ${run}`
 
-  const partOf = (stack: string, service: string) => [...docker.containers.values()].find((one) => one.labels?.stack === stack && one.labels.service === service && docker.answers(one))
+  const partOf = (stack: string, service: string) =>
+    [...docker.containers.values()].find(
+      (one) => one.labels?.stack === stack && one.labels.service === service && docker.answers(one),
+    )
   const gateway = () => {
-    const found = gatewayContainer === undefined ? partOf(regionStack, 'gateway') : docker.containers.get(gatewayContainer)
+    const found =
+      gatewayContainer === undefined ? partOf(regionStack, 'gateway') : docker.containers.get(gatewayContainer)
     return found !== undefined && docker.answers(found) ? found : undefined
   }
-  const isWatcher = ({ labels, name }: Container) => name === gatewayContainer || labels?.service === 'gateway' || labels?.service?.startsWith('runtime') === true
+  const isWatcher = ({ labels, name }: Container) =>
+    name === gatewayContainer || labels?.service === 'gateway' || labels?.service?.startsWith('runtime') === true
 
   const tell = (container: Container, tenantId: string) => {
     const told = known.get(keyOf(container))
@@ -58,13 +72,19 @@ export function createRegionParts({ docker, database, scheduler, chance, regionS
     if (kind !== 'published') return
     for (const container of docker.containers.values()) {
       if (!known.has(keyOf(container)) || !docker.isRunning(container)) continue
-      scheduler.after(chance.happens(watchFaults()) ? chance.between(500, 5_000) : chance.between(1, 60), () => tell(container, tenantId))
+      scheduler.after(chance.happens(watchFaults()) ? chance.between(500, 5_000) : chance.between(1, 60), () =>
+        tell(container, tenantId),
+      )
     }
   })
 
   const isOn = (container: Container | undefined, network: string, alias: string | undefined) => {
     const place = container?.places.get(network)
-    return place !== undefined && place.networkId === docker.networks.get(network)?.id && (alias === undefined || place.aliases.includes(alias))
+    return (
+      place !== undefined &&
+      place.networkId === docker.networks.get(network)?.id &&
+      (alias === undefined || place.aliases.includes(alias))
+    )
   }
 
   /** The tenant's own parts, as far as they reach each other. */
@@ -72,9 +92,15 @@ export function createRegionParts({ docker, database, scheduler, chance, regionS
     const network = networkName(tenantId, 'net')
     const on = (service: 'runtime' | 'postgres') =>
       [...docker.containers.values()].find(
-        (one) => one.labels?.stack === tenantId && one.labels.service === service && docker.answers(one) && isOn(one, network, componentAlias(tenantId, service)),
+        (one) =>
+          one.labels?.stack === tenantId &&
+          one.labels.service === service &&
+          docker.answers(one) &&
+          isOn(one, network, componentAlias(tenantId, service)),
       )
-    return isOn(gateway(), network, undefined) ? { runtime: on('runtime'), postgres: on('postgres') } : { runtime: undefined, postgres: undefined }
+    return isOn(gateway(), network, undefined)
+      ? { runtime: on('runtime'), postgres: on('postgres') }
+      : { runtime: undefined, postgres: undefined }
   }
 
   /** @throws Error when nobody answers */
@@ -83,7 +109,8 @@ export function createRegionParts({ docker, database, scheduler, chance, regionS
     const at = runtimeUrls.indexOf(url)
     const shared = at === -1 ? undefined : partOf(regionStack, `runtime-${at}`)
     if (at === -1 && gateway() === undefined) throw new Error('the gateway does not answer')
-    const { runtime, postgres } = at === -1 ? dedicated(tenantId) : { runtime: shared, postgres: partOf(regionStack, 'postgres') }
+    const { runtime, postgres } =
+      at === -1 ? dedicated(tenantId) : { runtime: shared, postgres: partOf(regionStack, 'postgres') }
     if (runtime === undefined) throw new Error('the runtime does not answer')
     const told = known.get(keyOf(runtime))?.get(tenantId)
     if (told?.hasManifest !== true) return undefined
@@ -111,8 +138,14 @@ export function createRegionParts({ docker, database, scheduler, chance, regionS
 
 const patience = 2_000
 
-export function createSimulatedProbe(parts: RegionParts, caller: ControlPlane, invariants: Invariants, scheduler: Scheduler): RegionProbe {
-  const ask = <T>(what: string, signal: AbortSignal, effect: () => T) => caller.call(what, effect, { signal, patience, takes: 6, failure: () => new Error('it did not answer') })
+export function createSimulatedProbe(
+  parts: RegionParts,
+  caller: ControlPlane,
+  invariants: Invariants,
+  scheduler: Scheduler,
+): RegionProbe {
+  const ask = <T>(what: string, signal: AbortSignal, effect: () => T) =>
+    caller.call(what, effect, { signal, patience, takes: 6, failure: () => new Error('it did not answer') })
   const at = () => new Date(beginning + scheduler.now()).toISOString()
 
   return {
@@ -122,7 +155,12 @@ export function createSimulatedProbe(parts: RegionParts, caller: ControlPlane, i
       if (health.isWell) invariants.healthSeen(caller, tenantId, health.generation)
       const status = health.isWell ? 'healthy' : 'unhealthy'
       const component = { status, observed_at: at() } as const
-      return { tenant_id: tenantId, generation: health.generation, status, components: { database: component, storage: component, functions: component } }
+      return {
+        tenant_id: tenantId,
+        generation: health.generation,
+        status,
+        components: { database: component, storage: component, functions: component },
+      }
     },
     tenantUsage: async () => undefined,
     async route(_url, tenantId, signal): Promise<Route | undefined> {
@@ -131,7 +169,16 @@ export function createSimulatedProbe(parts: RegionParts, caller: ControlPlane, i
         if (routes === undefined) throw new Error('the gateway does not answer')
         return routes.get(tenantId)
       })
-      return route === undefined ? undefined : { tenant_id: tenantId, name: tenantId, generation: route.generation, phase: route.phase, runtimes: [], dedicated: true }
+      return route === undefined
+        ? undefined
+        : {
+            tenant_id: tenantId,
+            name: tenantId,
+            generation: route.generation,
+            phase: route.phase,
+            runtimes: [],
+            dedicated: true,
+          }
     },
     activity: async () => ({ since: at(), tenants: {} }),
     removeData: (_url, tenantId, signal) => ask(`remove files of ${tenantId}`, signal, () => undefined),

@@ -1,8 +1,16 @@
 // The simulated ContainerHost: each call is made of the same requests to the Engine as the real one's, and each of those may
 // be lost, hang, or be the last that its caller makes.
-import { restartPolicy, type ContainerHost, type ContainerSpec, type HostEvent, type Labels, type ObservedContainer, type Ownership } from '../../control-plane/src/engines/container-host.ts'
-import { EngineError } from '../../control-plane/src/engines/engine-error.ts'
-import { stackOfVolume } from '../../control-plane/src/stacks/object-names.ts'
+import {
+  restartPolicy,
+  type ContainerHost,
+  type ContainerSpec,
+  type HostEvent,
+  type Labels,
+  type ObservedContainer,
+  type Ownership,
+} from '#control-plane/engines/container-host.ts'
+import { EngineError } from '#control-plane/engines/engine-error.ts'
+import { stackOfVolume } from '#control-plane/stacks/object-names.ts'
 import type { Chance } from './chance.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
 import type { Docker } from './docker.ts'
@@ -24,7 +32,15 @@ export interface SimulatedHostOptions {
 
 const patience = 30_000
 
-export function createSimulatedHost({ docker, caller, chance, scheduler, eventFaults, checksLabels, installation }: SimulatedHostOptions): ContainerHost {
+export function createSimulatedHost({
+  docker,
+  caller,
+  chance,
+  scheduler,
+  eventFaults,
+  checksLabels,
+  installation,
+}: SimulatedHostOptions): ContainerHost {
   const ask = <T>(what: string, signal: AbortSignal, effect: (actor: Actor) => T, takes = 15): Promise<T> =>
     caller.call(
       what,
@@ -37,15 +53,20 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
 
   const labelsOf = (object: { name: string; labels: Labels | undefined }): Labels | undefined => {
     const stack = /^tenantry-(t_[0-9a-f]+)-/.exec(object.name)?.[1]
-    return checksLabels || stack === undefined ? object.labels : { installation, stack, ...(object.labels?.service === undefined ? {} : { service: object.labels.service }) }
+    return checksLabels || stack === undefined
+      ? object.labels
+      : { installation, stack, ...(object.labels?.service === undefined ? {} : { service: object.labels.service }) }
   }
-  const ours = (object: { name: string; labels: Labels | undefined }, owner: Ownership) => isOwned(labelsOf(object), owner)
+  const ours = (object: { name: string; labels: Labels | undefined }, owner: Ownership) =>
+    isOwned(labelsOf(object), owner)
   const refuseForeign = (kind: string, object: { name: string; labels: Labels | undefined }, owner: Ownership) => {
-    if (!ours(object, owner)) throw new EngineError('FOREIGN_OBJECT', `a ${kind} named ${object.name} exists that is not Tenantry's`)
+    if (!ours(object, owner))
+      throw new EngineError('FOREIGN_OBJECT', `a ${kind} named ${object.name} exists that is not Tenantry's`)
   }
   const requireVolume = (what: string, name: string, owner: Ownership) => {
     const found = docker.volumes.get(name)
-    if (found === undefined || (found.labels === undefined && !ours(found, owner))) throw new EngineError('VOLUME_MISSING', `cannot ${what}: volume ${name} is not there`)
+    if (found === undefined || (found.labels === undefined && !ours(found, owner)))
+      throw new EngineError('VOLUME_MISSING', `cannot ${what}: volume ${name} is not there`)
     refuseForeign('volume', found, owner)
   }
   /** Undefined labels alone: strangers' volumes hold something. */
@@ -53,12 +74,25 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
   const container = (id: string) => [...docker.containers.values()].find((one) => one.id === id)
 
   const observed = (found: Container): ObservedContainer => ({
-    id: found.id, name: found.name, labels: labelsOf(found) ?? { installation: '', stack: '' }, state: found.state, health: found.health, exitCode: found.exitCode,
-    startedAt: found.startedAt, restarts: found.restarts, outOfMemory: false, imageId: found.spec.image, resources: { ...found.resources }, restartPolicy: found.restartPolicy,
+    id: found.id,
+    name: found.name,
+    labels: labelsOf(found) ?? { installation: '', stack: '' },
+    state: found.state,
+    health: found.health,
+    exitCode: found.exitCode,
+    startedAt: found.startedAt,
+    restarts: found.restarts,
+    outOfMemory: false,
+    imageId: found.spec.image,
+    resources: { ...found.resources },
+    restartPolicy: found.restartPolicy,
     networks: Object.fromEntries(
       [...found.places]
         .filter(([name, { networkId }]) => (docker.networks.get(name)?.id ?? networkId) === networkId)
-        .map(([name, { aliases, address }]) => [name, { aliases, address: address ?? (docker.isRunning(found) ? 'any' : '') }]),
+        .map(([name, { aliases, address }]) => [
+          name,
+          { aliases, address: address ?? (docker.isRunning(found) ? 'any' : '') },
+        ]),
     ),
   })
 
@@ -71,11 +105,15 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
       const there = docker.networks.get(network)
       if (place === undefined) return 'absent'
       if (there === undefined) throw new EngineError('NOT_FOUND', `cannot ${what}: it is not there`)
-      const isRight = place.networkId === there.id && aliases.every((alias) => place.aliases.includes(alias)) && (address ?? place.address) === place.address
+      const isRight =
+        place.networkId === there.id &&
+        aliases.every((alias) => place.aliases.includes(alias)) &&
+        (address ?? place.address) === place.address
       return isRight ? 'right' : 'wrong'
     })
     if (standing === 'right') return
-    if (standing === 'wrong') await ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor))
+    if (standing === 'wrong')
+      await ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor))
     await ask(what, signal, (actor) => docker.join(network, name, aliases, address, actor))
   }
 
@@ -96,14 +134,19 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
 
   const createContainer: ContainerHost['createContainer'] = async (spec, signal) => {
     const look = () => {
-      for (const { volume } of spec.volumes) requireVolume(`create container ${spec.name}`, volume, ownerOf(spec.labels))
+      for (const { volume } of spec.volumes)
+        requireVolume(`create container ${spec.name}`, volume, ownerOf(spec.labels))
     }
     await ask(`look for volumes of ${spec.name}`, signal, look)
     const made = await ask(`create container ${spec.name}`, signal, (actor) => docker.createContainer(spec, actor), 60)
     if (!made) {
       await ask(`look for container ${spec.name}`, signal, () => {
         const found = docker.containers.get(spec.name)
-        if (found === undefined) throw new EngineError('ENGINE_FAILED', `cannot create container ${spec.name}: the Docker Engine refused it (409)`)
+        if (found === undefined)
+          throw new EngineError(
+            'ENGINE_FAILED',
+            `cannot create container ${spec.name}: the Docker Engine refused it (409)`,
+          )
         refuseForeign('container', found, ownerOf(spec.labels))
       })
     }
@@ -113,13 +156,15 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
       await removeContainer(spec.name, ownerOf(spec.labels), signal)
       throw error
     }
-    for (const { network, aliases, address } of spec.networks) await connect(network, spec.name, aliases, address, signal)
+    for (const { network, aliases, address } of spec.networks)
+      await connect(network, spec.name, aliases, address, signal)
   }
 
   const removeUnlabelledVolume: ContainerHost['removeUnlabelledVolume'] = async (name, signal) => {
     await ask(`measure volume ${name}`, signal, () => {
       const found = docker.volumes.get(name)
-      if (found !== undefined && (found.labels !== undefined || !isEmpty(found))) throw new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's and holds data`)
+      if (found !== undefined && (found.labels !== undefined || !isEmpty(found)))
+        throw new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's and holds data`)
     })
     await ask(`remove volume ${name}`, signal, (actor) => {
       try {
@@ -130,16 +175,35 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
     })
   }
 
-  const withHelper = async (volume: string, image: string, labels: Labels, signal: AbortSignal, write: (actor: Actor) => void): Promise<void> => {
+  const withHelper = async (
+    volume: string,
+    image: string,
+    labels: Labels,
+    signal: AbortSignal,
+    write: (actor: Actor) => void,
+  ): Promise<void> => {
     const name = `${volume}-files`
     const spec: ContainerSpec = {
-      name, labels, image, command: ['never-started'], environment: {}, user: '', volumes: [{ volume, path: '/tenantry/files', readOnly: false }], scratch: {}, networks: [], published: [],
-      health: { command: [], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 1 }, resources: { memoryBytes: 2 ** 24, cpuMillis: 100, pids: 1 }, stopSeconds: 1,
+      name,
+      labels,
+      image,
+      command: ['never-started'],
+      environment: {},
+      user: '',
+      volumes: [{ volume, path: '/tenantry/files', readOnly: false }],
+      scratch: {},
+      networks: [],
+      published: [],
+      health: { command: [], intervalSeconds: 1, timeoutSeconds: 1, retries: 1, startSeconds: 1 },
+      resources: { memoryBytes: 2 ** 24, cpuMillis: 100, pids: 1 },
+      stopSeconds: 1,
     }
     await removeContainer(name, ownerOf(labels), signal)
     try {
       await ask(`create container ${name}`, signal, (actor) => docker.createContainer(spec, actor))
-      await ask(`look again for volume ${volume}`, signal, () => requireVolume(`write files to volume ${volume}`, volume, ownerOf(labels)))
+      await ask(`look again for volume ${volume}`, signal, () =>
+        requireVolume(`write files to volume ${volume}`, volume, ownerOf(labels)),
+      )
       await ask(`write files to ${volume}`, signal, (actor) => write(actor))
     } finally {
       await removeContainer(name, ownerOf(labels), signal)
@@ -147,34 +211,72 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
   }
 
   return {
-    info: async () => ({ name: 'simulated', apiVersion: '1.41', memoryBytes: 2 ** 34, cpus: 8, disk: undefined, warnings: [] }),
+    info: async () => ({
+      name: 'simulated',
+      apiVersion: '1.41',
+      memoryBytes: 2 ** 34,
+      cpus: 8,
+      disk: undefined,
+      warnings: [],
+    }),
 
     async observe(owned, signal) {
       const [ids, networks, volumes, unlabelledVolumes] = await Promise.all([
-        ask('list containers', signal, () => [...docker.containers.values()].filter((one) => ours(one, owned)).map(({ id }) => id)),
+        ask('list containers', signal, () =>
+          [...docker.containers.values()].filter((one) => ours(one, owned)).map(({ id }) => id),
+        ),
         ask('list networks', signal, () => [...docker.networks.values()].filter((one) => ours(one, owned))),
-        ask('list volumes', signal, () => [...docker.volumes.values()].filter((one) => ours(one, owned)).map((volume) => ({ name: volume.name, labels: labelsOf(volume) ?? { installation: '', stack: '' } }))),
-        ask('list unlabelled volumes', signal, () => [...docker.volumes.values()].filter(({ name, labels }) => labels === undefined && isNamedLike(name, owned.stack)).map(({ name }) => name)),
+        ask('list volumes', signal, () =>
+          [...docker.volumes.values()]
+            .filter((one) => ours(one, owned))
+            .map((volume) => ({ name: volume.name, labels: labelsOf(volume) ?? { installation: '', stack: '' } })),
+        ),
+        ask('list unlabelled volumes', signal, () =>
+          [...docker.volumes.values()]
+            .filter(({ name, labels }) => labels === undefined && isNamedLike(name, owned.stack))
+            .map(({ name }) => name),
+        ),
       ])
       const [containers, members] = await Promise.all([
         Promise.all(
           ids.map((id) =>
-            ask('inspect container', signal, () => {
-              const found = container(id)
-              return found === undefined ? undefined : observed(found)
-            }, 5),
+            ask(
+              'inspect container',
+              signal,
+              () => {
+                const found = container(id)
+                return found === undefined ? undefined : observed(found)
+              },
+              5,
+            ),
           ),
         ),
-        networks.length === 0 ? new Map<string, string[]>() : ask('list members', signal, () => new Map(networks.map(({ id }) => [id, docker.membersOf(id).map(({ name }) => name)]))),
+        networks.length === 0
+          ? new Map<string, string[]>()
+          : ask(
+              'list members',
+              signal,
+              () => new Map(networks.map(({ id }) => [id, docker.membersOf(id).map(({ name }) => name)])),
+            ),
       ])
       return {
         containers: containers.filter((one) => one !== undefined),
-        networks: networks.map((network) => ({ id: network.id, name: network.name, labels: labelsOf(network) ?? { installation: '', stack: '' }, subnet: network.subnet, internal: network.internal, members: members.get(network.id) ?? [] })),
+        networks: networks.map((network) => ({
+          id: network.id,
+          name: network.name,
+          labels: labelsOf(network) ?? { installation: '', stack: '' },
+          subnet: network.subnet,
+          internal: network.internal,
+          members: members.get(network.id) ?? [],
+        })),
         volumes,
         unlabelledVolumes,
       }
     },
-    image: (reference, signal) => ask(`look for image ${reference}`, signal, () => (docker.hasImage(reference) ? { id: reference, component: undefined } : undefined)),
+    image: (reference, signal) =>
+      ask(`look for image ${reference}`, signal, () =>
+        docker.hasImage(reference) ? { id: reference, component: undefined } : undefined,
+      ),
 
     async createNetwork(spec, signal) {
       const isThere = () => {
@@ -194,18 +296,25 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
       refuseForeign('volume', await create(), ownerOf(spec.labels))
     },
     createContainer,
-    startContainer: (name, signal) => ask(`start container ${name}`, signal, (actor) => docker.startContainer(name, actor), 100),
-    unpauseContainer: (name, signal) => ask(`unpause container ${name}`, signal, (actor) => docker.unpauseContainer(name, actor)),
-    stopContainer: (name, _seconds, signal) => ask(`stop container ${name}`, signal, (actor) => docker.stopContainer(name, actor), 300),
-    updateResources: (name, resources, signal) => ask(`update container ${name}`, signal, (actor) => {
-      docker.updateResources(name, resources, actor)
-      docker.setRestartPolicy(name, restartPolicy, actor)
-    }),
+    startContainer: (name, signal) =>
+      ask(`start container ${name}`, signal, (actor) => docker.startContainer(name, actor), 100),
+    unpauseContainer: (name, signal) =>
+      ask(`unpause container ${name}`, signal, (actor) => docker.unpauseContainer(name, actor)),
+    stopContainer: (name, _seconds, signal) =>
+      ask(`stop container ${name}`, signal, (actor) => docker.stopContainer(name, actor), 300),
+    updateResources: (name, resources, signal) =>
+      ask(`update container ${name}`, signal, (actor) => {
+        docker.updateResources(name, resources, actor)
+        docker.setRestartPolicy(name, restartPolicy, actor)
+      }),
     connect,
-    disconnect: (network, name, signal) => ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor)),
+    disconnect: (network, name, signal) =>
+      ask(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor)),
 
-    writeFiles: (volume, image, _user, files, labels, signal) => withHelper(volume, image, labels, signal, (actor) => docker.fill(volume, Object.keys(files), actor)),
-    addFiles: (volume, image, _user, _files, labels, signal) => withHelper(volume, image, labels, signal, (actor) => docker.permit(volume, actor)),
+    writeFiles: (volume, image, _user, files, labels, signal) =>
+      withHelper(volume, image, labels, signal, (actor) => docker.fill(volume, Object.keys(files), actor)),
+    addFiles: (volume, image, _user, _files, labels, signal) =>
+      withHelper(volume, image, labels, signal, (actor) => docker.permit(volume, actor)),
     removeContainer,
     async removeNetwork(name, owner, signal) {
       const id = await ask(`look for network ${name}`, signal, () => {
@@ -215,14 +324,17 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
       })
       if (id === undefined) return
       for (let attempt = 1; attempt <= 5; attempt++) {
-        const members = await ask(`list members of ${name}`, signal, () => docker.membersOf(id).map((member) => member.name))
+        const members = await ask(`list members of ${name}`, signal, () =>
+          docker.membersOf(id).map((member) => member.name),
+        )
         for (const member of members) {
           await ask(`disconnect ${member} from ${name}`, signal, (actor) => {
             const network = docker.networkById(id)
             if (network !== undefined) docker.leave(network.name, member, actor)
           })
         }
-        if ((await ask(`remove network ${name}`, signal, (actor) => docker.removeNetwork(id, actor))) !== 'in use') return
+        if ((await ask(`remove network ${name}`, signal, (actor) => docker.removeNetwork(id, actor))) !== 'in use')
+          return
         await caller.clock.sleep(100, signal)
       }
       throw new EngineError('ENGINE_FAILED', `cannot remove network ${name}: the Docker Engine refused it (403)`)
@@ -240,12 +352,18 @@ export function createSimulatedHost({ docker, caller, chance, scheduler, eventFa
     async exec(name, command, { signal }) {
       const isPatient = command[0] === 'sh'
       for (let attempt = 0; ; attempt++) {
-        const code = await ask(`run ${isPatient ? 'pg_isready' : command.slice(0, 2).join(' ')} in ${name}`, signal, (actor) => {
-          const found = docker.containers.get(name)
-          if (found === undefined) throw new EngineError('NOT_FOUND', `cannot run in ${name}: it is not there`)
-          if (found.state !== 'running') throw new EngineError('ENGINE_FAILED', `cannot run in ${name}: it is not running`)
-          return runInside(docker, found, docker.volumes.get(clusterOf(found) ?? ''), command, actor)
-        }, 30)
+        const code = await ask(
+          `run ${isPatient ? 'pg_isready' : command.slice(0, 2).join(' ')} in ${name}`,
+          signal,
+          (actor) => {
+            const found = docker.containers.get(name)
+            if (found === undefined) throw new EngineError('NOT_FOUND', `cannot run in ${name}: it is not there`)
+            if (found.state !== 'running')
+              throw new EngineError('ENGINE_FAILED', `cannot run in ${name}: it is not running`)
+            return runInside(docker, found, docker.volumes.get(clusterOf(found) ?? ''), command, actor)
+          },
+          30,
+        )
         if (!isPatient || code === 0 || attempt === 100) return { code, stdout: '', stderr: '' }
         await caller.clock.sleep(300, signal)
       }

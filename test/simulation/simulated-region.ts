@@ -1,9 +1,9 @@
 // The region as one control plane works in it: the real one, over the simulated host, with homes in the simulated volumes.
-import { createContainerEngine } from '../../control-plane/src/engines/container-engine.ts'
-import { HomeDatabases } from '../../control-plane/src/homes/home-databases.ts'
-import type { Snapshot } from '../../control-plane/src/reconcile/reconcile-store.ts'
-import { createRegion, isDedicated, type Region } from '../../control-plane/src/reconcile/region.ts'
-import type { RegionConfig } from '../../control-plane/src/regions/region-config.ts'
+import { createContainerEngine } from '#control-plane/engines/container-engine.ts'
+import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
+import type { Snapshot } from '#control-plane/reconcile/reconcile-store.ts'
+import { createRegion, isDedicated, type Region } from '#control-plane/reconcile/region.ts'
+import type { RegionConfig } from '#control-plane/regions/region-config.ts'
 import type { Chance } from './chance.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { spoilHost, spoilStack, type Defects } from './defects.ts'
@@ -28,8 +28,21 @@ export interface SimulatedRegionOptions {
 
 export function createSimulatedRegion(options: SimulatedRegionOptions, caller: ControlPlane): Region {
   const { config, installation, subnets, docker, chance, scheduler, troubles, defects } = options
-  const host = createSimulatedHost({ docker, caller, chance, scheduler, installation, eventFaults: () => troubles.events(), checksLabels: defects.ignoresLabels !== true })
-  const engine = createContainerEngine({ name: 'docker', installation, host: spoilHost(defects, host), sleep: (milliseconds, signal) => caller.clock.sleep(milliseconds, signal) })
+  const host = createSimulatedHost({
+    docker,
+    caller,
+    chance,
+    scheduler,
+    installation,
+    eventFaults: () => troubles.events(),
+    checksLabels: defects.ignoresLabels !== true,
+  })
+  const engine = createContainerEngine({
+    name: 'docker',
+    installation,
+    host: spoilHost(defects, host),
+    sleep: (milliseconds, signal) => caller.clock.sleep(milliseconds, signal),
+  })
   // No pool of it is ever opened: homes are worked in below.
   const homes = new HomeDatabases(config.postgres_url, [])
   const region = createRegion({ config, engine, homes, migrations: [], internalToken: 'internal', clock: caller.clock })
@@ -38,14 +51,19 @@ export function createSimulatedRegion(options: SimulatedRegionOptions, caller: C
     caller.call(
       `shared postgres: ${command.join(' ')}`,
       (actor) => {
-        const postgres = [...docker.containers.values()].find(({ labels }) => labels?.stack === region.stackId && labels.service === 'postgres')
+        const postgres = [...docker.containers.values()].find(
+          ({ labels }) => labels?.stack === region.stackId && labels.service === 'postgres',
+        )
         if (postgres === undefined || !docker.answers(postgres)) throw new Error('connect ECONNREFUSED')
         return runInside(docker, postgres, docker.volumes.get(clusterOf(postgres) ?? ''), command, actor)
       },
       { patience: 10_000, takes: 20, arrivesLate: false, failure: () => new Error('connect ETIMEDOUT') },
     )
   const inOwnPostgres = (tenantId: string) => async (command: readonly string[]) => {
-    const { code } = await engine.exec(tenantId, 'postgres', command, { input: '', signal: caller.clock.timeout(40_000) })
+    const { code } = await engine.exec(tenantId, 'postgres', command, {
+      input: '',
+      signal: caller.clock.timeout(40_000),
+    })
     return code
   }
   return {

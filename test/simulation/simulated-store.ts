@@ -1,7 +1,7 @@
 // The simulated ReconcileStore: the statements of the real one (reconcile/store.ts) on the database in
 // memory, over a connection that may break before or after any of them.
-import type { ReconcileStore } from '../../control-plane/src/reconcile/reconcile-store.ts'
-import { LeadershipLost } from '../../control-plane/src/platform/leadership-lost.ts'
+import type { ReconcileStore } from '#control-plane/reconcile/reconcile-store.ts'
+import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
 import type { Actor, ControlPlane } from './control-plane.ts'
 import type { Invariants } from './invariants.ts'
@@ -15,14 +15,28 @@ export interface SimulatedStoreOptions {
   checksEpoch: boolean
 }
 
-const phaseOf: Partial<Record<TenantRow['desired'], TenantRow['routePhase']>> = { active: 'ready', suspended: 'suspended', paused: 'paused' }
+const phaseOf: Partial<Record<TenantRow['desired'], TenantRow['routePhase']>> = {
+  active: 'ready',
+  suspended: 'suspended',
+  paused: 'paused',
+}
 const settledStatuses = new Set(['ready', 'suspended', 'paused', 'warm'])
 const patience = 5_000
 
-export function createSimulatedStore({ database, caller, invariants, now, checksEpoch }: SimulatedStoreOptions): ReconcileStore {
+export function createSimulatedStore({
+  database,
+  caller,
+  invariants,
+  now,
+  checksEpoch,
+}: SimulatedStoreOptions): ReconcileStore {
   const { tenants, operations, subnets } = database
   const ask = <T>(what: string, effect: (actor: Actor) => T): Promise<T> =>
-    caller.call(`database: ${what}`, effect, { patience, takes: 4, failure: () => new Error('the connection to the database ended') })
+    caller.call(`database: ${what}`, effect, {
+      patience,
+      takes: 4,
+      failure: () => new Error('the connection to the database ended'),
+    })
 
   const lead = <T>(what: string, epoch: bigint, effect: (actor: Actor) => T): Promise<T> =>
     ask(what, (actor) => {
@@ -33,7 +47,10 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
     })
 
   const freeNumbers = (regionId: string, count: number, except: readonly number[]): number[] => {
-    const taken = new Set([...except, ...[...subnets.values()].filter((subnet) => subnet.regionId === regionId).map(({ number }) => number)])
+    const taken = new Set([
+      ...except,
+      ...[...subnets.values()].filter((subnet) => subnet.regionId === regionId).map(({ number }) => number),
+    ])
     return Array.from({ length: count }, (_, candidate) => candidate).filter((candidate) => !taken.has(candidate))
   }
 
@@ -43,7 +60,8 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
         const row = tenants.get(tenantId)
         if (row === undefined) return undefined
         const operation = database.openOf(tenantId).sort((a, b) => b.generation - a.generation)[0]
-        const current = operation?.generation === row.generation ? { id: operation.id, attempts: operation.attempts } : undefined
+        const current =
+          operation?.generation === row.generation ? { id: operation.id, attempts: operation.attempts } : undefined
         return database.snapshotOf(row, current, subnets.get(tenantId)?.number)
       }),
     unsettled: (homeVersion) =>
@@ -57,7 +75,10 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
               (row.status !== 'deleting' && row.reason !== null) ||
               row.routePhase !== (phaseOf[row.desired] ?? row.routePhase) ||
               (row.desired === 'deleted' && row.purgeAfter !== null && row.purgeAfter <= now()) ||
-              (row.homeVersion !== homeVersion && (row.desired === 'active' || row.desired === 'warm' || (row.desired !== 'deleted' && row.isolation === 'schema-per-tenant'))) ||
+              (row.homeVersion !== homeVersion &&
+                (row.desired === 'active' ||
+                  row.desired === 'warm' ||
+                  (row.desired !== 'deleted' && row.isolation === 'schema-per-tenant'))) ||
               row.expiries.some((expiry) => expiry <= now()),
           )
           .map(({ id }) => id),
@@ -65,13 +86,25 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
     async settledDedicated(regionId) {
       const rows = await ask('settled tenants', () =>
         [...tenants.values()]
-          .filter((row) => row.regionId === regionId && row.isolation !== 'schema-per-tenant' && settledStatuses.has(row.status) && row.desired !== 'deleted' && row.generation === row.observedGeneration)
+          .filter(
+            (row) =>
+              row.regionId === regionId &&
+              row.isolation !== 'schema-per-tenant' &&
+              settledStatuses.has(row.status) &&
+              row.desired !== 'deleted' &&
+              row.generation === row.observedGeneration,
+          )
           .map((row) => ({ ...row })),
       )
       const numbers = await ask('subnets', () => new Map([...subnets].map(([stack, { number }]) => [stack, number])))
       return rows.map((row) => database.snapshotOf(row, undefined, numbers.get(row.id)))
     },
-    hasHomes: (regionId) => ask('homes', () => [...tenants.values()].some((row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && row.homeVersion !== null)),
+    hasHomes: (regionId) =>
+      ask('homes', () =>
+        [...tenants.values()].some(
+          (row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && row.homeVersion !== null,
+        ),
+      ),
     tenantIds: () => ask('tenants', () => new Set(tenants.keys())),
 
     confirmLead: (epoch) =>
@@ -96,7 +129,18 @@ export function createSimulatedStore({ database, caller, invariants, now, checks
         if (row !== undefined) row.images ??= images
       }),
     deletedTenants: (ids) =>
-      ask('deleted tenants', () => new Set(ids.filter((id) => [...operations.values()].some((operation) => operation.tenantId === id && operation.kind === 'delete' && operation.state === 'succeeded')))),
+      ask(
+        'deleted tenants',
+        () =>
+          new Set(
+            ids.filter((id) =>
+              [...operations.values()].some(
+                (operation) =>
+                  operation.tenantId === id && operation.kind === 'delete' && operation.state === 'succeeded',
+              ),
+            ),
+          ),
+      ),
     allocateSubnet: (tenantId, regionId, count, epoch, except = []) =>
       lead(`allocate subnet of ${tenantId}`, epoch, () => {
         const kept = subnets.get(tenantId)

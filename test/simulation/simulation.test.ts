@@ -1,8 +1,8 @@
 // The reconciler in a simulated world, whose faults all follow from one number: whatever happens, the invariants hold after
 // every step, and in the end everything is as it should be. TENANTRY_SIMULATION_SEED=n replays one run with its whole trace.
 import t from 'tap'
-import { failpointNames } from '../../control-plane/src/reconcile/failpoints.ts'
-import { effort, seed as base } from '../support/effort.ts'
+import { failpointNames } from '#control-plane/reconcile/failpoints.ts'
+import { effort, seed as base } from '#test/support/effort.ts'
 import type { Defects } from './defects.ts'
 import { simulate, type Outcome } from './simulation.ts'
 
@@ -16,7 +16,11 @@ const mostFailures = 5
 const breathe = () => new Promise((resolve) => setImmediate(resolve))
 
 function howToReplay({ seed, failure, trace }: Outcome): string {
-  return [`seed ${seed}: ${failure ?? ''}`, ...trace, `replay: TENANTRY_SIMULATION_SEED=${seed} node test/simulation/simulation.test.ts`].join('\n')
+  return [
+    `seed ${seed}: ${failure ?? ''}`,
+    ...trace,
+    `replay: TENANTRY_SIMULATION_SEED=${seed} node test/simulation/simulation.test.ts`,
+  ].join('\n')
 }
 
 async function firstFailure(defects: Defects): Promise<Outcome | undefined> {
@@ -34,30 +38,34 @@ if (replayed !== undefined) {
     t.equal(failure, undefined)
   })
 } else {
-  t.test('whatever goes wrong, the invariants hold and everything ends as it should', { timeout: 4 * 3_600_000 }, async (t) => {
-    const total = { events: 0, seconds: 0, crashes: 0, leaders: 0, tenants: 0, failed: 0 }
-    const failpoints = new Set<string>()
-    const failures: number[] = []
-    for (let seed = base; seed < base + runs && failures.length < mostFailures; seed++) {
-      const outcome = await simulate(seed)
-      if (outcome.failure !== undefined) {
-        failures.push(seed)
-        t.comment(howToReplay(outcome))
+  t.test(
+    'whatever goes wrong, the invariants hold and everything ends as it should',
+    { timeout: 4 * 3_600_000 },
+    async (t) => {
+      const total = { events: 0, seconds: 0, crashes: 0, leaders: 0, tenants: 0, failed: 0 }
+      const failpoints = new Set<string>()
+      const failures: number[] = []
+      for (let seed = base; seed < base + runs && failures.length < mostFailures; seed++) {
+        const outcome = await simulate(seed)
+        if (outcome.failure !== undefined) {
+          failures.push(seed)
+          t.comment(howToReplay(outcome))
+        }
+        total.events += outcome.events
+        total.seconds += outcome.seconds
+        total.crashes += outcome.crashes
+        total.leaders += outcome.leaders
+        total.tenants += outcome.tenants
+        total.failed += outcome.failedTenants
+        for (const name of outcome.failpoints) failpoints.add(name)
+        await breathe()
       }
-      total.events += outcome.events
-      total.seconds += outcome.seconds
-      total.crashes += outcome.crashes
-      total.leaders += outcome.leaders
-      total.tenants += outcome.tenants
-      total.failed += outcome.failedTenants
-      for (const name of outcome.failpoints) failpoints.add(name)
-      await breathe()
-    }
-    t.comment(`${runs} runs from seed ${base}: ${JSON.stringify(total)}`)
-    t.same(failures, [])
-    t.same([...failpoints].sort(), [...failpointNames].sort(), 'every failpoint was passed')
-    t.ok(total.crashes > runs / 2 && total.leaders > runs, 'control planes died and took over from each other')
-  })
+      t.comment(`${runs} runs from seed ${base}: ${JSON.stringify(total)}`)
+      t.same(failures, [])
+      t.same([...failpoints].sort(), [...failpointNames].sort(), 'every failpoint was passed')
+      t.ok(total.crashes > runs / 2 && total.leaders > runs, 'control planes died and took over from each other')
+    },
+  )
 
   t.test('the same seed gives the same run, and another one another', async (t) => {
     const [first, again, other] = [await simulate(base), await simulate(base), await simulate(base + 1)]

@@ -1,7 +1,7 @@
 // One run: the real reconciler in a simulated world, with faults that follow from one number.
-import type { FailpointName } from '../../control-plane/src/reconcile/failpoints.ts'
-import { readRegions, type RegionConfig } from '../../control-plane/src/regions/region-config.ts'
-import { regionStackId } from '../../control-plane/src/stacks/region-stack.ts'
+import type { FailpointName } from '#control-plane/reconcile/failpoints.ts'
+import { readRegions, type RegionConfig } from '#control-plane/regions/region-config.ts'
+import { regionStackId } from '#control-plane/stacks/region-stack.ts'
 import { createAccidents, plain } from './accidents.ts'
 import { chanceOf } from './chance.ts'
 import { createControlDatabase } from './control-database.ts'
@@ -63,21 +63,54 @@ export async function simulate(seed: number, defects: Defects = {}, tell?: (line
   const database = createControlDatabase(now)
   const unknown = new Set<string>()
   const invariants = createInvariants({ installation, database, docker: () => docker, unknown, now, breach })
-  const docker = createDocker({ scheduler, chance, beginsAnywhere: defects.beginsAnywhere === true, onChange: (change, actor) => invariants.changed(change, actor) })
+  const docker = createDocker({
+    scheduler,
+    chance,
+    beginsAnywhere: defects.beginsAnywhere === true,
+    onChange: (change, actor) => invariants.changed(change, actor),
+  })
   const hasComposeGateway = chance.happens(0.5)
   const config = configure(hasComposeGateway)
   const [gatewayUrl = ''] = config.gateway_internal_urls
   const runtimeUrls = config.runtime_urls
   const troubles = createTroubles(chance)
   const parts = createRegionParts({
-    docker, database, scheduler, chance, regionStack, runtimeUrls, gatewayContainer: hasComposeGateway ? composeGateway : undefined, watchFaults: () => troubles.watches(),
+    docker,
+    database,
+    scheduler,
+    chance,
+    regionStack,
+    runtimeUrls,
+    gatewayContainer: hasComposeGateway ? composeGateway : undefined,
+    watchFaults: () => troubles.watches(),
   })
   const subnets = chance.happens(0.1) ? 2 : 16
   const world: World = { docker, database, parts, installation, regionStack, unknown, gatewayUrl, runtimeUrls, subnets }
-  const leaders = createLeaders({ config, installation, subnets, docker, chance, scheduler, troubles, defects, database, parts, invariants, now, breach })
+  const leaders = createLeaders({
+    config,
+    installation,
+    subnets,
+    docker,
+    chance,
+    scheduler,
+    troubles,
+    defects,
+    database,
+    parts,
+    invariants,
+    now,
+    breach,
+  })
 
   const ids = Array.from({ length: 5 }, () => `t_${chance.hex(20)}`)
-  const operators = createOperators({ database, chance, now, region: regionId, ids: [...ids], trace: (line) => scheduler.trace(line) })
+  const operators = createOperators({
+    database,
+    chance,
+    now,
+    region: regionId,
+    ids: [...ids],
+    trace: (line) => scheduler.trace(line),
+  })
   const accidents = createAccidents({ docker, chance, scheduler, installation, range, ids })
   accidents.plantStrangers()
   if (hasComposeGateway) plantGateway(docker)
@@ -130,8 +163,11 @@ export async function simulate(seed: number, defects: Defects = {}, tell?: (line
     await runFor(idle)
     const isQuiet = database.state.writes === writes && docker.state.changes === changes
     // Tenants that failed are tried again and again.
-    const hasFailed = [...database.tenants.values()].some(({ status, desired }) => status === 'failed' || desired === 'deleted')
-    if (!isQuiet && !hasFailed) failure ??= `nothing was to be done, and yet: ${database.state.writes - writes} writes, ${docker.state.changes - changes} changes of the host`
+    const hasFailed = [...database.tenants.values()].some(
+      ({ status, desired }) => status === 'failed' || desired === 'deleted',
+    )
+    if (!isQuiet && !hasFailed)
+      failure ??= `nothing was to be done, and yet: ${database.state.writes - writes} writes, ${docker.state.changes - changes} changes of the host`
     const flaws = flawsOf(world)
     if (flaws.length > 0) failure ??= `it did not stay so: ${flaws.join('; ')}`
   }
@@ -140,8 +176,17 @@ export async function simulate(seed: number, defects: Defects = {}, tell?: (line
 
   const rows = [...database.tenants.values()]
   const outcome = {
-    seed, failure, hash: scheduler.hash(), trace: scheduler.lines(), events: scheduler.count(), seconds: scheduler.now() / 1000, failpoints: leaders.failpoints,
-    crashes: leaders.crashes(), leaders: Number(database.state.epoch), tenants: rows.length, failedTenants: rows.filter(({ status }) => status === 'failed').length,
+    seed,
+    failure,
+    hash: scheduler.hash(),
+    trace: scheduler.lines(),
+    events: scheduler.count(),
+    seconds: scheduler.now() / 1000,
+    failpoints: leaders.failpoints,
+    crashes: leaders.crashes(),
+    leaders: Number(database.state.epoch),
+    tenants: rows.length,
+    failedTenants: rows.filter(({ status }) => status === 'failed').length,
   }
   leaders.end()
   return outcome
@@ -150,10 +195,20 @@ export async function simulate(seed: number, defects: Defects = {}, tell?: (line
 /** The region's gateway is somebody else's container, or one that the control plane makes. */
 function configure(hasComposeGateway: boolean): RegionConfig {
   const docker = {
-    host: 'unix:///simulated', network_range: range, images: { postgres: 'postgres:1', runtime: 'runtime:1', gateway: 'gateway:1' }, control_url: 'http://control:4400',
-    gateway: hasComposeGateway ? { container: composeGateway } : { host_address: '127.0.0.1', port: 4401, postgres_port: 4403 },
+    host: 'unix:///simulated',
+    network_range: range,
+    images: { postgres: 'postgres:1', runtime: 'runtime:1', gateway: 'gateway:1' },
+    control_url: 'http://control:4400',
+    gateway: hasComposeGateway
+      ? { container: composeGateway }
+      : { host_address: '127.0.0.1', port: 4401, postgres_port: 4403 },
   }
-  const [config] = readRegions(JSON.stringify([{ id: regionId, engine: 'docker', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', docker }]), Buffer.alloc(32))
+  const [config] = readRegions(
+    JSON.stringify([
+      { id: regionId, engine: 'docker', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', docker },
+    ]),
+    Buffer.alloc(32),
+  )
   if (config === undefined) throw new Error('the region is not there')
   return config
 }

@@ -17,7 +17,14 @@ export interface Troubles {
 export function createTroubles(chance: Chance): Troubles {
   let isTroubled = true
   const some = (probability: number) => probability * chance.pick([0, 0, 1, 1, 4])
-  const calls: CallFaults = { lost: some(0.01), answerLost: some(0.01), hang: some(0.003), late: some(0.002), slow: some(0.01), crash: some(0.001) }
+  const calls: CallFaults = {
+    lost: some(0.01),
+    answerLost: some(0.01),
+    hang: some(0.003),
+    late: some(0.002),
+    slow: some(0.01),
+    crash: some(0.001),
+  }
   const events = { missed: some(0.3), twice: some(0.2) }
   const watches = some(0.1)
   const failpoints = { crash: some(0.004), throw: some(0.01) }

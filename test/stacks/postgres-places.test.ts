@@ -1,21 +1,31 @@
 // Who takes the places of a dedicated Postgres: those that never log in leave enough for everybody else.
 import t from 'tap'
-import { homeConnectionLimits } from '../../control-plane/src/homes/home-sql.ts'
-import { stackFor } from '../../control-plane/src/stacks/stack-for.ts'
-import { defaultLimits } from '../../gateway/src/limits.ts'
+import { homeConnectionLimits } from '#control-plane/homes/home-sql.ts'
+import { stackFor } from '#control-plane/stacks/stack-for.ts'
+import { defaultLimits } from '#gateway/limits.ts'
 
 const size = { memoryBytes: 2 ** 29, cpuMillis: 500, pids: 256 }
 const { services } = stackFor(
   {
-    id: 't_0123456789abcdef0123', isolation: 'database-per-tenant', running: true, hasHome: true, resources: { postgres: size, runtime: size }, restarts: 0,
-    images: { postgres: 'sha256:aa', runtime: 'sha256:bb' }, subnet: '10.1.1.0/28',
+    id: 't_0123456789abcdef0123',
+    isolation: 'database-per-tenant',
+    running: true,
+    hasHome: true,
+    resources: { postgres: size, runtime: size },
+    restarts: 0,
+    images: { postgres: 'sha256:aa', runtime: 'sha256:bb' },
+    subnet: '10.1.1.0/28',
   },
   { gatewayContainer: 'the-gateway', internalToken: 'x'.repeat(32) },
 )
-const settings = new Map(services.find(({ name }) => name === 'postgres')?.command.map((text) => {
-  const [name = '', value = ''] = text.split('=')
-  return [name, value]
-}))
+const settings = new Map(
+  services
+    .find(({ name }) => name === 'postgres')
+    ?.command.map((text) => {
+      const [name = '', value = ''] = text.split('=')
+      return [name, value]
+    }),
+)
 
 /** PostgreSQL's own reserve for superusers, and what a backup reads over (control-plane/src/backups/reader-login.ts). */
 const superuserPlaces = 3

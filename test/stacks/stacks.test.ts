@@ -1,20 +1,38 @@
 // The pure part: what a tenant and a region need is the same for the same input, and every change that matters shows in it.
 import fc from 'fast-check'
 import t from 'tap'
-import { seed } from '../support/effort.ts'
+import { seed } from '#test/support/effort.ts'
 import { tenantToken } from '@tenantry/contract'
 import { inspect } from 'node:util'
-import { containerName, networkName, secretsVolumeName, volumeName } from '../../control-plane/src/stacks/object-names.ts'
-import { gatewayContainerOf, regionEndpoints, regionStack, type RegionStackInput } from '../../control-plane/src/stacks/region-stack.ts'
-import { SecretText } from '../../control-plane/src/stacks/secret-text.ts'
-import { specHash, type Service } from '../../control-plane/src/stacks/stack.ts'
-import { stackFor, type StackInput } from '../../control-plane/src/stacks/stack-for.ts'
-import { parseRange, regionAddress, regionSubnets, subnetCount, subnetNumber, tenantSubnet } from '../../control-plane/src/stacks/subnets.ts'
+import { containerName, networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
+import {
+  gatewayContainerOf,
+  regionEndpoints,
+  regionStack,
+  type RegionStackInput,
+} from '#control-plane/stacks/region-stack.ts'
+import { SecretText } from '#control-plane/stacks/secret-text.ts'
+import { specHash, type Service } from '#control-plane/stacks/stack.ts'
+import { stackFor, type StackInput } from '#control-plane/stacks/stack-for.ts'
+import {
+  parseRange,
+  regionAddress,
+  regionSubnets,
+  subnetCount,
+  subnetNumber,
+  tenantSubnet,
+} from '#control-plane/stacks/subnets.ts'
 
 const size = { memoryBytes: 2 ** 29, cpuMillis: 500, pids: 256 }
 const tenant: StackInput = {
-  id: 't_0123456789abcdef0123', isolation: 'database-per-tenant', running: true, hasHome: false, resources: { postgres: size, runtime: size }, restarts: 0,
-  images: { postgres: 'sha256:aa', runtime: 'sha256:bb' }, subnet: '10.1.1.0/28',
+  id: 't_0123456789abcdef0123',
+  isolation: 'database-per-tenant',
+  running: true,
+  hasHome: false,
+  resources: { postgres: size, runtime: size },
+  restarts: 0,
+  images: { postgres: 'sha256:aa', runtime: 'sha256:bb' },
+  subnet: '10.1.1.0/28',
 }
 const surroundings = { gatewayContainer: 'the-gateway', internalToken: 'x'.repeat(32) }
 const services = (change: Partial<StackInput> = {}) => stackFor({ ...tenant, ...change }, surroundings).services
@@ -25,44 +43,88 @@ const service = (name: string, change: Partial<StackInput> = {}): Service => {
 }
 
 t.test('a schema-per-tenant tenant has nothing of its own; a model that nobody runs is refused', async (t) => {
-  t.match(stackFor({ ...tenant, isolation: 'schema-per-tenant' }, surroundings), { services: [], networks: [], volumes: [] })
+  t.match(stackFor({ ...tenant, isolation: 'schema-per-tenant' }, surroundings), {
+    services: [],
+    networks: [],
+    volumes: [],
+  })
   t.throws(() => stackFor({ ...tenant, isolation: 'cluster-per-tenant' }, surroundings), RangeError)
   t.throws(() => stackFor({ ...tenant, subnet: undefined }, surroundings), RangeError)
   t.throws(() => stackFor({ ...tenant, images: undefined }, surroundings), RangeError)
 })
 
-t.test('database-per-tenant: a network without a way out, volumes that must exist once they held something', async (t) => {
-  const stack = stackFor(tenant, surroundings)
-  t.same(stack.networks, [{ name: 'net', subnet: '10.1.1.0/28', internal: true, hostAddress: false, guests: [{ container: 'the-gateway', alias: 'gateway' }] }])
-  t.same(stack.volumes.map(({ mustExist }) => mustExist), [false, false])
-  t.same(stackFor({ ...tenant, hasHome: true }, surroundings).volumes.map(({ mustExist }) => mustExist), [true, true])
-  t.equal(stackFor({ ...tenant, running: false }, surroundings).state, 'stopped')
-  t.same(stack.services.map(({ name, replace }) => [name, replace]), [['postgres', 'stop-first'], ['runtime', 'start-first']])
-  t.same(service('postgres').secrets, {}, 'Postgres knows no secret')
-  t.equal(service('runtime').secrets['internal-token']?.reveal(), tenantToken(surroundings.internalToken, tenant.id), "the runtime's token is its tenant's")
-  t.notOk(JSON.stringify(stack).includes(tenantToken(surroundings.internalToken, tenant.id)), 'and is not in the stack as text')
-})
+t.test(
+  'database-per-tenant: a network without a way out, volumes that must exist once they held something',
+  async (t) => {
+    const stack = stackFor(tenant, surroundings)
+    t.same(stack.networks, [
+      {
+        name: 'net',
+        subnet: '10.1.1.0/28',
+        internal: true,
+        hostAddress: false,
+        guests: [{ container: 'the-gateway', alias: 'gateway' }],
+      },
+    ])
+    t.same(
+      stack.volumes.map(({ mustExist }) => mustExist),
+      [false, false],
+    )
+    t.same(
+      stackFor({ ...tenant, hasHome: true }, surroundings).volumes.map(({ mustExist }) => mustExist),
+      [true, true],
+    )
+    t.equal(stackFor({ ...tenant, running: false }, surroundings).state, 'stopped')
+    t.same(
+      stack.services.map(({ name, replace }) => [name, replace]),
+      [
+        ['postgres', 'stop-first'],
+        ['runtime', 'start-first'],
+      ],
+    )
+    t.same(service('postgres').secrets, {}, 'Postgres knows no secret')
+    t.equal(
+      service('runtime').secrets['internal-token']?.reveal(),
+      tenantToken(surroundings.internalToken, tenant.id),
+      "the runtime's token is its tenant's",
+    )
+    t.notOk(
+      JSON.stringify(stack).includes(tenantToken(surroundings.internalToken, tenant.id)),
+      'and is not in the stack as text',
+    )
+  },
+)
 
-t.test('the hash: equal for equal services in any order of keys, different for what needs a new container', async (t) => {
-  const runtime = service('runtime')
-  t.equal(specHash(runtime), specHash(Object.fromEntries(Object.entries(runtime).reverse()) as unknown as Service))
-  for (const [what, changed] of Object.entries({
-    image: service('runtime', { images: { postgres: 'sha256:aa', runtime: 'sha256:cc' } }),
-    restarts: service('runtime', { restarts: 1 }),
-    secret: { ...runtime, secrets: { 'internal-token': new SecretText('another') } },
-    network: { ...runtime, networks: [] },
-    user: { ...runtime, user: '0:0' },
-  })) t.not(specHash(changed), specHash(runtime), what)
-  t.equal(specHash(service('runtime', { resources: { postgres: size, runtime: { ...size, memoryBytes: 2 ** 30 } } })), specHash(runtime), 'limits are changed as it runs')
-  t.not(
-    specHash(service('postgres', { resources: { postgres: { ...size, memoryBytes: 2 ** 32 }, runtime: size } })), specHash(service('postgres')),
-    "Postgres' buffers follow its memory",
-  )
-})
+t.test(
+  'the hash: equal for equal services in any order of keys, different for what needs a new container',
+  async (t) => {
+    const runtime = service('runtime')
+    t.equal(specHash(runtime), specHash(Object.fromEntries(Object.entries(runtime).reverse()) as unknown as Service))
+    for (const [what, changed] of Object.entries({
+      image: service('runtime', { images: { postgres: 'sha256:aa', runtime: 'sha256:cc' } }),
+      restarts: service('runtime', { restarts: 1 }),
+      secret: { ...runtime, secrets: { 'internal-token': new SecretText('another') } },
+      network: { ...runtime, networks: [] },
+      user: { ...runtime, user: '0:0' },
+    }))
+      t.not(specHash(changed), specHash(runtime), what)
+    t.equal(
+      specHash(service('runtime', { resources: { postgres: size, runtime: { ...size, memoryBytes: 2 ** 30 } } })),
+      specHash(runtime),
+      'limits are changed as it runs',
+    )
+    t.not(
+      specHash(service('postgres', { resources: { postgres: { ...size, memoryBytes: 2 ** 32 }, runtime: size } })),
+      specHash(service('postgres')),
+      "Postgres' buffers follow its memory",
+    )
+  },
+)
 
 t.test('a secret shows itself to nobody by accident', async (t) => {
   const secret = new SecretText('the very secret')
-  for (const text of [JSON.stringify({ secret }), inspect({ secret }, { depth: 9, showHidden: true }), inspect(secret)]) t.notMatch(text, /very/)
+  for (const text of [JSON.stringify({ secret }), inspect({ secret }, { depth: 9, showHidden: true }), inspect(secret)])
+    t.notMatch(text, /very/)
   t.equal(new SecretText('a').fingerprint, new SecretText('a').fingerprint)
   t.not(new SecretText('a').fingerprint, new SecretText('b').fingerprint)
 })
@@ -81,54 +143,101 @@ t.test('subnets: all in the range, none overlapping another or the region’s ow
     return { first, last: first + 2 ** (32 - Number(prefix)) - 1 }
   }
   fc.assert(
-    fc.property(fc.integer({ min: 12, max: 23 }), fc.integer({ min: 0, max: 4095 }), fc.nat(), fc.nat(), (prefix, network, a, b) => {
-      const first = 10 * 2 ** 24 + (network % 2 ** (prefix - 8)) * 2 ** (32 - prefix)
-      const cidr = `${[24, 16, 8, 0].map((shift) => Math.floor(first / 2 ** shift) % 256).join('.')}/${prefix}`
-      const range = parseRange(cidr)
-      const count = subnetCount(range)
-      const whole = bounds(cidr)
-      const own = [bounds(regionSubnets(range).net), bounds(regionSubnets(range).door)]
-      const [one, two] = [bounds(tenantSubnet(range, a % count)), bounds(tenantSubnet(range, b % count))]
-      const apart = (x: typeof whole, y: typeof whole) => x.last < y.first || y.last < x.first
-      return (
-        [one, two, ...own].every((part) => part.first >= whole.first && part.last <= whole.last) &&
-        own.every((part) => apart(part, one)) && apart(own[0] ?? whole, own[1] ?? whole) && (a % count === b % count || apart(one, two))
-      )
-    }),
+    fc.property(
+      fc.integer({ min: 12, max: 23 }),
+      fc.integer({ min: 0, max: 4095 }),
+      fc.nat(),
+      fc.nat(),
+      (prefix, network, a, b) => {
+        const first = 10 * 2 ** 24 + (network % 2 ** (prefix - 8)) * 2 ** (32 - prefix)
+        const cidr = `${[24, 16, 8, 0].map((shift) => Math.floor(first / 2 ** shift) % 256).join('.')}/${prefix}`
+        const range = parseRange(cidr)
+        const count = subnetCount(range)
+        const whole = bounds(cidr)
+        const own = [bounds(regionSubnets(range).net), bounds(regionSubnets(range).door)]
+        const [one, two] = [bounds(tenantSubnet(range, a % count)), bounds(tenantSubnet(range, b % count))]
+        const apart = (x: typeof whole, y: typeof whole) => x.last < y.first || y.last < x.first
+        return (
+          [one, two, ...own].every((part) => part.first >= whole.first && part.last <= whole.last) &&
+          own.every((part) => apart(part, one)) &&
+          apart(own[0] ?? whole, own[1] ?? whole) &&
+          (a % count === b % count || apart(one, two))
+        )
+      },
+    ),
     { seed },
   )
   t.equal(subnetCount(parseRange('10.201.0.0/16')), 4080)
-  t.same([tenantSubnet(parseRange('10.201.0.0/16'), 0), tenantSubnet(parseRange('10.201.0.0/16'), 4079)], ['10.201.1.0/28', '10.201.255.240/28'])
+  t.same(
+    [tenantSubnet(parseRange('10.201.0.0/16'), 0), tenantSubnet(parseRange('10.201.0.0/16'), 4079)],
+    ['10.201.1.0/28', '10.201.255.240/28'],
+  )
   const range = parseRange('10.201.0.0/16')
   for (const number of [0, 1, 4079]) t.equal(subnetNumber(range, tenantSubnet(range, number)), number)
-  for (const other of ['10.201.0.0/25', '10.202.0.0/28', '10.200.255.0/28', '', 'x']) t.equal(subnetNumber(range, other), undefined, other)
-  for (const wrong of ['', '10.0.0.0', '10.0.0.0/24', '10.0.0.0/33', '10.0.0.1/16', '300.0.0.0/16', '10.0.0.0/16 ', '::/16', '10.0.256.0/23']) {
+  for (const other of ['10.201.0.0/25', '10.202.0.0/28', '10.200.255.0/28', '', 'x'])
+    t.equal(subnetNumber(range, other), undefined, other)
+  for (const wrong of [
+    '',
+    '10.0.0.0',
+    '10.0.0.0/24',
+    '10.0.0.0/33',
+    '10.0.0.1/16',
+    '300.0.0.0/16',
+    '10.0.0.0/16 ',
+    '::/16',
+    '10.0.256.0/23',
+  ]) {
     t.throws(() => parseRange(wrong), RangeError, wrong)
   }
 })
 
 t.test('a region: its parts at fixed addresses; a gateway of its own, or one that is there', async (t) => {
   const input: RegionStackInput = {
-    region: 'local', installation: '01234567-89ab', domain: 'example.org', internalToken: 'y'.repeat(32), superuserPassword: 'z'.repeat(32), hasHomes: false,
+    region: 'local',
+    installation: '01234567-89ab',
+    domain: 'example.org',
+    internalToken: 'y'.repeat(32),
+    superuserPassword: 'z'.repeat(32),
+    hasHomes: false,
     images: { postgres: 'sha256:aa', runtime: 'sha256:bb', gateway: 'sha256:cc' },
     docker: {
-      host: 'unix:///var/run/docker.sock', network_range: '10.9.0.0/20', images: { postgres: 'p', runtime: 'r', gateway: 'g' }, control_url: 'http://10.9.0.1:4400', shared_runtimes: 3,
+      host: 'unix:///var/run/docker.sock',
+      network_range: '10.9.0.0/20',
+      images: { postgres: 'p', runtime: 'r', gateway: 'g' },
+      control_url: 'http://10.9.0.1:4400',
+      shared_runtimes: 3,
       gateway: { host_address: '127.0.0.1', port: 4401, postgres_port: 4403 },
     },
   }
   const stack = regionStack(input)
-  t.same(stack.services.map(({ name }) => name), ['postgres', 'runtime-0', 'runtime-1', 'runtime-2', 'gateway'])
+  t.same(
+    stack.services.map(({ name }) => name),
+    ['postgres', 'runtime-0', 'runtime-1', 'runtime-2', 'gateway'],
+  )
   t.same(regionEndpoints(input.docker), {
-    postgresHost: '10.9.0.10:5432', runtimeUrls: [20, 21, 22].map((last) => `http://10.9.0.${last}:24401`), gatewayInternalUrl: 'http://10.9.0.11:4402',
+    postgresHost: '10.9.0.10:5432',
+    runtimeUrls: [20, 21, 22].map((last) => `http://10.9.0.${last}:24401`),
+    gatewayInternalUrl: 'http://10.9.0.11:4402',
   })
-  for (const { name, networks } of stack.services.slice(0, 4)) t.equal(networks.length, 1, `${name} is not on the published network`)
+  for (const { name, networks } of stack.services.slice(0, 4))
+    t.equal(networks.length, 1, `${name} is not on the published network`)
   t.equal(regionAddress(parseRange('10.9.0.0/20'), 11), stack.services[4]?.networks[0]?.address)
   t.match(gatewayContainerOf(input), /^tenantry-region-local-01234567-gateway-[0-9a-f]{8}$/)
-  const given: RegionStackInput = { ...input, docker: { ...input.docker, gateway: { container: 'given' }, control_container: 'plane' } }
+  const given: RegionStackInput = {
+    ...input,
+    docker: { ...input.docker, gateway: { container: 'given' }, control_container: 'plane' },
+  }
   t.equal(gatewayContainerOf(given), 'given')
   t.match(regionStack(given), {
     services: [{ name: 'postgres' }, { name: /^runtime/ }, { name: /^runtime/ }, { name: /^runtime/ }],
-    networks: [{ guests: [{ container: 'plane', address: '10.9.0.5' }, { container: 'given', alias: 'gateway', address: '10.9.0.11' }] }],
+    networks: [
+      {
+        guests: [
+          { container: 'plane', address: '10.9.0.5' },
+          { container: 'given', alias: 'gateway', address: '10.9.0.11' },
+        ],
+      },
+    ],
   })
   t.equal(regionStack(given).networks.length, 1, 'nothing is published by us')
   t.throws(() => regionStack({ ...input, images: { ...input.images, gateway: undefined } }), RangeError)

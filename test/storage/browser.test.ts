@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { chromium, type BrowserContext, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { ensureChromium } from '../../scripts/chromium.ts'
-import { until } from '../support/until.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { ensureChromium } from '#scripts/chromium.ts'
+import { until } from '#test/support/until.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { scriptFiles, type ScriptFile } from './support/script-files.ts'
 
 const objects = '/storage/v1/object'
@@ -21,10 +21,12 @@ async function openSite(t: Test, files: () => readonly ScriptFile[]) {
     if (place === 'heard') heard.add(name)
     if (place === 'page') {
       const at = (url.searchParams.get('at') ?? '').replaceAll('&', '&amp;').replaceAll('"', '&quot;')
-      answer.writeHead(200, { 'content-type': 'text/html' }).end(
-        `<!doctype html><iframe src="${at}"></iframe><object data="${at}"></object><embed src="${at}"><img src="${at}"><video src="${at}"></video>` +
-        `<script src="${at}"></script><script type="module" src="${at}"></script><link rel="stylesheet" href="${at}">`,
-      )
+      answer
+        .writeHead(200, { 'content-type': 'text/html' })
+        .end(
+          `<!doctype html><iframe src="${at}"></iframe><object data="${at}"></object><embed src="${at}"><img src="${at}"><video src="${at}"></video>` +
+            `<script src="${at}"></script><script type="module" src="${at}"></script><link rel="stylesheet" href="${at}">`,
+        )
     } else if (file !== undefined && (place === 'typed' || place === 'sniffed')) {
       answer.writeHead(200, place === 'typed' ? { 'content-type': file.contentType } : {}).end(file.bytes)
     } else answer.writeHead(204).end()
@@ -54,19 +56,21 @@ interface Seen {
 async function visit(context: BrowserContext, urls: readonly string[]): Promise<Seen> {
   const seen: Seen = { dialogs: [], titles: [], shown: [] }
   const left = [...urls]
-  await Promise.all(Array.from({ length: pagesAtOnce }, async () => {
-    const page = await context.newPage()
-    page.on('dialog', (dialog) => {
-      seen.dialogs.push(dialog.message())
-      void dialog.dismiss().catch(() => undefined)
-    })
-    for (let url = left.shift(); url !== undefined; url = left.shift()) {
-      if (await opens(page, url)) seen.shown.push(url)
-      await page.mouse.click(60, 60)
-      seen.titles.push(await page.title())
-    }
-    await page.close()
-  }))
+  await Promise.all(
+    Array.from({ length: pagesAtOnce }, async () => {
+      const page = await context.newPage()
+      page.on('dialog', (dialog) => {
+        seen.dialogs.push(dialog.message())
+        void dialog.dismiss().catch(() => undefined)
+      })
+      for (let url = left.shift(); url !== undefined; url = left.shift()) {
+        if (await opens(page, url)) seen.shown.push(url)
+        await page.mouse.click(60, 60)
+        seen.titles.push(await page.title())
+      }
+      await page.close()
+    }),
+  )
   return seen
 }
 
@@ -91,7 +95,11 @@ async function leftAt(context: BrowserContext, url: string): Promise<number> {
 }
 
 async function upload(tenant: TestTenant, bucket: string, { name, contentType, bytes }: ScriptFile): Promise<void> {
-  const answer = await tenant.ask('POST', `${objects}/${bucket}/${name}.html`, { as: 'u1', body: bytes, headers: { 'content-type': contentType } })
+  const answer = await tenant.ask('POST', `${objects}/${bucket}/${name}.html`, {
+    as: 'u1',
+    body: bytes,
+    headers: { 'content-type': contentType },
+  })
   if (answer.status !== 200) throw new Error(answer.text)
 }
 
@@ -106,18 +114,42 @@ t.test('a browser runs nothing of what is stored', { timeout: 170_000 }, async (
   t.teardown(() => browser.close())
   const context = await browser.newContext({ acceptDownloads: false })
 
-  for (const [name, policy] of [['open', 'public'], ['shut', 'private']] as const) {
+  for (const [name, policy] of [
+    ['open', 'public'],
+    ['shut', 'private'],
+  ] as const) {
     await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name, policy } })
     await Promise.all(files.map((file) => upload(tenant, name, file)))
   }
-  const signed = (await tenant.ask('POST', `${objects}/sign/shut`, { as: 'u1', body: { expiresIn: 3600, paths: files.map(({ name }) => `${name}.html`) } })).list()
+  const signed = (
+    await tenant.ask('POST', `${objects}/sign/shut`, {
+      as: 'u1',
+      body: { expiresIn: 3600, paths: files.map(({ name }) => `${name}.html`) },
+    })
+  ).list()
 
   await t.test('which is sent in a form that gives scripts no chance', { timeout: 60_000 }, async (t) => {
     const inert = /^(?:image\/(?:png|jpeg|gif|x-icon)|text\/plain|application\/json|video\/mp4|font\/woff2)$/
     for (const { name, contentType } of files) {
-      for (const path of [`public/open/${name}.html`, `open/${name}.html`, `open/${name}.html?download`, String(signed.find(({ path }) => path === `${name}.html`)?.['signedURL']).slice('/object/'.length)]) {
+      for (const path of [
+        `public/open/${name}.html`,
+        `open/${name}.html`,
+        `open/${name}.html?download`,
+        String(signed.find(({ path }) => path === `${name}.html`)?.['signedURL']).slice('/object/'.length),
+      ]) {
         const { status, headers } = await tenant.ask('GET', `${objects}/${path}`)
-        t.match([status, headers], [200, { 'content-type': contentType, 'x-content-type-options': 'nosniff', 'content-security-policy': "sandbox; default-src 'none'" }], path)
+        t.match(
+          [status, headers],
+          [
+            200,
+            {
+              'content-type': contentType,
+              'x-content-type-options': 'nosniff',
+              'content-security-policy': "sandbox; default-src 'none'",
+            },
+          ],
+          path,
+        )
         const wanted = inert.test(contentType) && !path.includes('download') ? undefined : /^attachment; filename="/
         if (wanted === undefined) t.equal(headers['content-disposition'], undefined, path)
         else t.match(headers['content-disposition'], wanted, path)
@@ -127,13 +159,22 @@ t.test('a browser runs nothing of what is stored', { timeout: 170_000 }, async (
 
   await t.test('opened, embedded, saved under a name, and by signed URLs', { timeout: 120_000 }, async (t) => {
     const urls = files.flatMap(({ name }, nth) => {
-      const [open, byToken] = [`${tenant.url}${objects}/public/open/${name}.html`, `${tenant.url}/storage/v1${String(signed[nth]?.['signedURL'])}`]
+      const [open, byToken] = [
+        `${tenant.url}${objects}/public/open/${name}.html`,
+        `${tenant.url}/storage/v1${String(signed[nth]?.['signedURL'])}`,
+      ]
       return [open, `${open}?download=x.html`, byToken, site.embedding(open)]
     })
     const seen = await visit(context, urls)
     t.same(seen.dialogs, [])
-    t.same(seen.titles.filter((title) => title.startsWith('ran')), [])
-    t.ok(seen.shown.length >= files.length + 10 && seen.shown.length < urls.length, `${seen.shown.length} of ${urls.length} were shown, the others saved`)
+    t.same(
+      seen.titles.filter((title) => title.startsWith('ran')),
+      [],
+    )
+    t.ok(
+      seen.shown.length >= files.length + 10 && seen.shown.length < urls.length,
+      `${seen.shown.length} of ${urls.length} were shown, the others saved`,
+    )
     // What comes now comes behind all that those have told.
     await visit(context, [site.embedding(`${site.url}/heard/last`)])
     await until(() => site.heard.has('last'))
@@ -141,15 +182,30 @@ t.test('a browser runs nothing of what is stored', { timeout: 170_000 }, async (
     t.equal(await leftAt(context, `${tenant.url}/nowhere`), 0, 'nor left anything at the place of the files')
   })
 
-  await t.test('while the same bytes do run where they are sent without our headers', { timeout: 120_000 }, async (t) => {
-    const running = files.filter(({ runs }) => runs !== undefined)
-    t.ok(running.length >= 30, String(running.length))
-    const seen = await visit(context, running.map(({ name, runs }) => (runs === 'as a script' ? site.embedding(`${site.url}/sniffed/${name}`) : `${site.url}/${String(runs)}/${name}`)))
-    await until(() => running.every(({ name }) => site.heard.has(name)))
-    t.same(running.filter(({ name }) => !site.heard.has(name)).map(({ name }) => name), [], 'each of them was heard')
-    t.ok(seen.dialogs.length >= 20 && seen.titles.filter((title) => title.startsWith('ran')).length >= 20, 'and seen')
-    t.ok((await leftAt(context, `${site.url}/page`)) > 0, 'and has left something')
-  })
+  await t.test(
+    'while the same bytes do run where they are sent without our headers',
+    { timeout: 120_000 },
+    async (t) => {
+      const running = files.filter(({ runs }) => runs !== undefined)
+      t.ok(running.length >= 30, String(running.length))
+      const seen = await visit(
+        context,
+        running.map(({ name, runs }) =>
+          runs === 'as a script'
+            ? site.embedding(`${site.url}/sniffed/${name}`)
+            : `${site.url}/${String(runs)}/${name}`,
+        ),
+      )
+      await until(() => running.every(({ name }) => site.heard.has(name)))
+      t.same(
+        running.filter(({ name }) => !site.heard.has(name)).map(({ name }) => name),
+        [],
+        'each of them was heard',
+      )
+      t.ok(seen.dialogs.length >= 20 && seen.titles.filter((title) => title.startsWith('ran')).length >= 20, 'and seen')
+      t.ok((await leftAt(context, `${site.url}/page`)) > 0, 'and has left something')
+    },
+  )
 
   t.same(runtime.problems, [], 'none of it was an error of ours')
 })

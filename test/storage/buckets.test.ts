@@ -1,6 +1,6 @@
 // Buckets as the specification has them (2.1, 4.1, 5.4, 7), row by row.
 import t, { type Test } from 'tap'
-import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
+import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
 
 const buckets = '/storage/v1/bucket'
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -18,7 +18,11 @@ async function create(tenant: TestTenant, who: string, body: object): Promise<Re
 }
 
 async function put(tenant: TestTenant, who: string, target: string): Promise<void> {
-  const answer = await tenant.ask('POST', `/storage/v1/object/${target}`, { as: who, body: 'hello', headers: { 'content-type': 'text/plain' } })
+  const answer = await tenant.ask('POST', `/storage/v1/object/${target}`, {
+    as: who,
+    body: 'hello',
+    headers: { 'content-type': 'text/plain' },
+  })
   if (answer.status !== 200) throw new Error(answer.text)
 }
 
@@ -31,50 +35,118 @@ t.test('buckets', async (t) => {
       t.equal((await tenant.ask('POST', buckets, { as: 'u1', body: { name } })).status, 201, name)
     }
     for (const name of ['', 'a', 'ab', 'x'.repeat(64), 'x'.repeat(10_000)]) {
-      same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { name } }), 400, 'INVALID_BUCKET_NAME', /length must be 3-63/)
+      same(
+        t,
+        await tenant.ask('POST', buckets, { as: 'u1', body: { name } }),
+        400,
+        'INVALID_BUCKET_NAME',
+        /length must be 3-63/,
+      )
     }
-    for (const name of ['-ab', 'ab-', 'Abc', 'a_b', 'a.b', 'a b', 'äbc', 'abc\n', 'abc\0', 'a/b', '../', 'a%2fb', "a'b", 'ＡＢＣ']) {
-      same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { name } }), 400, 'INVALID_BUCKET_NAME', /invalid characters/)
+    for (const name of [
+      '-ab',
+      'ab-',
+      'Abc',
+      'a_b',
+      'a.b',
+      'a b',
+      'äbc',
+      'abc\n',
+      'abc\0',
+      'a/b',
+      '../',
+      'a%2fb',
+      "a'b",
+      'ＡＢＣ',
+    ]) {
+      same(
+        t,
+        await tenant.ask('POST', buckets, { as: 'u1', body: { name } }),
+        400,
+        'INVALID_BUCKET_NAME',
+        /invalid characters/,
+      )
     }
     same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { policy: 'public' } }), 400, 'MISSING_FIELD', /"name"/)
-    for (const name of [1, null, ['abc'], { a: 1 }]) same(
-      t, await tenant.ask('POST', buckets, { as: 'u1', body: { name } }), 400, 'BAD_REQUEST', /"name"/,
+    for (const name of [1, null, ['abc'], { a: 1 }])
+      same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { name } }), 400, 'BAD_REQUEST', /"name"/)
+    t.equal(
+      (await tenant.rows('select count(*)::int as n from storage_buckets'))[0]?.['n'],
+      8,
+      'seven and the system bucket',
     )
-    t.equal((await tenant.rows('select count(*)::int as n from storage_buckets'))[0]?.['n'], 8, 'seven and the system bucket')
   })
 
   t.test('answer their making with all fields, and nothing of them is coerced or ignored', async (t) => {
     const tenant = await runtime.addTenant()
     const made = await tenant.ask('POST', buckets, {
       as: 'u1',
-      body: { name: 'photos', policy: 'authenticated', allowed_mime_types: ['image/*', 'text/plain'], max_file_size: 5_000_000_000 },
+      body: {
+        name: 'photos',
+        policy: 'authenticated',
+        allowed_mime_types: ['image/*', 'text/plain'],
+        max_file_size: 5_000_000_000,
+      },
     })
     t.equal(made.status, 201)
     const bucket = made.json()
     t.match(bucket, {
-      id: uuid, name: 'photos', owner_id: 'u1', policy: 'authenticated',
-      config: { allowed_mime_types: ['image/*', 'text/plain'], max_file_size: 5_000_000_000 }, created_at: iso, updated_at: iso,
+      id: uuid,
+      name: 'photos',
+      owner_id: 'u1',
+      policy: 'authenticated',
+      config: { allowed_mime_types: ['image/*', 'text/plain'], max_file_size: 5_000_000_000 },
+      created_at: iso,
+      updated_at: iso,
     })
     t.equal(bucket['created_at'], bucket['updated_at'])
     t.match(
-      await create(tenant, 'u1', { name: 'plain' }), { policy: 'private', config: { allowed_mime_types: [], max_file_size: 0 } }, 'the defaults',
+      await create(tenant, 'u1', { name: 'plain' }),
+      { policy: 'private', config: { allowed_mime_types: [], max_file_size: 0 } },
+      'the defaults',
     )
     t.match(await create(tenant, 'service', { name: 'services' }), { owner_id: null }, 'the service owns nothing')
 
     for (const body of [
-      { policy: 'secret' }, { policy: 1 }, { policy: null }, { max_file_size: -1 }, { max_file_size: 1.5 }, { max_file_size: 1e300 },
+      { policy: 'secret' },
+      { policy: 1 },
+      { policy: null },
+      { max_file_size: -1 },
+      { max_file_size: 1.5 },
+      { max_file_size: 1e300 },
       { max_file_size: true },
-      { max_file_size: 'many' }, { allowed_mime_types: 'image/png' }, { allowed_mime_types: ['image'] }, { allowed_mime_types: ['*'] },
-      { allowed_mime_types: ['*/*'] }, { allowed_mime_types: ['image/p*'] }, { allowed_mime_types: [''] }, { allowed_mime_types: [1] },
+      { max_file_size: 'many' },
+      { allowed_mime_types: 'image/png' },
+      { allowed_mime_types: ['image'] },
+      { allowed_mime_types: ['*'] },
+      { allowed_mime_types: ['*/*'] },
+      { allowed_mime_types: ['image/p*'] },
+      { allowed_mime_types: [''] },
+      { allowed_mime_types: [1] },
       { config: { max_file_size: 1, more: 1 } },
     ]) {
       const answer = await tenant.ask('POST', buckets, { as: 'u1', body: { name: 'never', ...body } })
       t.equal(answer.status, 400, `${JSON.stringify(body)}: ${answer.text}`)
     }
     for (const field of ['owner_id', 'created_at', 'file_count', 'polcy']) {
-      same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { name: 'never', [field]: 'x' } }), 400, 'UNKNOWN_FIELD', new RegExp(`"${field}"`))
+      same(
+        t,
+        await tenant.ask('POST', buckets, { as: 'u1', body: { name: 'never', [field]: 'x' } }),
+        400,
+        'UNKNOWN_FIELD',
+        new RegExp(`"${field}"`),
+      )
     }
-    same(t, await tenant.ask('POST', buckets, { as: 'u1', body: '{"name":', headers: { 'content-type': 'application/json' } }), 400, 'INVALID_JSON')
+    same(
+      t,
+      await tenant.ask('POST', buckets, {
+        as: 'u1',
+        body: '{"name":',
+        headers: { 'content-type': 'application/json' },
+      }),
+      400,
+      'INVALID_JSON',
+    )
     t.equal((await tenant.ask('GET', `${buckets}/never`, { as: 'service' })).status, 404)
   })
 
@@ -82,12 +154,19 @@ t.test('buckets', async (t) => {
     const tenant = await runtime.addTenant()
     const neighbour = await runtime.addTenant({ name: 'neighbour' })
     same(t, await tenant.ask('POST', buckets, { body: { name: 'mine' } }), 401, 'UNAUTHORIZED')
-    same(t, await tenant.ask('POST', buckets, { body: { name: 'mine' }, headers: { apikey: tenant.publishableKey } }), 401, 'UNAUTHORIZED')
+    same(
+      t,
+      await tenant.ask('POST', buckets, { body: { name: 'mine' }, headers: { apikey: tenant.publishableKey } }),
+      401,
+      'UNAUTHORIZED',
+    )
     await create(tenant, 'u1', { name: 'mine' })
     same(t, await tenant.ask('POST', buckets, { as: 'u1', body: { name: 'mine' } }), 409, 'BUCKET_EXISTS')
     same(t, await tenant.ask('POST', buckets, { as: 'u2', body: { name: 'mine' } }), 409, 'BUCKET_EXISTS')
     same(t, await tenant.ask('POST', buckets, { as: 'u2', body: { name: 'system' } }), 409, 'BUCKET_EXISTS')
-    const at = await Promise.all(Array.from({ length: 8 }, (_, n) => tenant.ask('POST', buckets, { as: `u${n}`, body: { name: 'race' } })))
+    const at = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => tenant.ask('POST', buckets, { as: `u${n}`, body: { name: 'race' } })),
+    )
     t.same(at.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409, 409, 409], 'of many at once, one')
     t.match(await create(neighbour, 'u9', { name: 'mine' }), { owner_id: 'u9' }, 'a name is taken in its tenant alone')
   })
@@ -95,7 +174,8 @@ t.test('buckets', async (t) => {
   t.test('are listed: the own and the public ones; all for the service', async (t) => {
     const tenant = await runtime.addTenant()
     for (const who of ['u1', 'u2']) {
-      for (const policy of ['public', 'private', 'authenticated']) await create(tenant, who, { name: `${who}-${policy}`, policy })
+      for (const policy of ['public', 'private', 'authenticated'])
+        await create(tenant, who, { name: `${who}-${policy}`, policy })
     }
     await put(tenant, 'u1', 'u1-public/a.txt')
     await put(tenant, 'u1', 'u1-public/b/c.txt')
@@ -108,15 +188,28 @@ t.test('buckets', async (t) => {
     t.same(await names('u1'), ['u1-authenticated', 'u1-private', 'u1-public', 'u2-public'])
     t.same(await names('u2'), ['u1-public', 'u2-authenticated', 'u2-private', 'u2-public'])
     t.same(await names('u3'), ['u1-public', 'u2-public'])
-    t.same(await names('service'), ['system', 'u1-authenticated', 'u1-private', 'u1-public', 'u2-authenticated', 'u2-private', 'u2-public'])
+    t.same(await names('service'), [
+      'system',
+      'u1-authenticated',
+      'u1-private',
+      'u1-public',
+      'u2-authenticated',
+      'u2-private',
+      'u2-public',
+    ])
     const [item] = (await tenant.ask('GET', buckets)).list()
     t.match(item, { id: uuid, name: 'u1-public', policy: 'public', file_count: 2, total_size: 10 })
     t.notOk(item !== undefined && ('owner_id' in item || 'config' in item), 'items carry neither owner nor config')
     t.same(
-      (await tenant.ask('GET', `${buckets}?limit=2&offset=1&sortColumn=name&sortOrder=desc`, { as: 'u1' })).list().map(({ name }) => name),
+      (await tenant.ask('GET', `${buckets}?limit=2&offset=1&sortColumn=name&sortOrder=desc`, { as: 'u1' }))
+        .list()
+        .map(({ name }) => name),
       ['u1-public', 'u1-private'],
     )
-    t.same((await tenant.ask('GET', `${buckets}?search=PRIVATE`, { as: 'service' })).list().map(({ name }) => name), ['u1-private', 'u2-private'])
+    t.same(
+      (await tenant.ask('GET', `${buckets}?search=PRIVATE`, { as: 'service' })).list().map(({ name }) => name),
+      ['u1-private', 'u2-private'],
+    )
     t.equal((await tenant.ask('GET', `${buckets}?limt=2`)).status, 400)
     t.equal((await tenant.ask('GET', `${buckets}?search=%00`)).status, 400)
   })
@@ -127,8 +220,14 @@ t.test('buckets', async (t) => {
     await put(tenant, 'u1', 'private/a.txt')
     const own = await tenant.ask('GET', `${buckets}/private`, { as: 'u1' })
     t.match(own.json(), {
-      id: uuid, name: 'private', owner_id: 'u1', policy: 'private', config: { allowed_mime_types: [], max_file_size: 0 }, file_count: 1,
-      total_size: 5, created_at: iso,
+      id: uuid,
+      name: 'private',
+      owner_id: 'u1',
+      policy: 'private',
+      config: { allowed_mime_types: [], max_file_size: 0 },
+      file_count: 1,
+      total_size: 5,
+      created_at: iso,
     })
     const [row] = await tenant.rows("select id::text from storage_buckets where name = 'private'")
     const id = row?.['id'] as string
@@ -136,7 +235,8 @@ t.test('buckets', async (t) => {
     const seen: Record<string, number[]> = {}
     for (const policy of ['public', 'private', 'authenticated']) {
       seen[policy] = []
-      for (const who of ['u1', 'u2', undefined, 'service']) seen[policy].push((await tenant.ask('GET', `${buckets}/${policy}`, { as: who })).status)
+      for (const who of ['u1', 'u2', undefined, 'service'])
+        seen[policy].push((await tenant.ask('GET', `${buckets}/${policy}`, { as: who })).status)
     }
     t.same(seen, { public: [200, 200, 200, 200], private: [200, 404, 404, 200], authenticated: [200, 200, 404, 200] })
     const hidden = await tenant.ask('GET', `${buckets}/private`, { as: 'u2' })
@@ -150,25 +250,51 @@ t.test('buckets', async (t) => {
 
   t.test('are changed in part, by their owner or the service', async (t) => {
     const tenant = await runtime.addTenant()
-    const made = await create(tenant, 'u1', { name: 'mine', policy: 'public', allowed_mime_types: ['image/*'], max_file_size: 100 })
+    const made = await create(tenant, 'u1', {
+      name: 'mine',
+      policy: 'public',
+      allowed_mime_types: ['image/*'],
+      max_file_size: 100,
+    })
     await create(tenant, 'u1', { name: 'hidden' })
     await create(tenant, 'u1', { name: 'shared', policy: 'authenticated' })
     // Timestamps are of a millisecond.
     await new Promise((resolve) => setTimeout(resolve, 5))
     const changed = await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { max_file_size: 200 } })
     t.equal(changed.status, 200)
-    t.match(changed.json(), { id: made['id'], config: { allowed_mime_types: ['image/*'], max_file_size: 200 }, updated_at: iso })
+    t.match(changed.json(), {
+      id: made['id'],
+      config: { allowed_mime_types: ['image/*'], max_file_size: 200 },
+      updated_at: iso,
+    })
     t.ok(String(changed.json()['updated_at']) > String(made['updated_at']), 'later than it was made')
-    t.equal((await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { config: { allowed_mime_types: [] } } })).status, 200)
-    t.equal((await tenant.ask('PATCH', `${buckets}/mine`, { as: 'service', body: { policy: 'authenticated' } })).status, 200)
+    t.equal(
+      (await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { config: { allowed_mime_types: [] } } })).status,
+      200,
+    )
+    t.equal(
+      (await tenant.ask('PATCH', `${buckets}/mine`, { as: 'service', body: { policy: 'authenticated' } })).status,
+      200,
+    )
     t.match((await tenant.ask('GET', `${buckets}/mine`, { as: 'u1' })).json(), {
-      id: made['id'], name: 'mine', owner_id: 'u1', policy: 'authenticated', config: { allowed_mime_types: [], max_file_size: 200 },
+      id: made['id'],
+      name: 'mine',
+      owner_id: 'u1',
+      policy: 'authenticated',
+      config: { allowed_mime_types: [], max_file_size: 200 },
       created_at: made['created_at'],
     })
-    const before = await tenant.rows('select name, owner_id, policy, config, updated_at from storage_buckets order by name')
+    const before = await tenant.rows(
+      'select name, owner_id, policy, config, updated_at from storage_buckets order by name',
+    )
     const denials: [string | undefined, string, number][] = [
-      ['u2', 'mine', 403], ['u2', 'shared', 403], ['u2', 'hidden', 404], ['u2', 'nowhere', 404], [undefined, 'mine', 401],
-      [undefined, 'hidden', 401], ['u1', 'system', 404],
+      ['u2', 'mine', 403],
+      ['u2', 'shared', 403],
+      ['u2', 'hidden', 404],
+      ['u2', 'nowhere', 404],
+      [undefined, 'mine', 401],
+      [undefined, 'hidden', 401],
+      ['u1', 'system', 404],
     ]
     for (const [who, name, status] of denials) {
       for (const method of ['PATCH', 'PUT']) {
@@ -176,12 +302,26 @@ t.test('buckets', async (t) => {
         t.equal(answer.status, status, `${method} ${name} by ${who ?? 'nobody'}`)
       }
     }
-    same(t, await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { name: 'other' } }), 400, 'INVALID_BUCKET', /renamed/)
-    for (const body of [{ owner_id: 'u2' }, { id: 1 }, { policy: 'open' }, { max_file_size: -1 }, { allowed_mime_types: ['png'] }, []]) {
+    same(
+      t,
+      await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body: { name: 'other' } }),
+      400,
+      'INVALID_BUCKET',
+      /renamed/,
+    )
+    for (const body of [
+      { owner_id: 'u2' },
+      { id: 1 },
+      { policy: 'open' },
+      { max_file_size: -1 },
+      { allowed_mime_types: ['png'] },
+      [],
+    ]) {
       t.equal((await tenant.ask('PATCH', `${buckets}/mine`, { as: 'u1', body })).status, 400, JSON.stringify(body))
     }
     t.same(
-      await tenant.rows('select name, owner_id, policy, config, updated_at from storage_buckets order by name'), before,
+      await tenant.rows('select name, owner_id, policy, config, updated_at from storage_buckets order by name'),
+      before,
       'what was refused changed nothing',
     )
   })
@@ -215,7 +355,8 @@ t.test('buckets', async (t) => {
       "select type from event_log where type like 'storage.bucket.%' and payload ->> 'bucket' = 'private' order by seq",
     )
     t.same(
-      events.map(({ type }) => type), ['created', 'emptied', 'deleted', 'created'].map((what) => `storage.bucket.${what}`),
+      events.map(({ type }) => type),
+      ['created', 'emptied', 'deleted', 'created'].map((what) => `storage.bucket.${what}`),
       'and all of it is in the event log',
     )
   })
@@ -226,17 +367,29 @@ t.test('buckets', async (t) => {
     for (let round = 0; round < 15; round++) {
       const name = `race-${round}`
       await create(tenant, 'u1', { name })
-      const upload = tenant.ask('POST', `/storage/v1/object/${name}/a`, { as: 'u1', body: 'x', headers: { 'content-type': 'text/plain' } })
+      const upload = tenant.ask('POST', `/storage/v1/object/${name}/a`, {
+        as: 'u1',
+        body: 'x',
+        headers: { 'content-type': 'text/plain' },
+      })
       await new Promise((resolve) => setTimeout(resolve, round))
       const deleted = (await tenant.ask('DELETE', `${buckets}/${name}`, { as: 'u1' })).status
       const uploaded = (await upload).status
       outcomes.add(`${uploaded} ${deleted}`)
       t.ok((uploaded === 200) !== (deleted === 200), `upload ${uploaded}, delete ${deleted}`)
-      t.equal((await tenant.ask('GET', `/storage/v1/object/${name}/a`, { as: 'u1' })).status, uploaded === 200 ? 200 : 404)
+      t.equal(
+        (await tenant.ask('GET', `/storage/v1/object/${name}/a`, { as: 'u1' })).status,
+        uploaded === 200 ? 200 : 404,
+      )
     }
-    t.ok([...outcomes].every((outcome) => !outcome.includes('5')), [...outcomes].join(', '))
+    t.ok(
+      [...outcomes].every((outcome) => !outcome.includes('5')),
+      [...outcomes].join(', '),
+    )
     await runtime.storage.idle()
-    const [row] = await tenant.rows('select (select count(*) from storage_objects)::int as n, (select count(*) from blob_intents)::int as intents')
+    const [row] = await tenant.rows(
+      'select (select count(*) from storage_objects)::int as n, (select count(*) from blob_intents)::int as intents',
+    )
     t.equal(row?.['intents'], 0)
     t.equal((await tenant.files()).length, row?.['n'], 'as many files as rows')
   })
@@ -248,14 +401,20 @@ t.test('buckets', async (t) => {
       await storage.createBucket('avatars', { public: true, fileSizeLimit: '1MB', allowedMimeTypes: ['image/png'] }),
       { data: { name: 'avatars' }, error: null },
     )
-    t.match(
-      await storage.getBucket('avatars'),
-      { data: { name: 'avatars', public: true, file_size_limit: 1_000_000, allowed_mime_types: ['image/png'] }, error: null },
-    )
+    t.match(await storage.getBucket('avatars'), {
+      data: { name: 'avatars', public: true, file_size_limit: 1_000_000, allowed_mime_types: ['image/png'] },
+      error: null,
+    })
     t.match(await storage.updateBucket('avatars', { public: false }), { error: null })
     t.match((await storage.listBuckets()).data, [{ name: 'avatars', public: false }])
-    t.match(await tenant.client('u2').storage.deleteBucket('avatars'), { data: null, error: { status: 404, message: 'Bucket not found' } })
-    t.match(await storage.createBucket('avatars'), { data: null, error: { status: 409, message: 'The resource already exists' } })
+    t.match(await tenant.client('u2').storage.deleteBucket('avatars'), {
+      data: null,
+      error: { status: 404, message: 'Bucket not found' },
+    })
+    t.match(await storage.createBucket('avatars'), {
+      data: null,
+      error: { status: 409, message: 'The resource already exists' },
+    })
     t.match(await storage.deleteBucket('avatars'), { error: null })
     t.same((await storage.listBuckets()).data, [])
   })

@@ -1,8 +1,8 @@
 // Each method of the published storage clients, in both versions × who calls × the bucket's policy: what comes of it is
 // what the policies of the specification say. The table in docs/storage.md is written from here (TENANTRY_WRITE_DOCS=1).
 import t from 'tap'
-import { checkDocumented } from '../support/documented.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { checkDocumented } from '#test/support/documented.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 import { actors, cases, content, path, policies, type Case, type Policy } from './support/client-cases.ts'
 import { checkCalls, expected, fixture } from './support/check-calls.ts'
 import { absentFeatures, methodsOfAbsentParts } from './support/absent-features.ts'
@@ -10,8 +10,22 @@ import { currentVersion, methodsOf, storageOf, versions } from './support/storag
 
 /** Methods that are no calls: they build, set up or only compute. */
 const plumbing = new Set([
-  '_getFinalPath', '_removeEmptyFolders', 'analytics', 'applyTransformOptsToQuery', 'bucketLifecycleUrl', 'encodeMetadata', 'from', 'handleOperation', 'index',
-  'listBucketOptionsToQueryString', 'prepareUploadFormData', 'setHeader', 'throwOnError', 'toBase64', 'uploadOrUpdate', 'vectors',
+  '_getFinalPath',
+  '_removeEmptyFolders',
+  'analytics',
+  'applyTransformOptsToQuery',
+  'bucketLifecycleUrl',
+  'encodeMetadata',
+  'from',
+  'handleOperation',
+  'index',
+  'listBucketOptionsToQueryString',
+  'prepareUploadFormData',
+  'setHeader',
+  'throwOnError',
+  'toBase64',
+  'uploadOrUpdate',
+  'vectors',
 ])
 
 t.test('storage clients', async (t) => {
@@ -21,10 +35,23 @@ t.test('storage clients', async (t) => {
   t.test('have no method that is not covered here', async (t) => {
     for (const version of versions) {
       const storage = storageOf(tenant, 'service', version)
-      const has = [...methodsOf(storage), ...methodsOf(storage.from('x')).map((name) => `from.${name}`), ...methodsOfAbsentParts(storage)]
+      const has = [
+        ...methodsOf(storage),
+        ...methodsOf(storage.from('x')).map((name) => `from.${name}`),
+        ...methodsOfAbsentParts(storage),
+      ]
       const called = new Set([...cases, ...absentFeatures].map(({ method }) => method))
-      t.same(has.filter((name) => !called.has(name) && !plumbing.has(name.slice(name.lastIndexOf('.') + 1))), [], `${version}: each is called below`)
-      if (version === currentVersion) t.same([...called].filter((name) => !has.includes(name)), [], 'and each that is called is found')
+      t.same(
+        has.filter((name) => !called.has(name) && !plumbing.has(name.slice(name.lastIndexOf('.') + 1))),
+        [],
+        `${version}: each is called below`,
+      )
+      if (version === currentVersion)
+        t.same(
+          [...called].filter((name) => !has.includes(name)),
+          [],
+          'and each that is called is found',
+        )
     }
   })
 
@@ -32,7 +59,11 @@ t.test('storage clients', async (t) => {
     for (const policy of policies) {
       t.test(`${version}: what the policies say comes of each call to a ${policy} bucket`, async (t) => {
         // Callers at once, each with buckets of its own.
-        await Promise.all(actors.map((_, actor) => checkCalls(t, tenant, version, policy, actor, `${policy}-${actor}-${version.replaceAll('.', '-')}`)))
+        await Promise.all(
+          actors.map((_, actor) =>
+            checkCalls(t, tenant, version, policy, actor, `${policy}-${actor}-${version.replaceAll('.', '-')}`),
+          ),
+        )
       })
     }
   }
@@ -59,10 +90,26 @@ t.test('storage clients', async (t) => {
 
 /** As it has been checked above. */
 function table(): string {
-  const cell = (one: Case, policy: Policy, actor: number) => [...new Set(versions.map((version) => expected(one, policy, actor, version)))].join(', ')
-  const rows = cases.map((one) => [one.name, ...policies.flatMap((policy) => actors.map((_, actor) => cell(one, policy, actor)))])
-  const head = ['method', ...policies.flatMap((policy) => ['owner', 'other', 'anon.', 'service'].map((who, n) => (n === 0 ? `${policy}: ${who}` : who)))]
+  const cell = (one: Case, policy: Policy, actor: number) =>
+    [...new Set(versions.map((version) => expected(one, policy, actor, version)))].join(', ')
+  const rows = cases.map((one) => [
+    one.name,
+    ...policies.flatMap((policy) => actors.map((_, actor) => cell(one, policy, actor))),
+  ])
+  const head = [
+    'method',
+    ...policies.flatMap((policy) =>
+      ['owner', 'other', 'anon.', 'service'].map((who, n) => (n === 0 ? `${policy}: ${who}` : who)),
+    ),
+  ]
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`
-  const told = [...Map.groupBy(absentFeatures, ({ what }) => what)].map(([what, features]) => [`there are no ${what} here`, features.map(({ name }) => name).join(', ')])
-  return [head, head.map(() => '---'), ...rows].map(line).join('') + '\n' + [['400 `FeatureNotEnabled`', 'is told to'], ['---', '---'], ...told].map(line).join('')
+  const told = [...Map.groupBy(absentFeatures, ({ what }) => what)].map(([what, features]) => [
+    `there are no ${what} here`,
+    features.map(({ name }) => name).join(', '),
+  ])
+  return (
+    [head, head.map(() => '---'), ...rows].map(line).join('') +
+    '\n' +
+    [['400 `FeatureNotEnabled`', 'is told to'], ['---', '---'], ...told].map(line).join('')
+  )
 }

@@ -1,6 +1,6 @@
 // What users of other storage services complain about, each shown not to be so here.
 import t, { type Test } from 'tap'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { storageOf, versions } from './support/storage-clients.ts'
 
 const objects = '/storage/v1/object'
@@ -33,17 +33,34 @@ t.test('complaints', async (t) => {
       await tenant.ask('GET', `${objects}/absent/a`, { as: 'olga' }),
       await tenant.ask('DELETE', `${objects}/docs/a`, { as: 'peter' }),
       await tenant.ask('DELETE', `${objects}/docs/a`),
-      await tenant.ask('POST', `${objects}/docs/a`, { as: 'olga', body: 'x', headers: { ...text, 'x-upsert': 'false' } }),
+      await tenant.ask('POST', `${objects}/docs/a`, {
+        as: 'olga',
+        body: 'x',
+        headers: { ...text, 'x-upsert': 'false' },
+      }),
     ]
-    t.same(plain.map(({ status }) => status), wanted)
-    t.same(plain.map((answer) => answer.json()['statusCode']), wanted.map(String))
+    t.same(
+      plain.map(({ status }) => status),
+      wanted,
+    )
+    t.same(
+      plain.map((answer) => answer.json()['statusCode']),
+      wanted.map(String),
+    )
     for (const version of versions) {
       const [olga, peter, nobody] = ['olga', 'peter', undefined].map((who) => storageOf(tenant, who, version))
       const replies = [
-        await olga?.from('docs').download('absent'), await olga?.from('absent').download('a'), await peter?.from('docs').move('a', 'b'),
-        await nobody?.emptyBucket('docs'), await olga?.from('docs').upload('a', 'x'),
+        await olga?.from('docs').download('absent'),
+        await olga?.from('absent').download('a'),
+        await peter?.from('docs').move('a', 'b'),
+        await nobody?.emptyBucket('docs'),
+        await olga?.from('docs').upload('a', 'x'),
       ]
-      t.same(replies.map((reply) => reply?.error?.status), wanted, version)
+      t.same(
+        replies.map((reply) => reply?.error?.status),
+        wanted,
+        version,
+      )
     }
   })
 
@@ -56,15 +73,45 @@ t.test('complaints', async (t) => {
     }
     const body = { bucketId: 'authenticated', sourceKey: 'a', destinationKey: 'b' }
     const denied: [method: string, path: string, options: object, message: RegExp][] = [
-      ['POST', `${objects}/public/new`, { body: 'x', headers: text }, /the bucket's owner or the service role may upload into a public bucket$/],
-      ['POST', `${objects}/upload/sign/public/new`, { body: {} }, /the bucket's owner or the service role may upload into a public bucket$/],
-      ['POST', `${objects}/authenticated/a`, { body: 'x', headers: text }, /the object's owner in an authenticated bucket, the bucket's owner or the service role may overwrite it$/],
+      [
+        'POST',
+        `${objects}/public/new`,
+        { body: 'x', headers: text },
+        /the bucket's owner or the service role may upload into a public bucket$/,
+      ],
+      [
+        'POST',
+        `${objects}/upload/sign/public/new`,
+        { body: {} },
+        /the bucket's owner or the service role may upload into a public bucket$/,
+      ],
+      [
+        'POST',
+        `${objects}/authenticated/a`,
+        { body: 'x', headers: text },
+        /the object's owner in an authenticated bucket, the bucket's owner or the service role may overwrite it$/,
+      ],
       ['DELETE', `${objects}/authenticated/a`, {}, /the object's owner .* or the service role may delete it$/],
       ['DELETE', `${objects}/public/a`, {}, /the bucket's owner or the service role may delete it$/],
-      ['DELETE', `${objects}/public`, { body: { prefix: 'dir/' } }, /the bucket's owner or the service role may delete it$/],
+      [
+        'DELETE',
+        `${objects}/public`,
+        { body: { prefix: 'dir/' } },
+        /the bucket's owner or the service role may delete it$/,
+      ],
       ['POST', `${objects}/move`, { body }, /the bucket's owner or the service role may move it$/],
-      ['POST', `${objects}/copy`, { body: { ...body, destinationBucket: 'public' } }, /the bucket's owner or the service role may upload into a public bucket$/],
-      ['PATCH', '/storage/v1/bucket/public', { body: { policy: 'private' } }, /the bucket's owner or the service role may change it$/],
+      [
+        'POST',
+        `${objects}/copy`,
+        { body: { ...body, destinationBucket: 'public' } },
+        /the bucket's owner or the service role may upload into a public bucket$/,
+      ],
+      [
+        'PATCH',
+        '/storage/v1/bucket/public',
+        { body: { policy: 'private' } },
+        /the bucket's owner or the service role may change it$/,
+      ],
       ['POST', '/storage/v1/bucket/public/empty', { body: {} }, /the bucket's owner or the service role may empty it$/],
       ['DELETE', '/storage/v1/bucket/public', {}, /the bucket's owner or the service role may delete it$/],
     ]
@@ -74,12 +121,25 @@ t.test('complaints', async (t) => {
       t.match(answer.json(), { code: 'ACCESS_DENIED', message }, `${method} ${path}`)
     }
     await put(tenant, 'authenticated/of-peter', 'peter')
-    const moved = await tenant.ask('POST', `${objects}/move`, { as: 'peter', body: { bucketId: 'authenticated', sourceKey: 'of-peter', destinationKey: 'b', destinationBucket: 'public' } })
-    t.match(moved.json(), { statusCode: '403', message: /the object's owner in an authenticated bucket, the bucket's owner or the service role may write here$/ }, 'what only Postgres refuses')
+    const moved = await tenant.ask('POST', `${objects}/move`, {
+      as: 'peter',
+      body: { bucketId: 'authenticated', sourceKey: 'of-peter', destinationKey: 'b', destinationBucket: 'public' },
+    })
+    t.match(
+      moved.json(),
+      {
+        statusCode: '403',
+        message:
+          /the object's owner in an authenticated bucket, the bucket's owner or the service role may write here$/,
+      },
+      'what only Postgres refuses',
+    )
     t.same(await paths(tenant), ['a', 'a', 'dir/b', 'dir/b', 'of-peter'], 'and nothing was done')
   })
 
-  t.test('no deletion by prefix: here a folder goes, with all that is in it and nothing else', (t) => folders(t, runtime.addTenant()))
+  t.test('no deletion by prefix: here a folder goes, with all that is in it and nothing else', (t) =>
+    folders(t, runtime.addTenant()),
+  )
 
   t.test('ghost folders that keep a bucket from being deleted: here a folder is what is in it', async (t) => {
     const tenant = await runtime.addTenant()
@@ -91,7 +151,11 @@ t.test('complaints', async (t) => {
       await files.upload('a/.emptyFolderPlaceholder', '')
       t.match(await storage.deleteBucket('docs'), { error: { status: 409, message: /2 files$/ } })
       await files.move('a/b/c.txt', 'z/c.txt')
-      t.match((await files.list('a')).data, [{ name: '.emptyFolderPlaceholder' }], 'a folder goes with the last that was in it')
+      t.match(
+        (await files.list('a')).data,
+        [{ name: '.emptyFolderPlaceholder' }],
+        'a folder goes with the last that was in it',
+      )
       await files.remove(['z/c.txt', 'a/.emptyFolderPlaceholder'])
       t.same((await files.list()).data, [], 'no folder is left')
       t.same((await files.listV2({ with_delimiter: true })).data, { hasNext: false, folders: [], objects: [] })
@@ -105,8 +169,13 @@ t.test('complaints', async (t) => {
     for (const name of ['a', 'b', 'c']) await put(tenant, `docs/${name}`)
     const hold = await tenant.files()
     await tenant.rows("delete from storage_objects where path in ('a', 'b')")
-    const sweep = async (body: object) => (await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body })).json()
-    t.match(await sweep({ dry_run: true }), { files: 3, waiting: 2, orphans: 0, removed: 0 }, 'the files of both wait, and it is said')
+    const sweep = async (body: object) =>
+      (await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body })).json()
+    t.match(
+      await sweep({ dry_run: true }),
+      { files: 3, waiting: 2, orphans: 0, removed: 0 },
+      'the files of both wait, and it is said',
+    )
     t.same((await tenant.files()).sort(), hold.sort(), 'looking changes nothing')
     await sweep({})
     await runtime.storage.idle()
@@ -123,9 +192,12 @@ t.test('complaints', async (t) => {
 async function folders(t: Test, made: Promise<TestTenant>): Promise<void> {
   const tenant = await made
   await bucket(tenant, 'docs', 'authenticated')
-  const remove = (prefix: unknown, who = 'olga', more: object = {}) => tenant.ask('DELETE', `${objects}/docs`, { as: who, body: { prefix, ...more } })
-  for (const name of ['a/1', 'a/b/2', 'a/b/c/3', 'a/ä', 'ab/4', 'a', 'a0', 'A/5', 'x%/6', 'xy/7']) await put(tenant, `docs/${encodeURI(name)}`)
-  for (const wrong of ['', '/', 'a', 'a//', 'ab', 7, null, ['a/']]) t.equal((await remove(wrong)).status, 400, JSON.stringify(wrong))
+  const remove = (prefix: unknown, who = 'olga', more: object = {}) =>
+    tenant.ask('DELETE', `${objects}/docs`, { as: who, body: { prefix, ...more } })
+  for (const name of ['a/1', 'a/b/2', 'a/b/c/3', 'a/ä', 'ab/4', 'a', 'a0', 'A/5', 'x%/6', 'xy/7'])
+    await put(tenant, `docs/${encodeURI(name)}`)
+  for (const wrong of ['', '/', 'a', 'a//', 'ab', 7, null, ['a/']])
+    t.equal((await remove(wrong)).status, 400, JSON.stringify(wrong))
   t.equal((await remove('a/', 'olga', { prefixes: ['a0'] })).status, 400, 'one or the other')
   t.equal((await tenant.ask('DELETE', `${objects}/docs`, { as: 'olga', body: {} })).status, 400)
   t.equal((await tenant.ask('DELETE', `${objects}/docs`, { body: { prefix: 'a/' } })).status, 401)
@@ -134,7 +206,9 @@ async function folders(t: Test, made: Promise<TestTenant>): Promise<void> {
   t.same((await remove('a/')).json(), { message: 'Successfully deleted', removed: 4 })
   t.same(await paths(tenant), ['A/5', 'a', 'a0', 'ab/4', 'xy/7'])
   t.same((await remove('a/')).json(), { message: 'Successfully deleted', removed: 0 }, 'there is nothing any more')
-  const told = await tenant.rows("select payload ->> 'path' as path from event_log where type = 'storage.object.deleted' order by 1")
+  const told = await tenant.rows(
+    "select payload ->> 'path' as path from event_log where type = 'storage.object.deleted' order by 1",
+  )
   t.same(told.map(({ path }) => path).sort(), ['a/1', 'a/b/2', 'a/b/c/3', 'a/ä', 'x%/6'].sort(), 'each has its event')
 
   await put(tenant, 'docs/both/olgas')

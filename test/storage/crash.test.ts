@@ -2,9 +2,9 @@
 // acknowledged is there afterwards, whole, and after a sweep there is a file for every row and a row for every file
 // (specification, FS-I1).
 import t from 'tap'
-import { storageFailpointNames } from '../../tenant-runtime/src/storage/failpoints.ts'
-import { chanceOf } from '../simulation/chance.ts'
-import { effort, seed } from '../support/effort.ts'
+import { storageFailpointNames } from '#tenant-runtime/storage/failpoints.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { effort, seed } from '#test/support/effort.ts'
 import { inspect, sound } from './support/inspect.ts'
 import { openControl, startProcess } from './support/runtime-process.ts'
 import { openScene } from './support/scene.ts'
@@ -22,13 +22,23 @@ t.test('kill -9 under sixteen writers, at every failpoint and at random', { time
   // A machine with much to do may not let it connect in time.
   const load = new Load(seed, { unsure: databaseIsAway })
   // Without a name: at a random moment.
-  const each = storageFailpointNames.flatMap((name) => Array.from({ length: effort({ small: 1, full: 10 }) }, () => name))
+  const each = storageFailpointNames.flatMap((name) =>
+    Array.from({ length: effort({ small: 1, full: 10 }) }, () => name),
+  )
   const random = Array.from({ length: effort({ small: 4, full: 110 }) }, () => undefined)
-  const crashes = [...each, ...random].map((name) => ({ name, order: chance.next() })).sort((a, b) => a.order - b.order).slice(0, effort({ small: 6, full: 1_000 }))
+  const crashes = [...each, ...random]
+    .map((name) => ({ name, order: chance.next() }))
+    .sort((a, b) => a.order - b.order)
+    .slice(0, effort({ small: 6, full: 1_000 }))
   const hit = new Set<string>()
   let before = 'before any crash'
   for (const [round, { name }] of crashes.entries()) {
-    const runtime = await startProcess(t, scene, control, name === undefined ? {} : { failpoints: `${name}=kill:${1 + chance.below(4)}` })
+    const runtime = await startProcess(
+      t,
+      scene,
+      control,
+      name === undefined ? {} : { failpoints: `${name}=kill:${1 + chance.below(4)}` },
+    )
     if (round === 0) await load.begin(runtime.ask)
     else t.same(await inspect(scene, runtime.ask, load), sound, before)
     const late = new AbortController()
@@ -43,15 +53,23 @@ t.test('kill -9 under sixteen writers, at every failpoint and at random', { time
   const { ask } = await startProcess(t, scene, control, {})
   t.same(await inspect(scene, ask, load), sound, before)
   t.same(load.wrong, [], 'every answer was right')
-  t.comment(`${crashes.length} crashes, failpoints hit ${hit.size} of ${storageFailpointNames.length}, answers ${JSON.stringify([...load.answers])}, seed ${seed}`)
-  t.same([...hit].sort(), [...new Set(crashes.flatMap(({ name }) => name ?? []))].sort(), 'every failpoint that was armed was hit')
+  t.comment(
+    `${crashes.length} crashes, failpoints hit ${hit.size} of ${storageFailpointNames.length}, answers ${JSON.stringify([...load.answers])}, seed ${seed}`,
+  )
+  t.same(
+    [...hit].sort(),
+    [...new Set(crashes.flatMap(({ name }) => name ?? []))].sort(),
+    'every failpoint that was armed was hit',
+  )
 })
 
 t.test('a runtime that unlinks before it commits is caught', async (t) => {
   const scene = await openScene(t)
   const control = await openControl(t, scene)
   const load = new Load(seed)
-  const hasty = await startProcess(t, scene, control, { main: new URL('support/hasty-runtime.ts', import.meta.url).pathname })
+  const hasty = await startProcess(t, scene, control, {
+    main: new URL('support/hasty-runtime.ts', import.meta.url).pathname,
+  })
   await load.begin(hasty.ask)
   await load.run(hasty.ask, hasty.dead)
   await hasty.kill()

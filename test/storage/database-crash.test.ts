@@ -1,7 +1,7 @@
 // Postgres ends as in a crash and comes back, again and again, under sixteen writers: those who are hit get a 503, nothing that
 // was acknowledged is lost, and the runtime goes on by itself.
 import t from 'tap'
-import { effort, seed } from '../support/effort.ts'
+import { effort, seed } from '#test/support/effort.ts'
 import { inspect, sound } from './support/inspect.ts'
 import { openScene } from './support/scene.ts'
 import { serve } from './support/served-storage.ts'
@@ -20,7 +20,11 @@ t.test('Postgres crashes under load', { timeout: 3_600_000 }, async (t) => {
     // Until it answers again, and somebody was hit.
     const back = { is: false }
     await load.run(ask, () => {
-      if (load.acknowledged >= wanted) crashed ??= scene.postgres.crash().then(() => (back.is = true)).then(() => undefined)
+      if (load.acknowledged >= wanted)
+        crashed ??= scene.postgres
+          .crash()
+          .then(() => (back.is = true))
+          .then(() => undefined)
       return back.is && (load.answers.get(503) ?? 0) >= hit && load.acknowledged >= wanted + 100
     })
     await crashed

@@ -2,7 +2,7 @@
 // again they are taken again. Needs root, for the disk.
 import { statfs } from 'node:fs/promises'
 import t from 'tap'
-import { seed } from '../support/effort.ts'
+import { seed } from '#test/support/effort.ts'
 import { openSmallDisk } from './support/cuttable-disk.ts'
 import { inspect, sound } from './support/inspect.ts'
 import { openScene } from './support/scene.ts'
@@ -20,7 +20,8 @@ t.test('a full disk', async (t) => {
   // Nobody told it of anything: it compares nothing, and the rest of the judgement holds.
   const load = new Load(seed)
   await load.begin(ask)
-  const put = (path: string, body: Buffer, headers: Record<string, string> = binary) => ask('POST', `${objects}/${path}`, body, headers)
+  const put = (path: string, body: Buffer, headers: Record<string, string> = binary) =>
+    ask('POST', `${objects}/${path}`, body, headers)
   const free = async () => {
     const { bavail, bsize } = await statfs(data)
     return bavail * bsize
@@ -33,7 +34,8 @@ t.test('a full disk', async (t) => {
   t.test('refuses what does not fit, and leaves nothing of it behind', async (t) => {
     const large = Buffer.alloc(4 * megabyte, 'c')
     const answers = await Promise.all([
-      put('third', large), put('first', large),
+      put('third', large),
+      put('first', large),
       ask('POST', `${objects}/third`, [large.subarray(0, megabyte), large.subarray(megabyte)], binary),
       ask('POST', '/storage/v1/object/copy', { bucketId: 'docs', sourceKey: 'first', destinationKey: 'third' }),
     ])

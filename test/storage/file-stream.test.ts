@@ -8,7 +8,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { BufferRoom, FileStream } from '../../tenant-runtime/src/storage/backend/file-stream.ts'
+import { BufferRoom, FileStream } from '#tenant-runtime/storage/backend/file-stream.ts'
 
 const megabyte = 1024 * 1024
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
@@ -29,18 +29,28 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
     const sink = new Writable({
       highWaterMark: 1,
       write(piece: Buffer, _encoding, done) {
-        setImmediate(() => setImmediate(() => {
-          taken.push(Buffer.from(piece))
-          done()
-        }))
+        setImmediate(() =>
+          setImmediate(() => {
+            taken.push(Buffer.from(piece))
+            done()
+          }),
+        )
       },
     })
     return { sink, taken: () => Buffer.concat(taken) }
   }
 
-  for (const [name, room] of [['large buffers', 64 * megabyte], ['small ones, without room for others', 0]] as const) {
+  for (const [name, room] of [
+    ['large buffers', 64 * megabyte],
+    ['small ones, without room for others', 0],
+  ] as const) {
     t.test(`is piped whole and in part through ${name}`, async (t) => {
-      for (const [start, end] of [[0, bytes.length - 1], [7, 7], [megabyte - 1, 3 * megabyte], [bytes.length - 10, bytes.length - 1]] as const) {
+      for (const [start, end] of [
+        [0, bytes.length - 1],
+        [7, 7],
+        [megabyte - 1, 3 * megabyte],
+        [bytes.length - 10, bytes.length - 1],
+      ] as const) {
         const handle = await open(file)
         const gone = closed(handle)
         const { sink, taken } = slowSink()
@@ -54,49 +64,58 @@ t.test('a file as a stream', { timeout: 60_000 }, async (t) => {
 
   t.test('is iterated, in pieces that are kept', async (t) => {
     const pieces: Buffer[] = []
-    for await (const piece of new FileStream(await open(file), 5, bytes.length - 6, new BufferRoom(0)) as AsyncIterable<Buffer>) pieces.push(piece)
+    for await (const piece of new FileStream(
+      await open(file),
+      5,
+      bytes.length - 6,
+      new BufferRoom(0),
+    ) as AsyncIterable<Buffer>)
+      pieces.push(piece)
     t.equal(sha256(Buffer.concat(pieces)), sha256(bytes.subarray(5, -5)))
   })
 
-  t.test('gives its room and its file back when the reader goes, and when the file is shorter than was said', async (t) => {
-    const room = new BufferRoom(2 * megabyte)
-    const isFree = () => {
-      const free = room.take(2 * megabyte)
-      if (free) room.give(2 * megabyte)
-      return free
-    }
-    const served: Promise<unknown>[] = []
-    const server = createServer((_request, response) => {
-      void open(file).then((handle) => {
-        served.push(closed(handle))
-        const stream = new FileStream(handle, 0, bytes.length - 1, room)
-        stream.on('error', () => response.destroy())
-        response.on('close', () => stream.destroy())
-        stream.pipe(response)
+  t.test(
+    'gives its room and its file back when the reader goes, and when the file is shorter than was said',
+    async (t) => {
+      const room = new BufferRoom(2 * megabyte)
+      const isFree = () => {
+        const free = room.take(2 * megabyte)
+        if (free) room.give(2 * megabyte)
+        return free
+      }
+      const served: Promise<unknown>[] = []
+      const server = createServer((_request, response) => {
+        void open(file).then((handle) => {
+          served.push(closed(handle))
+          const stream = new FileStream(handle, 0, bytes.length - 1, room)
+          stream.on('error', () => response.destroy())
+          response.on('close', () => stream.destroy())
+          stream.pipe(response)
+        })
       })
-    })
-    t.teardown(() => server.close())
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const address = server.address()
-    const ask = () => {
-      const socket = connect({ host: '127.0.0.1', port: typeof address === 'object' ? (address?.port ?? 0) : 0 })
-      socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
-      return socket
-    }
-    const leaving = ask()
-    await once(leaving, 'readable')
-    t.notOk(isFree(), 'in use')
-    leaving.destroy()
-    while (served.length === 0) await new Promise(setImmediate)
-    await served[0]
-    while (!isFree()) await new Promise(setImmediate)
+      t.teardown(() => server.close())
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const address = server.address()
+      const ask = () => {
+        const socket = connect({ host: '127.0.0.1', port: typeof address === 'object' ? (address?.port ?? 0) : 0 })
+        socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+        return socket
+      }
+      const leaving = ask()
+      await once(leaving, 'readable')
+      t.notOk(isFree(), 'in use')
+      leaving.destroy()
+      while (served.length === 0) await new Promise(setImmediate)
+      await served[0]
+      while (!isFree()) await new Promise(setImmediate)
 
-    await truncate(file, 2 * megabyte)
-    const cut = ask().resume()
-    await once(cut, 'close')
-    await served[1]
-    while (!isFree()) await new Promise(setImmediate)
-    t.equal(served.length, 2)
-  })
+      await truncate(file, 2 * megabyte)
+      const cut = ask().resume()
+      await once(cut, 'close')
+      await served[1]
+      while (!isFree()) await new Promise(setImmediate)
+      t.equal(served.length, 2)
+    },
+  )
 })

@@ -1,15 +1,17 @@
 // What is kept of where pages of folders stood, against a list of all that was ever told.
 import fc from 'fast-check'
 import t from 'tap'
-import { FolderPositions, type Position } from '../../tenant-runtime/src/storage/objects/folder-positions.ts'
-import { effort, seed } from '../support/effort.ts'
+import { FolderPositions, type Position } from '#tenant-runtime/storage/objects/folder-positions.ts'
+import { effort, seed } from '#test/support/effort.ts'
 
 const at = (passed: number): Position => ({ passed, key: `k${passed}`, isFolder: false })
 
 t.test('the nearest position at or before an offset is known, of the contents told of last alone', async (t) => {
   const told = fc.record({
-    name: fc.constantFrom('a', 'b', 'c'), contents: fc.constantFrom('1', '2'),
-    passed: fc.array(fc.nat(50), { maxLength: 10 }), offset: fc.nat(60),
+    name: fc.constantFrom('a', 'b', 'c'),
+    contents: fc.constantFrom('1', '2'),
+    passed: fc.array(fc.nat(50), { maxLength: 10 }),
+    offset: fc.nat(60),
   })
   fc.assert(
     fc.property(fc.array(told, { maxLength: 30 }), (steps) => {
@@ -18,7 +20,10 @@ t.test('the nearest position at or before an offset is known, of the contents to
       for (const { name, contents, passed, offset } of steps) {
         positions.remember(name, contents, passed.map(at))
         const known = model.get(name)
-        model.set(name, { contents, passed: new Set([...(known?.contents === contents ? known.passed : []), ...passed]) })
+        model.set(name, {
+          contents,
+          passed: new Set([...(known?.contents === contents ? known.passed : []), ...passed]),
+        })
         for (const [other, { contents, passed }] of model) {
           const before = [...passed].filter((n) => n <= offset)
           const wanted = before.length === 0 ? undefined : { position: at(Math.max(...before)), contents }

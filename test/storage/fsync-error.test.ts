@@ -3,7 +3,7 @@
 // this process, the runtime's own among them.
 import { open, readlink, type FileHandle } from 'node:fs/promises'
 import t, { type Test } from 'tap'
-import { seed } from '../support/effort.ts'
+import { seed } from '#test/support/effort.ts'
 import { internalPaths } from '@tenantry/contract'
 import { inspect, sound } from './support/inspect.ts'
 import { openScene } from './support/scene.ts'
@@ -46,7 +46,8 @@ t.test('an fsync that fails', async (t) => {
   const { ask, idle } = await serve(t, scene)
   const load = new Load(seed)
   await load.begin(ask)
-  const put = (path: string, body: string) => ask('POST', `/storage/v1/object/docs/${path}`, body, { 'content-type': 'text/plain' })
+  const put = (path: string, body: string) =>
+    ask('POST', `/storage/v1/object/docs/${path}`, body, { 'content-type': 'text/plain' })
   const health = async () => (await ask('GET', internalPaths.tenantHealth(scene.home.tenantId))).json()
   t.equal((await put('kept', 'old')).status, 200)
 
@@ -62,7 +63,9 @@ t.test('an fsync that fails', async (t) => {
         t.equal(status, 503)
         t.match(JSON.parse(text), { code: 'STORAGE_UNAVAILABLE' })
       }
-      const files = syncs.all.slice(before).filter((path) => /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(path) && !path.includes('probe'))
+      const files = syncs.all
+        .slice(before)
+        .filter((path) => /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(path) && !path.includes('probe'))
       t.equal(new Set(files).size, files.length, 'no file twice')
       t.ok(syncs.failed.length > failed)
       syncs.fails = () => false
@@ -72,23 +75,42 @@ t.test('an fsync that fails', async (t) => {
       t.same(await inspect(scene, ask, load), sound)
     })
 
-    t.test(`of ${of}: the tenant is unhealthy and nothing is written, until the disk keeps what is written`, async (t) => {
-      syncs.fails = fails
-      t.equal((await put('fresh', 'new')).status, 503)
-      syncs.fails = () => true
-      t.match(await health(), { status: 'unhealthy', components: { storage: { status: 'unhealthy', message: 'the disk does not keep what is written' } } })
-      const tried = syncs.all.length
-      t.equal((await put('fresh', 'new')).status, 503)
-      t.equal((await ask('POST', '/storage/v1/object/copy', { bucketId: 'docs', sourceKey: 'kept', destinationKey: 'fresh' })).status, 503)
-      t.same(syncs.all.slice(tried).filter((path) => !path.includes('probe')), [], 'only the disk itself was tried')
-      t.equal((await ask('GET', '/storage/v1/object/docs/kept')).text, 'old', 'reads go on')
-      syncs.fails = () => false
-      t.match(await health(), { status: 'healthy' })
-      t.equal((await put('fresh', 'new')).status, 200)
-      t.equal((await ask('GET', '/storage/v1/object/docs/fresh')).text, 'new')
-      await ask('DELETE', '/storage/v1/object/docs/fresh')
-      await idle()
-      t.same(await inspect(scene, ask, load), sound)
-    })
+    t.test(
+      `of ${of}: the tenant is unhealthy and nothing is written, until the disk keeps what is written`,
+      async (t) => {
+        syncs.fails = fails
+        t.equal((await put('fresh', 'new')).status, 503)
+        syncs.fails = () => true
+        t.match(await health(), {
+          status: 'unhealthy',
+          components: { storage: { status: 'unhealthy', message: 'the disk does not keep what is written' } },
+        })
+        const tried = syncs.all.length
+        t.equal((await put('fresh', 'new')).status, 503)
+        t.equal(
+          (
+            await ask('POST', '/storage/v1/object/copy', {
+              bucketId: 'docs',
+              sourceKey: 'kept',
+              destinationKey: 'fresh',
+            })
+          ).status,
+          503,
+        )
+        t.same(
+          syncs.all.slice(tried).filter((path) => !path.includes('probe')),
+          [],
+          'only the disk itself was tried',
+        )
+        t.equal((await ask('GET', '/storage/v1/object/docs/kept')).text, 'old', 'reads go on')
+        syncs.fails = () => false
+        t.match(await health(), { status: 'healthy' })
+        t.equal((await put('fresh', 'new')).status, 200)
+        t.equal((await ask('GET', '/storage/v1/object/docs/fresh')).text, 'new')
+        await ask('DELETE', '/storage/v1/object/docs/fresh')
+        await idle()
+        t.same(await inspect(scene, ask, load), sound)
+      },
+    )
   }
 })

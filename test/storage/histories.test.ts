@@ -2,9 +2,9 @@
 // that is there afterwards there must be an order, one after the other, in which they fit.
 import fc from 'fast-check'
 import t from 'tap'
-import { chanceOf } from '../simulation/chance.ts'
-import { effort, seed } from '../support/effort.ts'
-import { startRuntime, type Answer, type TestTenant } from '../support/runtime.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { startRuntime, type Answer, type TestTenant } from '#test/support/runtime.ts'
 import { describe, explain, type Operation, type Outcome, type Policy, type State } from './support/model.ts'
 
 const buckets = ['left', 'right'] as const
@@ -13,25 +13,70 @@ const objects = '/storage/v1/object'
 
 const bucket = fc.constantFrom(...buckets)
 const place = fc.record({ bucket, path: fc.constantFrom(...paths) })
-const who = fc.oneof({ weight: 5, arbitrary: fc.constantFrom('ada' as const, 'bob' as const) }, { weight: 2, arbitrary: fc.constant('service' as const) }, { weight: 1, arbitrary: fc.constant(undefined) })
+const who = fc.oneof(
+  { weight: 5, arbitrary: fc.constantFrom('ada' as const, 'bob' as const) },
+  { weight: 2, arbitrary: fc.constant('service' as const) },
+  { weight: 1, arbitrary: fc.constant(undefined) },
+)
 const policy = fc.constantFrom<Policy>('authenticated', 'public', 'private')
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ who, kind: fc.constant('create' as const), bucket, policy }) },
   { weight: 1, arbitrary: fc.record({ who, kind: fc.constant('policy' as const), bucket, policy }) },
-  { weight: 2, arbitrary: fc.record({ who, kind: fc.constantFrom('drop' as const, 'empty' as const, 'list' as const), bucket }) },
-  { weight: 5, arbitrary: fc.record({ who, kind: fc.constant('upload' as const), at: place, content: fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom('a', 'b', 'c', 'd') }), upsert: fc.boolean() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ who, kind: fc.constantFrom('drop' as const, 'empty' as const, 'list' as const), bucket }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      who,
+      kind: fc.constant('upload' as const),
+      at: place,
+      content: fc.string({ minLength: 1, maxLength: 3, unit: fc.constantFrom('a', 'b', 'c', 'd') }),
+      upsert: fc.boolean(),
+    }),
+  },
   { weight: 4, arbitrary: fc.record({ who, kind: fc.constantFrom('read' as const, 'remove' as const), at: place }) },
-  { weight: 1, arbitrary: fc.record({ who, kind: fc.constant('remove many' as const), bucket, paths: fc.uniqueArray(fc.constantFrom(...paths), { minLength: 1 }) }) },
-  { weight: 4, arbitrary: fc.record({ who, kind: fc.constantFrom('move' as const, 'copy' as const), at: place, to: place }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      who,
+      kind: fc.constant('remove many' as const),
+      bucket,
+      paths: fc.uniqueArray(fc.constantFrom(...paths), { minLength: 1 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ who, kind: fc.constantFrom('move' as const, 'copy' as const), at: place, to: place }),
+  },
 )
 /** Two or three who may do all that they try, at the same place. */
 const duel: fc.Arbitrary<Operation[]> = place.chain((at) => {
   const who = fc.constantFrom('ada' as const, 'service' as const)
-  const move = fc.record({ who, kind: fc.constantFrom('move' as const, 'copy' as const), at: fc.constant(at), to: place })
+  const move = fc.record({
+    who,
+    kind: fc.constantFrom('move' as const, 'copy' as const),
+    at: fc.constant(at),
+    to: place,
+  })
   const remove = fc.record({ who, kind: fc.constant('remove' as const), at: fc.constant(at) })
-  const upload = fc.record({ who, kind: fc.constant('upload' as const), at: fc.constant(at), content: fc.constantFrom('e', 'f'), upsert: fc.boolean() })
-  const ofAll = fc.record({ who, kind: fc.constantFrom('drop' as const, 'empty' as const), bucket: fc.constant(at.bucket) })
-  return fc.array(fc.oneof({ weight: 3, arbitrary: move }, { weight: 2, arbitrary: remove }, upload, ofAll), { minLength: 2, maxLength: 3 })
+  const upload = fc.record({
+    who,
+    kind: fc.constant('upload' as const),
+    at: fc.constant(at),
+    content: fc.constantFrom('e', 'f'),
+    upsert: fc.boolean(),
+  })
+  const ofAll = fc.record({
+    who,
+    kind: fc.constantFrom('drop' as const, 'empty' as const),
+    bucket: fc.constant(at.bucket),
+  })
+  return fc.array(fc.oneof({ weight: 3, arbitrary: move }, { weight: 2, arbitrary: remove }, upload, ofAll), {
+    minLength: 2,
+    maxLength: 3,
+  })
 })
 /** Both buckets are there at first, with a file; then up to three at once, several times. */
 const history = fc.record({
@@ -44,7 +89,8 @@ async function perform(tenant: TestTenant, suffix: string, operation: Operation)
   const ask = (method: string, path: string, body?: object | string, headers = {}) =>
     tenant.ask(method, path, { as: operation.who, ...(body === undefined ? {} : { body }), headers })
   const plain = ({ status }: Answer): Outcome => ({ status })
-  const shown = (answer: Answer, of: () => string): Outcome => (answer.status === 200 ? { status: 200, shown: of() } : plain(answer))
+  const shown = (answer: Answer, of: () => string): Outcome =>
+    answer.status === 200 ? { status: 200, shown: of() } : plain(answer)
   switch (operation.kind) {
     case 'create':
       return plain(await ask('POST', '/storage/v1/bucket', { name: named(operation.bucket), policy: operation.policy }))
@@ -56,15 +102,28 @@ async function perform(tenant: TestTenant, suffix: string, operation: Operation)
       return plain(await ask('POST', `/storage/v1/bucket/${named(operation.bucket)}/empty`))
     case 'list': {
       const answer = await ask('POST', `${objects}/list-v2/${named(operation.bucket)}`, {})
-      return shown(answer, () => (answer.json()['objects'] as { key: string }[]).map(({ key }) => key).sort().join())
+      return shown(answer, () =>
+        (answer.json()['objects'] as { key: string }[])
+          .map(({ key }) => key)
+          .sort()
+          .join(),
+      )
     }
     case 'remove many': {
       const answer = await ask('DELETE', `${objects}/${named(operation.bucket)}`, { prefixes: operation.paths })
-      return shown(answer, () => answer.list().map(({ name }) => String(name)).sort().join())
+      return shown(answer, () =>
+        answer
+          .list()
+          .map(({ name }) => String(name))
+          .sort()
+          .join(),
+      )
     }
     case 'upload': {
       const headers = { 'content-type': 'text/plain', 'x-upsert': String(operation.upsert) }
-      return plain(await ask('POST', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`, operation.content, headers))
+      return plain(
+        await ask('POST', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`, operation.content, headers),
+      )
     }
     case 'read': {
       const answer = await ask('GET', `${objects}/${named(operation.at.bucket)}/${operation.at.path}`)
@@ -75,7 +134,12 @@ async function perform(tenant: TestTenant, suffix: string, operation: Operation)
     case 'move':
     case 'copy': {
       const { at, to } = operation
-      const body = { bucketId: named(at.bucket), sourceKey: at.path, destinationBucket: named(to.bucket), destinationKey: to.path }
+      const body = {
+        bucketId: named(at.bucket),
+        sourceKey: at.path,
+        destinationBucket: named(to.bucket),
+        destinationKey: to.path,
+      }
       return plain(await ask('POST', `${objects}/${operation.kind}`, body))
     }
   }
@@ -88,16 +152,25 @@ async function observe(tenant: TestTenant, suffix: string): Promise<string> {
      from storage_buckets b left join storage_objects o on o.bucket_id = b.id where b.name = any ($1)`,
     [buckets.map((name) => `${name}-${suffix}`)],
   )
-  const state = new Map<string, { owner: string | null; policy: Policy; files: Map<string, { content: string; owner: string | null }> }>()
-  await Promise.all(rows.map(async (row) => {
-    const name = String(row['name']).slice(0, -suffix.length - 1)
-    const bucket = state.get(name) ?? { owner: row['bucket_owner'] as string | null, policy: row['policy'] as Policy, files: new Map() }
-    state.set(name, bucket)
-    const path = row['path'] as string | null
-    if (path === null) return
-    const { text } = await tenant.ask('GET', `${objects}/${String(row['name'])}/${path}`, { as: 'service' })
-    bucket.files.set(path, { content: text, owner: row['file_owner'] as string | null })
-  }))
+  const state = new Map<
+    string,
+    { owner: string | null; policy: Policy; files: Map<string, { content: string; owner: string | null }> }
+  >()
+  await Promise.all(
+    rows.map(async (row) => {
+      const name = String(row['name']).slice(0, -suffix.length - 1)
+      const bucket = state.get(name) ?? {
+        owner: row['bucket_owner'] as string | null,
+        policy: row['policy'] as Policy,
+        files: new Map(),
+      }
+      state.set(name, bucket)
+      const path = row['path'] as string | null
+      if (path === null) return
+      const { text } = await tenant.ask('GET', `${objects}/${String(row['name'])}/${path}`, { as: 'service' })
+      bucket.files.set(path, { content: text, owner: row['file_owner'] as string | null })
+    }),
+  )
   return describe(state)
 }
 
@@ -106,7 +179,8 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
   const runtime = await startRuntime(t, {
     abandonedMilliseconds: 0,
     // Whoever is between two steps of a change waits a moment there, and so is overtaken by others.
-    failpoint: () => (chance.happens(0.5) ? new Promise((resolve) => setTimeout(resolve, chance.below(12))) : undefined),
+    failpoint: () =>
+      chance.happens(0.5) ? new Promise((resolve) => setTimeout(resolve, chance.below(12))) : undefined,
   })
   const tenant = await runtime.addTenant()
   let [ran, operations, together] = [0, 0, 0]
@@ -119,7 +193,9 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
     ])
     let states: State[] = [new Map()]
     for (const round of [...made, ...rounds]) {
-      const done = await Promise.all(round.map(async (operation) => ({ operation, outcome: await perform(tenant, suffix, operation) })))
+      const done = await Promise.all(
+        round.map(async (operation) => ({ operation, outcome: await perform(tenant, suffix, operation) })),
+      )
       operations += round.length
       if (round.length > 1) together++
       const seen = await observe(tenant, suffix)
@@ -128,13 +204,28 @@ t.test('histories of several at once', { timeout: 7_200_000 }, async (t) => {
       states = possible.filter((state) => describe(state) === seen)
       if (states.length > 0) continue
       const told = done.map(({ operation, outcome }) => `${JSON.stringify(operation)} → ${JSON.stringify(outcome)}`)
-      throw new Error(['there was:', ...before.map(describe), 'then, at once:', ...told, 'there is:', seen, `orders in which the answers fit: ${possible.length}`].join('\n'))
+      throw new Error(
+        [
+          'there was:',
+          ...before.map(describe),
+          'then, at once:',
+          ...told,
+          'there is:',
+          seen,
+          `orders in which the answers fit: ${possible.length}`,
+        ].join('\n'),
+      )
     }
   }
   await fc.assert(fc.asyncProperty(history, run), { seed, numRuns: effort({ small: 40, full: 2_000 }) })
 
   await runtime.storage.idle()
-  for (let times = 0; times < 2; times++) t.match((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).json(), { orphans: 0, phantoms: 0, refused: null })
+  for (let times = 0; times < 2; times++)
+    t.match((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).json(), {
+      orphans: 0,
+      phantoms: 0,
+      refused: null,
+    })
   const [books] = await tenant.rows(
     `select reserved_bytes::int as reserved, (select count(*) from blob_gc)::int as collectable, file_count::int - (select count(*) from storage_objects)::int as count_off,
        file_bytes::int - (select coalesce(sum(size), 0) from storage_objects)::int as bytes_off from storage_usage`,

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import t from 'tap'
-import { parseJson } from '../../tenant-runtime/src/http/parse-json.ts'
-import { command } from '../functions/support/wasm.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { parseJson } from '#tenant-runtime/http/parse-json.ts'
+import { command } from '#test/functions/support/wasm.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 
 t.test('a hostile home', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
@@ -26,7 +26,11 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
       await client.end()
     }
   }
-  await tenant.ask('POST', '/storage/v1/object/system/a.txt', { as: 'service', body: 'mine', headers: { 'content-type': 'text/plain' } })
+  await tenant.ask('POST', '/storage/v1/object/system/a.txt', {
+    as: 'service',
+    body: 'mine',
+    headers: { 'content-type': 'text/plain' },
+  })
 
   t.test("a blob's name that is a path opens and removes nothing", async (t) => {
     const secret = join(tmpdir(), `tenantry-secret-${process.pid}`)
@@ -34,9 +38,12 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     t.teardown(() => rm(secret, { force: true }))
     const up = '../'.repeat(12)
     await owner(
-      'drop trigger counted_update on storage_objects', 'drop trigger rules on storage_objects',
-      'alter table storage_objects alter column blob_id type text using blob_id::text', `update storage_objects set blob_id = '${up}${secret.slice(1)}', size = 10`,
-      'alter table blob_gc alter column blob_id type text using blob_id::text', `insert into blob_gc (blob_id) values ('${up}${secret.slice(1)}')`,
+      'drop trigger counted_update on storage_objects',
+      'drop trigger rules on storage_objects',
+      'alter table storage_objects alter column blob_id type text using blob_id::text',
+      `update storage_objects set blob_id = '${up}${secret.slice(1)}', size = 10`,
+      'alter table blob_gc alter column blob_id type text using blob_id::text',
+      `insert into blob_gc (blob_id) values ('${up}${secret.slice(1)}')`,
     )
     const read = await tenant.ask('GET', '/storage/v1/object/system/a.txt', { as: 'service' })
     t.equal(read.status, 404)
@@ -47,7 +54,22 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
   })
 
   t.test('a row beyond all bounds is an error of its own request', async (t) => {
-    t.equal((await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: { name: 'big', fields: [{ name: 'id', type: 'number', primary: true }, { name: 'text', type: 'string' }], rls_policy: { type: 'service' } } })).status, 201)
+    t.equal(
+      (
+        await tenant.ask('POST', '/rest/v1/schemas', {
+          as: 'service',
+          body: {
+            name: 'big',
+            fields: [
+              { name: 'id', type: 'number', primary: true },
+              { name: 'text', type: 'string' },
+            ],
+            rls_policy: { type: 'service' },
+          },
+        })
+      ).status,
+      201,
+    )
     t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
     await owner("insert into big (id, text) select n, repeat('x', 1000000) from generate_series(1, 100) n")
     const answer = await tenant.ask('GET', '/rest/v1/big?limit=100', { as: 'service' })
@@ -62,42 +84,104 @@ t.test('a hostile home', { timeout: 120_000 }, async (t) => {
     form.set('name', 'greedy')
     form.set('wasm', new Blob([command()]), 'a.wasm')
     const request = new Request(tenant.url, { method: 'POST', body: form })
-    const deployed = await tenant.ask('POST', '/functions/v1/deploy', { as: 'service', headers: { 'content-type': request.headers.get('content-type') ?? '' }, body: Buffer.from(await request.arrayBuffer()) })
+    const deployed = await tenant.ask('POST', '/functions/v1/deploy', {
+      as: 'service',
+      headers: { 'content-type': request.headers.get('content-type') ?? '' },
+      body: Buffer.from(await request.arrayBuffer()),
+    })
     t.equal(deployed.status, 201, deployed.text)
     await owner(`update functions set config = '{"timeout": 100000, "max_memory": 1e12, "environment": null}'`)
-    t.match((await tenant.ask('GET', '/functions/v1/greedy', { as: 'service' })).json(), { config: { timeout: 300, max_memory: 536_870_912 } })
+    t.match((await tenant.ask('GET', '/functions/v1/greedy', { as: 'service' })).json(), {
+      config: { timeout: 300, max_memory: 536_870_912 },
+    })
   })
 
   t.test('advisory locks, which fill a table that all share, are not to be had', async (t) => {
-    for (const sql of ['select pg_advisory_lock(1)', 'select pg_try_advisory_xact_lock_shared(1, 2)', 'select count(pg_advisory_xact_lock(g)) from generate_series(1, 10) g']) {
+    for (const sql of [
+      'select pg_advisory_lock(1)',
+      'select pg_try_advisory_xact_lock_shared(1, 2)',
+      'select count(pg_advisory_xact_lock(g)) from generate_series(1, 10) g',
+    ]) {
       await t.rejects(asTenant(sql), /permission denied/, sql)
     }
   })
 
   t.test('names that Postgres keeps for itself are refused as a schema, not met at its reload', async (t) => {
-    const schema = (name: string, field: string, owner_field = 'owner') => ({ name, fields: [{ name: 'id', type: 'uuid', primary: true }, { name: field, type: 'string' }], rls_policy: { type: 'ownership', owner_field } })
-    for (const body of [schema('pg_class', 'a'), schema('notes', 'ctid'), schema('notes', 'xmin'), schema('notes', '__proto__'), schema('notes', 'a', 'tenant_id'), schema('notes', 'a', 'tableoid')]) {
+    const schema = (name: string, field: string, owner_field = 'owner') => ({
+      name,
+      fields: [
+        { name: 'id', type: 'uuid', primary: true },
+        { name: field, type: 'string' },
+      ],
+      rls_policy: { type: 'ownership', owner_field },
+    })
+    for (const body of [
+      schema('pg_class', 'a'),
+      schema('notes', 'ctid'),
+      schema('notes', 'xmin'),
+      schema('notes', '__proto__'),
+      schema('notes', 'a', 'tenant_id'),
+      schema('notes', 'a', 'tableoid'),
+    ]) {
       const answer = await neighbour.ask('POST', '/rest/v1/schemas', { as: 'service', body })
       t.equal(answer.status, 400, JSON.stringify(body))
     }
-    const record = { name: 'new_record', fields: [{ name: 'id', type: 'number', primary: true }, { name: 'text', type: 'string' }], rls_policy: { type: 'service' } }
+    const record = {
+      name: 'new_record',
+      fields: [
+        { name: 'id', type: 'number', primary: true },
+        { name: 'text', type: 'string' },
+      ],
+      rls_policy: { type: 'service' },
+    }
     t.equal((await neighbour.ask('POST', '/rest/v1/schemas', { as: 'service', body: record })).status, 201)
     t.equal((await neighbour.ask('POST', '/admin/reload-schemas', { as: 'service', body: {} })).status, 200)
-    t.equal((await neighbour.ask('POST', '/rest/v1/new_record', { as: 'service', body: { id: 1, text: 'a' } })).status, 201)
-    t.equal((await neighbour.ask('PATCH', '/rest/v1/new_record?id=eq.1', { as: 'service', body: { text: 'b' } })).status, 204)
+    t.equal(
+      (await neighbour.ask('POST', '/rest/v1/new_record', { as: 'service', body: { id: 1, text: 'a' } })).status,
+      201,
+    )
+    t.equal(
+      (await neighbour.ask('PATCH', '/rest/v1/new_record?id=eq.1', { as: 'service', body: { text: 'b' } })).status,
+      204,
+    )
   })
 
   t.test('many forms at once are no reason to refuse them', async (t) => {
     const small = await runtime.addTenant({ name: 'small', limits: { file_bytes: 100_000_000 } })
     const storage = small.client('service').storage.from('system')
-    const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => storage.upload(`many/${n}.bin`, new Blob([new Uint8Array(100_000)]))))
-    t.same(answers.filter(({ error }) => error !== null).map(({ error }) => error?.message), [])
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => storage.upload(`many/${n}.bin`, new Blob([new Uint8Array(100_000)]))),
+    )
+    t.same(
+      answers.filter(({ error }) => error !== null).map(({ error }) => error?.message),
+      [],
+    )
   })
 })
 
 t.test('JSON of strangers', async (t) => {
-  t.same(parseJson('{"a":[1,{"b":"__proto__"}],"c":"\\"__proto__\\": 1"}'), { a: [1, { b: '__proto__' }], c: '"__proto__": 1' }, 'a value is no key')
-  const bad = ['{"__proto__":1}', '{"a":{"__proto__" : 1}}', '{"\\u005f_proto__":1}', '{"\\u005f\\u005f\\u0070\\u0072\\u006f\\u0074\\u006f\\u005f\\u005f"\n:1}', '['.repeat(65), '['.repeat(100_000), `[${'1,'.repeat(600_000)}1]`, '', '{', '"', '{"a"']
+  t.same(
+    parseJson('{"a":[1,{"b":"__proto__"}],"c":"\\"__proto__\\": 1"}'),
+    { a: [1, { b: '__proto__' }], c: '"__proto__": 1' },
+    'a value is no key',
+  )
+  const bad = [
+    '{"__proto__":1}',
+    '{"a":{"__proto__" : 1}}',
+    '{"\\u005f_proto__":1}',
+    '{"\\u005f\\u005f\\u0070\\u0072\\u006f\\u0074\\u006f\\u005f\\u005f"\n:1}',
+    '['.repeat(65),
+    '['.repeat(100_000),
+    `[${'1,'.repeat(600_000)}1]`,
+    '',
+    '{',
+    '"',
+    '{"a"',
+  ]
   for (const text of bad) t.throws(() => parseJson(text), SyntaxError, text.slice(0, 40))
-  t.same(parseJson(`${'['.repeat(64)}${']'.repeat(64)}`), JSON.parse(`${'['.repeat(64)}${']'.repeat(64)}`), 'as deep as it may be')
+  t.same(
+    parseJson(`${'['.repeat(64)}${']'.repeat(64)}`),
+    JSON.parse(`${'['.repeat(64)}${']'.repeat(64)}`),
+    'as deep as it may be',
+  )
 })

@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { readConfig } from '../../tenant-runtime/src/config.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { readConfig } from '#tenant-runtime/config.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 
 const objects = '/storage/v1/object'
 const text = { 'content-type': 'text/plain' }
@@ -15,37 +15,64 @@ t.test('settings have the defaults of the specification, and are refused by name
   const token = join(directory, 'token')
   await writeFile(token, 'x'.repeat(40))
   const read = (settings: Record<string, string>) =>
-    readConfig({ TENANTRY_CONTROL_URL: 'http://c', TENANTRY_DATA: directory, TENANTRY_INTERNAL_TOKEN_FILE: token, ...settings }).limits
+    readConfig({
+      TENANTRY_CONTROL_URL: 'http://c',
+      TENANTRY_DATA: directory,
+      TENANTRY_INTERNAL_TOKEN_FILE: token,
+      ...settings,
+    }).limits
   t.same(read({}), { pathBytes: 1_024, signedSeconds: 3_600, longestSignedSeconds: 31_536_000 })
   t.same(
     read({ TENANTRY_MAX_PATH_BYTES: '100', TENANTRY_SIGNED_URL_SECONDS: '60', TENANTRY_MAX_SIGNED_URL_SECONDS: '120' }),
     { pathBytes: 100, signedSeconds: 60, longestSignedSeconds: 120 },
   )
-  t.match(read({ TENANTRY_MAX_SIGNED_URL_SECONDS: '600' }), { signedSeconds: 600 }, 'nothing is valid for longer than the most')
+  t.match(
+    read({ TENANTRY_MAX_SIGNED_URL_SECONDS: '600' }),
+    { signedSeconds: 600 },
+    'nothing is valid for longer than the most',
+  )
   for (const [name, values] of Object.entries({
-    TENANTRY_MAX_PATH_BYTES: ['0', '1025', '-1', 'x', '1.5'], TENANTRY_SIGNED_URL_SECONDS: ['0', '31536001', '1h'], TENANTRY_MAX_SIGNED_URL_SECONDS: ['0', '1e99', 'for ever'],
+    TENANTRY_MAX_PATH_BYTES: ['0', '1025', '-1', 'x', '1.5'],
+    TENANTRY_SIGNED_URL_SECONDS: ['0', '31536001', '1h'],
+    TENANTRY_MAX_SIGNED_URL_SECONDS: ['0', '1e99', 'for ever'],
   })) {
-    for (const value of values) t.throws(() => read({ [name]: value }), { message: new RegExp(`^${name} `) }, `${name}=${value}`)
+    for (const value of values)
+      t.throws(() => read({ [name]: value }), { message: new RegExp(`^${name} `) }, `${name}=${value}`)
   }
-  t.throws(() => read({ TENANTRY_SIGNED_URL_SECONDS: '61', TENANTRY_MAX_SIGNED_URL_SECONDS: '60' }), { message: /^TENANTRY_SIGNED_URL_SECONDS / })
+  t.throws(() => read({ TENANTRY_SIGNED_URL_SECONDS: '61', TENANTRY_MAX_SIGNED_URL_SECONDS: '60' }), {
+    message: /^TENANTRY_SIGNED_URL_SECONDS /,
+  })
 })
 
 t.test('limits hold', { timeout: 90_000 }, async (t) => {
-  const runtime = await startRuntime(t, { storageLimits: { pathBytes: 20, signedSeconds: 60, longestSignedSeconds: 120 } })
+  const runtime = await startRuntime(t, {
+    storageLimits: { pathBytes: 20, signedSeconds: 60, longestSignedSeconds: 120 },
+  })
   const tenant = await runtime.addTenant()
   await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'docs' } })
-  const put = (path: string, body = 'x') => tenant.ask('POST', `${objects}/docs/${encodeURIComponent(path)}`, { as: 'u1', body, headers: text })
+  const put = (path: string, body = 'x') =>
+    tenant.ask('POST', `${objects}/docs/${encodeURIComponent(path)}`, { as: 'u1', body, headers: text })
 
   t.test('for the bytes of a new path, wherever one is made; those that are there stay within reach', async (t) => {
     const [fits, over] = ['é'.repeat(10), `${'é'.repeat(10)}a`]
     t.equal((await put(fits)).status, 200)
     const body = { bucketId: 'docs', sourceKey: fits, destinationKey: over }
     for (const answer of [
-      await put(over), await tenant.ask('POST', `${objects}/move`, { as: 'u1', body }), await tenant.ask('POST', `${objects}/copy`, { as: 'u1', body }),
+      await put(over),
+      await tenant.ask('POST', `${objects}/move`, { as: 'u1', body }),
+      await tenant.ask('POST', `${objects}/copy`, { as: 'u1', body }),
       await tenant.ask('POST', `${objects}/upload/sign/docs/${encodeURIComponent(over)}`, { as: 'u1' }),
-    ]) t.match([answer.status, answer.json()], [400, { code: 'INVALID_PATH', message: /longer than 20 bytes/ }])
-    t.equal((await tenant.ask('POST', `${objects}/upload/sign/docs/${encodeURIComponent(fits)}`, { as: 'u1' })).status, 200)
-    t.equal((await tenant.ask('POST', `${objects}/copy`, { as: 'u1', body: { ...body, destinationKey: 'a'.repeat(20) } })).status, 200)
+    ])
+      t.match([answer.status, answer.json()], [400, { code: 'INVALID_PATH', message: /longer than 20 bytes/ }])
+    t.equal(
+      (await tenant.ask('POST', `${objects}/upload/sign/docs/${encodeURIComponent(fits)}`, { as: 'u1' })).status,
+      200,
+    )
+    t.equal(
+      (await tenant.ask('POST', `${objects}/copy`, { as: 'u1', body: { ...body, destinationKey: 'a'.repeat(20) } }))
+        .status,
+      200,
+    )
     const long = 'x'.repeat(1_024)
     await tenant.rows('update storage_objects set path = $1 where path = $2', [long, fits])
     t.equal((await tenant.ask('GET', `${objects}/docs/${long}`, { as: 'u1' })).text, 'x', 'of before the limit')
@@ -60,20 +87,34 @@ t.test('limits hold', { timeout: 90_000 }, async (t) => {
     await put('a')
     const expiry = async (how: string) => {
       const answer = await tenant.ask('POST', `${objects}/sign/docs/a${how}`, { as: 'u1' })
-      return answer.status === 200 ? Date.parse(String(answer.json()['expires_at'])) / 1000 - now : answer.json()['message']
+      return answer.status === 200
+        ? Date.parse(String(answer.json()['expires_at'])) / 1000 - now
+        : answer.json()['message']
     }
     t.same([await expiry(''), await expiry('?expires_in=1'), await expiry('?expires_in=120')], [60, 1, 120])
-    for (const seconds of [0, 121]) t.equal(await expiry(`?expires_in=${seconds}`), 'expires_in must be a whole number of seconds from 1 to 120')
+    for (const seconds of [0, 121])
+      t.equal(await expiry(`?expires_in=${seconds}`), 'expires_in must be a whole number of seconds from 1 to 120')
     const upload = (await tenant.ask('POST', `${objects}/upload/sign/docs/a`, { as: 'u1' })).json()
     t.equal(Date.parse(String(upload['expires_at'])) / 1000 - now, 120, 'no URL is good for longer')
   })
 
   t.test('for the bytes of a file: 100 MB, by what is declared and by what comes', async (t) => {
-    const declared = async (bytes: number) => (await tenant.ask('POST', `${objects}/docs/b`, { as: 'u1', headers: { ...text, 'content-length': bytes } })).status
+    const declared = async (bytes: number) =>
+      (await tenant.ask('POST', `${objects}/docs/b`, { as: 'u1', headers: { ...text, 'content-length': bytes } }))
+        .status
     t.equal(await declared(100_000_001), 413)
     const most = Buffer.alloc(100_000_000)
-    t.equal((await tenant.ask('POST', `${objects}/docs/b`, { as: 'u1', body: [most], headers: text })).json()['size'], 100_000_000, 'just so many')
-    t.equal((await tenant.ask('POST', `${objects}/docs/c`, { as: 'u1', body: [most, Buffer.alloc(1)], headers: text })).status, 413, 'one more')
+    t.equal(
+      (await tenant.ask('POST', `${objects}/docs/b`, { as: 'u1', body: [most], headers: text })).json()['size'],
+      100_000_000,
+      'just so many',
+    )
+    t.equal(
+      (await tenant.ask('POST', `${objects}/docs/c`, { as: 'u1', body: [most, Buffer.alloc(1)], headers: text }))
+        .status,
+      413,
+      'one more',
+    )
     await runtime.storage.idle()
     t.equal((await tenant.files()).length, 3, 'of what was refused nothing is kept')
   })

@@ -1,8 +1,8 @@
 // Listing by cursor against a plain model: any keys, any prefix, either order, with folders and without, page by page.
 import fc from 'fast-check'
 import t from 'tap'
-import { startRuntime } from '../support/runtime.ts'
-import { effort, seed } from '../support/effort.ts'
+import { startRuntime } from '#test/support/runtime.ts'
+import { effort, seed } from '#test/support/effort.ts'
 
 interface Page {
   hasNext: boolean
@@ -13,7 +13,9 @@ interface Page {
 
 /** What a listing should show: `f` and `o` before the key tell folders from objects. */
 function expected(paths: readonly string[], prefix: string, asFolders: boolean, order: 'asc' | 'desc'): string[] {
-  const sorted = [...paths].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))).filter((path) => path.startsWith(prefix))
+  const sorted = [...paths]
+    .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    .filter((path) => path.startsWith(prefix))
   const shown = sorted.map((path) => {
     const slash = asFolders ? path.indexOf('/', prefix.length) : -1
     return slash < 0 ? `o${path}` : `f${path.slice(0, slash)}`
@@ -25,7 +27,8 @@ function expected(paths: readonly string[], prefix: string, asFolders: boolean, 
 t.test('list-v2', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  const list = async (bucket: string, body: object, who = 'ada') => tenant.ask('POST', `/storage/v1/object/list-v2/${bucket}`, { as: who, body })
+  const list = async (bucket: string, body: object, who = 'ada') =>
+    tenant.ask('POST', `/storage/v1/object/list-v2/${bucket}`, { as: who, body })
   await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
   const fill = async (paths: readonly string[]) => {
     await tenant.rows('delete from storage_objects')
@@ -37,24 +40,44 @@ t.test('list-v2', async (t) => {
   }
 
   t.test('shows what a model shows, in pages of any size', async (t) => {
-    const segment = fc.string({ unit: fc.constantFrom('a', 'b', '0', '.', ' ', '!', 'é', '~', '%', '_', '\u{10FFFF}'), minLength: 1, maxLength: 3 }).filter((text) => text !== '.' && text !== '..')
+    const segment = fc
+      .string({
+        unit: fc.constantFrom('a', 'b', '0', '.', ' ', '!', 'é', '~', '%', '_', '\u{10FFFF}'),
+        minLength: 1,
+        maxLength: 3,
+      })
+      .filter((text) => text !== '.' && text !== '..')
     const path = fc.array(segment, { minLength: 1, maxLength: 4 }).map((segments) => segments.join('/'))
     await fc.assert(
       fc.asyncProperty(
-        fc.uniqueArray(path, { maxLength: 40 }), fc.nat(), fc.nat(8), fc.boolean(), fc.constantFrom('asc' as const, 'desc' as const), fc.integer({ min: 1, max: 50 }),
+        fc.uniqueArray(path, { maxLength: 40 }),
+        fc.nat(),
+        fc.nat(8),
+        fc.boolean(),
+        fc.constantFrom('asc' as const, 'desc' as const),
+        fc.integer({ min: 1, max: 50 }),
         async (paths, which, cut, asFolders, order, limit) => {
           await fill(paths)
-          const prefix = Array.from(paths[which % Math.max(1, paths.length)] ?? '').slice(0, cut).join('')
+          const prefix = Array.from(paths[which % Math.max(1, paths.length)] ?? '')
+            .slice(0, cut)
+            .join('')
           const seen: string[] = []
           let cursor: string | undefined
           for (let pages = 0; ; pages++) {
-            const answer = await list('files', { prefix, with_delimiter: asFolders, sortBy: { column: 'name', order }, limit, ...(cursor === undefined ? {} : { cursor }) })
+            const answer = await list('files', {
+              prefix,
+              with_delimiter: asFolders,
+              sortBy: { column: 'name', order },
+              limit,
+              ...(cursor === undefined ? {} : { cursor }),
+            })
             if (answer.status !== 200 || pages > 50) throw new Error(answer.text)
             const page = answer.json() as unknown as Page
             const shown = [...page.folders.map(({ key }) => `f${key}`), ...page.objects.map(({ key }) => `o${key}`)]
             if (shown.length > limit || page.hasNext !== (page.nextCursor !== undefined)) throw new Error(answer.text)
             const wanted = expected(paths, prefix, asFolders, order).slice(seen.length, seen.length + shown.length)
-            if (JSON.stringify([...shown].sort()) !== JSON.stringify([...wanted].sort())) throw new Error(`${JSON.stringify(shown)} instead of ${JSON.stringify(wanted)}`)
+            if (JSON.stringify([...shown].sort()) !== JSON.stringify([...wanted].sort()))
+              throw new Error(`${JSON.stringify(shown)} instead of ${JSON.stringify(wanted)}`)
             seen.push(...wanted)
             cursor = page.nextCursor
             if (cursor === undefined) break
@@ -73,22 +96,42 @@ t.test('list-v2', async (t) => {
     await fill(paths)
     for (const order of ['asc', 'desc'] as const) {
       for (const prefix of ['', last, last.repeat(3)]) {
-        const { objects } = (await list('files', { prefix, sortBy: { column: 'name', order } })).json() as unknown as Page
-        t.same(objects.map(({ key }) => `o${key}`), expected(paths, prefix, false, order))
+        const { objects } = (
+          await list('files', { prefix, sortBy: { column: 'name', order } })
+        ).json() as unknown as Page
+        t.same(
+          objects.map(({ key }) => `o${key}`),
+          expected(paths, prefix, false, order),
+        )
       }
     }
   })
 
   t.test('has the form that clients read', async (t) => {
     await fill(['a/b/c.txt', 'a/d.txt', 'e.txt'])
-    const { data, error } = await tenant.client('ada').storage.from('files').listV2({ prefix: 'a/', with_delimiter: true })
+    const { data, error } = await tenant
+      .client('ada')
+      .storage.from('files')
+      .listV2({ prefix: 'a/', with_delimiter: true })
     t.equal(error, null)
-    t.match(data, { hasNext: false, folders: [{ name: 'a/b/', key: 'a/b' }], objects: [{ name: 'a/d.txt', key: 'a/d.txt', id: String, metadata: { size: 1, mimetype: 'text/plain' } }] })
+    t.match(data, {
+      hasNext: false,
+      folders: [{ name: 'a/b/', key: 'a/b' }],
+      objects: [{ name: 'a/d.txt', key: 'a/d.txt', id: String, metadata: { size: 1, mimetype: 'text/plain' } }],
+    })
   })
 
   t.test('is under the same rules as all reading, and says what is wrong', async (t) => {
     t.match((await list('files', {}, 'ben')).json(), { statusCode: '404', code: 'NoSuchBucket' })
-    for (const body of [{ cursor: '!' }, { cursor: 'eA' }, { prefix: 'z', cursor: Buffer.from('oa').toString('base64url') }, { limit: 0 }, { limit: 1001 }, { sortBy: { column: 'size' } }, { prefix: 1 }]) {
+    for (const body of [
+      { cursor: '!' },
+      { cursor: 'eA' },
+      { prefix: 'z', cursor: Buffer.from('oa').toString('base64url') },
+      { limit: 0 },
+      { limit: 1001 },
+      { sortBy: { column: 'size' } },
+      { prefix: 1 },
+    ]) {
       t.equal((await list('files', body)).status, 400, JSON.stringify(body))
     }
   })
@@ -99,13 +142,20 @@ t.test('list-v2', async (t) => {
        select b.id, 'deep/' || (n % 5) || '/' || n, gen_random_uuid(), 1, 'text/plain', 'x' from storage_buckets b, generate_series(1, 5000) n where b.name = 'files'`,
     )
     await tenant.rows('analyze storage_objects')
-    const before = await tenant.rows("select idx_tup_fetch::int as n, seq_scan::int as scans from pg_stat_user_tables where relid = 'storage_objects'::regclass")
+    const before = await tenant.rows(
+      "select idx_tup_fetch::int as n, seq_scan::int as scans from pg_stat_user_tables where relid = 'storage_objects'::regclass",
+    )
     const page = (await list('files', { prefix: 'deep/', with_delimiter: true })).json() as unknown as Page
-    t.same(page.folders.map(({ key }) => key), ['deep/0', 'deep/1', 'deep/2', 'deep/3', 'deep/4'])
+    t.same(
+      page.folders.map(({ key }) => key),
+      ['deep/0', 'deep/1', 'deep/2', 'deep/3', 'deep/4'],
+    )
     // A session tells its statistics when it ends a transaction a second later.
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     await list('files', { prefix: 'deep/', limit: 1 })
-    const after = await tenant.rows("select idx_tup_fetch::int as n, seq_scan::int as scans from pg_stat_user_tables where relid = 'storage_objects'::regclass")
+    const after = await tenant.rows(
+      "select idx_tup_fetch::int as n, seq_scan::int as scans from pg_stat_user_tables where relid = 'storage_objects'::regclass",
+    )
     const fetched = Number(after[0]?.['n']) - Number(before[0]?.['n'])
     t.ok(fetched > 0 && fetched < 100, `${fetched} rows were read`)
     t.equal(after[0]?.['scans'], before[0]?.['scans'], 'no sequential scan')

@@ -3,10 +3,10 @@
 import fc from 'fast-check'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { toWire } from '../../tenant-runtime/src/database/statement.ts'
-import { folderStatement } from '../../tenant-runtime/src/storage/objects/folder-statement.ts'
-import { startRuntime } from '../support/runtime.ts'
-import { effort, seed } from '../support/effort.ts'
+import { toWire } from '#tenant-runtime/database/statement.ts'
+import { folderStatement } from '#tenant-runtime/storage/objects/folder-statement.ts'
+import { startRuntime } from '#test/support/runtime.ts'
+import { effort, seed } from '#test/support/effort.ts'
 
 interface Page {
   bucket: 'files' | 'others'
@@ -24,23 +24,32 @@ const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.
 function expected(paths: Iterable<string>, { prefix, order, search, offset, limit }: Page): string[] {
   const folder = prefix === '' ? '' : `${prefix}/`
   const below = [...paths].filter((path) => path.startsWith(folder)).map((path) => path.slice(folder.length))
-  const sorted = (names: string[]) => names.filter((name) => name.includes(search)).sort((a, b) => (order === 'asc' ? 1 : -1) * byBytes(a, b))
+  const sorted = (names: string[]) =>
+    names.filter((name) => name.includes(search)).sort((a, b) => (order === 'asc' ? 1 : -1) * byBytes(a, b))
   const inner = new Set(below.filter((rest) => rest.includes('/')).map((rest) => rest.slice(0, rest.indexOf('/'))))
-  return [...sorted([...inner]).map((name) => `${name}/`), ...sorted(below.filter((rest) => !rest.includes('/')))].slice(offset, offset + limit)
+  return [
+    ...sorted([...inner]).map((name) => `${name}/`),
+    ...sorted(below.filter((rest) => !rest.includes('/'))),
+  ].slice(offset, offset + limit)
 }
 
 async function start(t: Test) {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
-  for (const name of ['files', 'others']) await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name, policy: 'public' } })
-  const insert = (bucket: string, paths: string[]) => tenant.rows(
-    `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
+  for (const name of ['files', 'others'])
+    await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name, policy: 'public' } })
+  const insert = (bucket: string, paths: string[]) =>
+    tenant.rows(
+      `insert into storage_objects (bucket_id, path, blob_id, size, content_type, etag)
      select b.id, p, gen_random_uuid(), 1, 'text/plain', 'x' from storage_buckets b, jsonb_array_elements_text($2::jsonb) p where b.name = $1`,
-    [bucket, JSON.stringify(paths)],
-  )
+      [bucket, JSON.stringify(paths)],
+    )
   // As the service: a user's tokens differ by the second, and each is a caller of its own.
   const list = async ({ bucket, prefix, order, search, offset, limit }: Page, as = 'service') => {
-    const answer = await tenant.ask('POST', `/storage/v1/object/list/${bucket}`, { as, body: { prefix, search, limit, offset, sortBy: { column: 'name', order } } })
+    const answer = await tenant.ask('POST', `/storage/v1/object/list/${bucket}`, {
+      as,
+      body: { prefix, search, limit, offset, sortBy: { column: 'name', order } },
+    })
     if (answer.status !== 200) throw new Error(answer.text)
     return answer.list().map(({ name, id }) => (id === null ? `${String(name)}/` : String(name)))
   }
@@ -52,14 +61,27 @@ t.test('pages at any offsets, of a bucket that is changed between them and meanw
   const first = [
     ...Array.from({ length: folders }, (_, n) => `in/f${n}/x`),
     ...Array.from({ length: objects }, (_, n) => `in/${n}.txt`),
-    'a', 'b/c', 'z',
+    'a',
+    'b/c',
+    'z',
   ]
   const page: fc.Arbitrary<Page> = fc.record({
-    bucket: fc.constantFrom('files', 'files', 'files', 'others'), prefix: fc.constantFrom('in', 'in', 'in', ''), order: fc.constantFrom('asc', 'asc', 'desc'),
-    search: fc.constantFrom('', '', '7'), offset: fc.oneof(fc.nat(folders + objects + 10), fc.constantFrom(0, 100, 200, 300, 2_000)), limit: fc.constantFrom(1, 100, 100, 100, 1_000),
+    bucket: fc.constantFrom('files', 'files', 'files', 'others'),
+    prefix: fc.constantFrom('in', 'in', 'in', ''),
+    order: fc.constantFrom('asc', 'asc', 'desc'),
+    search: fc.constantFrom('', '', '7'),
+    offset: fc.oneof(fc.nat(folders + objects + 10), fc.constantFrom(0, 100, 200, 300, 2_000)),
+    limit: fc.constantFrom(1, 100, 100, 100, 1_000),
   })
-  const change = fc.record({ what: fc.constantFrom('add', 'addFolder', 'remove', 'rename', 'moveOut', 'moveIn', 'overwrite'), n: fc.nat() })
-  const step = fc.oneof({ weight: 6, arbitrary: fc.record({ page }) }, { weight: 2, arbitrary: fc.record({ change }) }, { weight: 2, arbitrary: fc.record({ page, change }) })
+  const change = fc.record({
+    what: fc.constantFrom('add', 'addFolder', 'remove', 'rename', 'moveOut', 'moveIn', 'overwrite'),
+    n: fc.nat(),
+  })
+  const step = fc.oneof(
+    { weight: 6, arbitrary: fc.record({ page }) },
+    { weight: 2, arbitrary: fc.record({ change }) },
+    { weight: 2, arbitrary: fc.record({ page, change }) },
+  )
   let fresh = 0
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
@@ -69,10 +91,11 @@ t.test('pages at any offsets, of a bucket that is changed between them and meanw
       const apply = ({ what, n }: { what: string; n: number }) => {
         const after = { files: new Set(now.files), others: new Set(now.others) }
         const pick = (from: Set<string>) => [...from][n % Math.max(1, from.size)] ?? ''
-        const place = (bucket: string, path: string, to: string, toPath: string) => tenant.rows(
-          'update storage_objects set bucket_id = (select id from storage_buckets where name = $3), path = $4 where bucket_id = (select id from storage_buckets where name = $1) and path = $2',
-          [bucket, path, to, toPath],
-        )
+        const place = (bucket: string, path: string, to: string, toPath: string) =>
+          tenant.rows(
+            'update storage_objects set bucket_id = (select id from storage_buckets where name = $3), path = $4 where bucket_id = (select id from storage_buckets where name = $1) and path = $2',
+            [bucket, path, to, toPath],
+          )
         const move = (from: 'files' | 'others', to: 'files' | 'others') => {
           const [path, toPath] = [pick(now[from]), `in/${n % 3_000}-${fresh++}`]
           if (path === '') return async () => []
@@ -86,13 +109,24 @@ t.test('pages at any offsets, of a bucket that is changed between them and meanw
         }
         const path = pick(now.files)
         const run =
-          what === 'add' ? add(`in/${n % 3_000}-${fresh++}`)
-          : what === 'addFolder' ? add(`in/f${n % 3_000}-${fresh++}/x`)
-          : what === 'rename' ? move('files', 'files')
-          : what === 'moveOut' ? move('files', 'others')
-          : what === 'moveIn' ? move('others', 'files')
-          : what === 'overwrite' ? () => tenant.rows('update storage_objects set blob_id = gen_random_uuid() where path = $1', [path])
-          : () => tenant.rows("delete from storage_objects where path = $1 and bucket_id = (select id from storage_buckets where name = 'files')", [path])
+          what === 'add'
+            ? add(`in/${n % 3_000}-${fresh++}`)
+            : what === 'addFolder'
+              ? add(`in/f${n % 3_000}-${fresh++}/x`)
+              : what === 'rename'
+                ? move('files', 'files')
+                : what === 'moveOut'
+                  ? move('files', 'others')
+                  : what === 'moveIn'
+                    ? move('others', 'files')
+                    : what === 'overwrite'
+                      ? () =>
+                          tenant.rows('update storage_objects set blob_id = gen_random_uuid() where path = $1', [path])
+                      : () =>
+                          tenant.rows(
+                            "delete from storage_objects where path = $1 and bucket_id = (select id from storage_buckets where name = 'files')",
+                            [path],
+                          )
         if (what === 'remove') after.files.delete(path)
         return { run, after }
       }
@@ -103,7 +137,8 @@ t.test('pages at any offsets, of a bucket that is changed between them and meanw
         now = applied?.after ?? now
         if (shown === undefined || !('page' in step)) continue
         const wanted = [before, now].map((state) => JSON.stringify(expected(state[step.page.bucket], step.page)))
-        if (!wanted.includes(JSON.stringify(shown))) throw new Error(`${JSON.stringify(step)}: ${JSON.stringify(shown)} instead of ${wanted.join(' or ')}`)
+        if (!wanted.includes(JSON.stringify(shown)))
+          throw new Error(`${JSON.stringify(step)}: ${JSON.stringify(shown)} instead of ${wanted.join(' or ')}`)
       }
     }),
     // A smaller counterexample would take minutes.
@@ -118,17 +153,21 @@ t.test('a page begins where the one before it ended, without passing over what t
   const page = { bucket: 'files', prefix: '', order: 'asc', search: '', limit: 2 } as const
   t.same(await list({ ...page, offset: 0 }), ['a', 'b'])
   // Behind the triggers' back: only who counts from the start again sees it.
-  await tenant.rows("do $$ begin set local session_replication_role = replica; delete from storage_objects where path = 'a'; end $$")
+  await tenant.rows(
+    "do $$ begin set local session_replication_role = replica; delete from storage_objects where path = 'a'; end $$",
+  )
   t.same(await list({ ...page, offset: 2 }), ['c', 'd'])
   t.same(await list({ ...page, offset: 2 }, 'ben'), ['d', 'e'], 'another caller has been told of nothing')
   await insert('files', ['f'])
   t.same(await list({ ...page, offset: 2 }), ['d', 'e'])
 })
 
-t.test('every change of what is in a bucket is a change of its contents, and none of another bucket\'s', async (t) => {
+t.test("every change of what is in a bucket is a change of its contents, and none of another bucket's", async (t) => {
   const { tenant, insert } = await start(t)
   const contents = async () => {
-    const rows = await tenant.rows('select name, contents::text from storage_bucket_counters join storage_buckets on id = bucket_id order by name')
+    const rows = await tenant.rows(
+      'select name, contents::text from storage_bucket_counters join storage_buckets on id = bucket_id order by name',
+    )
     return Object.fromEntries(rows.map(({ name, contents }) => [String(name), String(contents)]))
   }
   await insert('files', ['a', 'b'])
@@ -138,10 +177,29 @@ t.test('every change of what is in a bucket is a change of its contents, and non
   for (const [what, change, changed] of [
     ['an insert', () => insert('files', ['c', 'd', 'e']), ['files']],
     ['a rename', () => tenant.rows(`update storage_objects set path = 'x' where ${from} and path = 'a'`), ['files']],
-    ['an overwrite', () => tenant.rows(`update storage_objects set blob_id = gen_random_uuid() where ${from} and path = 'b'`), ['files']],
-    ['a new date', () => tenant.rows(`update storage_objects set updated_at = now() where ${from} and path = 'b'`), ['files']],
-    ['a move', () => tenant.rows(`update storage_objects set ${into} where ${from} and path = 'c'`), ['files', 'others']],
-    ['an exchange', () => tenant.rows("update storage_objects set bucket_id = (select id from storage_buckets b where b.id <> bucket_id and b.name <> 'system'), path = path || '2'"), ['files', 'others']],
+    [
+      'an overwrite',
+      () => tenant.rows(`update storage_objects set blob_id = gen_random_uuid() where ${from} and path = 'b'`),
+      ['files'],
+    ],
+    [
+      'a new date',
+      () => tenant.rows(`update storage_objects set updated_at = now() where ${from} and path = 'b'`),
+      ['files'],
+    ],
+    [
+      'a move',
+      () => tenant.rows(`update storage_objects set ${into} where ${from} and path = 'c'`),
+      ['files', 'others'],
+    ],
+    [
+      'an exchange',
+      () =>
+        tenant.rows(
+          "update storage_objects set bucket_id = (select id from storage_buckets b where b.id <> bucket_id and b.name <> 'system'), path = path || '2'",
+        ),
+      ['files', 'others'],
+    ],
     ['a delete', () => tenant.rows(`delete from storage_objects where ${into} and path = 'x2'`), ['others']],
     ['a change of nothing', () => tenant.rows("delete from storage_objects where path = 'nothing'"), []],
     ['a change of the bucket', () => tenant.rows("update storage_buckets set policy = 'private'"), []],
@@ -149,7 +207,11 @@ t.test('every change of what is in a bucket is a change of its contents, and non
     const before = await contents()
     await change()
     const after = await contents()
-    t.same(Object.keys(after).filter((name) => after[name] !== before[name]), changed, what)
+    t.same(
+      Object.keys(after).filter((name) => after[name] !== before[name]),
+      changed,
+      what,
+    )
   }
 })
 
@@ -158,17 +220,23 @@ t.test('who does not see the bucket is told nothing, and it is as before when it
   await insert('files', ['a', 'b', 'c', 'd', 'e', 'f/x'])
   const page = { bucket: 'files', prefix: '', order: 'asc', search: '', limit: 2 } as const
   t.same(await list({ ...page, offset: 0 }, 'ben'), ['f/', 'a'])
-  const [row] = await tenant.rows("select id::text, contents::text from storage_buckets join storage_bucket_counters on id = bucket_id where name = 'files'")
+  const [row] = await tenant.rows(
+    "select id::text, contents::text from storage_buckets join storage_bucket_counters on id = bucket_id where name = 'files'",
+  )
   const client = new pg.Client({ connectionString: tenant.home.url })
   await client.connect()
   t.teardown(() => client.end())
   const rowsOf = async (user: string) => {
     const { text, values } = folderStatement(
-      String(row?.['id']), { folder: '', search: '', column: 'name', order: 'asc', limit: 2, offset: 2 },
+      String(row?.['id']),
+      { folder: '', search: '', column: 'name', order: 'asc', limit: 2, offset: 2 },
       { contents: String(row?.['contents']), position: { passed: 2, key: 'a', isFolder: false } },
     )
     await client.query('begin')
-    await client.query("select set_config('app.tenant_id', $1, true), set_config('app.role', 'authenticated', true), set_config('app.user_id', $2, true)", [tenant.id, user])
+    await client.query(
+      "select set_config('app.tenant_id', $1, true), set_config('app.role', 'authenticated', true), set_config('app.user_id', $2, true)",
+      [tenant.id, user],
+    )
     const { rows } = await client.query<{ key: string | null }>(text, values.map(toWire))
     await client.query('commit')
     return rows.map(({ key }) => key)
@@ -177,7 +245,10 @@ t.test('who does not see the bucket is told nothing, and it is as before when it
   await tenant.ask('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'private' } })
   t.same(await rowsOf('ben'), [])
   t.same(await rowsOf('ada'), [null, 'a', 'b', 'c'])
-  t.equal((await tenant.ask('POST', '/storage/v1/object/list/files', { as: 'ben', body: { limit: 2, offset: 2 } })).status, 404)
+  t.equal(
+    (await tenant.ask('POST', '/storage/v1/object/list/files', { as: 'ben', body: { limit: 2, offset: 2 } })).status,
+    404,
+  )
   await tenant.ask('PATCH', '/storage/v1/bucket/files', { as: 'ada', body: { policy: 'public' } })
   t.same(await list({ ...page, offset: 2 }, 'ben'), ['b', 'c'])
 })

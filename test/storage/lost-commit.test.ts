@@ -1,10 +1,10 @@
 // The connection to Postgres lost at a commit, before it or after: nobody knows then whether it happened. The caller is told
 // so, no file is taken away, and what is found afterwards is one of the two, whole.
 import t from 'tap'
-import { chanceOf } from '../simulation/chance.ts'
-import { effort, seed } from '../support/effort.ts'
-import { openPostgresProxy, type Loss } from '../support/postgres-proxy.ts'
-import type { StorageFailpoint } from '../../tenant-runtime/src/storage/failpoints.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { openPostgresProxy, type Loss } from '#test/support/postgres-proxy.ts'
+import type { StorageFailpoint } from '#tenant-runtime/storage/failpoints.ts'
 import { inspect, sound } from './support/inspect.ts'
 import { openScene } from './support/scene.ts'
 import { serve } from './support/served-storage.ts'
@@ -37,13 +37,37 @@ t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t)
   }
 
   const changes = {
-    'of an upload': { ask: () => ask('POST', `${objects}/docs/fresh`, 'new', text), before: { fresh: 404 }, after: { fresh: 'new' } },
-    'of an overwrite': { ask: () => ask('POST', `${objects}/docs/kept`, 'new', text), before: { kept: 'old' }, after: { kept: 'new' } },
+    'of an upload': {
+      ask: () => ask('POST', `${objects}/docs/fresh`, 'new', text),
+      before: { fresh: 404 },
+      after: { fresh: 'new' },
+    },
+    'of an overwrite': {
+      ask: () => ask('POST', `${objects}/docs/kept`, 'new', text),
+      before: { kept: 'old' },
+      after: { kept: 'new' },
+    },
     'of a delete': { ask: () => ask('DELETE', `${objects}/docs/kept`), before: { kept: 'old' }, after: { kept: 404 } },
-    'of a delete of many': { ask: () => ask('DELETE', `${objects}/docs`, { prefixes: ['kept'] }), before: { kept: 'old' }, after: { kept: 404 } },
-    'of a move': { ask: () => ask('POST', `${objects}/move`, move), before: { kept: 'old', elsewhere: 404 }, after: { kept: 404, elsewhere: 'old' } },
-    'of a copy': { ask: () => ask('POST', `${objects}/copy`, move), before: { kept: 'old', elsewhere: 404 }, after: { kept: 'old', elsewhere: 'old' } },
-    'of an emptying': { ask: () => ask('POST', '/storage/v1/bucket/docs/empty'), before: { kept: 'old' }, after: { kept: 404 } },
+    'of a delete of many': {
+      ask: () => ask('DELETE', `${objects}/docs`, { prefixes: ['kept'] }),
+      before: { kept: 'old' },
+      after: { kept: 404 },
+    },
+    'of a move': {
+      ask: () => ask('POST', `${objects}/move`, move),
+      before: { kept: 'old', elsewhere: 404 },
+      after: { kept: 404, elsewhere: 'old' },
+    },
+    'of a copy': {
+      ask: () => ask('POST', `${objects}/copy`, move),
+      before: { kept: 'old', elsewhere: 404 },
+      after: { kept: 'old', elsewhere: 'old' },
+    },
+    'of an emptying': {
+      ask: () => ask('POST', '/storage/v1/bucket/docs/empty'),
+      before: { kept: 'old' },
+      after: { kept: 404 },
+    },
   }
   for (const loss of ['question', 'answer'] as const) {
     for (const [name, { ask: change, before, after }] of Object.entries(changes)) {
@@ -60,7 +84,8 @@ t.test('a connection that breaks at a commit', { timeout: 3_600_000 }, async (t)
         const wanted = loss === 'question' ? before : after
         for (const [path, content] of Object.entries(wanted)) t.equal(await read(path), content, path)
         t.same(await inspect(scene, ask, load), sound)
-        for (const [path, content] of Object.entries(wanted)) t.equal(await read(path), content, `${path} after the sweep`)
+        for (const [path, content] of Object.entries(wanted))
+          t.equal(await read(path), content, `${path} after the sweep`)
       })
     }
   }

@@ -7,13 +7,13 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { BlobBackend } from '../../tenant-runtime/src/storage/backend/backend.ts'
-import { LocalBackend } from '../../tenant-runtime/src/storage/backend/local.ts'
-import { PairedBackend } from '../../tenant-runtime/src/storage/backend/paired.ts'
-import { S3Backend } from '../../tenant-runtime/src/storage/backend/s3.ts'
-import { effort, seed } from '../support/effort.ts'
-import { startS3Server } from '../support/s3-server.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
+import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
+import { PairedBackend } from '#tenant-runtime/storage/backend/paired.ts'
+import { S3Backend } from '#tenant-runtime/storage/backend/s3.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { startS3Server } from '#test/support/s3-server.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const command = new URL('../../tenant-runtime/src/move-blobs.ts', import.meta.url).pathname
 const binary = { 'content-type': 'application/octet-stream' }
@@ -59,7 +59,9 @@ function startWriters(tenant: TestTenant) {
       const before = known.get(path)
       const kind = (['write', 'read', 'write', 'read', 'delete'] as const)[n % 5]
       const send = () =>
-        kind === 'write' ? tenant.ask('POST', at, { as: 'u1', headers: binary, body }) : tenant.ask(kind === 'read' ? 'GET' : 'DELETE', at, { as: 'u1' })
+        kind === 'write'
+          ? tenant.ask('POST', at, { as: 'u1', headers: binary, body })
+          : tenant.ask(kind === 'read' ? 'GET' : 'DELETE', at, { as: 'u1' })
       const { status, bytes } = await send()
       requests++
       const wanted = kind === 'write' || before !== undefined ? 200 : 404
@@ -100,19 +102,30 @@ async function openScene(t: Test) {
   await writeFile(join(data, 'manifests.ndjson'), JSON.stringify(tenant.manifest))
 
   /** The command to its end, or until `killed` says so. */
-  const move = async (to: 'local' | 's3', { args = [], killed }: { args?: string[]; killed?: () => Promise<void> } = {}) => {
+  const move = async (
+    to: 'local' | 's3',
+    { args = [], killed }: { args?: string[]; killed?: () => Promise<void> } = {},
+  ) => {
     const child = spawn(process.execPath, [command, ...args], {
       env: {
-        PATH: process.env['PATH'], TENANTRY_CONTROL_URL: 'http://127.0.0.1:1', TENANTRY_INTERNAL_TOKEN_FILE: join(data, 'token'), TENANTRY_DATA: data,
-        TENANTRY_STORAGE_BACKEND: to, TENANTRY_STORAGE_FALLBACK: to === 's3' ? 'local' : 's3', TENANTRY_S3_ENDPOINT: settings.endpoint,
-        TENANTRY_S3_BUCKET: settings.bucket, TENANTRY_S3_PREFIX: settings.prefix, TENANTRY_S3_ACCESS_KEY_ID: settings.accessKeyId,
+        PATH: process.env['PATH'],
+        TENANTRY_CONTROL_URL: 'http://127.0.0.1:1',
+        TENANTRY_INTERNAL_TOKEN_FILE: join(data, 'token'),
+        TENANTRY_DATA: data,
+        TENANTRY_STORAGE_BACKEND: to,
+        TENANTRY_STORAGE_FALLBACK: to === 's3' ? 'local' : 's3',
+        TENANTRY_S3_ENDPOINT: settings.endpoint,
+        TENANTRY_S3_BUCKET: settings.bucket,
+        TENANTRY_S3_PREFIX: settings.prefix,
+        TENANTRY_S3_ACCESS_KEY_ID: settings.accessKeyId,
         TENANTRY_S3_SECRET_ACCESS_KEY_FILE: join(data, 'secret'),
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     t.teardown(() => child.kill('SIGKILL'))
     let said = ''
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (said += text))
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (said += text))
     const gone = once(child, 'exit')
     if (killed !== undefined) {
       await killed()
@@ -137,7 +150,7 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
   t.teardown(() => writers.stop())
   const progress = async (requests: number) => {
     const deadline = Date.now() + 120_000
-    for (const until = writers.requests() + requests; writers.requests() < until; ) {
+    for (const until = writers.requests() + requests; writers.requests() < until;) {
       if (Date.now() > deadline) throw new Error('the writers stand still')
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
@@ -161,7 +174,10 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
       t.equal(ended.code, null, `to ${to}: killed midway`)
       const { code, said } = await move(to, { args: [tenant.id] })
       t.equal(code, 0, said)
-      t.match(said, new RegExp(`${tenant.id}: \\d+ files copied, \\d+ bytes; (\\d+) of \\1 objects verified in ${to}\\n1 tenants`))
+      t.match(
+        said,
+        new RegExp(`${tenant.id}: \\d+ files copied, \\d+ bytes; (\\d+) of \\1 objects verified in ${to}\\n1 tenants`),
+      )
       await progress(8)
       const dropped = await move(to, { args: ['--drop'] })
       t.equal(dropped.code, 0, dropped.said)
@@ -169,7 +185,12 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
       backend.now = stores[to]()
       await progress(8)
       if (to === 's3') t.same(await files(), [], 'no file is left')
-      else t.same((await server.keys()).whole.filter((key) => key.includes(tenant.id)), [], 'nothing is left in the bucket')
+      else
+        t.same(
+          (await server.keys()).whole.filter((key) => key.includes(tenant.id)),
+          [],
+          'nothing is left in the bucket',
+        )
     }
   }
   await writers.stop()
@@ -183,14 +204,25 @@ t.test('from files to a bucket and back, while it serves', async (t) => {
   await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
   await tenant.rows("update blob_gc set created_at = created_at - interval '1 hour'")
   await storage.idle()
-  t.same(await inStore(stores.local()), (await rows()).map(({ id }) => id), 'a file for every row, a row for every file')
+  t.same(
+    await inStore(stores.local()),
+    (await rows()).map(({ id }) => id),
+    'a file for every row, a row for every file',
+  )
 })
 
 t.test('what is damaged or lost is told by name, and what is not moved is not dropped', async (t) => {
   const { backend, stores, tenant, move, rows, inStore, data } = await openScene(t)
-  for (const path of ['good', 'damaged', 'lost']) await tenant.ask('POST', `/storage/v1/object/docs/${path}`, { as: 'u1', headers: binary, body: Buffer.alloc(1000, path) })
+  for (const path of ['good', 'damaged', 'lost'])
+    await tenant.ask('POST', `/storage/v1/object/docs/${path}`, {
+      as: 'u1',
+      headers: binary,
+      body: Buffer.alloc(1000, path),
+    })
   const place = async (path: string) => {
-    const [row] = await tenant.rows('select id::text, blob_id::text as blob from storage_objects where path = $1', [path])
+    const [row] = await tenant.rows('select id::text, blob_id::text as blob from storage_objects where path = $1', [
+      path,
+    ])
     const blob = String(row?.['blob'])
     return { id: String(row?.['id']), blob, file: join(data, 'blobs', tenant.id, blob.slice(0, 2), blob) }
   }

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
-import { effort, seed } from '../support/effort.ts'
-import { startPlatform } from '../support/platform.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { startPlatform } from '#test/support/platform.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { meant, pathCorpus, written, type Form } from './support/path-corpus.ts'
 
 const objects = '/storage/v1/object'
@@ -27,9 +27,11 @@ const corpus = pathCorpus(oneOf(10))
 
 async function allOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const left = [...items]
-  await Promise.all(Array.from({ length: 8 }, async () => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) await work(next)
-  }))
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      for (let next = left.shift(); next !== undefined; next = left.shift()) await work(next)
+    }),
+  )
 }
 
 interface RawAnswer {
@@ -38,11 +40,22 @@ interface RawAnswer {
 }
 
 /** A request whose target is what it is: no client has a say in it. */
-async function rawAsk(port: number, method: string, target: string, headers: Record<string, string>, body: Buffer): Promise<RawAnswer> {
+async function rawAsk(
+  port: number,
+  method: string,
+  target: string,
+  headers: Record<string, string>,
+  body: Buffer,
+): Promise<RawAnswer> {
   const socket = connect(port, '127.0.0.1')
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined)
-  const lines = Object.entries({ host: 'x', connection: 'close', 'content-length': String(body.length), ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
+  const lines = Object.entries({
+    host: 'x',
+    connection: 'close',
+    'content-length': String(body.length),
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(Buffer.concat([Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1'), body]))
   await once(socket, 'close')
   const [head = '', ...rest] = Buffer.concat(chunks).toString('utf8').split('\r\n\r\n')
@@ -53,29 +66,40 @@ const show = (text: string) => JSON.stringify(text.length > 50 ? `${text.slice(0
 const encoded = (path: string) => path.split('/').map(encodeURIComponent).join('/')
 
 /** Uploads every text in every form. @returns the paths that there are now */
-async function uploadAll(t: Test, texts: readonly string[], upload: (target: string, body: Buffer) => Promise<RawAnswer>): Promise<Set<string>> {
+async function uploadAll(
+  t: Test,
+  texts: readonly string[],
+  upload: (target: string, body: Buffer) => Promise<RawAnswer>,
+): Promise<Set<string>> {
   const paths = new Set<string>()
   const wrong: string[] = []
   const refusals = new Map<string, number>()
-  await allOf(texts.flatMap((text) => forms.map((form) => ({ text, form }))), async ({ text, form }) => {
-    const target = written(text, form)
-    const path = meant(target)
-    const { status, body } = await upload(target, Buffer.from(path ?? 'nothing'))
-    const what = `${form} ${show(text)}: ${status} ${body.slice(0, 200)}`
-    if (status === 200) {
-      const stored = (JSON.parse(body.slice(body.indexOf('{'), body.lastIndexOf('}') + 1)) as { path: string }).path
-      if (stored !== path) wrong.push(`${what}, wanted ${show(path ?? 'a refusal')}`)
-      paths.add(stored)
-      return
-    }
-    const reason = /"message":"([^"]+)"/.exec(body)?.[1]
-    // What is no request at all is told so by the parser, before anybody could say more.
-    const isRequest = /^[\x21-\x7e]*$/.test(target)
-    if (!(status === 400 || (status === 404 && path === '') || status === 414) || (isRequest && reason === undefined)) wrong.push(what)
-    refusals.set(reason ?? 'no request', (refusals.get(reason ?? 'no request') ?? 0) + 1)
-  })
+  await allOf(
+    texts.flatMap((text) => forms.map((form) => ({ text, form }))),
+    async ({ text, form }) => {
+      const target = written(text, form)
+      const path = meant(target)
+      const { status, body } = await upload(target, Buffer.from(path ?? 'nothing'))
+      const what = `${form} ${show(text)}: ${status} ${body.slice(0, 200)}`
+      if (status === 200) {
+        const stored = (JSON.parse(body.slice(body.indexOf('{'), body.lastIndexOf('}') + 1)) as { path: string }).path
+        if (stored !== path) wrong.push(`${what}, wanted ${show(path ?? 'a refusal')}`)
+        paths.add(stored)
+        return
+      }
+      const reason = /"message":"([^"]+)"/.exec(body)?.[1]
+      // What is no request at all is told so by the parser, before anybody could say more.
+      const isRequest = /^[\x21-\x7e]*$/.test(target)
+      if (!(status === 400 || (status === 404 && path === '') || status === 414) || (isRequest && reason === undefined))
+        wrong.push(what)
+      refusals.set(reason ?? 'no request', (refusals.get(reason ?? 'no request') ?? 0) + 1)
+    },
+  )
   t.same(wrong, [], 'each is stored under what it means, or refused with a reason')
-  t.ok(paths.size > texts.length / 2 && refusals.size >= 5, `${paths.size} paths; refused: ${JSON.stringify(Object.fromEntries(refusals))}`)
+  t.ok(
+    paths.size > texts.length / 2 && refusals.size >= 5,
+    `${paths.size} paths; refused: ${JSON.stringify(Object.fromEntries(refusals))}`,
+  )
   return paths
 }
 
@@ -84,7 +108,8 @@ async function namesBelow(directory: string): Promise<string[]> {
   return (await readdir(directory, { recursive: true })).flatMap((path) => path.split('/'))
 }
 
-const ofTheStore = /^(?:blobs|tmp|store|t_[0-9a-f]{20}|[0-9a-f]{2}|[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})$/
+const ofTheStore =
+  /^(?:blobs|tmp|store|t_[0-9a-f]{20}|[0-9a-f]{2}|[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})$/
 
 t.test('paths', { timeout: 600_000 }, async (t) => {
   const runtime = await startRuntime(t)
@@ -95,8 +120,13 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
   }
   const keysOf = async (tenant: TestTenant, bucket = 'docs'): Promise<string[]> => {
     const keys: string[] = []
-    for (let cursor: unknown = undefined; ; ) {
-      const page = (await tenant.ask('POST', `${objects}/list-v2/${bucket}`, { as: 'u1', body: { limit: 500, ...(cursor === undefined ? {} : { cursor }) } })).json()
+    for (let cursor: unknown = undefined; ;) {
+      const page = (
+        await tenant.ask('POST', `${objects}/list-v2/${bucket}`, {
+          as: 'u1',
+          body: { limit: 500, ...(cursor === undefined ? {} : { cursor }) },
+        })
+      ).json()
       keys.push(...(page['objects'] as { key: string }[]).map(({ key }) => key))
       if (page['hasNext'] !== true) return keys
       cursor = page['nextCursor']
@@ -107,10 +137,22 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
   t.test('in URLs', { timeout: 600_000 }, async (t) => {
     t.comment(`${corpus.length} texts, seed ${seed}`)
     const tenant = await start()
-    const paths = await uploadAll(t, corpus, (target, body) => rawAsk(tenant.port, 'POST', `${objects}/docs/${target}`, { ...tenant.as('u1'), 'content-type': 'text/plain' }, body))
+    const paths = await uploadAll(t, corpus, (target, body) =>
+      rawAsk(
+        tenant.port,
+        'POST',
+        `${objects}/docs/${target}`,
+        { ...tenant.as('u1'), 'content-type': 'text/plain' },
+        body,
+      ),
+    )
     t.same(await keysOf(tenant), sorted(paths), 'all of them are listed, byte for byte, and nothing else')
     const names = await namesBelow(runtime.directory)
-    t.same(names.filter((name) => !ofTheStore.test(name)), [], 'no text has become the name of a file')
+    t.same(
+      names.filter((name) => !ofTheStore.test(name)),
+      [],
+      'no text has become the name of a file',
+    )
     t.equal((await tenant.files()).length, paths.size)
 
     const checked = some([...paths], 4)
@@ -118,11 +160,18 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
     const check = (what: string, path: string, isSo: boolean, more = '') => {
       if (!isSo) wrong.push(`${what} ${show(path)} ${more}`)
     }
-    const signed = (await tenant.ask('POST', `${objects}/sign/docs`, { as: 'u1', body: { paths: checked.slice(0, 1000) } })).list()
-    t.same(signed.map(({ path, error }) => [path, error]), checked.slice(0, 1000).map((path) => [path, null]), 'each can be signed')
+    const signed = (
+      await tenant.ask('POST', `${objects}/sign/docs`, { as: 'u1', body: { paths: checked.slice(0, 1000) } })
+    ).list()
+    t.same(
+      signed.map(({ path, error }) => [path, error]),
+      checked.slice(0, 1000).map((path) => [path, null]),
+      'each can be signed',
+    )
     await allOf(checked, async (path) => {
       const at = encoded(path)
-      const ask = (method: string, where: string, body?: object) => tenant.ask(method, `${objects}/${where}`, { as: 'u1', ...(body === undefined ? {} : { body }) })
+      const ask = (method: string, where: string, body?: object) =>
+        tenant.ask(method, `${objects}/${where}`, { as: 'u1', ...(body === undefined ? {} : { body }) })
       check('read', path, (await ask('GET', `docs/${at}`)).text === path)
       check('info', path, (await ask('GET', `info/docs/${at}`)).json()['name'] === path)
       const url = String((await ask('POST', `sign/docs/${at}`)).json()['url'])
@@ -130,49 +179,125 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
       const slash = path.lastIndexOf('/')
       const [folder, name] = [path.slice(0, Math.max(0, slash)), path.slice(slash + 1)]
       const listed = (await ask('POST', 'list/docs', { prefix: folder, search: name, limit: 1000 })).list()
-      check('list', path, listed.some((entry) => entry['name'] === name && entry['id'] !== null), JSON.stringify(listed).slice(0, 200))
-      const begun = (await ask('POST', 'list-v2/docs', { prefix: path, limit: 1 })).json()['objects'] as { key: string }[]
+      check(
+        'list',
+        path,
+        listed.some((entry) => entry['name'] === name && entry['id'] !== null),
+        JSON.stringify(listed).slice(0, 200),
+      )
+      const begun = (await ask('POST', 'list-v2/docs', { prefix: path, limit: 1 })).json()['objects'] as {
+        key: string
+      }[]
       check('list-v2', path, begun[0]?.key === path, JSON.stringify(begun).slice(0, 200))
-      const copied = await ask('POST', 'copy', { bucketId: 'docs', sourceKey: path, destinationKey: path, destinationBucket: 'other' })
+      const copied = await ask('POST', 'copy', {
+        bucketId: 'docs',
+        sourceKey: path,
+        destinationKey: path,
+        destinationBucket: 'other',
+      })
       check('copy', path, copied.json()['Key'] === `other/${path}`, copied.text)
-      check('removed', path, (await ask('DELETE', `docs/${at}`)).status === 200 && (await ask('GET', `docs/${at}`)).status === 404)
-      const moved = await ask('POST', 'move', { bucketId: 'other', sourceKey: path, destinationKey: path, destinationBucket: 'docs' })
+      check(
+        'removed',
+        path,
+        (await ask('DELETE', `docs/${at}`)).status === 200 && (await ask('GET', `docs/${at}`)).status === 404,
+      )
+      const moved = await ask('POST', 'move', {
+        bucketId: 'other',
+        sourceKey: path,
+        destinationKey: path,
+        destinationBucket: 'docs',
+      })
       check('move', path, moved.status === 200 && (await ask('GET', `docs/${at}`)).text === path, moved.text)
-      const again = await tenant.ask('PUT', `${objects}/docs/${at}`, { as: 'u1', body: 'again', headers: { 'content-type': 'text/plain' } })
+      const again = await tenant.ask('PUT', `${objects}/docs/${at}`, {
+        as: 'u1',
+        body: 'again',
+        headers: { 'content-type': 'text/plain' },
+      })
       check('overwrite', path, again.json()['path'] === path, again.text)
       const upload = String((await ask('POST', `upload/sign/docs/${at}`)).json()['token'])
-      check('signed upload', path, (await tenant.ask('PUT', `${objects}/upload/sign/docs/${at}?token=${upload}`, { body: 'x', headers: { 'content-type': 'text/plain' } })).status === 409)
+      check(
+        'signed upload',
+        path,
+        (
+          await tenant.ask('PUT', `${objects}/upload/sign/docs/${at}?token=${upload}`, {
+            body: 'x',
+            headers: { 'content-type': 'text/plain' },
+          })
+        ).status === 409,
+      )
     })
     t.same(wrong, [], `each of ${checked.length} comes back from every call`)
     t.same(await keysOf(tenant, 'other'), [], 'what was moved is gone where it was')
     t.same(await keysOf(tenant), sorted(paths), 'and the bucket holds what it held')
-    const removed = (await tenant.ask('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: checked.slice(0, 1000) } })).list()
-    t.same(sorted(removed.map(({ name }) => String(name))), sorted(checked.slice(0, 1000)), 'those that are named are removed')
+    const removed = (
+      await tenant.ask('DELETE', `${objects}/docs`, { as: 'u1', body: { prefixes: checked.slice(0, 1000) } })
+    ).list()
+    t.same(
+      sorted(removed.map(({ name }) => String(name))),
+      sorted(checked.slice(0, 1000)),
+      'those that are named are removed',
+    )
     const left = new Set(checked.slice(0, 1000))
     t.same(await keysOf(tenant), sorted([...paths].filter((path) => !left.has(path))), 'and no others')
   })
 
   t.test('in bodies: keys, prefixes, searches and names of buckets', { timeout: 600_000 }, async (t) => {
     const tenant = await start()
-    await tenant.ask('POST', `${objects}/docs/source`, { as: 'u1', body: 'x', headers: { 'content-type': 'text/plain' } })
+    await tenant.ask('POST', `${objects}/docs/source`, {
+      as: 'u1',
+      body: 'x',
+      headers: { 'content-type': 'text/plain' },
+    })
     const wrong: string[] = []
     const made = new Set<string>()
     const buckets = new Set<string>()
     await allOf(some(corpus, 4), async (text) => {
-      const expect = async (what: string, method: string, path: string, body: object | undefined, statuses: readonly number[]) => {
+      const expect = async (
+        what: string,
+        method: string,
+        path: string,
+        body: object | undefined,
+        statuses: readonly number[],
+      ) => {
         const answer = await tenant.ask(method, path, { as: 'u1', ...(body === undefined ? {} : { body }) })
-        if (!statuses.includes(answer.status)) wrong.push(`${what} ${show(text)}: ${answer.status} ${answer.text.slice(0, 200)}`)
-        if (answer.status === 400 && answer.json()['message'] === undefined) wrong.push(`${what} ${show(text)}: no reason`)
+        if (!statuses.includes(answer.status))
+          wrong.push(`${what} ${show(text)}: ${answer.status} ${answer.text.slice(0, 200)}`)
+        if (answer.status === 400 && answer.json()['message'] === undefined)
+          wrong.push(`${what} ${show(text)}: no reason`)
         return answer
       }
-      const copied = await expect('copy to', 'POST', `${objects}/copy`, { bucketId: 'docs', sourceKey: 'source', destinationKey: text, destinationBucket: 'other' }, [200, 400])
+      const copied = await expect(
+        'copy to',
+        'POST',
+        `${objects}/copy`,
+        { bucketId: 'docs', sourceKey: 'source', destinationKey: text, destinationBucket: 'other' },
+        [200, 400],
+      )
       if (copied.status === 200) {
         made.add(text)
         if (copied.json()['Key'] !== `other/${text}`) wrong.push(`copy to ${show(text)}: ${copied.text}`)
       }
-      await expect('move from', 'POST', `${objects}/move`, { bucketId: 'docs', sourceKey: text, destinationKey: 'nowhere' }, [400, 404])
-      await expect('move in', 'POST', `${objects}/move`, { bucketId: text, sourceKey: 'a', destinationKey: 'b' }, [400, 404])
-      await expect('copy into', 'POST', `${objects}/copy`, { bucketId: 'docs', sourceKey: 'source', destinationKey: 'b', destinationBucket: text }, [400, 404])
+      await expect(
+        'move from',
+        'POST',
+        `${objects}/move`,
+        { bucketId: 'docs', sourceKey: text, destinationKey: 'nowhere' },
+        [400, 404],
+      )
+      await expect(
+        'move in',
+        'POST',
+        `${objects}/move`,
+        { bucketId: text, sourceKey: 'a', destinationKey: 'b' },
+        [400, 404],
+      )
+      await expect(
+        'copy into',
+        'POST',
+        `${objects}/copy`,
+        { bucketId: 'docs', sourceKey: 'source', destinationKey: 'b', destinationBucket: text },
+        [400, 404],
+      )
       await expect('remove', 'DELETE', `${objects}/docs`, { prefixes: [text] }, [200, 400])
       await expect('sign', 'POST', `${objects}/sign/docs`, { paths: [text] }, [200, 400])
       await expect('list', 'POST', `${objects}/list/docs`, { prefix: text, search: text }, [200, 400])
@@ -191,8 +316,18 @@ t.test('paths', { timeout: 600_000 }, async (t) => {
     })
     t.same(wrong, [])
     t.same(await keysOf(tenant, 'other'), sorted(made))
-    t.same((await tenant.rows("select name from storage_buckets where name not in ('docs', 'other', 'system') order by name collate \"C\"")).map(({ name }) => name), [...buckets].sort())
-    t.same((await namesBelow(runtime.directory)).filter((name) => !ofTheStore.test(name)), [])
+    t.same(
+      (
+        await tenant.rows(
+          "select name from storage_buckets where name not in ('docs', 'other', 'system') order by name collate \"C\"",
+        )
+      ).map(({ name }) => name),
+      [...buckets].sort(),
+    )
+    t.same(
+      (await namesBelow(runtime.directory)).filter((name) => !ofTheStore.test(name)),
+      [],
+    )
   })
 
   t.same(runtime.problems, [], 'none of it was an error of ours')
@@ -202,23 +337,45 @@ t.test('paths through the gateway', { timeout: 600_000 }, async (t) => {
   const platform = await startPlatform()
   t.teardown(() => platform.stop())
   await platform.startControlPlane()
-  const { status, body } = await platform.call('POST', '/v1/tenants', { name: 'acme', plan: 'Free', region: 'local' }, { prefer: 'wait=30' })
+  const { status, body } = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name: 'acme', plan: 'Free', region: 'local' },
+    { prefer: 'wait=30' },
+  )
   if (status !== 201) throw new Error(JSON.stringify(body))
   const { secret_key: key } = body['keys'] as { secret_key: string }
-  const call = async (method: string, path: string, body: object) => (await platform.tenantCall('acme', method, path, { key, body: JSON.stringify(body), type: 'application/json' })).json() as Promise<Record<string, unknown>>
+  const call = async (method: string, path: string, body: object) =>
+    (
+      await platform.tenantCall('acme', method, path, { key, body: JSON.stringify(body), type: 'application/json' })
+    ).json() as Promise<Record<string, unknown>>
   await call('POST', '/storage/v1/bucket', { name: 'docs' })
   const port = Number(new URL(platform.gatewayUrl).port)
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'text/plain' }
-  const paths = await uploadAll(t, some(corpus, 3), (target, bytes) => rawAsk(port, 'POST', `/t/acme${objects}/docs/${target}`, headers, bytes))
-  const listed = (await call('POST', `${objects}/list-v2/docs`, { limit: 1000 })) as { objects: { key: string }[]; hasNext: boolean }
+  const paths = await uploadAll(t, some(corpus, 3), (target, bytes) =>
+    rawAsk(port, 'POST', `/t/acme${objects}/docs/${target}`, headers, bytes),
+  )
+  const listed = (await call('POST', `${objects}/list-v2/docs`, { limit: 1000 })) as {
+    objects: { key: string }[]
+    hasNext: boolean
+  }
   const sorted = [...paths].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
-  t.same(listed.objects.map(({ key }) => key), sorted.slice(0, 1000), 'all of them are listed, byte for byte')
+  t.same(
+    listed.objects.map(({ key }) => key),
+    sorted.slice(0, 1000),
+    'all of them are listed, byte for byte',
+  )
   const wrong: string[] = []
   await allOf(some(sorted, 5), async (path) => {
     const answer = await rawAsk(port, 'GET', `/t/acme${objects}/docs/${encoded(path)}`, headers, Buffer.alloc(0))
-    if (answer.status !== 200 || !answer.body.includes(path)) wrong.push(`${show(path)}: ${answer.status} ${answer.body.slice(0, 100)}`)
+    if (answer.status !== 200 || !answer.body.includes(path))
+      wrong.push(`${show(path)}: ${answer.status} ${answer.body.slice(0, 100)}`)
   })
   t.same(wrong, [], 'and read')
-  t.same((await namesBelow(platform.blobs)).filter((name) => !ofTheStore.test(name)), [], 'no text has become the name of a file')
+  t.same(
+    (await namesBelow(platform.blobs)).filter((name) => !ofTheStore.test(name)),
+    [],
+    'no text has become the name of a file',
+  )
   t.notMatch(platform.output(), /"level":(?:50|60)/, 'none of it was an error of ours')
 })

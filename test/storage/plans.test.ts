@@ -2,13 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { toWire, type Statement } from '../../tenant-runtime/src/database/statement.ts'
-import { bucketStatement } from '../../tenant-runtime/src/storage/buckets/bucket-store.ts'
-import { folderStatement, type FolderQuery } from '../../tenant-runtime/src/storage/objects/folder-statement.ts'
-import { keysStatement } from '../../tenant-runtime/src/storage/objects/list-keys.ts'
-import { objectStatement } from '../../tenant-runtime/src/storage/objects/object-store.ts'
-import { effort } from '../support/effort.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { toWire, type Statement } from '#tenant-runtime/database/statement.ts'
+import { bucketStatement } from '#tenant-runtime/storage/buckets/bucket-store.ts'
+import { folderStatement, type FolderQuery } from '#tenant-runtime/storage/objects/folder-statement.ts'
+import { keysStatement } from '#tenant-runtime/storage/objects/list-keys.ts'
+import { objectStatement } from '#tenant-runtime/storage/objects/object-store.ts'
+import { effort } from '#test/support/effort.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 
 interface Node {
   'Node Type': string
@@ -58,19 +58,28 @@ t.test('in a bucket of many objects', async (t) => {
   const explain = async (userId: string, { text, values }: Statement): Promise<Plan> => {
     await client.query('begin')
     try {
-      await client.query("select set_config('app.tenant_id', $1, true), set_config('app.role', 'authenticated', true), set_config('app.user_id', $2, true)", [tenant.id, userId])
-      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node; 'Execution Time': number }[] }>(`explain (analyze, format json) ${text}`, values.map(toWire))
+      await client.query(
+        "select set_config('app.tenant_id', $1, true), set_config('app.role', 'authenticated', true), set_config('app.user_id', $2, true)",
+        [tenant.id, userId],
+      )
+      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node; 'Execution Time': number }[] }>(
+        `explain (analyze, format json) ${text}`,
+        values.map(toWire),
+      )
       const [top] = rows[0]?.['QUERY PLAN'] ?? []
       if (top === undefined) throw new Error('no plan')
       const nodes = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(nodes)]
       const scans = nodes(top.Plan).filter((node) => node['Relation Name'] === 'storage_objects')
       // Averages of many loops, rounded.
-      const looked = (node: Node) => (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
+      const looked = (node: Node) =>
+        (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
       const sum = (part: (node: Node) => number) => scans.reduce((all, node) => all + part(node), 0)
       return {
         scans: [...new Set(scans.map((node) => node['Node Type']))].sort(),
         entries: Math.round(sum(looked)),
-        rows: Math.round(sum((node) => (node['Node Type'] === 'Index Only Scan' ? (node['Heap Fetches'] ?? 0) : looked(node)))),
+        rows: Math.round(
+          sum((node) => (node['Node Type'] === 'Index Only Scan' ? (node['Heap Fetches'] ?? 0) : looked(node))),
+        ),
         shown: top.Plan['Actual Rows'],
         milliseconds: top['Execution Time'],
       }
@@ -81,12 +90,23 @@ t.test('in a bucket of many objects', async (t) => {
   const byIndex = ['Index Only Scan', 'Index Scan']
   const page: FolderQuery = { folder: 'photos/', search: '', column: 'name', order: 'asc', limit: 100, offset: 0 }
 
-  for (const [who, userId] of [['its owner', 'ada'], ['another user', 'ben']] as const) {
-    const check = async (t: Test, what: string, statement: Statement, most: { shown: number; rows: number; entries: number }) => {
+  for (const [who, userId] of [
+    ['its owner', 'ada'],
+    ['another user', 'ben'],
+  ] as const) {
+    const check = async (
+      t: Test,
+      what: string,
+      statement: Statement,
+      most: { shown: number; rows: number; entries: number },
+    ) => {
       const plan = await explain(userId, statement)
       t.comment(`${what}: ${JSON.stringify(plan)}`)
       t.equal(plan.shown, most.shown, `${what}: shows what there is`)
-      t.ok(plan.scans.every((scan) => byIndex.includes(scan)), `${what}: by indexes alone, ${plan.scans.join(', ')}`)
+      t.ok(
+        plan.scans.every((scan) => byIndex.includes(scan)),
+        `${what}: by indexes alone, ${plan.scans.join(', ')}`,
+      )
       t.ok(plan.rows <= most.rows, `${what}: ${plan.rows} rows are read, at most ${most.rows}`)
       t.ok(plan.entries <= most.entries, `${what}: ${plan.entries} entries are looked at, at most ${most.entries}`)
     }
@@ -99,11 +119,31 @@ t.test('in a bucket of many objects', async (t) => {
     t.test(`${who} reads of a listing by offset the page's rows, and by the index what is passed over`, async (t) => {
       // Beside what is shown stand what the bucket holds, and the positions passed.
       await check(t, 'first page', folderStatement(bucketId, page), { shown: 102, rows: 100, entries: 100 })
-      await check(t, 'from behind', folderStatement(bucketId, { ...page, order: 'desc' }), { shown: 102, rows: 100, entries: 100 })
-      await check(t, 'a later page', folderStatement(bucketId, { ...page, offset: 5_000 }), { shown: 107, rows: 100, entries: 5_100 })
-      await check(t, 'by date', folderStatement(bucketId, { ...page, column: 'created_at', order: 'desc' }), { shown: 102, rows: 100, entries: flat + 100 })
-      await check(t, 'a search', folderStatement(bucketId, { ...page, search: '77.JPG' }), { shown: 102, rows: 100, entries: flat + 100 })
-      await check(t, 'folders', folderStatement(bucketId, { ...page, folder: 'years/' }), { shown: 101, rows: 0, entries: 100 })
+      await check(t, 'from behind', folderStatement(bucketId, { ...page, order: 'desc' }), {
+        shown: 102,
+        rows: 100,
+        entries: 100,
+      })
+      await check(t, 'a later page', folderStatement(bucketId, { ...page, offset: 5_000 }), {
+        shown: 107,
+        rows: 100,
+        entries: 5_100,
+      })
+      await check(t, 'by date', folderStatement(bucketId, { ...page, column: 'created_at', order: 'desc' }), {
+        shown: 102,
+        rows: 100,
+        entries: flat + 100,
+      })
+      await check(t, 'a search', folderStatement(bucketId, { ...page, search: '77.JPG' }), {
+        shown: 102,
+        rows: 100,
+        entries: flat + 100,
+      })
+      await check(t, 'folders', folderStatement(bucketId, { ...page, folder: 'years/' }), {
+        shown: 101,
+        rows: 0,
+        entries: 100,
+      })
       await check(t, 'the root', folderStatement(bucketId, { ...page, folder: '' }), { shown: 4, rows: 0, entries: 2 })
     })
 
@@ -113,17 +153,38 @@ t.test('in a bucket of many objects', async (t) => {
       )
       const position = { passed: 40_000, key: String(known?.['path']), isFolder: false }
       const contents = String(known?.['contents'])
-      await check(t, 'the next page', folderStatement(bucketId, { ...page, offset: 40_000 }, { position, contents }), { shown: 102, rows: 100, entries: 100 })
-      await check(t, 'a page behind', folderStatement(bucketId, { ...page, offset: 40_500 }, { position, contents }), { shown: 103, rows: 100, entries: 600 })
-      await check(t, 'changed', folderStatement(bucketId, { ...page, offset: 40_500 }, { position, contents: randomUUID() }), { shown: 143, rows: 100, entries: 40_600 })
+      await check(t, 'the next page', folderStatement(bucketId, { ...page, offset: 40_000 }, { position, contents }), {
+        shown: 102,
+        rows: 100,
+        entries: 100,
+      })
+      await check(t, 'a page behind', folderStatement(bucketId, { ...page, offset: 40_500 }, { position, contents }), {
+        shown: 103,
+        rows: 100,
+        entries: 600,
+      })
+      await check(
+        t,
+        'changed',
+        folderStatement(bucketId, { ...page, offset: 40_500 }, { position, contents: randomUUID() }),
+        { shown: 143, rows: 100, entries: 40_600 },
+      )
     })
 
     t.test(`${who} reads of a listing by cursor the page's rows, and hardly more`, async (t) => {
       const keys = { prefix: 'photos/', after: undefined, order: 'asc', asFolders: true, limit: 100 } as const
       const after = (key: string) => Buffer.from(`o${key}`).toString('base64url')
       await check(t, 'first page', keysStatement(bucketId, keys), { shown: 101, rows: 101, entries: 101 })
-      await check(t, 'a later page', keysStatement(bucketId, { ...keys, after: after('photos/5.jpg') }), { shown: 101, rows: 101, entries: 101 })
-      await check(t, 'folders', keysStatement(bucketId, { ...keys, prefix: 'years/' }), { shown: 101, rows: 109, entries: 109 })
+      await check(t, 'a later page', keysStatement(bucketId, { ...keys, after: after('photos/5.jpg') }), {
+        shown: 101,
+        rows: 101,
+        entries: 101,
+      })
+      await check(t, 'folders', keysStatement(bucketId, { ...keys, prefix: 'years/' }), {
+        shown: 101,
+        rows: 109,
+        entries: 109,
+      })
     })
   }
 })

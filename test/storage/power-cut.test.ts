@@ -1,9 +1,9 @@
 // The power cut under sixteen writers, on a disk that then forgets what was not made durable; the database lies elsewhere and
 // keeps all that it has acknowledged. Needs root, for the disk.
 import t, { type Test } from 'tap'
-import { LocalBackend } from '../../tenant-runtime/src/storage/backend/local.ts'
-import { chanceOf } from '../simulation/chance.ts'
-import { effort, seed } from '../support/effort.ts'
+import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
+import { chanceOf } from '#test/simulation/chance.ts'
+import { effort, seed } from '#test/support/effort.ts'
 import { openCuttableDisk } from './support/cuttable-disk.ts'
 import { WithoutDirectorySync, WithoutFileSync } from './support/hasty-backends.ts'
 import { inspect, sound, type Findings } from './support/inspect.ts'
@@ -12,7 +12,10 @@ import { serve } from './support/served-storage.ts'
 import { Load } from './support/writers.ts'
 
 /** @returns what was found after each cut, as long as all was sound before it */
-async function cutPower(t: Test, { backend: Backend, cuts }: { backend: new (root: string) => LocalBackend; cuts: number }): Promise<{ findings: Findings[]; load: Load }> {
+async function cutPower(
+  t: Test,
+  { backend: Backend, cuts }: { backend: new (root: string) => LocalBackend; cuts: number },
+): Promise<{ findings: Findings[]; load: Load }> {
   const disk = await openCuttableDisk(t)
   const scene = await openScene(t, { data: disk.directory })
   const chance = chanceOf(seed)
@@ -54,7 +57,10 @@ t.test('power cuts', { timeout: 3_600_000 }, async (t) => {
     t.test(`are seen to lose files of a backend ${Backend.name}`, async (t) => {
       const { findings } = await cutPower(t, { backend: Backend, cuts: 20 })
       const { phantoms = [], torn = [] } = findings.at(-1) ?? {}
-      t.ok(phantoms.length + torn.length > 0, `after ${findings.length} cuts ${phantoms.length} are gone and ${torn.length} torn`)
+      t.ok(
+        phantoms.length + torn.length > 0,
+        `after ${findings.length} cuts ${phantoms.length} are gone and ${torn.length} torn`,
+      )
     })
   }
 })

@@ -13,9 +13,13 @@ t.test('two hundred uploads at the limit', async (t) => {
   const { ask, idle } = await serve(t, scene)
   await ask('POST', '/storage/v1/bucket', { name: 'docs' })
   // Whatever is written between two looks is seen by the check, which Postgres makes at every change.
-  await scene.rows(`alter table storage_usage add constraint never_over check (file_bytes + reserved_bytes <= ${quota})`)
+  await scene.rows(
+    `alter table storage_usage add constraint never_over check (file_bytes + reserved_bytes <= ${quota})`,
+  )
 
-  const answers = await Promise.all(Array.from({ length: uploads }, (_, n) => ask('POST', `/storage/v1/object/docs/${n}`, Buffer.alloc(size), binary)))
+  const answers = await Promise.all(
+    Array.from({ length: uploads }, (_, n) => ask('POST', `/storage/v1/object/docs/${n}`, Buffer.alloc(size), binary)),
+  )
   const taken = answers.filter(({ status }) => status === 200).length
   const refused = answers.filter(({ status }) => status === 413)
   t.equal(taken, Math.floor(quota / size), 'as many as there is room for')
@@ -23,11 +27,17 @@ t.test('two hundred uploads at the limit', async (t) => {
   for (const { text } of refused) t.match(JSON.parse(text), { code: 'QUOTA_EXCEEDED', limit: quota, used: Number })
 
   const rest = quota - taken * size
-  const last = await Promise.all(Array.from({ length: uploads }, (_, n) => ask('POST', `/storage/v1/object/docs/last-${n}`, Buffer.alloc(rest), binary)))
+  const last = await Promise.all(
+    Array.from({ length: uploads }, (_, n) =>
+      ask('POST', `/storage/v1/object/docs/last-${n}`, Buffer.alloc(rest), binary),
+    ),
+  )
   t.equal(last.filter(({ status }) => status === 200).length, 1, 'one has room for the last bytes')
   t.equal(last.filter(({ status }) => status === 413).length, uploads - 1)
   await idle()
-  const [books] = await scene.rows('select file_bytes::int, reserved_bytes::int as reserved, file_count::int, (select sum(size) from storage_objects)::int as bytes from storage_usage')
+  const [books] = await scene.rows(
+    'select file_bytes::int, reserved_bytes::int as reserved, file_count::int, (select sum(size) from storage_objects)::int as bytes from storage_usage',
+  )
   t.same(books, { file_bytes: quota, reserved: 0, file_count: taken + 1, bytes: quota })
 })
 
@@ -38,7 +48,8 @@ t.test('the Free plan has room for 1 GB of files, which is 1,000,000,000 bytes, 
   await ask('POST', '/storage/v1/bucket', { name: 'docs' })
   // As if that much lay there.
   await scene.rows(`update storage_usage set file_bytes = ${gigabyte - 2}`)
-  const put = (path: string, bytes: number) => ask('POST', `/storage/v1/object/docs/${path}`, Buffer.alloc(bytes), binary)
+  const put = (path: string, bytes: number) =>
+    ask('POST', `/storage/v1/object/docs/${path}`, Buffer.alloc(bytes), binary)
   const tooMuch = await put('three', 3)
   t.equal(tooMuch.status, 413)
   t.match(JSON.parse(tooMuch.text), { code: 'QUOTA_EXCEEDED', limit: gigabyte, used: gigabyte - 2 })
@@ -47,5 +58,7 @@ t.test('the Free plan has room for 1 GB of files, which is 1,000,000,000 bytes, 
   t.equal(full.status, 413)
   t.match(JSON.parse(full.text), { code: 'QUOTA_EXCEEDED', limit: gigabyte, used: gigabyte })
   await idle()
-  t.same(await scene.rows('select file_bytes::int, reserved_bytes::int from storage_usage'), [{ file_bytes: gigabyte, reserved_bytes: 0 }])
+  t.same(await scene.rows('select file_bytes::int, reserved_bytes::int from storage_usage'), [
+    { file_bytes: gigabyte, reserved_bytes: 0 },
+  ])
 })

@@ -1,9 +1,9 @@
 // Ranges of an object as RFC 9110 has them: one, several, none that is there, and headers that are passed over.
 import fc from 'fast-check'
 import t from 'tap'
-import { readRange } from '../../tenant-runtime/src/storage/objects/conditional.ts'
-import { startRuntime, type Answer } from '../support/runtime.ts'
-import { effort, seed } from '../support/effort.ts'
+import { readRange } from '#tenant-runtime/storage/objects/conditional.ts'
+import { startRuntime, type Answer } from '#test/support/runtime.ts'
+import { effort, seed } from '#test/support/effort.ts'
 
 const validators = { etag: 'e', modified: new Date('2026-01-01T00:00:00Z') }
 
@@ -15,18 +15,66 @@ function partsOf({ headers, bytes }: Answer): { range: string; type: string; byt
   if (pieces.shift() !== '' || pieces.pop() !== '--\r\n') throw new Error('the body has no beginning or no end')
   return pieces.map((piece) => {
     const at = piece.indexOf('\r\n\r\n')
-    const head = Object.fromEntries(piece.slice(2, at).split('\r\n').map((line) => line.split(': ') as [string, string]))
-    return { range: head['content-range'] ?? '', type: head['content-type'] ?? '', bytes: Buffer.from(piece.slice(at + 4), 'latin1') }
+    const head = Object.fromEntries(
+      piece
+        .slice(2, at)
+        .split('\r\n')
+        .map((line) => line.split(': ') as [string, string]),
+    )
+    return {
+      range: head['content-range'] ?? '',
+      type: head['content-type'] ?? '',
+      bytes: Buffer.from(piece.slice(at + 4), 'latin1'),
+    }
   })
 }
 
 t.test('headers', async (t) => {
   const cases: [header: string, size: number, answer: unknown][] = [
-    ['bytes=0-0', 10, [[0, 0]]], ['bytes=-1', 10, [[9, 9]]], ['bytes=5-', 10, [[5, 9]]], ['bytes=0-999', 10, [[0, 9]]], ['bytes=-999', 10, [[0, 9]]],
-    ['bytes=0-1,4-5', 10, [[0, 1], [4, 5]]], ['bytes=4-5, 0-1', 10, [[4, 5], [0, 1]]], ['bytes= 0-1 , -2', 10, [[0, 1], [8, 9]]],
-    ['bytes=0-1,20-30', 10, [[0, 1]]], ['bytes=10-', 10, 'unsatisfiable'], ['bytes=-0', 10, 'unsatisfiable'], ['bytes=20-,30-40', 10, 'unsatisfiable'], ['bytes=0-', 0, 'unsatisfiable'],
-    ['bytes=0-5,3-8', 10, 'whole'], ['bytes=0-1,1-2', 10, 'whole'], ['bytes=', 10, 'whole'], ['bytes=-', 10, 'whole'], ['bytes=a-b', 10, 'whole'], ['bytes=5-1', 10, 'whole'], ['bytes=0-1,', 10, 'whole'],
-    ['items=0-1', 10, 'whole'], [`bytes=${Array.from({ length: 33 }, (_, n) => `${n * 2}-${n * 2}`).join()}`, 100, 'whole'], ['bytes=0-99999999999999999999', 10, 'whole'],
+    ['bytes=0-0', 10, [[0, 0]]],
+    ['bytes=-1', 10, [[9, 9]]],
+    ['bytes=5-', 10, [[5, 9]]],
+    ['bytes=0-999', 10, [[0, 9]]],
+    ['bytes=-999', 10, [[0, 9]]],
+    [
+      'bytes=0-1,4-5',
+      10,
+      [
+        [0, 1],
+        [4, 5],
+      ],
+    ],
+    [
+      'bytes=4-5, 0-1',
+      10,
+      [
+        [4, 5],
+        [0, 1],
+      ],
+    ],
+    [
+      'bytes= 0-1 , -2',
+      10,
+      [
+        [0, 1],
+        [8, 9],
+      ],
+    ],
+    ['bytes=0-1,20-30', 10, [[0, 1]]],
+    ['bytes=10-', 10, 'unsatisfiable'],
+    ['bytes=-0', 10, 'unsatisfiable'],
+    ['bytes=20-,30-40', 10, 'unsatisfiable'],
+    ['bytes=0-', 0, 'unsatisfiable'],
+    ['bytes=0-5,3-8', 10, 'whole'],
+    ['bytes=0-1,1-2', 10, 'whole'],
+    ['bytes=', 10, 'whole'],
+    ['bytes=-', 10, 'whole'],
+    ['bytes=a-b', 10, 'whole'],
+    ['bytes=5-1', 10, 'whole'],
+    ['bytes=0-1,', 10, 'whole'],
+    ['items=0-1', 10, 'whole'],
+    [`bytes=${Array.from({ length: 33 }, (_, n) => `${n * 2}-${n * 2}`).join()}`, 100, 'whole'],
+    ['bytes=0-99999999999999999999', 10, 'whole'],
   ]
   for (const [header, size, wanted] of cases) {
     const answer = readRange({ range: header }, size, validators)
@@ -34,7 +82,11 @@ t.test('headers', async (t) => {
   }
   t.equal(readRange({ range: 'bytes=0-1', 'if-range': '"other"' }, 10, validators).kind, 'whole')
   t.equal(readRange({ range: 'bytes=0-1', 'if-range': 'W/"e"' }, 10, validators).kind, 'whole')
-  t.equal(readRange({ range: 'bytes=0-1', 'if-range': validators.modified.toUTCString() }, 10, validators).kind, 'whole', 'two versions can be of one second')
+  t.equal(
+    readRange({ range: 'bytes=0-1', 'if-range': validators.modified.toUTCString() }, 10, validators).kind,
+    'whole',
+    'two versions can be of one second',
+  )
   t.equal(readRange({ range: 'bytes=0-1', 'if-range': '"e"' }, 10, validators).kind, 'parts')
 })
 
@@ -42,22 +94,35 @@ t.test('over HTTP', async (t) => {
   const tenant = await (await startRuntime(t)).addTenant()
   await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
   const content = Buffer.from(Array.from({ length: 300_000 }, (_, n) => (n * 31) % 251))
-  await tenant.ask('POST', '/storage/v1/object/files/a.bin', { as: 'ada', body: content, headers: { 'content-type': 'image/png' } })
-  const get = (range: string, method = 'GET') => tenant.ask(method, '/storage/v1/object/files/a.bin', { as: 'ada', headers: { range } })
+  await tenant.ask('POST', '/storage/v1/object/files/a.bin', {
+    as: 'ada',
+    body: content,
+    headers: { 'content-type': 'image/png' },
+  })
+  const get = (range: string, method = 'GET') =>
+    tenant.ask(method, '/storage/v1/object/files/a.bin', { as: 'ada', headers: { range } })
 
   t.test('several parts come as they were asked for, byte for byte', async (t) => {
     const cuts = fc.uniqueArray(fc.nat(content.length), { minLength: 4, maxLength: 16 }).map((points) => {
       const sorted = points.sort((a, b) => a - b)
-      return Array.from({ length: Math.floor(sorted.length / 2) }, (_, n) => ({ start: sorted[2 * n] ?? 0, end: (sorted[2 * n + 1] ?? 1) - 1 }))
+      return Array.from({ length: Math.floor(sorted.length / 2) }, (_, n) => ({
+        start: sorted[2 * n] ?? 0,
+        end: (sorted[2 * n + 1] ?? 1) - 1,
+      }))
     })
     await fc.assert(
       fc.asyncProperty(cuts, fc.boolean(), async (parts, turned) => {
         const asked = turned ? parts.toReversed() : parts
         const answer = await get(`bytes=${asked.map(({ start, end }) => `${start}-${end}`).join(', ')}`)
-        if (answer.status !== 206 || Number(answer.headers['content-length']) !== answer.bytes.length) throw new Error(`${answer.status}, ${answer.bytes.length} bytes`)
+        if (answer.status !== 206 || Number(answer.headers['content-length']) !== answer.bytes.length)
+          throw new Error(`${answer.status}, ${answer.bytes.length} bytes`)
         return partsOf(answer).every(({ range, type, bytes }, index) => {
           const { start, end } = asked[index] ?? { start: -1, end: -1 }
-          return range === `bytes ${start}-${end}/${content.length}` && type === 'image/png' && bytes.equals(content.subarray(start, end + 1))
+          return (
+            range === `bytes ${start}-${end}/${content.length}` &&
+            type === 'image/png' &&
+            bytes.equals(content.subarray(start, end + 1))
+          )
         })
       }),
       { seed, numRuns: effort({ small: 40, full: 1_000 }) },
@@ -68,19 +133,36 @@ t.test('over HTTP', async (t) => {
   t.test('HEAD takes none; what is outside is 416 with the size; the rest is passed over', async (t) => {
     for (const range of ['bytes=0-1', 'bytes=0-1,4-5', 'bytes=300000-']) {
       const head = await get(range, 'HEAD')
-      t.match([head.status, head.headers['content-type'], head.headers['content-length'], head.bytes.length], [200, 'image/png', '300000', 0])
+      t.match(
+        [head.status, head.headers['content-type'], head.headers['content-length'], head.bytes.length],
+        [200, 'image/png', '300000', 0],
+      )
     }
     const outside = await get('bytes=300000-,400000-')
-    t.match([outside.status, outside.headers['content-range'], outside.json()['code']], [416, 'bytes */300000', 'RANGE_NOT_SATISFIABLE'])
+    t.match(
+      [outside.status, outside.headers['content-range'], outside.json()['code']],
+      [416, 'bytes */300000', 'RANGE_NOT_SATISFIABLE'],
+    )
     const overlapping = await get('bytes=0-10,5-20')
     t.match([overlapping.status, overlapping.bytes.length], [200, content.length])
   })
 
   t.test('an object that is overwritten meanwhile is sent as it was', async (t) => {
     const large = Buffer.alloc(20_000_000, 1)
-    await tenant.ask('POST', '/storage/v1/object/files/large.bin', { as: 'ada', body: large, headers: { 'content-type': 'image/png' } })
-    const reading = tenant.ask('GET', '/storage/v1/object/files/large.bin', { as: 'ada', headers: { range: 'bytes=0-9999999,10000001-19999999' } })
-    const writing = tenant.ask('POST', '/storage/v1/object/files/large.bin', { as: 'ada', body: Buffer.alloc(20_000_000, 2), headers: { 'content-type': 'image/png' } })
+    await tenant.ask('POST', '/storage/v1/object/files/large.bin', {
+      as: 'ada',
+      body: large,
+      headers: { 'content-type': 'image/png' },
+    })
+    const reading = tenant.ask('GET', '/storage/v1/object/files/large.bin', {
+      as: 'ada',
+      headers: { range: 'bytes=0-9999999,10000001-19999999' },
+    })
+    const writing = tenant.ask('POST', '/storage/v1/object/files/large.bin', {
+      as: 'ada',
+      body: Buffer.alloc(20_000_000, 2),
+      headers: { 'content-type': 'image/png' },
+    })
     const answer = await reading
     await writing
     const bytes = new Set(partsOf(answer).flatMap((part) => [...new Set(part.bytes)]))

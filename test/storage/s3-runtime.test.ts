@@ -9,11 +9,11 @@ import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import t from 'tap'
 import { internalPaths, internalTokenHeader } from '@tenantry/contract'
-import { bundleOf } from '../../images/bundle.ts'
-import { S3Backend } from '../../tenant-runtime/src/storage/backend/s3.ts'
-import { freePort } from '../support/postgres.ts'
-import { startS3Server } from '../support/s3-server.ts'
-import { ask, startRuntime, type TestTenant } from '../support/runtime.ts'
+import { bundleOf } from '#images/bundle.ts'
+import { S3Backend } from '#tenant-runtime/storage/backend/s3.ts'
+import { freePort } from '#test/support/postgres.ts'
+import { startS3Server } from '#test/support/s3-server.ts'
+import { ask, startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const megabyte = 2 ** 20
 const binary = { 'content-type': 'application/octet-stream' }
@@ -21,7 +21,8 @@ const sha256 = (body: Buffer) => createHash('sha256').update(body).digest('hex')
 
 const put = (tenant: TestTenant, path: string, body: Buffer | Buffer[], headers = {}) =>
   tenant.ask('POST', `/storage/v1/object/docs/${path}`, { as: 'u1', headers: { ...binary, ...headers }, body })
-const get = (tenant: TestTenant, path: string, headers = {}) => tenant.ask('GET', `/storage/v1/object/docs/${path}`, { as: 'u1', headers })
+const get = (tenant: TestTenant, path: string, headers = {}) =>
+  tenant.ask('GET', `/storage/v1/object/docs/${path}`, { as: 'u1', headers })
 
 t.test('files of a tenant in a bucket', async (t) => {
   const server = await startS3Server()
@@ -36,24 +37,43 @@ t.test('files of a tenant in a bucket', async (t) => {
   await t.test('upload, download, ranges, overwrite, copy, move, delete', async (t) => {
     const [small, large] = [randomBytes(10_000), randomBytes(6 * megabyte + 3)]
     t.equal((await put(tenant, 'small', small)).status, 200)
-    t.equal((await put(tenant, 'large', [large.subarray(0, 100), large.subarray(100)])).status, 200, 'of undeclared length, in parts')
-    for (const [path, body] of [['small', small], ['large', large]] as const) {
+    t.equal(
+      (await put(tenant, 'large', [large.subarray(0, 100), large.subarray(100)])).status,
+      200,
+      'of undeclared length, in parts',
+    )
+    for (const [path, body] of [
+      ['small', small],
+      ['large', large],
+    ] as const) {
       const { headers, bytes } = await get(tenant, path)
       t.ok(body.equals(bytes), `${path}: whole`)
       t.equal(headers.etag, `"${sha256(body)}"`)
       const part = await get(tenant, path, { range: 'bytes=5000-9999' })
       t.ok(part.status === 206 && body.subarray(5000, 10_000).equals(part.bytes), `${path}: a range`)
       const parts = await get(tenant, path, { range: 'bytes=7-8,0-1' })
-      t.ok(parts.status === 206 && parts.bytes.includes(body.subarray(7, 9)) && parts.bytes.includes(body.subarray(0, 2)), `${path}: two ranges`)
+      t.ok(
+        parts.status === 206 && parts.bytes.includes(body.subarray(7, 9)) && parts.bytes.includes(body.subarray(0, 2)),
+        `${path}: two ranges`,
+      )
     }
     t.equal((await put(tenant, 'small', large.subarray(0, 20_000))).status, 200)
     t.ok(large.subarray(0, 20_000).equals((await get(tenant, 'small')).bytes), 'overwritten')
     t.equal((await put(tenant, 'empty', Buffer.alloc(0))).status, 200)
     t.equal((await get(tenant, 'empty')).bytes.length, 0)
-    const copied = await tenant.ask('POST', '/storage/v1/object/copy', { as: 'u1', body: { bucketId: 'docs', sourceKey: 'large', destinationKey: 'copy' } })
-    const moved = await tenant.ask('POST', '/storage/v1/object/move', { as: 'u1', body: { bucketId: 'docs', sourceKey: 'large', destinationKey: 'moved' } })
+    const copied = await tenant.ask('POST', '/storage/v1/object/copy', {
+      as: 'u1',
+      body: { bucketId: 'docs', sourceKey: 'large', destinationKey: 'copy' },
+    })
+    const moved = await tenant.ask('POST', '/storage/v1/object/move', {
+      as: 'u1',
+      body: { bucketId: 'docs', sourceKey: 'large', destinationKey: 'moved' },
+    })
     t.same([copied.status, moved.status], [200, 200])
-    t.same([sha256((await get(tenant, 'copy')).bytes), sha256((await get(tenant, 'moved')).bytes)], [sha256(large), sha256(large)])
+    t.same(
+      [sha256((await get(tenant, 'copy')).bytes), sha256((await get(tenant, 'moved')).bytes)],
+      [sha256(large), sha256(large)],
+    )
     t.equal((await tenant.ask('DELETE', '/storage/v1/object/docs/moved', { as: 'u1' })).status, 200)
     t.equal((await get(tenant, 'moved')).status, 404)
   })
@@ -65,14 +85,18 @@ t.test('files of a tenant in a bucket', async (t) => {
     await storage.idle()
     t.equal((await blobs()).length, 3, 'small, empty and the copy')
     t.same((await server.keys()).begun, [])
-    const [row] = await tenant.rows('select (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable, reserved_bytes::int as reserved from storage_usage')
+    const [row] = await tenant.rows(
+      'select (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable, reserved_bytes::int as reserved from storage_usage',
+    )
     t.same(row, { intents: 0, collectable: 0, reserved: 0 })
   })
 
   await t.test('a sweep finds what nothing refers to, and removes it the second time', async (t) => {
     await backend.put(tenant.id, '00000000-0000-4000-8000-000000000000', Readable.from([Buffer.from('orphan')]), 100)
     const sweep = async () => {
-      const { files, orphans, removed, refused } = (await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })).json()
+      const { files, orphans, removed, refused } = (
+        await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
+      ).json()
       return { files, orphans, removed, refused }
     }
     t.same(await sweep(), { files: 4, orphans: 1, removed: 0, refused: null })
@@ -84,16 +108,35 @@ t.test('files of a tenant in a bucket', async (t) => {
     t.equal((await tenant.ask('GET', '/health')).status, 200)
     await server.kill()
     const answers = await Promise.all([
-      get(tenant, 'small', { range: 'bytes=0-9' }), get(tenant, 'copy', { range: 'bytes=5-9' }), put(tenant, 'new', Buffer.alloc(1000)),
-      tenant.ask('POST', '/storage/v1/object/copy', { as: 'u1', body: { bucketId: 'docs', sourceKey: 'small', destinationKey: 'copy-2' } }),
+      get(tenant, 'small', { range: 'bytes=0-9' }),
+      get(tenant, 'copy', { range: 'bytes=5-9' }),
+      put(tenant, 'new', Buffer.alloc(1000)),
+      tenant.ask('POST', '/storage/v1/object/copy', {
+        as: 'u1',
+        body: { bucketId: 'docs', sourceKey: 'small', destinationKey: 'copy-2' },
+      }),
       tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} }),
     ])
-    t.same(answers.map(({ status, json }) => [status, json()['code']]), answers.map(() => [503, 'STORAGE_UNAVAILABLE']))
+    t.same(
+      answers.map(({ status, json }) => [status, json()['code']]),
+      answers.map(() => [503, 'STORAGE_UNAVAILABLE']),
+    )
     t.ok(answers.every(({ headers }) => headers['retry-after'] === '1'))
-    t.equal((await tenant.ask('HEAD', '/storage/v1/object/docs/small', { as: 'u1' })).status, 200, 'what needs no bytes is answered')
-    t.equal((await tenant.ask('DELETE', '/storage/v1/object/docs/empty', { as: 'u1' })).status, 200, 'deleting too: the file is removed later')
+    t.equal(
+      (await tenant.ask('HEAD', '/storage/v1/object/docs/small', { as: 'u1' })).status,
+      200,
+      'what needs no bytes is answered',
+    )
+    t.equal(
+      (await tenant.ask('DELETE', '/storage/v1/object/docs/empty', { as: 'u1' })).status,
+      200,
+      'deleting too: the file is removed later',
+    )
     const health = await tenant.ask('GET', '/health')
-    t.same([health.status, (health.json()['components'] as { storage: { status: string } }).storage.status], [503, 'unhealthy'])
+    t.same(
+      [health.status, (health.json()['components'] as { storage: { status: string } }).storage.status],
+      [503, 'unhealthy'],
+    )
 
     await server.start()
     t.equal((await tenant.ask('GET', '/health')).status, 200)
@@ -131,7 +174,8 @@ t.test('files of a tenant in a bucket', async (t) => {
     await put(reader, 'a', Buffer.from('one'))
     await put(reader, 'a', Buffer.from('two'))
     await lingering.storage.idle()
-    const files = async () => (await server.keys()).whole.filter((key) => key.startsWith(`here/${reader.id}/blobs/`)).length
+    const files = async () =>
+      (await server.keys()).whole.filter((key) => key.startsWith(`here/${reader.id}/blobs/`)).length
     t.equal(await files(), 2)
     await reader.rows("update blob_gc set created_at = now() - interval '16 minutes'")
     await reader.ask('POST', '/storage/v1/admin/sweep', { as: 'service', body: {} })
@@ -140,7 +184,10 @@ t.test('files of a tenant in a bucket', async (t) => {
 
   await t.test('removing the tenant empties its part of the bucket', async (t) => {
     await backend.removeTenant(tenant.id)
-    t.same((await server.keys()).whole.filter((key) => key.includes(tenant.id)), [])
+    t.same(
+      (await server.keys()).whole.filter((key) => key.includes(tenant.id)),
+      [],
+    )
   })
 })
 
@@ -164,9 +211,17 @@ t.test('the bundle of the image starts on s3, and says what it cannot reach', as
     const port = await freePort()
     const child = spawn(process.execPath, [join(directory, 'app/tenant-runtime/src/main.js')], {
       env: {
-        PATH: process.env['PATH'], TENANTRY_PORT: String(port), TENANTRY_CONTROL_URL: 'http://127.0.0.1:1', TENANTRY_INTERNAL_TOKEN_FILE: join(directory, 'token'),
-        TENANTRY_DATA: directory, TENANTRY_LOG_LEVEL: 'silent', TENANTRY_STORAGE_BACKEND: 's3', TENANTRY_S3_ENDPOINT: server.settings.endpoint, TENANTRY_S3_BUCKET: bucket,
-        TENANTRY_S3_ACCESS_KEY_ID: server.settings.accessKeyId, TENANTRY_S3_SECRET_ACCESS_KEY_FILE: join(directory, 'secret'),
+        PATH: process.env['PATH'],
+        TENANTRY_PORT: String(port),
+        TENANTRY_CONTROL_URL: 'http://127.0.0.1:1',
+        TENANTRY_INTERNAL_TOKEN_FILE: join(directory, 'token'),
+        TENANTRY_DATA: directory,
+        TENANTRY_LOG_LEVEL: 'silent',
+        TENANTRY_STORAGE_BACKEND: 's3',
+        TENANTRY_S3_ENDPOINT: server.settings.endpoint,
+        TENANTRY_S3_BUCKET: bucket,
+        TENANTRY_S3_ACCESS_KEY_ID: server.settings.accessKeyId,
+        TENANTRY_S3_SECRET_ACCESS_KEY_FILE: join(directory, 'secret'),
       },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
@@ -185,7 +240,10 @@ t.test('the bundle of the image starts on s3, and says what it cannot reach', as
   const deadline = Date.now() + 30_000
   let live = 0
   while (live !== 200 && Date.now() < deadline && right.child.exitCode === null) {
-    live = await ask(right.port, 'GET', internalPaths.live, { [internalTokenHeader]: token }).then(({ status }) => status, () => 0)
+    live = await ask(right.port, 'GET', internalPaths.live, { [internalTokenHeader]: token }).then(
+      ({ status }) => status,
+      () => 0,
+    )
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   t.equal(live, 200, right.said())

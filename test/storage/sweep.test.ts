@@ -1,13 +1,18 @@
 // The service role's sweep: what it tells, what it removes and when, and what it leaves alone.
 import t from 'tap'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
-const sweep = (tenant: TestTenant, body?: object, who: string | undefined = 'service') => tenant.ask('POST', '/storage/v1/admin/sweep', { as: who, ...(body === undefined ? {} : { body }) })
+const sweep = (tenant: TestTenant, body?: object, who: string | undefined = 'service') =>
+  tenant.ask('POST', '/storage/v1/admin/sweep', { as: who, ...(body === undefined ? {} : { body }) })
 
 async function fill(tenant: TestTenant, count: number) {
   await tenant.ask('POST', '/storage/v1/bucket', { as: 'ada', body: { name: 'files' } })
   for (let n = 0; n < count; n++) {
-    const { status, text } = await tenant.ask('POST', `/storage/v1/object/files/${n}`, { as: 'ada', body: 'x', headers: { 'content-type': 'text/plain' } })
+    const { status, text } = await tenant.ask('POST', `/storage/v1/object/files/${n}`, {
+      as: 'ada',
+      body: 'x',
+      headers: { 'content-type': 'text/plain' },
+    })
     if (status !== 200) throw new Error(text)
   }
 }
@@ -27,7 +32,16 @@ t.test('sweeping', async (t) => {
     t.equal((await sweep(tenant, {}, 'ada')).status, 403)
     t.equal((await sweep(tenant, { dry: true })).status, 400)
     t.equal((await sweep(tenant, { dry_run: 'yes' })).status, 400)
-    t.same((await sweep(tenant)).json(), { dry_run: false, files: 0, abandoned_uploads: 0, waiting: 0, orphans: 0, removed: 0, phantoms: 0, refused: null })
+    t.same((await sweep(tenant)).json(), {
+      dry_run: false,
+      files: 0,
+      abandoned_uploads: 0,
+      waiting: 0,
+      orphans: 0,
+      removed: 0,
+      phantoms: 0,
+      refused: null,
+    })
   })
 
   t.test('a dry run tells and changes nothing; what two sweeps have seen is removed', async (t) => {
@@ -35,7 +49,13 @@ t.test('sweeping', async (t) => {
     await fill(tenant, 3)
     await lose(tenant, "path = '1'")
     for (let times = 0; times < 3; times++) {
-      t.match((await sweep(tenant, { dry_run: true })).json(), { dry_run: true, files: 3, orphans: 1, removed: 0, refused: null })
+      t.match((await sweep(tenant, { dry_run: true })).json(), {
+        dry_run: true,
+        files: 3,
+        orphans: 1,
+        removed: 0,
+        refused: null,
+      })
     }
     t.equal((await tenant.files()).length, 3)
     t.match((await sweep(tenant)).json(), { files: 3, orphans: 1, removed: 0 }, 'the first sighting')
@@ -58,7 +78,13 @@ t.test('sweeping', async (t) => {
     const tenant = await runtime.addTenant()
     await fill(tenant, 22)
     await lose(tenant, 'true')
-    for (const body of [{ dry_run: true }, {}, {}]) t.match((await sweep(tenant, body)).json(), { files: 22, orphans: 22, removed: 0, refused: /22 of 22 files have no row/ })
+    for (const body of [{ dry_run: true }, {}, {}])
+      t.match((await sweep(tenant, body)).json(), {
+        files: 22,
+        orphans: 22,
+        removed: 0,
+        refused: /22 of 22 files have no row/,
+      })
     t.equal((await tenant.files()).length, 22)
   })
 
@@ -66,7 +92,10 @@ t.test('sweeping', async (t) => {
     const tenant = await runtime.addTenant()
     await fill(tenant, 1)
     await tenant.rows('update storage_objects set blob_id = gen_random_uuid()')
-    t.match((await tenant.ask('GET', '/storage/v1/object/files/0', { as: 'ada' })).json(), { statusCode: '404', code: 'FILE_MISSING' })
+    t.match((await tenant.ask('GET', '/storage/v1/object/files/0', { as: 'ada' })).json(), {
+      statusCode: '404',
+      code: 'FILE_MISSING',
+    })
     t.match((await sweep(tenant, { dry_run: true })).json(), { phantoms: 1 })
   })
 

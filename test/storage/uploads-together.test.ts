@@ -1,7 +1,7 @@
 // Uploads that share a transaction: each has its own caller, rules and outcome; what waits for the disk is bounded.
 import t from 'tap'
-import { BytesInFlight } from '../../tenant-runtime/src/storage/backend/bytes-in-flight.ts'
-import { startRuntime } from '../support/runtime.ts'
+import { BytesInFlight } from '#tenant-runtime/storage/backend/bytes-in-flight.ts'
+import { startRuntime } from '#test/support/runtime.ts'
 
 t.test('uploads at once', async (t) => {
   const runtime = await startRuntime(t)
@@ -17,11 +17,15 @@ t.test('uploads at once', async (t) => {
     await tenant.rows("alter table storage_objects add constraint not_this check (path <> 'refused')")
     const paths = Array.from({ length: 30 }, (_, n) => (n === 17 ? 'refused' : `many-${n}`))
     const answers = await Promise.all(paths.map((path, n) => put(n % 2 === 0 ? 'ada' : 'ben', path, path)))
-    t.same(answers.map(({ status }, n) => (status === 200 ? undefined : paths[n])).filter((path) => path !== undefined), ['refused'])
+    t.same(
+      answers.map(({ status }, n) => (status === 200 ? undefined : paths[n])).filter((path) => path !== undefined),
+      ['refused'],
+    )
     for (const [n, path] of paths.entries()) {
       const { status, text } = await tenant.ask('GET', `/storage/v1/object/shared/${path}`, { as: 'ada' })
       t.same([status, text === path], path === 'refused' ? [404, false] : [200, true], path)
-      if (path !== 'refused') t.equal(answers[n]?.json()['owner_id'], n % 2 === 0 ? 'ada' : 'ben', 'each is the own caller\'s')
+      if (path !== 'refused')
+        t.equal(answers[n]?.json()['owner_id'], n % 2 === 0 ? 'ada' : 'ben', "each is the own caller's")
     }
     await runtime.storage.idle()
     const [books] = await tenant.rows(
@@ -39,11 +43,17 @@ t.test('uploads at once', async (t) => {
     const answers = await Promise.all(bodies.map((body) => put('ada', 'same', body)))
     t.ok(answers.every(({ status }) => status === 200))
     t.ok(bodies.includes((await tenant.ask('GET', '/storage/v1/object/shared/same', { as: 'ada' })).text))
-    t.equal((await tenant.rows("select count(*)::int as n from event_log where payload ->> 'path' = 'same'"))[0]?.['n'], 20)
+    t.equal(
+      (await tenant.rows("select count(*)::int as n from event_log where payload ->> 'path' = 'same'"))[0]?.['n'],
+      20,
+    )
     const only = await Promise.all(bodies.map((body) => put('ada', 'only-one', body, { 'x-upsert': 'false' })))
     t.same(only.map(({ status }) => status).sort(), [200, ...Array.from({ length: 19 }, () => 409)])
     await runtime.storage.idle()
-    t.equal((await tenant.files()).length, Number((await tenant.rows('select count(*)::int as n from storage_objects'))[0]?.['n']))
+    t.equal(
+      (await tenant.files()).length,
+      Number((await tenant.rows('select count(*)::int as n from storage_objects'))[0]?.['n']),
+    )
   })
 })
 
@@ -52,7 +62,10 @@ t.test('bytes in flight', async (t) => {
     const room = new BytesInFlight(100, 60_000)
     const order: string[] = []
     await room.take(80)
-    const waiting = [['large', 60], ['small', 10]].map(([name, bytes]) => room.take(Number(bytes)).then(() => order.push(String(name))))
+    const waiting = [
+      ['large', 60],
+      ['small', 10],
+    ].map(([name, bytes]) => room.take(Number(bytes)).then(() => order.push(String(name))))
     t.equal(room.free, 20)
     room.give(80)
     await Promise.all(waiting)

@@ -1,12 +1,15 @@
 // What storage clients send and need back, rule by rule, beside who may do it (client-matrix.test.ts): both versions.
 import t, { type Test } from 'tap'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { storageOf, versions, type Files, type Reply, type Storage } from './support/storage-clients.ts'
 
 const objects = '/storage/v1/object'
 
 async function bucket(tenant: TestTenant, name: string, more: object = {}): Promise<Record<string, unknown>> {
-  const answer = await tenant.ask('POST', '/storage/v1/bucket', { as: 'olga', body: { name, policy: 'public', ...more } })
+  const answer = await tenant.ask('POST', '/storage/v1/bucket', {
+    as: 'olga',
+    body: { name, policy: 'public', ...more },
+  })
   if (answer.status !== 201) throw new Error(answer.text)
   return answer.json()
 }
@@ -54,19 +57,35 @@ t.test('storage clients', async (t) => {
         [() => files.upload('a', 'x', { contentType: 'text/plain' }), 409, 'The resource already exists'],
         [() => files.copy('a', 'a'), 409, 'The resource already exists'],
         [() => files.move('nowhere', 'b'), 404, 'Object not found'],
-        [() => files.upload('b', 'more than ten', { contentType: 'text/plain' }), 413, 'The object exceeded the maximum allowed size'],
+        [
+          () => files.upload('b', 'more than ten', { contentType: 'text/plain' }),
+          413,
+          'The object exceeded the maximum allowed size',
+        ],
         [() => files.upload('b', 'x'), 415, 'mime type text/plain;charset=UTF-8 is not supported'],
         [() => files.upload('b', new Blob(['x'], { type: 'image/png' })), 415, 'mime type image/png is not supported'],
         [() => files.upload('../b', 'x', { contentType: 'text/plain' }), 404, /./],
         [() => files.upload('100%.txt', 'x', { contentType: 'text/plain' }), 400, /percent sign/],
-        [() => storageOf(tenant, 'peter', version).from('docs').upload('b', 'x', { contentType: 'text/plain' }), 403, /only the bucket's owner or the service role may upload into a public bucket$/],
+        [
+          () => storageOf(tenant, 'peter', version).from('docs').upload('b', 'x', { contentType: 'text/plain' }),
+          403,
+          /only the bucket's owner or the service role may upload into a public bucket$/,
+        ],
         [() => storage.from('shared').uploadToSignedUrl('a', 'nonsense', 'x'), 400, /signature/],
       ]
       for (const [call, status, message] of refusals) {
         const { data: nothing, error } = await call()
-        t.match({ nothing, error }, { nothing: null, error: { name: 'StorageApiError', status, statusCode: String(status), message } }, `${status} ${String(message)}`)
+        t.match(
+          { nothing, error },
+          { nothing: null, error: { name: 'StorageApiError', status, statusCode: String(status), message } },
+          `${status} ${String(message)}`,
+        )
       }
-      t.match(await files.exists('nowhere'), { data: false, error: { name: 'StorageApiError' } }, 'an absent object is no, in both versions')
+      t.match(
+        await files.exists('nowhere'),
+        { data: false, error: { name: 'StorageApiError' } },
+        'an absent object is no, in both versions',
+      )
       t.match(await files.exists('a'), { data: true, error: null })
     })
 
@@ -81,26 +100,83 @@ t.test('storage clients', async (t) => {
         }
         return made
       }
-      const options = { cacheControl: '60', metadata: { by: 'options', 'snake_case': { deep: [1, 'ä'] } } }
+      const options = { cacheControl: '60', metadata: { by: 'options', snake_case: { deep: [1, 'ä'] } } }
       const sent: [name: string, upload: () => Promise<Reply>, type: string, cache: string, metadata: object][] = [
-        ['text', () => files.upload('text', 'text', options), 'text/plain;charset=UTF-8', 'max-age=60', { by: 'options', snakeCase: { deep: [1, 'ä'] } }],
-        ['bytes', () => files.upload('bytes', Buffer.from('bytes'), { contentType: 'application/json' }), 'application/json', 'max-age=3600', {}],
-        ['blob', () => files.upload('blob', new Blob(['blob'], { type: 'image/png' }), { ...options, contentType: 'text/html' }), 'image/png', 'max-age=60', { by: 'options' }],
+        [
+          'text',
+          () => files.upload('text', 'text', options),
+          'text/plain;charset=UTF-8',
+          'max-age=60',
+          { by: 'options', snakeCase: { deep: [1, 'ä'] } },
+        ],
+        [
+          'bytes',
+          () => files.upload('bytes', Buffer.from('bytes'), { contentType: 'application/json' }),
+          'application/json',
+          'max-age=3600',
+          {},
+        ],
+        [
+          'blob',
+          () =>
+            files.upload('blob', new Blob(['blob'], { type: 'image/png' }), { ...options, contentType: 'text/html' }),
+          'image/png',
+          'max-age=60',
+          { by: 'options' },
+        ],
         ['typeless', () => files.upload('typeless', new Blob(['x'])), 'application/octet-stream', 'max-age=3600', {}],
         ['form', () => files.upload('form', form('file'), options), 'text/css', 'max-age=60', { by: 'options' }],
-        ['late', () => files.upload('late', form('file', 'cacheControl', 'metadata')), 'text/css', 'max-age=60', { by: 'form' }],
-        ['early', () => files.upload('early', form('metadata', 'cacheControl', 'file'), { cacheControl: '1' }), 'text/css', 'max-age=60', { by: 'form' }],
-        ['updated', () => files.update('updated', 'x', { cacheControl: '5', contentType: 'a/b' }), 'a/b', 'max-age=5', {}],
-        ['headers', () => files.upload('headers', 'x', { headers: { 'cache-control': 'no-store', 'x-upsert': 'true' } }), 'text/plain;charset=UTF-8', 'no-store', {}],
+        [
+          'late',
+          () => files.upload('late', form('file', 'cacheControl', 'metadata')),
+          'text/css',
+          'max-age=60',
+          { by: 'form' },
+        ],
+        [
+          'early',
+          () => files.upload('early', form('metadata', 'cacheControl', 'file'), { cacheControl: '1' }),
+          'text/css',
+          'max-age=60',
+          { by: 'form' },
+        ],
+        [
+          'updated',
+          () => files.update('updated', 'x', { cacheControl: '5', contentType: 'a/b' }),
+          'a/b',
+          'max-age=5',
+          {},
+        ],
+        [
+          'headers',
+          () => files.upload('headers', 'x', { headers: { 'cache-control': 'no-store', 'x-upsert': 'true' } }),
+          'text/plain;charset=UTF-8',
+          'no-store',
+          {},
+        ],
       ]
       for (const [name, upload, contentType, cacheControl, metadata] of sent) {
         t.match(data(await upload()), { path: name, fullPath: `docs/${name}`, id: /^[0-9a-f-]{36}$/ }, name)
-        t.match(data(await files.info(name)), { name, contentType, cacheControl, metadata, bucketId: 'docs', version: String, etag: /^"[0-9a-f]{64}"$/, lastModified: String, createdAt: String })
+        t.match(data(await files.info(name)), {
+          name,
+          contentType,
+          cacheControl,
+          metadata,
+          bucketId: 'docs',
+          version: String,
+          etag: /^"[0-9a-f]{64}"$/,
+          lastModified: String,
+          createdAt: String,
+        })
         const { headers } = await tenant.ask('GET', `${objects}/docs/${name}`)
         t.match(headers, { 'content-type': contentType, 'cache-control': cacheControl }, name)
       }
       const gzip = Buffer.from([0x1f, 0x8b, 8, 0])
-      const json = await tenant.ask('POST', `${objects}/docs/raw.json`, { as: 'olga', body: gzip, headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } })
+      const json = await tenant.ask('POST', `${objects}/docs/raw.json`, {
+        as: 'olga',
+        body: gzip,
+        headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      })
       t.equal(json.status, 200, 'what calls itself JSON and gzip is neither parsed nor inflated')
       t.ok((await tenant.ask('GET', `${objects}/docs/raw.json`)).bytes.equals(gzip))
     })
@@ -108,7 +184,12 @@ t.test('storage clients', async (t) => {
     t.test(`${version}: empty files are files`, async (t) => {
       const { tenant, files } = await setting()
       await bucket(tenant, 'docs')
-      for (const [name, body] of Object.entries({ text: '', bytes: new ArrayBuffer(0), blob: new Blob([], { type: 'text/plain' }), stream: new Blob([]).stream() })) {
+      for (const [name, body] of Object.entries({
+        text: '',
+        bytes: new ArrayBuffer(0),
+        blob: new Blob([], { type: 'text/plain' }),
+        stream: new Blob([]).stream(),
+      })) {
         t.match(data(await files.upload(name, body)), { path: name })
         t.equal(data(await files.info(name))['size'], 0, name)
         t.equal((data(await files.download(name)) as unknown as Blob).size, 0, name)
@@ -119,7 +200,20 @@ t.test('storage clients', async (t) => {
     t.test(`${version}: names of all kinds come back as they went, by every way to an object`, async (t) => {
       const { tenant, files } = await setting()
       await bucket(tenant, 'docs')
-      const plain = ['a b.txt', 'ä ü.txt', 'a\u0308.txt', '日本語.txt', '💩.txt', 'a+b.txt', 'a&b=c.txt', "it's (1).txt", 'a;b,c@d!$.txt', '.emptyFolderPlaceholder', 'CON', '[x]{y}|^`".txt']
+      const plain = [
+        'a b.txt',
+        'ä ü.txt',
+        'a\u0308.txt',
+        '日本語.txt',
+        '💩.txt',
+        'a+b.txt',
+        'a&b=c.txt',
+        "it's (1).txt",
+        'a;b,c@d!$.txt',
+        '.emptyFolderPlaceholder',
+        'CON',
+        '[x]{y}|^`".txt',
+      ]
       // These mean something in a URL: whoever has such a name encodes it.
       const meaning = ['100%.txt', 'a%20b.txt', 'a?b=c.txt', 'a#b.txt']
       for (const name of [...plain, ...meaning]) {
@@ -152,8 +246,26 @@ t.test('storage clients', async (t) => {
       )
       const first = data(await files.list('f')) as unknown as Record<string, unknown>[]
       t.same([first.length, first[0]?.['name'], first[99]?.['name']], [100, '0001', '0100'], 'a hundred, by name')
-      t.match(first[0], { id: String, created_at: String, updated_at: String, last_accessed_at: String, metadata: { size: 1, mimetype: 'text/plain', eTag: String, cacheControl: 'max-age=3600', lastModified: String, contentLength: 1, httpStatusCode: 200 } })
-      t.same(await names(files, '/f/', { limit: 2, offset: 3 }), ['0004', '0005'], 'slashes around a folder mean nothing')
+      t.match(first[0], {
+        id: String,
+        created_at: String,
+        updated_at: String,
+        last_accessed_at: String,
+        metadata: {
+          size: 1,
+          mimetype: 'text/plain',
+          eTag: String,
+          cacheControl: 'max-age=3600',
+          lastModified: String,
+          contentLength: 1,
+          httpStatusCode: 200,
+        },
+      })
+      t.same(
+        await names(files, '/f/', { limit: 2, offset: 3 }),
+        ['0004', '0005'],
+        'slashes around a folder mean nothing',
+      )
       t.same(await names(files, 'f', { limit: 1, sortBy: { column: 'name', order: 'desc' } }), ['1005'])
       t.same(await names(files, 'f', { limit: 1, sortBy: { column: 'created_at', order: 'asc' } }), ['1005'])
       t.same(await names(files, 'f', { limit: 1, sortBy: { column: 'updated_at', order: 'asc' } }), ['0001'])
@@ -161,7 +273,11 @@ t.test('storage clients', async (t) => {
       t.same(await names(files, 'f', { limit: 1, sortBy: { order: 'desc' } }), ['1005'], 'the column has a default too')
       t.same(await names(files, 'f', { search: '100' }), ['0100', '1000', '1001', '1002', '1003', '1004', '1005'])
       t.same(await names(files, 'f', { search: '%' }), [], 'what is searched is no pattern')
-      t.same(data(await files.list()), [{ name: 'f', id: null, updated_at: null, created_at: null, last_accessed_at: null, metadata: null }], 'a folder')
+      t.same(
+        data(await files.list()),
+        [{ name: 'f', id: null, updated_at: null, created_at: null, last_accessed_at: null, metadata: null }],
+        'a folder',
+      )
       t.same(await names(files, 'f/0'), [], 'a folder is no prefix')
 
       const page = data(await files.listV2())
@@ -173,7 +289,8 @@ t.test('storage clients', async (t) => {
       t.match(data(await files.listV2({ prefix: 'f/%', limit: 1 })), { objects: [] }, 'a prefix is no pattern')
 
       for (const name of ['aa-1', 'aa-2', 'bb-3']) await bucket(tenant, name)
-      const buckets = async (options?: object) => (data(await storage.listBuckets(options)) as unknown as { name: string }[]).map(({ name }) => name)
+      const buckets = async (options?: object) =>
+        (data(await storage.listBuckets(options)) as unknown as { name: string }[]).map(({ name }) => name)
       t.same(await buckets(), ['aa-1', 'aa-2', 'bb-3', 'docs'])
       t.same(await buckets({ search: 'AA', sortColumn: 'name', sortOrder: 'desc' }), ['aa-2', 'aa-1'])
       t.same(await buckets({ limit: 1, offset: 1 }), ['aa-2'])
@@ -184,12 +301,35 @@ t.test('storage clients', async (t) => {
     t.test(`${version}: buckets are made and changed in the clients' words`, async (t) => {
       const { storage, service } = await setting()
       const shown = async (name: string) => data(await storage.getBucket(name))
-      await storage.createBucket('docs', { public: true, fileSizeLimit: '20MB', allowedMimeTypes: ['image/*'], type: 'STANDARD' })
-      t.match(await shown('docs'), { public: true, policy: 'public', file_size_limit: 20_000_000, allowed_mime_types: ['image/*'], type: 'STANDARD', owner: 'olga', config: { max_file_size: 20_000_000 } })
+      await storage.createBucket('docs', {
+        public: true,
+        fileSizeLimit: '20MB',
+        allowedMimeTypes: ['image/*'],
+        type: 'STANDARD',
+      })
+      t.match(await shown('docs'), {
+        public: true,
+        policy: 'public',
+        file_size_limit: 20_000_000,
+        allowed_mime_types: ['image/*'],
+        type: 'STANDARD',
+        owner: 'olga',
+        config: { max_file_size: 20_000_000 },
+      })
       await storage.updateBucket('docs', { public: true })
-      t.match(await shown('docs'), { public: true, file_size_limit: 20_000_000, allowed_mime_types: ['image/*'] }, 'what is not said stays')
+      t.match(
+        await shown('docs'),
+        { public: true, file_size_limit: 20_000_000, allowed_mime_types: ['image/*'] },
+        'what is not said stays',
+      )
       await storage.updateBucket('docs', { public: false, fileSizeLimit: null, allowedMimeTypes: null })
-      t.match(await shown('docs'), { public: false, policy: 'private', file_size_limit: null, allowed_mime_types: null, config: { max_file_size: 0, allowed_mime_types: [] } })
+      t.match(await shown('docs'), {
+        public: false,
+        policy: 'private',
+        file_size_limit: null,
+        allowed_mime_types: null,
+        config: { max_file_size: 0, allowed_mime_types: [] },
+      })
       await storage.updateBucket('docs', { public: false, fileSizeLimit: 7, allowedMimeTypes: [] })
       t.match(await shown('docs'), { file_size_limit: 7, allowed_mime_types: null })
       const id = String((await shown('docs'))['id'])
@@ -208,25 +348,42 @@ t.test('storage clients', async (t) => {
       await bucket(tenant, 'hidden', { policy: 'private' })
       const hidden = storage.from('hidden')
       for (const to of [files, hidden]) await to.upload('in/ä b.txt', '0123456789', { contentType: 'text/plain' })
-      const attached = (name: string) => `attachment; filename="${name.replaceAll(/[^\x20-\x7e]/g, '_').replaceAll(/["%]/g, '_')}"; filename*=UTF-8''${encodeURIComponent(name)}`
+      const attached = (name: string) =>
+        `attachment; filename="${name.replaceAll(/[^\x20-\x7e]/g, '_').replaceAll(/["%]/g, '_')}"; filename*=UTF-8''${encodeURIComponent(name)}`
       const urls = async (options?: object) => [
         files.getPublicUrl('in/ä b.txt', options).data.publicUrl,
         String(data(await hidden.createSignedUrl('in/ä b.txt', 60, options))['signedUrl']),
-        String((data(await hidden.createSignedUrls(['in/ä b.txt'], 60, options)) as unknown as { signedUrl: string }[])[0]?.signedUrl),
+        String(
+          (data(await hidden.createSignedUrls(['in/ä b.txt'], 60, options)) as unknown as { signedUrl: string }[])[0]
+            ?.signedUrl,
+        ),
       ]
       for (const url of await urls()) {
         t.match(await headersOf(url), { status: 200, text: '0123456789', 'content-type': 'text/plain' })
-        t.match(await headersOf(url, { headers: { range: 'bytes=2-4' } }), { status: 206, text: '234', 'content-range': 'bytes 2-4/10' })
+        t.match(await headersOf(url, { headers: { range: 'bytes=2-4' } }), {
+          status: 206,
+          text: '234',
+          'content-range': 'bytes 2-4/10',
+        })
         t.match(await headersOf(url, { method: 'HEAD' }), { status: 200, text: '', 'content-length': '10' })
         t.notOk('content-disposition' in (await headersOf(url)))
       }
       for (const name of ['report.txt', 'ä b+c.txt', '100% "x".txt', '日本.txt']) {
-        for (const url of await urls({ download: name, cacheNonce: '7' })) t.match(await headersOf(url), { 'content-disposition': attached(name) }, `${name}: ${url.slice(0, 90)}`)
+        for (const url of await urls({ download: name, cacheNonce: '7' }))
+          t.match(await headersOf(url), { 'content-disposition': attached(name) }, `${name}: ${url.slice(0, 90)}`)
       }
-      for (const url of await urls({ download: true })) t.match(await headersOf(url), { 'content-disposition': attached('ä b.txt') })
-      t.match(data(await hidden.createSignedUrls(['in/ä b.txt', 'absent', '../x', ''], 60)), [
-        { path: 'in/ä b.txt', error: null }, { path: 'absent', error: /does not exist or you do not have access/, signedUrl: null }, { path: '../x', error: String, signedUrl: null }, { path: '', error: String, signedUrl: null },
-      ], 'in the order that they were asked in')
+      for (const url of await urls({ download: true }))
+        t.match(await headersOf(url), { 'content-disposition': attached('ä b.txt') })
+      t.match(
+        data(await hidden.createSignedUrls(['in/ä b.txt', 'absent', '../x', ''], 60)),
+        [
+          { path: 'in/ä b.txt', error: null },
+          { path: 'absent', error: /does not exist or you do not have access/, signedUrl: null },
+          { path: '../x', error: String, signedUrl: null },
+          { path: '', error: String, signedUrl: null },
+        ],
+        'in the order that they were asked in',
+      )
     })
 
     t.test(`${version}: a signed upload may overwrite when it was signed so, whatever comes with it`, async (t) => {
@@ -235,12 +392,25 @@ t.test('storage clients', async (t) => {
       const nobody = storageOf(tenant, undefined, version).from('docs')
       const sign = async (options?: object) => String(data(await files.createSignedUploadUrl('a', options))['token'])
       const [once, often] = [await sign(), await sign({ upsert: true })]
-      t.match(data(await nobody.uploadToSignedUrl('a', once, 'one', { contentType: 'text/plain', cacheControl: '9', metadata: { n: 1 } })), { path: 'a', fullPath: 'docs/a' })
+      t.match(
+        data(
+          await nobody.uploadToSignedUrl('a', once, 'one', {
+            contentType: 'text/plain',
+            cacheControl: '9',
+            metadata: { n: 1 },
+          }),
+        ),
+        { path: 'a', fullPath: 'docs/a' },
+      )
       t.match(data(await files.info('a')), { contentType: 'text/plain', cacheControl: 'max-age=9', metadata: { n: 1 } })
       t.match(await nobody.uploadToSignedUrl('a', once, 'two', { upsert: true }), { error: { status: 409 } })
       t.match(await nobody.uploadToSignedUrl('a', often, 'three', { upsert: false }), { error: null })
       t.match(await nobody.uploadToSignedUrl('b', often, 'four'), { error: { status: 400 } }, 'another path')
-      t.match(await headersOf(`${tenant.url}${objects}/sign/docs/a?token=${often}`), { status: 400 }, 'an upload token reads nothing')
+      t.match(
+        await headersOf(`${tenant.url}${objects}/sign/docs/a?token=${often}`),
+        { status: 400 },
+        'an upload token reads nothing',
+      )
       t.equal((await headersOf(files.getPublicUrl('a').data.publicUrl)).text, 'three')
     })
 
@@ -249,13 +419,41 @@ t.test('storage clients', async (t) => {
       await bucket(tenant, 'docs')
       await files.upload('a', 'x', { contentType: 'text/css', cacheControl: '5', metadata: { mine: 1 } })
       t.equal((await files.copy('a', 'b')).error, null)
-      t.match(data(await files.info('b')), { contentType: 'text/css', cacheControl: 'max-age=5', metadata: { mine: 1 } })
-      if (version === '2.109.0') return
-      t.equal((await files.copy('a', 'c', { copyMetadata: false, metadata: { cacheControl: 'no-cache', mimetype: 'text/plain' } })).error, null)
-      t.same({ ...data(await files.info('c')), ...{ id: 0, version: 0, etag: 0, lastModified: 0, createdAt: 0 } }, {
-        id: 0, name: 'c', version: 0, bucketId: 'docs', size: 1, contentType: 'text/plain', cacheControl: 'no-cache', etag: 0, metadata: {}, ownerId: 'olga', lastModified: 0, createdAt: 0,
+      t.match(data(await files.info('b')), {
+        contentType: 'text/css',
+        cacheControl: 'max-age=5',
+        metadata: { mine: 1 },
       })
-      t.match(await files.copy('a', 'd', { copyMetadata: false, metadata: { mimetype: 'nonsense' } }), { error: { status: 400 } })
+      if (version === '2.109.0') return
+      t.equal(
+        (
+          await files.copy('a', 'c', {
+            copyMetadata: false,
+            metadata: { cacheControl: 'no-cache', mimetype: 'text/plain' },
+          })
+        ).error,
+        null,
+      )
+      t.same(
+        { ...data(await files.info('c')), ...{ id: 0, version: 0, etag: 0, lastModified: 0, createdAt: 0 } },
+        {
+          id: 0,
+          name: 'c',
+          version: 0,
+          bucketId: 'docs',
+          size: 1,
+          contentType: 'text/plain',
+          cacheControl: 'no-cache',
+          etag: 0,
+          metadata: {},
+          ownerId: 'olga',
+          lastModified: 0,
+          createdAt: 0,
+        },
+      )
+      t.match(await files.copy('a', 'd', { copyMetadata: false, metadata: { mimetype: 'nonsense' } }), {
+        error: { status: 400 },
+      })
     })
   }
 
@@ -270,17 +468,27 @@ async function routes(t: Test, tenant: TestTenant): Promise<void> {
     const ids: Record<string, string> = {}
     for (const word of [...words, 'avatars']) ids[word] = String((await bucket(tenant, word))['id'])
     const storage: Storage = storageOf(tenant, 'olga')
-    const put = (target: string, body: string) => tenant.ask('POST', `${objects}/${target}`, { as: 'olga', body, headers: { 'content-type': 'text/plain' } })
+    const put = (target: string, body: string) =>
+      tenant.ask('POST', `${objects}/${target}`, { as: 'olga', body, headers: { 'content-type': 'text/plain' } })
     await put('avatars/me.png', 'avatar')
     for (const word of words) {
       t.equal((await put(`${ids[word] ?? ''}/avatars/deep/own.txt`, word)).status, 200, `${word} by its id`)
       t.equal((await tenant.ask('GET', `${objects}/${ids[word] ?? ''}/avatars/deep/own.txt`)).text, word)
     }
     for (const word of ['public', 'authenticated', 'info', 'list', 'list-v2', 'upload']) {
-      t.equal((await tenant.ask('GET', `${objects}/${word}/avatars/deep/own.txt`, { as: 'olga' })).text, word, `${word}: what the route does not find`)
+      t.equal(
+        (await tenant.ask('GET', `${objects}/${word}/avatars/deep/own.txt`, { as: 'olga' })).text,
+        word,
+        `${word}: what the route does not find`,
+      )
     }
     for (const word of words) t.equal((await put(`${ids[word] ?? ''}/avatars/me.png`, 'another')).status, 200)
-    for (const word of ['public', 'authenticated']) t.equal((await tenant.ask('GET', `${objects}/${word}/avatars/me.png`)).text, 'avatar', `${word}: nobody is shown another's`)
+    for (const word of ['public', 'authenticated'])
+      t.equal(
+        (await tenant.ask('GET', `${objects}/${word}/avatars/me.png`)).text,
+        'avatar',
+        `${word}: nobody is shown another's`,
+      )
     t.match((await tenant.ask('GET', `${objects}/info/avatars/me.png`)).json(), { bucket_id: 'avatars', size: 6 })
     t.match(await storage.from('avatars').list(), { data: [{ name: 'me.png' }] })
     t.equal((await tenant.ask('GET', `${objects}/public/nowhere/x`)).status, 404)

@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type Dockerode from 'dockerode'
 import type { Test } from 'tap'
-import { connectDocker } from '../../control-plane/src/engines/docker/docker-connection.ts'
-import { ensureCompose } from '../../scripts/compose.ts'
-import { exists } from '../../scripts/debian-packages.ts'
+import { connectDocker } from '#control-plane/engines/docker/docker-connection.ts'
+import { ensureCompose } from '#scripts/compose.ts'
+import { exists } from '#scripts/debian-packages.ts'
 import { engineAddress, engineSocket, until } from './docker.ts'
 import { freePort } from './postgres.ts'
 
@@ -56,11 +56,23 @@ export async function startComposePlatform(t: Test): Promise<ComposePlatform> {
   const [http, https, postgres, control] = await Promise.all([freePort(), freePort(), freePort(), freePort()])
   const environment = { DOCKER_HOST: engineAddress() }
   const options = {
-    name, region, files: directory, settings, address: '127.0.0.1', 'docker-socket': engineSocket(), 'network-range': `10.${randomInt(16, 64)}.${randomInt(0, 16) * 16}.0/20`,
-    'http-port': String(http), 'https-port': String(https), 'postgres-port': String(postgres), 'control-port': String(control),
+    name,
+    region,
+    files: directory,
+    settings,
+    address: '127.0.0.1',
+    'docker-socket': engineSocket(),
+    'network-range': `10.${randomInt(16, 64)}.${randomInt(0, 16) * 16}.0/20`,
+    'http-port': String(http),
+    'https-port': String(https),
+    'postgres-port': String(postgres),
+    'control-port': String(control),
   }
   const setUp = async () => {
-    const { stdout, stderr } = await run(join(project, 'deploy/setup'), Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]))
+    const { stdout, stderr } = await run(
+      join(project, 'deploy/setup'),
+      Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]),
+    )
     return stdout + stderr
   }
   const setupOutput = await setUp()
@@ -92,39 +104,91 @@ export async function startComposePlatform(t: Test): Promise<ComposePlatform> {
     return code === 0 ? output : undefined
   }
   const controlUrl = `http://127.0.0.1:${control}`
-  await until(async () => fetch(`${controlUrl}/health`).then((answer) => (answer.ok ? true : undefined), () => undefined), 120)
+  await until(
+    async () =>
+      fetch(`${controlUrl}/health`).then(
+        (answer) => (answer.ok ? true : undefined),
+        () => undefined,
+      ),
+    120,
+  )
   const key = await until(() => fileOf('control-plane', '/var/lib/tenantry/platform-key'))
   const certificate = await until(() => fileOf('caddy', '/var/lib/caddy/pki/authorities/local/root.crt'))
   const [keyFile, certificateFile] = [join(directory, 'platform-key'), join(directory, 'root.crt')]
   await writeFile(keyFile, key)
   await writeFile(certificateFile, certificate)
-  const secrets = await Promise.all(['master-key', 'internal-token', 'superuser-password'].map((file) => readFile(join(directory, 'secrets', file), 'utf8')))
+  const secrets = await Promise.all(
+    ['master-key', 'internal-token', 'superuser-password'].map((file) =>
+      readFile(join(directory, 'secrets', file), 'utf8'),
+    ),
+  )
   return {
-    name, region, settings, docker, installation, controlUrl, httpUrl: `http://127.0.0.1:${http}`, httpsPort: https, postgresPort: postgres,
-    keyFile, key: key.trim(), setupOutput, setUp, container, certificate, certificateFile, secrets: [...secrets.map((text) => text.trim()), key.trim()], inside,
+    name,
+    region,
+    settings,
+    docker,
+    installation,
+    controlUrl,
+    httpUrl: `http://127.0.0.1:${http}`,
+    httpsPort: https,
+    postgresPort: postgres,
+    keyFile,
+    key: key.trim(),
+    setupOutput,
+    setUp,
+    container,
+    certificate,
+    certificateFile,
+    secrets: [...secrets.map((text) => text.trim()), key.trim()],
+    inside,
   }
 }
 
 /** @returns what deploy/remove prints */
 export async function removePlatform(settings: string): Promise<string> {
-  const { stdout } = await run(join(project, 'deploy/remove'), ['--destroy-all-data', '--settings', settings], { timeout: 300_000 })
+  const { stdout } = await run(join(project, 'deploy/remove'), ['--destroy-all-data', '--settings', settings], {
+    timeout: 300_000,
+  })
   return stdout
 }
 
 /** Everything of the platform on the engine, with its name. */
 export async function remaining({ docker, name, installation }: ComposePlatform): Promise<string[]> {
   const labels = [`com.docker.compose.project=${name}`, `tenantry.installation=${installation}`]
-  const found = await Promise.all(labels.map(async (label) => {
-    const filters = { label: [label] }
-    const [containers, networks, volumes] = await Promise.all([docker.listContainers({ all: true, filters }), docker.listNetworks({ filters }), docker.listVolumes({ filters })])
-    return [...containers.flatMap(({ Names }) => Names), ...networks.map(({ Name }) => Name), ...volumes.Volumes.map(({ Name }) => Name)]
-  }))
+  const found = await Promise.all(
+    labels.map(async (label) => {
+      const filters = { label: [label] }
+      const [containers, networks, volumes] = await Promise.all([
+        docker.listContainers({ all: true, filters }),
+        docker.listNetworks({ filters }),
+        docker.listVolumes({ filters }),
+      ])
+      return [
+        ...containers.flatMap(({ Names }) => Names),
+        ...networks.map(({ Name }) => Name),
+        ...volumes.Volumes.map(({ Name }) => Name),
+      ]
+    }),
+  )
   return found.flat()
 }
 
 /** Status of a host at the TLS port, or the error's code when there is no TLS for it. */
-export async function overTls({ httpsPort, certificate }: ComposePlatform, host: string, path: string): Promise<number | string> {
-  const call = request({ host: '127.0.0.1', port: httpsPort, servername: host, path, ca: certificate, agent: false, headers: { host: `${host}:${httpsPort}` }, timeout: 20_000 })
+export async function overTls(
+  { httpsPort, certificate }: ComposePlatform,
+  host: string,
+  path: string,
+): Promise<number | string> {
+  const call = request({
+    host: '127.0.0.1',
+    port: httpsPort,
+    servername: host,
+    path,
+    ca: certificate,
+    agent: false,
+    headers: { host: `${host}:${httpsPort}` },
+    timeout: 20_000,
+  })
   call.end()
   try {
     const [answer] = (await once(call, 'response')) as [IncomingMessage]

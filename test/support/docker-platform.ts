@@ -6,10 +6,10 @@ import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ContainerHost } from '../../control-plane/src/engines/container-host.ts'
-import { connectDocker } from '../../control-plane/src/engines/docker/docker-connection.ts'
-import { dockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
-import { regionAddress, parseRange } from '../../control-plane/src/stacks/subnets.ts'
+import type { ContainerHost } from '#control-plane/engines/container-host.ts'
+import { connectDocker } from '#control-plane/engines/docker/docker-connection.ts'
+import { dockerHost } from '#control-plane/engines/docker/docker-host.ts'
+import { regionAddress, parseRange } from '#control-plane/stacks/subnets.ts'
 import { freePort, query, startPostgres, type TestPostgres } from './postgres.ts'
 
 const project = new URL('../../', import.meta.url).pathname
@@ -41,13 +41,22 @@ export interface DockerPlatform {
   platformKey: string
   startControlPlane(options?: { failpoints?: string; environment?: Record<string, string> }): Promise<ControlPlane>
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
-  tenantCall(name: string, method: string, path: string, init?: { key?: string; body?: Uint8Array | string; type?: string }): Promise<Response>
+  tenantCall(
+    name: string,
+    method: string,
+    path: string,
+    init?: { key?: string; body?: Uint8Array | string; type?: string },
+  ): Promise<Response>
   /** The installation's own secrets, to be looked for where they must not be. */
   secretTexts(): Promise<string[]>
   /** Rows of the control database. */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
   /** Waits until the API says so of the tenant. @throws Error with what it said last */
-  until(tenantId: string, holds: (tenant: Record<string, unknown>) => boolean, seconds?: number): Promise<Record<string, unknown>>
+  until(
+    tenantId: string,
+    holds: (tenant: Record<string, unknown>) => boolean,
+    seconds?: number,
+  ): Promise<Record<string, unknown>>
   /** Ends a container's processes at once, as `docker kill` does. */
   kill(container: string): Promise<void>
   /** A clean stop of those that run. */
@@ -77,7 +86,8 @@ export interface DockerPlatformOptions {
 /** @throws Error when the run has no engine: that is a failure, never a skip */
 export function testEngine(): string {
   const host = process.env['TENANTRY_DOCKER_HOST']
-  if (host === undefined || host === '') throw new Error('TENANTRY_DOCKER_HOST is not set: these tests need a Docker Engine (npm test starts one)')
+  if (host === undefined || host === '')
+    throw new Error('TENANTRY_DOCKER_HOST is not set: these tests need a Docker Engine (npm test starts one)')
   return host
 }
 
@@ -93,11 +103,18 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
     return join(directory, name)
   }
   const region = {
-    id: 'local', engine: 'docker', domain: 'localhost', gateway_url: `http://127.0.0.1:${gateway}`,
+    id: 'local',
+    engine: 'docker',
+    domain: 'localhost',
+    gateway_url: `http://127.0.0.1:${gateway}`,
     docker: {
       shared_runtimes: 1,
       host: engine,
-      images: { postgres: 'tenantry/postgres:latest', runtime: 'tenantry/tenant-runtime:latest', gateway: 'tenantry/gateway:latest' },
+      images: {
+        postgres: 'tenantry/postgres:latest',
+        runtime: 'tenantry/tenant-runtime:latest',
+        gateway: 'tenantry/gateway:latest',
+      },
       ...options.docker,
       network_range: range,
       control_url: `http://${regionAddress(parseRange(range), 1)}:${control}`,
@@ -122,13 +139,17 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
   const running = new Set<ControlPlane>()
   const controlUrl = `http://127.0.0.1:${control}`
 
-  const startControlPlane: DockerPlatform['startControlPlane'] = async ({ failpoints = '', environment: extra = {} } = {}) => {
+  const startControlPlane: DockerPlatform['startControlPlane'] = async ({
+    failpoints = '',
+    environment: extra = {},
+  } = {}) => {
     const child = spawn(process.execPath, [join(project, 'control-plane/src/main.ts')], {
       env: { ...environment, ...extra, TENANTRY_FAILPOINTS: failpoints },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     let output = ''
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text))
     const exited = once(child, 'close').then(() => undefined)
     const plane: ControlPlane = {
       pid: child.pid ?? 0,
@@ -144,7 +165,10 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
     running.add(plane)
     const deadline = Date.now() + 90_000
     while (child.exitCode === null && child.signalCode === null) {
-      const live = await fetch(`${controlUrl}/health`).then((response) => response.body?.cancel().then(() => true), () => false)
+      const live = await fetch(`${controlUrl}/health`).then(
+        (response) => response.body?.cancel().then(() => true),
+        () => false,
+      )
       if (live === true) return plane
       if (Date.now() > deadline) throw new Error(`the control plane did not answer:\n${output.slice(-3000)}`)
       await new Promise((resolve) => setTimeout(resolve, 20))
@@ -161,7 +185,11 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
   const call: DockerPlatform['call'] = async (method, path, body, headers = {}) => {
     const response = await fetch(`${controlUrl}${path}`, {
       method,
-      headers: { authorization: `Bearer ${platformKey}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      headers: {
+        authorization: `Bearer ${platformKey}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
     const text = await response.text()
@@ -169,23 +197,40 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
   }
 
   return {
-    postgres, host, installation, controlUrl, platformKey, startControlPlane, call,
+    postgres,
+    host,
+    installation,
+    controlUrl,
+    platformKey,
+    startControlPlane,
+    call,
     gatewayUrl: region.gateway_url,
     databaseHost: `127.0.0.1:${door}`,
     tenantCall: (name, method, path, { key, body, type } = {}) =>
       fetch(`${region.gateway_url}/t/${name}${path}`, {
         method,
-        headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...(type === undefined ? {} : { 'content-type': type }) },
+        headers: {
+          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+          ...(type === undefined ? {} : { 'content-type': type }),
+        },
         ...(body === undefined ? {} : { body }),
       }),
-    secretTexts: () => Promise.all(['TENANTRY_INTERNAL_TOKEN_FILE', 'TENANTRY_MASTER_KEY_FILE'].map((name) => readFile(environment[name as keyof typeof environment], 'utf8'))),
+    secretTexts: () =>
+      Promise.all(
+        ['TENANTRY_INTERNAL_TOKEN_FILE', 'TENANTRY_MASTER_KEY_FILE'].map((name) =>
+          readFile(environment[name as keyof typeof environment], 'utf8'),
+        ),
+      ),
     sql: (text, values) => query(postgres.url('control'), text, values),
     async until(tenantId, holds, seconds = 60) {
       const deadline = Date.now() + seconds * 1000
       for (;;) {
         const answer = await call('GET', `/v1/tenants/${tenantId}`).catch(() => undefined)
         if (answer !== undefined && holds(answer.body)) return answer.body
-        if (Date.now() > deadline) throw new Error(`not in ${seconds} s: ${JSON.stringify(answer?.body)}\n${[...running].map((plane) => plane.output().slice(-3000)).join('\n')}`)
+        if (Date.now() > deadline)
+          throw new Error(
+            `not in ${seconds} s: ${JSON.stringify(answer?.body)}\n${[...running].map((plane) => plane.output().slice(-3000)).join('\n')}`,
+          )
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
     },
@@ -207,7 +252,10 @@ export async function startDockerPlatform(options: DockerPlatformOptions = {}): 
 async function untilGatewayAnswers(url: string, plane: ControlPlane): Promise<void> {
   const deadline = Date.now() + 90_000
   for (;;) {
-    const answered = await fetch(url).then((response) => response.body?.cancel().then(() => true), () => false)
+    const answered = await fetch(url).then(
+      (response) => response.body?.cancel().then(() => true),
+      () => false,
+    )
     if (answered === true) return
     if (Date.now() > deadline) throw new Error(`the gateway did not answer:\n${plane.output().slice(-4000)}`)
     await new Promise((resolve) => setTimeout(resolve, 100))

@@ -2,9 +2,9 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import Dockerode from 'dockerode'
 import type { Test } from 'tap'
-import type { ContainerSpec, Labels, NetworkSpec, Ownership } from '../../control-plane/src/engines/container-host.ts'
-import { connectDocker } from '../../control-plane/src/engines/docker/docker-connection.ts'
-import { dockerHost, type DockerHost } from '../../control-plane/src/engines/docker/docker-host.ts'
+import type { ContainerSpec, Labels, NetworkSpec, Ownership } from '#control-plane/engines/container-host.ts'
+import { connectDocker } from '#control-plane/engines/docker/docker-connection.ts'
+import { dockerHost, type DockerHost } from '#control-plane/engines/docker/docker-host.ts'
 
 export const image = 'debian:trixie-slim'
 
@@ -80,7 +80,14 @@ export function openScene(t: Test): Scene {
       stopSeconds: 1,
       ...changes,
     }),
-    network: (suffix, changes) => ({ name: name(suffix), labels, subnet: randomSubnet(), internal: true, hostAddress: false, ...changes }),
+    network: (suffix, changes) => ({
+      name: name(suffix),
+      labels,
+      subnet: randomSubnet(),
+      internal: true,
+      hostAddress: false,
+      ...changes,
+    }),
     async run(suffix, changes) {
       const spec = scene.container(suffix, changes)
       await host.createContainer(spec, signal)
@@ -98,7 +105,8 @@ export function randomSubnet(): string {
 /** By hand, with none of what is tested. */
 async function removeAll(docker: Dockerode, installation: string): Promise<void> {
   const filters = { label: [`tenantry.installation=${installation}`] }
-  for (const { Id } of await docker.listContainers({ all: true, filters })) await docker.getContainer(Id).remove({ force: true, v: true })
+  for (const { Id } of await docker.listContainers({ all: true, filters }))
+    await docker.getContainer(Id).remove({ force: true, v: true })
   for (const { Id } of await docker.listNetworks({ filters })) await docker.getNetwork(Id).remove()
   for (const { Name } of (await docker.listVolumes({ filters })).Volumes) await docker.getVolume(Name).remove()
 }

@@ -15,6 +15,7 @@ export async function checkDocumented(t: Test, page: string, source: string, wan
   const text = await readFile(file, 'utf8')
   const [before = '', rest = ''] = text.split(begin)
   const [shown = '', ...after] = rest.split(end)
-  if (process.env['TENANTRY_WRITE_DOCS'] !== undefined) await writeFile(file, `${before}${begin}${wanted}${end}${after.join(end)}`)
+  if (process.env['TENANTRY_WRITE_DOCS'] !== undefined)
+    await writeFile(file, `${before}${begin}${wanted}${end}${after.join(end)}`)
   else t.equal(shown, wanted, 'TENANTRY_WRITE_DOCS=1 writes it anew')
 }

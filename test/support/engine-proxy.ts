@@ -23,7 +23,10 @@ export async function openEngineProxy(t: Test): Promise<EngineProxy> {
 
   const pass = (client: Socket): void => {
     const engine = connect({ path: engineSocket(), allowHalfOpen: true })
-    for (const [one, other] of [[client, engine], [engine, client]] as const) {
+    for (const [one, other] of [
+      [client, engine],
+      [engine, client],
+    ] as const) {
       sockets.add(one)
       one.on('error', () => other.destroy())
       one.on('close', () => {

@@ -10,7 +10,11 @@ export interface SentEvent {
 }
 
 /** The answer's head, whatever it says. */
-export async function openStream({ port }: Pick<TestTenant, 'port'>, path: string, headers: Record<string, string>): Promise<IncomingMessage> {
+export async function openStream(
+  { port }: Pick<TestTenant, 'port'>,
+  path: string,
+  headers: Record<string, string>,
+): Promise<IncomingMessage> {
   const asked = request({ host: '127.0.0.1', port, path, agent: false, headers })
   asked.on('error', () => undefined)
   asked.end()
@@ -60,7 +64,10 @@ export class EventReader {
   async #until(isSo: () => boolean, seconds = 20): Promise<void> {
     const deadline = Date.now() + seconds * 1000
     while (!isSo()) {
-      if (this.isOver || Date.now() > deadline) throw new Error(`the stream ${this.isOver ? 'ended' : 'stood still'} after ${this.events.length} events: ${JSON.stringify(this.events.slice(-3))}`)
+      if (this.isOver || Date.now() > deadline)
+        throw new Error(
+          `the stream ${this.isOver ? 'ended' : 'stood still'} after ${this.events.length} events: ${JSON.stringify(this.events.slice(-3))}`,
+        )
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
   }
@@ -69,10 +76,17 @@ export class EventReader {
     const blocks = (this.#rest + text).split('\n\n')
     this.#rest = blocks.pop() ?? ''
     for (const block of blocks) {
-      const fields = new Map(block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]))
+      const fields = new Map(
+        block.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+      )
       this.lastId = fields.get('id') ?? this.lastId
       const data = fields.get('data')
-      if (data !== undefined) this.events.push({ id: this.lastId, event: fields.get('event'), data: JSON.parse(data) as Record<string, unknown> })
+      if (data !== undefined)
+        this.events.push({
+          id: this.lastId,
+          event: fields.get('event'),
+          data: JSON.parse(data) as Record<string, unknown>,
+        })
     }
   }
 }

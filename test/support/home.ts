@@ -1,12 +1,12 @@
 // A tenant's home in a test Postgres, made by the control plane's own SQL.
 import { randomBytes } from 'node:crypto'
 import type { Home } from '@tenantry/contract'
-import { HomeDatabases } from '../../control-plane/src/homes/home-databases.ts'
-import type { HomeReport } from '../../control-plane/src/homes/home-report.ts'
-import { firstMigrationsSql, loadHomeMigrations, ownTarget } from '../../control-plane/src/homes/home-migrations.ts'
-import { createNewHomeSql } from '../../control-plane/src/homes/home-sql.ts'
-import { homeRoles } from '../../control-plane/src/homes/home-roles.ts'
-import { scramVerifier } from '../../control-plane/src/homes/scram.ts'
+import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
+import type { HomeReport } from '#control-plane/homes/home-report.ts'
+import { firstMigrationsSql, loadHomeMigrations, ownTarget } from '#control-plane/homes/home-migrations.ts'
+import { createNewHomeSql } from '#control-plane/homes/home-sql.ts'
+import { homeRoles } from '#control-plane/homes/home-roles.ts'
+import { scramVerifier } from '#control-plane/homes/scram.ts'
 import { query, type TestPostgres } from './postgres.ts'
 
 export interface TestHome extends Home {
@@ -27,7 +27,10 @@ export async function createHome(postgres: TestPostgres): Promise<TestHome> {
     admin: scramVerifier(passwords.admin, randomBytes(16)),
   }
   const migrations = firstMigrationsSql(ownTarget(tenantId), await loadHomeMigrations(migrationsDirectory))
-  await query(postgres.url('homes'), createNewHomeSql(tenantId, verifiers, { runtime: 50, ddl: 4, admin: 10 }, migrations))
+  await query(
+    postgres.url('homes'),
+    createNewHomeSql(tenantId, verifiers, { runtime: 50, ddl: 4, admin: 10 }, migrations),
+  )
   const url = (role: string, password: string) => `postgresql://${role}:${password}@127.0.0.1:${postgres.port}/homes`
   return {
     tenantId,

@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { isFree } from '../../local/src/process/ports.ts'
-import { asIdentity, type Identity } from '../../local/src/process/unprivileged.ts'
+import { isFree } from '#local/process/ports.ts'
+import { asIdentity, type Identity } from '#local/process/unprivileged.ts'
 import { freePort } from './postgres.ts'
 
 export interface Installation {
@@ -42,7 +42,19 @@ const main = join(project, 'local/src/main.ts')
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
   const data = options.dataDirectory ?? join(await mkdtemp(join(tmpdir(), 'tenantry-installation-')), 'data')
   const port = options.port ?? (await freePair())
-  const started = { command: process.execPath, args: [main, '--json', '--data', data, '--port', String(port), ...(options.logLevel === undefined ? [] : ['--log-level', options.logLevel]), ...(options.watch === true ? ['--watch'] : [])] }
+  const started = {
+    command: process.execPath,
+    args: [
+      main,
+      '--json',
+      '--data',
+      data,
+      '--port',
+      String(port),
+      ...(options.logLevel === undefined ? [] : ['--log-level', options.logLevel]),
+      ...(options.watch === true ? ['--watch'] : []),
+    ],
+  }
   const { command, args } = await asIdentity(options.user, [project, dirname(data)], started)
   const supervisor = spawn(command, args, {
     env: { ...process.env, ...options.environment },
@@ -58,7 +70,12 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
     })
     supervisor.once('exit', (code) => reject(new Error(`the installation ended with ${code}:\n${stderr.slice(-4000)}`)))
   })
-  const line = JSON.parse(await ready) as { control_url: string; gateway_url: string; platform_key: string; data: string }
+  const line = JSON.parse(await ready) as {
+    control_url: string
+    gateway_url: string
+    platform_key: string
+    data: string
+  }
 
   const pid = async (service: string) => {
     const record = JSON.parse(await readFile(join(data, 'run', `${service}.json`), 'utf8')) as { pid: number }
@@ -79,7 +96,11 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
       return (await gone)[0]
     },
     async killAll() {
-      const groups = await Promise.all((await readdir(join(data, 'run'))).filter((file) => file.endsWith('.json')).map((file) => pid(file.slice(0, -5))))
+      const groups = await Promise.all(
+        (await readdir(join(data, 'run')))
+          .filter((file) => file.endsWith('.json'))
+          .map((file) => pid(file.slice(0, -5))),
+      )
       const gone = once(supervisor, 'exit')
       supervisor.kill('SIGKILL')
       for (const group of groups) {

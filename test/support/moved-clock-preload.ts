@@ -32,7 +32,8 @@ globalThis.Date = new Proxy(MachineDate, {
 const sleep = timers.setTimeout
 timers.setTimeout = async <T>(milliseconds = 1, value?: T, options?: Parameters<typeof sleep>[2]): Promise<T> => {
   const due = now() + milliseconds
-  for (let left = milliseconds; left > 0; left = due - now()) await sleep(Math.min(left, freshMilliseconds), undefined, options)
+  for (let left = milliseconds; left > 0; left = due - now())
+    await sleep(Math.min(left, freshMilliseconds), undefined, options)
   return value as T
 }
 syncBuiltinESMExports()

@@ -58,7 +58,10 @@ export async function createMovedClock(start: Date): Promise<MovedClock> {
     now: () => new Date(Date.now() + ahead),
     moveTo: set,
     preloads: [new URL('./moved-clock-preload.ts', import.meta.url).href],
-    environments: { runtime: { TENANTRY_TEST_CLOCK: files.runtime }, controlPlane: { TENANTRY_TEST_CLOCK: files.controlPlane } },
+    environments: {
+      runtime: { TENANTRY_TEST_CLOCK: files.runtime },
+      controlPlane: { TENANTRY_TEST_CLOCK: files.controlPlane },
+    },
     async makeDatabase(postgres, name) {
       await query(postgres.url('postgres'), `create database ${name}`)
       const url = postgres.url(name)

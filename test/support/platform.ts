@@ -83,7 +83,13 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
   await clock?.makeDatabase(postgres, homesDatabase)
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-platform-'))
   const [control, runtime] = await Promise.all([freePort(), freePort()])
-  const gateways = await Promise.all(Array.from({ length: settings.gateways ?? 1 }, async (_, number) => ({ number, port: await freePort(), internalPort: await freePort() })))
+  const gateways = await Promise.all(
+    Array.from({ length: settings.gateways ?? 1 }, async (_, number) => ({
+      number,
+      port: await freePort(),
+      internalPort: await freePort(),
+    })),
+  )
   const gatewayUrls = gateways.map(({ port }) => `http://127.0.0.1:${port}`)
   const [gatewayUrl = ''] = gatewayUrls
   const file = async (name: string, text: string) => {
@@ -93,8 +99,13 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
   const tokenFile = await file('internal-token', randomBytes(32).toString('base64url'))
   const keyFile = join(directory, 'platform-key')
   const region = {
-    id: 'local', engine: 'process', domain: 'localhost', gateway_url: gatewayUrl, postgres_url: postgres.url('postgres'),
-    runtime_urls: [`http://127.0.0.1:${runtime}`], gateway_internal_urls: gateways.map(({ internalPort }) => `http://127.0.0.1:${internalPort}`),
+    id: 'local',
+    engine: 'process',
+    domain: 'localhost',
+    gateway_url: gatewayUrl,
+    postgres_url: postgres.url('postgres'),
+    runtime_urls: [`http://127.0.0.1:${runtime}`],
+    gateway_internal_urls: gateways.map(({ internalPort }) => `http://127.0.0.1:${internalPort}`),
   }
   const controlEnvironment = {
     TENANTRY_CONTROL_DATABASE_URL: postgres.url('control'),
@@ -105,11 +116,18 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
     ...settings.control,
   }
   const services: Service[] = []
-  const start = async (main: string, livePort: number, environment: Record<string, string>, preloads: readonly string[] = []): Promise<Service> => {
+  const start = async (
+    main: string,
+    livePort: number,
+    environment: Record<string, string>,
+    preloads: readonly string[] = [],
+  ): Promise<Service> => {
     const service = startService(main, preloads, {
       // Most of a start is reading the source.
       NODE_COMPILE_CACHE: join(directory, 'compiled'),
-      TENANTRY_INTERNAL_TOKEN_FILE: tokenFile, TENANTRY_LOG_LEVEL: settings.logLevel ?? 'warn', ...environment,
+      TENANTRY_INTERNAL_TOKEN_FILE: tokenFile,
+      TENANTRY_LOG_LEVEL: settings.logLevel ?? 'warn',
+      ...environment,
     })
     services.push(service)
     await untilAnswersOrEnded(service, `http://127.0.0.1:${livePort}${internalPaths.live}`)
@@ -118,16 +136,40 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
   const controlUrl = `http://127.0.0.1:${control}`
   const startGateway = ({ number, port, internalPort }: (typeof gateways)[number]) =>
     start('gateway/src/main.ts', internalPort, {
-      TENANTRY_PORT: String(port), TENANTRY_INTERNAL_PORT: String(internalPort), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: join(directory, `gateway-${number}`),
-      TENANTRY_DOMAIN: 'localhost', TENANTRY_SOURCE: `gateway-local-${number}`,
+      TENANTRY_PORT: String(port),
+      TENANTRY_INTERNAL_PORT: String(internalPort),
+      TENANTRY_CONTROL_URL: controlUrl,
+      TENANTRY_DATA: join(directory, `gateway-${number}`),
+      TENANTRY_DOMAIN: 'localhost',
+      TENANTRY_SOURCE: `gateway-local-${number}`,
     })
   const runtimeData = join(directory, 'runtime')
   const [running] = await Promise.all([
     Promise.all(gateways.map(startGateway)),
-    start('tenant-runtime/src/main.ts', runtime, { TENANTRY_PORT: String(runtime), TENANTRY_CONTROL_URL: controlUrl, TENANTRY_DATA: runtimeData, ...clock?.environments.runtime }, clock?.preloads),
+    start(
+      'tenant-runtime/src/main.ts',
+      runtime,
+      {
+        TENANTRY_PORT: String(runtime),
+        TENANTRY_CONTROL_URL: controlUrl,
+        TENANTRY_DATA: runtimeData,
+        ...clock?.environments.runtime,
+      },
+      clock?.preloads,
+    ),
   ])
   const startControlPlane = ({ failpoints = '', port = control }: ControlPlaneOptions = {}) =>
-    start('control-plane/src/main.ts', port, { ...controlEnvironment, TENANTRY_PORT: String(port), TENANTRY_FAILPOINTS: failpoints, ...clock?.environments.controlPlane }, clock?.preloads)
+    start(
+      'control-plane/src/main.ts',
+      port,
+      {
+        ...controlEnvironment,
+        TENANTRY_PORT: String(port),
+        TENANTRY_FAILPOINTS: failpoints,
+        ...clock?.environments.controlPlane,
+      },
+      clock?.preloads,
+    )
   const first = await startControlPlane()
   const platformKey = (await readFile(keyFile, 'utf8')).trim()
   first.process.kill('SIGTERM')
@@ -152,7 +194,11 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
     async call(method, path, body, headers = {}) {
       const response = await fetch(`${controlUrl}${path}`, {
         method,
-        headers: { authorization: `Bearer ${platformKey}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+        headers: {
+          authorization: `Bearer ${platformKey}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
       const text = await response.text()
@@ -161,7 +207,10 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
     tenantCall: (name, method, path, { key, body, type, gateway = 0 } = {}) =>
       fetch(`${gatewayUrls[gateway] ?? gatewayUrl}/t/${name}${path}`, {
         method,
-        headers: { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...(type === undefined ? {} : { 'content-type': type }) },
+        headers: {
+          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+          ...(type === undefined ? {} : { 'content-type': type }),
+        },
         ...(body === undefined ? {} : { body }),
       }),
     output: () => services.map((service) => service.output()).join(''),
@@ -182,17 +231,21 @@ function startService(main: string, preloads: readonly string[], environment: Re
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text))
   return { process: child, output: () => output, exited: once(child, 'close').then(() => undefined) }
 }
 
 async function untilAnswersOrEnded(service: Service, url: string): Promise<void> {
   const deadline = Date.now() + 30_000
   while (service.process.exitCode === null && service.process.signalCode === null) {
-    const answered = await fetch(url).then(async (response) => {
-      await response.body?.cancel()
-      return response.ok
-    }, () => false)
+    const answered = await fetch(url).then(
+      async (response) => {
+        await response.body?.cancel()
+        return response.ok
+      },
+      () => false,
+    )
     if (answered) return
     if (Date.now() > deadline) throw new Error(`no answer from ${url}:\n${service.output().slice(-3000)}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
@@ -208,9 +261,14 @@ export interface Leftovers {
 }
 
 export async function whatIsThere({ postgres, homesDatabase, blobs }: Platform): Promise<Leftovers> {
-  const ids = async (database: string, sql: string) => (await query(postgres.url(database), sql)).map((row) => String(row['id'])).sort()
-  const hasHomes = (await ids('postgres', `select datname as id from pg_database where datname = '${homesDatabase}'`)).length > 0
-  const hasBlobs = await access(blobs).then(() => true, () => false)
+  const ids = async (database: string, sql: string) =>
+    (await query(postgres.url(database), sql)).map((row) => String(row['id'])).sort()
+  const hasHomes =
+    (await ids('postgres', `select datname as id from pg_database where datname = '${homesDatabase}'`)).length > 0
+  const hasBlobs = await access(blobs).then(
+    () => true,
+    () => false,
+  )
   return {
     roles: await ids('postgres', "select rolname as id from pg_roles where rolname ~ '^t_'"),
     schemas: hasHomes ? await ids(homesDatabase, "select nspname as id from pg_namespace where nspname ~ '^t_'") : [],

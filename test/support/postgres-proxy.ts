@@ -55,7 +55,10 @@ export async function openPostgresProxy(t: Test, port: number): Promise<Postgres
     })
     postgres.on('data', (chunk: Buffer) => {
       // An answer ends with it, and one-trip exchanges end with nothing else.
-      const ended = chunk.length >= readyBytes && chunk[chunk.length - readyBytes] === ready && chunk.readUInt32BE(chunk.length - readyBytes + 1) === 5
+      const ended =
+        chunk.length >= readyBytes &&
+        chunk[chunk.length - readyBytes] === ready &&
+        chunk.readUInt32BE(chunk.length - readyBytes + 1) === 5
       if (!answerIsLost) client.write(chunk)
       else if (ended) cut()
       if (ended) loggedIn = between = true

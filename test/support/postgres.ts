@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { once } from 'node:events'
 import pg from 'pg'
-import { isFree } from '../../local/src/process/ports.ts'
-import { initialiseDataDirectory, postgresArguments, postgresBinaries } from '../../local/src/process/postgres-files.ts'
-import { asIdentity, giveTo, serviceIdentity } from '../../local/src/process/unprivileged.ts'
-import { prepareSharedDatabaseSql } from '../../control-plane/src/homes/home-sql.ts'
+import { isFree } from '#local/process/ports.ts'
+import { initialiseDataDirectory, postgresArguments, postgresBinaries } from '#local/process/postgres-files.ts'
+import { asIdentity, giveTo, serviceIdentity } from '#local/process/unprivileged.ts'
+import { prepareSharedDatabaseSql } from '#control-plane/homes/home-sql.ts'
 
 const password = 'test-only'
 
@@ -71,7 +71,10 @@ async function templateDirectory(): Promise<string> {
   const identity = await serviceIdentity()
   const cache = join(tmpdir(), `tenantry-postgres-template-${identity?.uid ?? process.getuid?.() ?? 0}`)
   // Made anew when what is prepared in it changes.
-  const directory = join(cache, createHash('sha256').update(prepareSharedDatabaseSql('homes')).digest('hex').slice(0, 12))
+  const directory = join(
+    cache,
+    createHash('sha256').update(prepareSharedDatabaseSql('homes')).digest('hex').slice(0, 12),
+  )
   if (existsSync(join(directory, 'PG_VERSION'))) return directory
   await mkdir(cache, { recursive: true, mode: 0o755 })
   const pending = await mkdtemp(join(cache, 'making-'))
@@ -94,7 +97,8 @@ async function templateDirectory(): Promise<string> {
   await gone
   await rename(data, directory).catch(async (cause: unknown) => {
     // Another test file was faster; its template is as good.
-    if (!(cause instanceof Error && 'code' in cause && (cause.code === 'ENOTEMPTY' || cause.code === 'EEXIST'))) throw cause
+    if (!(cause instanceof Error && 'code' in cause && (cause.code === 'ENOTEMPTY' || cause.code === 'EEXIST')))
+      throw cause
   })
   await rm(pending, { recursive: true, force: true })
   return directory

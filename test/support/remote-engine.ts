@@ -53,7 +53,12 @@ export async function startRemoteEngine(t: Test): Promise<RemoteEngine> {
   await ip('address', 'add', `${here}/30`, 'dev', near)
   await ip('address', 'add', `${world}/32`, 'dev', near)
   await ip('link', 'set', near, 'up')
-  for (const args of [['address', 'add', `${there}/30`, 'dev', link], ['link', 'set', link, 'up'], ['link', 'set', 'lo', 'up'], ['route', 'add', 'default', 'via', here]]) {
+  for (const args of [
+    ['address', 'add', `${there}/30`, 'dev', link],
+    ['link', 'set', link, 'up'],
+    ['link', 'set', 'lo', 'up'],
+    ['route', 'add', 'default', 'via', here],
+  ]) {
     await ip('-n', name, ...args)
   }
 
@@ -62,8 +67,11 @@ export async function startRemoteEngine(t: Test): Promise<RemoteEngine> {
   const { cert, key } = await authority.issue(`IP:${there}`)
   await mkdir(at('server'))
   await Promise.all([
-    writeFile(at('server/ca.pem'), authority.certificate), writeFile(at('server/cert.pem'), cert), writeFile(at('server/key.pem'), key),
-    writeFile(at('daemon.json'), '{}\n'), writeFile(at('containerd.toml'), 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'),
+    writeFile(at('server/ca.pem'), authority.certificate),
+    writeFile(at('server/cert.pem'), cert),
+    writeFile(at('server/key.pem'), key),
+    writeFile(at('daemon.json'), '{}\n'),
+    writeFile(at('containerd.toml'), 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'),
   ])
   const start = async (program: string, args: string[], isReady: () => Promise<boolean>) => {
     const log = await open(at(`${program}.log`), 'w')
@@ -72,17 +80,48 @@ export async function startRemoteEngine(t: Test): Promise<RemoteEngine> {
     await log.close()
     const deadline = Date.now() + startMilliseconds
     while (!(await isReady())) {
-      if (child.exitCode !== null || Date.now() > deadline) throw new Error(`${program} did not start:\n${(await readFile(at(`${program}.log`), 'utf8')).slice(-4000)}`)
+      if (child.exitCode !== null || Date.now() > deadline)
+        throw new Error(`${program} did not start:\n${(await readFile(at(`${program}.log`), 'utf8')).slice(-4000)}`)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
   }
   const socket = `unix://${at('docker.sock')}`
-  await start('containerd', [`--root=${at('containerd')}`, `--state=${at('containerd-state')}`, `--address=${at('containerd.sock')}`, `--config=${at('containerd.toml')}`], () =>
-    run('ctr', ['--address', at('containerd.sock'), 'version']).then(() => true, () => false))
-  await start('dockerd', [
-    `--data-root=${at('data')}`, `--exec-root=${at('exec')}`, `--pidfile=${at('docker.pid')}`, `--config-file=${at('daemon.json')}`, `--containerd=${at('containerd.sock')}`,
-    '--bridge=none', `--host=${socket}`, `--host=tcp://${there}:2376`, '--tlsverify', `--tlscacert=${at('server/ca.pem')}`, `--tlscert=${at('server/cert.pem')}`, `--tlskey=${at('server/key.pem')}`,
-  ], () => run('docker', ['-H', socket, 'version']).then(() => true, () => false))
+  await start(
+    'containerd',
+    [
+      `--root=${at('containerd')}`,
+      `--state=${at('containerd-state')}`,
+      `--address=${at('containerd.sock')}`,
+      `--config=${at('containerd.toml')}`,
+    ],
+    () =>
+      run('ctr', ['--address', at('containerd.sock'), 'version']).then(
+        () => true,
+        () => false,
+      ),
+  )
+  await start(
+    'dockerd',
+    [
+      `--data-root=${at('data')}`,
+      `--exec-root=${at('exec')}`,
+      `--pidfile=${at('docker.pid')}`,
+      `--config-file=${at('daemon.json')}`,
+      `--containerd=${at('containerd.sock')}`,
+      '--bridge=none',
+      `--host=${socket}`,
+      `--host=tcp://${there}:2376`,
+      '--tlsverify',
+      `--tlscacert=${at('server/ca.pem')}`,
+      `--tlscert=${at('server/cert.pem')}`,
+      `--tlskey=${at('server/key.pem')}`,
+    ],
+    () =>
+      run('docker', ['-H', socket, 'version']).then(
+        () => true,
+        () => false,
+      ),
+  )
   t.teardown(async () => {
     const { stdout } = await run('docker', ['-H', socket, 'ps', '-aq'])
     const ids = stdout.split('\n').filter((id) => id !== '')
@@ -92,9 +131,15 @@ export async function startRemoteEngine(t: Test): Promise<RemoteEngine> {
   return {
     host: `tcp://${there}:2376`,
     tlsDirectory: await authority.clientDirectory(at('client')),
-    here, there, link, world,
+    here,
+    there,
+    link,
+    world,
     async shell(program, ...args) {
-      const { stdout } = await run('nsenter', inside(program, ...args), { env: { ...process.env, DOCKER_HOST: socket }, maxBuffer: 2 ** 24 })
+      const { stdout } = await run('nsenter', inside(program, ...args), {
+        env: { ...process.env, DOCKER_HOST: socket },
+        maxBuffer: 2 ** 24,
+      })
       return stdout.trim()
     },
     async route(cidr) {
@@ -105,10 +150,20 @@ export async function startRemoteEngine(t: Test): Promise<RemoteEngine> {
 
 /** As an operator brings images to a host without a registry. */
 export async function copyImages(images: readonly string[], remote: RemoteEngine): Promise<void> {
-  const target = ['-H', remote.host, '--tlsverify', ...(['ca', 'cert', 'key'] as const).map((file) => `--tls${file === 'ca' ? 'cacert' : file}=${join(remote.tlsDirectory, `${file}.pem`)}`)]
+  const target = [
+    '-H',
+    remote.host,
+    '--tlsverify',
+    ...(['ca', 'cert', 'key'] as const).map(
+      (file) => `--tls${file === 'ca' ? 'cacert' : file}=${join(remote.tlsDirectory, `${file}.pem`)}`,
+    ),
+  ]
   const save = spawn('docker', ['-H', engineAddress(), 'save', ...images], { stdio: ['ignore', 'pipe', 'inherit'] })
   const load = spawn('docker', [...target, 'load', '--quiet'], { stdio: [save.stdout, 'ignore', 'inherit'] })
-  const [[saved], [loaded]] = (await Promise.all([once(save, 'exit'), once(load, 'exit')])) as [[number | null], [number | null]]
+  const [[saved], [loaded]] = (await Promise.all([once(save, 'exit'), once(load, 'exit')])) as [
+    [number | null],
+    [number | null],
+  ]
   if (saved !== 0 || loaded !== 0) throw new Error(`docker save ended with ${saved}, docker load with ${loaded}`)
 }
 

@@ -27,7 +27,12 @@ export interface Shell {
  * @param tools directory for stand-ins of programs that this machine lacks: the plugin `docker compose`, and `sudo`
  * @param replaced texts of the documentation → this machine's
  */
-export async function openShell(options: { directory: string; tools: string; environment: Record<string, string>; replaced: ReadonlyMap<string, string> }): Promise<Shell> {
+export async function openShell(options: {
+  directory: string
+  tools: string
+  environment: Record<string, string>
+  replaced: ReadonlyMap<string, string>
+}): Promise<Shell> {
   const { directory, tools, environment, replaced } = options
   const exported = join(tools, 'exported')
   await mkdir(tools, { recursive: true })
@@ -38,7 +43,10 @@ export async function openShell(options: { directory: string; tools: string; env
   }
   const path = process.env['PATH'] ?? ''
   if (!(await works('docker', ['compose', 'version']))) {
-    await tool('docker', `PATH='${path}'\nif [ "$1" = compose ]; then shift; exec docker-compose "$@"; fi\nexec docker "$@"`)
+    await tool(
+      'docker',
+      `PATH='${path}'\nif [ "$1" = compose ]; then shift; exec docker-compose "$@"; fi\nexec docker "$@"`,
+    )
   }
   if (process.getuid?.() === 0 && !(await works('sudo', ['--version']))) await tool('sudo', 'exec "$@"')
   return {
@@ -46,9 +54,16 @@ export async function openShell(options: { directory: string; tools: string; env
       const text = [...replaced].reduce((before, [documented, here]) => before.replaceAll(documented, here), block)
       const script = `set -euo pipefail\n. ${exported}\n${text}\nexport -p > ${exported}\n`
       const env = { ...process.env, ...environment, PATH: `${tools}:${path}` }
-      const { stdout, stderr } = await run('bash', ['-c', script], { cwd: directory, env, timeout: blockMilliseconds, maxBuffer: 64 * 2 ** 20 }).catch((cause: unknown) => {
+      const { stdout, stderr } = await run('bash', ['-c', script], {
+        cwd: directory,
+        env,
+        timeout: blockMilliseconds,
+        maxBuffer: 64 * 2 ** 20,
+      }).catch((cause: unknown) => {
         const { stdout = '', stderr = '' } = cause as { stdout?: string; stderr?: string }
-        throw new Error(`a block of the runbook failed:\n${text}\n${stdout.slice(-2000)}\n${stderr.slice(-4000)}`, { cause })
+        throw new Error(`a block of the runbook failed:\n${text}\n${stdout.slice(-2000)}\n${stderr.slice(-4000)}`, {
+          cause,
+        })
       })
       return stdout + stderr
     },
@@ -56,5 +71,8 @@ export async function openShell(options: { directory: string; tools: string; env
 }
 
 async function works(program: string, args: readonly string[]): Promise<boolean> {
-  return run(program, args).then(() => true, () => false)
+  return run(program, args).then(
+    () => true,
+    () => false,
+  )
 }

@@ -8,31 +8,44 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type SupabaseClient } from '@supabase/supabase-js'
 import {
-  basePathHeader, internalHeaderPrefix, internalTokenHeader, readNetworks, tenantHeader, type ApiKey, type Limits, type TenantManifest,
+  basePathHeader,
+  internalHeaderPrefix,
+  internalTokenHeader,
+  readNetworks,
+  tenantHeader,
+  type ApiKey,
+  type Limits,
+  type TenantManifest,
 } from '@tenantry/contract'
 import pino from 'pino'
 import type { Test } from 'tap'
-import type { ConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
-import type { Config } from '../../tenant-runtime/src/config.ts'
-import { openRuntime } from '../../tenant-runtime/src/runtime.ts'
-import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
-import type { Result, ScopedStatements } from '../../tenant-runtime/src/database/statement.ts'
-import type { PoolLimits } from '../../tenant-runtime/src/functions/executor/pool.ts'
-import { eventBounds, trimEvents, type EventBounds } from '../../tenant-runtime/src/events/event-keeper.ts'
-import type { Pace } from '../../tenant-runtime/src/events/follow-events.ts'
-import type { DispatchPace } from '../../tenant-runtime/src/functions/triggers/dispatch.ts'
-import type { BlobBackend } from '../../tenant-runtime/src/storage/backend/backend.ts'
-import type { StorageFailpoint } from '../../tenant-runtime/src/storage/failpoints.ts'
-import type { StorageArea } from '../../tenant-runtime/src/storage/storage-area.ts'
-import { defaultStorageLimits, type StorageLimits } from '../../tenant-runtime/src/storage/storage-limits.ts'
-import type { Tenant } from '../../tenant-runtime/src/tenancy/tenant.ts'
+import type { ConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import type { Config } from '#tenant-runtime/config.ts'
+import { openRuntime } from '#tenant-runtime/runtime.ts'
+import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
+import type { Result, ScopedStatements } from '#tenant-runtime/database/statement.ts'
+import type { PoolLimits } from '#tenant-runtime/functions/executor/pool.ts'
+import { eventBounds, trimEvents, type EventBounds } from '#tenant-runtime/events/event-keeper.ts'
+import type { Pace } from '#tenant-runtime/events/follow-events.ts'
+import type { DispatchPace } from '#tenant-runtime/functions/triggers/dispatch.ts'
+import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
+import type { StorageFailpoint } from '#tenant-runtime/storage/failpoints.ts'
+import type { StorageArea } from '#tenant-runtime/storage/storage-area.ts'
+import { defaultStorageLimits, type StorageLimits } from '#tenant-runtime/storage/storage-limits.ts'
+import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
 import { createHome, type TestHome } from './home.ts'
 import { query, startPostgres, type TestPostgres } from './postgres.ts'
 
 const internalToken = randomBytes(24).toString('hex')
 
 /** Plenty of everything, so that a test sets only the limit that it is about. */
-export const roomy: Limits = { file_bytes: null, document_bytes: null, max_upload_bytes: 100_000_000, requests_per_month: null, connections: null }
+export const roomy: Limits = {
+  file_bytes: null,
+  document_bytes: null,
+  max_upload_bytes: 100_000_000,
+  requests_per_month: null,
+  connections: null,
+}
 
 /** Counts what reaches the database, the context's own statement not included, and remembers the texts. */
 class CountingDatabase extends ScopedDatabase {
@@ -163,21 +176,45 @@ export interface RuntimeOptions {
 export async function startRuntime(
   t: Test,
   {
-    backend, failpoint = () => undefined, abandonedMilliseconds, storageLimits, functions: poolLimits = {}, dispatch,
-    connections: connectionLimits, allowsRollback = false, logLevel = 'error', mayReach = [], resolve, hasWayOut = async () => true,
-    askControl = () => Promise.reject(new Error('there is no control plane')), ...subscriptions
+    backend,
+    failpoint = () => undefined,
+    abandonedMilliseconds,
+    storageLimits,
+    functions: poolLimits = {},
+    dispatch,
+    connections: connectionLimits,
+    allowsRollback = false,
+    logLevel = 'error',
+    mayReach = [],
+    resolve,
+    hasWayOut = async () => true,
+    askControl = () => Promise.reject(new Error('there is no control plane')),
+    ...subscriptions
   }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
   const postgres = await startPostgres()
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
   const tenants = new Map<string, Tenant>()
   const problems: string[] = []
-  const clock: TestRuntime['clock'] = { ahead: 0, stopped: undefined, now: () => clock.stopped ?? Date.now() + clock.ahead }
+  const clock: TestRuntime['clock'] = {
+    ahead: 0,
+    stopped: undefined,
+    now: () => clock.stopped ?? Date.now() + clock.ahead,
+  }
   const config: Config = {
-    host: '127.0.0.1', port: 0, controlUrl: 'http://control.invalid', internalToken, data: directory, logLevel, failpoints: '',
+    host: '127.0.0.1',
+    port: 0,
+    controlUrl: 'http://control.invalid',
+    internalToken,
+    data: directory,
+    logLevel,
+    failpoints: '',
     storage: { backend: 'local', fallback: undefined, s3: undefined },
     limits: { ...defaultStorageLimits, ...storageLimits },
-    maxConnections: 40, siblings: 0, allowsRollback, functionsMayReach: readNetworks(mayReach),
+    maxConnections: 40,
+    siblings: 0,
+    allowsRollback,
+    functionsMayReach: readNetworks(mayReach),
   }
   const runtime = await openRuntime(config, {
     log: pino({ level: logLevel, base: null }, { write: (line: string) => problems.push(line) }),
@@ -187,11 +224,18 @@ export async function startRuntime(
     fetch: askControl,
     failpoint,
     onProblem: (problem) => problems.push(problem.message),
-    tenants: { get: (id) => tenants.get(id), all: () => tenants.values(), load: async () => undefined, run: async () => undefined },
+    tenants: {
+      get: (id) => tenants.get(id),
+      all: () => tenants.values(),
+      load: async () => undefined,
+      run: async () => undefined,
+    },
     connectionLimits: { perTenant: 10, ...connectionLimits },
     storage: abandonedMilliseconds === undefined ? {} : { abandonedMilliseconds },
     functions: {
-      limits: poolLimits, hasWayOut, followPace: subscriptions.pace,
+      limits: poolLimits,
+      hasWayOut,
+      followPace: subscriptions.pace,
       ...(dispatch === undefined ? {} : { dispatchPace: dispatch }),
       ...(resolve === undefined ? {} : { resolve }),
     },
@@ -234,7 +278,11 @@ export async function startRuntime(
       const home = await createHome(postgres)
       const secretKey = `sb_secret_${randomBytes(24).toString('base64url')}`
       const publishableKey = `sb_publishable_${randomBytes(24).toString('base64url')}`
-      const database = new CountingDatabase(connections, { tenantId: home.tenantId, url: home.url, ddlUrl: home.ddl_url })
+      const database = new CountingDatabase(connections, {
+        tenantId: home.tenantId,
+        url: home.url,
+        ddlUrl: home.ddl_url,
+      })
       let manifest: TenantManifest = {
         tenant_id: home.tenantId,
         name,
@@ -255,7 +303,10 @@ export async function startRuntime(
       stops.push(() => door.stop())
       const url = `http://127.0.0.1:${door.port}`
       const token = (sub: string, claims: Record<string, unknown> = {}) =>
-        signToken({ sub, role: 'authenticated', exp: Math.floor(clock.now() / 1000) + 3600, ...claims }, manifest.jwt_secrets[0] ?? '')
+        signToken(
+          { sub, role: 'authenticated', exp: Math.floor(clock.now() / 1000) + 3600, ...claims },
+          manifest.jwt_secrets[0] ?? '',
+        )
       const as = (who: string | undefined): Record<string, string> =>
         who === undefined ? {} : { authorization: `Bearer ${who === 'service' ? secretKey : token(who)}` }
       return {
@@ -277,12 +328,16 @@ export async function startRuntime(
         rows: (sql, values) => rowsOf(postgres, home, sql, values),
         async files() {
           const halves = (await readdir(join(directory, 'blobs/tmp'))).filter((file) => file.startsWith(home.tenantId))
-          const whole = await readdir(join(directory, 'blobs', home.tenantId), { recursive: true, withFileTypes: true }).catch(() => [])
+          const whole = await readdir(join(directory, 'blobs', home.tenantId), {
+            recursive: true,
+            withFileTypes: true,
+          }).catch(() => [])
           return [...halves, ...whole.filter((file) => file.isFile() && file.name !== 'store').map((file) => file.name)]
         },
         token,
         as,
-        ask: (method, path, { as: who, headers = {}, body } = {}) => ask(door.port, method, path, { ...as(who), ...headers }, body),
+        ask: (method, path, { as: who, headers = {}, body } = {}) =>
+          ask(door.port, method, path, { ...as(who), ...headers }, body),
         client: (who) =>
           createClient<AnyDatabase>(url, who === 'service' ? secretKey : publishableKey, {
             auth: { persistSession: false, autoRefreshToken: false, detectSessionInUrl: false },
@@ -300,13 +355,25 @@ function apiKey(kind: ApiKey['kind'], text: string): ApiKey {
 const digests: Record<string, string> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' }
 
 /** A JWT, signed with the header's algorithm; one that is no HMAC is signed as HS256, which is the confusion to refuse. */
-export function signToken(claims: unknown, secret: string, header: Record<string, unknown> = { alg: 'HS256', typ: 'JWT' }): string {
-  const part = (value: unknown) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+export function signToken(
+  claims: unknown,
+  secret: string,
+  header: Record<string, unknown> = { alg: 'HS256', typ: 'JWT' },
+): string {
+  const part = (value: unknown) =>
+    Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
   const text = `${part(header)}.${part(claims)}`
-  return `${text}.${createHmac(digests[String(header['alg'])] ?? 'sha256', secret).update(text).digest('base64url')}`
+  return `${text}.${createHmac(digests[String(header['alg'])] ?? 'sha256', secret)
+    .update(text)
+    .digest('base64url')}`
 }
 
-async function rowsOf(postgres: TestPostgres, home: TestHome, sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+async function rowsOf(
+  postgres: TestPostgres,
+  home: TestHome,
+  sql: string,
+  values: unknown[] = [],
+): Promise<Record<string, unknown>[]> {
   // Superusers are not bound by row-level security, so these are all the rows there are.
   return query(`${postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${home.schema}`)}`, sql, values)
 }
@@ -315,10 +382,16 @@ async function rowsOf(postgres: TestPostgres, home: TestHome, sql: string, value
 async function openDoor(upstream: number, tenantId: string): Promise<{ port: number; stop(): Promise<void> }> {
   // As long as the gateway's: a client whose machine is slow must not find its connection closed.
   const server = createServer({ maxHeaderSize: 128 * 1024, keepAliveTimeout: 75_000 }, (incoming, outgoing) => {
-    const headers = Object.fromEntries(Object.entries(incoming.headers).filter(([name]) => !name.startsWith(internalHeaderPrefix)))
+    const headers = Object.fromEntries(
+      Object.entries(incoming.headers).filter(([name]) => !name.startsWith(internalHeaderPrefix)),
+    )
     const onward = httpRequest(
       {
-        host: '127.0.0.1', port: upstream, method: incoming.method, path: incoming.url, agent: false,
+        host: '127.0.0.1',
+        port: upstream,
+        method: incoming.method,
+        path: incoming.url,
+        agent: false,
         headers: { ...headers, [internalTokenHeader]: internalToken, [tenantHeader]: tenantId, [basePathHeader]: '' },
       },
       (answer) => {
@@ -350,12 +423,23 @@ async function openDoor(upstream: number, tenantId: string): Promise<{ port: num
 }
 
 /** One request with its path byte for byte, which `fetch` would normalise. */
-export async function ask(port: number, method: string, path: string, headers: OutgoingHttpHeaders = {}, body?: AskOptions['body']): Promise<Answer> {
-  const chunks = Array.isArray(body) && body.length > 0 && body.every((chunk) => Buffer.isBuffer(chunk)) ? body : undefined
+export async function ask(
+  port: number,
+  method: string,
+  path: string,
+  headers: OutgoingHttpHeaders = {},
+  body?: AskOptions['body'],
+): Promise<Answer> {
+  const chunks =
+    Array.isArray(body) && body.length > 0 && body.every((chunk) => Buffer.isBuffer(chunk)) ? body : undefined
   const plain = body === undefined || chunks !== undefined || typeof body === 'string' || Buffer.isBuffer(body)
   const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : plain ? undefined : JSON.stringify(body)
   const request = httpRequest({
-    agent: false, host: '127.0.0.1', port, method, path,
+    agent: false,
+    host: '127.0.0.1',
+    port,
+    method,
+    path,
     headers: {
       ...(plain ? {} : { 'content-type': 'application/json' }),
       ...(bytes === undefined ? {} : { 'content-length': Buffer.byteLength(bytes) }),

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CreateBucketCommand, ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
-import type { S3Settings } from '../../tenant-runtime/src/storage/backend/s3-connection.ts'
+import type { S3Settings } from '#tenant-runtime/storage/backend/s3-connection.ts'
 import { freePort } from './postgres.ts'
 
 const program = new URL('swift-server.py', import.meta.url).pathname
@@ -32,10 +32,19 @@ export async function startS3Server(): Promise<S3Server> {
   const port = await freePort()
   const secretAccessKey = randomBytes(16).toString('hex')
   const settings: S3Settings = {
-    endpoint: `http://127.0.0.1:${port}`, region: 'us-east-1', bucket: 'blobs', prefix: 'here/', pathStyle: true, accessKeyId: 'test:tester', secretAccessKey,
+    endpoint: `http://127.0.0.1:${port}`,
+    region: 'us-east-1',
+    bucket: 'blobs',
+    prefix: 'here/',
+    pathStyle: true,
+    accessKeyId: 'test:tester',
+    secretAccessKey,
   }
   const client = new S3Client({
-    endpoint: settings.endpoint ?? '', region: settings.region, forcePathStyle: true, maxAttempts: 1,
+    endpoint: settings.endpoint ?? '',
+    region: settings.region,
+    forcePathStyle: true,
+    maxAttempts: 1,
     credentials: { accessKeyId: settings.accessKeyId, secretAccessKey },
     requestHandler: { requestTimeout: 10_000, throwOnRequestTimeout: true },
   })
@@ -50,7 +59,9 @@ export async function startS3Server(): Promise<S3Server> {
     await gone
   }
   const start = async () => {
-    const child = spawn(python, [program, directory, String(port), 'tester', secretAccessKey], { stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn(python, [program, directory, String(port), 'tester', secretAccessKey], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
     server = child
     let said = ''
     child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-4_000)))
@@ -70,7 +81,10 @@ export async function startS3Server(): Promise<S3Server> {
         if (cause instanceof Error && cause.name === 'BucketAlreadyOwnedByYou') return
         if (Date.now() > deadline || state.isGone) {
           await kill()
-          throw new Error(`no S3 server: are swift-proxy, swift-account, swift-container and swift-object installed? It said: ${said}`, { cause })
+          throw new Error(
+            `no S3 server: are swift-proxy, swift-account, swift-container and swift-object installed? It said: ${said}`,
+            { cause },
+          )
         }
         await new Promise((resolve) => setTimeout(resolve, 50))
       }

@@ -39,19 +39,36 @@ export async function startSshd(t: Test, directory: string, engineSocket: string
   // As `docker system dial-stdio` does it, and only when that is what is asked for.
   await writeFile(at('dial.mjs'), dialScript(engineSocket, at('logins')))
   await writeFile(at('logins'), '')
-  await writeFile(at('sshd_config'), [
-    'ListenAddress 127.0.0.1', `Port ${port}`, `HostKey ${at('host')}`, `PidFile ${at('pid')}`, `AuthorizedKeysFile ${at('authorized')}`,
-    'UsePAM no', 'StrictModes no', 'PasswordAuthentication no', 'KbdInteractiveAuthentication no', 'PermitRootLogin prohibit-password',
-    'MaxStartups 100', `ForceCommand ${process.execPath} ${at('dial.mjs')}`, '',
-  ].join('\n'))
+  await writeFile(
+    at('sshd_config'),
+    [
+      'ListenAddress 127.0.0.1',
+      `Port ${port}`,
+      `HostKey ${at('host')}`,
+      `PidFile ${at('pid')}`,
+      `AuthorizedKeysFile ${at('authorized')}`,
+      'UsePAM no',
+      'StrictModes no',
+      'PasswordAuthentication no',
+      'KbdInteractiveAuthentication no',
+      'PermitRootLogin prohibit-password',
+      'MaxStartups 100',
+      `ForceCommand ${process.execPath} ${at('dial.mjs')}`,
+      '',
+    ].join('\n'),
+  )
   await writeFile(at('passwd'), 'root::0:0:root:/root:/bin/sh\nsshd:*:100:65534::/run/sshd:/usr/sbin/nologin\n')
   // sshd wants a user and a directory of its own; both are there for it alone, in a mount namespace.
   const script = 'set -e; mount --bind "$1" /etc/passwd; mkdir -p /run/sshd; exec "$2" -D -e -f "$3"'
   const log: string[] = []
-  const server = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', at('passwd'), sshd, at('sshd_config')], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    env: { PATH: process.env['PATH'] ?? '', ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }) },
-  })
+  const server = spawn(
+    'unshare',
+    ['--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', at('passwd'), sshd, at('sshd_config')],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { PATH: process.env['PATH'] ?? '', ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }) },
+    },
+  )
   server.stderr.setEncoding('utf8').on('data', (text: string) => log.push(text))
   t.teardown(async () => {
     if (server.exitCode !== null || server.signalCode !== null) return
@@ -62,12 +79,22 @@ export async function startSshd(t: Test, directory: string, engineSocket: string
   await until(async () => {
     if (server.exitCode !== null) throw new Error(`sshd ended: ${log.join('')}`)
     const socket = connect(port, '127.0.0.1')
-    const answered = await once(socket, 'data').then(() => true, () => undefined)
+    const answered = await once(socket, 'data').then(
+      () => true,
+      () => undefined,
+    )
     socket.destroy()
     return answered
   })
   const logins = async () => (await readFile(at('logins'), 'utf8')).length
-  return { port, identityFile: at('client'), strangerFile: at('stranger'), knownHostsFile: at('known'), wrongKnownHostsFile: at('known-wrong'), logins }
+  return {
+    port,
+    identityFile: at('client'),
+    strangerFile: at('stranger'),
+    knownHostsFile: at('known'),
+    wrongKnownHostsFile: at('known-wrong'),
+    logins,
+  }
 }
 
 function dialScript(engineSocket: string, logins: string): string {
@@ -91,14 +118,26 @@ interface Found {
 /** The machine's own, or Debian's package unpacked without being installed. @throws when there is neither */
 async function findSshd(): Promise<Found> {
   const own = '/usr/sbin/sshd'
-  if (await access(own).then(() => true, () => false)) return { sshd: own, libraries: undefined }
+  if (
+    await access(own).then(
+      () => true,
+      () => false,
+    )
+  )
+    return { sshd: own, libraries: undefined }
   const cache = join(tmpdir(), `tenantry-sshd-${process.getuid?.() ?? 0}`)
   const sshd = join(cache, 'usr/sbin/sshd')
-  if (!(await access(sshd).then(() => true, () => false))) {
+  if (
+    !(await access(sshd).then(
+      () => true,
+      () => false,
+    ))
+  ) {
     await mkdir(cache, { recursive: true })
     await chmod(cache, 0o755)
     await run('apt-get', ['download', '-qq', 'openssh-server', 'libwrap0'], { cwd: cache, timeout: 120_000 })
-    for (const file of await readdir(cache)) if (file.endsWith('.deb')) await run('dpkg', ['-x', file, '.'], { cwd: cache })
+    for (const file of await readdir(cache))
+      if (file.endsWith('.deb')) await run('dpkg', ['-x', file, '.'], { cwd: cache })
   }
   const triplet = (await readdir(join(cache, 'usr/lib'))).find((name) => name.endsWith('-linux-gnu'))
   return { sshd, libraries: triplet === undefined ? undefined : join(cache, 'usr/lib', triplet) }

@@ -1,7 +1,15 @@
 // A stand-in control plane for tests of a gateway or a runtime: serves the watches and takes usage pushes.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { internalPaths, internalTokenHeader, type Counter, type LeaseAnswer, type LeaseCall, type UsageAnswer, type UsagePush } from '@tenantry/contract'
+import {
+  internalPaths,
+  internalTokenHeader,
+  type Counter,
+  type LeaseAnswer,
+  type LeaseCall,
+  type UsageAnswer,
+  type UsagePush,
+} from '@tenantry/contract'
 
 interface Entry {
   tenant_id: string
@@ -134,12 +142,28 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     const call = JSON.parse(text) as LeaseCall
     const limit = this.connections
     const answer: LeaseAnswer = {
-      now: now.toISOString(), month: now.toISOString().slice(0, 7),
-      resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(), accepted: true, recalled: [], slots_recalled: [],
-      grants: call.reports.map(({ tenant_id, used, keep, ask }) => ({ tenant_id, granted: this.monthly === null ? null : keep + ask, limit: this.monthly, used, state: 'granted' })),
+      now: now.toISOString(),
+      month: now.toISOString().slice(0, 7),
+      resets_at: new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1)).toISOString(),
+      accepted: true,
+      recalled: [],
+      slots_recalled: [],
+      grants: call.reports.map(({ tenant_id, used, keep, ask }) => ({
+        tenant_id,
+        granted: this.monthly === null ? null : keep + ask,
+        limit: this.monthly,
+        used,
+        state: 'granted',
+      })),
       slots: (call.slots ?? []).map(({ tenant_id, keep, ask, waiting, open }) => {
         const held = limit === null ? null : Math.min(limit, keep + ask)
-        return { tenant_id, held, limit, open, state: held === null || held - keep >= waiting ? 'granted' : 'exhausted' }
+        return {
+          tenant_id,
+          held,
+          limit,
+          open,
+          state: held === null || held - keep >= waiting ? 'granted' : 'exhausted',
+        }
       }),
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
@@ -152,6 +176,9 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
     if (answer !== 'refused') this.pushes.push(JSON.parse(text) as UsagePush)
     if (answer === 'lost') request.socket.destroy()
     else if (answer === 'refused') response.writeHead(503).end()
-    else response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ accepted: true, now: this.now().toISOString() } satisfies UsageAnswer))
+    else
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ accepted: true, now: this.now().toISOString() } satisfies UsageAnswer))
   }
 }

@@ -44,5 +44,11 @@ function readMessage({ headers }: IncomingMessage, body: string, secret: string)
   const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
   const wanted = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
   const { type, data } = JSON.parse(body) as Pick<Message, 'type' | 'data'>
-  return { id, at: new Date(Number(timestamp) * 1000), type, data, isSigned: header('webhook-signature').split(' ').includes(`v1,${wanted}`) }
+  return {
+    id,
+    at: new Date(Number(timestamp) * 1000),
+    type,
+    data,
+    isSigned: header('webhook-signature').split(' ').includes(`v1,${wanted}`),
+  }
 }

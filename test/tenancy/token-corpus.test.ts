@@ -3,8 +3,8 @@ import { createHmac, generateKeyPairSync, randomBytes, sign, type KeyObject } fr
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import t, { type Test } from 'tap'
-import { effort } from '../support/effort.ts'
-import { ask, signToken, startRuntime, type TestTenant } from '../support/runtime.ts'
+import { effort } from '#test/support/effort.ts'
+import { ask, signToken, startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const routes: [method: string, path: string, body?: object][] = [
   ['GET', '/storage/v1/bucket'],
@@ -25,10 +25,12 @@ const routes: [method: string, path: string, body?: object][] = [
   ['GET', '/health'],
 ]
 
-const part = (value: unknown) => Buffer.from(typeof value === 'string' || Buffer.isBuffer(value) ? value : JSON.stringify(value)).toString('base64url')
+const part = (value: unknown) =>
+  Buffer.from(typeof value === 'string' || Buffer.isBuffer(value) ? value : JSON.stringify(value)).toString('base64url')
 const hmac = (text: string, secret: string | Buffer) => createHmac('sha256', secret).update(text).digest('base64url')
 /** Signed over these very texts. */
-const signed = (header: string, payload: string, secret: string | Buffer) => `${header}.${payload}.${hmac(`${header}.${payload}`, secret)}`
+const signed = (header: string, payload: string, secret: string | Buffer) =>
+  `${header}.${payload}.${hmac(`${header}.${payload}`, secret)}`
 const hs256 = { alg: 'HS256', typ: 'JWT' }
 
 /** The first of base64url's letters for the same bytes whose unused bits are not zero. */
@@ -50,29 +52,56 @@ t.test('forged tokens', async (t) => {
   const tenant = await runtime.addTenant({ name: 'acme', jwtSecrets: [secret, former] })
   const other = await runtime.addTenant({ name: 'other' })
   const now = () => Math.floor(runtime.clock.now() / 1000)
-  const good = (more: Record<string, unknown> = {}) => ({ sub: 'ada', role: 'authenticated', exp: now() + 3600, ...more })
+  const good = (more: Record<string, unknown> = {}) => ({
+    sub: 'ada',
+    role: 'authenticated',
+    exp: now() + 3600,
+    ...more,
+  })
   const without = (name: string) => Object.fromEntries(Object.entries(good()).filter(([key]) => key !== name))
   const wellSigned = (claims: unknown, header: Record<string, unknown> = hs256) => signToken(claims, secret, header)
 
-  const notes = { name: 'notes', fields: [{ name: 'text', type: 'string' }, { name: 'owner', type: 'string' }], rls_policy: { type: 'ownership', owner_field: 'owner' } }
+  const notes = {
+    name: 'notes',
+    fields: [
+      { name: 'text', type: 'string' },
+      { name: 'owner', type: 'string' },
+    ],
+    rls_policy: { type: 'ownership', owner_field: 'owner' },
+  }
   for (const [path, as, body] of [
-    ['/rest/v1/schemas', 'service', notes], ['/admin/reload-schemas', 'service', undefined], ['/rest/v1/notes', 'ada', { text: 'of ada' }],
-    ['/storage/v1/bucket', 'ada', { name: 'papers', policy: 'private' }], ['/storage/v1/object/papers/letter.txt', 'ada', { text: 'of ada' }],
+    ['/rest/v1/schemas', 'service', notes],
+    ['/admin/reload-schemas', 'service', undefined],
+    ['/rest/v1/notes', 'ada', { text: 'of ada' }],
+    ['/storage/v1/bucket', 'ada', { name: 'papers', policy: 'private' }],
+    ['/storage/v1/object/papers/letter.txt', 'ada', { text: 'of ada' }],
   ] as const) {
     const { status, text } = await tenant.ask('POST', path, { as, ...(body === undefined ? {} : { body }) })
     t.ok(status < 300, text)
   }
-  const stored = () => tenant.rows(
-    "select (select json_agg(n order by n) from notes n)::text as notes, (select json_agg(path) from storage_objects)::text as objects," +
-      " (select json_agg(name order by name) from storage_buckets)::text as buckets, (select count(*) from schemas) as schemas, (select count(*) from event_log) as events," +
-      ' (select count(*) from function_invocations) as invocations',
-  )
+  const stored = () =>
+    tenant.rows(
+      'select (select json_agg(n order by n) from notes n)::text as notes, (select json_agg(path) from storage_objects)::text as objects,' +
+        ' (select json_agg(name order by name) from storage_buckets)::text as buckets, (select count(*) from schemas) as schemas, (select count(*) from event_log) as events,' +
+        ' (select count(*) from function_invocations) as invocations',
+    )
 
   const all = { asked: 0, refused: 0 }
   /** 401 in our form. A subscription that is let in never ends by itself, so nothing is read of it. */
-  const refusal = async (at: TestTenant, [method, path, body]: (typeof routes)[number], headers: Record<string, string | string[]>): Promise<string | undefined> => {
+  const refusal = async (
+    at: TestTenant,
+    [method, path, body]: (typeof routes)[number],
+    headers: Record<string, string | string[]>,
+  ): Promise<string | undefined> => {
     all.asked++
-    const asked = request({ host: '127.0.0.1', port: at.port, agent: false, method, path, headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) } })
+    const asked = request({
+      host: '127.0.0.1',
+      port: at.port,
+      agent: false,
+      method,
+      path,
+      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    })
     asked.on('error', () => undefined)
     asked.end(body === undefined ? undefined : JSON.stringify(body))
     const [answer] = (await once(asked, 'response')) as [IncomingMessage]
@@ -88,7 +117,12 @@ t.test('forged tokens', async (t) => {
     return undefined
   }
   /** Everywhere, without a statement and without a trace; right after a good token was, so that nothing of it is remembered for a bad one. */
-  const refused = async (t: Test, at: TestTenant, tokens: Record<string, string | string[]>, where: (n: number) => typeof routes = () => routes) => {
+  const refused = async (
+    t: Test,
+    at: TestTenant,
+    tokens: Record<string, string | string[]>,
+    where: (n: number) => typeof routes = () => routes,
+  ) => {
     await ask(tenant.port, 'GET', '/storage/v1/bucket', { authorization: `Bearer ${wellSigned(good())}` })
     const before = { statements: at.statements(), stored: await stored() }
     let n = 0
@@ -108,7 +142,14 @@ t.test('forged tokens', async (t) => {
     for (const [method, path, body] of routes.filter(([method]) => method === 'GET')) {
       for (const token of [wellSigned(good()), wellSigned({ role: 'service_role', exp: now() + 60 })]) {
         const before = tenant.statements()
-        const asked = request({ host: '127.0.0.1', port: tenant.port, agent: false, method, path, headers: { authorization: `Bearer ${token}` } })
+        const asked = request({
+          host: '127.0.0.1',
+          port: tenant.port,
+          agent: false,
+          method,
+          path,
+          headers: { authorization: `Bearer ${token}` },
+        })
         asked.on('error', () => undefined)
         asked.end(body)
         const [answer] = (await once(asked, 'response')) as [IncomingMessage]
@@ -121,7 +162,25 @@ t.test('forged tokens', async (t) => {
 
   t.test('by algorithm', async (t) => {
     const tokens: Record<string, string> = {}
-    for (const alg of ['none', 'None', 'NONE', 'nOnE', '', null, 0, false, [], {}, ['HS256'], 'hs256', 'HS256 ', 'HS1', 'MD5', 'A128KW', 'dir']) {
+    for (const alg of [
+      'none',
+      'None',
+      'NONE',
+      'nOnE',
+      '',
+      null,
+      0,
+      false,
+      [],
+      {},
+      ['HS256'],
+      'hs256',
+      'HS256 ',
+      'HS1',
+      'MD5',
+      'A128KW',
+      'dir',
+    ]) {
       const [header, payload] = [part({ alg, typ: 'JWT' }), part(good())]
       tokens[`alg ${JSON.stringify(alg)}, no signature`] = `${header}.${payload}.`
       tokens[`alg ${JSON.stringify(alg)}, signed as HS256`] = signed(header, payload, secret)
@@ -133,16 +192,30 @@ t.test('forged tokens', async (t) => {
     const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const ed = generateKeyPairSync('ed25519')
     const keys: [alg: string, pair: { privateKey: KeyObject; publicKey: KeyObject }, hash: string | undefined][] = [
-      ['RS256', rsa, 'sha256'], ['RS512', rsa, 'sha512'], ['PS256', rsa, 'sha256'], ['ES256', ec, 'sha256'], ['EdDSA', ed, undefined], ['Ed25519', ed, undefined],
+      ['RS256', rsa, 'sha256'],
+      ['RS512', rsa, 'sha512'],
+      ['PS256', rsa, 'sha256'],
+      ['ES256', ec, 'sha256'],
+      ['EdDSA', ed, undefined],
+      ['Ed25519', ed, undefined],
     ]
     for (const [alg, { privateKey, publicKey }, hash] of keys) {
       const jwk = publicKey.export({ format: 'jwk' })
-      for (const [label, header] of Object.entries({ alone: { alg }, 'with its key': { alg, jwk }, 'with its key set': { alg, jku: 'http://127.0.0.1:1/keys', kid: 'mine' } })) {
+      for (const [label, header] of Object.entries({
+        alone: { alg },
+        'with its key': { alg, jwk },
+        'with its key set': { alg, jku: 'http://127.0.0.1:1/keys', kid: 'mine' },
+      })) {
         const text = `${part(header)}.${part(good())}`
-        tokens[`${alg} ${label}`] = `${text}.${sign(hash, Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
+        tokens[`${alg} ${label}`] =
+          `${text}.${sign(hash, Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
         tokens[`${alg} ${label}, HMAC below`] = signed(part(header), part(good()), secret)
       }
-      tokens[`HS256 with the public key of ${alg} as secret`] = signed(part(hs256), part(good()), publicKey.export({ type: 'spki', format: 'pem' }))
+      tokens[`HS256 with the public key of ${alg} as secret`] = signed(
+        part(hs256),
+        part(good()),
+        publicKey.export({ type: 'spki', format: 'pem' }),
+      )
     }
     await refused(t, tenant, tokens)
   })
@@ -153,32 +226,81 @@ t.test('forged tokens', async (t) => {
     const mac = whole.split('.')[2] ?? ''
     const forged = part(good({ sub: 'eve', role: 'service_role' }))
     const guesses: Record<string, string | Buffer> = {
-      empty: '', NUL: '\0', secret: 'secret', 'the id': tenant.id, 'the name': tenant.manifest.name, 'the publishable key': tenant.publishableKey, 'the secret key': tenant.secretKey,
-      'the digest of a key': tenant.manifest.keys[0]?.sha256 ?? '', 'the secret of signed URLs': tenant.manifest.signing_secret, 'the secret as bytes': Buffer.from(secret, 'hex'),
-      'the secret as base64': Buffer.from(secret, 'base64'), 'the secret in capitals': secret.toUpperCase(), 'the secret and a line': `${secret}\n`, 'half the secret': secret.slice(0, 32),
-      'both secrets': secret + former, 'a secret of its own': 'mine', "another tenant's": other.manifest.jwt_secrets[0] ?? '',
+      empty: '',
+      NUL: '\0',
+      secret: 'secret',
+      'the id': tenant.id,
+      'the name': tenant.manifest.name,
+      'the publishable key': tenant.publishableKey,
+      'the secret key': tenant.secretKey,
+      'the digest of a key': tenant.manifest.keys[0]?.sha256 ?? '',
+      'the secret of signed URLs': tenant.manifest.signing_secret,
+      'the secret as bytes': Buffer.from(secret, 'hex'),
+      'the secret as base64': Buffer.from(secret, 'base64'),
+      'the secret in capitals': secret.toUpperCase(),
+      'the secret and a line': `${secret}\n`,
+      'half the secret': secret.slice(0, 32),
+      'both secrets': secret + former,
+      'a secret of its own': 'mine',
+      "another tenant's": other.manifest.jwt_secrets[0] ?? '',
     }
-    const tokens = Object.fromEntries(Object.entries(guesses).map(([label, guess]) => [`signed with ${label}`, signed(header, payload, guess)]))
+    const tokens = Object.fromEntries(
+      Object.entries(guesses).map(([label, guess]) => [`signed with ${label}`, signed(header, payload, guess)]),
+    )
     Object.assign(tokens, {
-      'no signature': `${header}.${payload}.`, 'the signature of another payload': `${header}.${forged}.${mac}`, 'the signature of another header': `${part({ alg: 'HS256' })}.${payload}.${mac}`,
-      'half the signature': whole.slice(0, -22), 'the signature twice': `${header}.${payload}.${mac}${mac}`, 'the signature in hex': `${header}.${payload}.${Buffer.from(mac, 'base64url').toString('hex')}`,
-      'a signature of zeros': `${header}.${payload}.${Buffer.alloc(32).toString('base64url')}`, 'a signature of 31 bytes': `${header}.${payload}.${Buffer.from(mac, 'base64url').subarray(1).toString('base64url')}`,
+      'no signature': `${header}.${payload}.`,
+      'the signature of another payload': `${header}.${forged}.${mac}`,
+      'the signature of another header': `${part({ alg: 'HS256' })}.${payload}.${mac}`,
+      'half the signature': whole.slice(0, -22),
+      'the signature twice': `${header}.${payload}.${mac}${mac}`,
+      'the signature in hex': `${header}.${payload}.${Buffer.from(mac, 'base64url').toString('hex')}`,
+      'a signature of zeros': `${header}.${payload}.${Buffer.alloc(32).toString('base64url')}`,
+      'a signature of 31 bytes': `${header}.${payload}.${Buffer.from(mac, 'base64url').subarray(1).toString('base64url')}`,
       'a signature of 33 bytes': `${header}.${payload}.${Buffer.concat([Buffer.from(mac, 'base64url'), Buffer.alloc(1)]).toString('base64url')}`,
-      'only the payload signed': `${header}.${payload}.${hmac(payload, secret)}`, 'decoded parts signed': `${header}.${payload}.${hmac(`${JSON.stringify(hs256)}.${JSON.stringify(good())}`, secret)}`,
+      'only the payload signed': `${header}.${payload}.${hmac(payload, secret)}`,
+      'decoded parts signed': `${header}.${payload}.${hmac(`${JSON.stringify(hs256)}.${JSON.stringify(good())}`, secret)}`,
     })
     await refused(t, tenant, tokens)
   })
 
   t.test('by headers that choose the key', async (t) => {
     const tokens: Record<string, string> = {}
-    for (const kid of ['/dev/null', '../../../../dev/null', '..\\..\\nul', '/proc/sys/kernel/randomize_va_space', "x' union select 'mine", '| echo mine', '$(echo mine)', '', null, 0, {}, ['mine'], '__proto__', other.id]) {
-      for (const key of ['', 'mine', '2\n']) tokens[`kid ${JSON.stringify(kid)}, signed with ${JSON.stringify(key)}`] = signToken(good(), key, { ...hs256, kid })
+    for (const kid of [
+      '/dev/null',
+      '../../../../dev/null',
+      '..\\..\\nul',
+      '/proc/sys/kernel/randomize_va_space',
+      "x' union select 'mine",
+      '| echo mine',
+      '$(echo mine)',
+      '',
+      null,
+      0,
+      {},
+      ['mine'],
+      '__proto__',
+      other.id,
+    ]) {
+      for (const key of ['', 'mine', '2\n'])
+        tokens[`kid ${JSON.stringify(kid)}, signed with ${JSON.stringify(key)}`] = signToken(good(), key, {
+          ...hs256,
+          kid,
+        })
     }
     const own = { kty: 'oct', k: Buffer.from('mine').toString('base64url'), alg: 'HS256' }
-    const chosen = { jwk: own, jku: 'http://127.0.0.1:1/keys', x5u: 'http://127.0.0.1:1/cert', x5c: ['MIIB'], crit: ['exp'] }
+    const chosen = {
+      jwk: own,
+      jku: 'http://127.0.0.1:1/keys',
+      x5u: 'http://127.0.0.1:1/cert',
+      x5c: ['MIIB'],
+      crit: ['exp'],
+    }
     for (const [name, value] of Object.entries(chosen)) {
       for (const given of [value, null, '', [], {}]) {
-        tokens[`${name} ${JSON.stringify(given)}, signed with a secret of its own`] = signToken(good(), 'mine', { ...hs256, [name]: given })
+        tokens[`${name} ${JSON.stringify(given)}, signed with a secret of its own`] = signToken(good(), 'mine', {
+          ...hs256,
+          [name]: given,
+        })
         tokens[`${name} ${JSON.stringify(given)}, well signed`] = wellSigned(good(), { ...hs256, [name]: given })
       }
     }
@@ -190,36 +312,138 @@ t.test('forged tokens', async (t) => {
 
   t.test('by claims', async (t) => {
     const wrong: Record<string, unknown[]> = {
-      exp: [now() - 1, now(), 0, -1, 1, String(now() + 60), null, true, [], [now() + 60], {}, { valueOf: now() + 60 }, 'never'],
+      exp: [
+        now() - 1,
+        now(),
+        0,
+        -1,
+        1,
+        String(now() + 60),
+        null,
+        true,
+        [],
+        [now() + 60],
+        {},
+        { valueOf: now() + 60 },
+        'never',
+      ],
       nbf: [now() + 60, now() + 1, String(now() - 60), null, true, [], {}],
       iat: [String(now()), null, [], {}],
-      sub: ['', null, 0, 1, true, [], ['ada'], {}, { toString: 'ada' }, 'a\0', '\0', 'a'.repeat(256), '\ud800', 'ada\udfff'],
-      role: ['', null, 0, true, [], ['service_role'], {}, 'postgres', 'superuser', 'SERVICE_ROLE', 'service_role ', 'service_role\0', 'Authenticated', 'service', 'admin', `${tenant.id}_owner`],
-      aud: ['', null, 0, [], {}, 'somebody', ['somebody'], [null], [['authenticated']], other.id, other.manifest.name, 'AUTHENTICATED', 'authenticated '],
-      iss: ['', null, 0, [], {}, ['tenantry'], 'https://tenantry', other.id, other.manifest.name, 'Tenantry', 'supabase'],
+      sub: [
+        '',
+        null,
+        0,
+        1,
+        true,
+        [],
+        ['ada'],
+        {},
+        { toString: 'ada' },
+        'a\0',
+        '\0',
+        'a'.repeat(256),
+        '\ud800',
+        'ada\udfff',
+      ],
+      role: [
+        '',
+        null,
+        0,
+        true,
+        [],
+        ['service_role'],
+        {},
+        'postgres',
+        'superuser',
+        'SERVICE_ROLE',
+        'service_role ',
+        'service_role\0',
+        'Authenticated',
+        'service',
+        'admin',
+        `${tenant.id}_owner`,
+      ],
+      aud: [
+        '',
+        null,
+        0,
+        [],
+        {},
+        'somebody',
+        ['somebody'],
+        [null],
+        [['authenticated']],
+        other.id,
+        other.manifest.name,
+        'AUTHENTICATED',
+        'authenticated ',
+      ],
+      iss: [
+        '',
+        null,
+        0,
+        [],
+        {},
+        ['tenantry'],
+        'https://tenantry',
+        other.id,
+        other.manifest.name,
+        'Tenantry',
+        'supabase',
+      ],
     }
     const tokens: Record<string, string> = {
-      'no exp': wellSigned(without('exp')), 'no sub': wellSigned(without('sub')), 'nothing': wellSigned({}), 'expired, by the former secret': signToken(good({ exp: now() - 1 }), former),
-      'expired, for the service': wellSigned({ role: 'service_role', exp: now() - 1 }), 'no exp, for the service': wellSigned({ role: 'service_role' }),
-      'sub that is no UTF-8': signed(part(hs256), part(Buffer.concat([Buffer.from('{"sub":"'), Buffer.from([0xff]), Buffer.from(`","exp":${now() + 60}}`)])), secret),
-      'claims as a list': wellSigned([good()]), 'claims as a text': wellSigned(JSON.stringify(JSON.stringify(good()))), 'claims null': wellSigned('null'), 'claims as a number': wellSigned('1'), 'claims empty': wellSigned(''),
-      'claims no JSON': wellSigned(`${JSON.stringify(good())},`), 'claims with a comment': wellSigned(`${JSON.stringify(good())}//`), 'claims with a mark of byte order before': wellSigned(`\ufeff${JSON.stringify(good())}`),
+      'no exp': wellSigned(without('exp')),
+      'no sub': wellSigned(without('sub')),
+      nothing: wellSigned({}),
+      'expired, by the former secret': signToken(good({ exp: now() - 1 }), former),
+      'expired, for the service': wellSigned({ role: 'service_role', exp: now() - 1 }),
+      'no exp, for the service': wellSigned({ role: 'service_role' }),
+      'sub that is no UTF-8': signed(
+        part(hs256),
+        part(Buffer.concat([Buffer.from('{"sub":"'), Buffer.from([0xff]), Buffer.from(`","exp":${now() + 60}}`)])),
+        secret,
+      ),
+      'claims as a list': wellSigned([good()]),
+      'claims as a text': wellSigned(JSON.stringify(JSON.stringify(good()))),
+      'claims null': wellSigned('null'),
+      'claims as a number': wellSigned('1'),
+      'claims empty': wellSigned(''),
+      'claims no JSON': wellSigned(`${JSON.stringify(good())},`),
+      'claims with a comment': wellSigned(`${JSON.stringify(good())}//`),
+      'claims with a mark of byte order before': wellSigned(`\ufeff${JSON.stringify(good())}`),
       'claims of another audience with one before': wellSigned(`\ufeff${JSON.stringify(good({ aud: 'somebody' }))}`),
-      'exp of a prototype': wellSigned(`{"sub":"ada","__proto__":{"exp":${now() + 60}}}`), 'sub of a prototype': wellSigned(`{"exp":${now() + 60},"__proto__":{"sub":"ada"}}`),
+      'exp of a prototype': wellSigned(`{"sub":"ada","__proto__":{"exp":${now() + 60}}}`),
+      'sub of a prototype': wellSigned(`{"exp":${now() + 60},"__proto__":{"sub":"ada"}}`),
     }
-    for (const [name, values] of Object.entries(wrong)) for (const value of values) tokens[`${name} ${JSON.stringify(value).slice(0, 40)}`] = wellSigned(good({ [name]: value }))
+    for (const [name, values] of Object.entries(wrong))
+      for (const value of values)
+        tokens[`${name} ${JSON.stringify(value).slice(0, 40)}`] = wellSigned(good({ [name]: value }))
     await refused(t, tenant, tokens)
   })
 
   t.test('that name a member twice', async (t) => {
     const end = `"exp":${now() + 60}`
-    const payloads = [`{"sub":"ada","sub":"eve",${end}}`, `{"sub":"ada","\\u0073ub":"ada",${end}}`, `{"sub":"ada",${end},"exp" :1}`, `{"role":"anon","role":"service_role",${end}}`, `{"sub":"ada","meta":{"a":1},${end},"meta":{}}`]
-    const headers = ['{"alg":"none","alg":"HS256"}', '{"alg":"HS256","alg":"none"}', '{"alg":"HS256","\\u0061lg":"HS256"}', '{"alg":"HS256","kid":"a","kid":"b"}']
+    const payloads = [
+      `{"sub":"ada","sub":"eve",${end}}`,
+      `{"sub":"ada","\\u0073ub":"ada",${end}}`,
+      `{"sub":"ada",${end},"exp" :1}`,
+      `{"role":"anon","role":"service_role",${end}}`,
+      `{"sub":"ada","meta":{"a":1},${end},"meta":{}}`,
+    ]
+    const headers = [
+      '{"alg":"none","alg":"HS256"}',
+      '{"alg":"HS256","alg":"none"}',
+      '{"alg":"HS256","\\u0061lg":"HS256"}',
+      '{"alg":"HS256","kid":"a","kid":"b"}',
+    ]
     await refused(t, tenant, {
       ...Object.fromEntries(payloads.map((payload) => [payload, signed(part(hs256), part(payload), secret)])),
       ...Object.fromEntries(headers.map((header) => [header, signed(part(header), part(good()), secret)])),
     })
-    const { status } = await ask(tenant.port, 'GET', '/rest/v1/notes', { authorization: `Bearer ${wellSigned(good({ meta: { sub: 'x', a: [{ sub: 'y', exp: 1 }], b: '"sub":"z"' } }))}` })
+    const { status } = await ask(tenant.port, 'GET', '/rest/v1/notes', {
+      authorization: `Bearer ${wellSigned(good({ meta: { sub: 'x', a: [{ sub: 'y', exp: 1 }], b: '"sub":"z"' } }))}`,
+    })
     t.equal(status, 200, 'what stands deeper, or in a text, is no second one')
   })
 
@@ -227,30 +451,64 @@ t.test('forged tokens', async (t) => {
     const whole = wellSigned(good())
     const [header = '', payload = '', mac = ''] = whole.split('.')
     // One whose signature has letters that base64 writes otherwise.
-    const other64 = Array.from({ length: 200 }, (_, n) => wellSigned(good({ n }))).find((token) => /[-_]/.test(token.split('.')[2] ?? '')) ?? ''
+    const other64 =
+      Array.from({ length: 200 }, (_, n) => wellSigned(good({ n }))).find((token) =>
+        /[-_]/.test(token.split('.')[2] ?? ''),
+      ) ?? ''
     const inner = wellSigned(good())
     await refused(t, tenant, {
-      'padded signature': `${whole}=`, 'padded twice': `${whole}==`, 'padded header': `${header}=.${payload}.${mac}`, 'a signature with stray bits': `${header}.${payload}.${withStrayBits(mac)}`,
+      'padded signature': `${whole}=`,
+      'padded twice': `${whole}==`,
+      'padded header': `${header}=.${payload}.${mac}`,
+      'a signature with stray bits': `${header}.${payload}.${withStrayBits(mac)}`,
       "base64's letters": `${other64.split('.').slice(0, 2).join('.')}.${(other64.split('.')[2] ?? '').replaceAll('-', '+').replaceAll('_', '/')}`,
-      'a header with stray bits, signed so': signed(withStrayBits(part({ alg: 'HS256', x: 11 })), part(good()), secret), 'a padded payload, signed so': signed(part(hs256), `${part(good({ xy: 1 }))}=`, secret),
-      'a letter beyond ASCII': `${whole}\u00e9`, 'a dot before': `.${whole}`, 'a dot behind': `${whole}.`, 'four parts': `${whole}.${mac}`, 'five parts': `${header}..${payload}.${mac}.${mac}`, 'only dots': '..', 'one part': header,
-      'encoded again': part(whole), 'percent signs': whole.replaceAll('.', '%2E'), 'as JSON': JSON.stringify({ protected: header, payload, signature: mac }), 'quoted': `"${whole}"`,
-      'two with a comma': `${whole},${whole}`, 'nested': signed(part({ ...hs256, cty: 'JWT' }), part(inner), secret), 'nested as text': signed(part({ ...hs256, cty: 'JWT' }), part(JSON.stringify(inner)), secret),
-      'nested in a claim': wellSigned({ jwt: inner, exp: now() + 60 }), 'too long': wellSigned(good({ padding: 'x'.repeat(7_000) })), 'far too long': wellSigned(good({ padding: 'x'.repeat(45_000) })),
-      'long and badly signed': signToken(good({ padding: 'x'.repeat(5_800) }), 'mine'), 'deep': signToken(good({ deep: `${'['.repeat(2_000)}${']'.repeat(2_000)}` }), 'mine'),
-      'a long list of dots': '.'.repeat(8_000), 'a bad one and then a good one': [`Bearer ${header}.${payload}.`, `Bearer ${whole}`],
+      'a header with stray bits, signed so': signed(withStrayBits(part({ alg: 'HS256', x: 11 })), part(good()), secret),
+      'a padded payload, signed so': signed(part(hs256), `${part(good({ xy: 1 }))}=`, secret),
+      'a letter beyond ASCII': `${whole}\u00e9`,
+      'a dot before': `.${whole}`,
+      'a dot behind': `${whole}.`,
+      'four parts': `${whole}.${mac}`,
+      'five parts': `${header}..${payload}.${mac}.${mac}`,
+      'only dots': '..',
+      'one part': header,
+      'encoded again': part(whole),
+      'percent signs': whole.replaceAll('.', '%2E'),
+      'as JSON': JSON.stringify({ protected: header, payload, signature: mac }),
+      quoted: `"${whole}"`,
+      'two with a comma': `${whole},${whole}`,
+      nested: signed(part({ ...hs256, cty: 'JWT' }), part(inner), secret),
+      'nested as text': signed(part({ ...hs256, cty: 'JWT' }), part(JSON.stringify(inner)), secret),
+      'nested in a claim': wellSigned({ jwt: inner, exp: now() + 60 }),
+      'too long': wellSigned(good({ padding: 'x'.repeat(7_000) })),
+      'far too long': wellSigned(good({ padding: 'x'.repeat(45_000) })),
+      'long and badly signed': signToken(good({ padding: 'x'.repeat(5_800) }), 'mine'),
+      deep: signToken(good({ deep: `${'['.repeat(2_000)}${']'.repeat(2_000)}` }), 'mine'),
+      'a long list of dots': '.'.repeat(8_000),
+      'a bad one and then a good one': [`Bearer ${header}.${payload}.`, `Bearer ${whole}`],
     })
   })
 
   t.test('of another tenant', async (t) => {
     const theirs = other.manifest.jwt_secrets[0] ?? ''
     const tokens = {
-      user: other.token('ada'), service: signToken({ role: 'service_role', exp: now() + 60 }, theirs), 'secret key': other.secretKey,
-      'for the one by name': signToken(good({ aud: tenant.manifest.name, iss: tenant.id }), theirs), 'with a kid of the one': signToken(good(), theirs, { ...hs256, kid: tenant.id }),
+      user: other.token('ada'),
+      service: signToken({ role: 'service_role', exp: now() + 60 }, theirs),
+      'secret key': other.secretKey,
+      'for the one by name': signToken(good({ aud: tenant.manifest.name, iss: tenant.id }), theirs),
+      'with a kid of the one': signToken(good(), theirs, { ...hs256, kid: tenant.id }),
     }
-    for (const token of [tokens.user, tokens.service]) t.equal((await ask(other.port, 'GET', '/storage/v1/bucket', { authorization: `Bearer ${token}` })).status, 200, 'good at its own')
+    for (const token of [tokens.user, tokens.service])
+      t.equal(
+        (await ask(other.port, 'GET', '/storage/v1/bucket', { authorization: `Bearer ${token}` })).status,
+        200,
+        'good at its own',
+      )
     await refused(t, tenant, tokens)
-    await refused(t, other, { user: wellSigned(good()), service: wellSigned({ role: 'service_role', exp: now() + 60 }), 'secret key': tenant.secretKey })
+    await refused(t, other, {
+      user: wellSigned(good()),
+      service: wellSigned({ role: 'service_role', exp: now() + 60 }),
+      'secret key': tenant.secretKey,
+    })
   })
 
   t.test('with any one bit flipped', async (t) => {
@@ -276,19 +534,37 @@ t.test('forged tokens', async (t) => {
     const chosen = Object.fromEntries(Object.entries(tokens).filter((_, n) => n % every === 0))
     t.ok(Object.keys(tokens).length > 2_000, `${Object.keys(chosen).length} of ${Object.keys(tokens).length}`)
     // Each at a route or all, in turn.
-    await refused(t, tenant, chosen, effort({ small: 1, full: 0 }) === 0 ? () => routes : (n) => routes.slice(n % routes.length).slice(0, 1))
+    await refused(
+      t,
+      tenant,
+      chosen,
+      effort({ small: 1, full: 0 }) === 0 ? () => routes : (n) => routes.slice(n % routes.length).slice(0, 1),
+    )
   })
 
   t.test('whose secret or key was taken back', async (t) => {
-    const tokens = { user: signToken(good(), former), service: signToken({ role: 'service_role', exp: now() + 60 }, former) }
+    const tokens = {
+      user: signToken(good(), former),
+      service: signToken({ role: 'service_role', exp: now() + 60 }, former),
+    }
     const key = tenant.secretKey
-    for (const token of [tokens.user, tokens.service, key]) t.equal((await ask(tenant.port, 'GET', '/rest/v1/notes', { authorization: `Bearer ${token}` })).status, 200, 'good until then')
+    for (const token of [tokens.user, tokens.service, key])
+      t.equal(
+        (await ask(tenant.port, 'GET', '/rest/v1/notes', { authorization: `Bearer ${token}` })).status,
+        200,
+        'good until then',
+      )
     tenant.change({ jwt_secrets: [secret], keys: [] })
     await refused(t, tenant, { ...tokens, key })
     tenant.change({ jwt_secrets: [] })
     await refused(t, other, { 'a token when there is no secret': wellSigned(good()) })
     const before = tenant.statements()
-    for (const route of routes) t.equal(await refusal(tenant, route, { authorization: `Bearer ${signToken(good(), '')}` }), undefined, 'a tenant without a secret has no tokens')
+    for (const route of routes)
+      t.equal(
+        await refusal(tenant, route, { authorization: `Bearer ${signToken(good(), '')}` }),
+        undefined,
+        'a tenant without a secret has no tokens',
+      )
     t.equal(tenant.statements(), before)
     tenant.change({ jwt_secrets: [secret] })
   })
@@ -297,9 +573,15 @@ t.test('forged tokens', async (t) => {
     const token = wellSigned({ role: 'service_role', exp: now() + 60 })
     const before = tenant.statements()
     for (const [path, headers] of [
-      [`/functions/v1?access_token=${token}&apikey=${token}&token=${token}`, {}], ['/functions/v1', { cookie: `sb-access-token=${token}; access_token=${token}` }],
-      ['/functions/v1', { 'x-api-key': token, 'x-authorization': `Bearer ${token}`, 'proxy-authorization': `Bearer ${token}` }], ['/functions/v1', { apikey: token }],
-    ] as const) t.equal((await ask(tenant.port, 'GET', path, headers)).status, 401, JSON.stringify(headers).slice(0, 40))
+      [`/functions/v1?access_token=${token}&apikey=${token}&token=${token}`, {}],
+      ['/functions/v1', { cookie: `sb-access-token=${token}; access_token=${token}` }],
+      [
+        '/functions/v1',
+        { 'x-api-key': token, 'x-authorization': `Bearer ${token}`, 'proxy-authorization': `Bearer ${token}` },
+      ],
+      ['/functions/v1', { apikey: token }],
+    ] as const)
+      t.equal((await ask(tenant.port, 'GET', path, headers)).status, 401, JSON.stringify(headers).slice(0, 40))
     t.equal(tenant.statements(), before)
   })
 
@@ -307,9 +589,23 @@ t.test('forged tokens', async (t) => {
     await tenant.rows(`create function told() returns trigger language plpgsql as $$
       begin new.text := current_setting('request.jwt.claims')::jsonb ->> 'note'; return new; end $$`)
     await tenant.rows('create trigger told before insert on notes for each row execute function told()')
-    const texts = { 'a\\u0000b': 'a\\u0000b', '\\': '\\', '\\\\u0000"': '\\\\u0000"', 'a\0b': 'ab', '\ud800x': '\ufffdx', '💩"\\ud83d': '💩"\\ud83d', 'ends with \\u0000': 'ends with \\u0000' }
+    const texts = {
+      'a\\u0000b': 'a\\u0000b',
+      '\\': '\\',
+      '\\\\u0000"': '\\\\u0000"',
+      'a\0b': 'ab',
+      '\ud800x': '\ufffdx',
+      '💩"\\ud83d': '💩"\\ud83d',
+      'ends with \\u0000': 'ends with \\u0000',
+    }
     for (const [note, seen] of Object.entries(texts)) {
-      const answer = await ask(tenant.port, 'POST', '/rest/v1/notes', { authorization: `Bearer ${wellSigned(good({ note, 'a\\u0000': 1, 'b\0': 2 }))}` }, { text: '' })
+      const answer = await ask(
+        tenant.port,
+        'POST',
+        '/rest/v1/notes',
+        { authorization: `Bearer ${wellSigned(good({ note, 'a\\u0000': 1, 'b\0': 2 }))}` },
+        { text: '' },
+      )
       t.equal(answer.status, 201, answer.text)
       t.equal(answer.json()['text'], seen, JSON.stringify(note))
     }

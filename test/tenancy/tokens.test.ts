@@ -1,7 +1,7 @@
 // A token that is not good is refused with 401 before anything is asked of the database; a good one is who it says.
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { ask, signToken, startRuntime, type TestTenant } from '../support/runtime.ts'
+import { ask, signToken, startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const path = '/storage/v1/bucket'
 
@@ -23,7 +23,12 @@ t.test('tokens', async (t) => {
   const other = await runtime.addTenant({ name: 'other' })
   // The whole second, so that claims of one second more or less are exact.
   const now = () => Math.floor(runtime.clock.now() / 1000)
-  const good = (more: Record<string, unknown> = {}) => ({ sub: 'u1', role: 'authenticated', exp: now() + 3600, ...more })
+  const good = (more: Record<string, unknown> = {}) => ({
+    sub: 'u1',
+    role: 'authenticated',
+    exp: now() + 3600,
+    ...more,
+  })
   const without = (name: string) => Object.fromEntries(Object.entries(good()).filter(([key]) => key !== name))
   const hs256 = { alg: 'HS256', typ: 'JWT' }
   const bucketsOf = async (headers: Record<string, string>) => {
@@ -31,12 +36,18 @@ t.test('tokens', async (t) => {
     return status === 200 ? (JSON.parse(text) as { name: string }[]).map(({ name }) => name) : status
   }
   // What each kind of caller sees tells who the runtime takes it for.
-  for (const [who, policy] of [['u1', 'private'], ['u2', 'private'], ['u2', 'public']] as const) {
+  for (const [who, policy] of [
+    ['u1', 'private'],
+    ['u2', 'private'],
+    ['u2', 'public'],
+  ] as const) {
     const { status } = await tenant.ask('POST', path, { as: who, body: { name: `${policy}-of-${who}`, policy } })
     t.equal(status, 201)
   }
   const seen = {
-    anonymous: ['public-of-u2'], u1: ['private-of-u1', 'public-of-u2'], service: ['private-of-u1', 'private-of-u2', 'public-of-u2', 'system'],
+    anonymous: ['public-of-u2'],
+    u1: ['private-of-u1', 'public-of-u2'],
+    service: ['private-of-u1', 'private-of-u2', 'public-of-u2', 'system'],
   }
 
   t.test('that are good', async (t) => {
@@ -46,20 +57,50 @@ t.test('tokens', async (t) => {
     t.same(await bucketsOf(bearer(signToken(good(), old))), seen.u1, 'the secret before it, while both are live')
     t.same(await bucketsOf({ authorization: `bearer ${signToken(good(), secret)}` }), seen.u1, 'the scheme in any case')
     t.same(await bucketsOf(bearer(signToken(without('role'), secret))), seen.u1, 'without a role: a signed-in user')
-    t.same(await bucketsOf(bearer(signToken(good({ aud: 'authenticated', iss: tenant.id }), secret))), seen.u1, 'audience and issuer of the tenant')
-    t.same(await bucketsOf(bearer(signToken(good({ aud: ['x', 'acme'], iss: 'acme' }), secret))), seen.u1, 'one audience of several')
+    t.same(
+      await bucketsOf(bearer(signToken(good({ aud: 'authenticated', iss: tenant.id }), secret))),
+      seen.u1,
+      'audience and issuer of the tenant',
+    )
+    t.same(
+      await bucketsOf(bearer(signToken(good({ aud: ['x', 'acme'], iss: 'acme' }), secret))),
+      seen.u1,
+      'one audience of several',
+    )
     t.same(await bucketsOf(bearer(signToken(good({ nbf: now() - 1 }), secret))), seen.u1, 'valid since a second')
-    t.same(await bucketsOf(bearer(signToken(good(), secret, { ...hs256, kid: '../../dev/null' }))), seen.u1, 'a kid has no say')
+    t.same(
+      await bucketsOf(bearer(signToken(good(), secret, { ...hs256, kid: '../../dev/null' }))),
+      seen.u1,
+      'a kid has no say',
+    )
     t.same(await bucketsOf(bearer(signToken({ role: 'anon', exp: now() + 60 }, secret))), seen.anonymous, 'role anon')
-    t.same(await bucketsOf(bearer(signToken({ role: 'service_role', exp: now() + 60 }, secret))), seen.service, 'role service_role')
+    t.same(
+      await bucketsOf(bearer(signToken({ role: 'service_role', exp: now() + 60 }, secret))),
+      seen.service,
+      'role service_role',
+    )
     t.same(await bucketsOf(bearer(tenant.secretKey)), seen.service, 'the secret key as bearer')
     t.same(await bucketsOf({ apikey: tenant.secretKey }), seen.service, 'the secret key as apikey')
-    t.same(await bucketsOf({ apikey: tenant.secretKey, ...bearer(tenant.secretKey) }), seen.service, 'the secret key as both')
-    t.same(await bucketsOf({ apikey: tenant.publishableKey, ...bearer(tenant.publishableKey) }), seen.anonymous, 'the publishable key as both')
-    t.same(await bucketsOf(bearer(tenant.publishableKey)), seen.anonymous, 'the publishable key as bearer')
-    t.same(await bucketsOf({ apikey: tenant.publishableKey, ...bearer(signToken(good(), secret)) }), seen.u1, 'a user with the publishable key')
     t.same(
-      await bucketsOf({ apikey: tenant.secretKey, ...bearer(signToken(good(), secret)) }), seen.u1, 'the token beats the secret key: the user alone',
+      await bucketsOf({ apikey: tenant.secretKey, ...bearer(tenant.secretKey) }),
+      seen.service,
+      'the secret key as both',
+    )
+    t.same(
+      await bucketsOf({ apikey: tenant.publishableKey, ...bearer(tenant.publishableKey) }),
+      seen.anonymous,
+      'the publishable key as both',
+    )
+    t.same(await bucketsOf(bearer(tenant.publishableKey)), seen.anonymous, 'the publishable key as bearer')
+    t.same(
+      await bucketsOf({ apikey: tenant.publishableKey, ...bearer(signToken(good(), secret)) }),
+      seen.u1,
+      'a user with the publishable key',
+    )
+    t.same(
+      await bucketsOf({ apikey: tenant.secretKey, ...bearer(signToken(good(), secret)) }),
+      seen.u1,
+      'the token beats the secret key: the user alone',
     )
     t.same(await bucketsOf({ apikey: other.secretKey }), seen.anonymous, "another tenant's secret key is nobody here")
     t.same(await bucketsOf({ apikey: tenant.secretKey.slice(0, -1) }), seen.anonymous, 'a shortened key is nobody')
@@ -73,7 +114,9 @@ t.test('tokens', async (t) => {
   t.test('that are not', async (t) => {
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const rs256 = (header: object) => {
-      const text = [{ alg: 'RS256', ...header }, good()].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+      const text = [{ alg: 'RS256', ...header }, good()]
+        .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+        .join('.')
       return `${text}.${sign('sha256', Buffer.from(text), privateKey).toString('base64url')}`
     }
     const jwk = publicKey.export({ format: 'jwk' })
@@ -117,10 +160,10 @@ t.test('tokens', async (t) => {
       'role empty': signToken(good({ role: '' }), secret),
       'jwk of its own': signToken(good(), 'mine', { ...hs256, jwk: own }),
       'jwk beside the right secret': signToken(good(), secret, { ...hs256, jwk: own }),
-      'jku': signToken(good(), secret, { ...hs256, jku: 'http://127.0.0.1:1/keys' }),
-      'x5u': signToken(good(), secret, { ...hs256, x5u: 'http://127.0.0.1:1/keys' }),
-      'x5c': signToken(good(), secret, { ...hs256, x5c: ['MII='] }),
-      'crit': signToken(good(), secret, { ...hs256, crit: ['exp'] }),
+      jku: signToken(good(), secret, { ...hs256, jku: 'http://127.0.0.1:1/keys' }),
+      x5u: signToken(good(), secret, { ...hs256, x5u: 'http://127.0.0.1:1/keys' }),
+      x5c: signToken(good(), secret, { ...hs256, x5c: ['MII='] }),
+      crit: signToken(good(), secret, { ...hs256, crit: ['exp'] }),
       'b64 false': signToken(good(), secret, { ...hs256, b64: false, crit: ['b64'] }),
       'kid of an empty file': signToken(good(), '', { ...hs256, kid: '/dev/null' }),
       'kid with SQL': signToken(good(), 'mine', { ...hs256, kid: "x' union select 'mine" }),
@@ -140,7 +183,12 @@ t.test('tokens', async (t) => {
     }
     t.ok((bad['nine kilobytes'] ?? '').length > 9_000)
     for (const [why, token] of Object.entries(bad)) await refused(t, tenant, { authorization: `Bearer ${token}` }, why)
-    await refused(t, tenant, { authorization: `Bearer ${bad['wrong secret'] ?? ''}`, apikey: tenant.secretKey }, 'a bad token beside the secret key')
+    await refused(
+      t,
+      tenant,
+      { authorization: `Bearer ${bad['wrong secret'] ?? ''}`, apikey: tenant.secretKey },
+      'a bad token beside the secret key',
+    )
     const looksAlike = bad['wrong secret'] ?? ''
     await refused(t, tenant, { authorization: `Bearer ${looksAlike}`, apikey: looksAlike }, 'a bad token as apikey too')
   })
@@ -153,7 +201,9 @@ t.test('tokens', async (t) => {
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const flipped = Buffer.from(bytes)
       flipped.writeUInt8(flipped.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3)
-      const { status } = await ask(tenant.port, 'GET', path, { authorization: `Bearer ${head}.${body}.${flipped.toString('base64url')}` })
+      const { status } = await ask(tenant.port, 'GET', path, {
+        authorization: `Bearer ${head}.${body}.${flipped.toString('base64url')}`,
+      })
       if (status !== 401) passed.push(bit)
     }
     t.same(passed, [])
@@ -164,10 +214,19 @@ t.test('tokens', async (t) => {
   t.test('in a header that is none', async (t) => {
     const token = signToken(good(), secret)
     const headers = [
-      '', 'Bearer', 'Bearer ', `Bearer${token}`, token, `Basic ${token}`, `Bearer ${token} more`, `Bearer ${token}, Bearer ${token}`,
-      `Token ${token}`, 'Basic dTpw',
+      '',
+      'Bearer',
+      'Bearer ',
+      `Bearer${token}`,
+      token,
+      `Basic ${token}`,
+      `Bearer ${token} more`,
+      `Bearer ${token}, Bearer ${token}`,
+      `Token ${token}`,
+      'Basic dTpw',
     ]
-    for (const authorization of headers) await refused(t, tenant, { authorization }, JSON.stringify(authorization.replace(token, '<token>')))
+    for (const authorization of headers)
+      await refused(t, tenant, { authorization }, JSON.stringify(authorization.replace(token, '<token>')))
   })
 
   t.test('that were good are not, once their time or their secret is over', async (t) => {
@@ -204,7 +263,11 @@ t.test('tokens', async (t) => {
         t.notMatch(answer.text, key)
       }
       t.equal(tenant.statements(), before, 'no SQL')
-      t.same(await bucketsOf({ apikey: key, authorization: `Bearer ${signToken(good(), secret)}` }), seen.u1, 'a bearer beats it')
+      t.same(
+        await bucketsOf({ apikey: key, authorization: `Bearer ${signToken(good(), secret)}` }),
+        seen.u1,
+        'a bearer beats it',
+      )
     }
   })
 
@@ -217,7 +280,10 @@ t.test('tokens', async (t) => {
   })
 
   t.test("of nobody can't be made up for with internal headers", async (t) => {
-    const { status } = await ask(tenant.port, 'GET', path, { 'x-tenantry-tenant': other.id, 'x-tenantry-internal': 'guess' })
+    const { status } = await ask(tenant.port, 'GET', path, {
+      'x-tenantry-tenant': other.id,
+      'x-tenantry-internal': 'guess',
+    })
     t.equal(status, 200, 'the door sets its own')
     t.same(await bucketsOf({ 'x-tenantry-tenant': other.id }), seen.anonymous, "and it is this tenant's")
   })

@@ -2,11 +2,11 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import t, { type Test } from 'tap'
-import { Connections, defaultConnectionLimits, type ConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
-import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
-import type { RlsContext } from '../../tenant-runtime/src/tenancy/rls-context.ts'
-import { createHome } from '../support/home.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { Connections, defaultConnectionLimits, type ConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
+import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
+import { createHome } from '#test/support/home.ts'
+import { startPostgres } from '#test/support/postgres.ts'
 
 /** ErrorResponse: FATAL 57P01, as Postgres says it to a session that it ends. */
 const fields = Buffer.from('SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
@@ -18,7 +18,10 @@ async function openHastyProxy(t: Test, port: number, nth: number): Promise<numbe
   let answers = 0
   const server = createServer((client) => {
     const postgres = connect({ host: '127.0.0.1', port })
-    client.on('error', () => postgres.destroy()).on('close', () => postgres.destroy()).pipe(postgres)
+    client
+      .on('error', () => postgres.destroy())
+      .on('close', () => postgres.destroy())
+      .pipe(postgres)
     postgres.on('error', () => client.destroy()).on('close', () => client.destroy())
     postgres.on('data', (chunk: Buffer) => {
       const isReady = chunk.length >= 6 && chunk.readUInt8(chunk.length - 6) === 0x5a
@@ -43,12 +46,16 @@ t.test('connections', async (t) => {
   const open = (limits: Partial<ConnectionLimits>, urlOf: (url: string) => string = (url) => url) => {
     const connections = new Connections({ ...defaultConnectionLimits, ...limits })
     t.teardown(() => connections.close())
-    const databases = homes.map(({ tenantId, url, ddl_url }) => new ScopedDatabase(connections, { tenantId, url: urlOf(url), ddlUrl: ddl_url }))
+    const databases = homes.map(
+      ({ tenantId, url, ddl_url }) => new ScopedDatabase(connections, { tenantId, url: urlOf(url), ddlUrl: ddl_url }),
+    )
     return { connections, databases }
   }
 
   t.test('are for every tenant in turn, however much one asks for', async (t) => {
-    const { databases: [greedy, modest, late] } = open({ total: 2, perTenant: 2, waitMilliseconds: 20_000 })
+    const {
+      databases: [greedy, modest, late],
+    } = open({ total: 2, perTenant: 2, waitMilliseconds: 20_000 })
     if (greedy === undefined || modest === undefined || late === undefined) throw new Error('three were made')
     let isOver = false
     let asked = 0
@@ -56,23 +63,38 @@ t.test('connections', async (t) => {
       for (; !isOver; asked++) await greedy.query(service, 'select 1')
     })
     // Without turns these would wait for as long as the crowd asks: for ever.
-    for (const other of [modest, late, modest]) t.same((await other.query(service, 'select current_user::text as login')).rows, [{ login: other.tenantId }])
+    for (const other of [modest, late, modest])
+      t.same((await other.query(service, 'select current_user::text as login')).rows, [{ login: other.tenantId }])
     isOver = true
     await Promise.all(crowd)
     t.ok(asked > 20, 'and the crowd went on')
   })
 
   t.test("that can't be opened leave nobody waiting", async (t) => {
-    const { connections, databases: [database] } = open({ total: 1, perTenant: 1, waitMilliseconds: 20_000 }, (url) => url.replace(/:\d+\//, ':1/'))
-    const outcomes = await Promise.allSettled(Array.from({ length: 5 }, async () => database?.query(service, 'select 1')))
-    t.same(outcomes.map((outcome) => outcome.status === 'rejected' && (outcome.reason as { code: string }).code), Array(5).fill('DATABASE_UNAVAILABLE'))
+    const {
+      connections,
+      databases: [database],
+    } = open({ total: 1, perTenant: 1, waitMilliseconds: 20_000 }, (url) => url.replace(/:\d+\//, ':1/'))
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 5 }, async () => database?.query(service, 'select 1')),
+    )
+    t.same(
+      outcomes.map((outcome) => outcome.status === 'rejected' && (outcome.reason as { code: string }).code),
+      Array(5).fill('DATABASE_UNAVAILABLE'),
+    )
     t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
   })
 
-  for (const [when, nth] of [['with its login', 1], ['with an answer', 2]] as const) {
+  for (const [when, nth] of [
+    ['with its login', 1],
+    ['with an answer', 2],
+  ] as const) {
     t.test(`that end ${when} are given to nobody`, async (t) => {
       const port = await openHastyProxy(t, postgres.port, nth)
-      const { connections, databases: [database] } = open({ total: 1, perTenant: 1 }, (url) => url.replace(/:\d+\//, `:${port}/`))
+      const {
+        connections,
+        databases: [database],
+      } = open({ total: 1, perTenant: 1 }, (url) => url.replace(/:\d+\//, `:${port}/`))
       const first = await database?.query(service, 'select 1 as one').catch((error: unknown) => error)
       if (nth === 1) t.match(first, { code: 'DATABASE_UNAVAILABLE' })
       else t.match(first, { rows: [{ one: 1 }] }, 'what was answered was answered')

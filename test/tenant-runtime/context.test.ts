@@ -1,18 +1,19 @@
 // After an error, a cancel, a kill or a broken socket at each point of the one round trip, nothing of role or claims survives:
 // the connection is as a fresh one, or it is gone. And what was answered, and only that, is stored.
 import t, { type Test } from 'tap'
-import { Connections, defaultConnectionLimits, type ConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
-import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
-import { sql, type Result, type Statement } from '../../tenant-runtime/src/database/statement.ts'
-import { TripError } from '../../tenant-runtime/src/database/trip-error.ts'
-import type { RlsContext } from '../../tenant-runtime/src/tenancy/rls-context.ts'
-import { effort } from '../support/effort.ts'
-import { createHome } from '../support/home.ts'
-import { query, startPostgres } from '../support/postgres.ts'
+import { Connections, defaultConnectionLimits, type ConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
+import { sql, type Result, type Statement } from '#tenant-runtime/database/statement.ts'
+import { TripError } from '#tenant-runtime/database/trip-error.ts'
+import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
+import { effort } from '#test/support/effort.ts'
+import { createHome } from '#test/support/home.ts'
+import { query, startPostgres } from '#test/support/postgres.ts'
 import { openMessageProxy, type Fate, type Message } from './support/message-proxy.ts'
 
 const user: RlsContext = { role: 'authenticated', userId: 'ada', claims: '{"sub":"ada","secret":"of ada"}' }
-const settings = "select current_setting('app.tenant_id', true) as tenant, current_setting('app.role', true) as role," +
+const settings =
+  "select current_setting('app.tenant_id', true) as tenant, current_setting('app.role', true) as role," +
   " current_setting('app.user_id', true) as user_id, current_setting('request.jwt.claims', true) as claims"
 const insert = (mark: string) => sql("insert into event_log (type, owner_id, payload) values ($1, 'ada', '{}')", mark)
 
@@ -23,17 +24,26 @@ t.test('the one round trip', async (t) => {
   const proxy = await openMessageProxy(t, postgres.port)
   const login = { tenantId: home.tenantId, url: home.url.replace(`:${postgres.port}/`, `:${proxy.port}/`) }
   const superuser = postgres.url('homes')
-  const backends = async () => query(superuser, 'select pid, state, wait_event_type, xact_start::text, backend_xid from pg_stat_activity where usename = $1', [home.tenantId])
-  const stored = async (mark: string) => (await query(superuser, `select 1 from "${home.schema}".event_log where type = $1`, [mark])).length
+  const backends = async () =>
+    query(
+      superuser,
+      'select pid, state, wait_event_type, xact_start::text, backend_xid from pg_stat_activity where usename = $1',
+      [home.tenantId],
+    )
+  const stored = async (mark: string) =>
+    (await query(superuser, `select 1 from "${home.schema}".event_log where type = $1`, [mark])).length
   const until = async (what: string, holds: () => Promise<boolean>) => {
-    for (const deadline = Date.now() + 10_000; !(await holds()); ) if (Date.now() > deadline) throw new Error(`never: ${what}`)
+    for (const deadline = Date.now() + 10_000; !(await holds());)
+      if (Date.now() > deadline) throw new Error(`never: ${what}`)
   }
   /** A pool of one connection, so that whatever comes next meets what was left. */
   const open = async (limits: Partial<ConnectionLimits> = {}) => {
     const connections = new Connections({ ...defaultConnectionLimits, total: 1, perTenant: 1, ...limits })
     const database = new ScopedDatabase(connections, { tenantId: home.tenantId, url: login.url, ddlUrl: home.ddl_url })
     const connection = await connections.acquire(login)
-    const { rows: [row] } = await connection.client.query<{ pid: number }>('select pg_backend_pid() as pid')
+    const {
+      rows: [row],
+    } = await connection.client.query<{ pid: number }>('select pg_backend_pid() as pid')
     connections.release(login, connection, true)
     return { connections, database, pid: Number(row?.pid) }
   }
@@ -46,11 +56,20 @@ t.test('the one round trip', async (t) => {
     // Seen by another session, between two statements: as whoever comes next would meet it.
     const seen = (await backends()).find((backend) => backend['pid'] === mine?.pid)
     t.match(seen, { state: 'idle', xact_start: null, backend_xid: null }, `${label}: no transaction is open`)
-    const { rows } = await connection.client.query(`${settings}, current_user::text as now, session_user::text as login`)
+    const { rows } = await connection.client.query(
+      `${settings}, current_user::text as now, session_user::text as login`,
+    )
     const [{ now, login: session, ...context } = {}] = rows as Record<string, string | null>[]
     t.same([now, session], [home.tenantId, home.tenantId], `${label}: the login's own role`)
-    t.same(Object.values(context).filter((value) => value !== null && value !== ''), [], `${label}: no setting`)
-    if (mine?.pid !== pid) await until(`${label}: the connection of before is gone`, async () => (await backends()).every((backend) => backend['pid'] !== pid))
+    t.same(
+      Object.values(context).filter((value) => value !== null && value !== ''),
+      [],
+      `${label}: no setting`,
+    )
+    if (mine?.pid !== pid)
+      await until(`${label}: the connection of before is gone`, async () =>
+        (await backends()).every((backend) => backend['pid'] !== pid),
+      )
     connections.release(login, connection, true)
     await connections.close()
     return mine?.pid === pid ? 'reused' : 'closed'
@@ -77,13 +96,32 @@ t.test('the one round trip', async (t) => {
 
   /** The trip with a blow at one place of it; undefined when it has no such place. */
   let runs = 0
-  const struck = async (t: Test, kind: string, isPrepared: boolean, position: number, blow: Blow, isStreamed = false) => {
+  const struck = async (
+    t: Test,
+    kind: string,
+    isPrepared: boolean,
+    position: number,
+    blow: Blow,
+    isStreamed = false,
+  ) => {
     const opened = await open()
     const mark = `run-${++runs}`
     const trip = async (): Promise<Result[]> => {
       const [first, second] = [insert(mark), sql(settings)]
-      if (!isStreamed) return opened.database.run(user, first, second, sql('select count(*) as n from event_log where type = $1', mark))
-      const { before, body } = await opened.database.stream(user, [first, second], sql('select n::text from generate_series(1, 3) n'), { begin: '', between: ',', end: '' }, AbortSignal.any([]))
+      if (!isStreamed)
+        return opened.database.run(
+          user,
+          first,
+          second,
+          sql('select count(*) as n from event_log where type = $1', mark),
+        )
+      const { before, body } = await opened.database.stream(
+        user,
+        [first, second],
+        sql('select n::text from generate_series(1, 3) n'),
+        { begin: '', between: ',', end: '' },
+        AbortSignal.any([]),
+      )
       t.equal((await body.toArray()).join(''), '1,2,3')
       return before
     }
@@ -109,50 +147,64 @@ t.test('the one round trip', async (t) => {
     }
     const label = `${kind} before ${type} at ${position}${isPrepared ? ', prepared' : ''}`
     const fate = await leavesNothing(t, opened, label)
-    t.equal(await stored(mark) - before, outcome instanceof TripError ? 0 : 1, `${label}: stored if answered, and once`)
+    t.equal(
+      (await stored(mark)) - before,
+      outcome instanceof TripError ? 0 : 1,
+      `${label}: stored if answered, and once`,
+    )
     if (!(outcome instanceof TripError)) {
-      t.same(outcome[1]?.rows, [{ tenant: home.tenantId, role: 'authenticated', user_id: 'ada', claims: '{"sub":"ada","secret":"of ada"}' }], label)
+      t.same(
+        outcome[1]?.rows,
+        [{ tenant: home.tenantId, role: 'authenticated', user_id: 'ada', claims: '{"sub":"ada","secret":"of ada"}' }],
+        label,
+      )
     }
     return { outcome, fate, label, type, executed }
   }
 
   for (const isPrepared of [false, true]) {
-    t.test(`struck before each of its messages${isPrepared ? ', its statements known to the session' : ''}`, async (t) => {
-      const seen = { cancel: 0, kill: 0, cut: 0 }
-      for (const kind of ['cancel', 'kill', 'cut'] as const) {
-        for (let position = 0; ; position++) {
-          const struckThere = await struck(t, kind, isPrepared, position, blows[kind])
-          if (struckThere === undefined) break
-          const { outcome, fate, label, type } = struckThere
-          seen[kind]++
-          t.equal(fate, kind === 'cancel' ? 'reused' : 'closed', label)
-          // Postgres takes no cancel between messages. A session that it ends says so, and the trip is made once more, unless
-          // all but the Sync was answered.
-          t.equal(outcome instanceof TripError, kind === 'cut' || (kind === 'kill' && type === 'S'), label)
+    t.test(
+      `struck before each of its messages${isPrepared ? ', its statements known to the session' : ''}`,
+      async (t) => {
+        const seen = { cancel: 0, kill: 0, cut: 0 }
+        for (const kind of ['cancel', 'kill', 'cut'] as const) {
+          for (let position = 0; ; position++) {
+            const struckThere = await struck(t, kind, isPrepared, position, blows[kind])
+            if (struckThere === undefined) break
+            const { outcome, fate, label, type } = struckThere
+            seen[kind]++
+            t.equal(fate, kind === 'cancel' ? 'reused' : 'closed', label)
+            // Postgres takes no cancel between messages. A session that it ends says so, and the trip is made once more, unless
+            // all but the Sync was answered.
+            t.equal(outcome instanceof TripError, kind === 'cut' || (kind === 'kill' && type === 'S'), label)
+          }
         }
-      }
-      const messages = isPrepared ? 4 * 2 + 1 : 4 * 4 + 1
-      t.same(seen, { cancel: messages, kill: messages, cut: messages }, 'each message was one of the places')
-    })
+        const messages = isPrepared ? 4 * 2 + 1 : 4 * 4 + 1
+        t.same(seen, { cancel: messages, kill: messages, cut: messages }, 'each message was one of the places')
+      },
+    )
   }
 
   for (const isPrepared of [false, true]) {
-    t.test(`of a long answer, struck before each of its messages${isPrepared ? ', its statements known to the session' : ''}`, async (t) => {
-      for (const kind of ['cancel', 'kill', 'cut'] as const) {
-        let hasEnded = false
-        for (let position = 0; ; position++) {
-          const struckThere = await struck(t, kind, isPrepared, position, blows[kind], true)
-          if (struckThere === undefined) break
-          const { outcome, fate, label, type, executed } = struckThere
-          if (type === 'S') hasEnded = true
-          t.equal(fate, kind === 'cancel' ? 'reused' : 'closed', label)
-          // The Sync is sent as soon as the last of its four statements has come to its end: before that, a connection that
-          // breaks has done nothing.
-          t.equal(outcome instanceof TripError, kind !== 'cancel' && executed >= 4, label)
+    t.test(
+      `of a long answer, struck before each of its messages${isPrepared ? ', its statements known to the session' : ''}`,
+      async (t) => {
+        for (const kind of ['cancel', 'kill', 'cut'] as const) {
+          let hasEnded = false
+          for (let position = 0; ; position++) {
+            const struckThere = await struck(t, kind, isPrepared, position, blows[kind], true)
+            if (struckThere === undefined) break
+            const { outcome, fate, label, type, executed } = struckThere
+            if (type === 'S') hasEnded = true
+            t.equal(fate, kind === 'cancel' ? 'reused' : 'closed', label)
+            // The Sync is sent as soon as the last of its four statements has come to its end: before that, a connection that
+            // breaks has done nothing.
+            t.equal(outcome instanceof TripError, kind !== 'cancel' && executed >= 4, label)
+          }
+          t.ok(hasEnded, `${kind}: also before its Sync`)
         }
-        t.ok(hasEnded, `${kind}: also before its Sync`)
-      }
-    })
+      },
+    )
   }
 
   t.test('broken off within a message', async (t) => {
@@ -162,10 +214,16 @@ t.test('the one round trip', async (t) => {
         const step = () => effort({ small: Math.ceil(length / 2), full: 1 })
         let wasThere = false
         for (let bytes = 1; bytes < length || !wasThere; bytes += step()) {
-          const struckThere = await struck(t, `broken off after ${bytes} bytes`, isPrepared, position, async (message) => {
-            length = message.bytes.length
-            return Math.min(bytes, length - 1)
-          })
+          const struckThere = await struck(
+            t,
+            `broken off after ${bytes} bytes`,
+            isPrepared,
+            position,
+            async (message) => {
+              length = message.bytes.length
+              return Math.min(bytes, length - 1)
+            },
+          )
           if (struckThere === undefined) break
           wasThere = true
           t.ok(struckThere.outcome instanceof TripError, struckThere.label)
@@ -177,14 +235,17 @@ t.test('the one round trip', async (t) => {
   })
 
   t.test('with an error in any of its statements', async (t) => {
-    await query(home.adminUrl, `
+    await query(
+      home.adminUrl,
+      `
       create table once (id int primary key, tenant_id text not null default '${home.tenantId}');
       create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused at the end'; end $$;
       create constraint trigger late after insert on once deferrable initially deferred for each row execute function refuse();
       create policy tenant on once using (true); create policy none on once as restrictive for delete using (false);
       alter table once enable row level security;
       create function loud() returns int language plpgsql as $$ begin raise warning 'mind this'; raise exception 'refused' using errcode = 'P0001'; end $$;
-      create function changes() returns int language plpgsql as $$ begin perform set_config('app.role', 'service_role', true); raise exception 'refused after a change'; end $$`)
+      create function changes() returns int language plpgsql as $$ begin perform set_config('app.role', 'service_role', true); raise exception 'refused after a change'; end $$`,
+    )
     const errors: Record<string, [statement: Statement, sqlstate: string | undefined, fate: 'reused' | 'closed']> = {
       'parse: no SQL': [sql('selec'), '42601', 'reused'],
       'parse: no such table': [sql('select * from nowhere'), '42P01', 'reused'],
@@ -194,8 +255,16 @@ t.test('the one round trip', async (t) => {
       'bind: too few values': [sql('select $1::int, $2::int', 1), '08P01', 'reused'],
       'bind: a NUL': [sql('select $1::text', 'a\0b'), '22021', 'reused'],
       'execute: division': [sql('select 1 / $1::int', 0), '22012', 'reused'],
-      'execute: in the last of many rows': [sql('select 1 / (2000 - n) from generate_series(1, 2000) n'), '22012', 'reused'],
-      'execute: constraint': [sql("insert into schemas (name, fields, rls_policy) values ('1', '[]', '{}')"), '42501', 'reused'],
+      'execute: in the last of many rows': [
+        sql('select 1 / (2000 - n) from generate_series(1, 2000) n'),
+        '22012',
+        'reused',
+      ],
+      'execute: constraint': [
+        sql("insert into schemas (name, fields, rls_policy) values ('1', '[]', '{}')"),
+        '42501',
+        'reused',
+      ],
       'execute: not null': [sql('insert into event_log (type, payload) values (null, null)'), '23502', 'reused'],
       'execute: no grant': [sql('update event_log set type = null'), '42501', 'reused'],
       'execute: raised, with a warning before it': [sql('select loud()'), 'P0001', 'reused'],
@@ -232,7 +301,8 @@ t.test('the one round trip', async (t) => {
         const { client } = await holder.acquire({ tenantId: home.tenantId, url: home.adminUrl })
         await client.query('begin; update held set id = 1')
         const outcome = outcomeOf(opened.database.run(user, ...statements))
-        const waiting = async () => (await backends()).find((backend) => backend['wait_event_type'] === 'Lock')?.['xact_start']
+        const waiting = async () =>
+          (await backends()).find((backend) => backend['wait_event_type'] === 'Lock')?.['xact_start']
         await until(`${label}: it waits`, async () => (await waiting()) !== undefined)
         const first = await waiting()
         await query(superuser, `select ${how}`, [opened.pid])
@@ -259,10 +329,20 @@ t.test('the one round trip', async (t) => {
       t.equal(await leavesNothing(t, opened, label), 'reused', label)
       t.equal(await stored(label), 0, label)
     }
-    for (const [how, sqlstate] of [['pg_cancel_backend($1)', '57014'], ['pg_terminate_backend($1)', '57P01']] as const) {
+    for (const [how, sqlstate] of [
+      ['pg_cancel_backend($1)', '57014'],
+      ['pg_terminate_backend($1)', '57P01'],
+    ] as const) {
       const opened = await open()
       const outcome = outcomeOf(opened.database.read(user, sql('select pg_sleep(60)')))
-      const runsLong = async () => (await query(superuser, "select 1 from pg_stat_activity where pid = $1 and state = 'active' and clock_timestamp() > query_start + '1.1 s'", [opened.pid])).length === 1
+      const runsLong = async () =>
+        (
+          await query(
+            superuser,
+            "select 1 from pg_stat_activity where pid = $1 and state = 'active' and clock_timestamp() > query_start + '1.1 s'",
+            [opened.pid],
+          )
+        ).length === 1
       await until(`${how}: it runs for long`, runsLong)
       await query(superuser, `select ${how}`, [opened.pid])
       t.match(await outcome, { sqlstate }, `${how}: whoever ends a long one means it`)
@@ -271,10 +351,13 @@ t.test('the one round trip', async (t) => {
   })
 
   t.test('of the next caller has its own context, whatever a trigger of the tenant left on the session', async (t) => {
-    await query(home.adminUrl, `create function leaves() returns int language plpgsql as $$ begin
+    await query(
+      home.adminUrl,
+      `create function leaves() returns int language plpgsql as $$ begin
       perform set_config('app.tenant_id', 'other', false), set_config('app.role', 'service_role', false), set_config('app.user_id', 'eve', false),
         set_config('request.jwt.claims', '{"role":"service_role"}', false);
-      return 1; end $$`)
+      return 1; end $$`,
+    )
     const { connections, database, pid } = await open()
     await database.run(user, sql('select leaves()'))
     const [next] = await database.run({ role: 'anon' }, sql(`${settings}, pg_backend_pid() as pid`))
@@ -294,10 +377,18 @@ t.test('the one round trip', async (t) => {
           return lost === 'question' ? 0 : Infinity
         }
         const statement = kind === 'run' ? insert(label) : sql('select 1 as one')
-        const work = kind === 'lookUp' ? opened.database.lookUp(user, statement).then((result) => [result]) : opened.database[kind](user, statement)
+        const work =
+          kind === 'lookUp'
+            ? opened.database.lookUp(user, statement).then((result) => [result])
+            : opened.database[kind](user, statement)
         const outcome = await outcomeOf(work)
         proxy.decide = undefined
-        if (kind === 'run') t.match(outcome, { sqlstate: undefined, undone: false, reusable: false }, `${label}: nobody knows whether it was done`)
+        if (kind === 'run')
+          t.match(
+            outcome,
+            { sqlstate: undefined, undone: false, reusable: false },
+            `${label}: nobody knows whether it was done`,
+          )
         else t.match(outcome, [{ rows: [{ one: 1 }] }], label)
         t.equal(await leavesNothing(t, opened, label), 'closed', label)
         if (kind === 'run') t.equal(await stored(label), lost === 'answer' ? 1 : 0, label)

@@ -2,18 +2,29 @@
 import { HomeBooks } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { Value } from 'typebox/value'
-import { guardStatement } from '../../tenant-runtime/src/functions/host/guarded-statement.ts'
-import { askHost, compileAsker, type Asked } from '../functions/support/asker.ts'
-import { deployFunction } from '../functions/support/deployed.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { guardStatement } from '#tenant-runtime/functions/host/guarded-statement.ts'
+import { askHost, compileAsker, type Asked } from '#test/functions/support/asker.ts'
+import { deployFunction } from '#test/functions/support/deployed.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
-const books = ['usage_hours', 'storage_usage', 'storage_bucket_counters', 'function_invocations', 'blob_intents', 'blob_gc']
+const books = [
+  'usage_hours',
+  'storage_usage',
+  'storage_bucket_counters',
+  'function_invocations',
+  'blob_intents',
+  'blob_gc',
+]
 
 t.test('forging', { timeout: 60_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'files' } })
-  await tenant.ask('PUT', '/storage/v1/object/files/a.txt', { as: 'service', body: Buffer.alloc(1_000, 'a'), headers: { 'content-type': 'text/plain' } })
+  await tenant.ask('PUT', '/storage/v1/object/files/a.txt', {
+    as: 'service',
+    body: Buffer.alloc(1_000, 'a'),
+    headers: { 'content-type': 'text/plain' },
+  })
   await tenant.rows("insert into usage_hours values ('2026-05-01T00:00:00Z', 'function_invocations', 7)")
   const state = async () => [
     await tenant.rows('select * from usage_hours'),
@@ -26,12 +37,19 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
     for (const table of books) {
       for (const as of ['service', 'ada', undefined]) {
         for (const [method, path, body] of [
-          ['POST', table, { value: 0 }], ['PATCH', `${table}?value=gte.0`, { value: 0 }], ['DELETE', `${table}?value=gte.0`, undefined], ['PUT', `${table}/1`, { value: 0 }],
+          ['POST', table, { value: 0 }],
+          ['PATCH', `${table}?value=gte.0`, { value: 0 }],
+          ['DELETE', `${table}?value=gte.0`, undefined],
+          ['PUT', `${table}/1`, { value: 0 }],
         ] as const) {
           const answer = await tenant.ask(method, `/rest/v1/${path}`, { as, ...(body === undefined ? {} : { body }) })
           t.ok(answer.status >= 400 && answer.status < 500, `${method} ${table} as ${as ?? 'nobody'}: ${answer.status}`)
         }
-        if (table !== 'function_invocations') t.ok((await tenant.ask('GET', `/rest/v1/${table}`, { as })).status >= 400, `reading ${table} as ${as ?? 'nobody'}`)
+        if (table !== 'function_invocations')
+          t.ok(
+            (await tenant.ask('GET', `/rest/v1/${table}`, { as })).status >= 400,
+            `reading ${table} as ${as ?? 'nobody'}`,
+          )
       }
     }
     t.same(await state(), before)
@@ -41,7 +59,10 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
     const before = await state()
     for (const name of books) {
       const fields = [{ name: 'id', type: 'uuid', primary: true }]
-      const answer = await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: { name, fields, rls_policy: { type: 'public_read' } } })
+      const answer = await tenant.ask('POST', '/rest/v1/schemas', {
+        as: 'service',
+        body: { name, fields, rls_policy: { type: 'public_read' } },
+      })
       t.ok(answer.status >= 400 && answer.status < 500, name)
     }
     await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })
@@ -52,23 +73,40 @@ t.test('forging', { timeout: 60_000 }, async (t) => {
     for (const table of books) {
       // In the service's name, too, nothing is changed there; it may read.
       t.doesNotThrow(() => guardStatement(`insert into notes select count(*) from ${table}`, false))
-      for (const sql of [`update ${table} set value = 0`, `delete from "${table}"`, `insert into ${table.toUpperCase()} values (1)`, `with x as (delete from ${table} returning 1) select * from x`]) {
-        for (const asCaller of [true, false]) t.throws(() => guardStatement(sql, asCaller), { code: 'STATEMENT_REFUSED' }, sql)
+      for (const sql of [
+        `update ${table} set value = 0`,
+        `delete from "${table}"`,
+        `insert into ${table.toUpperCase()} values (1)`,
+        `with x as (delete from ${table} returning 1) select * from x`,
+      ]) {
+        for (const asCaller of [true, false])
+          t.throws(() => guardStatement(sql, asCaller), { code: 'STATEMENT_REFUSED' }, sql)
       }
     }
   })
 
   t.test('what an upload or a change says of sizes is nothing: the bytes that came count', async (t) => {
-    const usage = async () => (await tenant.rows('select books, books_began, file_byte_us, file_bytes from storage_usage'))[0]
+    const usage = async () =>
+      (await tenant.rows('select books, books_began, file_byte_us, file_bytes from storage_usage'))[0]
     const before = await usage()
-    for (const [method, path] of [['PATCH', '/storage/v1/object/files/a.txt'], ['POST', '/storage/v1/object/files/b.txt'], ['PATCH', '/rest/v1/storage_objects?size=gte.0']] as const) {
-      await tenant.ask(method, path, { as: 'service', body: { size: 0, file_bytes: 0 }, headers: { 'x-upsert': 'true' } })
+    for (const [method, path] of [
+      ['PATCH', '/storage/v1/object/files/a.txt'],
+      ['POST', '/storage/v1/object/files/b.txt'],
+      ['PATCH', '/rest/v1/storage_objects?size=gte.0'],
+    ] as const) {
+      await tenant.ask(method, path, {
+        as: 'service',
+        body: { size: 0, file_bytes: 0 },
+        headers: { 'x-upsert': 'true' },
+      })
     }
     const after = await usage()
     t.ok(Number(after?.['file_byte_us']) >= Number(before?.['file_byte_us']))
     t.match(after, { books: before?.['books'], books_began: before?.['books_began'] })
     t.ok(Number(after?.['file_bytes']) >= 1_000)
-    t.match(await tenant.rows('select sum(size)::text as bytes from storage_objects'), [{ bytes: String(after?.['file_bytes']) }])
+    t.match(await tenant.rows('select sum(size)::text as bytes from storage_objects'), [
+      { bytes: String(after?.['file_bytes']) },
+    ])
   })
 })
 
@@ -76,11 +114,31 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant()
   const bystander = await runtime.addTenant()
-  const notes = { name: 'notes', fields: [{ name: 'id', type: 'uuid', primary: true }, { name: 'text', type: 'string' }, { name: 'file_bytes', type: 'number' }], rls_policy: { type: 'service' } }
+  const notes = {
+    name: 'notes',
+    fields: [
+      { name: 'id', type: 'uuid', primary: true },
+      { name: 'text', type: 'string' },
+      { name: 'file_bytes', type: 'number' },
+    ],
+    rls_policy: { type: 'service' },
+  }
   t.equal((await tenant.ask('POST', '/rest/v1/schemas', { as: 'service', body: notes })).status, 201)
   t.equal((await tenant.ask('POST', '/admin/reload-schemas', { as: 'service' })).status, 200)
-  t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'files', policy: 'public' } })).status, 201)
-  t.ok((await tenant.ask('PUT', '/storage/v1/object/files/a.txt', { as: 'service', body: Buffer.alloc(1_000, 'a'), headers: { 'content-type': 'text/plain' } })).status < 300)
+  t.equal(
+    (await tenant.ask('POST', '/storage/v1/bucket', { as: 'service', body: { name: 'files', policy: 'public' } }))
+      .status,
+    201,
+  )
+  t.ok(
+    (
+      await tenant.ask('PUT', '/storage/v1/object/files/a.txt', {
+        as: 'service',
+        body: Buffer.alloc(1_000, 'a'),
+        headers: { 'content-type': 'text/plain' },
+      })
+    ).status < 300,
+  )
   const wasm = await compileAsker()
   await deployFunction(tenant, { name: 'asker', wasm })
   await deployFunction(tenant, { name: 'master', wasm, config: { role: 'service_role' } })
@@ -94,53 +152,125 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
     const read = await readBooks(tenant)
     const byteSeconds = read.hours.reduce((sum, hour) => sum + BigInt(hour.file_byte_seconds), 0n)
     const told = `${fn}: ${parts.join(' ')}`
-    t.equal(read.hours.reduce((sum, hour) => sum + Number(hour.function_invocations), 0), calls, told)
+    t.equal(
+      read.hours.reduce((sum, hour) => sum + Number(hour.function_invocations), 0),
+      calls,
+      told,
+    )
     t.equal(read.file_bytes, 1_000, told)
     t.ok(byteSeconds >= least, told)
     least = byteSeconds
     return asked
   }
   const spellings = (table: string) => [
-    `update ${table} set tenant_id = tenant_id`, `update only ${table} as x set tenant_id = '1'`, `update only ("${tenant.id}" . ${table.toUpperCase()}) set tenant_id = '1'`, `update /* */ "${table}" -- x\n set tenant_id = '1'`,
-    `update homes."${tenant.id}"."${table}" set tenant_id = '1'`, `delete from ${table}`, `delete from only ( ${table} ) where true`, `insert into "${table}" default values`, `insert into ${table} select 1 on conflict do nothing`,
-    `merge into ${table} as x using notes n on true when matched then delete`, `with x as (update ${table} set tenant_id = '1' returning 1) select count(*) from x`, `with x as (select 1), y as (delete from ${table} returning 1) insert into notes (text) select 'x' from y`,
+    `update ${table} set tenant_id = tenant_id`,
+    `update only ${table} as x set tenant_id = '1'`,
+    `update only ("${tenant.id}" . ${table.toUpperCase()}) set tenant_id = '1'`,
+    `update /* */ "${table}" -- x\n set tenant_id = '1'`,
+    `update homes."${tenant.id}"."${table}" set tenant_id = '1'`,
+    `delete from ${table}`,
+    `delete from only ( ${table} ) where true`,
+    `insert into "${table}" default values`,
+    `insert into ${table} select 1 on conflict do nothing`,
+    `merge into ${table} as x using notes n on true when matched then delete`,
+    `with x as (update ${table} set tenant_id = '1' returning 1) select count(*) from x`,
+    `with x as (select 1), y as (delete from ${table} returning 1) insert into notes (text) select 'x' from y`,
   ]
 
   t.test('no statement changes a table of the books, however it is spelt, in whosever name', async (t) => {
     for (const [n, table] of books.entries()) {
       const all = spellings(table)
       for (const sql of all) t.equal((await attempt(t, 'master', 'query', sql)).code, 'STATEMENT_REFUSED', sql)
-      for (const sql of all.slice(2 * n, 2 * n + 2)) t.equal((await attempt(t, 'asker', 'query', sql)).code, 'STATEMENT_REFUSED', sql)
+      for (const sql of all.slice(2 * n, 2 * n + 2))
+        t.equal((await attempt(t, 'asker', 'query', sql)).code, 'STATEMENT_REFUSED', sql)
     }
-    t.match((await attempt(t, 'master', 'query', 'update storage_usage set file_bytes = 0')).text, /it changes \\"storage_usage\\", where the runtime keeps what was stored and used/)
+    t.match(
+      (await attempt(t, 'master', 'query', 'update storage_usage set file_bytes = 0')).text,
+      /it changes \\"storage_usage\\", where the runtime keeps what was stored and used/,
+    )
   })
 
   t.test('… nor does one of another kind, or a change of the session', async (t) => {
     const usage = `update storage_usage set file_bytes = 0`
     for (const sql of [
-      `do $$ begin ${usage}; end $$`, `copy storage_usage from stdin`, `copy (${usage} returning 1) to stdout`, `prepare a as ${usage}`, 'execute a', 'listen a', 'truncate function_invocations', 'lock storage_usage',
-      'alter table storage_usage disable trigger counted', 'drop trigger gone on function_invocations', 'create view mine as select * from storage_usage', 'create rule r as on update to storage_usage do instead nothing',
-      'create function f() returns int language sql as $$ select 1 $$', 'create trigger x before update on storage_usage for each row execute function f()', 'set role postgres', 'set search_path = pg_temp', 'set session_replication_role = replica',
-      `explain analyze ${usage}`, `select 1; ${usage}`, `/**/;${usage}`, `values (1); ${usage}`, `(${usage})`, 'refresh materialized view a', 'grant all on storage_usage to public', 'call f()', 'vacuum storage_usage',
-    ]) t.equal((await attempt(t, 'master', 'query', sql)).code, 'STATEMENT_REFUSED', sql)
+      `do $$ begin ${usage}; end $$`,
+      `copy storage_usage from stdin`,
+      `copy (${usage} returning 1) to stdout`,
+      `prepare a as ${usage}`,
+      'execute a',
+      'listen a',
+      'truncate function_invocations',
+      'lock storage_usage',
+      'alter table storage_usage disable trigger counted',
+      'drop trigger gone on function_invocations',
+      'create view mine as select * from storage_usage',
+      'create rule r as on update to storage_usage do instead nothing',
+      'create function f() returns int language sql as $$ select 1 $$',
+      'create trigger x before update on storage_usage for each row execute function f()',
+      'set role postgres',
+      'set search_path = pg_temp',
+      'set session_replication_role = replica',
+      `explain analyze ${usage}`,
+      `select 1; ${usage}`,
+      `/**/;${usage}`,
+      `values (1); ${usage}`,
+      `(${usage})`,
+      'refresh materialized view a',
+      'grant all on storage_usage to public',
+      'call f()',
+      'vacuum storage_usage',
+    ])
+      t.equal((await attempt(t, 'master', 'query', sql)).code, 'STATEMENT_REFUSED', sql)
     for (const sql of [
-      `select query_to_xml('${usage} returning 1', true, true, '')`, `select ts_stat('${usage} returning ''a''::tsvector')`, `select lo_from_bytea(0, 'x')`, `select lo_import('/etc/passwd')`, `select pg_read_file('PG_VERSION')`,
-      "select set_config('session_replication_role', 'replica', false)", "select set_config('role', 'postgres', false)", `select set_config('role', '${tenant.id}_owner', false)`, `select set_config('session_authorization', '${tenant.id}_ddl', false)`,
-      `select * from dblink('', '${usage}')`, "select pg_stat_reset()", 'select pg_switch_wal()', 'select * from usage_counters', 'select * from tenants', `select * from "${bystander.id}".storage_usage`, `insert into "${bystander.id}".notes values (1)`,
-      "select pg_advisory_lock(1)", 'delete from event_log', 'insert into applied_schemas (name, definition) values (\'usage_hours\', \'{}\')',
-    ]) t.equal((await attempt(t, 'master', 'query', sql)).ok, false, sql)
+      `select query_to_xml('${usage} returning 1', true, true, '')`,
+      `select ts_stat('${usage} returning ''a''::tsvector')`,
+      `select lo_from_bytea(0, 'x')`,
+      `select lo_import('/etc/passwd')`,
+      `select pg_read_file('PG_VERSION')`,
+      "select set_config('session_replication_role', 'replica', false)",
+      "select set_config('role', 'postgres', false)",
+      `select set_config('role', '${tenant.id}_owner', false)`,
+      `select set_config('session_authorization', '${tenant.id}_ddl', false)`,
+      `select * from dblink('', '${usage}')`,
+      'select pg_stat_reset()',
+      'select pg_switch_wal()',
+      'select * from usage_counters',
+      'select * from tenants',
+      `select * from "${bystander.id}".storage_usage`,
+      `insert into "${bystander.id}".notes values (1)`,
+      'select pg_advisory_lock(1)',
+      'delete from event_log',
+      "insert into applied_schemas (name, definition) values ('usage_hours', '{}')",
+    ])
+      t.equal((await attempt(t, 'master', 'query', sql)).ok, false, sql)
     // What it may do, and gains nothing by.
     for (const sql of [
-      `select set_config('search_path', 'pg_catalog', false)`, `select set_config('app.tenant_id', '${bystander.id}', false)`, "select set_config('app.role', 'anon', false)", "select set_config('row_security', 'off', false)", "select set_config('TimeZone', 'Pacific/Kiritimati', false)",
-      "select set_config('statement_timeout', '1', false)", "select pg_notify('a', 'b')", "select pg_logical_emit_message(true, 'a', 'b')", 'select * from storage_usage for update', 'select * from usage_hours',
-      `insert into notes (text) select 'storage_usage' from storage_usage`, `update notes set text = 'x' where exists (select from storage_usage for update)`, `insert into notes (text, file_bytes) values ('a', 0) on conflict do nothing`,
-      "select * from storage_objects o join storage_buckets b on b.id = o.bucket_id for update of o",
-    ]) t.equal((await attempt(t, 'master', 'query', sql)).text.includes('STATEMENT_REFUSED'), false, sql)
+      `select set_config('search_path', 'pg_catalog', false)`,
+      `select set_config('app.tenant_id', '${bystander.id}', false)`,
+      "select set_config('app.role', 'anon', false)",
+      "select set_config('row_security', 'off', false)",
+      "select set_config('TimeZone', 'Pacific/Kiritimati', false)",
+      "select set_config('statement_timeout', '1', false)",
+      "select pg_notify('a', 'b')",
+      "select pg_logical_emit_message(true, 'a', 'b')",
+      'select * from storage_usage for update',
+      'select * from usage_hours',
+      `insert into notes (text) select 'storage_usage' from storage_usage`,
+      `update notes set text = 'x' where exists (select from storage_usage for update)`,
+      `insert into notes (text, file_bytes) values ('a', 0) on conflict do nothing`,
+      'select * from storage_objects o join storage_buckets b on b.id = o.bucket_id for update of o',
+    ])
+      t.equal((await attempt(t, 'master', 'query', sql)).text.includes('STATEMENT_REFUSED'), false, sql)
   })
 
   t.test("another tenant's books are as they were", async (t) => {
-    t.match(await bystander.rows('select file_bytes::int, file_count::int from storage_usage'), [{ file_bytes: 0, file_count: 0 }])
-    t.same((await readBooks(bystander)).hours.map((hour) => hour.function_invocations), ['0'])
+    t.match(await bystander.rows('select file_bytes::int, file_count::int from storage_usage'), [
+      { file_bytes: 0, file_count: 0 },
+    ])
+    t.same(
+      (await readBooks(bystander)).hours.map((hour) => hour.function_invocations),
+      ['0'],
+    )
   })
 
   t.test('what functions do to files counts like anybody’s doing', async (t) => {
@@ -156,31 +286,63 @@ t.test('forging by functions', { timeout: 120_000 }, async (t) => {
     calls++
     const after = await readBooks(tenant)
     t.equal(after.file_bytes, 0)
-    t.equal(after.hours.reduce((sum, hour) => sum + Number(hour.function_invocations), 0), calls)
+    t.equal(
+      after.hours.reduce((sum, hour) => sum + Number(hour.function_invocations), 0),
+      calls,
+    )
     t.ok(after.hours.reduce((sum, hour) => sum + BigInt(hour.file_byte_seconds), 0n) >= least)
   })
 
-  t.test('the service key calls no routine of the books, embeds none of their tables and enters no other schema', async (t) => {
-    const before = await readBooks(tenant)
-    const routines = await tenant.rows('select distinct proname from pg_proc where pronamespace = $1::regnamespace order by 1', [tenant.id])
-    t.ok(routines.length > 5)
-    for (const name of [...routines.map(({ proname }) => String(proname)), 'set_config', 'pg_terminate_backend', 'lo_create', 'query_to_xml']) {
-      const answer = await tenant.ask('POST', `/rest/v1/rpc/${name}`, { as: 'service', body: {} })
-      t.equal(answer.status, 404, `${name}: ${answer.text}`)
-    }
-    for (const path of ['notes?select=*,storage_usage(*)', 'notes?select=*,usage_hours(*)', 'functions?select=*,function_invocations(count)&function_invocations.duration_ms=eq.0', 'storage_objects?select=*,blob_gc(*)']) {
-      const answer = await tenant.ask('GET', `/rest/v1/${path}`, { as: 'service' })
-      t.ok(answer.status < 500 && !/file_byte_us|reserved/.test(answer.text), path)
-    }
-    for (const headers of [{ 'content-profile': bystander.id }, { 'content-profile': 'pg_catalog' }, { 'accept-profile': 'information_schema', 'content-profile': 'information_schema' }]) {
-      const answer = await tenant.ask('PATCH', '/rest/v1/storage_usage?file_bytes=gte.0', { as: 'service', body: { file_bytes: 0 }, headers })
-      t.ok(answer.status >= 400 && answer.status < 500)
-    }
-    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) t.ok([404, 405].includes((await tenant.ask(method, '/usage/v1/', { as: 'service', body: {} })).status), method)
-    const after = await readBooks(tenant)
-    t.same(after.hours.map((hour) => hour.function_invocations), before.hours.map((hour) => hour.function_invocations))
-    t.equal(after.file_bytes, before.file_bytes)
-  })
+  t.test(
+    'the service key calls no routine of the books, embeds none of their tables and enters no other schema',
+    async (t) => {
+      const before = await readBooks(tenant)
+      const routines = await tenant.rows(
+        'select distinct proname from pg_proc where pronamespace = $1::regnamespace order by 1',
+        [tenant.id],
+      )
+      t.ok(routines.length > 5)
+      for (const name of [
+        ...routines.map(({ proname }) => String(proname)),
+        'set_config',
+        'pg_terminate_backend',
+        'lo_create',
+        'query_to_xml',
+      ]) {
+        const answer = await tenant.ask('POST', `/rest/v1/rpc/${name}`, { as: 'service', body: {} })
+        t.equal(answer.status, 404, `${name}: ${answer.text}`)
+      }
+      for (const path of [
+        'notes?select=*,storage_usage(*)',
+        'notes?select=*,usage_hours(*)',
+        'functions?select=*,function_invocations(count)&function_invocations.duration_ms=eq.0',
+        'storage_objects?select=*,blob_gc(*)',
+      ]) {
+        const answer = await tenant.ask('GET', `/rest/v1/${path}`, { as: 'service' })
+        t.ok(answer.status < 500 && !/file_byte_us|reserved/.test(answer.text), path)
+      }
+      for (const headers of [
+        { 'content-profile': bystander.id },
+        { 'content-profile': 'pg_catalog' },
+        { 'accept-profile': 'information_schema', 'content-profile': 'information_schema' },
+      ]) {
+        const answer = await tenant.ask('PATCH', '/rest/v1/storage_usage?file_bytes=gte.0', {
+          as: 'service',
+          body: { file_bytes: 0 },
+          headers,
+        })
+        t.ok(answer.status >= 400 && answer.status < 500)
+      }
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+        t.ok([404, 405].includes((await tenant.ask(method, '/usage/v1/', { as: 'service', body: {} })).status), method)
+      const after = await readBooks(tenant)
+      t.same(
+        after.hours.map((hour) => hour.function_invocations),
+        before.hours.map((hour) => hour.function_invocations),
+      )
+      t.equal(after.file_bytes, before.file_bytes)
+    },
+  )
 })
 
 async function readBooks(tenant: TestTenant): Promise<HomeBooks> {

@@ -3,58 +3,109 @@ import fc from 'fast-check'
 import { HomeBooks, hourMilliseconds, hourOf, type HomeHour } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
-import { byteSeconds, checkedRuns, noRuns, type Point, type RunAmounts } from '../../tenant-runtime/src/metering/book-hours.ts'
-import { reservedCollections } from '../../tenant-runtime/src/rest/registry/system-collections.ts'
-import { FileWitness } from '../../tenant-runtime/src/storage/file-witness.ts'
-import { askHost, compileAsker } from '../functions/support/asker.ts'
-import { deployFunction, invoke } from '../functions/support/deployed.ts'
-import { command } from '../functions/support/wasm.ts'
-import { effort, seed } from '../support/effort.ts'
-import { freshBooksSql } from '../../control-plane/src/backups/rehome-sql.ts'
-import { query } from '../support/postgres.ts'
-import { startRuntime, type TestTenant } from '../support/runtime.ts'
+import { byteSeconds, checkedRuns, noRuns, type Point, type RunAmounts } from '#tenant-runtime/metering/book-hours.ts'
+import { reservedCollections } from '#tenant-runtime/rest/registry/system-collections.ts'
+import { FileWitness } from '#tenant-runtime/storage/file-witness.ts'
+import { askHost, compileAsker } from '#test/functions/support/asker.ts'
+import { deployFunction, invoke } from '#test/functions/support/deployed.ts'
+import { command } from '#test/functions/support/wasm.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { freshBooksSql } from '#control-plane/backups/rehome-sql.ts'
+import { query } from '#test/support/postgres.ts'
+import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const hour0 = Date.UTC(2026, 10, 22, 3)
 
 t.test('the hours of random histories add up to their integral, whichever marks of hours were written', async () => {
   fc.assert(
-    fc.property(fc.array(fc.record({ wait: fc.integer({ min: 0, max: 5 * hourMilliseconds * 1000 }), bytes: fc.integer({ min: 0, max: 1e12 }) }), { minLength: 1, maxLength: 30 }), (changes) => {
-      // As the trigger writes them: at a change, the first hour after the change before it and the last before it.
-      const points: Point[] = [{ at: BigInt(hour0) * 1000n + 17n, value: 0n }]
-      let [at, value, bytes] = [BigInt(hour0) * 1000n + 17n, 0n, 0n]
-      const exact = new Map<number, bigint>()
-      for (const change of changes) {
-        const next = at + BigInt(change.wait)
-        const hours: bigint[] = []
-        for (let edge = (at / 3_600_000_000n + 1n) * 3_600_000_000n; edge <= next; edge += 3_600_000_000n) hours.push(edge)
-        for (const edge of hours) exact.set(Number(edge / 1000n), value + bytes * (edge - at))
-        for (const edge of new Set([hours[0], hours.at(-1)])) if (edge !== undefined) points.push({ at: edge, value: value + bytes * (edge - at) })
-        value += bytes * (next - at)
-        at = next
-        bytes = BigInt(change.bytes)
-      }
-      points.push({ at, value })
-      let sum = 0n
-      for (let hour = hour0; BigInt(hour) * 1000n <= at; hour += hourMilliseconds) {
-        const amount = byteSeconds(points, hour)
-        const [from, to] = [exact.get(hour) ?? 0n, exact.get(hour + hourMilliseconds) ?? value]
-        if (amount !== to / 1_000_000n - from / 1_000_000n) return false
-        sum += amount
-      }
-      return sum === value / 1_000_000n
-    }),
+    fc.property(
+      fc.array(
+        fc.record({
+          wait: fc.integer({ min: 0, max: 5 * hourMilliseconds * 1000 }),
+          bytes: fc.integer({ min: 0, max: 1e12 }),
+        }),
+        { minLength: 1, maxLength: 30 },
+      ),
+      (changes) => {
+        // As the trigger writes them: at a change, the first hour after the change before it and the last before it.
+        const points: Point[] = [{ at: BigInt(hour0) * 1000n + 17n, value: 0n }]
+        let [at, value, bytes] = [BigInt(hour0) * 1000n + 17n, 0n, 0n]
+        const exact = new Map<number, bigint>()
+        for (const change of changes) {
+          const next = at + BigInt(change.wait)
+          const hours: bigint[] = []
+          for (let edge = (at / 3_600_000_000n + 1n) * 3_600_000_000n; edge <= next; edge += 3_600_000_000n)
+            hours.push(edge)
+          for (const edge of hours) exact.set(Number(edge / 1000n), value + bytes * (edge - at))
+          for (const edge of new Set([hours[0], hours.at(-1)]))
+            if (edge !== undefined) points.push({ at: edge, value: value + bytes * (edge - at) })
+          value += bytes * (next - at)
+          at = next
+          bytes = BigInt(change.bytes)
+        }
+        points.push({ at, value })
+        let sum = 0n
+        for (let hour = hour0; BigInt(hour) * 1000n <= at; hour += hourMilliseconds) {
+          const amount = byteSeconds(points, hour)
+          const [from, to] = [exact.get(hour) ?? 0n, exact.get(hour + hourMilliseconds) ?? value]
+          if (amount !== to / 1_000_000n - from / 1_000_000n) return false
+          sum += amount
+        }
+        return sum === value / 1_000_000n
+      },
+    ),
     { numRuns: effort({ small: 200, full: 20_000 }), seed },
   )
 })
 
-t.test('records are believed as long as nothing is missing from them, and where something is, what was seen counts', async (t) => {
-  const runs = (functionInvocations: bigint, functionMilliseconds: bigint): RunAmounts => ({ ...noRuns, functionInvocations, functionMilliseconds })
-  const [h1, h2] = [hour0 + hourMilliseconds, hour0 + 2 * hourMilliseconds]
-  const records = new Map([[h1, runs(3n, 30n)], [h2, runs(1n, 10n)]])
-  t.equal(checkedRuns(records, new Map([[h1, runs(2n, 20n)], [h2, runs(2n, 20n)]]), hour0), records, 'a run at the edge of an hour is in the other one')
-  t.equal(checkedRuns(records, new Map([[hour0, runs(9n, 90n)]]), hour0), records, 'what was seen in the first hour may be in the one before')
-  t.same([...checkedRuns(new Map([[h2, runs(1n, 10n)]]), new Map([[h1, runs(3n, 30n)], [h2, runs(0n, 0n)]]), hour0)], [[h2, runs(1n, 10n)], [h1, runs(3n, 30n)]])
-})
+t.test(
+  'records are believed as long as nothing is missing from them, and where something is, what was seen counts',
+  async (t) => {
+    const runs = (functionInvocations: bigint, functionMilliseconds: bigint): RunAmounts => ({
+      ...noRuns,
+      functionInvocations,
+      functionMilliseconds,
+    })
+    const [h1, h2] = [hour0 + hourMilliseconds, hour0 + 2 * hourMilliseconds]
+    const records = new Map([
+      [h1, runs(3n, 30n)],
+      [h2, runs(1n, 10n)],
+    ])
+    t.equal(
+      checkedRuns(
+        records,
+        new Map([
+          [h1, runs(2n, 20n)],
+          [h2, runs(2n, 20n)],
+        ]),
+        hour0,
+      ),
+      records,
+      'a run at the edge of an hour is in the other one',
+    )
+    t.equal(
+      checkedRuns(records, new Map([[hour0, runs(9n, 90n)]]), hour0),
+      records,
+      'what was seen in the first hour may be in the one before',
+    )
+    t.same(
+      [
+        ...checkedRuns(
+          new Map([[h2, runs(1n, 10n)]]),
+          new Map([
+            [h1, runs(3n, 30n)],
+            [h2, runs(0n, 0n)],
+          ]),
+          hour0,
+        ),
+      ],
+      [
+        [h2, runs(1n, 10n)],
+        [h1, runs(3n, 30n)],
+      ],
+    )
+  },
+)
 
 t.test('what two sweeps have both found unsaid was there between them, in the hours in which it was', async (t) => {
   const witness = new FileWitness()
@@ -66,7 +117,15 @@ t.test('what two sweeps have both found unsaid was there between them, in the ho
   witness.note('a', 5_000, 10, h1 + 2_000)
   witness.note('a', 3_000, 10, h2)
   witness.note('a', 9_000, 10, h2 + 1)
-  t.same(witness.of('a'), { bytes: 9_000, at: h2 + 1, unsaid: new Map([[hour0, 2_500_000n], [h1, 10_000_000n + 3_000n * 3_598_000n], [h2, 3_000n]]) })
+  t.same(witness.of('a'), {
+    bytes: 9_000,
+    at: h2 + 1,
+    unsaid: new Map([
+      [hour0, 2_500_000n],
+      [h1, 10_000_000n + 3_000n * 3_598_000n],
+      [h2, 3_000n],
+    ]),
+  })
   for (let n = 1; n <= 60; n++) witness.note('a', 1, 0, h2 + n * hourMilliseconds)
   t.equal(witness.of('a')?.unsaid.size, 48)
   witness.forget('a')
@@ -80,9 +139,14 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     if (answer.status !== 200) throw new Error(answer.text)
     return Value.Parse(HomeBooks, answer.json())
   }
-  const sum = (hours: readonly HomeHour[], name: Exclude<keyof HomeHour, 'hour'>) => hours.reduce((total, hour) => total + BigInt(hour[name]), 0n)
+  const sum = (hours: readonly HomeHour[], name: Exclude<keyof HomeHour, 'hour'>) =>
+    hours.reduce((total, hour) => total + BigInt(hour[name]), 0n)
   const upload = async (tenant: TestTenant, path: string, bytes: number) => {
-    const answer = await tenant.ask('PUT', `/storage/v1/object/files/${path}`, { as: 'service', body: Buffer.alloc(bytes, path), headers: { 'content-type': 'text/plain' } })
+    const answer = await tenant.ask('PUT', `/storage/v1/object/files/${path}`, {
+      as: 'service',
+      body: Buffer.alloc(bytes, path),
+      headers: { 'content-type': 'text/plain' },
+    })
     if (answer.status >= 300) throw new Error(answer.text)
   }
   const newTenant = async () => {
@@ -91,39 +155,59 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     return tenant
   }
   /** As if the books had begun, and been written last, so many hours ago. */
-  const backdate = (tenant: TestTenant, hours: number) => tenant.rows(
-    `alter table storage_usage disable trigger counted;
+  const backdate = (tenant: TestTenant, hours: number) =>
+    tenant.rows(
+      `alter table storage_usage disable trigger counted;
      update storage_usage set books_began = now() - make_interval(hours => ${hours}), counted_at = now() - make_interval(hours => ${hours}), file_byte_us = 0;
-     alter table storage_usage enable trigger counted`)
+     alter table storage_usage enable trigger counted`,
+    )
 
-  t.test('the bytes of files count for as long as they lie there, in each hour, before and after a change', async (t) => {
-    const tenant = await newTenant()
-    await upload(tenant, 'a.txt', 70_000)
-    await backdate(tenant, 5)
-    const before = await books(tenant)
-    t.equal(before.hours.length, 6)
-    for (const { file_byte_seconds } of before.hours.slice(1, 5)) t.equal(file_byte_seconds, String(70_000 * 3_600))
-    await upload(tenant, 'a.txt', 10)
-    t.ok((await tenant.ask('DELETE', '/storage/v1/object/files/a.txt', { as: 'service' })).status < 300)
-    const after = await books(tenant)
-    t.equal(after.books, before.books)
-    t.same(after.hours.slice(0, 5), before.hours.slice(0, 5), 'hours that are over do not change')
-    const total = sum(after.hours, 'file_byte_seconds')
-    t.ok(total >= 70_000n * 5n * 3_600n && total < 70_000n * (5n * 3_600n + 60n), String(total))
-    const [row] = await tenant.rows('select trunc(file_byte_us / 1000000)::text as integral, file_bytes::int from storage_usage')
-    t.same(row, { integral: String(total), file_bytes: 0 })
-    t.same((await books(tenant)).hours.map(({ file_byte_seconds }) => file_byte_seconds), after.hours.map(({ file_byte_seconds }) => file_byte_seconds), 'nothing lies there any more')
-  })
+  t.test(
+    'the bytes of files count for as long as they lie there, in each hour, before and after a change',
+    async (t) => {
+      const tenant = await newTenant()
+      await upload(tenant, 'a.txt', 70_000)
+      await backdate(tenant, 5)
+      const before = await books(tenant)
+      t.equal(before.hours.length, 6)
+      for (const { file_byte_seconds } of before.hours.slice(1, 5)) t.equal(file_byte_seconds, String(70_000 * 3_600))
+      await upload(tenant, 'a.txt', 10)
+      t.ok((await tenant.ask('DELETE', '/storage/v1/object/files/a.txt', { as: 'service' })).status < 300)
+      const after = await books(tenant)
+      t.equal(after.books, before.books)
+      t.same(after.hours.slice(0, 5), before.hours.slice(0, 5), 'hours that are over do not change')
+      const total = sum(after.hours, 'file_byte_seconds')
+      t.ok(total >= 70_000n * 5n * 3_600n && total < 70_000n * (5n * 3_600n + 60n), String(total))
+      const [row] = await tenant.rows(
+        'select trunc(file_byte_us / 1000000)::text as integral, file_bytes::int from storage_usage',
+      )
+      t.same(row, { integral: String(total), file_bytes: 0 })
+      t.same(
+        (await books(tenant)).hours.map(({ file_byte_seconds }) => file_byte_seconds),
+        after.hours.map(({ file_byte_seconds }) => file_byte_seconds),
+        'nothing lies there any more',
+      )
+    },
+  )
 
   t.test('a deleted function, and deleted records, leave what they used', async (t) => {
     const tenant = await newTenant()
     await deployFunction(tenant, { name: 'one', wasm: command() })
     for (let n = 0; n < 3; n++) t.equal((await invoke(tenant, 'one')).status, 200)
-    const [record] = await tenant.rows('select sum(duration_ms)::text as ms, sum(round(cpu_ms * 1000))::bigint::text as cpu, sum(ceil(memory_peak / 1024.0) * duration_ms)::bigint::text as memory from function_invocations')
+    const [record] = await tenant.rows(
+      'select sum(duration_ms)::text as ms, sum(round(cpu_ms * 1000))::bigint::text as cpu, sum(ceil(memory_peak / 1024.0) * duration_ms)::bigint::text as memory from function_invocations',
+    )
     const before = await books(tenant)
     t.equal(sum(before.hours, 'function_invocations'), 3n)
-    t.same([sum(before.hours, 'function_milliseconds'), sum(before.hours, 'function_cpu_microseconds'), sum(before.hours, 'function_memory_kib_milliseconds')].map(String), [record?.['ms'], record?.['cpu'], record?.['memory']])
-    await tenant.rows("delete from function_invocations where id = (select min(id) from function_invocations)")
+    t.same(
+      [
+        sum(before.hours, 'function_milliseconds'),
+        sum(before.hours, 'function_cpu_microseconds'),
+        sum(before.hours, 'function_memory_kib_milliseconds'),
+      ].map(String),
+      [record?.['ms'], record?.['cpu'], record?.['memory']],
+    )
+    await tenant.rows('delete from function_invocations where id = (select min(id) from function_invocations)')
     t.same((await books(tenant)).hours, before.hours)
     t.equal((await tenant.ask('DELETE', '/functions/v1/one', { as: 'service' })).status, 204)
     t.same(await tenant.rows('select * from function_invocations'), [])
@@ -149,10 +233,13 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
   t.test("a tenant's SQL takes nothing away from what the runtime has seen: files", async (t) => {
     const tenant = await newTenant()
     await upload(tenant, 'a.txt', 500_000)
-    const sweep = async () => t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).status, 200)
+    const sweep = async () =>
+      t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).status, 200)
     await sweep()
     const since = Date.now()
-    await tenant.rows('update storage_objects set size = 1; alter table storage_usage disable trigger counted; update storage_usage set file_byte_us = 0, counted_at = now()')
+    await tenant.rows(
+      'update storage_objects set size = 1; alter table storage_usage disable trigger counted; update storage_usage set file_byte_us = 0, counted_at = now()',
+    )
     await sweep()
     const least = (BigInt(Date.now() - since) * 500_000n) / 1_000n
     t.ok(sum((await books(tenant)).hours, 'file_byte_seconds') >= least)
@@ -162,7 +249,8 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
   t.test("… nor by what makes the sweeps' finds look like something else", async (t) => {
     const tenant = await newTenant()
     await upload(tenant, 'a.txt', 500_000)
-    const sweep = async () => t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).status, 200)
+    const sweep = async () =>
+      t.equal((await tenant.ask('POST', '/storage/v1/admin/sweep', { as: 'service' })).status, 200)
     await sweep()
     const since = Date.now()
     await tenant.rows(`alter table storage_usage disable trigger counted; update storage_usage set file_bytes = 0, file_byte_us = 0, counted_at = now();
@@ -184,7 +272,10 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
       ['no right to read', `revoke select on usage_hours from "$runtime"`],
       ['no books', 'truncate storage_usage'],
       ['no table', 'alter table storage_usage rename to storage_used'],
-      ['an error that looks like an outage', "alter table usage_hours rename to hours_used; create function down() returns int language plpgsql as $$ begin raise exception 'down' using errcode = '57P01'; end $$; create view usage_hours as select hour, meter, value from hours_used where down() = 1"],
+      [
+        'an error that looks like an outage',
+        "alter table usage_hours rename to hours_used; create function down() returns int language plpgsql as $$ begin raise exception 'down' using errcode = '57P01'; end $$; create view usage_hours as select hour, meter, value from hours_used where down() = 1",
+      ],
     ] as const) {
       const tenant = await newTenant()
       await deployFunction(tenant, { name: 'one', wasm: command() })
@@ -199,7 +290,8 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
         const after = await books(tenant)
         t.equal(after.books, before.books, what)
         t.equal(sum(after.hours, 'function_invocations'), 4n, what)
-        const least = sum(before.hours, 'file_byte_seconds') + (BigInt(Date.parse(after.at) - since) * 500_000n) / 1_000n - 1n
+        const least =
+          sum(before.hours, 'file_byte_seconds') + (BigInt(Date.parse(after.at) - since) * 500_000n) / 1_000n - 1n
         t.ok(sum(after.hours, 'file_byte_seconds') >= least, what)
         t.ok(after.document_bytes >= before.document_bytes, what)
       }
@@ -220,15 +312,25 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     t.ok(sum(hours, 'function_cpu_microseconds') > 0n)
   })
 
-  t.test('… nor by a name that is reserved and no table of the service’s: what is in it counts as documents', async (t) => {
-    const tenant = await newTenant()
-    const taken = new Set((await tenant.rows('select relname from pg_class where relnamespace = $1::regnamespace', [tenant.id])).map(({ relname }) => String(relname)))
-    const free = [...reservedCollections].filter((name) => !taken.has(name))
-    t.same(free, ['rpc'])
-    const before = await books(tenant)
-    for (const name of free) await tenant.rows(`create table ${name} (data bytea); alter table ${name} alter column data set storage external; insert into ${name} select convert_to(repeat('x', 1000000), 'UTF8')`)
-    t.ok((await books(tenant)).document_bytes >= before.document_bytes + 1_000_000 * free.length)
-  })
+  t.test(
+    '… nor by a name that is reserved and no table of the service’s: what is in it counts as documents',
+    async (t) => {
+      const tenant = await newTenant()
+      const taken = new Set(
+        (await tenant.rows('select relname from pg_class where relnamespace = $1::regnamespace', [tenant.id])).map(
+          ({ relname }) => String(relname),
+        ),
+      )
+      const free = [...reservedCollections].filter((name) => !taken.has(name))
+      t.same(free, ['rpc'])
+      const before = await books(tenant)
+      for (const name of free)
+        await tenant.rows(
+          `create table ${name} (data bytea); alter table ${name} alter column data set storage external; insert into ${name} select convert_to(repeat('x', 1000000), 'UTF8')`,
+        )
+      t.ok((await books(tenant)).document_bytes >= before.document_bytes + 1_000_000 * free.length)
+    },
+  )
 
   t.test('files that are deleted by SQL no longer count', async (t) => {
     const tenant = await newTenant()
@@ -246,7 +348,8 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     await upload(tenant, 'a.txt', 1_000)
     await backdate(tenant, 2)
     const before = await books(tenant)
-    const forged = "update storage_usage set file_byte_us = 0, counted_at = now() + interval '1 year', books = gen_random_uuid(), books_began = now()"
+    const forged =
+      "update storage_usage set file_byte_us = 0, counted_at = now() + interval '1 year', books = gen_random_uuid(), books_began = now()"
     await query(tenant.home.url, forged)
     await tenant.rows(forged)
     await t.rejects(query(tenant.home.adminUrl, forged), { code: '42501' })
@@ -275,7 +378,11 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
     t.equal(after.books, fresh?.['books'])
     t.ok(after.began > before.began)
     t.equal(after.hours.length, 1)
-    t.equal(sum(after.hours, 'function_invocations'), 2n, 'what was told before is not told again, and what was not, is')
+    t.equal(
+      sum(after.hours, 'function_invocations'),
+      2n,
+      'what was told before is not told again, and what was not, is',
+    )
     t.same(await tenant.rows('select * from usage_hours'), [])
     await tenant.rows('drop trigger counted on storage_usage')
     await tenant.rows(freshBooksSql(tenant.id))
@@ -287,7 +394,11 @@ t.test('a home', { timeout: 120_000 }, async (t) => {
 
   t.test('what can’t be read is refused by name', async (t) => {
     const tenant = await newTenant()
-    for (const hours of ['x', '-1', '1000']) t.match((await tenant.ask('GET', `/internal/v1/tenants/${tenant.id}/books?hours=${hours}`)).json(), { code: 'BAD_REQUEST', message: /"hours"/ })
+    for (const hours of ['x', '-1', '1000'])
+      t.match((await tenant.ask('GET', `/internal/v1/tenants/${tenant.id}/books?hours=${hours}`)).json(), {
+        code: 'BAD_REQUEST',
+        message: /"hours"/,
+      })
     t.equal((await tenant.ask('GET', '/internal/v1/tenants/t_00000000000000000000/books')).status, 404)
     t.equal(hourOf(hour0 + 5), hour0)
   })

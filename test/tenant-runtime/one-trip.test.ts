@@ -1,13 +1,13 @@
 // The one round trip in which every statement of a tenant's caller runs.
 import t from 'tap'
-import { Connections, defaultConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
-import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
-import { sql } from '../../tenant-runtime/src/database/statement.ts'
-import { isoTime } from '../../tenant-runtime/src/database/column-parsers.ts'
-import { TripError } from '../../tenant-runtime/src/database/trip-error.ts'
-import type { RlsContext } from '../../tenant-runtime/src/tenancy/rls-context.ts'
-import { createHome } from '../support/home.ts'
-import { query, startPostgres } from '../support/postgres.ts'
+import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
+import { sql } from '#tenant-runtime/database/statement.ts'
+import { isoTime } from '#tenant-runtime/database/column-parsers.ts'
+import { TripError } from '#tenant-runtime/database/trip-error.ts'
+import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
+import { createHome } from '#test/support/home.ts'
+import { query, startPostgres } from '#test/support/postgres.ts'
 
 const service: RlsContext = { role: 'service', reason: 'test' }
 const user: RlsContext = { role: 'authenticated', userId: 'u1', claims: '{"sub":"u1"}' }
@@ -21,7 +21,8 @@ t.test('statements of a tenant', async (t) => {
     const database = new ScopedDatabase(connections, { tenantId: home.tenantId, url: home.url, ddlUrl: home.ddl_url })
     return { connections, database }
   }
-  const settings = "select current_setting('app.tenant_id', true) as tenant, current_setting('app.role', true) as role," +
+  const settings =
+    "select current_setting('app.tenant_id', true) as tenant, current_setting('app.role', true) as role," +
     " current_setting('app.user_id', true) as user_id, current_setting('request.jwt.claims', true) as claims"
 
   t.test('run in the context of their caller', async (t) => {
@@ -48,7 +49,13 @@ t.test('statements of a tenant', async (t) => {
   t.test('leave nothing of role or claims on the connection, after success and after each kind of error', async (t) => {
     const { connections, database } = open({ total: 1, perTenant: 1 })
     t.teardown(() => connections.close())
-    const failures = ['select 1 / 0', 'select nonsense', 'selec', "select 'x'::int", 'insert into event_log (type, payload) values (null, null)']
+    const failures = [
+      'select 1 / 0',
+      'select nonsense',
+      'selec',
+      "select 'x'::int",
+      'insert into event_log (type, payload) values (null, null)',
+    ]
     for (const text of ['select 1', ...failures]) {
       await database.query(user, text).catch((error: unknown) => {
         if (!(error instanceof TripError)) throw error
@@ -57,7 +64,11 @@ t.test('statements of a tenant', async (t) => {
       const { rows } = await connection.client.query(settings)
       connections.release({ tenantId: home.tenantId, url: home.url }, connection, true)
       const [row] = rows as Record<string, string | null>[]
-      t.same(Object.values(row ?? {}).filter((value) => value !== null && value !== ''), [], text)
+      t.same(
+        Object.values(row ?? {}).filter((value) => value !== null && value !== ''),
+        [],
+        text,
+      )
     }
   })
 
@@ -103,9 +114,13 @@ t.test('statements of a tenant', async (t) => {
   t.test('wait for a connection, and are refused beyond the queue', async (t) => {
     const { connections, database } = open({ total: 2, perTenant: 2, maxWaiting: 20, waitMilliseconds: 10_000 })
     t.teardown(() => connections.close())
-    const outcomes = await Promise.allSettled(Array.from({ length: 30 }, () => database.query(service, 'select pg_sleep(0.02)')))
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 30 }, () => database.query(service, 'select pg_sleep(0.02)')),
+    )
     t.equal(outcomes.filter((outcome) => outcome.status === 'fulfilled').length, 22)
-    const codes = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [(outcome.reason as { code: string }).code] : []))
+    const codes = outcomes.flatMap((outcome) =>
+      outcome.status === 'rejected' ? [(outcome.reason as { code: string }).code] : [],
+    )
     t.same(new Set(codes), new Set(['DATABASE_BUSY']))
   })
 
@@ -118,8 +133,15 @@ t.test('statements of a tenant', async (t) => {
       Array.from({ length: 60 }, async (_, n) => {
         const home = homes[n % homes.length]
         if (home === undefined) return
-        const database = new ScopedDatabase(connections, { tenantId: home.tenantId, url: home.url, ddlUrl: home.ddl_url })
-        const { rows } = await database.query(service, "select current_setting('app.tenant_id') as id, current_user as login")
+        const database = new ScopedDatabase(connections, {
+          tenantId: home.tenantId,
+          url: home.url,
+          ddlUrl: home.ddl_url,
+        })
+        const { rows } = await database.query(
+          service,
+          "select current_setting('app.tenant_id') as id, current_user as login",
+        )
         t.same(rows, [{ id: home.tenantId, login: home.tenantId }])
         most = Math.max(most, connections.load.open)
       }),
@@ -133,8 +155,13 @@ t.test('statements of a tenant', async (t) => {
 
 t.test("Postgres' times are told in ISO 8601, as Date tells them", async (t) => {
   for (const text of [
-    '2026-11-22 04:47:52+00', '2026-11-22 04:47:52.1+00', '2026-11-22 04:47:52.12+00', '2026-11-22 04:47:52.123+00', '2026-11-22 04:47:52.123456+00',
-    '0999-01-01 00:00:00+00', '2026-11-22 04:47:52+05:30',
+    '2026-11-22 04:47:52+00',
+    '2026-11-22 04:47:52.1+00',
+    '2026-11-22 04:47:52.12+00',
+    '2026-11-22 04:47:52.123+00',
+    '2026-11-22 04:47:52.123456+00',
+    '0999-01-01 00:00:00+00',
+    '2026-11-22 04:47:52+05:30',
   ]) {
     t.equal(isoTime(text), new Date(text.replace(' ', 'T').replace(/([+-]\d\d)$/, '$1:00')).toISOString(), text)
   }

@@ -2,15 +2,20 @@
 // and no others.
 import { rejectedHeader } from '@tenantry/contract'
 import t from 'tap'
-import { ask, signToken, startRuntime } from '../support/runtime.ts'
+import { ask, signToken, startRuntime } from '#test/support/runtime.ts'
 
 t.test('an error is a rejection exactly when nothing of the tenant was touched', async (t) => {
   const runtime = await startRuntime(t)
   const tenant = await runtime.addTenant({ name: 'acme', jwtSecrets: ['a-secret-of-this-test-that-is-long-enough'] })
   const service = { authorization: `Bearer ${tenant.secretKey}` }
-  const user = { authorization: `Bearer ${signToken({ sub: 'u1', role: 'authenticated', exp: Math.floor(runtime.clock.now() / 1000) + 3600 }, 'a-secret-of-this-test-that-is-long-enough')}` }
+  const user = {
+    authorization: `Bearer ${signToken({ sub: 'u1', role: 'authenticated', exp: Math.floor(runtime.clock.now() / 1000) + 3600 }, 'a-secret-of-this-test-that-is-long-enough')}`,
+  }
   const wrong = { authorization: 'Bearer tn_secret_wrong' }
-  t.equal((await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'mine', policy: 'private' } })).status, 201)
+  t.equal(
+    (await tenant.ask('POST', '/storage/v1/bucket', { as: 'u1', body: { name: 'mine', policy: 'private' } })).status,
+    201,
+  )
 
   const rejected = [
     ['a token that is not valid', 401, 'GET', '/storage/v1/bucket', wrong],
@@ -22,7 +27,13 @@ t.test('an error is a rejection exactly when nothing of the tenant was touched',
     ['a URL that cannot be read', 400, 'GET', '/storage/v1/object/mine/%E0%A4%A', service],
     ['a signed URL whose signature is not valid', 400, 'GET', '/storage/v1/object/sign/mine/a.txt?token=e30.AAAA', {}],
     ['the same in its other form', 400, 'GET', '/storage/v1/object/mine/a.txt?token=e30.AAAA', {}],
-    ['a signed upload whose signature is not valid', 400, 'PUT', '/storage/v1/object/upload/sign/mine/a.txt?token=e30.AAAA', {}],
+    [
+      'a signed upload whose signature is not valid',
+      400,
+      'PUT',
+      '/storage/v1/object/upload/sign/mine/a.txt?token=e30.AAAA',
+      {},
+    ],
   ] as const
   for (const [what, status, method, path, headers] of rejected) {
     const before = tenant.statements()

@@ -5,12 +5,12 @@ import { HomeBooks, internalPaths } from '@tenantry/contract'
 import t from 'tap'
 import { Value } from 'typebox/value'
 import { hourMilliseconds } from '@tenantry/contract'
-import { RunWitness } from '../../tenant-runtime/src/metering/run-witness.ts'
-import { WitnessFile } from '../../tenant-runtime/src/metering/witness-file.ts'
-import { deploy, type Asker } from '../functions/support/deployed.ts'
-import { command } from '../functions/support/wasm.ts'
-import { openControl, startProcess } from '../storage/support/runtime-process.ts'
-import { openScene } from '../storage/support/scene.ts'
+import { RunWitness } from '#tenant-runtime/metering/run-witness.ts'
+import { WitnessFile } from '#tenant-runtime/metering/witness-file.ts'
+import { deploy, type Asker } from '#test/functions/support/deployed.ts'
+import { command } from '#test/functions/support/wasm.ts'
+import { openControl, startProcess } from '#test/storage/support/runtime-process.ts'
+import { openScene } from '#test/storage/support/scene.ts'
 
 const hour = Date.UTC(2026, 10, 22, 3)
 const [one, other] = ['t_00000000000000000001', 't_00000000000000000002']
@@ -18,7 +18,10 @@ const [books, newBooks] = ['00000000-0000-4000-8000-000000000001', '00000000-000
 const run = (at: number) => ({ begun: { at }, durationMilliseconds: 20, cpuMicroseconds: 7_000, memoryPeak: 2_048 })
 
 function runsOf(witness: RunWitness, tenantId = one, of = books): bigint {
-  return [...witness.tell(tenantId, of).values()].reduce((sum, { functionInvocations }) => sum + functionInvocations, 0n)
+  return [...witness.tell(tenantId, of).values()].reduce(
+    (sum, { functionInvocations }) => sum + functionInvocations,
+    0n,
+  )
 }
 
 /** A start of a runtime on the file. */
@@ -40,15 +43,38 @@ t.test('what was kept is what a later start goes on from, of each tenant, hour a
   first.witness.note(one, run(hour + 2))
   await first.file.save()
   const second = await start(path)
-  t.same(second.witness.tell(one, books), new Map([
-    [hour, { functionInvocations: 3n, functionMilliseconds: 60n, functionCpuMicroseconds: 21_000n, functionMemoryKibMilliseconds: 120n }],
-    [hour + hourMilliseconds, { functionInvocations: 1n, functionMilliseconds: 20n, functionCpuMicroseconds: 7_000n, functionMemoryKibMilliseconds: 40n }],
-  ]))
+  t.same(
+    second.witness.tell(one, books),
+    new Map([
+      [
+        hour,
+        {
+          functionInvocations: 3n,
+          functionMilliseconds: 60n,
+          functionCpuMicroseconds: 21_000n,
+          functionMemoryKibMilliseconds: 120n,
+        },
+      ],
+      [
+        hour + hourMilliseconds,
+        {
+          functionInvocations: 1n,
+          functionMilliseconds: 20n,
+          functionCpuMicroseconds: 7_000n,
+          functionMemoryKibMilliseconds: 40n,
+        },
+      ],
+    ]),
+  )
   t.equal(runsOf(second.witness, other), 1n)
   second.witness.forget(other)
   await second.file.save()
   const third = await start(path)
-  t.same([runsOf(third.witness), runsOf(third.witness, other), third.problems], [4n, 0n, []], 'who is gone is forgotten')
+  t.same(
+    [runsOf(third.witness), runsOf(third.witness, other), third.problems],
+    [4n, 0n, []],
+    'who is gone is forgotten',
+  )
   t.equal((await stat(path)).mode & 0o077, 0)
 })
 
@@ -85,34 +111,38 @@ t.test('lines that were damaged are told and passed by', async (t) => {
   await file.save()
   const damaged = await start(path)
   t.equal(runsOf(damaged.witness), 2n)
-  t.same(damaged.problems, ['3 of 5 lines about functions\' runs could not be read'])
+  t.same(damaged.problems, ["3 of 5 lines about functions' runs could not be read"])
   await damaged.file.save()
   t.same((await start(path)).problems, [], 'what is written anew has none of them')
 })
 
-t.test('what was told under other books stays theirs, and what was seen since is told under the new ones, over a restart too', async (t) => {
-  const path = join(t.testdir({}), 'witness')
-  const { witness, file } = await start(path)
-  for (const restarted of [false, true]) {
-    const tenant = restarted ? other : one
-    for (let n = 0; n < 3; n++) witness.note(tenant, run(hour))
-    t.equal(runsOf(witness, tenant), 3n)
-    t.equal(runsOf(witness, tenant), 3n, 'the same books are told the same')
-    for (let n = 0; n < 2; n++) witness.note(tenant, run(hour))
-    await file.save()
-    const next = restarted ? (await start(path)).witness : witness
-    t.equal(runsOf(next, tenant, newBooks), 2n)
-    next.note(tenant, run(hour + hourMilliseconds))
-    t.equal(runsOf(next, tenant, newBooks), 3n)
-  }
-})
+t.test(
+  'what was told under other books stays theirs, and what was seen since is told under the new ones, over a restart too',
+  async (t) => {
+    const path = join(t.testdir({}), 'witness')
+    const { witness, file } = await start(path)
+    for (const restarted of [false, true]) {
+      const tenant = restarted ? other : one
+      for (let n = 0; n < 3; n++) witness.note(tenant, run(hour))
+      t.equal(runsOf(witness, tenant), 3n)
+      t.equal(runsOf(witness, tenant), 3n, 'the same books are told the same')
+      for (let n = 0; n < 2; n++) witness.note(tenant, run(hour))
+      await file.save()
+      const next = restarted ? (await start(path)).witness : witness
+      t.equal(runsOf(next, tenant, newBooks), 2n)
+      next.note(tenant, run(hour + hourMilliseconds))
+      t.equal(runsOf(next, tenant, newBooks), 3n)
+    }
+  },
+)
 
 t.test('the file does not grow without bound, and nothing is written while nothing happens', async (t) => {
   const path = join(t.testdir({}), 'witness')
   const { witness, file } = await start(path)
   let largest = 0
   for (let n = 0; n < 300; n++) {
-    for (let tenant = 0; tenant < 50; tenant++) witness.note(`t_${String(tenant).padStart(20, '0')}`, run(hour + n * hourMilliseconds))
+    for (let tenant = 0; tenant < 50; tenant++)
+      witness.note(`t_${String(tenant).padStart(20, '0')}`, run(hour + n * hourMilliseconds))
     await file.save()
     largest = Math.max(largest, (await stat(path)).size)
   }
@@ -142,7 +172,11 @@ t.test('what a disk does not take is told once, and is there as soon as it does'
   await rm(path)
   witness.note(one, run(hour))
   await file.save()
-  t.equal(runsOf((await start(path)).witness), 4n, 'a file that somebody has removed begins anew with its tenants as they change')
+  t.equal(
+    runsOf((await start(path)).witness),
+    4n,
+    'a file that somebody has removed begins anew with its tenants as they change',
+  )
 })
 
 t.test('a tenant that empties its tables while its runtime is killed hides no run', { timeout: 120_000 }, async (t) => {
@@ -151,17 +185,24 @@ t.test('a tenant that empties its tables while its runtime is killed hides no ru
   let runtime = await startProcess(t, scene, control, {})
   const asker: Asker = { ask: (method, path, { body, headers } = {}) => runtime.ask(method, path, body, headers) }
   t.equal((await deploy(asker, { name: 'one', wasm: command() })).status, 201)
-  for (let n = 0; n < 3; n++) t.equal((await asker.ask('POST', '/functions/v1/invoke/one', { as: 'service' })).status, 200)
+  for (let n = 0; n < 3; n++)
+    t.equal((await asker.ask('POST', '/functions/v1/invoke/one', { as: 'service' })).status, 200)
   const path = join(scene.data, 'run-witness.ndjson')
   const { tenantId } = scene.home
   const kept = async () => runsOf((await start(path)).witness, tenantId)
-  for (const deadline = Date.now() + 20_000; (await kept()) < 3n;) if (Date.now() > deadline) throw new Error('the runs were not kept')
+  for (const deadline = Date.now() + 20_000; (await kept()) < 3n;)
+    if (Date.now() > deadline) throw new Error('the runs were not kept')
   await runtime.kill()
-  await scene.rows('alter table function_invocations disable trigger user; delete from function_invocations; delete from usage_hours; alter table function_invocations enable trigger user')
+  await scene.rows(
+    'alter table function_invocations disable trigger user; delete from function_invocations; delete from usage_hours; alter table function_invocations enable trigger user',
+  )
   runtime = await startProcess(t, scene, control, {})
   const told = async () => {
     const answer = await runtime.ask('GET', `${internalPaths.tenantBooks(tenantId)}?hours=2`)
-    return Value.Parse(HomeBooks, answer.json()).hours.reduce((sum, hours) => sum + BigInt(hours.function_invocations), 0n)
+    return Value.Parse(HomeBooks, answer.json()).hours.reduce(
+      (sum, hours) => sum + BigInt(hours.function_invocations),
+      0n,
+    )
   }
   t.equal(await told(), 3n)
   control.manifests.put({ ...scene.manifest, generation: scene.manifest.generation + 1 })

@@ -1,25 +1,45 @@
 // Several callers' statements in one trip: who asks the same is answered by one statement, who asks as another by an own one;
 // whoever is refused is refused alone.
 import t from 'tap'
-import { shareLookups } from '../../tenant-runtime/src/database/lookups.ts'
-import { SharedTrips, isDecided } from '../../tenant-runtime/src/database/shared-trips.ts'
-import { sql } from '../../tenant-runtime/src/database/statement.ts'
-import type { RlsContext } from '../../tenant-runtime/src/tenancy/rls-context.ts'
+import { shareLookups } from '#tenant-runtime/database/lookups.ts'
+import { SharedTrips, isDecided } from '#tenant-runtime/database/shared-trips.ts'
+import { sql } from '#tenant-runtime/database/statement.ts'
+import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
 
-const user = (userId: string): RlsContext => ({ role: 'authenticated', userId, claims: JSON.stringify({ sub: userId }) })
+const user = (userId: string): RlsContext => ({
+  role: 'authenticated',
+  userId,
+  claims: JSON.stringify({ sub: userId }),
+})
 
 t.test('lookups', async (t) => {
   t.test('of one caller that ask the same share a statement, others have their own', async (t) => {
     const asked: [RlsContext, string, string | null][] = [
-      [user('ada'), 'select a', 'x'], [user('ben'), 'select a', 'x'], [user('ada'), 'select a', 'x'],
-      [user('ada'), 'select a', 'y'], [user('ada'), 'select b', 'x'], [{ role: 'anon' }, 'select a', 'x'], [user('ada'), 'select a', null],
-      [user('ada'), 'select a', 'null'], [{ ...user('ada'), claims: '{}' } as RlsContext, 'select a', 'x'],
+      [user('ada'), 'select a', 'x'],
+      [user('ben'), 'select a', 'x'],
+      [user('ada'), 'select a', 'x'],
+      [user('ada'), 'select a', 'y'],
+      [user('ada'), 'select b', 'x'],
+      [{ role: 'anon' }, 'select a', 'x'],
+      [user('ada'), 'select a', null],
+      [user('ada'), 'select a', 'null'],
+      [{ ...user('ada'), claims: '{}' } as RlsContext, 'select a', 'x'],
     ]
-    const { parts, deal } = shareLookups(asked.map(([context, text, value]) => ({ context, statement: sql(text, value) })))
-    t.same(parts.map(({ statements }) => statements.length), [5, 1, 1, 1])
+    const { parts, deal } = shareLookups(
+      asked.map(([context, text, value]) => ({ context, statement: sql(text, value) })),
+    )
+    t.same(
+      parts.map(({ statements }) => statements.length),
+      [5, 1, 1, 1],
+    )
     // As the database would answer: each statement by who asked it and what.
-    const results = parts.flatMap(({ context, statements }) => statements.map(({ text, values }) => JSON.stringify([context, text, values])))
-    t.same(deal(results), asked.map(([context, text, value]) => JSON.stringify([context, text, [value]])))
+    const results = parts.flatMap(({ context, statements }) =>
+      statements.map(({ text, values }) => JSON.stringify([context, text, values])),
+    )
+    t.same(
+      deal(results),
+      asked.map(([context, text, value]) => JSON.stringify([context, text, [value]])),
+    )
   })
 })
 
@@ -42,10 +62,13 @@ t.test('shared trips', async (t) => {
 
   t.test('wait a moment for what is on its way, and not for ever', async (t) => {
     const trips: number[][] = []
-    const shared = new SharedTrips<number, number>(async (jobs) => {
-      trips.push(jobs)
-      return jobs
-    }, () => 6)
+    const shared = new SharedTrips<number, number>(
+      async (jobs) => {
+        trips.push(jobs)
+        return jobs
+      },
+      () => 6,
+    )
     const early = shared.run(1)
     // Behind the turn in which a trip would begin that waits for nobody.
     await new Promise(setImmediate)

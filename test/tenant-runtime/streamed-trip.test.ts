@@ -5,23 +5,24 @@ import { setTimeout as wait } from 'node:timers/promises'
 import Fastify from 'fastify'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { Connections, defaultConnectionLimits } from '../../tenant-runtime/src/database/connections.ts'
-import { databaseError } from '../../tenant-runtime/src/database/database-error.ts'
-import { SlowReader } from '../../tenant-runtime/src/database/row-stream.ts'
-import { ScopedDatabase } from '../../tenant-runtime/src/database/scoped-database.ts'
-import { sql, type Statement } from '../../tenant-runtime/src/database/statement.ts'
-import { TripError } from '../../tenant-runtime/src/database/trip-error.ts'
-import { RuntimeError } from '../../tenant-runtime/src/errors.ts'
-import type { RlsContext } from '../../tenant-runtime/src/tenancy/rls-context.ts'
-import { createHome } from '../support/home.ts'
-import { query, startPostgres } from '../support/postgres.ts'
+import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import { databaseError } from '#tenant-runtime/database/database-error.ts'
+import { SlowReader } from '#tenant-runtime/database/row-stream.ts'
+import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
+import { sql, type Statement } from '#tenant-runtime/database/statement.ts'
+import { TripError } from '#tenant-runtime/database/trip-error.ts'
+import { RuntimeError } from '#tenant-runtime/errors.ts'
+import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
+import { createHome } from '#test/support/home.ts'
+import { query, startPostgres } from '#test/support/postgres.ts'
 
 const user: RlsContext = { role: 'authenticated', userId: 'u1', claims: '{"sub":"u1"}' }
 const service: RlsContext = { role: 'service', reason: 'test' }
 const array = { begin: '[', between: ',', end: ']' }
 const never = new AbortController().signal
 
-const settings = "select current_setting('app.tenant_id', true) as tenant, current_setting('app.role', true) as role," +
+const settings =
+  "select current_setting('app.tenant_id', true) as tenant, current_setting('app.role', true) as role," +
   " current_setting('app.user_id', true) as user_id, current_setting('request.jwt.claims', true) as claims"
 
 t.test('an answer of any length', async (t) => {
@@ -35,17 +36,36 @@ t.test('an answer of any length', async (t) => {
     const connections = new Connections({ ...defaultConnectionLimits, ...limits })
     const database = new ScopedDatabase(connections, { tenantId: home.tenantId, url: home.url, ddlUrl: home.ddl_url })
     t.teardown(() => connections.close())
-    const stream = (last: Statement, { before = [], context = service, signal = never }: { before?: Statement[]; context?: RlsContext; signal?: AbortSignal } = {}) =>
-      database.stream(context, before, last, array, signal)
+    const stream = (
+      last: Statement,
+      {
+        before = [],
+        context = service,
+        signal = never,
+      }: { before?: Statement[]; context?: RlsContext; signal?: AbortSignal } = {},
+    ) => database.stream(context, before, last, array, signal)
     return { connections, database, stream }
   }
   const one = { total: 1, perTenant: 1 }
   const numbers = (count: number) => sql('select n::text from generate_series(1, $1::int) n', count)
   /** Counted by a sequence, which no rollback sets back. */
-  const counted = (count: number, length: number) => sql("select to_json(nextval('produced') || repeat('x', $2::int))::text from generate_series(1, $1::int)", count, length)
-  const produced = async () => Number((await query(home.adminUrl, "select case when is_called then last_value else 0 end as n from produced"))[0]?.['n'])
+  const counted = (count: number, length: number) =>
+    sql(
+      "select to_json(nextval('produced') || repeat('x', $2::int))::text from generate_series(1, $1::int)",
+      count,
+      length,
+    )
+  const produced = async () =>
+    Number(
+      (await query(home.adminUrl, 'select case when is_called then last_value else 0 end as n from produced'))[0]?.[
+        'n'
+      ],
+    )
   const reset = () => query(home.adminUrl, "select setval('produced', 1, false)")
-  const sessions = () => query(postgres.url('postgres'), 'select pid, wait_event, state from pg_stat_activity where usename = $1', [home.tenantId])
+  const sessions = () =>
+    query(postgres.url('postgres'), 'select pid, wait_event, state from pg_stat_activity where usename = $1', [
+      home.tenantId,
+    ])
   const until = async (what: string, isSo: () => Promise<boolean>) => {
     const deadline = Date.now() + 20_000
     while (!(await isSo())) {
@@ -69,18 +89,26 @@ t.test('an answer of any length', async (t) => {
     }
     return text
   }
-  const failure = async (work: Promise<unknown>): Promise<unknown> => work.then(() => undefined, (error: unknown) => error)
+  const failure = async (work: Promise<unknown>): Promise<unknown> =>
+    work.then(
+      () => undefined,
+      (error: unknown) => error,
+    )
   const onSameConnection = async (connections: Connections) => {
     const connection = await connections.acquire(login)
     const { rows } = await connection.client.query(settings)
     connections.release(login, connection, true)
-    return Object.values((rows as Record<string, string | null>[])[0] ?? {}).filter((value) => value !== null && value !== '')
+    return Object.values((rows as Record<string, string | null>[])[0] ?? {}).filter(
+      (value) => value !== null && value !== '',
+    )
   }
 
   t.test('takes no more memory than a short one', async (t) => {
     const { stream } = open(t, one)
     const pass = async (rows: number) => {
-      const { body } = await stream(sql("select to_json(repeat('x', 1000) || n)::text from generate_series(1, $1::int) n", rows))
+      const { body } = await stream(
+        sql("select to_json(repeat('x', 1000) || n)::text from generate_series(1, $1::int) n", rows),
+      )
       let [length, most] = [0, 0]
       for await (const chunk of body as AsyncIterable<string>) {
         length += chunk.length
@@ -98,11 +126,20 @@ t.test('an answer of any length', async (t) => {
     const { stream, connections } = open(t, one)
     for (const count of [0, 1, 63, 64, 65, 576, 577, 100_000]) {
       const { body } = await stream(numbers(count))
-      t.same(JSON.parse(await read(body)), Array.from({ length: count }, (_, n) => n + 1), `${count} rows`)
+      t.same(
+        JSON.parse(await read(body)),
+        Array.from({ length: count }, (_, n) => n + 1),
+        `${count} rows`,
+      )
     }
     // From nothing to more than a piece, and back.
-    const uneven = sql("select to_json(n || repeat(chr(8364), case when n % 97 = 0 then 400000 else n % 5 end))::text from generate_series(1, 1000) n")
-    const wanted = Array.from({ length: 1_000 }, (_, n) => `${n + 1}${'€'.repeat((n + 1) % 97 === 0 ? 400_000 : (n + 1) % 5)}`)
+    const uneven = sql(
+      'select to_json(n || repeat(chr(8364), case when n % 97 = 0 then 400000 else n % 5 end))::text from generate_series(1, 1000) n',
+    )
+    const wanted = Array.from(
+      { length: 1_000 },
+      (_, n) => `${n + 1}${'€'.repeat((n + 1) % 97 === 0 ? 400_000 : (n + 1) % 5)}`,
+    )
     t.ok(JSON.stringify(wanted) === (await read((await stream(uneven)).body)), 'uneven rows')
     t.equal(connections.load.open, 1, 'all on one connection')
   })
@@ -110,10 +147,16 @@ t.test('an answer of any length', async (t) => {
   t.test('is read in the context of its caller, and tells what came before', async (t) => {
     const { stream } = open(t)
     const { before, body } = await stream(sql(`select row_to_json(s)::text from (${settings}) s`), {
-      context: user, before: [sql('select $1::int as a', 7), sql("select current_setting('app.user_id') as b")],
+      context: user,
+      before: [sql('select $1::int as a', 7), sql("select current_setting('app.user_id') as b")],
     })
-    t.same(before.map(({ rows }) => rows), [[{ a: 7 }], [{ b: 'u1' }]])
-    t.same(JSON.parse(await read(body)), [{ tenant: home.tenantId, role: 'authenticated', user_id: 'u1', claims: '{"sub":"u1"}' }])
+    t.same(
+      before.map(({ rows }) => rows),
+      [[{ a: 7 }], [{ b: 'u1' }]],
+    )
+    t.same(JSON.parse(await read(body)), [
+      { tenant: home.tenantId, role: 'authenticated', user_id: 'u1', claims: '{"sub":"u1"}' },
+    ])
   })
 
   t.test('leaves nothing of its context on the connection, which is used again', async (t) => {
@@ -133,7 +176,9 @@ t.test('an answer of any length', async (t) => {
     const { body } = await stream(counted(100_000, 100), { before: [insert('left')] })
     await readSome(body, 1)
     body.destroy()
-    const { body: failing } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), { before: [insert('failed')] })
+    const { body: failing } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), {
+      before: [insert('failed')],
+    })
     t.type(await failure(read(failing)), TripError)
     await until('undone', async () => (await sessions()).every(({ state }) => state === 'idle'))
     t.same(await query(postgres.url('homes'), `select name from ${home.tenantId}.schemas`), [{ name: 'read' }])
@@ -142,7 +187,10 @@ t.test('an answer of any length', async (t) => {
   t.test('is fetched only as it is read', async (t) => {
     await noSessions()
     const { stream } = open(t, one)
-    for (const [rows, length] of [[1_000_000, 10], [5_000, 20_000]] as const) {
+    for (const [rows, length] of [
+      [1_000_000, 10],
+      [5_000, 20_000],
+    ] as const) {
       await reset()
       const { body } = await stream(counted(rows, length))
       let taken = 0
@@ -162,10 +210,14 @@ t.test('an answer of any length', async (t) => {
     await reset()
     const { stream } = open(t, one)
     // 2,000 small rows, so that the fetches grow, and then 200 MB.
-    const growing = sql("select to_json(nextval('produced') || repeat('x', case when n > 20000 then 100000 else 1 end))::text from generate_series(1, 22000) n")
+    const growing = sql(
+      "select to_json(nextval('produced') || repeat('x', case when n > 20000 then 100000 else 1 end))::text from generate_series(1, 22000) n",
+    )
     const { body } = await stream(growing)
     await readSome(body, 300_000)
-    await until('waiting', async () => ['ClientRead', 'ClientWrite'].includes(String((await sessions())[0]?.['wait_event'])))
+    await until('waiting', async () =>
+      ['ClientRead', 'ClientWrite'].includes(String((await sessions())[0]?.['wait_event'])),
+    )
     const before = await produced()
     t.ok(before < 20_200, `${before} rows were made`)
     const text = await read(body)
@@ -209,7 +261,11 @@ t.test('an answer of any length', async (t) => {
       await readSome(body, 1_000)
       const failed = new Promise((resolve) => body.once('error', resolve))
       await until('waiting', async () => (await sessions())[0]?.['wait_event'] === 'ClientRead')
-      await query(postgres.url('postgres'), 'select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [home.tenantId])
+      await query(
+        postgres.url('postgres'),
+        'select pg_terminate_backend(pid) from pg_stat_activity where usename = $1',
+        [home.tenantId],
+      )
       const error = reads ? await failure(read(body)) : await failed
       t.type(error, TripError)
       t.equal((databaseError(error) as RuntimeError).code, 'DATABASE_UNAVAILABLE')
@@ -221,7 +277,12 @@ t.test('an answer of any length', async (t) => {
 
   t.test('that fails before its first rows is an error like any other, and the connection is kept', async (t) => {
     const { stream, connections } = open(t, one)
-    for (const text of ['select (1 / (10 - n))::text from generate_series(1, 1000) n', 'select nonsense', 'selec', "select 'x'::int::text"]) {
+    for (const text of [
+      'select (1 / (10 - n))::text from generate_series(1, 1000) n',
+      'select nonsense',
+      'selec',
+      "select 'x'::int::text",
+    ]) {
       const error = await failure(stream(sql(text), { context: user }))
       t.type(error, TripError, text)
       t.equal((error as TripError).reusable, true, text)
@@ -236,7 +297,9 @@ t.test('an answer of any length', async (t) => {
 
   t.test('that fails in the middle is not ended like a whole one, and its connection is not used again', async (t) => {
     const { stream, connections, database } = open(t, one)
-    const { body } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), { context: user })
+    const { body } = await stream(sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'), {
+      context: user,
+    })
     let text = ''
     body.on('data', (chunk: string) => (text += chunk))
     const error = await new Promise((resolve) => body.once('error', resolve))
@@ -251,7 +314,10 @@ t.test('an answer of any length', async (t) => {
 
   t.test('whose commit fails is none', async (t) => {
     const { stream, connections } = open(t, one)
-    await query(home.adminUrl, `create table late (a int unique deferrable initially deferred); grant select, insert on late to ${home.tenantId}`)
+    await query(
+      home.adminUrl,
+      `create table late (a int unique deferrable initially deferred); grant select, insert on late to ${home.tenantId}`,
+    )
     const twice = sql('insert into late values (1), (1)')
     const { body } = await stream(numbers(10), { before: [twice], context: user })
     const error = await failure(read(body))
@@ -271,7 +337,9 @@ t.test('an answer of any length', async (t) => {
     }
     t.ok(chunks > 2, `${chunks} pieces`)
 
-    const { body: slow } = await stream(sql('select (case when n = 5000 then pg_sleep(60)::text end) || n from generate_series(1, 6000) n'))
+    const { body: slow } = await stream(
+      sql('select (case when n = 5000 then pg_sleep(60)::text end) || n from generate_series(1, 6000) n'),
+    )
     const error = await failure(read(slow))
     t.equal((databaseError(error) as RuntimeError).code, 'STATEMENT_TIMEOUT')
     const first = await failure(stream(sql('select pg_sleep(60)::text')))
@@ -309,7 +377,9 @@ t.test('an answer of any length', async (t) => {
     const other = await createHome(postgres)
     const few = new Connections({ ...defaultConnectionLimits, total: 2, perTenant: 2 })
     t.teardown(() => few.close())
-    const [mine, theirs] = [home, other].map(({ tenantId, url, ddl_url }) => new ScopedDatabase(few, { tenantId, url, ddlUrl: ddl_url }))
+    const [mine, theirs] = [home, other].map(
+      ({ tenantId, url, ddl_url }) => new ScopedDatabase(few, { tenantId, url, ddlUrl: ddl_url }),
+    )
     const held = await mine?.stream(service, [], numbers(1_000_000), array, never)
     const busy = theirs === undefined ? undefined : await failure(theirs.stream(service, [], numbers(1), array, never))
     t.equal((busy as RuntimeError).code, 'DATABASE_BUSY')
@@ -318,7 +388,10 @@ t.test('an answer of any length', async (t) => {
 
   t.test('is prepared anew when a table changed under it', async (t) => {
     const { stream, connections } = open(t, one)
-    await query(home.adminUrl, `create table widening (a int); insert into widening values (1); grant select on widening to ${home.tenantId}`)
+    await query(
+      home.adminUrl,
+      `create table widening (a int); insert into widening values (1); grant select on widening to ${home.tenantId}`,
+    )
     const last = sql('select w.a::text from widening w')
     t.equal(await read((await stream(last)).body), '[1]')
     await query(home.adminUrl, 'alter table widening alter column a type bigint')
@@ -333,7 +406,10 @@ t.test('an answer of any length', async (t) => {
   t.test('is read by clients of HTTP as fast as they like, and ends when they leave', async (t) => {
     await noSessions()
     const { stream, connections } = open(t, one)
-    const statements = { '/long': counted(5_000, 20_000), '/broken': sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n') }
+    const statements = {
+      '/long': counted(5_000, 20_000),
+      '/broken': sql('select (1 / (5000 - n))::text from generate_series(1, 6000) n'),
+    }
     const app = Fastify()
     app.get<{ Params: { '*': string } }>('/*', async (request, reply) => {
       const { body } = await stream(request.url === '/long' ? statements['/long'] : statements['/broken'])
@@ -341,9 +417,10 @@ t.test('an answer of any length', async (t) => {
     })
     t.teardown(() => app.close())
     const url = await app.listen({ host: '127.0.0.1', port: 0 })
-    const answer = (path: string) => new Promise<IncomingMessage>((resolve, reject) => {
-      get(`${url}${path}`, { agent: false }, resolve).once('error', reject)
-    })
+    const answer = (path: string) =>
+      new Promise<IncomingMessage>((resolve, reject) => {
+        get(`${url}${path}`, { agent: false }, resolve).once('error', reject)
+      })
 
     await reset()
     const stopped = await answer('/long')
@@ -384,7 +461,10 @@ t.test('an answer of any length', async (t) => {
     await until('at rest', async () => connections.load.open === connections.load.idle)
     while (connections.load.idle > 0) {
       const connection = await connections.acquire(login)
-      const { rows } = await connection.client.query<{ state: string }>('select count(*)::int as open from pg_locks where pid = pg_backend_pid() and locktype = $1', ['transactionid'])
+      const { rows } = await connection.client.query<{ state: string }>(
+        'select count(*)::int as open from pg_locks where pid = pg_backend_pid() and locktype = $1',
+        ['transactionid'],
+      )
       t.same(rows, [{ open: 0 }])
       t.ok(connection.client instanceof pg.Client)
       connections.release(login, connection, false)

@@ -1,9 +1,16 @@
 // Tenants with services of their own through the API: changed, suspended, restarted, paused and woken; a tenant without is refused by name.
 import { internalPaths, internalTokenHeader } from '@tenantry/contract'
 import t, { type Test } from 'tap'
-import type { OperationBody, TenantBody } from '../../control-plane/src/tenants/tenant-body.ts'
-import { until } from '../support/until.ts'
-import { internalToken, isError, newName, startApi, type Answer, type CreatedTenant } from '../support/control-plane/api.ts'
+import type { OperationBody, TenantBody } from '#control-plane/tenants/tenant-body.ts'
+import { until } from '#test/support/until.ts'
+import {
+  internalToken,
+  isError,
+  newName,
+  startApi,
+  type Answer,
+  type CreatedTenant,
+} from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t, { cloud: true })
 
@@ -12,19 +19,37 @@ type Changed = TenantBody & { operation: OperationBody | null }
 const megabyte = 2 ** 20
 const wait = { prefer: 'wait=30' }
 const dedicated = (name = newName()) => api.create(name, { plan: 'Pro', region: 'cloud' })
-const patch = (id: string, body: object, headers: Record<string, string> = wait) => api.call('PATCH', `/v1/tenants/${id}`, { body, headers })
-const post = (id: string, action: string, headers: Record<string, string> = wait) => api.call('POST', `/v1/tenants/${id}/${action}`, { headers })
-const wake = (id: string, token = internalToken) => api.call('POST', internalPaths.wake(id), { key: null, headers: { [internalTokenHeader]: token } })
+const patch = (id: string, body: object, headers: Record<string, string> = wait) =>
+  api.call('PATCH', `/v1/tenants/${id}`, { body, headers })
+const post = (id: string, action: string, headers: Record<string, string> = wait) =>
+  api.call('POST', `/v1/tenants/${id}/${action}`, { headers })
+const wake = (id: string, token = internalToken) =>
+  api.call('POST', internalPaths.wake(id), { key: null, headers: { [internalTokenHeader]: token } })
 const changed = ({ body }: Answer) => body as Changed
-const stateOf = (id: string) => api.engine.stacks.get(id)?.containers.map(({ labels, state }) => `${labels.service ?? ''} ${state}`)
-const operations = async (id: string) => ((await api.call('GET', `/v1/operations?tenant_id=${id}`)).body as { operations: OperationBody[] }).operations.map(({ kind, state }) => `${kind} ${state}`)
+const stateOf = (id: string) =>
+  api.engine.stacks.get(id)?.containers.map(({ labels, state }) => `${labels.service ?? ''} ${state}`)
+const operations = async (id: string) =>
+  ((await api.call('GET', `/v1/operations?tenant_id=${id}`)).body as { operations: OperationBody[] }).operations.map(
+    ({ kind, state }) => `${kind} ${state}`,
+  )
 
 t.test('it is made with its own services, and shown with what they may take', async (t) => {
   const tenant = await dedicated()
   t.match(tenant, {
-    isolation: 'database-per-tenant', status: 'ready', region: 'cloud', generation: 1,
-    drift_policy: 'repair', suspend_reason: null, payment_required: false, pause_after_seconds: null, backup_schedule: null, backups_kept: 7,
-    resources: { postgres: { memory_bytes: 1024 * megabyte, cpu_millis: 1000 }, runtime: { memory_bytes: 1024 * megabyte, cpu_millis: 1000 } },
+    isolation: 'database-per-tenant',
+    status: 'ready',
+    region: 'cloud',
+    generation: 1,
+    drift_policy: 'repair',
+    suspend_reason: null,
+    payment_required: false,
+    pause_after_seconds: null,
+    backup_schedule: null,
+    backups_kept: 7,
+    resources: {
+      postgres: { memory_bytes: 1024 * megabyte, cpu_millis: 1000 },
+      runtime: { memory_bytes: 1024 * megabyte, cpu_millis: 1000 },
+    },
   })
   t.same(stateOf(tenant.tenant_id), ['postgres running', 'runtime running'])
   t.match(await api.tenant(tenant.tenant_id), { runtime_image: /^sha256:[0-9a-f]{64}$/ })
@@ -33,8 +58,16 @@ t.test('it is made with its own services, and shown with what they may take', as
 
 t.test('each setting is kept, and null takes it back', async (t) => {
   const { tenant_id: id } = await dedicated()
-  const settings = { drift_policy: 'report', pause_after_seconds: 600, backup_schedule: '30 2 * * 1-5', backups_kept: 30 }
-  t.match(await patch(id, settings), { status: 200, body: { ...settings, operation: { kind: 'update', state: 'succeeded' } } })
+  const settings = {
+    drift_policy: 'report',
+    pause_after_seconds: 600,
+    backup_schedule: '30 2 * * 1-5',
+    backups_kept: 30,
+  }
+  t.match(await patch(id, settings), {
+    status: 200,
+    body: { ...settings, operation: { kind: 'update', state: 'succeeded' } },
+  })
   t.match(await api.tenant(id), settings)
   t.match(await patch(id, { pause_after_seconds: 0 }), { body: { ...settings, pause_after_seconds: 0 } })
   const none = { pause_after_seconds: null, backup_schedule: null }
@@ -54,17 +87,29 @@ t.test('limits are set one by one, up to what the host has', async (t) => {
     },
   })
   t.match(await patch(id, { resources: { runtime: { cpu_millis: 4000 } } }), {
-    body: { resources: { postgres: { memory_bytes: 256 * megabyte, cpu_millis: 1000 }, runtime: { ...plan?.runtime, cpu_millis: 4000 } } },
+    body: {
+      resources: {
+        postgres: { memory_bytes: 256 * megabyte, cpu_millis: 1000 },
+        runtime: { ...plan?.runtime, cpu_millis: 4000 },
+      },
+    },
   })
   const [postgres] = api.engine.stacks.get(id)?.containers ?? []
   t.match(postgres?.resources, { memoryBytes: 256 * megabyte, cpuMillis: 1000 }, 'the engine was told')
 
   const before = await api.counts()
   const beyond = [
-    [{ postgres: { memory_bytes: 8192 * megabyte + 1 } }, '"resources.postgres.memory_bytes" is 8589934593, but the host has 8589934592'],
-    [{ runtime: { memory_bytes: 512 * megabyte, cpu_millis: 4001 } }, '"resources.runtime.cpu_millis" is 4001, but the host has 4000'],
+    [
+      { postgres: { memory_bytes: 8192 * megabyte + 1 } },
+      '"resources.postgres.memory_bytes" is 8589934593, but the host has 8589934592',
+    ],
+    [
+      { runtime: { memory_bytes: 512 * megabyte, cpu_millis: 4001 } },
+      '"resources.runtime.cpu_millis" is 4001, but the host has 4000',
+    ],
   ] as const
-  for (const [resources, names] of beyond) isError(t, await patch(id, { resources }), 422, 'LIMITS_BEYOND_HOST', names, names)
+  for (const [resources, names] of beyond)
+    isError(t, await patch(id, { resources }), 422, 'LIMITS_BEYOND_HOST', names, names)
   api.engine.isReachable = false
   const unreachable = await patch(id, { resources: small })
   api.engine.isReachable = true
@@ -72,26 +117,57 @@ t.test('limits are set one by one, up to what the host has', async (t) => {
   t.same(unreachable.headers['retry-after'], '1')
   t.same(await api.counts(), before, 'nothing was written')
 
-  t.match(await patch(id, { resources: null }), { body: { resources: plan, operation: { kind: 'resize' } } }, "the plan's again")
-  t.match(await patch(id, { plan: 'Free' }), { body: { isolation: 'database-per-tenant', resources: { postgres: { memory_bytes: 384 * megabyte, cpu_millis: 500 } } } })
+  t.match(
+    await patch(id, { resources: null }),
+    { body: { resources: plan, operation: { kind: 'resize' } } },
+    "the plan's again",
+  )
+  t.match(await patch(id, { plan: 'Free' }), {
+    body: {
+      isolation: 'database-per-tenant',
+      resources: { postgres: { memory_bytes: 384 * megabyte, cpu_millis: 500 } },
+    },
+  })
 })
 
 t.test('a suspension stops it, says why, and ends without a trace', async (t) => {
   const { tenant_id: id } = await dedicated()
   const suspension = { suspended: true, suspend_reason: 'Rechnung 7 ist offen – bitte zahlen', payment_required: true }
   t.match(await patch(id, suspension), {
-    body: { status: 'suspended', suspend_reason: suspension.suspend_reason, payment_required: true, operation: { kind: 'suspend', state: 'succeeded' } },
+    body: {
+      status: 'suspended',
+      suspend_reason: suspension.suspend_reason,
+      payment_required: true,
+      operation: { kind: 'suspend', state: 'succeeded' },
+    },
   })
   t.same(stateOf(id), ['postgres exited', 'runtime exited'])
-  t.match(await api.published.some(new Set([id])), [{ route: { phase: 'suspended', reason: suspension.suspend_reason, payment_required: true } }])
+  t.match(await api.published.some(new Set([id])), [
+    { route: { phase: 'suspended', reason: suspension.suspend_reason, payment_required: true } },
+  ])
   t.match(await patch(id, { suspend_reason: 'abuse', payment_required: false }), {
     body: { status: 'suspended', suspend_reason: 'abuse', payment_required: false, operation: { kind: 'update' } },
   })
   isError(t, await post(id, 'pause'), 409, 'NOT_ACTIVE', 'suspended', 'a pause of it')
-  t.match(await post(id, 'wake'), { status: 202, body: { status: 'suspended', operation: null } }, 'a wake changes nothing')
-  t.match(await patch(id, { suspended: false }), { body: { status: 'ready', suspend_reason: null, payment_required: false, operation: { kind: 'resume', state: 'succeeded' } } })
+  t.match(
+    await post(id, 'wake'),
+    { status: 202, body: { status: 'suspended', operation: null } },
+    'a wake changes nothing',
+  )
+  t.match(await patch(id, { suspended: false }), {
+    body: {
+      status: 'ready',
+      suspend_reason: null,
+      payment_required: false,
+      operation: { kind: 'resume', state: 'succeeded' },
+    },
+  })
   t.same(stateOf(id), ['postgres running', 'runtime running'])
-  for (const body of [{ suspend_reason: 'why not' }, { payment_required: true }, { suspended: false, suspend_reason: 'why not' }]) {
+  for (const body of [
+    { suspend_reason: 'why not' },
+    { payment_required: true },
+    { suspended: false, suspend_reason: 'why not' },
+  ]) {
     isError(t, await patch(id, body), 409, 'NOT_SUSPENDED', '"suspend_reason"', JSON.stringify(body))
   }
 })
@@ -105,26 +181,53 @@ t.test('a restart makes its containers anew, once under one Idempotency-Key', as
   t.match(first, { status: 202, body: { generation: 2, operation: { kind: 'restart', state: 'succeeded' } } })
   const after = names()
   t.not(after?.[0], before?.[0], 'another container')
-  t.match(await post(id, 'restart', headers), { status: 202, headers: { 'idempotency-replayed': 'true' }, body: first.body as object })
+  t.match(await post(id, 'restart', headers), {
+    status: 202,
+    headers: { 'idempotency-replayed': 'true' },
+    body: first.body as object,
+  })
   t.same(names(), after)
   t.same((await api.tenant(id)).generation, 2)
 })
 
 t.test('a pause stops it, a wake lets it run, and either repeated changes nothing', async (t) => {
   const { tenant_id: id } = await dedicated()
-  t.match(await post(id, 'wake'), { status: 202, body: { status: 'ready', generation: 1, operation: null } }, 'it was not paused')
-  t.match(await post(id, 'pause'), { status: 202, body: { status: 'paused', generation: 2, operation: { kind: 'pause', state: 'succeeded' } } })
+  t.match(
+    await post(id, 'wake'),
+    { status: 202, body: { status: 'ready', generation: 1, operation: null } },
+    'it was not paused',
+  )
+  t.match(await post(id, 'pause'), {
+    status: 202,
+    body: { status: 'paused', generation: 2, operation: { kind: 'pause', state: 'succeeded' } },
+  })
   t.same(stateOf(id), ['postgres exited', 'runtime exited'])
   t.match(await api.published.some(new Set([id])), [{ route: { phase: 'paused' } }])
   t.match(await post(id, 'pause'), { status: 202, body: { generation: 2, operation: null } })
   t.match((await api.call('GET', '/v1/tenants?status=paused')).body, { tenants: [{ tenant_id: id }] })
 
-  t.match(await patch(id, { plan: 'Enterprise' }), { status: 200, body: { status: 'paused', plan: 'Enterprise', operation: { kind: 'update', state: 'succeeded' } } })
-  t.match(await patch(id, { suspended: false }), { body: { status: 'paused' } }, 'what is not suspended does not resume')
-  t.match(await post(id, 'restart'), { status: 202, body: { status: 'paused', operation: { kind: 'restart', state: 'succeeded' } } })
-  t.same(stateOf(id)?.filter((state) => state.endsWith('running')), [])
+  t.match(await patch(id, { plan: 'Enterprise' }), {
+    status: 200,
+    body: { status: 'paused', plan: 'Enterprise', operation: { kind: 'update', state: 'succeeded' } },
+  })
+  t.match(
+    await patch(id, { suspended: false }),
+    { body: { status: 'paused' } },
+    'what is not suspended does not resume',
+  )
+  t.match(await post(id, 'restart'), {
+    status: 202,
+    body: { status: 'paused', operation: { kind: 'restart', state: 'succeeded' } },
+  })
+  t.same(
+    stateOf(id)?.filter((state) => state.endsWith('running')),
+    [],
+  )
 
-  t.match(await post(id, 'wake'), { status: 202, body: { status: 'ready', operation: { kind: 'wake', state: 'succeeded' } } })
+  t.match(await post(id, 'wake'), {
+    status: 202,
+    body: { status: 'ready', operation: { kind: 'wake', state: 'succeeded' } },
+  })
   t.same(stateOf(id), ['postgres running', 'runtime running'])
   t.match(await api.published.some(new Set([id])), [{ route: { phase: 'ready' } }])
   t.match(await patch(id, { suspended: true }), { body: { status: 'suspended' } })
@@ -134,13 +237,17 @@ t.test('a gateway wakes a tenant once, however many requests wait for it', async
   const { tenant_id: id } = await dedicated()
   await post(id, 'pause')
   const answers = await Promise.all(Array.from({ length: 5 }, () => wake(id)))
-  t.same(answers.map(({ status }) => status), [202, 202, 202, 202, 202])
+  t.same(
+    answers.map(({ status }) => status),
+    [202, 202, 202, 202, 202],
+  )
   await until(async () => (await api.tenant(id)).status === 'ready', 'readiness')
   t.same((await wake(id)).status, 202, 'and once more')
   t.same(await operations(id), ['create succeeded', 'pause succeeded', 'wake succeeded'])
   const { entries } = (await api.call('GET', '/v1/audit?limit=1')).body as { entries: object[] }
   t.match(entries, [{ actor: 'gateway', action: 'tenant.wake', target: id }])
-  for (const unknown of ['t_00000000000000000000', 'acme']) isError(t, await wake(unknown), 404, 'TENANT_NOT_FOUND', 'tenant', unknown)
+  for (const unknown of ['t_00000000000000000000', 'acme'])
+    isError(t, await wake(unknown), 404, 'TENANT_NOT_FOUND', 'tenant', unknown)
   t.same((await wake(id, 'x'.repeat(internalToken.length))).status, 404)
 })
 
@@ -149,20 +256,33 @@ t.test('a wake overtakes a pause that is under way', async (t) => {
   const gate = Promise.withResolvers<undefined>()
   api.engine.gate = gate.promise.then(() => undefined)
   const paused = changed(await post(id, 'pause', {}))
-  isError(t, await patch(id, { plan: 'Free' }, {}), 423, 'OPERATION_UNDER_WAY', paused.operation?.id ?? '', 'a change meanwhile')
+  isError(
+    t,
+    await patch(id, { plan: 'Free' }, {}),
+    423,
+    'OPERATION_UNDER_WAY',
+    paused.operation?.id ?? '',
+    'a change meanwhile',
+  )
   const woken = changed(await post(id, 'wake', {}))
   t.match(woken, { operation: { kind: 'wake' }, generation: 3 })
   t.same(changed(await post(id, 'wake', {})).operation?.id, woken.operation?.id, 'the one under way is told')
   gate.resolve(undefined)
   api.engine.gate = Promise.resolve()
-  await until(async () => (await api.tenant(id)).status === 'ready' && (await api.tenant(id)).observed_generation === 3, 'readiness')
+  await until(
+    async () => (await api.tenant(id)).status === 'ready' && (await api.tenant(id)).observed_generation === 3,
+    'readiness',
+  )
   t.same(await operations(id), ['create succeeded', 'pause superseded', 'wake succeeded'])
   t.same(stateOf(id), ['postgres running', 'runtime running'])
 })
 
-t.test('a backup under way stands in nobody\'s way', async (t) => {
+t.test("a backup under way stands in nobody's way", async (t) => {
   const { tenant_id: id } = await dedicated()
-  await api.sql("insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'backup', 'running', 1)", [id])
+  await api.sql(
+    "insert into operations (id, tenant_id, kind, state, generation) values (gen_random_uuid(), $1, 'backup', 'running', 1)",
+    [id],
+  )
   t.match(await patch(id, { plan: 'Free' }), { status: 200, body: { operation: { state: 'succeeded' } } })
   t.same(await operations(id), ['create succeeded', 'backup running', 'update succeeded'])
 })
@@ -170,7 +290,8 @@ t.test('a backup under way stands in nobody\'s way', async (t) => {
 t.test('what needs services of its own is refused for a tenant without, by name', async (t) => {
   const { tenant_id: id } = await api.create()
   const before = await api.counts()
-  const refused = async (t: Test, answer: Promise<Answer>, names: string) => isError(t, await answer, 422, 'NOT_DEDICATED', names, names)
+  const refused = async (t: Test, answer: Promise<Answer>, names: string) =>
+    isError(t, await answer, 422, 'NOT_DEDICATED', names, names)
   await refused(t, patch(id, { resources: { postgres: { cpu_millis: 500 } } }), '"resources"')
   await refused(t, patch(id, { pause_after_seconds: 60 }), '"pause_after_seconds"')
   await refused(t, patch(id, { backup_schedule: '0 0 * * *' }), '"backup_schedule"')
@@ -178,17 +299,35 @@ t.test('what needs services of its own is refused for a tenant without, by name'
   await refused(t, api.call('GET', `/v1/tenants/${id}/logs?component=runtime`), 'log')
   t.same(await api.counts(), before, 'nothing was written')
   t.match(await post(id, 'wake'), { status: 202, body: { operation: null } })
-  t.match(await patch(id, { drift_policy: 'ignore', backups_kept: 3 }), { status: 200, body: { drift_policy: 'ignore', backups_kept: 3 } })
+  t.match(await patch(id, { drift_policy: 'ignore', backups_kept: 3 }), {
+    status: 200,
+    body: { drift_policy: 'ignore', backups_kept: 3 },
+  })
   const tenant = await dedicated()
   await api.call('DELETE', `/v1/tenants/${tenant.tenant_id}`, { headers: wait })
-  for (const action of ['restart', 'pause', 'wake']) isError(t, await post(tenant.tenant_id, action), 409, 'TENANT_DELETED', 'deleted', `${action} of what goes`)
+  for (const action of ['restart', 'pause', 'wake'])
+    isError(t, await post(tenant.tenant_id, action), 409, 'TENANT_DELETED', 'deleted', `${action} of what goes`)
 })
 
 t.test('a body of a POST that takes none must be empty', async (t) => {
   const { tenant_id: id }: CreatedTenant = await dedicated()
   t.same((await api.call('POST', `/v1/tenants/${id}/wake`, { body: {} })).status, 202)
-  isError(t, await api.call('POST', `/v1/tenants/${id}/wake`, { body: { now: true } }), 400, 'UNKNOWN_FIELD', '"now"', 'a field')
-  isError(t, await api.call('POST', `/v1/tenants/${id}/restart?now=1`), 400, 'UNKNOWN_PARAMETER', '"now"', 'a parameter')
+  isError(
+    t,
+    await api.call('POST', `/v1/tenants/${id}/wake`, { body: { now: true } }),
+    400,
+    'UNKNOWN_FIELD',
+    '"now"',
+    'a field',
+  )
+  isError(
+    t,
+    await api.call('POST', `/v1/tenants/${id}/restart?now=1`),
+    400,
+    'UNKNOWN_PARAMETER',
+    '"now"',
+    'a parameter',
+  )
 })
 
 t.test('no call ended in an error of ours', (t) => {

@@ -1,41 +1,78 @@
 // A change of plan moves no data: the answer says that the isolation is not the plan's, and the invoice does not charge for it.
 import t from 'tap'
-import type { UpcomingBody } from '../../control-plane/src/billing/invoice-body.ts'
-import { billingConfig } from '../billing/support/prices.ts'
-import { isError, startApi } from '../support/control-plane/api.ts'
+import type { UpcomingBody } from '#control-plane/billing/invoice-body.ts'
+import { billingConfig } from '#test/billing/support/prices.ts'
+import { isError, startApi } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t, { cloud: true, prices: billingConfig })
 
 const feesOf = async (id: string) => {
   const { lines } = (await api.call('GET', `/v1/tenants/${id}/invoices/upcoming`)).body as UpcomingBody
-  return lines.filter(({ charge }) => charge === 'fee').map(({ plan, isolation, amount }) => ({ plan, isolation, isCharged: amount !== '0.000000' }))
+  return lines
+    .filter(({ charge }) => charge === 'fee')
+    .map(({ plan, isolation, amount }) => ({ plan, isolation, isCharged: amount !== '0.000000' }))
 }
 
 t.test('a shared tenant whose plan would have services of its own', async (t) => {
-  const { tenant_id: id } = await api.create('upgraded', { plan: 'Enterprise', isolation: 'schema-per-tenant', region: 'local' })
-  t.match((await api.call('GET', `/v1/tenants/${id}`)).body, { isolation: 'schema-per-tenant', isolation_mismatch: null }, 'the region provides nothing stronger')
+  const { tenant_id: id } = await api.create('upgraded', {
+    plan: 'Enterprise',
+    isolation: 'schema-per-tenant',
+    region: 'local',
+  })
+  t.match(
+    (await api.call('GET', `/v1/tenants/${id}`)).body,
+    { isolation: 'schema-per-tenant', isolation_mismatch: null },
+    'the region provides nothing stronger',
+  )
   t.same(await feesOf(id), [{ plan: 'Enterprise', isolation: undefined, isCharged: true }])
 
   // As a tenant that a region of containers holds in its shared Postgres.
   await api.sql("update regions set strongest_isolation = 'database-per-tenant' where id = 'local'")
   await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' }, headers: { prefer: 'wait=20' } })
   const fees = await feesOf(id)
-  t.same(fees.at(-1), { plan: 'Pro', isolation: 'schema-per-tenant', isCharged: true }, 'the fee that the price list names for the model')
+  t.same(
+    fees.at(-1),
+    { plan: 'Pro', isolation: 'schema-per-tenant', isCharged: true },
+    'the fee that the price list names for the model',
+  )
   await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Enterprise' }, headers: { prefer: 'wait=20' } })
-  t.same((await feesOf(id)).filter(({ plan, isolation }) => plan === 'Enterprise' && isolation !== undefined), [{ plan: 'Enterprise', isolation: 'schema-per-tenant', isCharged: false }])
+  t.same(
+    (await feesOf(id)).filter(({ plan, isolation }) => plan === 'Enterprise' && isolation !== undefined),
+    [{ plan: 'Enterprise', isolation: 'schema-per-tenant', isCharged: false }],
+  )
 })
 
 t.test('the answer says so, with a code and a reason', async (t) => {
   const { tenant_id: id } = await api.create('moved-down', { plan: 'Pro', region: 'cloud' })
-  t.match((await api.call('GET', `/v1/tenants/${id}`)).body, { isolation: 'database-per-tenant', isolation_mismatch: null })
+  t.match((await api.call('GET', `/v1/tenants/${id}`)).body, {
+    isolation: 'database-per-tenant',
+    isolation_mismatch: null,
+  })
   await api.sql("update tenants set isolation = 'schema-per-tenant', plan_id = 'Free' where id = $1", [id])
   const changed = await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' } })
   t.match(changed, { status: 200, body: { plan: 'Pro', isolation: 'schema-per-tenant' } })
-  const mismatch = { code: 'WEAKER_THAN_PLAN', plan_isolation: 'database-per-tenant', message: /Pro has database-per-tenant in region "cloud", but the tenant is schema-per-tenant/ }
+  const mismatch = {
+    code: 'WEAKER_THAN_PLAN',
+    plan_isolation: 'database-per-tenant',
+    message: /Pro has database-per-tenant in region "cloud", but the tenant is schema-per-tenant/,
+  }
   t.match(changed.body, { isolation_mismatch: mismatch })
-  t.match((await api.call('GET', `/v1/tenants/${id}`)).body, { isolation_mismatch: mismatch }, 'and so does the tenant from then on')
-  isError(t, await api.call('POST', `/v1/tenants/${id}/restart`), 422, 'NOT_DEDICATED', 'schema-per-tenant', 'what needs services of its own')
+  t.match(
+    (await api.call('GET', `/v1/tenants/${id}`)).body,
+    { isolation_mismatch: mismatch },
+    'and so does the tenant from then on',
+  )
+  isError(
+    t,
+    await api.call('POST', `/v1/tenants/${id}/restart`),
+    422,
+    'NOT_DEDICATED',
+    'schema-per-tenant',
+    'what needs services of its own',
+  )
 
   await api.sql("update tenants set isolation = 'database-per-tenant', plan_id = 'Free' where id = $1", [id])
-  t.match((await api.call('GET', `/v1/tenants/${id}`)).body, { isolation_mismatch: { code: 'STRONGER_THAN_PLAN', plan_isolation: 'schema-per-tenant' } })
+  t.match((await api.call('GET', `/v1/tenants/${id}`)).body, {
+    isolation_mismatch: { code: 'STRONGER_THAN_PLAN', plan_isolation: 'schema-per-tenant' },
+  })
 })

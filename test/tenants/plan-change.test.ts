@@ -1,11 +1,11 @@
 // A change of plan: refused with the reasons when what is stored does not fit, to the byte; else in effect at once, also in
 // what gateways are told and have leased.
 import t from 'tap'
-import { createPlanHistory } from '../../control-plane/src/plans/store-history.ts'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { isError, startApi } from '../support/control-plane/api.ts'
-import { until } from '../support/until.ts'
-import { ask, leased, startQuotaSetting } from '../quotas/support/gateways.ts'
+import { createPlanHistory } from '#control-plane/plans/store-history.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { isError, startApi } from '#test/support/control-plane/api.ts'
+import { until } from '#test/support/until.ts'
+import { ask, leased, startQuotaSetting } from '#test/quotas/support/gateways.ts'
 
 const api = await startApi(t)
 const database = openDatabase(api.controlUrl)
@@ -18,13 +18,18 @@ api.region.tenantUsage = async (_url, id) => {
   return { tenant_id: id, file_count: 1, function_invocations: 0, ...stored }
 }
 
-const change = (id: string, plan: string) => api.call('PATCH', `/v1/tenants/${id}`, { body: { plan }, headers: { prefer: 'wait=30' } })
-const plansOf = async (id: string) => (await history.periods(id, new Date(0), new Date('2100-01-01'))).map(({ plan }) => plan)
+const change = (id: string, plan: string) =>
+  api.call('PATCH', `/v1/tenants/${id}`, { body: { plan }, headers: { prefer: 'wait=30' } })
+const plansOf = async (id: string) =>
+  (await history.periods(id, new Date(0), new Date('2100-01-01'))).map(({ plan }) => plan)
 const megabyte = 10 ** 6
 
 t.test('to the byte: 500 MB of documents and 1 GB of files fit the Free plan, one byte more does not', async (t) => {
   const { tenant_id: id } = await api.create(undefined, { plan: 'Pro' })
-  for (const [resource, field, limit] of [['documents', 'document_bytes', 500 * megabyte], ['files', 'file_bytes', 1_000 * megabyte]] as const) {
+  for (const [resource, field, limit] of [
+    ['documents', 'document_bytes', 500 * megabyte],
+    ['files', 'file_bytes', 1_000 * megabyte],
+  ] as const) {
     Object.assign(stored, { file_bytes: 0, document_bytes: 0, [field]: limit + 1 })
     const answer = await change(id, 'Free')
     isError(t, answer, 409, 'PLAN_TOO_SMALL', `${resource} take ${limit + 1} of ${limit} bytes`, resource)
@@ -62,22 +67,31 @@ t.test('gateways are told of the new limits', async (t) => {
   t.match(await limits(), { requests_per_month: null, connections: null })
 })
 
-t.test('requests that were refused are served at once under a larger plan, and a smaller one takes leases back', async (t) => {
-  await api.sql("update plans set requests_per_month = case id when 'Free' then 20 when 'Pro' then 1000 end where id <> 'Enterprise'")
-  const { addTenant, put, gateways: [one] } = await startQuotaSetting(t, api, 1)
-  const port = one?.gateway.port ?? 0
-  const route = await addTenant('Free')
-  const status = async () => (await ask(port, `/t/${route.name}/status/200`)).status
-  const change = async (generation: number, plan: string, requests: number) => {
-    await api.sql('update tenants set plan_id = $2, updated_at = now() where id = $1', [route.tenant_id, plan])
-    await put({ ...route, generation, limits: { connections: null, rate: null, requests_per_month: requests } })
-  }
-  for (let nth = 0; nth < 20; nth++) t.same(await status(), 200)
-  t.same(await status(), 429)
-  await change(2, 'Pro', 1_000)
-  for (let nth = 0; nth < 5; nth++) t.same(await status(), 200)
-  t.ok((await leased(api, route.tenant_id)).granted > 25, 'it holds more than it has used')
-  await change(3, 'Free', 20)
-  t.same(await status(), 429, 'what was used under the other plan counts')
-  await until(async () => (await leased(api, route.tenant_id)).granted === 25, 'what it held is given back')
-})
+t.test(
+  'requests that were refused are served at once under a larger plan, and a smaller one takes leases back',
+  async (t) => {
+    await api.sql(
+      "update plans set requests_per_month = case id when 'Free' then 20 when 'Pro' then 1000 end where id <> 'Enterprise'",
+    )
+    const {
+      addTenant,
+      put,
+      gateways: [one],
+    } = await startQuotaSetting(t, api, 1)
+    const port = one?.gateway.port ?? 0
+    const route = await addTenant('Free')
+    const status = async () => (await ask(port, `/t/${route.name}/status/200`)).status
+    const change = async (generation: number, plan: string, requests: number) => {
+      await api.sql('update tenants set plan_id = $2, updated_at = now() where id = $1', [route.tenant_id, plan])
+      await put({ ...route, generation, limits: { connections: null, rate: null, requests_per_month: requests } })
+    }
+    for (let nth = 0; nth < 20; nth++) t.same(await status(), 200)
+    t.same(await status(), 429)
+    await change(2, 'Pro', 1_000)
+    for (let nth = 0; nth < 5; nth++) t.same(await status(), 200)
+    t.ok((await leased(api, route.tenant_id)).granted > 25, 'it holds more than it has used')
+    await change(3, 'Free', 20)
+    t.same(await status(), 429, 'what was used under the other plan counts')
+    await until(async () => (await leased(api, route.tenant_id)).granted === 25, 'what it held is given back')
+  },
+)

@@ -1,9 +1,9 @@
 // What billing reads is what was closed, and what was tampered with is not billed.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { createClosedUsage } from '../../control-plane/src/usage/store-closed.ts'
-import { chainStart } from '../../control-plane/src/usage/hash-chain.ts'
-import { noAmounts } from '../../control-plane/src/usage/hour-bucket.ts'
+import { createClosedUsage } from '#control-plane/usage/store-closed.ts'
+import { chainStart } from '#control-plane/usage/hash-chain.ts'
+import { noAmounts } from '#control-plane/usage/hour-bucket.ts'
 import { newTenantId, pushOf, requests, startLedger } from './support/ledger.ts'
 
 const all = await startLedger(t)
@@ -15,9 +15,19 @@ const [april, may] = [new Date('2026-04-01T00:00:00Z'), new Date('2026-05-01T00:
 t.test('hours and corrections of a closed month, and the tenants that have one', async (t) => {
   const tenant = await all.tenant('2026-04-01T00:00:00Z')
   const idle = await all.tenant('2026-04-01T00:00:00Z')
-  await ledger.record(pushOf('g', boot, [requests(tenant, '2026-04-30T20:00:00.000Z', 3), requests(tenant, '2026-04-30T22:00:00.000Z', 4)], '2026-04-30T23:00:00.000Z'))
+  await ledger.record(
+    pushOf(
+      'g',
+      boot,
+      [requests(tenant, '2026-04-30T20:00:00.000Z', 3), requests(tenant, '2026-04-30T22:00:00.000Z', 4)],
+      '2026-04-30T23:00:00.000Z',
+    ),
+  )
   await close('2026-04-30T23:30:00Z')
-  t.match(await closed.month(tenant, april), { closedAt: undefined, hours: [{ amounts: { requests: 3n } }, { amounts: { requests: 4n } }] })
+  t.match(await closed.month(tenant, april), {
+    closedAt: undefined,
+    hours: [{ amounts: { requests: 3n } }, { amounts: { requests: 4n } }],
+  })
   await ledger.record(pushOf('g', boot, [requests(tenant, '2026-04-30T21:00:00.000Z', 1)], '2026-05-01T00:00:00.000Z'))
   await close('2026-05-01T00:30:00Z')
   await ledger.record(pushOf('g', boot, [requests(tenant, '2026-04-30T20:00:00.000Z', 5)], '2026-05-01T01:00:00.000Z'))
@@ -25,14 +35,39 @@ t.test('hours and corrections of a closed month, and the tenants that have one',
 
   const month = await closed.month(tenant, april)
   t.match(month, {
-    tenantId: tenant, previous: chainStart, closedAt: new Date('2026-05-01T00:30:00Z'),
-    hours: [{ tenantId: tenant, hour: new Date('2026-04-30T20:00:00Z'), amounts: { ...noAmounts(), requests: 3n } }, { hour: new Date('2026-04-30T22:00:00Z') }],
-    corrections: [{ number: 1, hour: new Date('2026-04-30T21:00:00Z'), amounts: { ...noAmounts(), requests: 1n }, billedMonth: april }],
+    tenantId: tenant,
+    previous: chainStart,
+    closedAt: new Date('2026-05-01T00:30:00Z'),
+    hours: [
+      { tenantId: tenant, hour: new Date('2026-04-30T20:00:00Z'), amounts: { ...noAmounts(), requests: 3n } },
+      { hour: new Date('2026-04-30T22:00:00Z') },
+    ],
+    corrections: [
+      {
+        number: 1,
+        hour: new Date('2026-04-30T21:00:00Z'),
+        amounts: { ...noAmounts(), requests: 1n },
+        billedMonth: april,
+      },
+    ],
   })
   const next = await closed.month(tenant, may)
   t.match(next, { previous: month.hash, hash: month.hash, hours: [], closedAt: undefined })
-  t.match(next.corrections, [{ number: 2, hour: new Date('2026-04-30T20:00:00Z'), amounts: { requests: 2n }, previous: month.corrections[0]?.hash }])
-  t.match(await closed.month(idle, april), { hours: [], corrections: [], previous: chainStart, hash: chainStart, closedAt: new Date('2026-05-01T00:30:00Z') })
+  t.match(next.corrections, [
+    {
+      number: 2,
+      hour: new Date('2026-04-30T20:00:00Z'),
+      amounts: { requests: 2n },
+      previous: month.corrections[0]?.hash,
+    },
+  ])
+  t.match(await closed.month(idle, april), {
+    hours: [],
+    corrections: [],
+    previous: chainStart,
+    hash: chainStart,
+    closedAt: new Date('2026-05-01T00:30:00Z'),
+  })
   t.match(await closed.month(newTenantId(), april), { hours: [], corrections: [], closedAt: undefined })
 
   const ids = [tenant, idle].sort()
@@ -55,7 +90,9 @@ t.test('hours and corrections of a closed month, and the tenants that have one',
     await sql('drop table kept')
   }
   await sql('alter table usage_corrections disable trigger usage_corrections_kept')
-  await sql("update usage_corrections set amounts = '0,0,0,0,0,0,0,0,0,0' where tenant_id = $1 and number = 2", [tenant])
+  await sql("update usage_corrections set amounts = '0,0,0,0,0,0,0,0,0,0' where tenant_id = $1 and number = 2", [
+    tenant,
+  ])
   await t.rejects(closed.month(tenant, may), /correction 2 of 2026-05/)
   t.equal((await closed.month(tenant, april)).hash, month.hash)
 })

@@ -1,8 +1,8 @@
 // Hours close when all sources have passed them, months when all their hours are closed; nothing closed ever changes.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { parseAmounts } from '../../control-plane/src/usage/amounts-text.ts'
-import { unpackHours } from '../../control-plane/src/usage/packed-hours.ts'
+import { parseAmounts } from '#control-plane/usage/amounts-text.ts'
+import { unpackHours } from '#control-plane/usage/packed-hours.ts'
 import { pushOf, requests, startLedger } from './support/ledger.ts'
 
 const all = await startLedger(t)
@@ -17,91 +17,165 @@ async function booksOf(tenantId: string) {
   const months = await database.usageMonth.findMany({ where: { tenantId }, orderBy: { month: 'asc' } })
   const corrections = await database.usageCorrection.findMany({ where: { tenantId }, orderBy: { number: 'asc' } })
   return {
-    hours: months.flatMap(({ hours, month }) => unpackHours(hours, tenantId, month).map(({ hour: at, amounts }) => [at.toISOString(), Number(amounts.requests)])),
-    corrections: corrections.map(({ hour: at, amounts, billedMonth }) => [at.toISOString(), Number(parseAmounts(amounts).requests), billedMonth.toISOString().slice(0, 7)]),
-    months: months.map(({ month, totals, closedAt }) => [month.toISOString().slice(0, 7), Number(parseAmounts(totals).requests), closedAt !== null]),
+    hours: months.flatMap(({ hours, month }) =>
+      unpackHours(hours, tenantId, month).map(({ hour: at, amounts }) => [at.toISOString(), Number(amounts.requests)]),
+    ),
+    corrections: corrections.map(({ hour: at, amounts, billedMonth }) => [
+      at.toISOString(),
+      Number(parseAmounts(amounts).requests),
+      billedMonth.toISOString().slice(0, 7),
+    ]),
+    months: months.map(({ month, totals, closedAt }) => [
+      month.toISOString().slice(0, 7),
+      Number(parseAmounts(totals).requests),
+      closedAt !== null,
+    ]),
     stored: months,
   }
 }
 
-t.test('an hour closes ten minutes after its end at the earliest, and when the slowest gateway has passed it', async (t) => {
-  const tenant = await all.tenant()
-  await ledger.record(pushOf('g1', boot, [requests(tenant, hour('10T09'), 3), requests(tenant, hour('10T10'), 4)], hour('10T11')))
-  await ledger.record(pushOf('g2', boot, [requests(tenant, hour('10T09'), 5)], hour('10T10')))
-  await close('2026-05-10T10:09:00Z')
-  t.same((await booksOf(tenant)).hours, [])
-  await close('2026-05-10T11:30:00Z')
-  t.same((await booksOf(tenant)).hours, [[hour('10T09'), 8]], 'of the hour that one of them may still count in nothing is closed')
-  await ledger.record(pushOf('g2', boot, [], hour('10T11')))
-  await close('2026-05-10T11:30:00Z')
-  await close('2026-05-10T11:30:00Z')
-  t.same((await booksOf(tenant)).hours, [[hour('10T09'), 8], [hour('10T10'), 4]])
-})
+t.test(
+  'an hour closes ten minutes after its end at the earliest, and when the slowest gateway has passed it',
+  async (t) => {
+    const tenant = await all.tenant()
+    await ledger.record(
+      pushOf('g1', boot, [requests(tenant, hour('10T09'), 3), requests(tenant, hour('10T10'), 4)], hour('10T11')),
+    )
+    await ledger.record(pushOf('g2', boot, [requests(tenant, hour('10T09'), 5)], hour('10T10')))
+    await close('2026-05-10T10:09:00Z')
+    t.same((await booksOf(tenant)).hours, [])
+    await close('2026-05-10T11:30:00Z')
+    t.same(
+      (await booksOf(tenant)).hours,
+      [[hour('10T09'), 8]],
+      'of the hour that one of them may still count in nothing is closed',
+    )
+    await ledger.record(pushOf('g2', boot, [], hour('10T11')))
+    await close('2026-05-10T11:30:00Z')
+    await close('2026-05-10T11:30:00Z')
+    t.same((await booksOf(tenant)).hours, [
+      [hour('10T09'), 8],
+      [hour('10T10'), 4],
+    ])
+  },
+)
 
-t.test('a gateway that is gone holds the hours back until it is retired; what it brings later is a correction, once', async (t) => {
-  const tenant = await all.tenant()
-  await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 3)], hour('10T09')))
-  await ledger.record(pushOf('here', boot, [requests(tenant, hour('10T09'), 10)], hour('10T12')))
-  await close('2026-05-10T12:30:00Z')
-  t.same((await booksOf(tenant)).hours, [])
-  await sql("update usage_sources set retired_at = now() where source = 'gone'")
-  await close('2026-05-10T12:30:00Z')
-  t.same((await booksOf(tenant)).hours, [[hour('10T09'), 13]])
-  const { stored } = await booksOf(tenant)
-  for (let repeat = 0; repeat < 3; repeat++) {
-    await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 8)], hour('10T12')))
+t.test(
+  'a gateway that is gone holds the hours back until it is retired; what it brings later is a correction, once',
+  async (t) => {
+    const tenant = await all.tenant()
+    await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 3)], hour('10T09')))
+    await ledger.record(pushOf('here', boot, [requests(tenant, hour('10T09'), 10)], hour('10T12')))
     await close('2026-05-10T12:30:00Z')
-  }
-  const books = await booksOf(tenant)
-  t.same(books.corrections, [[hour('10T09'), 5, '2026-05']])
-  t.same(books.months, [['2026-05', 18, false]])
-  t.equal(books.stored[0]?.hash, stored[0]?.hash)
-})
+    t.same((await booksOf(tenant)).hours, [])
+    await sql("update usage_sources set retired_at = now() where source = 'gone'")
+    await close('2026-05-10T12:30:00Z')
+    t.same((await booksOf(tenant)).hours, [[hour('10T09'), 13]])
+    const { stored } = await booksOf(tenant)
+    for (let repeat = 0; repeat < 3; repeat++) {
+      await ledger.record(pushOf('gone', boot, [requests(tenant, hour('10T09'), 8)], hour('10T12')))
+      await close('2026-05-10T12:30:00Z')
+    }
+    const books = await booksOf(tenant)
+    t.same(books.corrections, [[hour('10T09'), 5, '2026-05']])
+    t.same(books.months, [['2026-05', 18, false]])
+    t.equal(books.stored[0]?.hash, stored[0]?.hash)
+  },
+)
 
-t.test("a tenant's hours wait for its own home, and nobody else's do; the home of a tenant that is gone holds nothing", async (t) => {
-  const [slow, other] = [await all.tenant(), await all.tenant()]
-  const none = { documentByteSeconds: 0n, fileByteSeconds: 0n, functionInvocations: 0n, functionMilliseconds: 0n, functionCpuMicroseconds: 0n, functionMemoryKibMilliseconds: 0n }
-  await ledger.recordHome({ tenantId: slow, boot, completeUntil: new Date(hour('10T09')), hours: [{ hour: new Date(hour('10T08')), amounts: { ...none, fileByteSeconds: 7200n } }] })
-  await ledger.record(pushOf('g', boot, [slow, other].flatMap((id) => [requests(id, hour('10T08'), 1), requests(id, hour('10T09'), 2)]), hour('10T12')))
-  await close('2026-05-10T12:30:00Z')
-  t.same((await booksOf(slow)).hours, [[hour('10T08'), 1]])
-  t.same((await booksOf(other)).hours, [[hour('10T08'), 1], [hour('10T09'), 2]])
-  await sql('delete from tenants where id = $1', [slow])
-  await close('2026-05-10T12:30:00Z')
-  t.same((await booksOf(slow)).hours, [[hour('10T08'), 1], [hour('10T09'), 2]])
-})
+t.test(
+  "a tenant's hours wait for its own home, and nobody else's do; the home of a tenant that is gone holds nothing",
+  async (t) => {
+    const [slow, other] = [await all.tenant(), await all.tenant()]
+    const none = {
+      documentByteSeconds: 0n,
+      fileByteSeconds: 0n,
+      functionInvocations: 0n,
+      functionMilliseconds: 0n,
+      functionCpuMicroseconds: 0n,
+      functionMemoryKibMilliseconds: 0n,
+    }
+    await ledger.recordHome({
+      tenantId: slow,
+      boot,
+      completeUntil: new Date(hour('10T09')),
+      hours: [{ hour: new Date(hour('10T08')), amounts: { ...none, fileByteSeconds: 7200n } }],
+    })
+    await ledger.record(
+      pushOf(
+        'g',
+        boot,
+        [slow, other].flatMap((id) => [requests(id, hour('10T08'), 1), requests(id, hour('10T09'), 2)]),
+        hour('10T12'),
+      ),
+    )
+    await close('2026-05-10T12:30:00Z')
+    t.same((await booksOf(slow)).hours, [[hour('10T08'), 1]])
+    t.same((await booksOf(other)).hours, [
+      [hour('10T08'), 1],
+      [hour('10T09'), 2],
+    ])
+    await sql('delete from tenants where id = $1', [slow])
+    await close('2026-05-10T12:30:00Z')
+    t.same((await booksOf(slow)).hours, [
+      [hour('10T08'), 1],
+      [hour('10T09'), 2],
+    ])
+  },
+)
 
-t.test('a month closes for each tenant that lived in it; late counts go to the next one; the database refuses any change', async (t) => {
-  const [busy, idle, young] = [await all.tenant('2026-04-20T00:00:00Z'), await all.tenant('2026-05-03T00:00:00Z'), await all.tenant('2026-06-01T00:00:00Z')]
-  await ledger.record(pushOf('late', boot, [], hour('31T22')))
-  await sql("update usage_sources set retired_at = now() where source = 'late'")
-  await ledger.record(pushOf('g', boot, [requests(busy, hour('31T23'), 6), requests(busy, '2026-06-01T00:00:00.000Z', 1)], '2026-06-01T00:00:00.000Z'))
-  await close('2026-06-01T00:05:00Z')
-  t.same((await booksOf(busy)).months, [['2026-04', 0, true]])
-  await close('2026-06-01T00:10:00Z')
-  t.same((await booksOf(busy)).months, [['2026-04', 0, true], ['2026-05', 6, true]])
-  t.same((await booksOf(idle)).months, [['2026-05', 0, true]])
-  t.same((await booksOf(young)).months, [])
+t.test(
+  'a month closes for each tenant that lived in it; late counts go to the next one; the database refuses any change',
+  async (t) => {
+    const [busy, idle, young] = [
+      await all.tenant('2026-04-20T00:00:00Z'),
+      await all.tenant('2026-05-03T00:00:00Z'),
+      await all.tenant('2026-06-01T00:00:00Z'),
+    ]
+    await ledger.record(pushOf('late', boot, [], hour('31T22')))
+    await sql("update usage_sources set retired_at = now() where source = 'late'")
+    await ledger.record(
+      pushOf(
+        'g',
+        boot,
+        [requests(busy, hour('31T23'), 6), requests(busy, '2026-06-01T00:00:00.000Z', 1)],
+        '2026-06-01T00:00:00.000Z',
+      ),
+    )
+    await close('2026-06-01T00:05:00Z')
+    t.same((await booksOf(busy)).months, [['2026-04', 0, true]])
+    await close('2026-06-01T00:10:00Z')
+    t.same((await booksOf(busy)).months, [
+      ['2026-04', 0, true],
+      ['2026-05', 6, true],
+    ])
+    t.same((await booksOf(idle)).months, [['2026-05', 0, true]])
+    t.same((await booksOf(young)).months, [])
 
-  const { stored } = await booksOf(busy)
-  await ledger.record(pushOf('late', boot, [requests(busy, hour('31T23'), 4), requests(idle, hour('31T22'), 2)], hour('31T22')))
-  await sql("update usage_sources set retired_at = now() where source = 'late'")
-  await ledger.record(pushOf('g', boot, [], '2026-06-01T01:00:00.000Z'))
-  await close('2026-06-01T01:30:00Z')
-  const after = await booksOf(busy)
-  t.same(after.stored.slice(0, 2), stored.slice(0, 2))
-  t.same(after.corrections, [[hour('31T23'), 4, '2026-06']])
-  t.same((await booksOf(idle)).corrections, [[hour('31T22'), 2, '2026-06']])
-  t.same(after.months[2], ['2026-06', 1, false])
-  t.equal(after.stored[2]?.previous, stored[1]?.hash)
+    const { stored } = await booksOf(busy)
+    await ledger.record(
+      pushOf('late', boot, [requests(busy, hour('31T23'), 4), requests(idle, hour('31T22'), 2)], hour('31T22')),
+    )
+    await sql("update usage_sources set retired_at = now() where source = 'late'")
+    await ledger.record(pushOf('g', boot, [], '2026-06-01T01:00:00.000Z'))
+    await close('2026-06-01T01:30:00Z')
+    const after = await booksOf(busy)
+    t.same(after.stored.slice(0, 2), stored.slice(0, 2))
+    t.same(after.corrections, [[hour('31T23'), 4, '2026-06']])
+    t.same((await booksOf(idle)).corrections, [[hour('31T22'), 2, '2026-06']])
+    t.same(after.months[2], ['2026-06', 1, false])
+    t.equal(after.stored[2]?.previous, stored[1]?.hash)
 
-  for (const change of [
-    "update usage_months set totals = '' where month = '2026-05-01'", "delete from usage_months where month = '2026-05-01'",
-    'update usage_corrections set number = 5', 'delete from usage_corrections',
-  ]) {
-    await t.rejects(sql(change), { code: '23001' }, change)
-  }
-})
+    for (const change of [
+      "update usage_months set totals = '' where month = '2026-05-01'",
+      "delete from usage_months where month = '2026-05-01'",
+      'update usage_corrections set number = 5',
+      'delete from usage_corrections',
+    ]) {
+      await t.rejects(sql(change), { code: '23001' }, change)
+    }
+  },
+)
 
 t.test('a tenant that is gone still gets the month closed in which its corrections are billed', async (t) => {
   const tenant = await all.tenant('2026-05-03T00:00:00Z')
@@ -116,35 +190,57 @@ t.test('a tenant that is gone still gets the month closed in which its correctio
   await close('2026-08-01T00:30:00Z')
   const { months, corrections } = await booksOf(tenant)
   t.same(corrections, [[hour('31T23'), 4, '2026-06']])
-  t.same(months, [['2026-05', 6, true], ['2026-06', 0, true]], 'and none after that')
+  t.same(
+    months,
+    [
+      ['2026-05', 6, true],
+      ['2026-06', 0, true],
+    ],
+    'and none after that',
+  )
 })
 
-t.test('a tenant that used nothing and is gone has the months closed in which it was under a plan, for it may owe a fee', async (t) => {
-  const tenant = await all.tenant('2026-04-20T00:00:00Z')
-  await sql("update plan_periods set until = '2026-05-02T00:00:00Z' where tenant_id = $1", [tenant])
-  await sql('delete from tenants where id = $1', [tenant])
-  await close('2026-08-01T00:30:00Z')
-  t.same((await booksOf(tenant)).months, [['2026-04', 0, true], ['2026-05', 0, true]])
-  t.equal(await closing.firstOpenMonth(), undefined)
-})
+t.test(
+  'a tenant that used nothing and is gone has the months closed in which it was under a plan, for it may owe a fee',
+  async (t) => {
+    const tenant = await all.tenant('2026-04-20T00:00:00Z')
+    await sql("update plan_periods set until = '2026-05-02T00:00:00Z' where tenant_id = $1", [tenant])
+    await sql('delete from tenants where id = $1', [tenant])
+    await close('2026-08-01T00:30:00Z')
+    t.same((await booksOf(tenant)).months, [
+      ['2026-04', 0, true],
+      ['2026-05', 0, true],
+    ])
+    t.equal(await closing.firstOpenMonth(), undefined)
+  },
+)
 
-t.test('booked counters are removed a day after their hour was closed, and what was removed is a repeat from then on', async (t) => {
-  const tenant = await all.tenant()
-  const counted = pushOf('g', boot, [requests(tenant, hour('10T09'), 3)], hour('10T10'))
-  await ledger.record(counted)
-  await close('2026-05-10T11:30:00Z')
-  await ledger.record(pushOf('g', boot, [requests(tenant, hour('11T11'), 1)], hour('11T13')))
-  await close('2026-05-11T13:30:00Z')
-  t.same((await sql('select value::int, dirty from usage_counters order by hour')), [{ value: 3, dirty: false }, { value: 1, dirty: false }])
-  await ledger.record(pushOf('g', boot, [], hour('11T14')))
-  await close('2026-05-11T14:30:00Z')
-  t.same((await sql('select value::int, dirty from usage_counters order by hour')), [{ value: 1, dirty: false }])
-  await ledger.record(counted)
-  await close('2026-05-11T14:31:00Z')
-  const books = await booksOf(tenant)
-  t.same(books.hours, [[hour('10T09'), 3], [hour('11T11'), 1]])
-  t.same(books.corrections, [])
-})
+t.test(
+  'booked counters are removed a day after their hour was closed, and what was removed is a repeat from then on',
+  async (t) => {
+    const tenant = await all.tenant()
+    const counted = pushOf('g', boot, [requests(tenant, hour('10T09'), 3)], hour('10T10'))
+    await ledger.record(counted)
+    await close('2026-05-10T11:30:00Z')
+    await ledger.record(pushOf('g', boot, [requests(tenant, hour('11T11'), 1)], hour('11T13')))
+    await close('2026-05-11T13:30:00Z')
+    t.same(await sql('select value::int, dirty from usage_counters order by hour'), [
+      { value: 3, dirty: false },
+      { value: 1, dirty: false },
+    ])
+    await ledger.record(pushOf('g', boot, [], hour('11T14')))
+    await close('2026-05-11T14:30:00Z')
+    t.same(await sql('select value::int, dirty from usage_counters order by hour'), [{ value: 1, dirty: false }])
+    await ledger.record(counted)
+    await close('2026-05-11T14:31:00Z')
+    const books = await booksOf(tenant)
+    t.same(books.hours, [
+      [hour('10T09'), 3],
+      [hour('11T11'), 1],
+    ])
+    t.same(books.corrections, [])
+  },
+)
 
 t.test('a control plane that no longer leads closes nothing', async (t) => {
   const tenant = await all.tenant()
@@ -165,11 +261,20 @@ t.test('pushes that come while hours are closed are booked once each', async (t)
   const push = async () => {
     while (isOpen) {
       value++
-      await ledger.record(pushOf('g', boot, tenants.flatMap((id) => [requests(id, hour('10T09'), value), requests(id, hour('10T10'), value)])))
+      await ledger.record(
+        pushOf(
+          'g',
+          boot,
+          tenants.flatMap((id) => [requests(id, hour('10T09'), value), requests(id, hour('10T10'), value)]),
+        ),
+      )
     }
   }
   const pushing = push()
-  for (let round = 0; round < 12; round++) await closing.closeHours(until, { after: '', limit: 4 }, 0n).then((after) => closing.closeHours(until, { after: after ?? '', limit: 10 }, 0n))
+  for (let round = 0; round < 12; round++)
+    await closing
+      .closeHours(until, { after: '', limit: 4 }, 0n)
+      .then((after) => closing.closeHours(until, { after: after ?? '', limit: 10 }, 0n))
   isOpen = false
   await pushing
   await closing.closeHours(until, { after: '', limit: 100 }, 0n)

@@ -4,16 +4,16 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { hourMilliseconds, type HomeBooks } from '@tenantry/contract'
 import t from 'tap'
-import { systemClock } from '../../control-plane/src/platform/clock.ts'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { createHomeReadingStore } from '../../control-plane/src/usage/store-home-readings.ts'
-import { createUsageLedger } from '../../control-plane/src/usage/store-ledger.ts'
-import { createHomeReader } from '../../control-plane/src/usage/jobs-home-reader.ts'
-import { heldReading, readingOf, type HomeState } from '../../control-plane/src/usage/home-reading.ts'
-import { startOfHour } from '../../control-plane/src/usage/hours.ts'
-import { homeSource, type HomeReading } from '../../control-plane/src/usage/usage-ledger.ts'
-import { effort, seed } from '../support/effort.ts'
-import { startApi } from '../support/control-plane/api.ts'
+import { systemClock } from '#control-plane/platform/clock.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { createHomeReadingStore } from '#control-plane/usage/store-home-readings.ts'
+import { createUsageLedger } from '#control-plane/usage/store-ledger.ts'
+import { createHomeReader } from '#control-plane/usage/jobs-home-reader.ts'
+import { heldReading, readingOf, type HomeState } from '#control-plane/usage/home-reading.ts'
+import { startOfHour } from '#control-plane/usage/hours.ts'
+import { homeSource, type HomeReading } from '#control-plane/usage/usage-ledger.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { startApi } from '#test/support/control-plane/api.ts'
 
 const tenantId = 't_00000000000000000001'
 const start = Date.UTC(2026, 10, 22, 3, 20)
@@ -26,12 +26,25 @@ interface Said {
   hours?: Record<number, { files?: bigint; runs?: bigint }>
 }
 
-function said(at: number, { books = '00000000-0000-4000-8000-000000000001', began = start, documents = 0, files = 0, hours = {} }: Said, id = tenantId): HomeBooks {
+function said(
+  at: number,
+  { books = '00000000-0000-4000-8000-000000000001', began = start, documents = 0, files = 0, hours = {} }: Said,
+  id = tenantId,
+): HomeBooks {
   return {
-    tenant_id: id, books, began: new Date(began).toISOString(), at: new Date(at).toISOString(), document_bytes: documents, file_bytes: files,
+    tenant_id: id,
+    books,
+    began: new Date(began).toISOString(),
+    at: new Date(at).toISOString(),
+    document_bytes: documents,
+    file_bytes: files,
     hours: Object.entries(hours).map(([hour, { files = 0n, runs = 0n }]) => ({
-      hour: new Date(Number(hour)).toISOString(), file_byte_seconds: String(files), function_invocations: String(runs), function_milliseconds: '0',
-      function_cpu_microseconds: '0', function_memory_kib_milliseconds: '0',
+      hour: new Date(Number(hour)).toISOString(),
+      file_byte_seconds: String(files),
+      function_invocations: String(runs),
+      function_milliseconds: '0',
+      function_cpu_microseconds: '0',
+      function_memory_kib_milliseconds: '0',
     })),
   }
 }
@@ -55,7 +68,12 @@ class Kept {
 }
 
 t.test('documents count for as long as they lie there, whichever way readings and outages follow', async () => {
-  const step = fc.record({ wait: fc.integer({ min: 1, max: 4 * 3_600 }), documents: fc.integer({ min: 0, max: 1_000_000_000 }), outage: fc.boolean(), isTwice: fc.boolean() })
+  const step = fc.record({
+    wait: fc.integer({ min: 1, max: 4 * 3_600 }),
+    documents: fc.integer({ min: 0, max: 1_000_000_000 }),
+    outage: fc.boolean(),
+    isTwice: fc.boolean(),
+  })
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
       const kept = new Kept()
@@ -68,7 +86,9 @@ t.test('documents count for as long as they lie there, whichever way readings an
         wanted += BigInt(documents) * BigInt(next.wait)
         at += next.wait * 1_000
         const before: HomeState = state
-        const read = next.outage ? heldReading(before, new Date(at)) : readingOf(before, said(at, { documents: next.documents }), new Date(at))
+        const read = next.outage
+          ? heldReading(before, new Date(at))
+          : readingOf(before, said(at, { documents: next.documents }), new Date(at))
         const readings = 'readings' in read ? read.readings : [read.reading]
         for (const reading of next.isTwice ? [...readings, ...readings] : readings) kept.add(reading)
         state = read.state
@@ -80,37 +100,69 @@ t.test('documents count for as long as they lie there, whichever way readings an
   )
 })
 
-t.test('files of a home that is not asked count as they did, and its own figures take over without a jump', async (t) => {
-  const h = startOfHour(new Date(start)).getTime()
-  const kept = new Kept()
-  const at = (hours: number) => new Date(h + hours * hourMilliseconds)
-  const one = readingOf(undefined, said(at(0.5).getTime(), { began: h, files: 100, hours: { [h]: { files: 180_000n, runs: 3n } } }), at(0.5))
-  one.readings.forEach((reading) => kept.add(reading))
-  const two = heldReading(one.state, at(2.5))
-  kept.add(two.reading)
-  t.same(two.reading.completeUntil, at(2))
-  t.equal(kept.sum('fileByteSeconds'), 100n * 9_000n)
-  const hours = { [h]: { files: 360_000n, runs: 4n }, [at(1).getTime()]: { files: 360_000n }, [at(2).getTime()]: { files: 360_000n }, [at(3).getTime()]: { files: 36_000n } }
-  const three = readingOf(two.state, said(at(3.1).getTime(), { began: h, files: 100, hours }), at(3.1))
-  three.readings.forEach((reading) => kept.add(reading))
-  t.equal(kept.sum('fileByteSeconds'), 100n * 11_160n)
-  t.equal(kept.sum('functionInvocations'), 4n)
-  t.same(three.readings.at(-1)?.completeUntil, at(2), 'a run of the last hour may still be under way')
-})
+t.test(
+  'files of a home that is not asked count as they did, and its own figures take over without a jump',
+  async (t) => {
+    const h = startOfHour(new Date(start)).getTime()
+    const kept = new Kept()
+    const at = (hours: number) => new Date(h + hours * hourMilliseconds)
+    const one = readingOf(
+      undefined,
+      said(at(0.5).getTime(), { began: h, files: 100, hours: { [h]: { files: 180_000n, runs: 3n } } }),
+      at(0.5),
+    )
+    one.readings.forEach((reading) => kept.add(reading))
+    const two = heldReading(one.state, at(2.5))
+    kept.add(two.reading)
+    t.same(two.reading.completeUntil, at(2))
+    t.equal(kept.sum('fileByteSeconds'), 100n * 9_000n)
+    const hours = {
+      [h]: { files: 360_000n, runs: 4n },
+      [at(1).getTime()]: { files: 360_000n },
+      [at(2).getTime()]: { files: 360_000n },
+      [at(3).getTime()]: { files: 36_000n },
+    }
+    const three = readingOf(two.state, said(at(3.1).getTime(), { began: h, files: 100, hours }), at(3.1))
+    three.readings.forEach((reading) => kept.add(reading))
+    t.equal(kept.sum('fileByteSeconds'), 100n * 11_160n)
+    t.equal(kept.sum('functionInvocations'), 4n)
+    t.same(three.readings.at(-1)?.completeUntil, at(2), 'a run of the last hour may still be under way')
+  },
+)
 
-t.test('a home from a backup: what was used before stays, what lay there until then counts, and it goes on from there', async (t) => {
-  const h = startOfHour(new Date(start)).getTime()
-  const kept = new Kept()
-  const one = readingOf(undefined, said(h + 600_000, { began: h, documents: 10, files: 100, hours: { [h]: { files: 60_000n, runs: 7n } } }), new Date(h + 600_000))
-  one.readings.forEach((reading) => kept.add(reading))
-  const books = '00000000-0000-4000-8000-000000000002'
-  const two = readingOf(one.state, said(h + 1_800_000, { books, began: h + 1_200_000, documents: 20, files: 50, hours: { [h]: { files: 30_000n, runs: 1n } } }), new Date(h + 1_800_000))
-  two.readings.forEach((reading) => kept.add(reading))
-  t.same(two.readings.map(({ boot }) => boot), [one.state.books, books])
-  t.equal(kept.sum('functionInvocations'), 8n)
-  t.equal(kept.sum('fileByteSeconds'), 100n * 1_200n + 30_000n)
-  t.equal(kept.sum('documentByteSeconds'), 10n * 600n + 10n * 600n + 20n * 600n)
-})
+t.test(
+  'a home from a backup: what was used before stays, what lay there until then counts, and it goes on from there',
+  async (t) => {
+    const h = startOfHour(new Date(start)).getTime()
+    const kept = new Kept()
+    const one = readingOf(
+      undefined,
+      said(h + 600_000, { began: h, documents: 10, files: 100, hours: { [h]: { files: 60_000n, runs: 7n } } }),
+      new Date(h + 600_000),
+    )
+    one.readings.forEach((reading) => kept.add(reading))
+    const books = '00000000-0000-4000-8000-000000000002'
+    const two = readingOf(
+      one.state,
+      said(h + 1_800_000, {
+        books,
+        began: h + 1_200_000,
+        documents: 20,
+        files: 50,
+        hours: { [h]: { files: 30_000n, runs: 1n } },
+      }),
+      new Date(h + 1_800_000),
+    )
+    two.readings.forEach((reading) => kept.add(reading))
+    t.same(
+      two.readings.map(({ boot }) => boot),
+      [one.state.books, books],
+    )
+    t.equal(kept.sum('functionInvocations'), 8n)
+    t.equal(kept.sum('fileByteSeconds'), 100n * 1_200n + 30_000n)
+    t.equal(kept.sum('documentByteSeconds'), 10n * 600n + 10n * 600n + 20n * 600n)
+  },
+)
 
 t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
   const api = await startApi(t)
@@ -125,10 +177,22 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
   const warnings: string[] = []
   const outcomes: string[] = []
   const deps = {
-    store: createHomeReadingStore(database), ledger: createUsageLedger(database, () => new Date(time)),
-    regions: new Map([['local', { config: { gateway_internal_urls: ['http://gateway.invalid'] } as never, runtimeUrls: () => ['http://runtime.invalid'] }]]),
+    store: createHomeReadingStore(database),
+    ledger: createUsageLedger(database, () => new Date(time)),
+    regions: new Map([
+      [
+        'local',
+        {
+          config: { gateway_internal_urls: ['http://gateway.invalid'] } as never,
+          runtimeUrls: () => ['http://runtime.invalid'],
+        },
+      ],
+    ]),
     probe: {
-      activity: async () => ({ since: new Date(0).toISOString(), tenants: { [id]: { last_request_at: new Date(time).toISOString(), open: 0 } } }),
+      activity: async () => ({
+        since: new Date(0).toISOString(),
+        tenants: { [id]: { last_request_at: new Date(time).toISOString(), open: 0 } },
+      }),
       tenantBooks: async (_url: string, _id: string, hours: number) => {
         asked.push(hours)
         if (answer === undefined) throw new Error('it does not answer')
@@ -141,24 +205,36 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
   }
   const reader = createHomeReader(deps)
   const look = () => reader.look(new AbortController().signal)
-  const counters = async () => Object.fromEntries(
-    (await api.sql("select meter, sum(value)::text as value from usage_counters where tenant_id = $1 and source = $2 group by meter", [id, homeSource(id)])).map(({ meter, value }) => [String(meter), String(value)]),
-  )
+  const counters = async () =>
+    Object.fromEntries(
+      (
+        await api.sql(
+          'select meter, sum(value)::text as value from usage_counters where tenant_id = $1 and source = $2 group by meter',
+          [id, homeSource(id)],
+        )
+      ).map(({ meter, value }) => [String(meter), String(value)]),
+    )
   const h = startOfHour(new Date(time)).getTime()
 
   t.test('at first all that its books have, then what is new, and no more often than it is used', async (t) => {
-    answer = () => said(time, { books, began: h, documents: 1_000, files: 70, hours: { [h]: { files: 42_000n, runs: 2n } } }, id)
+    answer = () =>
+      said(time, { books, began: h, documents: 1_000, files: 70, hours: { [h]: { files: 42_000n, runs: 2n } } }, id)
     await look()
     t.same(asked.splice(0), [999])
     t.same(await counters(), { document_byte_seconds: '600000', file_byte_seconds: '42000', function_invocations: '2' })
     await look()
     t.same(asked.splice(0), [], 'it was read a moment ago')
     time += 300_001
-    answer = () => said(time, { books, began: h, documents: 2_000, files: 70, hours: { [h]: { files: 63_000n, runs: 1n } } }, id)
+    answer = () =>
+      said(time, { books, began: h, documents: 2_000, files: 70, hours: { [h]: { files: 63_000n, runs: 1n } } }, id)
     await look()
     t.same(asked.splice(0), [2])
     t.same(outcomes.splice(0), ['read', 'read'], 'the metrics are told')
-    t.match(await counters(), { document_byte_seconds: '900001', file_byte_seconds: '63000', function_invocations: '2' }, 'nothing is taken back')
+    t.match(
+      await counters(),
+      { document_byte_seconds: '900001', file_byte_seconds: '63000', function_invocations: '2' },
+      'nothing is taken back',
+    )
   })
 
   t.test('one that is asked for is read at once', async (t) => {
@@ -173,7 +249,10 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
 
   t.test('a control plane that is killed before it kept what it read counts nothing twice', async (t) => {
     const [before] = await api.sql('select * from home_readings where tenant_id = $1', [id])
-    const killed = createHomeReader({ ...deps, store: { ...deps.store, save: () => Promise.reject(new Error('killed')) } })
+    const killed = createHomeReader({
+      ...deps,
+      store: { ...deps.store, save: () => Promise.reject(new Error('killed')) },
+    })
     time += 300_000
     await killed.look(new AbortController().signal)
     t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [before])
@@ -184,7 +263,10 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
 
   t.test('a runtime that does not answer keeps hours open for two hours, and no longer', async (t) => {
     answer = undefined
-    const completeUntil = async () => (await api.sql('select complete_until from usage_sources where source = $1', [homeSource(id)]))[0]?.['complete_until'] as Date
+    const completeUntil = async () =>
+      (await api.sql('select complete_until from usage_sources where source = $1', [homeSource(id)]))[0]?.[
+        'complete_until'
+      ] as Date
     const open = await completeUntil()
     time += hourMilliseconds
     outcomes.length = 0
@@ -195,7 +277,14 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     time += 1.5 * hourMilliseconds
     await look()
     t.ok((await completeUntil()) > open)
-    t.match(await counters(), { document_byte_seconds: String(900_001 + 2_000 * 600 + 2_000 * 9_000), file_byte_seconds: String(63_000 + Math.floor((time - (h + 1_500_001)) * 70 / 1_000) - 1) }, 'what lay there lies there')
+    t.match(
+      await counters(),
+      {
+        document_byte_seconds: String(900_001 + 2_000 * 600 + 2_000 * 9_000),
+        file_byte_seconds: String(63_000 + Math.floor(((time - (h + 1_500_001)) * 70) / 1_000) - 1),
+      },
+      'what lay there lies there',
+    )
   })
 
   t.test('what happens while a home answers is for the next time', async (t) => {
@@ -219,7 +308,12 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     await look()
     t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [])
     t.same(await counters(), before)
-    t.match(await api.sql("select extract(year from complete_until)::int as year from usage_sources where source = $1", [homeSource(id)]), [{ year: 9999 }])
+    t.match(
+      await api.sql('select extract(year from complete_until)::int as year from usage_sources where source = $1', [
+        homeSource(id),
+      ]),
+      [{ year: 9999 }],
+    )
     await look()
     t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [], 'it is not read again')
   })
@@ -234,7 +328,21 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
       await look()
       return asked.length
     }
-    t.same([await lookAt(5), await lookAt(9), await lookAt(10), await lookAt(69), await lookAt(70), await lookAt(71), await lookAt(129), await lookAt(130)], [1, 0, 1, 0, 1, 0, 0, 1])
-    t.same(await api.sql('select complete_until from usage_sources where source = $1', [homeSource(quiet)]), [{ complete_until: new Date(begin + 2 * hourMilliseconds) }])
+    t.same(
+      [
+        await lookAt(5),
+        await lookAt(9),
+        await lookAt(10),
+        await lookAt(69),
+        await lookAt(70),
+        await lookAt(71),
+        await lookAt(129),
+        await lookAt(130),
+      ],
+      [1, 0, 1, 0, 1, 0, 0, 1],
+    )
+    t.same(await api.sql('select complete_until from usage_sources where source = $1', [homeSource(quiet)]), [
+      { complete_until: new Date(begin + 2 * hourMilliseconds) },
+    ])
   })
 })

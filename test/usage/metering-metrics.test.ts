@@ -2,19 +2,19 @@
 import { randomUUID } from 'node:crypto'
 import { internalPaths } from '@tenantry/contract'
 import t from 'tap'
-import { createClosing } from '../../control-plane/src/billing/jobs.ts'
-import { monthBefore, startOfMonth } from '../../control-plane/src/platform/months.ts'
-import { systemClock, type Clock } from '../../control-plane/src/platform/clock.ts'
-import { ControlError } from '../../control-plane/src/platform/errors.ts'
-import { createMetrics } from '../../control-plane/src/metrics.ts'
-import { createDispatcher } from '../../control-plane/src/webhooks/jobs.ts'
-import { emitOperatorEvent } from '../../control-plane/src/webhooks/store-events.ts'
-import { createWebhookOutbox } from '../../control-plane/src/webhooks/store-outbox.ts'
-import { closeLedger } from '../../control-plane/src/usage/jobs-close-ledger.ts'
-import { billingConfig } from '../billing/support/prices.ts'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
+import { createClosing } from '#control-plane/billing/jobs.ts'
+import { monthBefore, startOfMonth } from '#control-plane/platform/months.ts'
+import { systemClock, type Clock } from '#control-plane/platform/clock.ts'
+import { ControlError } from '#control-plane/platform/errors.ts'
+import { createMetrics } from '#control-plane/metrics.ts'
+import { createDispatcher } from '#control-plane/webhooks/jobs.ts'
+import { emitOperatorEvent } from '#control-plane/webhooks/store-events.ts'
+import { createWebhookOutbox } from '#control-plane/webhooks/store-outbox.ts'
+import { closeLedger } from '#control-plane/usage/jobs-close-ledger.ts'
+import { billingConfig } from '#test/billing/support/prices.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
 import { pushOf, requests, startLedger } from './support/ledger.ts'
-import { internalToken, startApi } from '../support/control-plane/api.ts'
+import { internalToken, startApi } from '#test/support/control-plane/api.ts'
 
 const time = { now: new Date('2026-05-10T12:30:00Z') }
 const now = () => time.now
@@ -24,75 +24,131 @@ const log = { info: () => undefined, warn: () => undefined }
 
 /** Lines of the metrics whose names begin so. */
 function lines(text: string, prefix: string): string[] {
-  return text.split('\n').filter((line) => line.startsWith(prefix)).map((line) => line.replace('tenantry_', ''))
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith(prefix))
+    .map((line) => line.replace('tenantry_', ''))
 }
 const told = async (prefix: string) => lines(await metrics.text(), `tenantry_${prefix}`)
 
-t.test('hours and months that do not close show their age and how many sources are missing, while this control plane leads', async (t) => {
-  const { ledger, closing, clock, tenant } = await startLedger(t)
-  const id = await tenant('2026-04-20T00:00:00Z')
-  await ledger.record(pushOf('gateway-1', randomUUID(), [requests(id, '2026-04-30T22:00:00Z', 3)], '2026-05-10T12:00:00Z'))
-  await ledger.record(pushOf('gateway-2', randomUUID(), [], '2026-04-30T23:00:00Z'))
-  await ledger.recordHome({ tenantId: id, boot: randomUUID(), hours: [], completeUntil: new Date('2026-05-10T11:00:00Z') })
-  t.same(await told('usage_'), [], 'nothing is said before anybody has looked')
+t.test(
+  'hours and months that do not close show their age and how many sources are missing, while this control plane leads',
+  async (t) => {
+    const { ledger, closing, clock, tenant } = await startLedger(t)
+    const id = await tenant('2026-04-20T00:00:00Z')
+    await ledger.record(
+      pushOf('gateway-1', randomUUID(), [requests(id, '2026-04-30T22:00:00Z', 3)], '2026-05-10T12:00:00Z'),
+    )
+    await ledger.record(pushOf('gateway-2', randomUUID(), [], '2026-04-30T23:00:00Z'))
+    await ledger.recordHome({
+      tenantId: id,
+      boot: randomUUID(),
+      hours: [],
+      completeUntil: new Date('2026-05-10T11:00:00Z'),
+    })
+    t.same(await told('usage_'), [], 'nothing is said before anybody has looked')
 
-  /** One pass of the leader, which then loses the lead, or goes on. */
-  const pass = async (after: () => Promise<void>) => {
-    clock.now = time.now
-    const lost = new AbortController()
-    const passed = Promise.withResolvers<undefined>()
-    const ticking: Clock = {
-      ...systemClock, now,
-      sleep: (_, stop) => {
-        passed.resolve(undefined)
-        return new Promise((_resolve, reject) => stop?.addEventListener('abort', () => reject(new Error('over'))))
-      },
+    /** One pass of the leader, which then loses the lead, or goes on. */
+    const pass = async (after: () => Promise<void>) => {
+      clock.now = time.now
+      const lost = new AbortController()
+      const passed = Promise.withResolvers<undefined>()
+      const ticking: Clock = {
+        ...systemClock,
+        now,
+        sleep: (_, stop) => {
+          passed.resolve(undefined)
+          return new Promise((_resolve, reject) => stop?.addEventListener('abort', () => reject(new Error('over'))))
+        },
+      }
+      const loop = closeLedger({ closing, clock: ticking, measure: metrics.metering.ledger, log })({
+        epoch: 0n,
+        lost: lost.signal,
+      })
+      await passed.promise
+      await after()
+      lost.abort()
+      await loop
     }
-    const loop = closeLedger({ closing, clock: ticking, measure: metrics.metering.ledger, log })({ epoch: 0n, lost: lost.signal })
-    await passed.promise
-    await after()
-    lost.abort()
-    await loop
-  }
-  const hour = 3_600
-  await pass(async () => {
-    const days = 9 * 24 * hour
-    t.same(await told('usage_'), [
-      `usage_open_seconds ${days + 13.5 * hour}`, `usage_open_month_seconds ${days + 12.5 * hour}`,
-      'usage_missing_sources{kind="gateway"} 1', 'usage_missing_sources{kind="home"} 1',
-    ])
-    time.now = new Date('2026-05-10T12:31:00Z')
-    t.match(await told('usage_open_seconds'), [`usage_open_seconds ${days + 13.5 * hour + 60}`], 'ages go on between two looks')
-  })
-  t.same(await told('usage_'), [], 'who leads no longer says nothing')
-  await ledger.record(pushOf('gateway-2', randomUUID(), [], '2026-05-10T12:00:00Z'))
-  await ledger.recordHome({ tenantId: id, boot: randomUUID(), hours: [], completeUntil: new Date('2026-05-10T12:00:00Z') })
-  await pass(async () => {
-    t.same(await told('usage_'), [`usage_open_seconds ${31 * 60}`, 'usage_open_month_seconds 0', 'usage_missing_sources{kind="gateway"} 0', 'usage_missing_sources{kind="home"} 0'])
-  })
-})
+    const hour = 3_600
+    await pass(async () => {
+      const days = 9 * 24 * hour
+      t.same(await told('usage_'), [
+        `usage_open_seconds ${days + 13.5 * hour}`,
+        `usage_open_month_seconds ${days + 12.5 * hour}`,
+        'usage_missing_sources{kind="gateway"} 1',
+        'usage_missing_sources{kind="home"} 1',
+      ])
+      time.now = new Date('2026-05-10T12:31:00Z')
+      t.match(
+        await told('usage_open_seconds'),
+        [`usage_open_seconds ${days + 13.5 * hour + 60}`],
+        'ages go on between two looks',
+      )
+    })
+    t.same(await told('usage_'), [], 'who leads no longer says nothing')
+    await ledger.record(pushOf('gateway-2', randomUUID(), [], '2026-05-10T12:00:00Z'))
+    await ledger.recordHome({
+      tenantId: id,
+      boot: randomUUID(),
+      hours: [],
+      completeUntil: new Date('2026-05-10T12:00:00Z'),
+    })
+    await pass(async () => {
+      t.same(await told('usage_'), [
+        `usage_open_seconds ${31 * 60}`,
+        'usage_open_month_seconds 0',
+        'usage_missing_sources{kind="gateway"} 0',
+        'usage_missing_sources{kind="home"} 0',
+      ])
+    })
+  },
+)
 
 t.test('invoices that wait and invoices that can not be made are counted by month, until they are there', async (t) => {
   const [month, before] = [monthBefore(startOfMonth(now())), monthBefore(monthBefore(startOfMonth(now())))]
-  const problems = new Map<string, Error>([['t_1', new ControlError('MONTH_NOT_CLOSED', 'not yet')], ['t_2', new Error('a broken chain')], ['t_3', new Error('a broken chain')]])
+  const problems = new Map<string, Error>([
+    ['t_1', new ControlError('MONTH_NOT_CLOSED', 'not yet')],
+    ['t_2', new Error('a broken chain')],
+    ['t_3', new Error('a broken chain')],
+  ])
   const finished = new Set<number>()
-  const closing = createClosing({
-    billing: { composeAll: async (ids) => ids.map((tenantId) => ({ tenantId, content: undefined, problem: problems.get(tenantId) ?? new Error('unknown') })) },
-    config: billingConfig, clock: { ...systemClock, now }, log, measure: metrics.metering.invoices,
-    ledger: {
-      currenciesBut: async () => [],
-      settled: async (_month, tenants) => new Set(tenants.filter((id) => !problems.has(id))),
-      finished: async (at) => at < before || finished.has(at.getTime()),
-      keepAll: () => Promise.reject(new Error('there is nothing to keep')),
-      finish: async (at) => void finished.add(at.getTime()),
+  const closing = createClosing(
+    {
+      billing: {
+        composeAll: async (ids) =>
+          ids.map((tenantId) => ({
+            tenantId,
+            content: undefined,
+            problem: problems.get(tenantId) ?? new Error('unknown'),
+          })),
+      },
+      config: billingConfig,
+      clock: { ...systemClock, now },
+      log,
+      measure: metrics.metering.invoices,
+      ledger: {
+        currenciesBut: async () => [],
+        settled: async (_month, tenants) => new Set(tenants.filter((id) => !problems.has(id))),
+        finished: async (at) => at < before || finished.has(at.getTime()),
+        keepAll: () => Promise.reject(new Error('there is nothing to keep')),
+        finish: async (at) => void finished.add(at.getTime()),
+      },
+      usage: { closedTenants: async () => [] },
+      history: {
+        tenants: async (from, _to, after) => (after !== '' ? [] : from < month ? ['t_3'] : ['t_1', 't_2', 't_4']),
+      },
     },
-    usage: { closedTenants: async () => [] },
-    history: { tenants: async (from, _to, after) => (after !== '' ? [] : from < month ? ['t_3'] : ['t_1', 't_2', 't_4']) },
-  }, 0n)
+    0n,
+  )
   await closing.look(signal)
   t.same(await told('invoices_missing{'), [
-    'invoices_missing{month="2026-03",reason="not_closed"} 0', 'invoices_missing{month="2026-03",reason="failed"} 1', 'invoices_missing{month="2026-03",reason="outdated"} 0',
-    'invoices_missing{month="2026-04",reason="not_closed"} 1', 'invoices_missing{month="2026-04",reason="failed"} 1', 'invoices_missing{month="2026-04",reason="outdated"} 0',
+    'invoices_missing{month="2026-03",reason="not_closed"} 0',
+    'invoices_missing{month="2026-03",reason="failed"} 1',
+    'invoices_missing{month="2026-03",reason="outdated"} 0',
+    'invoices_missing{month="2026-04",reason="not_closed"} 1',
+    'invoices_missing{month="2026-04",reason="failed"} 1',
+    'invoices_missing{month="2026-04",reason="outdated"} 0',
   ])
   problems.clear()
   await closing.look(signal)
@@ -106,40 +162,89 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
   const database = openDatabase(api.controlUrl)
   t.teardown(() => database.$disconnect())
 
-  t.test('messages on their way and given up are counted, with the age of the oldest, as often as it is looked', async (t) => {
-    const { body } = await api.call('POST', '/v1/webhooks', { body: { url: 'https://billing.example/hooks' } })
-    const outbox = createWebhookOutbox(database, api.seal, now)
-    const answer = { status: 503 }
-    const dispatcher = createDispatcher({ outbox, send: async () => ({ status: answer.status, error: undefined }), clock: { ...systemClock, now }, random: () => 0, measure: metrics.metering.webhooks, log })
-    const tell = (tenantId: string) => emitOperatorEvent(database, { type: 'tenant.ready', tenantId, data: { tenant_id: tenantId, name: 'x', plan: 'Free', region: 'local', status: 'ready', previous_status: 'pending', reason: null } }, now())
-    const later = async (seconds: number) => {
-      time.now = new Date(time.now.getTime() + seconds * 1000)
-      await dispatcher.look(signal)
-    }
-    await later(0)
-    t.same(await told('webhook_'), ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 0', 'webhook_oldest_seconds 0'])
-    await tell('t_1')
-    await later(20)
-    await tell('t_2')
-    await later(40)
-    t.same(await told('webhook_'), ['webhook_deliveries{state="pending"} 2', 'webhook_deliveries{state="dead"} 0', 'webhook_oldest_seconds 40'])
-    answer.status = 410
-    await later(4_000)
-    await later(60)
-    t.same(await told('webhook_'), ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 0', 'webhook_oldest_seconds 0'], 'of an endpoint that is disabled nothing waits')
-    await api.call('PATCH', `/v1/webhooks/${(body as { id: string }).id}`, { body: { enabled: true } })
-    await later(60)
-    const [pending, dead] = await told('webhook_deliveries')
-    t.same([pending, dead], ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 2'])
-  })
+  t.test(
+    'messages on their way and given up are counted, with the age of the oldest, as often as it is looked',
+    async (t) => {
+      const { body } = await api.call('POST', '/v1/webhooks', { body: { url: 'https://billing.example/hooks' } })
+      const outbox = createWebhookOutbox(database, api.seal, now)
+      const answer = { status: 503 }
+      const dispatcher = createDispatcher({
+        outbox,
+        send: async () => ({ status: answer.status, error: undefined }),
+        clock: { ...systemClock, now },
+        random: () => 0,
+        measure: metrics.metering.webhooks,
+        log,
+      })
+      const tell = (tenantId: string) =>
+        emitOperatorEvent(
+          database,
+          {
+            type: 'tenant.ready',
+            tenantId,
+            data: {
+              tenant_id: tenantId,
+              name: 'x',
+              plan: 'Free',
+              region: 'local',
+              status: 'ready',
+              previous_status: 'pending',
+              reason: null,
+            },
+          },
+          now(),
+        )
+      const later = async (seconds: number) => {
+        time.now = new Date(time.now.getTime() + seconds * 1000)
+        await dispatcher.look(signal)
+      }
+      await later(0)
+      t.same(await told('webhook_'), [
+        'webhook_deliveries{state="pending"} 0',
+        'webhook_deliveries{state="dead"} 0',
+        'webhook_oldest_seconds 0',
+      ])
+      await tell('t_1')
+      await later(20)
+      await tell('t_2')
+      await later(40)
+      t.same(await told('webhook_'), [
+        'webhook_deliveries{state="pending"} 2',
+        'webhook_deliveries{state="dead"} 0',
+        'webhook_oldest_seconds 40',
+      ])
+      answer.status = 410
+      await later(4_000)
+      await later(60)
+      t.same(
+        await told('webhook_'),
+        ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 0', 'webhook_oldest_seconds 0'],
+        'of an endpoint that is disabled nothing waits',
+      )
+      await api.call('PATCH', `/v1/webhooks/${(body as { id: string }).id}`, { body: { enabled: true } })
+      await later(60)
+      const [pending, dead] = await told('webhook_deliveries')
+      t.same([pending, dead], ['webhook_deliveries{state="pending"} 0', 'webhook_deliveries{state="dead"} 2'])
+    },
+  )
 
   t.test("gateways' calls for leases are counted by outcome, and what they are granted by state", async (t) => {
     const { tenant_id: id } = await api.create()
     const boot = randomUUID()
-    const call = (sequence: number, ask: number, keep = 0, slots = 0) => api.call('POST', internalPaths.leases, {
-      key: null, headers: { 'x-tenantry-internal': internalToken },
-      body: { source: 'gateway-1', boot, sequence, unfinished: [], stopping: false, reports: ask === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, ask, waiting: ask }], slots: [{ tenant_id: id, open: 0, keep: 0, ask: slots, waiting: slots }] },
-    })
+    const call = (sequence: number, ask: number, keep = 0, slots = 0) =>
+      api.call('POST', internalPaths.leases, {
+        key: null,
+        headers: { 'x-tenantry-internal': internalToken },
+        body: {
+          source: 'gateway-1',
+          boot,
+          sequence,
+          unfinished: [],
+          stopping: false,
+          reports: ask === 0 ? [] : [{ tenant_id: id, used: 0, used_before: 0, keep, ask, waiting: ask }],
+          slots: [{ tenant_id: id, open: 0, keep: 0, ask: slots, waiting: slots }],
+        },
+      })
     t.equal((await call(1, 10)).status, 200)
     await call(2, 20_000, 0, 3)
     await call(3, 5, 10_000)
@@ -149,8 +254,12 @@ t.test('webhooks', { timeout: 60_000 }, async (t) => {
     await api.sql('alter table lease_holders_away rename to lease_holders')
     const text = (await api.call('GET', '/metrics')).text
     t.same(lines(text, 'tenantry_lease'), [
-      'lease_calls_total{outcome="accepted"} 3', 'lease_calls_total{outcome="refused"} 1', 'lease_calls_total{outcome="failed"} 1',
-      'leases_total{kind="requests",state="granted"} 2', 'leases_total{kind="connections",state="granted"} 1', 'leases_total{kind="requests",state="exhausted"} 1',
+      'lease_calls_total{outcome="accepted"} 3',
+      'lease_calls_total{outcome="refused"} 1',
+      'lease_calls_total{outcome="failed"} 1',
+      'leases_total{kind="requests",state="granted"} 2',
+      'leases_total{kind="connections",state="granted"} 1',
+      'leases_total{kind="requests",state="exhausted"} 1',
     ])
   })
 })

@@ -1,16 +1,36 @@
 // What a month's figures become for people: rounded down to larger units, never above what was counted.
 import t from 'tap'
-import { noAmounts } from '../../control-plane/src/usage/hour-bucket.ts'
-import { monthResources } from '../../control-plane/src/usage/month-resources.ts'
+import { noAmounts } from '#control-plane/usage/hour-bucket.ts'
+import { monthResources } from '#control-plane/usage/month-resources.ts'
 
-const stored = { tenant_id: 't_00000000000000000000', file_bytes: 5, file_count: 1, document_bytes: 6, function_invocations: 4 }
+const stored = {
+  tenant_id: 't_00000000000000000000',
+  file_bytes: 5,
+  file_count: 1,
+  document_bytes: 6,
+  function_invocations: 4,
+}
 const of = (amounts: Partial<ReturnType<typeof noAmounts>>, runtime?: typeof stored, elapsedMilliseconds = 3_600_000) =>
   monthResources({
-    usage: { totals: { ...noAmounts(), ...amounts }, cells: new Map(), closedAt: undefined, isThere: true, corrections: [] }, plan: undefined, stored: runtime, elapsedMilliseconds,
+    usage: {
+      totals: { ...noAmounts(), ...amounts },
+      cells: new Map(),
+      closedAt: undefined,
+      isThere: true,
+      corrections: [],
+    },
+    plan: undefined,
+    stored: runtime,
+    elapsedMilliseconds,
   })
 
 t.test('byte-hours, milliseconds and mebibyte-seconds are whole, and rounded down', (t) => {
-  const { storage, functions } = of({ fileByteSeconds: 7199n, documentByteSeconds: 3600n, functionCpuMicroseconds: 1999n, functionMemoryKibMilliseconds: 2_047_999n })
+  const { storage, functions } = of({
+    fileByteSeconds: 7199n,
+    documentByteSeconds: 3600n,
+    functionCpuMicroseconds: 1999n,
+    functionMemoryKibMilliseconds: 2_047_999n,
+  })
   t.match(storage, { files_byte_hours: 1, documents_byte_hours: 1, files_bytes: null, files_limit: null })
   t.match(functions, { cpu_ms: 1, memory_mib_seconds: 1 })
   t.end()
@@ -18,7 +38,11 @@ t.test('byte-hours, milliseconds and mebibyte-seconds are whole, and rounded dow
 
 t.test('invocations are those of the ledger or, when it was read before the last of them, of the runtime', (t) => {
   t.equal(of({ functionInvocations: 3n }, stored).functions.invocations, 4)
-  t.equal(of({ functionInvocations: 9n }, stored).functions.invocations, 9, 'records that were deleted leave their count')
+  t.equal(
+    of({ functionInvocations: 9n }, stored).functions.invocations,
+    9,
+    'records that were deleted leave their count',
+  )
   t.equal(of({ functionInvocations: 9n }).functions.invocations, 9)
   t.end()
 })

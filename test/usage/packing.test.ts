@@ -1,23 +1,33 @@
 // Packed months hold exactly what went into them, and an idle hour takes one byte.
 import fc from 'fast-check'
 import t from 'tap'
-import { amountsText, parseAmounts } from '../../control-plane/src/usage/amounts-text.ts'
-import { amountNames, noAmounts, type Amounts, type HourBucket } from '../../control-plane/src/usage/hour-bucket.ts'
-import { addToCell, cellList, packCells, unpackCells, type Cells } from '../../control-plane/src/usage/packed-cells.ts'
-import { appendHours, unpackHours } from '../../control-plane/src/usage/packed-hours.ts'
-import { effort, seed } from '../support/effort.ts'
+import { amountsText, parseAmounts } from '#control-plane/usage/amounts-text.ts'
+import { amountNames, noAmounts, type Amounts, type HourBucket } from '#control-plane/usage/hour-bucket.ts'
+import { addToCell, cellList, packCells, unpackCells, type Cells } from '#control-plane/usage/packed-cells.ts'
+import { appendHours, unpackHours } from '#control-plane/usage/packed-hours.ts'
+import { effort, seed } from '#test/support/effort.ts'
 
 const month = new Date('2026-05-01T00:00:00Z')
 const hourOf = (index: number) => new Date(month.getTime() + index * 3_600_000)
-const size = fc.oneof({ weight: 4, arbitrary: fc.constant(0n) }, fc.bigInt({ min: 0n, max: 300n }), fc.bigInt({ min: 0n, max: 2n ** 90n }))
+const size = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(0n) },
+  fc.bigInt({ min: 0n, max: 300n }),
+  fc.bigInt({ min: 0n, max: 2n ** 90n }),
+)
 const amountsArbitrary = fc.tuple(...amountNames.map(() => size)).map((values): Amounts => {
   const amounts = noAmounts()
   amountNames.forEach((name, index) => (amounts[name] = values[index] ?? 0n))
   return amounts
 })
-const hoursArbitrary = fc.uniqueArray(fc.nat(743), { maxLength: 60 }).chain((indexes) =>
-  fc.tuple(...indexes.sort((a, b) => a - b).map((index) => amountsArbitrary.map((amounts) => ({ hour: hourOf(index), amounts })))),
-)
+const hoursArbitrary = fc
+  .uniqueArray(fc.nat(743), { maxLength: 60 })
+  .chain((indexes) =>
+    fc.tuple(
+      ...indexes
+        .sort((a, b) => a - b)
+        .map((index) => amountsArbitrary.map((amounts) => ({ hour: hourOf(index), amounts }))),
+    ),
+  )
 const runs = { numRuns: effort({ small: 300, full: 20_000 }), seed }
 
 t.test('what is packed in any number of steps is unpacked the same', (t) => {
@@ -57,14 +67,28 @@ t.test('an hour out of turn, bytes that end too early and an unknown version are
 })
 
 t.test('counts by group, method, status and latency are unpacked as they were, words that nobody foresaw too', (t) => {
-  const word = fc.constantFrom('', 'requests', 'latency', 'rest', 'GET', '2xx', 'inf', '250', 'smörgås', 'x'.repeat(200))
+  const word = fc.constantFrom(
+    '',
+    'requests',
+    'latency',
+    'rest',
+    'GET',
+    '2xx',
+    'inf',
+    '250',
+    'smörgås',
+    'x'.repeat(200),
+  )
   const cell = fc.record({ meter: word, group: word, method: word, statusClass: word, bucket: word })
   fc.assert(
     fc.property(fc.array(fc.tuple(cell, fc.bigInt({ min: 0n, max: 2n ** 70n })), { maxLength: 40 }), (counts) => {
       const cells: Cells = new Map()
       for (const [key, value] of counts) addToCell(cells, key, value)
       t.same(unpackCells(packCells(cells)), cells)
-      t.equal(cellList(cells).reduce((sum, { value }) => sum + value, 0n), counts.reduce((sum, [, value]) => sum + value, 0n))
+      t.equal(
+        cellList(cells).reduce((sum, { value }) => sum + value, 0n),
+        counts.reduce((sum, [, value]) => sum + value, 0n),
+      )
     }),
     { ...runs, numRuns: effort({ small: 60, full: 5_000 }) },
   )
@@ -72,8 +96,19 @@ t.test('counts by group, method, status and latency are unpacked as they were, w
 })
 
 t.test('amounts are the same after they were text', (t) => {
-  fc.assert(fc.property(amountsArbitrary, (amounts) => t.same(parseAmounts(amountsText(amounts)), amounts)), { ...runs, numRuns: 50 })
+  fc.assert(
+    fc.property(amountsArbitrary, (amounts) => t.same(parseAmounts(amountsText(amounts)), amounts)),
+    { ...runs, numRuns: 50 },
+  )
   t.equal(amountsText(noAmounts()), '0,0,0,0,0,0,0,0,0,0')
-  for (const text of ['', '0', '0,0,0,0,0,0,0,0,0', '0,0,0,0,0,0,0,0,0,x', '0,0,0,0,0,0,0,0,0,0,0', '0,0,0,0,0,0,0,0,0,1.5']) t.throws(() => parseAmounts(text), /no line of amounts/)
+  for (const text of [
+    '',
+    '0',
+    '0,0,0,0,0,0,0,0,0',
+    '0,0,0,0,0,0,0,0,0,x',
+    '0,0,0,0,0,0,0,0,0,0,0',
+    '0,0,0,0,0,0,0,0,0,1.5',
+  ])
+    t.throws(() => parseAmounts(text), /no line of amounts/)
   t.end()
 })

@@ -1,24 +1,41 @@
 // What comes into the ledger: checked, kept at its greatest, and with it how far each source is.
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import type { HomeAmounts } from '../../control-plane/src/usage/usage-ledger.ts'
+import type { HomeAmounts } from '#control-plane/usage/usage-ledger.ts'
 import { newTenantId, pushOf, requests, startLedger } from './support/ledger.ts'
 
 const { ledger, sql, clock } = await startLedger(t)
 const hour = '2026-05-10T11:00:00.000Z'
 const boot = randomUUID()
 
-const valuesOf = (tenant: string) => sql('select meter, value::text, booked::int, dirty from usage_counters where tenant_id = $1 order by meter', [tenant])
+const valuesOf = (tenant: string) =>
+  sql('select meter, value::text, booked::int, dirty from usage_counters where tenant_id = $1 order by meter', [tenant])
 const source = async (name: string) => (await sql('select * from usage_sources where source = $1', [name]))[0]
 const homeAmounts: HomeAmounts = {
-  documentByteSeconds: 0n, fileByteSeconds: 0n, functionInvocations: 0n, functionMilliseconds: 0n, functionCpuMicroseconds: 0n, functionMemoryKibMilliseconds: 0n,
+  documentByteSeconds: 0n,
+  fileByteSeconds: 0n,
+  functionInvocations: 0n,
+  functionMilliseconds: 0n,
+  functionCpuMicroseconds: 0n,
+  functionMemoryKibMilliseconds: 0n,
 }
 
 t.test('a source is known from its first push on, and complete as far as it said at most', async (t) => {
   await ledger.record(pushOf('first', boot, []))
-  t.match(await source('first'), { tenant_id: null, complete_until: new Date('2026-05-10T12:00:00Z'), last_seen_at: clock.now, retired_at: null })
-  await ledger.record(pushOf('earlier', boot, [requests(newTenantId(), hour, 1), requests(newTenantId(), '2026-05-01T00:00:00.000Z', 1)]))
-  t.match(await source('earlier'), { complete_until: new Date('2026-05-01T00:00:00Z') }, 'an hour that it counts in is not complete')
+  t.match(await source('first'), {
+    tenant_id: null,
+    complete_until: new Date('2026-05-10T12:00:00Z'),
+    last_seen_at: clock.now,
+    retired_at: null,
+  })
+  await ledger.record(
+    pushOf('earlier', boot, [requests(newTenantId(), hour, 1), requests(newTenantId(), '2026-05-01T00:00:00.000Z', 1)]),
+  )
+  t.match(
+    await source('earlier'),
+    { complete_until: new Date('2026-05-01T00:00:00Z') },
+    'an hour that it counts in is not complete',
+  )
   await ledger.record(pushOf('earlier', boot, [], hour))
   await ledger.record(pushOf('earlier', boot, [], '2026-05-02T00:00:00.000Z'))
   t.match(await source('earlier'), { complete_until: new Date(hour) }, 'and what it said once stays')
@@ -65,23 +82,35 @@ t.test('a repeat of what went into a closed hour leaves it closed; more than tha
   t.same(await valuesOf(tenant), [{ meter: 'requests', value: '6', booked: 5, dirty: true }])
 })
 
-t.test('where counters were removed, what their source had completed is a repeat, and what it had not is new', async (t) => {
-  const tenant = newTenantId()
-  await ledger.record(pushOf('complete', boot, [], '2026-05-10T12:00:00.000Z'))
-  await ledger.record(pushOf('behind', boot, [requests(newTenantId(), '2026-05-10T09:00:00.000Z', 1)]))
-  await sql("update usage_closing set kept_from = '2026-05-10T11:00:00Z'")
-  await ledger.record(pushOf('complete', boot, [requests(tenant, '2026-05-10T10:00:00.000Z', 5), requests(tenant, hour, 7)]))
-  t.same(await valuesOf(tenant), [{ meter: 'requests', value: '7', booked: 0, dirty: true }])
-  await ledger.record(pushOf('behind', boot, [requests(tenant, '2026-05-10T10:00:00.000Z', 9)]))
-  t.same((await valuesOf(tenant)).map(({ value }) => value).sort(), ['7', '9'])
-  await sql("update usage_closing set kept_from = 'epoch'")
-})
+t.test(
+  'where counters were removed, what their source had completed is a repeat, and what it had not is new',
+  async (t) => {
+    const tenant = newTenantId()
+    await ledger.record(pushOf('complete', boot, [], '2026-05-10T12:00:00.000Z'))
+    await ledger.record(pushOf('behind', boot, [requests(newTenantId(), '2026-05-10T09:00:00.000Z', 1)]))
+    await sql("update usage_closing set kept_from = '2026-05-10T11:00:00Z'")
+    await ledger.record(
+      pushOf('complete', boot, [requests(tenant, '2026-05-10T10:00:00.000Z', 5), requests(tenant, hour, 7)]),
+    )
+    t.same(await valuesOf(tenant), [{ meter: 'requests', value: '7', booked: 0, dirty: true }])
+    await ledger.record(pushOf('behind', boot, [requests(tenant, '2026-05-10T10:00:00.000Z', 9)]))
+    t.same((await valuesOf(tenant)).map(({ value }) => value).sort(), ['7', '9'])
+    await sql("update usage_closing set kept_from = 'epoch'")
+  },
+)
 
 t.test("a home's reading is kept beyond what a number holds, under the tenant's own source", async (t) => {
   const tenant = newTenantId()
   const reading = {
-    tenantId: tenant, boot, completeUntil: new Date(hour),
-    hours: [{ hour: new Date(hour), amounts: { ...homeAmounts, fileByteSeconds: 9_007_199_254_740_993n, functionInvocations: 2n } }],
+    tenantId: tenant,
+    boot,
+    completeUntil: new Date(hour),
+    hours: [
+      {
+        hour: new Date(hour),
+        amounts: { ...homeAmounts, fileByteSeconds: 9_007_199_254_740_993n, functionInvocations: 2n },
+      },
+    ],
   }
   await ledger.recordHome(reading)
   await ledger.recordHome(reading)

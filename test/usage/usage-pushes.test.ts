@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { internalPaths, internalTokenHeader, type Counter, type UsageAnswer, type UsagePush } from '@tenantry/contract'
 import fc from 'fast-check'
 import t from 'tap'
-import { effort, seed } from '../support/effort.ts'
-import { internalToken, startApi } from '../support/control-plane/api.ts'
+import { effort, seed } from '#test/support/effort.ts'
+import { internalToken, startApi } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t)
 const url = await api.app.listen({ host: '127.0.0.1', port: 0 })
@@ -20,7 +20,10 @@ async function push(body: UsagePush): Promise<UsageAnswer> {
 }
 
 const stored = (source: string) =>
-  api.sql('select meter, bucket, sum(value)::int as total from usage_counters where source = $1 group by meter, bucket order by meter, bucket', [source])
+  api.sql(
+    'select meter, bucket, sum(value)::int as total from usage_counters where source = $1 group by meter, bucket order by meter, bucket',
+    [source],
+  )
 
 t.test('the same pushes in any order, any of them twice, leave the same counters', async (t) => {
   const { tenant_id } = await api.create()
@@ -33,7 +36,9 @@ t.test('the same pushes in any order, any of them twice, leave the same counters
   ]
   const boots = [randomUUID(), randomUUID()]
   // The nth push of an incarnation holds the nth value of each of its counters.
-  const pushes = boots.flatMap((boot) => [1, 2, 3].map((value) => ({ boot, counters: cells.map((cell) => ({ ...cell, value })) })))
+  const pushes = boots.flatMap((boot) =>
+    [1, 2, 3].map((value) => ({ boot, counters: cells.map((cell) => ({ ...cell, value })) })),
+  )
   await fc.assert(
     fc.asyncProperty(fc.shuffledSubarray([...pushes, ...pushes], { minLength: 2 * pushes.length }), async (order) => {
       const source = `gateway-${randomUUID()}`
@@ -51,7 +56,12 @@ t.test('the same pushes in any order, any of them twice, leave the same counters
 
 t.test("an answer tells the control plane's clock", async (t) => {
   const before = Date.now()
-  const { accepted, now } = await push({ source: 'gateway-clock', boot: randomUUID(), counters: [], complete_until: '2026-05-01T09:00:00.000Z' })
+  const { accepted, now } = await push({
+    source: 'gateway-clock',
+    boot: randomUUID(),
+    counters: [],
+    complete_until: '2026-05-01T09:00:00.000Z',
+  })
   t.ok(accepted)
   t.ok(Date.parse(now) >= before && Date.parse(now) <= Date.now(), now)
 })

@@ -1,53 +1,140 @@
 // What is made and what is removed for a region's warm pool, decided from what there is.
 import fc from 'fast-check'
 import t from 'tap'
-import type { WarmTenant } from '../../control-plane/src/warm-pool/store.ts'
-import { mostMoving, planPool } from '../../control-plane/src/warm-pool/warm-pool-plan.ts'
+import type { WarmTenant } from '#control-plane/warm-pool/store.ts'
+import { mostMoving, planPool } from '#control-plane/warm-pool/warm-pool-plan.ts'
 
 const images = { postgres: 'p1', runtime: 'r1' }
 const former = { postgres: 'p1', runtime: 'r0' }
-const tenant = (id: string, state: WarmTenant['state'], of: WarmTenant['images'] = images): WarmTenant => ({ id, state, images: of })
+const tenant = (id: string, state: WarmTenant['state'], of: WarmTenant['images'] = images): WarmTenant => ({
+  id,
+  state,
+  images: of,
+})
 
 t.test('the cases', async (t) => {
-  const cases: { what: string; tenants: WarmTenant[]; size: number; mayMake?: boolean; remove: string[]; make: number }[] = [
+  const cases: {
+    what: string
+    tenants: WarmTenant[]
+    size: number
+    mayMake?: boolean
+    remove: string[]
+    make: number
+  }[] = [
     { what: 'an empty pool is filled, two at a time', tenants: [], size: 5, remove: [], make: 2 },
-    { what: 'one in the making leaves room for one', tenants: [tenant('a', 'pending', undefined)], size: 5, remove: [], make: 1 },
+    {
+      what: 'one in the making leaves room for one',
+      tenants: [tenant('a', 'pending', undefined)],
+      size: 5,
+      remove: [],
+      make: 1,
+    },
     { what: 'a full pool stays', tenants: [tenant('a', 'warm'), tenant('b', 'warm')], size: 2, remove: [], make: 0 },
     { what: 'nothing is made while nothing may be', tenants: [], size: 2, mayMake: false, remove: [], make: 0 },
-    { what: 'a failed one goes, and counts as moving', tenants: [tenant('a', 'failed'), tenant('b', 'pending')], size: 3, remove: ['a'], make: 0 },
-    { what: 'failed ones that are still leaving hold up new ones', tenants: [tenant('a', 'leaving'), tenant('b', 'leaving')], size: 2, remove: [], make: 0 },
-    { what: 'of a surplus the unfinished go first', tenants: [tenant('a', 'pending'), tenant('b', 'warm')], size: 1, remove: ['a'], make: 0 },
-    { what: 'of a surplus the outdated go before the current', tenants: [tenant('a', 'warm', former), tenant('b', 'warm')], size: 1, remove: ['a'], make: 0 },
-    { what: 'a pool of size 0 is emptied', tenants: [tenant('a', 'warm'), tenant('b', 'pending')], size: 0, remove: ['a', 'b'], make: 0 },
-    { what: 'one outdated at a time', tenants: [tenant('a', 'warm', former), tenant('b', 'warm', former)], size: 2, remove: ['a'], make: 0 },
-    { what: 'the next outdated waits until the pool is whole', tenants: [tenant('a', 'warm', former), tenant('b', 'pending')], size: 2, remove: [], make: 0 },
+    {
+      what: 'a failed one goes, and counts as moving',
+      tenants: [tenant('a', 'failed'), tenant('b', 'pending')],
+      size: 3,
+      remove: ['a'],
+      make: 0,
+    },
+    {
+      what: 'failed ones that are still leaving hold up new ones',
+      tenants: [tenant('a', 'leaving'), tenant('b', 'leaving')],
+      size: 2,
+      remove: [],
+      make: 0,
+    },
+    {
+      what: 'of a surplus the unfinished go first',
+      tenants: [tenant('a', 'pending'), tenant('b', 'warm')],
+      size: 1,
+      remove: ['a'],
+      make: 0,
+    },
+    {
+      what: 'of a surplus the outdated go before the current',
+      tenants: [tenant('a', 'warm', former), tenant('b', 'warm')],
+      size: 1,
+      remove: ['a'],
+      make: 0,
+    },
+    {
+      what: 'a pool of size 0 is emptied',
+      tenants: [tenant('a', 'warm'), tenant('b', 'pending')],
+      size: 0,
+      remove: ['a', 'b'],
+      make: 0,
+    },
+    {
+      what: 'one outdated at a time',
+      tenants: [tenant('a', 'warm', former), tenant('b', 'warm', former)],
+      size: 2,
+      remove: ['a'],
+      make: 0,
+    },
+    {
+      what: 'the next outdated waits until the pool is whole',
+      tenants: [tenant('a', 'warm', former), tenant('b', 'pending')],
+      size: 2,
+      remove: [],
+      make: 0,
+    },
   ]
   for (const { what, tenants, size, mayMake = true, remove, make } of cases) {
     const plan = planPool(tenants, { size, images, mayMake })
     t.same({ ...plan, remove: plan.remove.toSorted() }, { remove, make }, what)
   }
-  t.same(planPool([tenant('a', 'warm', former)], { size: 1, images: undefined, mayMake: false }), { remove: [], make: 0 }, 'nothing is outdated when nobody knows')
+  t.same(
+    planPool([tenant('a', 'warm', former)], { size: 1, images: undefined, mayMake: false }),
+    { remove: [], make: 0 },
+    'nothing is outdated when nobody knows',
+  )
 })
 
-t.test('any pool comes to its size with current images, never more than two at once in motion by its own doing', async (t) => {
-  const anyTenant = fc.record({ state: fc.constantFrom('pending' as const, 'warm' as const, 'failed' as const, 'leaving' as const), images: fc.constantFrom(images, former, undefined) })
-  const holds = fc.property(fc.array(anyTenant, { maxLength: 8 }), fc.nat(6), fc.infiniteStream(fc.boolean()), (begin, size, luck) => {
-    let pool: WarmTenant[] = begin.map((one, at) => ({ ...one, images: one.state === 'pending' ? one.images : (one.images ?? images), id: `begin-${at}` }))
-    for (let look = 0; look < 60; look++) {
-      const plan = planPool(pool, { size, images, mayMake: true })
-      const before = pool.filter(({ state }) => state === 'pending' || state === 'leaving').length
-      if (plan.make > 0 && before + plan.make > mostMoving) return false
-      if (plan.make > 0 && pool.filter(({ state }) => state === 'warm' || state === 'pending').length + plan.make > size) return false
-      // What leaves is gone by the next look, what is made is warm or failed: as luck has it, but not for ever.
-      pool = pool.filter(({ state }) => state !== 'leaving').map((one): WarmTenant => {
-        if (plan.remove.includes(one.id)) return { ...one, state: 'leaving' }
-        if (one.state !== 'pending') return one
-        return { ...one, images: one.images ?? images, state: look > 20 || luck.next().value ? 'warm' : 'failed' }
-      })
-      for (let made = 0; made < plan.make; made++) pool.push({ id: `made-${look}-${made}`, state: 'pending', images: undefined })
-    }
-    return pool.length === size && pool.every((one) => one.state === 'warm' && one.images?.runtime === images.runtime)
-  })
-  fc.assert(holds, { seed: 20_260_301, numRuns: 500 })
-  t.pass('500 pools')
-})
+t.test(
+  'any pool comes to its size with current images, never more than two at once in motion by its own doing',
+  async (t) => {
+    const anyTenant = fc.record({
+      state: fc.constantFrom('pending' as const, 'warm' as const, 'failed' as const, 'leaving' as const),
+      images: fc.constantFrom(images, former, undefined),
+    })
+    const holds = fc.property(
+      fc.array(anyTenant, { maxLength: 8 }),
+      fc.nat(6),
+      fc.infiniteStream(fc.boolean()),
+      (begin, size, luck) => {
+        let pool: WarmTenant[] = begin.map((one, at) => ({
+          ...one,
+          images: one.state === 'pending' ? one.images : (one.images ?? images),
+          id: `begin-${at}`,
+        }))
+        for (let look = 0; look < 60; look++) {
+          const plan = planPool(pool, { size, images, mayMake: true })
+          const before = pool.filter(({ state }) => state === 'pending' || state === 'leaving').length
+          if (plan.make > 0 && before + plan.make > mostMoving) return false
+          if (
+            plan.make > 0 &&
+            pool.filter(({ state }) => state === 'warm' || state === 'pending').length + plan.make > size
+          )
+            return false
+          // What leaves is gone by the next look, what is made is warm or failed: as luck has it, but not for ever.
+          pool = pool
+            .filter(({ state }) => state !== 'leaving')
+            .map((one): WarmTenant => {
+              if (plan.remove.includes(one.id)) return { ...one, state: 'leaving' }
+              if (one.state !== 'pending') return one
+              return { ...one, images: one.images ?? images, state: look > 20 || luck.next().value ? 'warm' : 'failed' }
+            })
+          for (let made = 0; made < plan.make; made++)
+            pool.push({ id: `made-${look}-${made}`, state: 'pending', images: undefined })
+        }
+        return (
+          pool.length === size && pool.every((one) => one.state === 'warm' && one.images?.runtime === images.runtime)
+        )
+      },
+    )
+    fc.assert(holds, { seed: 20_260_301, numRuns: 500 })
+    t.pass('500 pools')
+  },
+)

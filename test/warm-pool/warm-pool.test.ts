@@ -1,9 +1,9 @@
 // A region's warm pool on a real control database: filled, claimed, mended, renewed, emptied; by the leader alone.
 import t from 'tap'
-import { createWarmPool } from '../../control-plane/src/warm-pool/jobs.ts'
-import { createReconcileStore } from '../../control-plane/src/reconcile/store.ts'
-import { secretKinds } from '../../control-plane/src/tenants/tenant.ts'
-import { isRefused, oldImages, startPlane } from '../support/control-plane/plane.ts'
+import { createWarmPool } from '#control-plane/warm-pool/jobs.ts'
+import { createReconcileStore } from '#control-plane/reconcile/store.ts'
+import { secretKinds } from '#control-plane/tenants/tenant.ts'
+import { isRefused, oldImages, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
 const { signal } = new AbortController()
@@ -19,7 +19,9 @@ const pool = (size: number, images: () => Promise<typeof oldImages> = async () =
 }
 
 const states = async () =>
-  (await plane.sql('select desired, status from tenants where region_id = $1 order by created_at', [plane.region().id])).map(({ desired, status }) => `${String(desired)} ${String(status)}`)
+  (
+    await plane.sql('select desired, status from tenants where region_id = $1 order by created_at', [plane.region().id])
+  ).map(({ desired, status }) => `${String(desired)} ${String(status)}`)
 
 const fill = async (size: number) => {
   const { look } = pool(size)
@@ -47,17 +49,32 @@ t.test('a pool fills up, two at a time, with tenants that have all they need and
   const rows = await plane.sql('select * from tenants where region_id = $1', [plane.region().id])
   const reconcileStore = createReconcileStore(plane.database, plane.seal, plane.clock.now)
   for (const row of rows) {
-    t.match(row, { name: `warm-${String(row['id']).slice(2)}`, plan_id: 'Pro', isolation: 'database-per-tenant', shared_database_id: null })
+    t.match(row, {
+      name: `warm-${String(row['id']).slice(2)}`,
+      plan_id: 'Pro',
+      isolation: 'database-per-tenant',
+      shared_database_id: null,
+    })
     const snapshot = await reconcileStore.snapshot(String(row['id']))
     for (const kind of secretKinds) t.match(snapshot?.secrets[kind], [/^.{40,}$/], `${kind} can be opened`)
-    t.same(await plane.sql('select 1 from operations where tenant_id = $1', [row['id']]), [], 'no operation tells of it')
+    t.same(
+      await plane.sql('select 1 from operations where tenant_id = $1', [row['id']]),
+      [],
+      'no operation tells of it',
+    )
   }
 })
 
 t.test('after a claim the pool fills up again, and the claimed one is left alone', async (t) => {
   await fill(2)
-  const [claimed] = await plane.sql("select id from tenants where region_id = $1 and desired = 'warm'", [plane.region().id])
-  await plane.ask(String(claimed?.['id']), 'create', { desired: 'active', name: `claimed-${plane.region().id}`, created_at: plane.clock.now() })
+  const [claimed] = await plane.sql("select id from tenants where region_id = $1 and desired = 'warm'", [
+    plane.region().id,
+  ])
+  await plane.ask(String(claimed?.['id']), 'create', {
+    desired: 'active',
+    name: `claimed-${plane.region().id}`,
+    created_at: plane.clock.now(),
+  })
   const { look } = pool(2)
   await look()
   t.same((await states()).toSorted(), ['active warm', 'warm pending', 'warm warm'])
@@ -67,13 +84,16 @@ t.test('after a claim the pool fills up again, and the claimed one is left alone
 
 t.test('a failed one is removed at once, and another made after a delay that grows', async (t) => {
   const { look } = pool(1)
-  const fail = () => plane.sql("update tenants set status = 'failed' where region_id = $1 and desired = 'warm'", [plane.region().id])
+  const fail = () =>
+    plane.sql("update tenants set status = 'failed' where region_id = $1 and desired = 'warm'", [plane.region().id])
   await look()
   for (const delay of [5, 10, 20, 40, 80, 160, 300, 300]) {
     await fail()
     await look()
     t.same(await states(), ['deleted deleting'])
-    const [row] = await plane.sql('select purge_after, generation from tenants where region_id = $1', [plane.region().id])
+    const [row] = await plane.sql('select purge_after, generation from tenants where region_id = $1', [
+      plane.region().id,
+    ])
     t.same(row, { purge_after: plane.clock.now(), generation: 2 }, 'its data goes at once')
     await plane.settle()
     plane.clock.pass(delay - 1)
@@ -97,7 +117,9 @@ t.test('while failed ones cannot be removed no more are made', async (t) => {
   const { look } = pool(4)
   await look()
   for (let round = 0; round < 10; round++) {
-    await plane.sql("update tenants set status = 'failed' where region_id = $1 and desired = 'warm'", [plane.region().id])
+    await plane.sql("update tenants set status = 'failed' where region_id = $1 and desired = 'warm'", [
+      plane.region().id,
+    ])
     await look()
     plane.clock.pass(600)
   }
@@ -111,7 +133,10 @@ t.test('a smaller pool loses its surplus, the unfinished first; a pool of none l
   await pool(3).look()
   t.same(await states(), ['warm warm', 'warm warm', 'warm warm', 'deleted deleting'])
   await pool(0).look()
-  t.same(await states(), Array.from({ length: 4 }, () => 'deleted deleting'))
+  t.same(
+    await states(),
+    Array.from({ length: 4 }, () => 'deleted deleting'),
+  )
 })
 
 t.test('when the images change, the pool is renewed one by one', async (t) => {
@@ -123,11 +148,16 @@ t.test('when the images change, the pool is renewed one by one', async (t) => {
     await look()
     least.push((await states()).filter((state) => state === 'warm warm').length)
     // What is made anew gets the region's images.
-    await plane.sql("update tenants set runtime_image = $2, postgres_image = $3 where region_id = $1 and status = 'pending'", [plane.region().id, renewed.runtime, renewed.postgres])
+    await plane.sql(
+      "update tenants set runtime_image = $2, postgres_image = $3 where region_id = $1 and status = 'pending'",
+      [plane.region().id, renewed.runtime, renewed.postgres],
+    )
     await plane.settle()
   }
-  t.same(await plane.sql('select status, runtime_image from tenants where region_id = $1', [plane.region().id]),
-    Array.from({ length: 3 }, () => ({ status: 'warm', runtime_image: renewed.runtime })))
+  t.same(
+    await plane.sql('select status, runtime_image from tenants where region_id = $1', [plane.region().id]),
+    Array.from({ length: 3 }, () => ({ status: 'warm', runtime_image: renewed.runtime })),
+  )
   t.same(Math.min(...least), 2, 'two were ready at any time')
 })
 

@@ -3,17 +3,24 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
-import { internalPaths, internalTokenHeader, tenantToken, type Route, type TenantManifest, type WatchLine } from '@tenantry/contract'
+import {
+  internalPaths,
+  internalTokenHeader,
+  tenantToken,
+  type Route,
+  type TenantManifest,
+  type WatchLine,
+} from '@tenantry/contract'
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import { internalRoutes } from '../../control-plane/src/watch/routes.ts'
-import { WatchHub, type Published, type PublishedSource } from '../../control-plane/src/watch/watch-hub.ts'
-import { createSeal } from '../../control-plane/src/platform/seal.ts'
-import { createTenantStore } from '../../control-plane/src/tenants/store.ts'
-import { createUsageLedger } from '../../control-plane/src/usage/store-ledger.ts'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { until } from '../support/until.ts'
-import { internalToken, newName, startApi, type CreatedTenant } from '../support/control-plane/api.ts'
+import { internalRoutes } from '#control-plane/watch/routes.ts'
+import { WatchHub, type Published, type PublishedSource } from '#control-plane/watch/watch-hub.ts'
+import { createSeal } from '#control-plane/platform/seal.ts'
+import { createTenantStore } from '#control-plane/tenants/store.ts'
+import { createUsageLedger } from '#control-plane/usage/store-ledger.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { until } from '#test/support/until.ts'
+import { internalToken, newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
 
 type Line = WatchLine<Route | TenantManifest>
 
@@ -46,7 +53,9 @@ const watchBoth = async (t: Test) => ({
   manifests: await follow(t, internalPaths.watchManifests),
 })
 const ofTenant = (lines: Line[], id: string) =>
-  lines.filter((line) => (line.type === 'put' ? line.entry.tenant_id === id : line.type === 'remove' && line.tenant_id === id))
+  lines.filter((line) =>
+    line.type === 'put' ? line.entry.tenant_id === id : line.type === 'remove' && line.tenant_id === id,
+  )
 const last = (lines: Line[], id: string) => ofTenant(lines, id).at(-1)
 
 t.test('first the whole set, once each, then what changes', async (t) => {
@@ -54,14 +63,24 @@ t.test('first the whole set, once each, then what changes', async (t) => {
   const { routes, manifests } = await watchBoth(t)
   for (const lines of [routes, manifests]) {
     const synced = lines.findIndex(({ type }) => type === 'synced')
-    t.same(lines.slice(0, synced).map((line) => line.type === 'put' && line.entry.tenant_id).sort(), before.toSorted())
+    t.same(
+      lines
+        .slice(0, synced)
+        .map((line) => line.type === 'put' && line.entry.tenant_id)
+        .sort(),
+      before.toSorted(),
+    )
     t.match(lines[0], { type: 'put', entry: { generation: 1 } })
   }
 
   api.region.agrees = false
-  const made = (await api.call('POST', '/v1/tenants', { body: { name: newName(), plan: 'Free', region: 'local' } })).body as CreatedTenant
+  const made = (await api.call('POST', '/v1/tenants', { body: { name: newName(), plan: 'Free', region: 'local' } }))
+    .body as CreatedTenant
   const id = made.tenant_id
-  await until(() => last(manifests, id) !== undefined && (last(routes, id) as { entry?: Route }).entry?.phase === 'ready', 'the new tenant')
+  await until(
+    () => last(manifests, id) !== undefined && (last(routes, id) as { entry?: Route }).entry?.phase === 'ready',
+    'the new tenant',
+  )
   t.match(ofTenant(routes, id)[0], { type: 'put', entry: { phase: 'pending' } }, 'gateways know it before it is served')
   const manifest = { name: made.name, generation: 1, home: { schema: id } }
   t.match(ofTenant(manifests, id)[0], { type: 'put', entry: manifest }, 'runtimes once there is a home')
@@ -69,9 +88,14 @@ t.test('first the whole set, once each, then what changes', async (t) => {
   await until(async () => (await api.tenant(id)).status === 'ready', 'readiness')
 
   const renamed = newName()
-  await api.call('PATCH', `/v1/tenants/${id}`, { body: { name: renamed, suspended: true }, headers: { prefer: 'wait=30' } })
+  await api.call('PATCH', `/v1/tenants/${id}`, {
+    body: { name: renamed, suspended: true },
+    headers: { prefer: 'wait=30' },
+  })
   await until(() => (last(routes, id) as { entry?: Route }).entry?.phase === 'suspended', 'the suspension')
-  t.match(last(routes, id), { entry: { name: renamed, generation: 2, reason: 'the tenant is suspended by its operator' } })
+  t.match(last(routes, id), {
+    entry: { name: renamed, generation: 2, reason: 'the tenant is suspended by its operator' },
+  })
   t.match(last(manifests, id), { entry: { name: renamed, generation: 2 } })
   t.same(last(await follow(t, internalPaths.watchRoutes), id), last(routes, id), 'who comes later gets the same')
 })
@@ -91,7 +115,8 @@ t.test("with a tenant's token only that tenant is told of, and nothing else open
   const lines = await follow(t, internalPaths.watchManifests, token)
   t.match(lines, [{ type: 'put', entry: { tenant_id: own.tenant_id, generation: 1 } }, { type: 'synced' }])
   const headers = { prefer: 'wait=30' }
-  for (const { tenant_id: id } of [other, own]) await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' }, headers })
+  for (const { tenant_id: id } of [other, own])
+    await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' }, headers })
   await until(() => lines.some((line) => line.type === 'put' && line.entry.generation === 2), 'the change')
   await api.call('DELETE', `/v1/tenants/${other.tenant_id}?purge=true`, { headers })
   await api.call('DELETE', `/v1/tenants/${own.tenant_id}?purge=true`, { headers })
@@ -117,7 +142,9 @@ t.test('what happened while the change feed was cut is told afterwards', async (
   const { tenant_id: gone } = await api.create()
   const { tenant_id: changed } = await api.create()
   const { routes, manifests } = await watchBoth(t)
-  await api.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tenantry-change-feed'")
+  await api.sql(
+    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tenantry-change-feed'",
+  )
   // Without a notification, as when it was sent while nobody listened.
   await api.sql('delete from tenants where id = $1', [gone])
   const name = newName('another')
@@ -133,7 +160,15 @@ class Shelf implements PublishedSource {
   broken = false
 
   put(id: string, generation: number, reason = ''): void {
-    const route: Route = { tenant_id: id, name: 'large', generation, phase: 'ready', runtimes: [], dedicated: false, reason }
+    const route: Route = {
+      tenant_id: id,
+      name: 'large',
+      generation,
+      phase: 'ready',
+      runtimes: [],
+      dedicated: false,
+      reason,
+    }
     this.entries.set(id, { tenantId: id, manifest: undefined, route })
   }
 
@@ -188,7 +223,10 @@ t.test('when the database is away, what is known is told, and what was missed on
   await until(() => problems.length > 0, 'the problem')
   let later = ''
   await hub.watch('route', (text) => (later += text) !== '')
-  t.ok(later.includes(idOf(1)) && later.includes(idOf(2)) && later.endsWith('{"type":"synced"}\n'), 'the set as it was known')
+  t.ok(
+    later.includes(idOf(1)) && later.includes(idOf(2)) && later.endsWith('{"type":"synced"}\n'),
+    'the set as it was known',
+  )
   shelf.broken = false
   hub.onChange('resync')
   await until(() => lines.join('').includes(`{"type":"remove","tenant_id":"${idOf(1)}"}`), 'the removal')
@@ -200,7 +238,14 @@ t.test('a connection that leaves too much unread is cut off; one that reads gets
   const hub = new WatchHub(shelf, (error) => t.fail(error.message))
   const database = openDatabase(api.controlUrl)
   const app = Fastify({ forceCloseConnections: true })
-  await app.register(internalRoutes({ hub, ledger: createUsageLedger(database, () => new Date()), tenants: createTenantStore({ database, seal: createSeal(randomBytes(32)), now: () => new Date() }), now: () => new Date() }))
+  await app.register(
+    internalRoutes({
+      hub,
+      ledger: createUsageLedger(database, () => new Date()),
+      tenants: createTenantStore({ database, seal: createSeal(randomBytes(32)), now: () => new Date() }),
+      now: () => new Date(),
+    }),
+  )
   await app.listen({ host: '127.0.0.1', port: 0 })
   const address = app.server.address()
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0
@@ -245,7 +290,10 @@ t.test('a control plane that could not read the set yet tells nobody a part of i
   shelf.put(idOf(1), 1)
   shelf.broken = true
   const hub = new WatchHub(shelf, () => undefined)
-  await t.rejects(hub.watch('route', () => true), /not known now/)
+  await t.rejects(
+    hub.watch('route', () => true),
+    /not known now/,
+  )
   shelf.broken = false
   const lines: string[] = []
   await hub.watch('route', (text) => lines.push(text) > 0)

@@ -4,15 +4,15 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { readNetworks } from '@tenantry/contract'
 import t from 'tap'
-import { systemClock } from '../../control-plane/src/platform/clock.ts'
-import { openDatabase } from '../../control-plane/src/platform/database.ts'
-import { emitOperatorEvent } from '../../control-plane/src/webhooks/store-events.ts'
-import { createWebhookOutbox } from '../../control-plane/src/webhooks/store-outbox.ts'
-import { mostAttempts, verdictOf } from '../../control-plane/src/webhooks/delivery-plan.ts'
-import { createDispatcher } from '../../control-plane/src/webhooks/jobs.ts'
-import { createSend } from '../../control-plane/src/webhooks/send-message.ts'
-import { listen } from '../support/listen.ts'
-import { isError, startApi } from '../support/control-plane/api.ts'
+import { systemClock } from '#control-plane/platform/clock.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { emitOperatorEvent } from '#control-plane/webhooks/store-events.ts'
+import { createWebhookOutbox } from '#control-plane/webhooks/store-outbox.ts'
+import { mostAttempts, verdictOf } from '#control-plane/webhooks/delivery-plan.ts'
+import { createDispatcher } from '#control-plane/webhooks/jobs.ts'
+import { createSend } from '#control-plane/webhooks/send-message.ts'
+import { listen } from '#test/support/listen.ts'
+import { isError, startApi } from '#test/support/control-plane/api.ts'
 
 interface Received {
   path: string
@@ -62,24 +62,53 @@ const time = { now: Date.now() }
 const now = () => new Date(time.now)
 const outbox = createWebhookOutbox(database, api.seal, now)
 const deps = {
-  outbox, clock: { ...systemClock, now }, random: () => 0, measure: () => undefined, log: { info: () => undefined, warn: () => undefined },
-  send: createSend({ reachable: readNetworks(['127.0.0.0/8']), resolve: async () => ['127.0.0.1'], timeoutMilliseconds: 400 }),
+  outbox,
+  clock: { ...systemClock, now },
+  random: () => 0,
+  measure: () => undefined,
+  log: { info: () => undefined, warn: () => undefined },
+  send: createSend({
+    reachable: readNetworks(['127.0.0.0/8']),
+    resolve: async () => ['127.0.0.1'],
+    timeoutMilliseconds: 400,
+  }),
 }
 const dispatcher = createDispatcher(deps)
 const look = () => dispatcher.look(new AbortController().signal)
 
 const register = async (path: string, more: object = {}): Promise<Webhook> => {
-  const answer = await api.call('POST', '/v1/webhooks', { body: { url: `http://receiver.invalid:${port}${path}`, ...more } })
+  const answer = await api.call('POST', '/v1/webhooks', {
+    body: { url: `http://receiver.invalid:${port}${path}`, ...more },
+  })
   if (answer.status !== 201) throw new Error(answer.text)
   return answer.body as Webhook
 }
 const tenantId = 't_00000000000000000001'
 const emit = (type: 'quota.warning' | 'quota.reached' = 'quota.warning') =>
-  emitOperatorEvent(database, { type, tenantId, data: { tenant_id: tenantId, resource: 'api_requests', percent: 80, used: '8000', limit: '10000', month: '2026-11', resets_at: null } }, now())
-const deliveries = async ({ id }: Webhook, query = '') => ((await api.call('GET', `/v1/webhooks/${id}/deliveries${query}`)).body as { deliveries: Delivery[] }).deliveries
+  emitOperatorEvent(
+    database,
+    {
+      type,
+      tenantId,
+      data: {
+        tenant_id: tenantId,
+        resource: 'api_requests',
+        percent: 80,
+        used: '8000',
+        limit: '10000',
+        month: '2026-11',
+        resets_at: null,
+      },
+    },
+    now(),
+  )
+const deliveries = async ({ id }: Webhook, query = '') =>
+  ((await api.call('GET', `/v1/webhooks/${id}/deliveries${query}`)).body as { deliveries: Delivery[] }).deliveries
 const takenBy = (path: string) => received.filter((message) => message.path === path)
 const signatureOf = (secret: string, { headers, body }: Received) =>
-  `v1,${createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64')).update(`${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`).digest('base64')}`
+  `v1,${createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64'))
+    .update(`${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`)
+    .digest('base64')}`
 const remove = async ({ id }: Webhook) => t.equal((await api.call('DELETE', `/v1/webhooks/${id}`)).status, 204)
 
 t.test('an event reaches each endpoint that wants its type, once, signed with that endpoint’s secret', async (t) => {
@@ -88,94 +117,141 @@ t.test('an event reaches each endpoint that wants its type, once, signed with th
   await emit('quota.reached')
   await look()
   await look()
-  t.same(takenBy('/all').map(({ body }) => (JSON.parse(body) as { type: string }).type).sort(), ['quota.reached', 'quota.warning'])
+  t.same(
+    takenBy('/all')
+      .map(({ body }) => (JSON.parse(body) as { type: string }).type)
+      .sort(),
+    ['quota.reached', 'quota.warning'],
+  )
   t.equal(takenBy('/some').length, 1)
-  for (const [message, secret] of [...takenBy('/all').map((message) => [message, all.secret] as const), ...takenBy('/some').map((message) => [message, some.secret] as const)]) {
+  for (const [message, secret] of [
+    ...takenBy('/all').map((message) => [message, all.secret] as const),
+    ...takenBy('/some').map((message) => [message, some.secret] as const),
+  ]) {
     t.equal(message.headers['webhook-signature'], signatureOf(secret, message))
     t.equal(message.headers['webhook-timestamp'], String(Math.floor(time.now / 1000)))
-    t.match(JSON.parse(message.body), { type: /^quota/, timestamp: now().toISOString(), data: { tenant_id: tenantId, used: '8000' } })
+    t.match(JSON.parse(message.body), {
+      type: /^quota/,
+      timestamp: now().toISOString(),
+      data: { tenant_id: tenantId, used: '8000' },
+    })
   }
   t.match(await deliveries(all), [{ state: 'delivered', attempts: 1, last_status: 204 }, { state: 'delivered' }])
-  t.equal(takenBy('/all')[0]?.headers['webhook-id'], (await deliveries(all)).find(({ type }) => type === (JSON.parse(takenBy('/all')[0]?.body ?? '') as { type: string }).type)?.event_id)
+  t.equal(
+    takenBy('/all')[0]?.headers['webhook-id'],
+    (await deliveries(all)).find(
+      ({ type }) => type === (JSON.parse(takenBy('/all')[0]?.body ?? '') as { type: string }).type,
+    )?.event_id,
+  )
   await remove(all)
   await remove(some)
   t.same(await api.sql('select * from webhook_deliveries'), [])
 })
 
-t.test('what is refused is tried again, later each time, with the same id and body; at last it is given up, listed and replayed', async (t) => {
-  const webhook = await register('/broken')
-  answers.set('/broken', { status: 503 })
-  await emit()
-  const pauses: number[] = []
-  for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+t.test(
+  'what is refused is tried again, later each time, with the same id and body; at last it is given up, listed and replayed',
+  async (t) => {
+    const webhook = await register('/broken')
+    answers.set('/broken', { status: 503 })
+    await emit()
+    const pauses: number[] = []
+    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+      await look()
+      t.equal(takenBy('/broken').length, attempt)
+      await look()
+      t.equal(takenBy('/broken').length, attempt, 'not before its time')
+      const [row] = await api.sql(
+        'select extract(epoch from next_at - last_at)::int as pause from webhook_deliveries where endpoint_id = $1',
+        [webhook.id],
+      )
+      pauses.push(Number(row?.['pause']))
+      time.now += Number(row?.['pause']) * 1_000 + 1_000
+    }
+    t.same(
+      pauses.slice(0, -1),
+      [...pauses.slice(0, -1)].sort((a, b) => a - b),
+    )
+    t.ok(pauses.reduce((sum, pause) => sum + pause, 0) > 2 * 86_400, 'a weekend passes')
+    t.equal(new Set(takenBy('/broken').map(({ headers, body }) => `${String(headers['webhook-id'])} ${body}`)).size, 1)
+    t.match(await deliveries(webhook, '?state=dead'), [
+      { state: 'dead', attempts: mostAttempts, last_status: 503, last_error: 'it answered 503' },
+    ])
+    answers.delete('/broken')
+    const [dead] = await deliveries(webhook, '?state=dead')
+    t.match((await api.call('POST', `/v1/webhooks/${webhook.id}/deliveries/${dead?.id}/replay`)).body, {
+      id: dead?.id,
+      state: 'pending',
+      attempts: 0,
+    })
     await look()
-    t.equal(takenBy('/broken').length, attempt)
+    t.equal(takenBy('/broken').length, mostAttempts + 1)
+    t.match(await deliveries(webhook), [{ state: 'delivered', attempts: 1, last_status: 204, last_error: null }])
+    await api.sql("update webhook_deliveries set state = 'dead'")
+    t.same((await api.call('POST', `/v1/webhooks/${webhook.id}/replay`)).body, { replayed: 1 })
     await look()
-    t.equal(takenBy('/broken').length, attempt, 'not before its time')
-    const [row] = await api.sql("select extract(epoch from next_at - last_at)::int as pause from webhook_deliveries where endpoint_id = $1", [webhook.id])
-    pauses.push(Number(row?.['pause']))
-    time.now += Number(row?.['pause']) * 1_000 + 1_000
-  }
-  t.same(pauses.slice(0, -1), [...pauses.slice(0, -1)].sort((a, b) => a - b))
-  t.ok(pauses.reduce((sum, pause) => sum + pause, 0) > 2 * 86_400, 'a weekend passes')
-  t.equal(new Set(takenBy('/broken').map(({ headers, body }) => `${String(headers['webhook-id'])} ${body}`)).size, 1)
-  t.match(await deliveries(webhook, '?state=dead'), [{ state: 'dead', attempts: mostAttempts, last_status: 503, last_error: 'it answered 503' }])
-  answers.delete('/broken')
-  const [dead] = await deliveries(webhook, '?state=dead')
-  t.match((await api.call('POST', `/v1/webhooks/${webhook.id}/deliveries/${dead?.id}/replay`)).body, { id: dead?.id, state: 'pending', attempts: 0 })
-  await look()
-  t.equal(takenBy('/broken').length, mostAttempts + 1)
-  t.match(await deliveries(webhook), [{ state: 'delivered', attempts: 1, last_status: 204, last_error: null }])
-  await api.sql("update webhook_deliveries set state = 'dead'")
-  t.same((await api.call('POST', `/v1/webhooks/${webhook.id}/replay`)).body, { replayed: 1 })
-  await look()
-  t.equal(takenBy('/broken').length, mostAttempts + 2)
-  await remove(webhook)
-})
+    t.equal(takenBy('/broken').length, mostAttempts + 2)
+    await remove(webhook)
+  },
+)
 
-t.test('a leader that is killed before it noted an answer sends once more, with the same id; what a stop cut short is no attempt', async (t) => {
-  const webhook = await register('/twice')
-  await emit()
-  const killed = createDispatcher({ ...deps, outbox: { ...outbox, record: () => Promise.reject(new Error('killed')) } })
-  await t.rejects(killed.look(new AbortController().signal), /killed/)
-  await look()
-  const ids = takenBy('/twice').map(({ headers }) => headers['webhook-id'])
-  t.equal(ids.length, 2)
-  t.equal(new Set(ids).size, 1)
-  answers.set('/twice', 'silence')
-  await emit()
-  const stopping = new AbortController()
-  const looking = dispatcher.look(stopping.signal)
-  while (takenBy('/twice').length < 3) await new Promise((resolve) => setImmediate(resolve))
-  stopping.abort()
-  await looking
-  t.match((await deliveries(webhook, '?state=pending')), [{ attempts: 0 }])
-  await look()
-  t.match((await deliveries(webhook, '?state=pending')), [{ attempts: 1, last_status: null, last_error: /no answer within 0.4 s/ }])
-  await remove(webhook)
-})
+t.test(
+  'a leader that is killed before it noted an answer sends once more, with the same id; what a stop cut short is no attempt',
+  async (t) => {
+    const webhook = await register('/twice')
+    await emit()
+    const killed = createDispatcher({
+      ...deps,
+      outbox: { ...outbox, record: () => Promise.reject(new Error('killed')) },
+    })
+    await t.rejects(killed.look(new AbortController().signal), /killed/)
+    await look()
+    const ids = takenBy('/twice').map(({ headers }) => headers['webhook-id'])
+    t.equal(ids.length, 2)
+    t.equal(new Set(ids).size, 1)
+    answers.set('/twice', 'silence')
+    await emit()
+    const stopping = new AbortController()
+    const looking = dispatcher.look(stopping.signal)
+    while (takenBy('/twice').length < 3) await new Promise((resolve) => setImmediate(resolve))
+    stopping.abort()
+    await looking
+    t.match(await deliveries(webhook, '?state=pending'), [{ attempts: 0 }])
+    await look()
+    t.match(await deliveries(webhook, '?state=pending'), [
+      { attempts: 1, last_status: null, last_error: /no answer within 0.4 s/ },
+    ])
+    await remove(webhook)
+  },
+)
 
-t.test('one that answers 410 is sent nothing more until it is enabled again; one that is disabled keeps what it has not got', async (t) => {
-  const webhook = await register('/gone')
-  answers.set('/gone', { status: 410 })
-  await emit()
-  await look()
-  t.match((await api.call('GET', `/v1/webhooks/${webhook.id}`)).body, { enabled: false, disabled_reason: 'gone' })
-  await emit()
-  await look()
-  t.equal(takenBy('/gone').length, 1)
-  answers.delete('/gone')
-  t.match((await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled: true } })).body, { enabled: true, disabled_reason: null })
-  await emit()
-  await look()
-  t.equal(takenBy('/gone').length, 2)
-  await remove(webhook)
-})
+t.test(
+  'one that answers 410 is sent nothing more until it is enabled again; one that is disabled keeps what it has not got',
+  async (t) => {
+    const webhook = await register('/gone')
+    answers.set('/gone', { status: 410 })
+    await emit()
+    await look()
+    t.match((await api.call('GET', `/v1/webhooks/${webhook.id}`)).body, { enabled: false, disabled_reason: 'gone' })
+    await emit()
+    await look()
+    t.equal(takenBy('/gone').length, 1)
+    answers.delete('/gone')
+    t.match((await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { enabled: true } })).body, {
+      enabled: true,
+      disabled_reason: null,
+    })
+    await emit()
+    await look()
+    t.equal(takenBy('/gone').length, 2)
+    await remove(webhook)
+  },
+)
 
 t.test('a rotated secret signs at once, the former one for as long as was asked', async (t) => {
   const webhook = await register('/rotated')
   api.clock.ahead = time.now - Date.now()
-  const rotated = (await api.call('POST', `/v1/webhooks/${webhook.id}/rotate`, { body: { overlap_seconds: 60 } })).body as Webhook
+  const rotated = (await api.call('POST', `/v1/webhooks/${webhook.id}/rotate`, { body: { overlap_seconds: 60 } }))
+    .body as Webhook
   await emit()
   await look()
   time.now += 61_000
@@ -183,25 +259,54 @@ t.test('a rotated secret signs at once, the former one for as long as was asked'
   await look()
   const [both, one] = takenBy('/rotated')
   if (both === undefined || one === undefined) throw new Error('nothing came')
-  t.equal(both.headers['webhook-signature'], `${signatureOf(rotated.secret, both)} ${signatureOf(webhook.secret, both)}`)
+  t.equal(
+    both.headers['webhook-signature'],
+    `${signatureOf(rotated.secret, both)} ${signatureOf(webhook.secret, both)}`,
+  )
   t.equal(one.headers['webhook-signature'], signatureOf(rotated.secret, one))
   await remove(webhook)
 })
 
-t.test('no message goes to a network of the machine, by whatever name or form of address, nor where an answer points', async (t) => {
-  const send = (url: string, addresses: string[] = []) =>
-    createSend({ reachable: readNetworks([]), resolve: async () => addresses, timeoutMilliseconds: 400 })(url, '{}', {}, new AbortController().signal)
-  for (const url of ['http://127.0.0.1/', 'http://2130706433/', 'http://0x7f.1/', 'http://[::1]/', 'http://[::ffff:127.0.0.1]/', 'http://169.254.169.254/', 'http://[fe80::1]/', 'http://10.0.0.1/', 'http://0.0.0.0/', 'http://[64:ff9b::7f00:1]/']) {
-    t.match(await send(url), { status: undefined, error: /may not go/ }, url)
-  }
-  t.match(await send('http://inner.example/', ['127.0.0.1']), { error: /may not go/ })
-  t.match(await send('http://mixed.example/', ['93.184.216.34', '10.0.0.1']), { error: /may not go/ }, 'one bad address of several')
-  t.match(await send('http://nothing.example/', []), { error: 'the name has no address' })
-  answers.set('/redirect', { status: 307, location: `http://127.0.0.1:${port}/secret` })
-  t.same(await deps.send(`http://receiver.invalid:${port}/redirect`, '{}', {}, new AbortController().signal), { status: 307, error: 'it answered 307' })
-  t.same(takenBy('/secret'), [])
-  t.same(verdictOf({ status: 307, error: undefined }, 1, 0), { state: 'pending', afterMilliseconds: 5_000 })
-})
+t.test(
+  'no message goes to a network of the machine, by whatever name or form of address, nor where an answer points',
+  async (t) => {
+    const send = (url: string, addresses: string[] = []) =>
+      createSend({ reachable: readNetworks([]), resolve: async () => addresses, timeoutMilliseconds: 400 })(
+        url,
+        '{}',
+        {},
+        new AbortController().signal,
+      )
+    for (const url of [
+      'http://127.0.0.1/',
+      'http://2130706433/',
+      'http://0x7f.1/',
+      'http://[::1]/',
+      'http://[::ffff:127.0.0.1]/',
+      'http://169.254.169.254/',
+      'http://[fe80::1]/',
+      'http://10.0.0.1/',
+      'http://0.0.0.0/',
+      'http://[64:ff9b::7f00:1]/',
+    ]) {
+      t.match(await send(url), { status: undefined, error: /may not go/ }, url)
+    }
+    t.match(await send('http://inner.example/', ['127.0.0.1']), { error: /may not go/ })
+    t.match(
+      await send('http://mixed.example/', ['93.184.216.34', '10.0.0.1']),
+      { error: /may not go/ },
+      'one bad address of several',
+    )
+    t.match(await send('http://nothing.example/', []), { error: 'the name has no address' })
+    answers.set('/redirect', { status: 307, location: `http://127.0.0.1:${port}/secret` })
+    t.same(await deps.send(`http://receiver.invalid:${port}/redirect`, '{}', {}, new AbortController().signal), {
+      status: 307,
+      error: 'it answered 307',
+    })
+    t.same(takenBy('/secret'), [])
+    t.same(verdictOf({ status: 307, error: undefined }, 1, 0), { state: 'pending', afterMilliseconds: 5_000 })
+  },
+)
 
 t.test('one silent endpoint holds up no other', async (t) => {
   const [silent, well] = [await register('/silent'), await register('/well')]
@@ -220,7 +325,8 @@ t.test('a secret is shown once, and kept sealed', async (t) => {
   const webhook = await register('/secret-kept')
   t.match(webhook.secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
   t.notOk(JSON.stringify((await api.call('GET', '/v1/webhooks')).body).includes(webhook.secret))
-  for (const table of Object.keys(await api.counts())) t.same(await api.sql(`select 1 from "${table}" t where position($1 in t::text) > 0`, [webhook.secret]), [], table)
+  for (const table of Object.keys(await api.counts()))
+    t.same(await api.sql(`select 1 from "${table}" t where position($1 in t::text) > 0`, [webhook.secret]), [], table)
   t.notOk(api.log.join('\n').includes(webhook.secret))
   await remove(webhook)
 })
@@ -240,27 +346,59 @@ t.test('what is wrong is refused by name, and nothing is made', async (t) => {
   }
   for (const id of ['x', randomUUID()]) {
     isError(t, await api.call('GET', `/v1/webhooks/${id}`), 404, 'WEBHOOK_NOT_FOUND', 'no such webhook', id)
-    isError(t, await api.call('PATCH', `/v1/webhooks/${id}`, { body: {} }), 404, 'WEBHOOK_NOT_FOUND', 'no such webhook', id)
+    isError(
+      t,
+      await api.call('PATCH', `/v1/webhooks/${id}`, { body: {} }),
+      404,
+      'WEBHOOK_NOT_FOUND',
+      'no such webhook',
+      id,
+    )
     isError(t, await api.call('DELETE', `/v1/webhooks/${id}`), 404, 'WEBHOOK_NOT_FOUND', 'no such webhook', id)
   }
   t.same(await api.counts(), before)
   const webhook = await register('/checked')
-  isError(t, await api.call('POST', `/v1/webhooks/${webhook.id}/deliveries/${randomUUID()}/replay`), 404, 'DELIVERY_NOT_FOUND', 'no such delivery', 'unknown')
-  isError(t, await api.call('GET', `/v1/webhooks/${webhook.id}/deliveries?state=lost`), 400, 'INVALID_PARAMETER', '"state"', 'state')
+  isError(
+    t,
+    await api.call('POST', `/v1/webhooks/${webhook.id}/deliveries/${randomUUID()}/replay`),
+    404,
+    'DELIVERY_NOT_FOUND',
+    'no such delivery',
+    'unknown',
+  )
+  isError(
+    t,
+    await api.call('GET', `/v1/webhooks/${webhook.id}/deliveries?state=lost`),
+    400,
+    'INVALID_PARAMETER',
+    '"state"',
+    'state',
+  )
   await remove(webhook)
 })
 
 t.test('a URL that messages may not be sent to is refused when it is named', async (t) => {
   const before = await api.counts()
   for (const [url, names] of [
-    ['http://127.0.0.1:4400/', 'host "127.0.0.1"'], ['http://2130706433/', 'host "127.0.0.1"'], ['https://[::1]/', 'host "[::1]"'], ['https://[::ffff:10.0.0.1]/', 'host "[::ffff:a00:1]"'],
-    ['http://169.254.169.254/latest/meta-data', 'host "169.254.169.254"'], ['https://private.test/hooks', 'host "private.test", which resolves to 10.0.0.5'],
+    ['http://127.0.0.1:4400/', 'host "127.0.0.1"'],
+    ['http://2130706433/', 'host "127.0.0.1"'],
+    ['https://[::1]/', 'host "[::1]"'],
+    ['https://[::ffff:10.0.0.1]/', 'host "[::ffff:a00:1]"'],
+    ['http://169.254.169.254/latest/meta-data', 'host "169.254.169.254"'],
+    ['https://private.test/hooks', 'host "private.test", which resolves to 10.0.0.5'],
   ] as const) {
     isError(t, await api.call('POST', '/v1/webhooks', { body: { url } }), 422, 'FORBIDDEN_ADDRESS', names, url)
   }
   t.same(await api.counts(), before)
   const webhook = await register('/moved')
-  isError(t, await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { url: 'http://10.0.0.5/' } }), 422, 'FORBIDDEN_ADDRESS', '"url"', 'a change')
+  isError(
+    t,
+    await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { url: 'http://10.0.0.5/' } }),
+    422,
+    'FORBIDDEN_ADDRESS',
+    '"url"',
+    'a change',
+  )
   for (const url of ['https://public.test/hooks', 'http://10.20.0.5/', 'https://not-yet-in-the-dns.test/']) {
     t.match(await api.call('PATCH', `/v1/webhooks/${webhook.id}`, { body: { url } }), { status: 200, body: { url } })
   }

@@ -18,14 +18,22 @@ export function addAuditRoutes(app: Api, deps: AuditRoutesDeps): void {
         summary: 'The audit log, newest first',
         tags: ['audit'],
         querystring: Type.Object(
-          { limit: PageQuery.limit, before: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$', description: 'seq of the last entry seen' })) },
+          {
+            limit: PageQuery.limit,
+            before: Type.Optional(Type.String({ pattern: '^[0-9]{1,15}$', description: 'seq of the last entry seen' })),
+          },
           { additionalProperties: false },
         ),
         response: {
           200: Type.Object({
             entries: Type.Array(
               Type.Object({
-                seq: Type.Integer(), at: Type.String(), actor: Type.String(), action: Type.String(), target: Type.String(), detail: Type.Unknown(),
+                seq: Type.Integer(),
+                at: Type.String(),
+                actor: Type.String(),
+                action: Type.String(),
+                target: Type.String(),
+                detail: Type.Unknown(),
               }),
             ),
           }),
@@ -47,7 +55,13 @@ export function addAuditRoutes(app: Api, deps: AuditRoutesDeps): void {
         summary: 'Recompute the chain of hashes',
         tags: ['audit'],
         querystring: NoQuery,
-        response: { 200: Type.Object({ whole: Type.Boolean(), entries: Type.Integer(), broken_at: Type.Union([Type.Integer(), Type.Null()]) }) },
+        response: {
+          200: Type.Object({
+            whole: Type.Boolean(),
+            entries: Type.Integer(),
+            broken_at: Type.Union([Type.Integer(), Type.Null()]),
+          }),
+        },
       },
     },
     async () => {

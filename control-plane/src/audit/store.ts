@@ -13,7 +13,14 @@ export function createAuditLog(database: Database): AuditLog {
         orderBy: { seq: 'desc' },
         take: limit,
       })
-      return rows.map(({ seq, at, actor, action, target, detail }) => ({ seq: Number(seq), at, actor, action, target, detail }))
+      return rows.map(({ seq, at, actor, action, target, detail }) => ({
+        seq: Number(seq),
+        at,
+        actor,
+        action,
+        target,
+        detail,
+      }))
     },
 
     async verify() {
@@ -21,9 +28,14 @@ export function createAuditLog(database: Database): AuditLog {
       let entries = 0
       let after = 0n
       for (;;) {
-        const rows = await database.auditEntry.findMany({ where: { seq: { gt: after } }, orderBy: { seq: 'asc' }, take: batch })
+        const rows = await database.auditEntry.findMany({
+          where: { seq: { gt: after } },
+          orderBy: { seq: 'asc' },
+          take: batch,
+        })
         for (const row of rows) {
-          if (row.previous !== previous || auditHash({ ...row, previous }) !== row.hash) return { entries, brokenAt: Number(row.seq) }
+          if (row.previous !== previous || auditHash({ ...row, previous }) !== row.hash)
+            return { entries, brokenAt: Number(row.seq) }
           previous = row.hash
           after = row.seq
           entries++

@@ -3,7 +3,8 @@ import { EngineError } from '../engines/index.ts'
 import { HomeError } from '../homes/index.ts'
 
 /** `DAMAGED`: what was kept is not what was written. `MISMATCH`: what was restored is not what was kept. Trying again helps with neither. */
-type BackupErrorCode = 'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'HOME_DAMAGED' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
+type BackupErrorCode =
+  'DAMAGED' | 'MISMATCH' | 'INCOMPLETE' | 'HOME_DAMAGED' | 'DISK_FULL' | 'NOT_RUNNING' | 'NO_ENGINE' | 'FAILED'
 
 export class BackupError extends Error {
   readonly code: BackupErrorCode
@@ -28,5 +29,8 @@ export function publicReason(error: unknown): string {
 
 /** Whether the same work may come out well the next time. */
 export function isLasting(error: unknown): boolean {
-  return error instanceof BackupError && (error.code === 'DAMAGED' || error.code === 'MISMATCH' || error.code === 'NO_ENGINE')
+  return (
+    error instanceof BackupError &&
+    (error.code === 'DAMAGED' || error.code === 'MISMATCH' || error.code === 'NO_ENGINE')
+  )
 }

@@ -17,7 +17,9 @@ export async function runBackup(job: Job, deps: JobDeps, signal: AbortSignal): P
   const { ledger, target, epoch, log } = deps
   const taken = (await committed(job, deps, signal)) ?? (await takeOwn(job, deps, signal))
   for (const old of await ledger.completeBackup(job, taken, epoch)) {
-    await target.remove(old).catch((cause: unknown) => log.warn({ backup: old, err: cause }, 'an old backup could not be removed'))
+    await target
+      .remove(old)
+      .catch((cause: unknown) => log.warn({ backup: old, err: cause }, 'an old backup could not be removed'))
   }
 }
 
@@ -37,7 +39,10 @@ async function takeOwn(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Ta
       const files = filesOf(deps, job, signal)
       const record = (taken: Taken) => recordOf(job, { ...tenant, plan }, taken, deps)
       const place = ownPlace(engine, tenantId)
-      return takeBackup({ backupId: backup.id, tenant, place, files, clock: deps.clock, record, step: stepOf(deps, job) }, signal)
+      return takeBackup(
+        { backupId: backup.id, tenant, place, files, clock: deps.clock, record, step: stepOf(deps, job) },
+        signal,
+      )
     })
   } catch (cause) {
     await target.discard(backup.id).catch((error: unknown) => {
@@ -47,22 +52,41 @@ async function takeOwn(job: Job, deps: JobDeps, signal: AbortSignal): Promise<Ta
   }
 }
 
-function recordOf({ backup, key }: Job, tenant: Snapshot & { plan: string }, taken: Taken, { records, clock }: JobDeps): string {
+function recordOf(
+  { backup, key }: Job,
+  tenant: Snapshot & { plan: string },
+  taken: Taken,
+  { records, clock }: JobDeps,
+): string {
   const described = {
-    backup_id: backup.id, tenant_id: tenant.id, tenant_name: tenant.name, plan: tenant.plan, isolation: tenant.isolation,
-    region: backup.region, trigger: backup.trigger, planned_at: backup.plannedAt?.toISOString() ?? null,
-    created_at: backup.createdAt.toISOString(), finished_at: clock.now().toISOString(),
-    bytes: taken.bytes, manifest_sha256: taken.manifestHash,
+    backup_id: backup.id,
+    tenant_id: tenant.id,
+    tenant_name: tenant.name,
+    plan: tenant.plan,
+    isolation: tenant.isolation,
+    region: backup.region,
+    trigger: backup.trigger,
+    planned_at: backup.plannedAt?.toISOString() ?? null,
+    created_at: backup.createdAt.toISOString(),
+    finished_at: clock.now().toISOString(),
+    bytes: taken.bytes,
+    manifest_sha256: taken.manifestHash,
   }
   return records.write(described, key)
 }
 
 /** Calls `work` when the tenant runs; one that was paused is paused again afterwards, unless something was asked of it. */
-async function awake<T>({ tenantId, backup }: Job, deps: JobDeps, signal: AbortSignal, work: (tenant: Snapshot) => Promise<T>): Promise<T> {
+async function awake<T>(
+  { tenantId, backup }: Job,
+  deps: JobDeps,
+  signal: AbortSignal,
+  work: (tenant: Snapshot) => Promise<T>,
+): Promise<T> {
   const { ledger, epoch } = deps
   const tenant = await presentTenant(deps, tenantId)
   if (!isDedicated(tenant)) throw new BackupError('NOT_RUNNING', 'the tenant has no database of its own')
-  const woken = tenant.desired === 'paused' && backup.trigger === 'schedule' ? await ledger.wake(tenantId, epoch) : undefined
+  const woken =
+    tenant.desired === 'paused' && backup.trigger === 'schedule' ? await ledger.wake(tenantId, epoch) : undefined
   try {
     return await work(woken === undefined ? running(tenant) : await untilReady(tenantId, woken, deps, signal))
   } finally {
@@ -71,7 +95,8 @@ async function awake<T>({ tenantId, backup }: Job, deps: JobDeps, signal: AbortS
 }
 
 function running(tenant: Snapshot): Snapshot {
-  if (tenant.desired !== 'active' || tenant.status !== 'ready') throw new BackupError('NOT_RUNNING', `the tenant is ${tenant.status}; only one that is ready can be backed up`)
+  if (tenant.desired !== 'active' || tenant.status !== 'ready')
+    throw new BackupError('NOT_RUNNING', `the tenant is ${tenant.status}; only one that is ready can be backed up`)
   return tenant
 }
 

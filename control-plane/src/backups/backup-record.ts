@@ -40,7 +40,8 @@ const BackupRecord = Type.Object({
 })
 
 /** Why a backup that the control database does not know can't be adopted. */
-type UnadoptableCode = 'INCOMPLETE' | 'NO_RECORD' | 'RECORD_DAMAGED' | 'DAMAGED' | 'OTHER_INSTALLATION' | 'OTHER_MASTER_KEY'
+type UnadoptableCode =
+  'INCOMPLETE' | 'NO_RECORD' | 'RECORD_DAMAGED' | 'DAMAGED' | 'OTHER_INSTALLATION' | 'OTHER_MASTER_KEY'
 
 interface Unadoptable {
   code: UnadoptableCode
@@ -63,13 +64,21 @@ export function createBackupRecords({ seal, installation }: { seal: Seal; instal
     write(described, key) {
       const description = { ...described, installation }
       const sealed = seal.seal(Buffer.from(key).toString('base64'), contextOf(description))
-      const record = { format, description, master_key: seal.masterKeyId, sealed_key: Buffer.from(sealed).toString('base64') }
+      const record = {
+        format,
+        description,
+        master_key: seal.masterKeyId,
+        sealed_key: Buffer.from(sealed).toString('base64'),
+      }
       return JSON.stringify(record, null, 2)
     },
 
     read(text, backupId) {
       if (text === undefined) {
-        return unadoptable('NO_RECORD', 'The backup has no record: its key was in the control database alone, and is lost without it.')
+        return unadoptable(
+          'NO_RECORD',
+          'The backup has no record: its key was in the control database alone, and is lost without it.',
+        )
       }
       const record = parsed(text)
       if (record === undefined || record.description.backup_id !== backupId) {
@@ -78,7 +87,11 @@ export function createBackupRecords({ seal, installation }: { seal: Seal; instal
       const { description, master_key: masterKeyId } = record
       if (description.installation !== installation) {
         const other = description.installation.slice(0, 100)
-        return unadoptable('OTHER_INSTALLATION', `The backup is of the installation "${other}". This is "${installation}".`, description)
+        return unadoptable(
+          'OTHER_INSTALLATION',
+          `The backup is of the installation "${other}". This is "${installation}".`,
+          description,
+        )
       }
       if (masterKeyId !== seal.masterKeyId) {
         return unadoptable('OTHER_MASTER_KEY', 'The key of the backup is sealed with another master key.', description)
@@ -109,6 +122,8 @@ function parsed(text: string): Static<typeof BackupRecord> | undefined {
 /** The sealed key opens only beside exactly this description. */
 function contextOf(description: BackupDescription): string {
   const names = Object.keys(Description.properties) as (keyof BackupDescription)[]
-  const hash = createHash('sha256').update(JSON.stringify(names.map((name) => description[name]))).digest('hex')
+  const hash = createHash('sha256')
+    .update(JSON.stringify(names.map((name) => description[name])))
+    .digest('hex')
   return `backup-record:${hash}`
 }

@@ -46,5 +46,10 @@ export interface BackupStore {
   /** Into the tenant that it is of. @throws ControlError as `request` and `requestVerify` */
   requestRestore(id: string, context: WriteContext, answer: (write: BackupWrite) => unknown): Promise<BackupWrite>
   /** Into a tenant that is made for it. @throws ControlError as `requestVerify`; NAME_TAKEN */
-  requestRestoreInto(id: string, tenant: RestoredTenant, context: WriteContext, answer: (write: TenantWrite) => unknown): Promise<TenantWrite>
+  requestRestoreInto(
+    id: string,
+    tenant: RestoredTenant,
+    context: WriteContext,
+    answer: (write: TenantWrite) => unknown,
+  ): Promise<TenantWrite>
 }

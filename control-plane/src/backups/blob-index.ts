@@ -17,12 +17,16 @@ export function indexLine({ id, size, sha256 }: BlobEntry): string {
 /** @throws BackupError DAMAGED */
 export function readIndexLine(line: string): BlobEntry {
   const [, id, size, sha256] = /^([0-9a-f-]{36}) (\d+) ([0-9a-f]{64})$/.exec(line) ?? []
-  if (id === undefined || size === undefined || sha256 === undefined) throw new BackupError('DAMAGED', "the index of the backup's files has an unknown form")
+  if (id === undefined || size === undefined || sha256 === undefined)
+    throw new BackupError('DAMAGED', "the index of the backup's files has an unknown form")
   return { id, size: Number(size), sha256 }
 }
 
 /** Passes an archive on as it is; each file in it is told of when all of it has passed. */
-export async function* watchedArchive(archive: AsyncIterable<Uint8Array>, seen: (blob: BlobEntry) => Promise<void>): AsyncGenerator<Uint8Array, undefined> {
+export async function* watchedArchive(
+  archive: AsyncIterable<Uint8Array>,
+  seen: (blob: BlobEntry) => Promise<void>,
+): AsyncGenerator<Uint8Array, undefined> {
   const reader = extract()
   const reading = (async () => {
     for await (const entry of reader) {
@@ -32,7 +36,8 @@ export async function* watchedArchive(archive: AsyncIterable<Uint8Array>, seen: 
         hash.update(chunk)
         size += chunk.length
       }
-      if (entry.header.type === 'file') await seen({ id: entry.header.name.split('/').at(-1) ?? '', size, sha256: hash.digest('hex') })
+      if (entry.header.type === 'file')
+        await seen({ id: entry.header.name.split('/').at(-1) ?? '', size, sha256: hash.digest('hex') })
     }
   })()
   // Told to whoever waits for it.
@@ -64,14 +69,19 @@ function unexpected(id: string): BackupError {
  * Compares what is there with what should be; both in the order of their ids.
  * @throws BackupError MISMATCH that names the first difference
  */
-export async function compareBlobs(wanted: AsyncIterable<BlobEntry>, found: AsyncIterable<Pick<BlobEntry, 'id' | 'sha256'>>): Promise<void> {
+export async function compareBlobs(
+  wanted: AsyncIterable<BlobEntry>,
+  found: AsyncIterable<Pick<BlobEntry, 'id' | 'sha256'>>,
+): Promise<void> {
   const others = found[Symbol.asyncIterator]()
   try {
     for await (const blob of wanted) {
       const next = await others.next()
-      if (next.done === true || next.value.id > blob.id) throw new BackupError('MISMATCH', `the file ${blob.id} is missing`)
+      if (next.done === true || next.value.id > blob.id)
+        throw new BackupError('MISMATCH', `the file ${blob.id} is missing`)
       if (next.value.id < blob.id) throw unexpected(next.value.id)
-      if (next.value.sha256 !== blob.sha256) throw new BackupError('MISMATCH', `the file ${blob.id} has another content`)
+      if (next.value.sha256 !== blob.sha256)
+        throw new BackupError('MISMATCH', `the file ${blob.id} has another content`)
     }
     const more = await others.next()
     if (more.done !== true) throw unexpected(more.value.id)

@@ -21,15 +21,27 @@ process.exit(answer.ok ? 0 : 1)
 `
 
 /** Holds for as long as `work` takes; the work is told when the hold is lost. @throws BackupError FAILED */
-export async function whileHeld<T>(place: HomePlace, tenantId: string, clock: Clock, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function whileHeld<T>(
+  place: HomePlace,
+  tenantId: string,
+  clock: Clock,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const lost = new AbortController()
   const call = async (method: 'PUT' | 'DELETE', signal: AbortSignal) => {
     const command = ['node', '--input-type=module', '-e', script, '--', tenantId, method, String(holdSeconds)]
-    const { code } = await place.engine.exec(place.stack, place.filesService, command, { signal: AbortSignal.any([signal, clock.timeout(callMilliseconds)]) })
-    if (code !== 0) throw new BackupError('FAILED', "the tenant's runtime did not agree to keep its files for the time being")
+    const { code } = await place.engine.exec(place.stack, place.filesService, command, {
+      signal: AbortSignal.any([signal, clock.timeout(callMilliseconds)]),
+    })
+    if (code !== 0)
+      throw new BackupError('FAILED', "the tenant's runtime did not agree to keep its files for the time being")
   }
   await call('PUT', signal)
-  const stop = clock.every(renewMilliseconds, () => void call('PUT', signal).catch((cause: unknown) => lost.abort(cause)))
+  const stop = clock.every(
+    renewMilliseconds,
+    () => void call('PUT', signal).catch((cause: unknown) => lost.abort(cause)),
+  )
   try {
     return await work(AbortSignal.any([signal, lost.signal]))
   } finally {

@@ -28,7 +28,9 @@ export function createDirectoryTarget(directory: string, installation: string): 
         await mkdir(aside(backupId), { recursive: true, mode: 0o700 })
         return await writeFile(join(aside(backupId), part), content, signal)
       } catch (cause) {
-        throw isFull(cause) ? new BackupError('DISK_FULL', 'the directory of the backups has no room left', { cause }) : cause
+        throw isFull(cause)
+          ? new BackupError('DISK_FULL', 'the directory of the backups has no room left', { cause })
+          : cause
       }
     },
 
@@ -101,7 +103,10 @@ export async function checkDirectory(directory: string): Promise<void> {
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : 'unknown error'
-    throw new ConfigurationError(`TENANTRY_BACKUPS is ${JSON.stringify(directory)}, which this process cannot write: ${reason}`, { cause })
+    throw new ConfigurationError(
+      `TENANTRY_BACKUPS is ${JSON.stringify(directory)}, which this process cannot write: ${reason}`,
+      { cause },
+    )
   }
 }
 

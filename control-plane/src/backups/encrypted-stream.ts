@@ -19,7 +19,11 @@ export const chunkBytes = 64 * 1024
 export const keyBytes = 32
 
 /** @param key 32 bytes @param context what the part is: `<backup id>/<name>` */
-export async function* encrypted(source: AsyncIterable<Uint8Array>, key: Uint8Array, context: string): AsyncGenerator<Buffer, undefined> {
+export async function* encrypted(
+  source: AsyncIterable<Uint8Array>,
+  key: Uint8Array,
+  context: string,
+): AsyncGenerator<Buffer, undefined> {
   const salt = randomBytes(saltBytes)
   const chunkKey = keyOf(key, salt, context)
   yield Buffer.concat([magic, salt])
@@ -32,7 +36,11 @@ export async function* encrypted(source: AsyncIterable<Uint8Array>, key: Uint8Ar
 }
 
 /** @throws BackupError DAMAGED as soon as a chunk does not open; what came before it was whole */
-export async function* decrypted(source: AsyncIterable<Uint8Array>, key: Uint8Array, context: string): AsyncGenerator<Buffer, undefined> {
+export async function* decrypted(
+  source: AsyncIterable<Uint8Array>,
+  key: Uint8Array,
+  context: string,
+): AsyncGenerator<Buffer, undefined> {
   let chunkKey: Buffer | undefined
   let number = 0
   for await (const { bytes, isLast } of sized(source, chunkBytes + tagBytes, headerBytes)) {
@@ -76,7 +84,11 @@ function nonceOf(number: number, isLast: boolean): Buffer {
 }
 
 /** The same bytes in pieces of `size`, the first of `firstSize`; the last is what is left, and there is always one. */
-async function* sized(source: AsyncIterable<Uint8Array>, size: number, firstSize = size): AsyncGenerator<{ bytes: Buffer; isLast: boolean }, undefined> {
+async function* sized(
+  source: AsyncIterable<Uint8Array>,
+  size: number,
+  firstSize = size,
+): AsyncGenerator<{ bytes: Buffer; isLast: boolean }, undefined> {
   let wanted = firstSize
   let gathered: Uint8Array[] = []
   let length = 0

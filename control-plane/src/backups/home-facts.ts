@@ -40,7 +40,9 @@ export async function readContent(schema: string, ask: AskRows): Promise<Pick<Ho
 export async function readSequences(schema: string, ask: AskRows): Promise<HomeFacts['sequences']> {
   const sequences: HomeFacts['sequences'] = []
   for (const name of await ask(namesOf(schema, 'S'))) {
-    const [line = ''] = await ask(`select last_value, is_called from ${identifier(schema)}.${identifier(unescaped(name))}`)
+    const [line = ''] = await ask(
+      `select last_value, is_called from ${identifier(schema)}.${identifier(unescaped(name))}`,
+    )
     const [value = '', called = ''] = line.split('\t')
     sequences.push({ name: unescaped(name), last_value: value, is_called: called === 't' })
   }
@@ -48,7 +50,10 @@ export async function readSequences(schema: string, ask: AskRows): Promise<HomeF
 }
 
 /** What can be said of sequences that were read before and after a dump. */
-export function settledSequences(before: HomeFacts['sequences'], after: HomeFacts['sequences']): HomeFacts['sequences'] {
+export function settledSequences(
+  before: HomeFacts['sequences'],
+  after: HomeFacts['sequences'],
+): HomeFacts['sequences'] {
   const later = new Map(after.map((sequence) => [sequence.name, sequence]))
   return before.map((sequence) => {
     const { last_value: value, is_called: called } = later.get(sequence.name) ?? {}
@@ -64,11 +69,18 @@ export async function readObjects(schema: string, ask: AskRows): Promise<HomeFac
     texts.push(text)
     kinds.set(kind, texts)
   }
-  return [...kinds].map(([kind, texts]) => ({ kind, count: texts.length, sha256: createHash('sha256').update(texts.join('\n')).digest('hex') }))
+  return [...kinds].map(([kind, texts]) => ({
+    kind,
+    count: texts.length,
+    sha256: createHash('sha256').update(texts.join('\n')).digest('hex'),
+  }))
 }
 
 /** @throws BackupError MISMATCH that names the first difference, in names and counts alone */
-export function compareContent(wanted: Pick<HomeFacts, 'tables' | 'sequences'>, found: Pick<HomeFacts, 'tables' | 'sequences'>): void {
+export function compareContent(
+  wanted: Pick<HomeFacts, 'tables' | 'sequences'>,
+  found: Pick<HomeFacts, 'tables' | 'sequences'>,
+): void {
   const tables = new Map(found.tables.map((table) => [table.name, table]))
   for (const { name, rows, hash } of wanted.tables) {
     const other = tables.get(name)
@@ -80,9 +92,11 @@ export function compareContent(wanted: Pick<HomeFacts, 'tables' | 'sequences'>, 
   for (const { name, last_value: value, is_called: called } of wanted.sequences) {
     const other = sequences.get(name)
     if (other === undefined) throw mismatch(`the sequence "${name}" is missing`)
-    if (value !== null && (other.last_value !== value || other.is_called !== called)) throw mismatch(`the sequence "${name}" is not where it was`)
+    if (value !== null && (other.last_value !== value || other.is_called !== called))
+      throw mismatch(`the sequence "${name}" is not where it was`)
   }
-  if (found.tables.length !== wanted.tables.length || found.sequences.length !== wanted.sequences.length) throw mismatch('there are tables or sequences that are not in the backup')
+  if (found.tables.length !== wanted.tables.length || found.sequences.length !== wanted.sequences.length)
+    throw mismatch('there are tables or sequences that are not in the backup')
 }
 
 /** @throws BackupError MISMATCH */
@@ -90,7 +104,8 @@ export function compareObjects(wanted: HomeFacts['objects'], found: HomeFacts['o
   const kinds = new Map(found.map((kind) => [kind.kind, kind]))
   for (const { kind, count, sha256 } of wanted) {
     const other = kinds.get(kind)
-    if (other?.count !== count) throw mismatch(`there are ${other?.count ?? 0} of the kind "${kind}" instead of ${count}`)
+    if (other?.count !== count)
+      throw mismatch(`there are ${other?.count ?? 0} of the kind "${kind}" instead of ${count}`)
     if (other.sha256 !== sha256) throw mismatch(`those of the kind "${kind}" are others`)
   }
   if (found.length !== wanted.length) throw mismatch('there are kinds of objects that are not in the backup')
@@ -108,7 +123,8 @@ function namesOf(schema: string, kind: 'r' | 'S'): string {
 
 /** The sum of the rows' hashes does not depend on their order. `format` takes no casts. */
 function contentOf(schema: string, table: string): string {
-  const half = (from: number) => `coalesce(pg_catalog.sum(('x' || pg_catalog.substr(h, ${from}, 15))::pg_catalog.bit(60)::pg_catalog.int8), 0)`
+  const half = (from: number) =>
+    `coalesce(pg_catalog.sum(('x' || pg_catalog.substr(h, ${from}, 15))::pg_catalog.bit(60)::pg_catalog.int8), 0)`
   return (
     `select pg_catalog.count(*), ${half(1)} || '.' || ${half(17)}` +
     ` from (select pg_catalog.md5(pg_catalog.format('%s', tenantry_row)) as h from only ${identifier(schema)}.${identifier(table)} as tenantry_row) as hashed`

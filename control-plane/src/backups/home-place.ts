@@ -23,18 +23,42 @@ export function blobsOf(tenantId: string): string {
 
 const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose']
 
-export const inPostgres = ({ engine, stack }: HomePlace): RunStream => (command, options) => engine.execStream(stack, 'postgres', command, options)
-export const inFiles = ({ engine, stack, filesService }: HomePlace): RunStream => (command, options) => engine.execStream(stack, filesService, command, options)
+export const inPostgres =
+  ({ engine, stack }: HomePlace): RunStream =>
+  (command, options) =>
+    engine.execStream(stack, 'postgres', command, options)
+export const inFiles =
+  ({ engine, stack, filesService }: HomePlace): RunStream =>
+  (command, options) =>
+    engine.execStream(stack, filesService, command, options)
 
 /** @throws Error with what psql said, which is not public */
-export async function asSuperuser({ engine, stack }: HomePlace, database: string, sql: string, signal: AbortSignal): Promise<void> {
-  done('psql', await engine.exec(stack, 'postgres', [...psql, '-U', 'postgres', '-d', database, '-f', '-'], { input: `${sql};\n`, signal }))
+export async function asSuperuser(
+  { engine, stack }: HomePlace,
+  database: string,
+  sql: string,
+  signal: AbortSignal,
+): Promise<void> {
+  done(
+    'psql',
+    await engine.exec(stack, 'postgres', [...psql, '-U', 'postgres', '-d', database, '-f', '-'], {
+      input: `${sql};\n`,
+      signal,
+    }),
+  )
 }
 
 /** Over TCP, as everybody does who is not the superuser: what a tenant has put into its home runs with no more than its own rights. @returns rows, a line each */
-export async function asLogin({ engine, stack, database }: HomePlace, login: Login, sql: string, signal: AbortSignal, transaction: readonly string[] = ['-1']): Promise<string> {
+export async function asLogin(
+  { engine, stack, database }: HomePlace,
+  login: Login,
+  sql: string,
+  signal: AbortSignal,
+  transaction: readonly string[] = ['-1'],
+): Promise<string> {
   const command = loggedIn(login, [...psql, '-A', '-t', ...transaction, '-d', database, '-f', '-'])
-  return done('psql', await engine.exec(stack, 'postgres', command, { input: `${login.password}\n${sql};\n`, signal })).stdout
+  return done('psql', await engine.exec(stack, 'postgres', command, { input: `${login.password}\n${sql};\n`, signal }))
+    .stdout
 }
 
 /** A section of a dump. What could not be restored is told, and what is compared afterwards decides. @returns what pg_restore complained of */
@@ -51,13 +75,24 @@ export async function restoreSection(
     yield Buffer.from(`${login.password}\n`)
     yield* dump
   }
-  const { stderr } = await place.engine.exec(place.stack, 'postgres', loggedIn(login, restore), { input: input(), signal })
+  const { stderr } = await place.engine.exec(place.stack, 'postgres', loggedIn(login, restore), {
+    input: input(),
+    signal,
+  })
   return stderr.trim()
 }
 
 /** In the service that holds the blobs; arguments are `$1` and on. */
-export async function filesScript({ engine, stack, filesService }: HomePlace, script: string, parameters: readonly string[], options: { input?: AsyncIterable<Uint8Array>; signal: AbortSignal }): Promise<ExecResult> {
-  return done('a script', await engine.exec(stack, filesService, ['bash', '-euo', 'pipefail', '-c', script, 'bash', ...parameters], options))
+export async function filesScript(
+  { engine, stack, filesService }: HomePlace,
+  script: string,
+  parameters: readonly string[],
+  options: { input?: AsyncIterable<Uint8Array>; signal: AbortSignal },
+): Promise<ExecResult> {
+  return done(
+    'a script',
+    await engine.exec(stack, filesService, ['bash', '-euo', 'pipefail', '-c', script, 'bash', ...parameters], options),
+  )
 }
 
 function done(what: string, result: ExecResult): ExecResult {

@@ -28,7 +28,10 @@ export interface JobDeps {
 }
 
 /** @throws BackupError NO_ENGINE */
-export function regionOf({ regions }: Pick<JobDeps, 'regions'>, id: string): Pick<Region, 'images' | 'stack' | 'awaitDatabase'> & { engine: Engine } {
+export function regionOf(
+  { regions }: Pick<JobDeps, 'regions'>,
+  id: string,
+): Pick<Region, 'images' | 'stack' | 'awaitDatabase'> & { engine: Engine } {
   const region = regions.get(id)
   if (region?.engine === undefined) throw new BackupError('NO_ENGINE', `the region ${id} has no engine for services`)
   return { ...region, engine: region.engine }
@@ -50,6 +53,9 @@ export function filesOf({ target }: Pick<JobDeps, 'target'>, { backup, key }: Jo
   return openFiles(target, backup.id, key, signal)
 }
 
-export function stepOf({ ledger, epoch }: Pick<JobDeps, 'ledger' | 'epoch'>, job: Job): (name: string) => Promise<void> {
+export function stepOf(
+  { ledger, epoch }: Pick<JobDeps, 'ledger' | 'epoch'>,
+  job: Job,
+): (name: string) => Promise<void> {
   return (name) => ledger.step(job, name, epoch)
 }

@@ -30,7 +30,11 @@ const againMilliseconds = 5_000
 const observeMilliseconds = 30_000
 const surveyMilliseconds = 60_000
 
-const work: Record<JobKind, (job: Job, deps: JobDeps, signal: AbortSignal) => Promise<void>> = { backup: runBackup, restore: runRestore, verify: runVerify }
+const work: Record<JobKind, (job: Job, deps: JobDeps, signal: AbortSignal) => Promise<void>> = {
+  backup: runBackup,
+  restore: runRestore,
+  verify: runVerify,
+}
 
 /** Runs while this control plane leads. */
 export function keepBackups(keeperDeps: BackupKeeperDeps): (leadership: Leadership) => Promise<void> {
@@ -51,7 +55,9 @@ export function keepBackups(keeperDeps: BackupKeeperDeps): (leadership: Leadersh
       // What an earlier leader has left is judged by a survey that succeeded.
       if (recovered && at - surveyedAt < surveyMilliseconds) return
       surveyedAt = at
-      deps.found(await surveyBackups({ target: deps.target, states: () => deps.ledger.backupStates(), log }, reportedMissing))
+      deps.found(
+        await surveyBackups({ target: deps.target, states: () => deps.ledger.backupStates(), log }, reportedMissing),
+      )
     }
     const look = async () => {
       await survey()
@@ -62,7 +68,11 @@ export function keepBackups(keeperDeps: BackupKeeperDeps): (leadership: Leadersh
         return
       }
       await planBackups(deps)
-      const homes = new Set(jobs.filter(({ operationId, kind }) => running.has(operationId) && kind !== 'verify').map(({ tenantId }) => tenantId))
+      const homes = new Set(
+        jobs
+          .filter(({ operationId, kind }) => running.has(operationId) && kind !== 'verify')
+          .map(({ tenantId }) => tenantId),
+      )
       for (const job of jobs) {
         if (running.size >= atOnce) return
         if (running.has(job.operationId) || (job.kind !== 'verify' && homes.has(job.tenantId))) continue
@@ -106,7 +116,9 @@ async function carryOut(job: Job, deps: Deps, lost: AbortSignal): Promise<void> 
     const isOver = error instanceof NotWanted || isLast || (job.kind === 'backup' && !(await isCommitted(job, deps)))
     if (isOver) {
       deps.measure(job.kind, 'failed', seconds())
-      await endFailed(job, error, deps).catch((cause: unknown) => log.warn({ ...details, err: cause }, 'a failure could not be recorded'))
+      await endFailed(job, error, deps).catch((cause: unknown) =>
+        log.warn({ ...details, err: cause }, 'a failure could not be recorded'),
+      )
     } else await clock.sleep(againMilliseconds, lost).catch(() => undefined)
   }
 }
@@ -124,7 +136,8 @@ async function isCommitted({ backup }: Job, { target, log }: Deps): Promise<bool
 
 /** The backup itself reports that it could not be verified, whatever the reason; one whose verification nobody wants any more does not. */
 async function endFailed(job: Job, error: unknown, { ledger, epoch }: Deps): Promise<void> {
-  if (job.kind === 'verify' && !(error instanceof NotWanted)) await ledger.recordVerified(job, publicReason(error), epoch)
+  if (job.kind === 'verify' && !(error instanceof NotWanted))
+    await ledger.recordVerified(job, publicReason(error), epoch)
   await ledger.fail(job, publicReason(error), epoch)
 }
 
@@ -140,7 +153,10 @@ async function recover(jobs: readonly Job[], deps: Deps, signal: AbortSignal): P
   for (const [region, { engine }] of regions) {
     if (engine === undefined) continue
     try {
-      const { containers, volumes } = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
+      const { containers, volumes } = await engine.observe(
+        undefined,
+        AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
+      )
       const stacks = new Set([...containers, ...volumes].map(({ labels }) => labels.stack))
       for (const stack of stacks) if (isScratchId(stack) && !wanted.has(stack)) await engine.remove(stack, signal)
     } catch (error) {

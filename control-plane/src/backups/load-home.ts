@@ -10,7 +10,14 @@ import type { Login } from './login.ts'
 import { openPsql } from './psql-session.ts'
 import { readerLogin } from './reader-login.ts'
 import { adoptHome, migrateRestored, regrant } from './seal-home.ts'
-import { emptySchemaSql, freshBooksSql, prepareDatabaseSql, renameSql, renumberEventsSql, retagSql } from './rehome-sql.ts'
+import {
+  emptySchemaSql,
+  freshBooksSql,
+  prepareDatabaseSql,
+  renameSql,
+  renumberEventsSql,
+  retagSql,
+} from './rehome-sql.ts'
 
 interface LoadHome {
   manifest: Manifest
@@ -39,7 +46,10 @@ export async function loadHome(options: LoadHome, signal: AbortSignal): Promise<
   await compareFiles(options, signal)
 }
 
-async function loadDatabase({ manifest, files, place, login, newId, migrations, onComplaint }: LoadHome, signal: AbortSignal): Promise<void> {
+async function loadDatabase(
+  { manifest, files, place, login, newId, migrations, onComplaint }: LoadHome,
+  signal: AbortSignal,
+): Promise<void> {
   const { tenant_id: schema, home } = manifest
   await asSuperuser(place, place.database, `${prepareDatabaseSql(place.database)};\n${emptySchemaSql(schema)}`, signal)
   const section = async (name: 'pre-data' | 'data' | 'post-data') => {
@@ -54,7 +64,8 @@ async function loadDatabase({ manifest, files, place, login, newId, migrations, 
     await asLogin(place, login, `${retagSql(schema, newId)};\n${renumberEventsSql(schema)}`, signal)
   }
   await section('post-data')
-  const compare = () => inFactSession(place, signal, async (ask) => compareObjects(home.objects, await readObjects(schema, ask)))
+  const compare = () =>
+    inFactSession(place, signal, async (ask) => compareObjects(home.objects, await readObjects(schema, ask)))
   // Of a home that was made before the service's tables had a role of their own, all was the owner's.
   const hadSystemRole = home.tables.some(({ name }) => name === structureTable)
   if (!hadSystemRole) await compare()
@@ -63,12 +74,17 @@ async function loadDatabase({ manifest, files, place, login, newId, migrations, 
     await regrant(place, schema, signal)
     await compare()
   }
-  if (newId !== undefined) await asSuperuser(place, place.database, `begin;\n${renameSql(schema, newId)};\ncommit`, signal)
+  if (newId !== undefined)
+    await asSuperuser(place, place.database, `begin;\n${renameSql(schema, newId)};\ncommit`, signal)
   const id = newId ?? schema
   await migrateRestored(place, { homeId: id, tenantId: id }, migrations, signal)
 }
 
-async function inFactSession(place: HomePlace, signal: AbortSignal, work: (ask: AskRows) => Promise<void>): Promise<void> {
+async function inFactSession(
+  place: HomePlace,
+  signal: AbortSignal,
+  work: (ask: AskRows) => Promise<void>,
+): Promise<void> {
   const session = openPsql(inPostgres(place), place.database, await readerLogin(place, signal), factSettings, signal)
   try {
     await work(session.rows)
@@ -99,7 +115,9 @@ export async function* wantedBlobs(files: BackupFiles): AsyncGenerator<BlobEntry
 }
 
 /** As `sha256sum` prints them. */
-async function* foundBlobs(sums: AsyncIterable<Uint8Array>): AsyncGenerator<Pick<BlobEntry, 'id' | 'sha256'>, undefined> {
+async function* foundBlobs(
+  sums: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Pick<BlobEntry, 'id' | 'sha256'>, undefined> {
   for await (const line of linesOf(sums)) {
     const [sha256 = '', path = ''] = line.split('  ')
     yield { id: path.split('/').at(-1) ?? '', sha256 }

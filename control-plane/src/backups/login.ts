@@ -6,5 +6,16 @@ export interface Login {
 
 /** Runs a program of Postgres as that login. The password is the first line of what is read, so that it stands in no argument. */
 export function loggedIn({ role }: Login, [program = '', ...parameters]: readonly string[]): string[] {
-  return ['sh', '-c', 'IFS= read -r PGPASSWORD && export PGPASSWORD && exec "$@"', 'sh', program, '-h', '127.0.0.1', '-U', role, ...parameters]
+  return [
+    'sh',
+    '-c',
+    'IFS= read -r PGPASSWORD && export PGPASSWORD && exec "$@"',
+    'sh',
+    program,
+    '-h',
+    '127.0.0.1',
+    '-U',
+    role,
+    ...parameters,
+  ]
 }

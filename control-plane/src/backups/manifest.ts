@@ -23,7 +23,13 @@ export type Part = Static<typeof Part>
 export const HomeFacts = Type.Object({
   tables: Type.Array(Type.Object({ name: Type.String(), rows: Type.String(), hash: Type.String() })),
   /** A sequence is of no snapshot: null for one that moved while the backup was taken. */
-  sequences: Type.Array(Type.Object({ name: Type.String(), last_value: Type.Union([Type.String(), Type.Null()]), is_called: Type.Boolean() })),
+  sequences: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      last_value: Type.Union([Type.String(), Type.Null()]),
+      is_called: Type.Boolean(),
+    }),
+  ),
   /** Functions, policies, triggers and so on: how many, and a hash over their descriptions in order. */
   objects: Type.Array(Type.Object({ kind: Type.String(), count: Type.Integer(), sha256: Type.String() })),
 })
@@ -50,9 +56,11 @@ export function manifestHash(text: string): string {
 
 /** @param hash of the text, as it was recorded elsewhere @throws BackupError DAMAGED */
 export function readManifest(text: string, hash: string): Manifest {
-  if (manifestHash(text) !== hash) throw new BackupError('DAMAGED', 'the manifest of the backup is not the one that was written')
+  if (manifestHash(text) !== hash)
+    throw new BackupError('DAMAGED', 'the manifest of the backup is not the one that was written')
   const manifest: unknown = JSON.parse(text)
-  if (!Value.Check(Manifest, manifest)) throw new BackupError('DAMAGED', 'the manifest of the backup has an unknown form')
+  if (!Value.Check(Manifest, manifest))
+    throw new BackupError('DAMAGED', 'the manifest of the backup has an unknown form')
   return manifest
 }
 

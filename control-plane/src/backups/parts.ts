@@ -81,7 +81,8 @@ export function openFiles(target: BackupTarget, backupId: string, key: Uint8Arra
           hash.update(chunk)
           size += chunk.length
         }
-        if (size !== part.size || hash.digest('hex') !== part.sha256) throw new BackupError('DAMAGED', `the part "${name}" of the backup is not the one that was written`)
+        if (size !== part.size || hash.digest('hex') !== part.sha256)
+          throw new BackupError('DAMAGED', `the part "${name}" of the backup is not the one that was written`)
       }
     },
   }

@@ -20,7 +20,13 @@ const pingMilliseconds = 60_000
  * @param login undefined: the superuser, over the socket; never where a tenant's own tables are read (`reader-login.ts`)
  * @param opening statements that begin it, e.g. settings and a transaction
  */
-export function openPsql(run: RunStream, database: string, login: Login | undefined, opening: readonly string[], signal: AbortSignal): PsqlSession {
+export function openPsql(
+  run: RunStream,
+  database: string,
+  login: Login | undefined,
+  opening: readonly string[],
+  signal: AbortSignal,
+): PsqlSession {
   const input = createTextPipe()
   const ended = new AbortController()
   const psql = ['psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', database, '-f', '-']

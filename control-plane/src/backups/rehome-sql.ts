@@ -94,6 +94,8 @@ export function renameSql(oldId: string, newId: string): string {
   return [
     `alter role ${identifier(old.ddl)} password null`,
     `alter schema ${identifier(oldId)} rename to ${identifier(newId)}`,
-    ...(['system', 'owner', 'runtime', 'ddl', 'admin'] as const).map((kind) => `alter role ${identifier(old[kind])} rename to ${identifier(roles[kind])}`),
+    ...(['system', 'owner', 'runtime', 'ddl', 'admin'] as const).map(
+      (kind) => `alter role ${identifier(old[kind])} rename to ${identifier(roles[kind])}`,
+    ),
   ].join(';\n')
 }

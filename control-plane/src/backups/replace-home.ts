@@ -27,10 +27,19 @@ function namesOf({ operationId }: Job) {
   return { fresh: `restore_${mark}`, old: `replaced_${mark}`, staging: `${runtimeData}/restoring-${mark}` }
 }
 
-export async function replaceHome(job: Job, tenant: Snapshot, load: Load, deps: JobDeps, signal: AbortSignal): Promise<void> {
+export async function replaceHome(
+  job: Job,
+  tenant: Snapshot,
+  load: Load,
+  deps: JobDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const { engine } = regionOf(deps, tenant.regionId)
   if (tenant.desired !== 'active' || (tenant.status !== 'ready' && tenant.status !== 'failed')) {
-    throw new BackupError('NOT_RUNNING', `the tenant is ${tenant.status}; only one that is ready or has failed can be restored`)
+    throw new BackupError(
+      'NOT_RUNNING',
+      `the tenant is ${tenant.status}; only one that is ready or has failed can be restored`,
+    )
   }
   const own = ownPlace(engine, tenant.id)
   const { fresh, old, staging } = namesOf(job)
@@ -50,7 +59,9 @@ export async function replaceHome(job: Job, tenant: Snapshot, load: Load, deps: 
         await swap(own, { fresh, old, staging }, held)
       })
     } catch (cause) {
-      await unstage(own, fresh, staging, deps.clock.timeout(renewMilliseconds)).catch((error: unknown) => deps.log.warn({ tenant: tenant.id, err: error }, 'what was restored in vain could not be removed'))
+      await unstage(own, fresh, staging, deps.clock.timeout(renewMilliseconds)).catch((error: unknown) =>
+        deps.log.warn({ tenant: tenant.id, err: error }, 'what was restored in vain could not be removed'),
+      )
       throw cause
     }
   }
@@ -63,10 +74,12 @@ export async function replaceHome(job: Job, tenant: Snapshot, load: Load, deps: 
 
 /** Until now the old home has been in use, and was counted. What the tenant has put into its own home can make this fail, and does not stop it. */
 async function beginBooks(tenant: Snapshot, place: HomePlace, { log }: JobDeps, signal: AbortSignal): Promise<void> {
-  await asSystem(place, tenant.id, (login) => asLogin(place, login, freshBooksSql(tenant.id), signal), signal).catch((cause: unknown) => {
-    signal.throwIfAborted()
-    log.warn({ tenant: tenant.id, err: cause }, 'the books of a restored home begin with its data, not with its use')
-  })
+  await asSystem(place, tenant.id, (login) => asLogin(place, login, freshBooksSql(tenant.id), signal), signal).catch(
+    (cause: unknown) => {
+      signal.throwIfAborted()
+      log.warn({ tenant: tenant.id, err: cause }, 'the books of a restored home begin with its data, not with its use')
+    },
+  )
 }
 
 function ddlLogin({ id, secrets }: Snapshot): Login {
@@ -74,21 +87,41 @@ function ddlLogin({ id, secrets }: Snapshot): Login {
   return { role: homeRoles(id).ddl, password }
 }
 
-async function stage(tenant: Snapshot, place: HomePlace, staging: string, load: Load, signal: AbortSignal): Promise<void> {
+async function stage(
+  tenant: Snapshot,
+  place: HomePlace,
+  staging: string,
+  load: Load,
+  signal: AbortSignal,
+): Promise<void> {
   await unstage(place, place.database, staging, signal)
   await asSuperuser(place, server, `create database ${identifier(place.database)} template template0`, signal)
   await loadHome({ ...load, place, login: ddlLogin(tenant), newId: undefined }, signal)
 }
 
 async function unstage(place: HomePlace, database: string, directory: string, signal: AbortSignal): Promise<void> {
-  await asSuperuser(place, server, `alter database ${identifier(dedicatedDatabase)} with allow_connections true;\ndrop database if exists ${identifier(database)} with (force)`, signal)
+  await asSuperuser(
+    place,
+    server,
+    `alter database ${identifier(dedicatedDatabase)} with allow_connections true;\ndrop database if exists ${identifier(database)} with (force)`,
+    signal,
+  )
   await filesScript(place, 'rm -rf "$1"', [directory], { signal })
 }
 
 /** Nobody is in the old home from the first statement on; the last one is the moment at which the new one holds. */
-async function swap(own: HomePlace, { fresh, old, staging }: ReturnType<typeof namesOf>, signal: AbortSignal): Promise<void> {
+async function swap(
+  own: HomePlace,
+  { fresh, old, staging }: ReturnType<typeof namesOf>,
+  signal: AbortSignal,
+): Promise<void> {
   const home = identifier(dedicatedDatabase)
-  await asSuperuser(own, server, `alter database ${home} with allow_connections false;\n${endSessionsSql(dedicatedDatabase, fresh)}`, signal)
+  await asSuperuser(
+    own,
+    server,
+    `alter database ${home} with allow_connections false;\n${endSessionsSql(dedicatedDatabase, fresh)}`,
+    signal,
+  )
   await filesScript(own, linkBlobs, [staging, own.blobs], { signal })
   await asSuperuser(
     own,
@@ -128,7 +161,13 @@ async function renewed(tenantId: string, deps: JobDeps, signal: AbortSignal): Pr
   throw new BackupError('FAILED', 'the data is in place, but the runtime does not show it')
 }
 
-async function removeOld(own: HomePlace, old: string, staging: string, { files }: Load, signal: AbortSignal): Promise<void> {
+async function removeOld(
+  own: HomePlace,
+  old: string,
+  staging: string,
+  { files }: Load,
+  signal: AbortSignal,
+): Promise<void> {
   async function* names() {
     for await (const { id } of wantedBlobs(files)) yield Buffer.from(`${id}\n`)
     yield Buffer.from(`${endOfNames}\n`)

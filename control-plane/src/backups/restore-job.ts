@@ -25,12 +25,24 @@ export async function runRestore(job: Job, deps: JobDeps, signal: AbortSignal): 
  * The volumes of the new tenant are filled by services of ours; its own take them over when all of it is there and was
  * compared. Until then the reconciler leaves the tenant alone, and nobody is sent to it.
  */
-async function fillNew(job: Job, { id, regionId }: Snapshot, load: Load, deps: JobDeps, signal: AbortSignal): Promise<void> {
+async function fillNew(
+  job: Job,
+  { id, regionId }: Snapshot,
+  load: Load,
+  deps: JobDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const { engine, images } = regionOf(deps, regionId)
   if (load.manifest.tenant_id === id) throw new BackupError('FAILED', 'the backup is of this very tenant')
   await load.step('services')
   const digests = await images(signal)
-  const { place, login } = await makeScratchHome(engine, id, digests, { tenantId: load.manifest.tenant_id, homeId: id }, signal)
+  const { place, login } = await makeScratchHome(
+    engine,
+    id,
+    digests,
+    { tenantId: load.manifest.tenant_id, homeId: id },
+    signal,
+  )
   await loadHome({ ...load, place, login, newId: id }, signal)
   await load.step('handover')
   await engine.converge(emptiedStack(scratchStack(id, digests)), signal)

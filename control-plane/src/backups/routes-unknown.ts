@@ -20,7 +20,9 @@ export const UnknownBackupBody = Type.Object({
   created: Maybe,
   finished: Maybe,
   adoptable: Type.Boolean(),
-  problem: Type.Union([Type.Object({ code: Type.String(), message: Type.String() }), Type.Null()], { description: "Why it can't be adopted" }),
+  problem: Type.Union([Type.Object({ code: Type.String(), message: Type.String() }), Type.Null()], {
+    description: "Why it can't be adopted",
+  }),
 })
 
 export function toUnknownBackupBody({ id, record }: UnknownBackup): Static<typeof UnknownBackupBody> {
@@ -43,9 +45,13 @@ export function toUnknownBackupBody({ id, record }: UnknownBackup): Static<typeo
 }
 
 /** A page of IDs in their order; the cursor is the last one of the page before. @throws ControlError INVALID_PARAMETER */
-export function pageOfIds(ids: readonly string[], { limit, cursor }: PageRequest): { ids: string[]; next_cursor: string | null } {
+export function pageOfIds(
+  ids: readonly string[],
+  { limit, cursor }: PageRequest,
+): { ids: string[]; next_cursor: string | null } {
   const last = cursor === undefined ? '' : Buffer.from(cursor, 'base64url').toString()
-  if (cursor !== undefined && !isUuid(last)) throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
+  if (cursor !== undefined && !isUuid(last))
+    throw new ControlError('INVALID_PARAMETER', 'cursor is not one that a list has given')
   const left = ids.filter((id) => id > last).sort()
   const page = left.slice(0, limit)
   return { ids: page, next_cursor: left.length > limit ? Buffer.from(page.at(-1) ?? '').toString('base64url') : null }

@@ -7,7 +7,18 @@ import type { Backup } from './backup.ts'
 import type { BackupStore, BackupWrite, RestoredTenant } from './backup-store.ts'
 import type { UnknownBackup, UnknownBackups } from './unknown-backups.ts'
 import { ControlError } from '../platform/errors.ts'
-import { checkName, newSecrets, type Operation, KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody, waitUntilSettled, type WaitDeps } from '../tenants/index.ts'
+import {
+  checkName,
+  newSecrets,
+  type Operation,
+  KeysBody,
+  OperationBody,
+  TenantBody,
+  toOperationBody,
+  toTenantBody,
+  waitUntilSettled,
+  type WaitDeps,
+} from '../tenants/index.ts'
 import type { Api } from '../http/api.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
@@ -52,7 +63,10 @@ const NewTenant = Type.Object(
 )
 const RestoreBody = Type.Object(
   {
-    into: Type.Union([Type.Literal('same'), NewTenant], { description: '`same`: the data of the backup takes the place of what the tenant has; or a tenant that is made for it' }),
+    into: Type.Union([Type.Literal('same'), NewTenant], {
+      description:
+        '`same`: the data of the backup takes the place of what the tenant has; or a tenant that is made for it',
+    }),
   },
   { additionalProperties: false },
 )
@@ -86,7 +100,10 @@ function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
           '`state=unknown`: what that directory has and the control database does not know. Both are in the order of their IDs.',
         ].join(' '),
         tags: ['backups'],
-        querystring: Type.Object({ ...PageQuery, state: Type.Optional(Type.Enum(listedStates)) }, { additionalProperties: false }),
+        querystring: Type.Object(
+          { ...PageQuery, state: Type.Optional(Type.Enum(listedStates)) },
+          { additionalProperties: false },
+        ),
         response: { 200: Type.Object({ backups: Type.Array(AnyBackup), next_cursor: Maybe }) },
       },
     },
@@ -96,7 +113,10 @@ function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
       if (state === 'unknown') {
         const { unknown } = keptOf(deps)
         const { ids, next_cursor } = pageOfIds(await unknown.ids(), page)
-        return { backups: (await unknown.get(ids, deps.clock.timeout(readMilliseconds))).map(toUnknownBackupBody), next_cursor }
+        return {
+          backups: (await unknown.get(ids, deps.clock.timeout(readMilliseconds))).map(toUnknownBackupBody),
+          next_cursor,
+        }
       }
       if (state === 'missing') {
         const { ids, next_cursor } = pageOfIds(await missingIds(deps), page)
@@ -121,8 +141,11 @@ function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
     },
     async (request) => {
       const { id } = request.params
-      const page = isTenantId(id) ? await deps.backups.store.list(id, pageRequest(request.query)) : { items: [], nextCursor: undefined }
-      if (page.items.length === 0 && (!isTenantId(id) || (await deps.tenants.get(id)) === undefined)) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+      const page = isTenantId(id)
+        ? await deps.backups.store.list(id, pageRequest(request.query))
+        : { items: [], nextCursor: undefined }
+      if (page.items.length === 0 && (!isTenantId(id) || (await deps.tenants.get(id)) === undefined))
+        throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
       return { backups: page.items.map(toBackupBody), next_cursor: page.nextCursor ?? null }
     },
   )
@@ -131,7 +154,13 @@ function addReadBackups(app: Api, deps: BackupRoutesDeps): void {
     '/v1/backups/:id',
     {
       config: { scopes: ['admin', 'read'] },
-      schema: { summary: 'One backup', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: AnyBackup } },
+      schema: {
+        summary: 'One backup',
+        tags: ['backups'],
+        params: Id,
+        querystring: NoQuery,
+        response: { 200: AnyBackup },
+      },
     },
     async (request) => {
       const { id } = request.params
@@ -173,14 +202,23 @@ function addRemoveBackup(app: Api, deps: BackupRoutesDeps): void {
     '/v1/backups/:id',
     {
       config: { scopes: ['admin'] },
-      schema: { summary: 'Remove a backup for good, also an unknown one', tags: ['backups'], params: Id, querystring: NoQuery, response: { 200: AnyBackup } },
+      schema: {
+        summary: 'Remove a backup for good, also an unknown one',
+        tags: ['backups'],
+        params: Id,
+        querystring: NoQuery,
+        response: { 200: AnyBackup },
+      },
     },
     async (request) => {
       const { target } = keptOf(deps)
       const context = { ...writeContext(request), idempotency: undefined }
       const unknown = await unknownBackup(deps, request.params.id)
       const { id } = unknown ?? (await foundBackup(deps, request.params.id))
-      const removed = unknown === undefined ? toBackupBody(await deps.backups.store.remove(id, context)) : toUnknownBackupBody(unknown)
+      const removed =
+        unknown === undefined
+          ? toBackupBody(await deps.backups.store.remove(id, context))
+          : toUnknownBackupBody(unknown)
       if (unknown !== undefined) await deps.backups.store.recordUnknownRemoved(id, context)
       // What can't be removed now is found by the next survey: as being removed, or as unknown.
       await target.remove(id).catch((cause: unknown) => {
@@ -198,7 +236,8 @@ function addAdoptBackup(app: Api, deps: BackupRoutesDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Adopt a backup that the control database does not know',
-        description: 'Its record must be of this installation and sealed with its master key. One that was adopted before stays as it is.',
+        description:
+          'Its record must be of this installation and sealed with its master key. One that was adopted before stays as it is.',
         tags: ['backups'],
         params: Id,
         querystring: NoQuery,
@@ -213,7 +252,9 @@ function addAdoptBackup(app: Api, deps: BackupRoutesDeps): void {
       const { id, record } = unknown
       if (record.problem !== undefined) {
         const { code, message } = record.problem
-        throw new ControlError('BACKUP_NOT_ADOPTABLE', `The backup can't be adopted. ${message}`, { detail: { problem: code } })
+        throw new ControlError('BACKUP_NOT_ADOPTABLE', `The backup can't be adopted. ${message}`, {
+          detail: { problem: code },
+        })
       }
       const adopted = await deps.backups.store.adopt(record, { ...writeContext(request), idempotency: undefined })
       // Until it is moved back it is read where it is; the next survey moves it, too.
@@ -232,7 +273,8 @@ function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Restore a backup into a scratch home and compare',
-        description: 'Answers at once; with `Prefer: wait=N` when it is done, or after N seconds. What was found wrong stands in the operation and in the backup.',
+        description:
+          'Answers at once; with `Prefer: wait=N` when it is done, or after N seconds. What was found wrong stands in the operation and in the backup.',
         tags: ['backups'],
         params: Id,
         querystring: NoQuery,
@@ -257,7 +299,8 @@ function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Restore a backup',
-        description: 'Into the tenant it is of, whose data is replaced when the restored copy is complete and compared; or into a new tenant, whose keys and database password are shown here only.',
+        description:
+          'Into the tenant it is of, whose data is replaced when the restored copy is complete and compared; or into a new tenant, whose keys and database password are shown here only.',
         tags: ['backups'],
         params: Id,
         querystring: NoQuery,
@@ -274,19 +317,30 @@ function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
       return answerOnce<Static<typeof Restored> | Static<typeof WithOperation>>(deps, context, reply, async () => {
         keptOf(deps)
         const backup = await foundBackup(deps, request.params.id)
-        if (into === 'same') return settled(deps, await deps.backups.store.requestRestore(backup.id, context, present), wait, request)
+        if (into === 'same')
+          return settled(deps, await deps.backups.store.requestRestore(backup.id, context, present), wait, request)
         return restoreInto(deps, backup, await newTenant(deps, backup, into), wait, request)
       })
     },
   )
 }
 
-async function restoreInto(deps: BackupRoutesDeps, backup: Backup, tenant: RestoredTenant, wait: number, request: FastifyRequest) {
+async function restoreInto(
+  deps: BackupRoutesDeps,
+  backup: Backup,
+  tenant: RestoredTenant,
+  wait: number,
+  request: FastifyRequest,
+) {
   const region = deps.regions.find(({ id }) => id === tenant.region)
-  if (region === undefined) throw new ControlError('UNKNOWN_REGION', `the region "${tenant.region}" of the backup is not known`)
+  if (region === undefined)
+    throw new ControlError('UNKNOWN_REGION', `the region "${tenant.region}" of the backup is not known`)
   const context = writeContext(request)
   const { publishable_key, secret_key, jwt_secret, admin_password } = tenant.secrets
-  const answer = ({ tenant, operation }: Parameters<Parameters<typeof deps.backups.store.requestRestoreInto>[3]>[0]) => ({
+  const answer = ({
+    tenant,
+    operation,
+  }: Parameters<Parameters<typeof deps.backups.store.requestRestoreInto>[3]>[0]) => ({
     ...toTenantBody(tenant, region, admin_password),
     keys: { publishable_key, secret_key, jwt_secret },
     operation: toOperationBody(operation),
@@ -297,24 +351,43 @@ async function restoreInto(deps: BackupRoutesDeps, backup: Backup, tenant: Resto
   return last
 }
 
-async function newTenant(deps: BackupRoutesDeps, backup: Backup, { name, plan }: Static<typeof NewTenant>): Promise<RestoredTenant> {
+async function newTenant(
+  deps: BackupRoutesDeps,
+  backup: Backup,
+  { name, plan }: Static<typeof NewTenant>,
+): Promise<RestoredTenant> {
   const chosen = plan ?? (await deps.tenants.get(backup.tenantId))?.plan
-  if (chosen === undefined) throw new ControlError('MISSING_FIELD', 'field "into.plan" is missing: the tenant that the backup is of is gone')
+  if (chosen === undefined)
+    throw new ControlError('MISSING_FIELD', 'field "into.plan" is missing: the tenant that the backup is of is gone')
   const known = (await deps.plans.list()).map(({ id }) => id)
-  if (!known.includes(chosen)) throw new ControlError('UNKNOWN_PLAN', `plan "${chosen}" is not known; known: ${known.join(', ')}`)
-  return { id: `t_${randomBytes(10).toString('hex')}`, name, plan: chosen, region: backup.region, isolation: 'database-per-tenant', secrets: newSecrets() }
+  if (!known.includes(chosen))
+    throw new ControlError('UNKNOWN_PLAN', `plan "${chosen}" is not known; known: ${known.join(', ')}`)
+  return {
+    id: `t_${randomBytes(10).toString('hex')}`,
+    name,
+    plan: chosen,
+    region: backup.region,
+    isolation: 'database-per-tenant',
+    secrets: newSecrets(),
+  }
 }
 
 /** @throws ControlError BACKUPS_OFF */
 function keptOf({ backups }: BackupRoutesDeps) {
-  if (backups.kept === undefined) throw new ControlError('BACKUPS_OFF', 'this installation keeps no backups: it has no directory for them (TENANTRY_BACKUPS)')
+  if (backups.kept === undefined)
+    throw new ControlError(
+      'BACKUPS_OFF',
+      'this installation keeps no backups: it has no directory for them (TENANTRY_BACKUPS)',
+    )
   return backups.kept
 }
 
 async function missingIds(deps: BackupRoutesDeps): Promise<string[]> {
   const complete = await deps.backups.store.completeIds()
   // Listed after the rows were read: a backup that is removed meanwhile may show, one that is there does not.
-  const whole = new Set((await keptOf(deps).target.list()).flatMap(({ id, content }) => (content === 'whole' ? [id] : [])))
+  const whole = new Set(
+    (await keptOf(deps).target.list()).flatMap(({ id, content }) => (content === 'whole' ? [id] : [])),
+  )
   return complete.filter((id) => !whole.has(id))
 }
 
@@ -344,13 +417,23 @@ async function settled(deps: BackupRoutesDeps, write: BackupWrite, wait: number,
   return answer
 }
 
-async function settledOperation(deps: BackupRoutesDeps, operation: Operation, wait: number, request: FastifyRequest): Promise<Operation> {
+async function settledOperation(
+  deps: BackupRoutesDeps,
+  operation: Operation,
+  wait: number,
+  request: FastifyRequest,
+): Promise<Operation> {
   const tenant = await deps.tenants.get(operation.tenantId)
   // Of a tenant that is gone nobody tells anything.
-  return tenant === undefined ? operation : (await waitUntilSettled(deps, { tenant, operation }, wait, request)).operation
+  return tenant === undefined
+    ? operation
+    : (await waitUntilSettled(deps, { tenant, operation }, wait, request)).operation
 }
 
-const present = ({ backup, operation }: BackupWrite) => ({ ...toBackupBody(backup), operation: toOperationBody(operation) })
+const present = ({ backup, operation }: BackupWrite) => ({
+  ...toBackupBody(backup),
+  operation: toOperationBody(operation),
+})
 
 function toBackupBody(backup: Backup): Static<typeof BackupBody> {
   return {

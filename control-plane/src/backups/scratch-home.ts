@@ -8,7 +8,11 @@ import type { Login } from './login.ts'
 import { foreignRolesSql } from './rehome-sql.ts'
 import { scratchStack } from './scratch-stack.ts'
 
-const untilReady = ['sh', '-c', 'for i in $(seq 1200); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1']
+const untilReady = [
+  'sh',
+  '-c',
+  'for i in $(seq 1200); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1',
+]
 
 /**
  * Makes the services anew: nothing of an earlier attempt stays.
@@ -23,7 +27,13 @@ export async function makeScratchHome(
 ): Promise<{ place: HomePlace; login: Login }> {
   await engine.remove(stackId, signal)
   await engine.converge(scratchStack(stackId, images), signal)
-  const place: HomePlace = { engine, stack: stackId, filesService: 'files', database: dedicatedDatabase, blobs: blobsOf(homeId) }
+  const place: HomePlace = {
+    engine,
+    stack: stackId,
+    filesService: 'files',
+    database: dedicatedDatabase,
+    blobs: blobsOf(homeId),
+  }
   const { code } = await engine.exec(stackId, 'postgres', untilReady, { signal })
   if (code !== 0) throw new BackupError('FAILED', 'the Postgres of the scratch home does not take statements')
   const login = { role: homeRoles(tenantId).ddl, password: randomBytes(24).toString('base64url') }

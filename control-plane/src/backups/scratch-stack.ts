@@ -12,7 +12,12 @@ const sizes = {
 /** @param id a tenant's that is not begun yet: its own services take over the volumes; or one of `scratchId` */
 export function scratchStack(id: string, images: { postgres: string; runtime: string }): Stack {
   const postgres = postgresService({
-    image: images.postgres, network: { network: '', aliases: [] }, resources: sizes.postgres, connections: 20, reservedConnections: 0, restarts: 0,
+    image: images.postgres,
+    network: { network: '', aliases: [] },
+    resources: sizes.postgres,
+    connections: 20,
+    reservedConnections: 0,
+    restarts: 0,
   })
   const files: Service = {
     name: 'files',
@@ -35,7 +40,10 @@ export function scratchStack(id: string, images: { postgres: string; runtime: st
     id,
     state: 'running',
     networks: [],
-    volumes: [{ name: 'data', mustExist: false, isGuarded: true }, { name: 'files', mustExist: false, isGuarded: false }],
+    volumes: [
+      { name: 'data', mustExist: false, isGuarded: true },
+      { name: 'files', mustExist: false, isGuarded: false },
+    ],
     services: [{ ...postgres, networks: [] }, files],
   }
 }

@@ -1,12 +1,28 @@
 // Gives a restored home's service tables to the system role and brings them to the newest version. What pg_restore makes
 // belongs to the home's owner, whoever owned it where the backup was taken.
-import { adoptHomeSql, closeSystemLoginSql, openSystemLoginSql, homeRoles, appliedVersionSql, migrateHomeSql, systemParts, type HomeMigration, readReport, oneTimePassword } from '../homes/index.ts'
+import {
+  adoptHomeSql,
+  closeSystemLoginSql,
+  openSystemLoginSql,
+  homeRoles,
+  appliedVersionSql,
+  migrateHomeSql,
+  systemParts,
+  type HomeMigration,
+  readReport,
+  oneTimePassword,
+} from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 import { asLogin, asSuperuser, type HomePlace } from './home-place.ts'
 import type { Login } from './login.ts'
 
 /** The owner of everything changes; nothing else does. */
-export async function adoptHome(place: HomePlace, homeId: string, migrations: readonly HomeMigration[], signal: AbortSignal): Promise<void> {
+export async function adoptHome(
+  place: HomePlace,
+  homeId: string,
+  migrations: readonly HomeMigration[],
+  signal: AbortSignal,
+): Promise<void> {
   await asSuperuser(place, place.database, `begin;\n${adoptHomeSql(homeId, systemParts(migrations))};\ncommit`, signal)
 }
 
@@ -16,16 +32,31 @@ export async function regrant(place: HomePlace, homeId: string, signal: AbortSig
 }
 
 /** @param tenantId whose the rows are @throws HomeError where something could not be repaired */
-export async function migrateRestored(place: HomePlace, ids: { homeId: string; tenantId: string }, migrations: readonly HomeMigration[], signal: AbortSignal): Promise<void> {
-  await asSystem(place, ids.homeId, async (login) => {
-    const applied = await asLogin(place, login, optionalVersionSql(ids.homeId), signal)
-    const version = applied.trim() === '' ? undefined : Number(applied)
-    readReport((await asLogin(place, login, migrateHomeSql(ids, migrations, version), signal, [])).split('\n'))
-  }, signal)
+export async function migrateRestored(
+  place: HomePlace,
+  ids: { homeId: string; tenantId: string },
+  migrations: readonly HomeMigration[],
+  signal: AbortSignal,
+): Promise<void> {
+  await asSystem(
+    place,
+    ids.homeId,
+    async (login) => {
+      const applied = await asLogin(place, login, optionalVersionSql(ids.homeId), signal)
+      const version = applied.trim() === '' ? undefined : Number(applied)
+      readReport((await asLogin(place, login, migrateHomeSql(ids, migrations, version), signal, [])).split('\n'))
+    },
+    signal,
+  )
 }
 
 /** Calls `work` with the home's system login, which is open for so long. */
-export async function asSystem<T>(place: HomePlace, homeId: string, work: (login: Login) => Promise<T>, signal: AbortSignal): Promise<T> {
+export async function asSystem<T>(
+  place: HomePlace,
+  homeId: string,
+  work: (login: Login) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
   const { password, verifier } = oneTimePassword()
   await asSuperuser(place, place.database, `begin;\n${openSystemLoginSql(homeId, verifier)};\ncommit`, signal)
   try {

@@ -14,7 +14,11 @@ const open = { in: ['pending', 'running'] }
 
 export function createBackupLedger(database: Database, seal: Seal, now: () => Date): BackupLedger {
   /** @throws NotWanted */
-  const change = async (transaction: Transaction, { operationId, tenantId }: Job, data: Prisma.OperationUpdateManyMutationInput) => {
+  const change = async (
+    transaction: Transaction,
+    { operationId, tenantId }: Job,
+    data: Prisma.OperationUpdateManyMutationInput,
+  ) => {
     const { count } = await transaction.operation.updateMany({ where: { id: operationId, state: 'running' }, data })
     if (count === 0) throw new NotWanted(`the operation ${operationId} is wanted no more`)
     await tellObserved(transaction, tenantId)
@@ -28,13 +32,25 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
         where: { kind: { in: [...jobKinds] }, state: open, generation: 0, backupId: { not: null } },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
       })
-      const backups = await database.backup.findMany({ where: { id: { in: operations.flatMap(({ backupId }) => backupId ?? []) } } })
+      const backups = await database.backup.findMany({
+        where: { id: { in: operations.flatMap(({ backupId }) => backupId ?? []) } },
+      })
       const byId = new Map(backups.map((backup) => [backup.id, backup]))
       return operations.flatMap(({ id, kind, tenantId, state, attempts, backupId }): Job[] => {
         const backup = byId.get(backupId ?? '')
         if (backup === undefined) return []
         const key = Buffer.from(seal.open(backup.key, keyContext(backup.id)), 'base64')
-        return [{ operationId: id, kind: kind as JobKind, tenantId, state: state as Job['state'], attempts, backup: toBackup(backup), key }]
+        return [
+          {
+            operationId: id,
+            kind: kind as JobKind,
+            tenantId,
+            state: state as Job['state'],
+            attempts,
+            backup: toBackup(backup),
+            key,
+          },
+        ]
       })
     },
 
@@ -55,11 +71,22 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
       ledWrite(database, epoch, async (transaction) => {
         const failed = { state: 'failed', error: reason, finishedAt: now() }
         await transaction.operation.updateMany({ where: { id: job.operationId, state: open }, data: failed })
-        if (job.kind === 'backup') await transaction.backup.updateMany({ where: { id: job.backup.id, state: 'running' }, data: failed })
+        if (job.kind === 'backup')
+          await transaction.backup.updateMany({ where: { id: job.backup.id, state: 'running' }, data: failed })
         if (job.kind === 'restore') {
           // Half a home is nobody's: the tenant goes, and the operation tells why.
-          const gone = { desired: 'deleted', status: 'deleting', reason, purgeAfter: now(), deleteRequestedAt: now(), updatedAt: now() }
-          const { count } = await transaction.tenant.updateMany({ where: { id: job.tenantId, desired: 'restoring' }, data: { ...gone, generation: { increment: 1 } } })
+          const gone = {
+            desired: 'deleted',
+            status: 'deleting',
+            reason,
+            purgeAfter: now(),
+            deleteRequestedAt: now(),
+            updatedAt: now(),
+          }
+          const { count } = await transaction.tenant.updateMany({
+            where: { id: job.tenantId, desired: 'restoring' },
+            data: { ...gone, generation: { increment: 1 } },
+          })
           if (count > 0) await tellWanted(transaction, job.tenantId)
         }
         await tellObserved(transaction, job.tenantId)
@@ -77,7 +104,10 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
 
     recordVerified: (job, error, epoch) =>
       ledWrite(database, epoch, async (transaction) => {
-        await transaction.backup.updateMany({ where: { id: job.backup.id }, data: { verifiedAt: now(), verifyError: error } })
+        await transaction.backup.updateMany({
+          where: { id: job.backup.id },
+          data: { verifiedAt: now(), verifyError: error },
+        })
       }),
 
     activate: (job, epoch) =>
@@ -86,7 +116,10 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
         if (tenant?.desired !== 'restoring') throw new NotWanted(`${job.tenantId} is wanted no more`)
         const generation = tenant.generation + 1
         await change(transaction, job, { generation })
-        await transaction.tenant.update({ where: { id: tenant.id }, data: { desired: 'active', reason: null, generation, updatedAt: now() } })
+        await transaction.tenant.update({
+          where: { id: tenant.id },
+          data: { desired: 'active', reason: null, generation, updatedAt: now() },
+        })
         await tellWanted(transaction, tenant.id)
       }),
 
@@ -128,20 +161,34 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
         from tenants
         where backup_schedule is not null and isolation <> 'schema-per-tenant' and desired in ('active', 'paused')`
       return rows.map((row) => ({
-        id: row.id, schedule: row.schedule, desired: row.desired, status: row.status, busy: row.busy,
-        seen: row.seen_schedule === null || row.seen_at === null ? undefined : { schedule: row.seen_schedule, at: row.seen_at },
-        pausedAt: row.paused_at ?? undefined, lastBackupAt: row.last_backup_at ?? undefined,
+        id: row.id,
+        schedule: row.schedule,
+        desired: row.desired,
+        status: row.status,
+        busy: row.busy,
+        seen:
+          row.seen_schedule === null || row.seen_at === null
+            ? undefined
+            : { schedule: row.seen_schedule, at: row.seen_at },
+        pausedAt: row.paused_at ?? undefined,
+        lastBackupAt: row.last_backup_at ?? undefined,
       }))
     },
 
     recordSeen: (tenantId, schedule, at, epoch) =>
       ledWrite(database, epoch, async (transaction) => {
-        await transaction.tenant.updateMany({ where: { id: tenantId }, data: { backupSeenSchedule: schedule, backupSeenAt: at } })
+        await transaction.tenant.updateMany({
+          where: { id: tenantId },
+          data: { backupSeenSchedule: schedule, backupSeenAt: at },
+        })
       }),
 
     plan: (tenantId, schedule, plannedAt, epoch) =>
       ledWrite(database, epoch, async (transaction) => {
-        await transaction.tenant.update({ where: { id: tenantId }, data: { backupSeenSchedule: schedule, backupSeenAt: plannedAt } })
+        await transaction.tenant.update({
+          where: { id: tenantId },
+          data: { backupSeenSchedule: schedule, backupSeenAt: plannedAt },
+        })
         if ((await transaction.backup.count({ where: { tenantId, plannedAt } })) > 0) return
         const { id } = await newBackup(transaction, seal, tenantId, { trigger: 'schedule', plannedAt }, now())
         await openJob(transaction, 'backup', tenantId, id, now())
@@ -187,10 +234,16 @@ async function forgetOld(transaction: Transaction, tenantId: string): Promise<st
   })
   const oldestKept = scheduled[Math.max(tenant.backupsKept, 1) - 1]
   if (oldestKept === undefined) return []
-  const used = await transaction.operation.findMany({ where: { state: open, backupId: { not: null } }, select: { backupId: true } })
+  const used = await transaction.operation.findMany({
+    where: { state: open, backupId: { not: null } },
+    select: { backupId: true },
+  })
   const old = await transaction.backup.findMany({
     where: {
-      tenantId, trigger: 'schedule', state: { not: 'running' satisfies Backup['state'] }, createdAt: { lt: oldestKept.createdAt },
+      tenantId,
+      trigger: 'schedule',
+      state: { not: 'running' satisfies Backup['state'] },
+      createdAt: { lt: oldestKept.createdAt },
       id: { notIn: used.flatMap(({ backupId }) => backupId ?? []) },
     },
     select: { id: true },

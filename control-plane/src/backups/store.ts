@@ -37,8 +37,15 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
         await refuseStopped(transaction, tenantId)
         await refuseSecond(transaction, tenantId)
         const backup = await newBackup(transaction, seal, tenantId, { trigger: 'request', plannedAt: null }, now())
-        const result = { backup: toBackup(backup), operation: await openJob(transaction, 'backup', tenantId, backup.id, now()) }
-        return { result, audit: { action: 'backup.create', target: tenantId, detail: { backup_id: backup.id } }, answer: answer(result) }
+        const result = {
+          backup: toBackup(backup),
+          operation: await openJob(transaction, 'backup', tenantId, backup.id, now()),
+        }
+        return {
+          result,
+          audit: { action: 'backup.create', target: tenantId, detail: { backup_id: backup.id } },
+          answer: answer(result),
+        }
       }),
 
     async get(id) {
@@ -51,7 +58,10 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
     listAll: (state, page) => listed(state === undefined ? {} : { state }, page),
 
     async completeIds() {
-      const rows = await database.backup.findMany({ where: { state: 'complete' satisfies Backup['state'] }, select: { id: true } })
+      const rows = await database.backup.findMany({
+        where: { state: 'complete' satisfies Backup['state'] },
+        select: { id: true },
+      })
       return rows.map(({ id }) => id)
     },
 
@@ -63,21 +73,33 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
     adopt: ({ description, key }, context) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
         const id = description.backup_id
-        const backup = (await transaction.backup.findUnique({ where: { id } })) ?? (await transaction.backup.create({
-          data: {
-            id, tenantId: description.tenant_id, regionId: description.region, state: 'complete' satisfies Backup['state'],
-            // As one that an operator asked for: the schedule of its tenant keeps only so many of its own.
-            trigger: 'request' satisfies Backup['trigger'],
-            key: sealedKey(seal, id, key), bytes: description.bytes, manifestHash: description.manifest_sha256,
-            createdAt: new Date(description.created_at), finishedAt: new Date(description.finished_at),
-          },
-        }))
-        return { result: toBackup(backup), audit: { action: 'backup.adopt', target: id, detail: { tenant_id: backup.tenantId } } }
+        const backup =
+          (await transaction.backup.findUnique({ where: { id } })) ??
+          (await transaction.backup.create({
+            data: {
+              id,
+              tenantId: description.tenant_id,
+              regionId: description.region,
+              state: 'complete' satisfies Backup['state'],
+              // As one that an operator asked for: the schedule of its tenant keeps only so many of its own.
+              trigger: 'request' satisfies Backup['trigger'],
+              key: sealedKey(seal, id, key),
+              bytes: description.bytes,
+              manifestHash: description.manifest_sha256,
+              createdAt: new Date(description.created_at),
+              finishedAt: new Date(description.finished_at),
+            },
+          }))
+        return {
+          result: toBackup(backup),
+          audit: { action: 'backup.adopt', target: id, detail: { tenant_id: backup.tenantId } },
+        }
       }),
 
     recordUnknownRemoved: (id, context) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
-        if ((await transaction.backup.count({ where: { id } })) > 0) throw new ControlError('BACKUP_IN_USE', 'The backup was adopted meanwhile.')
+        if ((await transaction.backup.count({ where: { id } })) > 0)
+          throw new ControlError('BACKUP_IN_USE', 'The backup was adopted meanwhile.')
         return { result: undefined, audit: { action: 'backup.delete', target: id, detail: { unknown: true } } }
       }),
 
@@ -85,9 +107,13 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
       recordedWrite(database, seal, now, context, async (transaction) => {
         const backup = await foundBackup(transaction, id)
         const used = await transaction.operation.count({ where: { backupId: id, state: open } })
-        if (backup.state === 'running' || used > 0) throw new ControlError('BACKUP_IN_USE', 'the backup is being made, restored or verified')
+        if (backup.state === 'running' || used > 0)
+          throw new ControlError('BACKUP_IN_USE', 'the backup is being made, restored or verified')
         await transaction.backup.delete({ where: { id } })
-        return { result: toBackup(backup), audit: { action: 'backup.delete', target: id, detail: { tenant_id: backup.tenantId } } }
+        return {
+          result: toBackup(backup),
+          audit: { action: 'backup.delete', target: id, detail: { tenant_id: backup.tenantId } },
+        }
       }),
 
     requestVerify: (id, context, answer) =>
@@ -95,8 +121,15 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
         const backup = await completeBackup(transaction, id)
         const again = await transaction.operation.findFirst({ where: { backupId: id, kind: 'verify', state: open } })
         if (again !== null) throw underWay(again)
-        const result = { backup: toBackup(backup), operation: await openJob(transaction, 'verify', backup.tenantId, id, now()) }
-        return { result, audit: { action: 'backup.verify', target: id, detail: { tenant_id: backup.tenantId } }, answer: answer(result) }
+        const result = {
+          backup: toBackup(backup),
+          operation: await openJob(transaction, 'verify', backup.tenantId, id, now()),
+        }
+        return {
+          result,
+          audit: { action: 'backup.verify', target: id, detail: { tenant_id: backup.tenantId } },
+          answer: answer(result),
+        }
       }),
 
     requestRestore: (id, context, answer) =>
@@ -104,8 +137,15 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
         const backup = await completeBackup(transaction, id)
         await refuseStopped(transaction, backup.tenantId, ['ready', 'failed'])
         await refuseSecond(transaction, backup.tenantId)
-        const result: BackupWrite = { backup: toBackup(backup), operation: await openJob(transaction, 'restore', backup.tenantId, id, now()) }
-        return { result, audit: { action: 'backup.restore', target: id, detail: { tenant_id: backup.tenantId } }, answer: answer(result) }
+        const result: BackupWrite = {
+          backup: toBackup(backup),
+          operation: await openJob(transaction, 'restore', backup.tenantId, id, now()),
+        }
+        return {
+          result,
+          audit: { action: 'backup.restore', target: id, detail: { tenant_id: backup.tenantId } },
+          answer: answer(result),
+        }
       }),
 
     async requestRestoreInto(id, tenant, context, answer) {
@@ -115,20 +155,39 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
           const at = now()
           const row = await transaction.tenant.create({
             data: {
-              id: tenant.id, name: tenant.name, planId: tenant.plan, regionId: tenant.region, isolation: tenant.isolation,
-              desired: 'restoring', reason: 'its data is being restored', createdAt: at, updatedAt: at,
+              id: tenant.id,
+              name: tenant.name,
+              planId: tenant.plan,
+              regionId: tenant.region,
+              isolation: tenant.isolation,
+              desired: 'restoring',
+              reason: 'its data is being restored',
+              createdAt: at,
+              updatedAt: at,
             },
             include: { sharedDatabase: true, plan: true },
           })
           await transaction.tenantSecret.createMany({
-            data: Object.entries(tenant.secrets).map(([kind, text]) => ({ id: randomUUID(), tenantId: tenant.id, kind, sealed: seal.seal(text, `${tenant.id}:${kind}`), createdAt: at })),
+            data: Object.entries(tenant.secrets).map(([kind, text]) => ({
+              id: randomUUID(),
+              tenantId: tenant.id,
+              kind,
+              sealed: seal.seal(text, `${tenant.id}:${kind}`),
+              createdAt: at,
+            })),
           })
           const result = { tenant: toTenant(row), operation: await openJob(transaction, 'restore', tenant.id, id, at) }
           const detail = { tenant_id: tenant.id, name: tenant.name, plan: tenant.plan, region: tenant.region }
-          return { result, audit: { action: 'backup.restore', target: id, detail }, changed: tenant.id, answer: answer(result) }
+          return {
+            result,
+            audit: { action: 'backup.restore', target: id, detail },
+            changed: tenant.id,
+            answer: answer(result),
+          }
         })
       } catch (cause) {
-        if (brokenConstraint(cause) === 'tenants_name_key') throw new ControlError('NAME_TAKEN', `name "${tenant.name}" is taken`, { cause })
+        if (brokenConstraint(cause) === 'tenants_name_key')
+          throw new ControlError('NAME_TAKEN', `name "${tenant.name}" is taken`, { cause })
         throw cause
       }
     },
@@ -136,22 +195,35 @@ export function createBackupStore({ database, seal, now }: BackupStoreOptions): 
 }
 
 /** A backup is of one moment of a home that runs; it is put in the place of one that runs, or of one that is lost. */
-async function refuseStopped(transaction: Transaction, tenantId: string, statuses: readonly string[] = ['ready']): Promise<void> {
+async function refuseStopped(
+  transaction: Transaction,
+  tenantId: string,
+  statuses: readonly string[] = ['ready'],
+): Promise<void> {
   const tenant = await transaction.tenant.findUnique({ where: { id: tenantId } })
   if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
   if (tenant.desired === 'deleted') throw new ControlError('TENANT_DELETED', 'the tenant is being deleted')
-  if (tenant.isolation === 'schema-per-tenant') throw new ControlError('NOT_DEDICATED', 'only tenants with a database of their own can be backed up and restored; this one shares its region\'s')
-  if (tenant.desired !== 'active' || !statuses.includes(tenant.status)) throw new ControlError('NOT_ACTIVE', `the tenant is ${tenant.status}; it must be ${statuses.join(' or ')}`)
+  if (tenant.isolation === 'schema-per-tenant')
+    throw new ControlError(
+      'NOT_DEDICATED',
+      "only tenants with a database of their own can be backed up and restored; this one shares its region's",
+    )
+  if (tenant.desired !== 'active' || !statuses.includes(tenant.status))
+    throw new ControlError('NOT_ACTIVE', `the tenant is ${tenant.status}; it must be ${statuses.join(' or ')}`)
 }
 
 /** A home is read or filled by one at a time. */
 async function refuseSecond(transaction: Transaction, tenantId: string): Promise<void> {
-  const busy = await transaction.operation.findFirst({ where: { tenantId, kind: { in: ['backup', 'restore'] }, state: open } })
+  const busy = await transaction.operation.findFirst({
+    where: { tenantId, kind: { in: ['backup', 'restore'] }, state: open },
+  })
   if (busy !== null) throw underWay(busy)
 }
 
 function underWay({ id, kind }: { id: string; kind: string }): ControlError {
-  return new ControlError('OPERATION_UNDER_WAY', `the operation ${id} (${kind}) is under way`, { detail: { operation_id: id } })
+  return new ControlError('OPERATION_UNDER_WAY', `the operation ${id} (${kind}) is under way`, {
+    detail: { operation_id: id },
+  })
 }
 
 async function foundBackup(transaction: Transaction, id: string) {
@@ -171,16 +243,33 @@ function sealedKey(seal: Seal, backupId: string, key: Uint8Array) {
 }
 
 /** With a key of its own. */
-export async function newBackup(transaction: Transaction, seal: Seal, tenantId: string, cause: { trigger: 'request' | 'schedule'; plannedAt: Date | null }, at: Date) {
-  const { regionId } = await transaction.tenant.findUniqueOrThrow({ where: { id: tenantId }, select: { regionId: true } })
+export async function newBackup(
+  transaction: Transaction,
+  seal: Seal,
+  tenantId: string,
+  cause: { trigger: 'request' | 'schedule'; plannedAt: Date | null },
+  at: Date,
+) {
+  const { regionId } = await transaction.tenant.findUniqueOrThrow({
+    where: { id: tenantId },
+    select: { regionId: true },
+  })
   const id = randomUUID()
   const key = sealedKey(seal, id, randomBytes(keyBytes))
   return transaction.backup.create({ data: { id, tenantId, regionId, ...cause, key, createdAt: at } })
 }
 
 /** It raises no generation: the reconciler leaves it alone. */
-export async function openJob(transaction: Transaction, kind: Extract<OperationKind, (typeof jobKinds)[number]>, tenantId: string, backupId: string, at: Date) {
-  const row = await transaction.operation.create({ data: { id: randomUUID(), tenantId, kind, generation: 0, backupId, createdAt: at } })
+export async function openJob(
+  transaction: Transaction,
+  kind: Extract<OperationKind, (typeof jobKinds)[number]>,
+  tenantId: string,
+  backupId: string,
+  at: Date,
+) {
+  const row = await transaction.operation.create({
+    data: { id: randomUUID(), tenantId, kind, generation: 0, backupId, createdAt: at },
+  })
   await recordChange(transaction, 'observed', tenantId)
   return toOperation(row)
 }

@@ -26,28 +26,41 @@ export async function surveyBackups(survey: Survey, reported: Set<string>): Prom
   const known = await states()
   for (const entry of before) await settle(entry, known.get(entry.id), survey)
   const after = await target.list()
-  const unknown = new Set(after.filter(({ isQuarantined, content }) => isQuarantined && content !== 'removing').map(({ id }) => id))
+  const unknown = new Set(
+    after.filter(({ isQuarantined, content }) => isQuarantined && content !== 'removing').map(({ id }) => id),
+  )
   const whole = new Set(after.filter(({ content }) => content === 'whole').map(({ id }) => id))
   const missing = [...known].flatMap(([id, state]) => (state === 'complete' && !whole.has(id) ? [id] : []))
   for (const id of missing) {
     if (reported.has(id)) continue
-    log.warn({ backup: id }, 'the files of a complete backup are missing; its row stays, and copying the files back makes it restorable')
+    log.warn(
+      { backup: id },
+      'the files of a complete backup are missing; its row stays, and copying the files back makes it restorable',
+    )
   }
   reported.clear()
   for (const id of missing) reported.add(id)
   return { unknown: unknown.size, missing: missing.length }
 }
 
-async function settle({ id, content, isQuarantined }: TargetEntry, state: Backup['state'] | undefined, { target, log }: Survey): Promise<void> {
+async function settle(
+  { id, content, isQuarantined }: TargetEntry,
+  state: Backup['state'] | undefined,
+  { target, log }: Survey,
+): Promise<void> {
   if (content === 'removing') {
     await target.remove(id)
   } else if (isQuarantined) {
     if (content !== 'whole' || state === undefined) return
-    if (await target.release(id)) log.info({ backup: id }, 'a backup that the control database knows was moved out of the quarantine')
+    if (await target.release(id))
+      log.info({ backup: id }, 'a backup that the control database knows was moved out of the quarantine')
   } else if (state === undefined) {
     await target.quarantine(id)
     const details = { backup: id, whole: content === 'whole' }
-    log.warn(details, 'a backup that the control database does not know was moved to the quarantine (GET /v1/backups?state=unknown)')
+    log.warn(
+      details,
+      'a backup that the control database does not know was moved to the quarantine (GET /v1/backups?state=unknown)',
+    )
   } else if (content === 'making' && state === 'failed') {
     await target.discard(id)
   }

@@ -40,27 +40,57 @@ export async function takeBackup(options: TakeBackup, signal: AbortSignal): Prom
   return whileHeld(place, tenant.id, clock, signal, (held) => take(options, held))
 }
 
-async function take({ backupId, tenant, place, files, clock, record, step }: TakeBackup, signal: AbortSignal): Promise<Taken> {
+async function take(
+  { backupId, tenant, place, files, clock, record, step }: TakeBackup,
+  signal: AbortSignal,
+): Promise<Taken> {
   const reader = await readerLogin(place, signal)
-  const session = openPsql(inPostgres(place), place.database, reader, [...factSettings, 'begin isolation level repeatable read, read only'], signal)
+  const session = openPsql(
+    inPostgres(place),
+    place.database,
+    reader,
+    [...factSettings, 'begin isolation level repeatable read, read only'],
+    signal,
+  )
   try {
     await step('snapshot')
     await refuseDamaged(tenant.id, session.rows)
-    const [snapshot = ''] = await session.rows("select pg_export_snapshot() || ' ' || current_setting('server_version')")
+    const [snapshot = ''] = await session.rows(
+      "select pg_export_snapshot() || ' ' || current_setting('server_version')",
+    )
     const [name = '', version = ''] = snapshot.split(' ')
     const takenAt = clock.now().toISOString()
     const facts = await readFacts(tenant.id, session.rows)
     await step('database')
-    const database = await files.write('database', inPostgres(place)(loggedIn(reader, dumpCommand(place.database, tenant.id, name)), { input: `${reader.password}\n`, signal }))
-    const home = { ...facts, sequences: settledSequences(facts.sequences, await readSequences(tenant.id, session.rows)) }
+    const database = await files.write(
+      'database',
+      inPostgres(place)(loggedIn(reader, dumpCommand(place.database, tenant.id, name)), {
+        input: `${reader.password}\n`,
+        signal,
+      }),
+    )
+    const home = {
+      ...facts,
+      sequences: settledSequences(facts.sequences, await readSequences(tenant.id, session.rows)),
+    }
     await step('files')
-    const lists = [await openBlobIds(place, reader, tenant.id, name, signal), await openBlobIds(place, reader, tenant.id, name, signal)] as const
+    const lists = [
+      await openBlobIds(place, reader, tenant.id, name, signal),
+      await openBlobIds(place, reader, tenant.id, name, signal),
+    ] as const
     // Its locks would keep the tenant from changing its tables for as long as the files take.
     await session.close()
     const { parts, blobs } = await takeBlobs(place, lists, files, signal)
     const manifest: Manifest = {
-      format: formatVersion, backup_id: backupId, tenant_id: tenant.id, tenant_name: tenant.name, taken_at: takenAt, postgres_version: version,
-      parts: [database, ...parts], home, blobs,
+      format: formatVersion,
+      backup_id: backupId,
+      tenant_id: tenant.id,
+      tenant_name: tenant.name,
+      taken_at: takenAt,
+      postgres_version: version,
+      parts: [database, ...parts],
+      home,
+      blobs,
     }
     const text = JSON.stringify(manifest)
     await files.writeManifest(text)
@@ -76,7 +106,10 @@ async function take({ backupId, tenant, place, files, clock, record, step }: Tak
 
 /** What lacks a table of the service could not be restored as it was. @throws BackupError HOME_DAMAGED */
 async function refuseDamaged(tenantId: string, ask: AskRows): Promise<void> {
-  const problems = (await ask(hasCheck(tenantId))).length === 0 ? ['the function "home_problems" is missing'] : await ask(problemsSql(tenantId))
+  const problems =
+    (await ask(hasCheck(tenantId))).length === 0
+      ? ['the function "home_problems" is missing']
+      : await ask(problemsSql(tenantId))
   if (problems.length > 0) throw new BackupError('HOME_DAMAGED', damaged(problems).message)
 }
 
@@ -89,8 +122,16 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 function dumpCommand(database: string, schema: string, snapshot: string): string[] {
   return [
-    'pg_dump', '-d', database, '--format=custom', '--compress=zstd:3', `--snapshot=${snapshot}`, `--schema=${schema}`,
-    '--strict-names', '--lock-wait-timeout=60s', '--no-password',
+    'pg_dump',
+    '-d',
+    database,
+    '--format=custom',
+    '--compress=zstd:3',
+    `--snapshot=${snapshot}`,
+    `--schema=${schema}`,
+    '--strict-names',
+    '--lock-wait-timeout=60s',
+    '--no-password',
   ]
 }
 
@@ -98,13 +139,30 @@ function dumpCommand(database: string, schema: string, snapshot: string): string
  * The files that the snapshot refers to, in the order of their ids; what has been written since is not its.
  * @param lists of their ids, twice: one goes into the archive, the other is what its files are compared with
  */
-async function takeBlobs(place: HomePlace, [names, expected]: readonly [BlobIds, BlobIds], files: BackupFiles, signal: AbortSignal): Promise<{ parts: Part[]; blobs: Manifest['blobs'] }> {
+async function takeBlobs(
+  place: HomePlace,
+  [names, expected]: readonly [BlobIds, BlobIds],
+  files: BackupFiles,
+  signal: AbortSignal,
+): Promise<{ parts: Part[]; blobs: Manifest['blobs'] }> {
   const failed = new AbortController()
   const either = AbortSignal.any([signal, failed.signal])
   const blobs = { count: 0, bytes: 0 }
   const index = createTextPipe()
   const archive = inFiles(place)(
-    ['tar', '--create', '--directory', place.blobs, '--no-recursion', '--verbatim-files-from', '--files-from', '-', '--owner=0', '--group=0', '--numeric-owner'],
+    [
+      'tar',
+      '--create',
+      '--directory',
+      place.blobs,
+      '--no-recursion',
+      '--verbatim-files-from',
+      '--files-from',
+      '-',
+      '--owner=0',
+      '--group=0',
+      '--numeric-owner',
+    ],
     { input: archiveNames(names), signal: either },
   )
   const watched = watchedArchive(archive, async (blob) => {
@@ -129,10 +187,13 @@ async function takeBlobs(place: HomePlace, [names, expected]: readonly [BlobIds,
       await expected.return(undefined)
     }
   }
-  const written = await Promise.allSettled([writeFiles(), files.write('index', index.content).catch((cause: unknown) => {
-    failed.abort(cause)
-    throw cause
-  })])
+  const written = await Promise.allSettled([
+    writeFiles(),
+    files.write('index', index.content).catch((cause: unknown) => {
+      failed.abort(cause)
+      throw cause
+    }),
+  ])
   const parts = written.map((result) => {
     if (result.status === 'rejected') throw result.reason
     return result.value
@@ -158,7 +219,13 @@ async function* archiveNames(ids: AsyncIterable<string>): AsyncGenerator<Uint8Ar
 type BlobIds = AsyncGenerator<string, undefined>
 
 /** When this returns it has the snapshot, whatever becomes of the session that it is of. */
-async function openBlobIds(place: HomePlace, reader: Login, tenantId: string, snapshot: string, signal: AbortSignal): Promise<BlobIds> {
+async function openBlobIds(
+  place: HomePlace,
+  reader: Login,
+  tenantId: string,
+  snapshot: string,
+  signal: AbortSignal,
+): Promise<BlobIds> {
   const sql = [
     ...factSettings,
     'begin isolation level repeatable read, read only',
@@ -167,7 +234,12 @@ async function openBlobIds(place: HomePlace, reader: Login, tenantId: string, sn
     `copy (select blob_id from "${tenantId}".storage_objects order by blob_id) to stdout`,
     'commit;\n',
   ].join(';\n')
-  const lines = linesOf(inPostgres(place)(loggedIn(reader, ['psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', place.database, '-f', '-']), { input: `${reader.password}\n${sql}`, signal }))
+  const lines = linesOf(
+    inPostgres(place)(
+      loggedIn(reader, ['psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', place.database, '-f', '-']),
+      { input: `${reader.password}\n${sql}`, signal },
+    ),
+  )
   await lines.next()
   return lines
 }

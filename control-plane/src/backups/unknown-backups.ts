@@ -27,7 +27,10 @@ export function createUnknownBackups(target: BackupTarget, records: BackupRecord
   }
   const recordOf = async (id: string, isWhole: boolean, signal: AbortSignal): Promise<ReadRecord> => {
     if (!isWhole) {
-      return { description: undefined, problem: { code: 'INCOMPLETE', message: 'The backup is incomplete: its take did not end.' } }
+      return {
+        description: undefined,
+        problem: { code: 'INCOMPLETE', message: 'The backup is incomplete: its take did not end.' },
+      }
     }
     const record = records.read(await recordText(target, id, signal), id)
     return record.problem === undefined ? withManifest(target, id, record, signal) : record

@@ -42,10 +42,29 @@ export function parseAdjustment(text: string): bigint | undefined {
 }
 
 /** Taxed as all of the month is that bills it, whatever it is for. @param step the invoice's smallest amount, in millionths */
-export function adjustmentLine({ id, description, amount }: AdjustmentFact, month: Date, taxRate: bigint, step: bigint): Line {
+export function adjustmentLine(
+  { id, description, amount }: AdjustmentFact,
+  month: Date,
+  taxRate: bigint,
+  step: bigint,
+): Line {
   return {
-    charge: 'adjustment', month, correction: false, plan: undefined, isolation: undefined, from: undefined, to: undefined, resource: undefined, tier: undefined,
-    unit: undefined, unitPrice: undefined, quantity: undefined, amount: divideToStep(amount, 1n, step), exact: amount, taxRate, adjustment: { id, description },
+    charge: 'adjustment',
+    month,
+    correction: false,
+    plan: undefined,
+    isolation: undefined,
+    from: undefined,
+    to: undefined,
+    resource: undefined,
+    tier: undefined,
+    unit: undefined,
+    unitPrice: undefined,
+    quantity: undefined,
+    amount: divideToStep(amount, 1n, step),
+    exact: amount,
+    taxRate,
+    adjustment: { id, description },
   }
 }
 
@@ -53,6 +72,11 @@ export function toAdjustmentBasis({ id, description, amount, createdAt }: Adjust
   return { adjustment_id: id, description, amount: decimalText(amount), created_at: createdAt.toISOString() }
 }
 
-export function readAdjustmentBasis({ adjustment_id: id, description, amount, created_at: createdAt }: AdjustmentBasis): AdjustmentFact {
+export function readAdjustmentBasis({
+  adjustment_id: id,
+  description,
+  amount,
+  created_at: createdAt,
+}: AdjustmentBasis): AdjustmentFact {
   return { id, description, amount: readDecimalText(amount), createdAt: new Date(createdAt) }
 }

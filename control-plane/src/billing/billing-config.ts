@@ -19,7 +19,10 @@ const BillingFile = Type.Object(
     draft_days: Type.Optional(Type.Integer({ minimum: 0, maximum: 60 })),
     /** Each holds from its month on, until the next one's. */
     price_lists: Type.Array(
-      Type.Object({ from: Type.String(), tax: PriceListText.properties.tax, plans: PriceListText.properties.plans }, closed),
+      Type.Object(
+        { from: Type.String(), tax: PriceListText.properties.tax, plans: PriceListText.properties.plans },
+        closed,
+      ),
       { minItems: 1 },
     ),
   },
@@ -54,10 +57,19 @@ export function readBillingConfig(json: string, source = 'prices'): BillingConfi
   for (const [index, { from }] of lists.entries()) {
     const before = lists[index - 1]
     if (before !== undefined && before.from >= from) {
-      throw new Error(`${source}: price_lists[${index}].from is ${shown(file.price_lists[index]?.from)}, but must be later than the one before`)
+      throw new Error(
+        `${source}: price_lists[${index}].from is ${shown(file.price_lists[index]?.from)}, but must be later than the one before`,
+      )
     }
   }
-  return { currency: file.currency, seller: file.seller, notes: file.notes ?? [], numberPrefix: file.number_prefix ?? '', draftDays: file.draft_days ?? 0, lists }
+  return {
+    currency: file.currency,
+    seller: file.seller,
+    notes: file.notes ?? [],
+    numberPrefix: file.number_prefix ?? '',
+    draftDays: file.draft_days ?? 0,
+    lists,
+  }
 }
 
 /** @throws ConfigurationError when a list has no prices for a plan, or prices for one that does not exist */
@@ -65,9 +77,11 @@ export function checkPlans(config: BillingConfig, plans: readonly string[], sour
   for (const [index, { text, prices }] of config.lists.entries()) {
     const where = `${source}: price_lists[${index}].plans`
     const missing = plans.find((plan) => !prices.plans.has(plan))
-    if (missing !== undefined) throw new ConfigurationError(`${where}.${missing} is missing: each list has prices for every plan`)
+    if (missing !== undefined)
+      throw new ConfigurationError(`${where}.${missing} is missing: each list has prices for every plan`)
     const unknown = Object.keys(text.plans).find((plan) => !plans.includes(plan))
-    if (unknown !== undefined) throw new ConfigurationError(`${where}.${unknown} is not a known plan. Allowed: ${plans.join(', ')}`)
+    if (unknown !== undefined)
+      throw new ConfigurationError(`${where}.${unknown} is not a known plan. Allowed: ${plans.join(', ')}`)
   }
 }
 
@@ -80,6 +94,9 @@ function parseJson(text: string, source: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new Error(`${source}: the file is not JSON: ${cause instanceof Error ? cause.message.replaceAll(/\s+/g, ' ') : ''}`, { cause })
+    throw new Error(
+      `${source}: the file is not JSON: ${cause instanceof Error ? cause.message.replaceAll(/\s+/g, ' ') : ''}`,
+      { cause },
+    )
   }
 }

@@ -21,9 +21,19 @@ export interface BillingParts {
   usage: ClosedUsage
 }
 
-export function openBilling(database: Database, config: BillingConfig | undefined, seal: Seal, now: () => Date): BillingParts {
+export function openBilling(
+  database: Database,
+  config: BillingConfig | undefined,
+  seal: Seal,
+  now: () => Date,
+): BillingParts {
   const options = { database, seal, now, numberPrefix: config?.numberPrefix ?? '' }
-  const [invoices, adjustments, history, usage] = [createInvoiceStore(options), createAdjustmentStore(options), createPlanHistory(database), createClosedUsage(database)]
+  const [invoices, adjustments, history, usage] = [
+    createInvoiceStore(options),
+    createAdjustmentStore(options),
+    createPlanHistory(database),
+    createClosedUsage(database),
+  ]
   const billing = createBilling({ config, usage, history, invoices, adjustments, namesOf: createTenantNames(database) })
   return { billing, invoices, adjustments, ledger: createInvoiceLedger(options), history, usage }
 }
@@ -32,8 +42,15 @@ export function openBilling(database: Database, config: BillingConfig | undefine
 const pricesSetting = 'TENANTRY_PRICES_FILE'
 
 /** @throws ConfigurationError when the prices do not fit the plans, or the invoices there are */
-export async function checkBilling({ ledger }: Pick<BillingParts, 'ledger'>, config: BillingConfig, plans: readonly string[]): Promise<void> {
+export async function checkBilling(
+  { ledger }: Pick<BillingParts, 'ledger'>,
+  config: BillingConfig,
+  plans: readonly string[],
+): Promise<void> {
   checkPlans(config, plans, pricesSetting)
   const other = await ledger.currenciesBut(config.currency)
-  if (other.length > 0) throw new ConfigurationError(`${pricesSetting}: currency is ${config.currency}, but there are invoices or adjustments in ${other.join(', ')}, which could not be corrected or billed`)
+  if (other.length > 0)
+    throw new ConfigurationError(
+      `${pricesSetting}: currency is ${config.currency}, but there are invoices or adjustments in ${other.join(', ')}, which could not be corrected or billed`,
+    )
 }

@@ -25,7 +25,8 @@ export interface BillingDeps {
 }
 
 /** A tenant's invoice, or why there is none: what `compose` throws. */
-type Composed = { tenantId: string; content: InvoiceContent } | { tenantId: string; content: undefined; problem: unknown }
+type Composed =
+  { tenantId: string; content: InvoiceContent } | { tenantId: string; content: undefined; problem: unknown }
 
 export interface Upcoming {
   content: InvoiceContent
@@ -70,17 +71,27 @@ export function createBilling(deps: BillingDeps): Billing {
 
   const partiesOf = async (tenantIds: readonly string[]): Promise<Pick<Readings, 'buyers' | 'names'>> => {
     const [set, names] = await Promise.all([invoices.buyers(tenantIds), deps.namesOf(tenantIds)])
-    return { names, buyers: new Map(tenantIds.map((id) => [id, set.get(id) ?? { name: names.get(id) ?? id, lines: [] }])) }
+    return {
+      names,
+      buyers: new Map(tenantIds.map((id) => [id, set.get(id) ?? { name: names.get(id) ?? id, lines: [] }])),
+    }
   }
 
   const buyerOf = async (tenantId: string): Promise<Party> => of((await partiesOf([tenantId])).buyers, tenantId)
 
   const read = async (tenantIds: readonly string[], month: Date): Promise<Readings> => {
-    if (config === undefined) throw new ControlError('BILLING_OFF', 'this installation makes no invoices: it has no prices (TENANTRY_PRICES_FILE)')
+    if (config === undefined)
+      throw new ControlError(
+        'BILLING_OFF',
+        'this installation makes no invoices: it has no prices (TENANTRY_PRICES_FILE)',
+      )
     const list = listFor(config, month)
     if (list === undefined) throw new ControlError('NO_PRICES', `there are no prices for ${monthText(month)}`)
     const [own, periods, due, parties] = await Promise.all([
-      usage.months(tenantIds, month), history.periodsOf(tenantIds, month, nextMonth(month)), adjustments.due(tenantIds, month), partiesOf(tenantIds),
+      usage.months(tenantIds, month),
+      history.periodsOf(tenantIds, month, nextMonth(month)),
+      adjustments.due(tenantIds, month),
+      partiesOf(tenantIds),
     ])
     const earlier = await readEarlier({ config, usage, history, invoices }, own, month)
     return { month, prices: list.text, config, own, periods, earlier, adjustments: due, ...parties }
@@ -100,7 +111,10 @@ export function createBilling(deps: BillingDeps): Billing {
   /** Whether the month before is still to be invoiced: then that invoice will have the adjustments, as it is the next one. */
   const isAwaited = async (tenantId: string, month: Date): Promise<boolean> => {
     if (config === undefined || listFor(config, month) === undefined) return false
-    const [periods, invoiced] = await Promise.all([history.periodsOf([tenantId], month, nextMonth(month)), invoices.pricesOf([tenantId], month)])
+    const [periods, invoiced] = await Promise.all([
+      history.periodsOf([tenantId], month, nextMonth(month)),
+      invoices.pricesOf([tenantId], month),
+    ])
     return periods.has(tenantId) && !invoiced.has(tenantId)
   }
 
@@ -129,7 +143,11 @@ export function createBilling(deps: BillingDeps): Billing {
 function outcomeOf(readings: Readings, tenantId: string): Composed {
   try {
     checkPlanned(readings, tenantId)
-    if (of(readings.own, tenantId).closedAt === undefined) throw new ControlError('MONTH_NOT_CLOSED', `${monthText(readings.month)} is not closed yet: usage of it may still come`)
+    if (of(readings.own, tenantId).closedAt === undefined)
+      throw new ControlError(
+        'MONTH_NOT_CLOSED',
+        `${monthText(readings.month)} is not closed yet: usage of it may still come`,
+      )
     return { tenantId, content: contentOf(readings, tenantId) }
   } catch (problem) {
     return { tenantId, content: undefined, problem }
@@ -139,10 +157,16 @@ function outcomeOf(readings: Readings, tenantId: string): Composed {
 function checkPlanned({ month, own, periods }: Readings, tenantId: string): void {
   const { closedAt, hasHours } = of(own, tenantId)
   if (closedAt !== undefined || hasHours || periods.has(tenantId)) return
-  throw new ControlError('INVOICE_NOT_FOUND', `there is nothing to invoice: the tenant had no plan in ${monthText(month)}`)
+  throw new ControlError(
+    'INVOICE_NOT_FOUND',
+    `there is nothing to invoice: the tenant had no plan in ${monthText(month)}`,
+  )
 }
 
-function contentOf({ month, prices, config, own, periods, earlier, adjustments, buyers, names }: Readings, tenantId: string): InvoiceContent {
+function contentOf(
+  { month, prices, config, own, periods, earlier, adjustments, buyers, names }: Readings,
+  tenantId: string,
+): InvoiceContent {
   const stored = of(own, tenantId)
   const { hours, previous, hash, corrections } = stored.read()
   const before = earlierFacts(earlier, tenantId, correctedMonths(stored, month))
@@ -150,10 +174,26 @@ function contentOf({ month, prices, config, own, periods, earlier, adjustments, 
   const known = [...before.corrections, ...corrections].filter(({ hour }) => billed.includes(monthText(hour)))
   const due = adjustments.get(tenantId) ?? []
   const foreign = due.find(({ currency }) => currency !== prices.currency)
-  if (foreign !== undefined) throw new Error(`the adjustment ${foreign.id} is in ${foreign.currency} and can't be billed in ${prices.currency}`)
+  if (foreign !== undefined)
+    throw new Error(`the adjustment ${foreign.id} is in ${foreign.currency} and can't be billed in ${prices.currency}`)
   const name = names.get(tenantId)
-  const letterhead = { ...(name === undefined ? {} : { tenant_name: name }), seller: config.seller, notes: config.notes, buyer: of(buyers, tenantId) }
-  return composeInvoice({ tenantId, own: { month, prices, periods: periods.get(tenantId) ?? [], hours, previous, hash }, earlier: before.facts, corrections: known, adjustments: due, linePlaces: currencyPlaces(prices.currency) }, letterhead)
+  const letterhead = {
+    ...(name === undefined ? {} : { tenant_name: name }),
+    seller: config.seller,
+    notes: config.notes,
+    buyer: of(buyers, tenantId),
+  }
+  return composeInvoice(
+    {
+      tenantId,
+      own: { month, prices, periods: periods.get(tenantId) ?? [], hours, previous, hash },
+      earlier: before.facts,
+      corrections: known,
+      adjustments: due,
+      linePlaces: currencyPlaces(prices.currency),
+    },
+    letterhead,
+  )
 }
 
 function of<T>(found: ReadonlyMap<string, T>, tenantId: string): T {

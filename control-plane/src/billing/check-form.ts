@@ -13,10 +13,15 @@ export function checkForm<T extends TSchema>(schema: T, given: unknown, where: s
   if (first === undefined) throw new Error(`${where}not of the form that is wanted`)
   const { keyword, instancePath, params, message } = first
   const missing = keyword === 'required' && 'requiredProperties' in params ? params.requiredProperties[0] : undefined
-  const names = instancePath.split('/').slice(1).map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const names = instancePath
+    .split('/')
+    .slice(1)
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
   if (missing !== undefined) throw new Error(`${where}${pathOf([...names, missing])} is missing`)
   if (keyword === 'boolean') throw new Error(`${where}${pathOf(names)} is not a known field`)
-  throw new Error(`${where}${names.length === 0 ? 'the whole' : pathOf(names)} is ${shown(valueAt(given, names))}, but ${message}`)
+  throw new Error(
+    `${where}${names.length === 0 ? 'the whole' : pathOf(names)} is ${shown(valueAt(given, names))}, but ${message}`,
+  )
 }
 
 /** A value as an error shows it, at most 100 characters. */
@@ -31,5 +36,8 @@ function pathOf(names: readonly string[]): string {
 }
 
 function valueAt(given: unknown, names: readonly string[]): unknown {
-  return names.reduce<unknown>((value, name) => (typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined), given)
+  return names.reduce<unknown>(
+    (value, name) => (typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined),
+    given,
+  )
 }

@@ -14,7 +14,9 @@ function check([file, ...more]: string[]): number {
   try {
     const config = readBillingConfig(readFileSync(file, 'utf8'), file)
     checkPlans(config, Object.keys(defaultRateLimits), file)
-    process.stdout.write(`${file}: ${config.lists.length} price ${config.lists.length === 1 ? 'list' : 'lists'} in ${config.currency}, no errors\n`)
+    process.stdout.write(
+      `${file}: ${config.lists.length} price ${config.lists.length === 1 ? 'list' : 'lists'} in ${config.currency}, no errors\n`,
+    )
     return 0
   } catch (error) {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)

@@ -45,12 +45,18 @@ interface Letterhead {
 }
 
 /** @throws Error when months are in different currencies, or as `rateMonth` and `readPriceList` */
-export function composeInvoice(facts: InvoiceFacts, { tenant_name: tenantName, seller, buyer, notes }: Letterhead): InvoiceContent {
+export function composeInvoice(
+  facts: InvoiceFacts,
+  { tenant_name: tenantName, seller, buyer, notes }: Letterhead,
+): InvoiceContent {
   const { own, earlier, corrections, adjustments, linePlaces } = facts
   const { currency, tax } = own.prices
   const lines = linesOf(facts)
   const totals = totalsOf(lines, stepOf(facts))
-  const last = corrections.reduce<Correction | undefined>((latest, one) => (latest === undefined || one.number > latest.number ? one : latest), undefined)
+  const last = corrections.reduce<Correction | undefined>(
+    (latest, one) => (latest === undefined || one.number > latest.number ? one : latest),
+    undefined,
+  )
   return {
     tenant_id: facts.tenantId,
     ...(tenantName === undefined ? {} : { tenant_name: tenantName }),
@@ -62,7 +68,12 @@ export function composeInvoice(facts: InvoiceFacts, { tenant_name: tenantName, s
     notes: [...notes],
     lines: lines.map((line) => lineText(line, linePlaces ?? exactPlaces)),
     net: decimalText(totals.net),
-    taxes: totals.taxes.map(({ rate, net, tax: amount }) => ({ name: tax.name, rate: decimalText(rate), net: decimalText(net), tax: decimalText(amount) })),
+    taxes: totals.taxes.map(({ rate, net, tax: amount }) => ({
+      name: tax.name,
+      rate: decimalText(rate),
+      net: decimalText(net),
+      tax: decimalText(amount),
+    })),
     total: decimalText(totals.total),
     payable: payableText(totals.total, currencyPlaces(currency)),
     basis: {
@@ -80,16 +91,31 @@ export function linesOf(facts: InvoiceFacts): Line[] {
   const step = stepOf(facts)
   const billed = own.month
   const rated = (facts: MonthFacts, known: (correction: Correction) => boolean) => {
-    const late = corrections.filter((correction) => monthText(correction.hour) === monthText(facts.month) && known(correction))
-    return rateMonth({ month: facts.month, prices: listOf(facts), periods: facts.periods, usage: [...facts.hours, ...late], step })
+    const late = corrections.filter(
+      (correction) => monthText(correction.hour) === monthText(facts.month) && known(correction),
+    )
+    return rateMonth({
+      month: facts.month,
+      prices: listOf(facts),
+      periods: facts.periods,
+      usage: [...facts.hours, ...late],
+      step,
+    })
   }
   const foreign = earlier.find(({ prices }) => prices.currency !== own.prices.currency)
   if (foreign !== undefined) {
-    throw new Error(`${monthText(foreign.month)} was invoiced in ${foreign.prices.currency} and can't be corrected by an invoice in ${own.prices.currency}`)
+    throw new Error(
+      `${monthText(foreign.month)} was invoiced in ${foreign.prices.currency} and can't be corrected by an invoice in ${own.prices.currency}`,
+    )
   }
   return [
     ...rated(own, ({ billedMonth }) => billedMonth <= billed),
-    ...earlier.flatMap((month) => correctionLines(rated(month, ({ billedMonth }) => billedMonth <= billed), rated(month, ({ billedMonth }) => billedMonth < billed))),
+    ...earlier.flatMap((month) =>
+      correctionLines(
+        rated(month, ({ billedMonth }) => billedMonth <= billed),
+        rated(month, ({ billedMonth }) => billedMonth < billed),
+      ),
+    ),
     ...adjustments.map((adjustment) => adjustmentLine(adjustment, billed, listOf(own).tax.rate, step)),
   ]
 }
@@ -112,7 +138,10 @@ function toBasis({ month, prices, periods, hours, previous, hash }: MonthFacts):
     month: monthText(month),
     prices,
     plan_periods: periods.map(({ plan, weakerIsolation, since, until }) => ({
-      plan, ...(weakerIsolation === undefined ? {} : { weaker_isolation: weakerIsolation }), since: since.toISOString(), until: until.toISOString(),
+      plan,
+      ...(weakerIsolation === undefined ? {} : { weaker_isolation: weakerIsolation }),
+      since: since.toISOString(),
+      until: until.toISOString(),
     })),
     usage: { hours: hours.length, previous, hash },
   }

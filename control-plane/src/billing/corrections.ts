@@ -20,5 +20,7 @@ export function correctionLines(now: readonly Line[], before: readonly Line[]): 
   }
   for (const line of now) add(line, 1n)
   for (const line of before) add(line, -1n)
-  return [...differences.values()].filter(({ quantity, amount, exact }) => amount !== 0n || exact !== 0n || (quantity ?? 0n) !== 0n)
+  return [...differences.values()].filter(
+    ({ quantity, amount, exact }) => amount !== 0n || exact !== 0n || (quantity ?? 0n) !== 0n,
+  )
 }

@@ -29,7 +29,8 @@ function describeCharge(line: Line): string {
   if (line.adjustment !== undefined) return line.adjustment.description
   const plan = line.plan === undefined ? 'no plan' : `${line.plan} plan`
   if (line.charge === 'minimum') return `${plan}, up to the monthly minimum`
-  if (line.charge === 'fee') return `${plan}${line.isolation === undefined ? '' : ` with ${line.isolation}`}, ${describePeriod(line)}`
+  if (line.charge === 'fee')
+    return `${plan}${line.isolation === undefined ? '' : ` with ${line.isolation}`}, ${describePeriod(line)}`
   if (line.resource === undefined) return plan
   return `${resourceKind(line.resource).title}, ${plan}${describeTier(line)}`
 }
@@ -51,7 +52,10 @@ function describePeriod({ month, from, to }: Line): string {
 function quantityInUnits({ resource, unit, quantity, month }: Line): { unit: string; units: string } | undefined {
   if (resource === undefined || quantity === undefined) return undefined
   const name = unit ?? resourceKind(resource).shown
-  return { unit: name, units: decimalText(divideRounded(quantity * micro, unitSize(resource, name, monthSeconds(month)))) }
+  return {
+    unit: name,
+    units: decimalText(divideRounded(quantity * micro, unitSize(resource, name, monthSeconds(month)))),
+  }
 }
 
 /** The quantity as people read it, e.g. `1.5 GB`, `1 request`, `2 connection-hours`. */

@@ -32,21 +32,39 @@ export function correctedMonths({ corrected }: StoredMonth, month: Date): Date[]
 }
 
 /** From the oldest month that anybody's corrections are of up to `month`, oldest first; a few questions for each. */
-export async function readEarlier({ config, usage, history, invoices }: EarlierMonthDeps, own: ReadonlyMap<string, StoredMonth>, month: Date): Promise<EarlierMonth[]> {
-  const oldest = new Map([...own].flatMap(([tenantId, stored]) => correctedMonths(stored, month).slice(0, 1).map((first): [string, Date] => [tenantId, first])))
+export async function readEarlier(
+  { config, usage, history, invoices }: EarlierMonthDeps,
+  own: ReadonlyMap<string, StoredMonth>,
+  month: Date,
+): Promise<EarlierMonth[]> {
+  const oldest = new Map(
+    [...own].flatMap(([tenantId, stored]) =>
+      correctedMonths(stored, month)
+        .slice(0, 1)
+        .map((first): [string, Date] => [tenantId, first]),
+    ),
+  )
   const months: EarlierMonth[] = []
   for (let at = earliest(oldest.values()) ?? month; at < month; at = nextMonth(at)) {
     // What was billed with the months in between is of the earlier ones, too.
     const tenants: string[] = []
     for (const [tenantId, first] of oldest) if (first <= at) tenants.push(tenantId)
-    const [stored, periods, prices] = await Promise.all([usage.months(tenants, at), history.periodsOf(tenants, at, nextMonth(at)), invoices.pricesOf(tenants, at)])
+    const [stored, periods, prices] = await Promise.all([
+      usage.months(tenants, at),
+      history.periodsOf(tenants, at, nextMonth(at)),
+      invoices.pricesOf(tenants, at),
+    ])
     months.push({ month: at, usage: stored, periods, prices, list: listFor(config, at)?.text })
   }
   return months
 }
 
 /** Facts of the corrected months of one tenant, and all corrections that were billed with months since the oldest of them. */
-export function earlierFacts(earlier: readonly EarlierMonth[], tenantId: string, corrected: readonly Date[]): { facts: MonthFacts[]; corrections: Correction[] } {
+export function earlierFacts(
+  earlier: readonly EarlierMonth[],
+  tenantId: string,
+  corrected: readonly Date[],
+): { facts: MonthFacts[]; corrections: Correction[] } {
   const [oldest] = corrected
   if (oldest === undefined) return { facts: [], corrections: [] }
   const texts = corrected.map(monthText)
@@ -60,7 +78,14 @@ export function earlierFacts(earlier: readonly EarlierMonth[], tenantId: string,
     // Before the first price list nothing was invoiced, and nothing can be wrong.
     const by = prices.get(tenantId) ?? list
     if (!texts.includes(monthText(month)) || by === undefined) continue
-    facts.push({ month, prices: by, periods: periods.get(tenantId) ?? [], hours: closed.hours, previous: closed.previous, hash: closed.hash })
+    facts.push({
+      month,
+      prices: by,
+      periods: periods.get(tenantId) ?? [],
+      hours: closed.hours,
+      previous: closed.previous,
+      hash: closed.hash,
+    })
   }
   return { facts, corrections }
 }

@@ -10,7 +10,9 @@ const Maybe = Type.Union([Type.String(), Type.Null()])
 
 const Head = {
   invoice_id: Type.String(),
-  number: Type.Union([Type.String(), Type.Null()], { description: 'Without a gap over all invoices; null for a draft' }),
+  number: Type.Union([Type.String(), Type.Null()], {
+    description: 'Without a gap over all invoices; null for a draft',
+  }),
   state: Type.Enum([...invoiceStates]),
   created_at: Type.String({ description: 'ISO 8601, UTC' }),
   final_at: Maybe,
@@ -22,12 +24,24 @@ const { tenant_id, tenant_name, month, currency, net, taxes, total, payable } = 
 const LineBody = Type.Object({
   ...LineText.properties,
   description: Type.String(),
-  quantity_text: Type.Union([Type.String(), Type.Null()], { description: 'The quantity in units, rounded to six places, e.g. `1.5 GB`' }),
+  quantity_text: Type.Union([Type.String(), Type.Null()], {
+    description: 'The quantity in units, rounded to six places, e.g. `1.5 GB`',
+  }),
 })
 type LineBody = Static<typeof LineBody>
 
 /** Without lines. */
-export const InvoiceSummary = Type.Object({ ...Head, tenant_id, tenant_name, month, currency, net, taxes, total, payable })
+export const InvoiceSummary = Type.Object({
+  ...Head,
+  tenant_id,
+  tenant_name,
+  month,
+  currency,
+  net,
+  taxes,
+  total,
+  payable,
+})
 export type InvoiceSummary = Static<typeof InvoiceSummary>
 
 export const InvoiceBody = Type.Object({ ...Head, ...InvoiceContent.properties, lines: Type.Array(LineBody) })
@@ -57,7 +71,17 @@ function headOf({ id, number, state, createdAt, finalAt, voidedAt, voidReason }:
 
 export function toSummary(invoice: Invoice): InvoiceSummary {
   const { tenant_id, tenant_name, month, currency, net, taxes, total, payable } = invoice.content
-  return { ...headOf(invoice), tenant_id, ...(tenant_name === undefined ? {} : { tenant_name }), month, currency, net, taxes, total, payable }
+  return {
+    ...headOf(invoice),
+    tenant_id,
+    ...(tenant_name === undefined ? {} : { tenant_name }),
+    month,
+    currency,
+    net,
+    taxes,
+    total,
+    payable,
+  }
 }
 
 export function toInvoiceBody(invoice: Invoice): InvoiceBody {
@@ -66,7 +90,14 @@ export function toInvoiceBody(invoice: Invoice): InvoiceBody {
 
 /** Without the notes: they say how an invoice is paid. */
 export function toUpcomingBody({ content, asOf }: Upcoming): UpcomingBody {
-  return { state: 'upcoming', number: null, as_of: asOf.toISOString(), ...content, notes: [], lines: content.lines.map(toLineBody) }
+  return {
+    state: 'upcoming',
+    number: null,
+    as_of: asOf.toISOString(),
+    ...content,
+    notes: [],
+    lines: content.lines.map(toLineBody),
+  }
 }
 
 function toLineBody(text: LineText): LineBody {

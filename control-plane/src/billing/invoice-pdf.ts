@@ -7,7 +7,12 @@ import { parseMonth } from '../platform/months.ts'
 import { lineHeight, PdfText, type PdfDocument, type PdfFonts, type TextStyle } from './pdf-text.ts'
 
 const page = { left: 56, right: 539, top: 56, bottom: 770, footer: 800 }
-const columns = { description: { x: 56, width: 204 }, quantity: { x: 260, width: 130 }, price: { x: 392, width: 66 }, amount: { x: 464, width: 75 } }
+const columns = {
+  description: { x: 56, width: 204 },
+  quantity: { x: 260, width: 130 },
+  price: { x: 392, width: 66 },
+  amount: { x: 464, width: 75 },
+}
 const grey = '#6b6b6b'
 const warning = '#a11'
 const small: TextStyle = { size: 8.5 }
@@ -19,8 +24,15 @@ type Printed = InvoiceBody | UpcomingBody
 /** The same invoice gives the same bytes. What the month under way would cost says on every page that it is no invoice. */
 export async function invoicePdf(invoice: Printed, fonts: PdfFonts): Promise<Buffer> {
   const document = new PDFDocument({
-    size: 'A4', margin: 0, bufferPages: true, lang: 'en',
-    info: { Title: `${titleOf(invoice)} ${invoice.number ?? invoice.month}`, Author: invoice.seller.name, CreationDate: dateOf(invoice) },
+    size: 'A4',
+    margin: 0,
+    bufferPages: true,
+    lang: 'en',
+    info: {
+      Title: `${titleOf(invoice)} ${invoice.number ?? invoice.month}`,
+      Author: invoice.seller.name,
+      CreationDate: dateOf(invoice),
+    },
   })
   const pieces: Buffer[] = []
   const ended = new Promise<void>((resolve, reject) => document.on('end', resolve).on('error', reject))
@@ -56,14 +68,22 @@ function drawHead(document: PdfDocument, text: PdfText, invoice: Printed): numbe
   for (const line of seller.lines) left += text.draw(line, page.left, left, half, { ...small, color: grey })
 
   let right = page.top
-  right += text.draw(titleOf(invoice), 320, right, page.right - 320, { size: 20, bold: true, color: invoice.state === 'void' || invoice.state === 'upcoming' ? warning : '#1a1a1a' }) + 8
+  right +=
+    text.draw(titleOf(invoice), 320, right, page.right - 320, {
+      size: 20,
+      bold: true,
+      color: invoice.state === 'void' || invoice.state === 'upcoming' ? warning : '#1a1a1a',
+    }) + 8
   for (const [name, value] of factsOf(invoice)) {
     text.draw(name, 320, right, 60, { ...small, color: grey })
     right += text.draw(value, 385, right, page.right - 385, small)
   }
 
   let y = Math.max(left, right) + 24
-  if (invoice.state === 'upcoming') y += text.draw(previewText(invoice), page.left, y, page.right - page.left, { ...small, bold: true, color: warning }) + 12
+  if (invoice.state === 'upcoming')
+    y +=
+      text.draw(previewText(invoice), page.left, y, page.right - page.left, { ...small, bold: true, color: warning }) +
+      12
   y += text.draw(invoice.state === 'upcoming' ? 'FOR' : 'BILL TO', page.left, y, half, label) + 2
   y += text.draw(buyer.name, page.left, y, 380, { size: 10.5, bold: true })
   for (const line of buyer.lines) y += text.draw(line, page.left, y, 380, small)
@@ -71,9 +91,18 @@ function drawHead(document: PdfDocument, text: PdfText, invoice: Printed): numbe
 }
 
 function factsOf(invoice: Printed): [string, string][] {
-  const whose: [string, string][] = [['Period', describeMonth(monthOf(invoice))], ['Tenant', invoice.tenant_name === undefined ? invoice.tenant_id : `${invoice.tenant_name} (${invoice.tenant_id})`]]
+  const whose: [string, string][] = [
+    ['Period', describeMonth(monthOf(invoice))],
+    ['Tenant', invoice.tenant_name === undefined ? invoice.tenant_id : `${invoice.tenant_name} (${invoice.tenant_id})`],
+  ]
   if (invoice.state === 'upcoming') return [['Usage until', describeInstant(dateOf(invoice))], ...whose]
-  const voided: [string, string][] = invoice.voided_at === null ? [] : [['Void since', describeDay(new Date(invoice.voided_at))], ['Reason', invoice.void_reason ?? '']]
+  const voided: [string, string][] =
+    invoice.voided_at === null
+      ? []
+      : [
+          ['Void since', describeDay(new Date(invoice.voided_at))],
+          ['Reason', invoice.void_reason ?? ''],
+        ]
   return [['Number', invoice.number ?? 'not yet given'], ['Date', describeDay(dateOf(invoice))], ...whose, ...voided]
 }
 
@@ -82,9 +111,17 @@ function previewText(invoice: Printed): string {
 }
 
 function drawColumnHeads(document: PdfDocument, text: PdfText, { currency }: Printed, y: number): number {
-  const heads = { description: 'DESCRIPTION', quantity: 'QUANTITY', price: 'UNIT PRICE', amount: `AMOUNT (${currency})` }
+  const heads = {
+    description: 'DESCRIPTION',
+    quantity: 'QUANTITY',
+    price: 'UNIT PRICE',
+    amount: `AMOUNT (${currency})`,
+  }
   for (const name of ['description', 'quantity', 'price', 'amount'] as const) {
-    text.draw(heads[name], columns[name].x, y, columns[name].width, { ...label, align: name === 'description' ? 'left' : 'right' })
+    text.draw(heads[name], columns[name].x, y, columns[name].width, {
+      ...label,
+      align: name === 'description' ? 'left' : 'right',
+    })
   }
   return rule(document, y + lineHeight(label) + 3, '#1a1a1a') + 5
 }
@@ -94,13 +131,17 @@ function drawLines(document: PdfDocument, text: PdfText, invoice: Printed, from:
   const numbers: TextStyle = { ...small, align: 'right' }
   for (const [nth, line] of invoice.lines.entries()) {
     const quantity = line.quantity_text === null ? '' : grouped(line.quantity_text)
-    const height = Math.max(text.height(line.description, columns.description.width, small), text.height(quantity, columns.quantity.width, numbers))
+    const height = Math.max(
+      text.height(line.description, columns.description.width, small),
+      text.height(quantity, columns.quantity.width, numbers),
+    )
     // The totals never stand on a page without a line.
     const below = nth === invoice.lines.length - 1 ? 8 + totalsHeight(invoice) : 0
     if (y + height + 5 + below > page.bottom) y = drawColumnHeads(document, text, invoice, newPage(document))
     text.draw(line.description, columns.description.x, y, columns.description.width, small)
     text.draw(quantity, columns.quantity.x, y, columns.quantity.width, numbers)
-    if (line.unit_price !== null) text.draw(money(line.unit_price, invoice), columns.price.x, y, columns.price.width, numbers)
+    if (line.unit_price !== null)
+      text.draw(money(line.unit_price, invoice), columns.price.x, y, columns.price.width, numbers)
     text.draw(money(line.amount, invoice), columns.amount.x, y, columns.amount.width, numbers)
     y = rule(document, y + height + 2, '#dddddd') + 3
   }
@@ -110,7 +151,10 @@ function drawLines(document: PdfDocument, text: PdfText, invoice: Printed, from:
 function drawTotals(document: PdfDocument, text: PdfText, invoice: Printed, from: number): number {
   const rows: [string, string][] = [
     ['Net', money(invoice.net, invoice)],
-    ...invoice.taxes.map(({ name, rate, net, tax }): [string, string] => [`${name} ${percent(rate)} % of ${money(net, invoice)}`, money(tax, invoice)]),
+    ...invoice.taxes.map(({ name, rate, net, tax }): [string, string] => [
+      `${name} ${percent(rate)} % of ${money(net, invoice)}`,
+      money(tax, invoice),
+    ]),
     ['Total', money(invoice.total, invoice)],
   ]
   let y = from + 8 + totalsHeight(invoice) > page.bottom ? newPage(document) : from + 8
@@ -120,7 +164,10 @@ function drawTotals(document: PdfDocument, text: PdfText, invoice: Printed, from
   }
   y = rule(document, y + 2, '#1a1a1a', 300) + 6
   text.draw(dueText(invoice), 250, y, 150, { ...due, align: 'right' })
-  y += text.draw(`${invoice.currency} ${money(invoice.payable, invoice)}`, 400, y, page.right - 400, { ...due, align: 'right' })
+  y += text.draw(`${invoice.currency} ${money(invoice.payable, invoice)}`, 400, y, page.right - 400, {
+    ...due,
+    align: 'right',
+  })
   return y + 30
 }
 
@@ -147,7 +194,13 @@ function drawFooters(document: PdfDocument, text: PdfText, invoice: Printed): vo
   for (let nth = 0; nth < count; nth++) {
     document.switchToPage(nth)
     rule(document, page.footer - 8, '#dddddd')
-    text.draw(`${invoice.seller.name} · ${titleOf(invoice)} ${invoice.number ?? ''}`, page.left, page.footer, 380, label)
+    text.draw(
+      `${invoice.seller.name} · ${titleOf(invoice)} ${invoice.number ?? ''}`,
+      page.left,
+      page.footer,
+      380,
+      label,
+    )
     text.draw(`Page ${nth + 1} of ${count}`, page.right - 90, page.footer, 90, { ...label, align: 'right' })
   }
 }

@@ -12,7 +12,14 @@ const Instant = Type.String({ description: 'ISO 8601, UTC' })
 export const MonthBasis = Type.Object({
   month: LineText.properties.month,
   prices: PriceListText,
-  plan_periods: Type.Array(Type.Object({ plan: Type.String(), weaker_isolation: Type.Optional(Type.String()), since: Instant, until: Instant })),
+  plan_periods: Type.Array(
+    Type.Object({
+      plan: Type.String(),
+      weaker_isolation: Type.Optional(Type.String()),
+      since: Instant,
+      until: Instant,
+    }),
+  ),
   /** The closed hours: how many they are, and the chain before the first and after the last. */
   usage: Type.Object({ hours: Type.Integer(), previous: Type.String(), hash: Type.String() }),
 })
@@ -21,7 +28,9 @@ export type MonthBasis = Static<typeof MonthBasis>
 /** All of an invoice that is fixed when it is made; kept as it is. */
 export const InvoiceContent = Type.Object({
   tenant_id: Type.String(),
-  tenant_name: Type.Optional(Type.String({ description: 'As it was when the invoice was made; absent from older invoices' })),
+  tenant_name: Type.Optional(
+    Type.String({ description: 'As it was when the invoice was made; absent from older invoices' }),
+  ),
   month: LineText.properties.month,
   period: Type.Object({ start: Instant, end: Instant }),
   currency: Type.String(),
@@ -32,7 +41,7 @@ export const InvoiceContent = Type.Object({
   net: Decimal,
   taxes: Type.Array(Type.Object({ name: Type.String(), rate: Decimal, net: Decimal, tax: Decimal })),
   total: Decimal,
-  payable: Type.String({ description: "The total in whole minor units of the currency" }),
+  payable: Type.String({ description: 'The total in whole minor units of the currency' }),
   basis: Type.Object({
     /** Decimal places that lines and taxes are rounded to; absent from older invoices, of which only the payable amount is rounded. */
     line_places: Type.Optional(Type.Integer({ minimum: 0, maximum: 6 })),

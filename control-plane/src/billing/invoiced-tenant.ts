@@ -16,12 +16,22 @@ export interface InvoicedTenantDeps {
 
 /** Its own id, when the tenant is there or has invoices. @throws ControlError TENANT_NOT_FOUND */
 export async function knownTenant(deps: InvoicedTenantDeps, id: string): Promise<string> {
-  if (isTenantId(id) && ((await deps.tenants.get(id)) !== undefined || (await deps.invoices.list(id, { limit: 1, cursor: undefined })).items.length > 0)) return id
+  if (
+    isTenantId(id) &&
+    ((await deps.tenants.get(id)) !== undefined ||
+      (await deps.invoices.list(id, { limit: 1, cursor: undefined })).items.length > 0)
+  )
+    return id
   throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
 }
 
 /** As `knownTenant`, or one that is gone and had a plan at any time, or in the time that is given. */
-export async function billedTenant(deps: InvoicedTenantDeps, id: string, from = new Date(0), to = nextMonth(deps.now())): Promise<string> {
+export async function billedTenant(
+  deps: InvoicedTenantDeps,
+  id: string,
+  from = new Date(0),
+  to = nextMonth(deps.now()),
+): Promise<string> {
   if (isTenantId(id) && (await deps.history.periods(id, from, to)).length > 0) return id
   return knownTenant(deps, id)
 }

@@ -43,7 +43,14 @@ const dayMilliseconds = 86_400_000
 export function closeMonths(deps: ClosingDeps): (leadership: Leadership) => Promise<void> {
   return ({ epoch, lost }) => {
     const closing = createClosing(deps, epoch)
-    return repeat({ clock: deps.clock, work: closing.look, onProblem: (error) => deps.log.warn({ err: error }, 'invoices could not be made; it is tried again') }, lost).finally(() => deps.measure(undefined))
+    return repeat(
+      {
+        clock: deps.clock,
+        work: closing.look,
+        onProblem: (error) => deps.log.warn({ err: error }, 'invoices could not be made; it is tried again'),
+      },
+      lost,
+    ).finally(() => deps.measure(undefined))
   }
 }
 
@@ -52,7 +59,11 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
   const finished = new Set<number>()
 
   /** Of those whose invoice can be made; one that can't must not keep the others waiting for theirs. */
-  const compose = async (tenants: readonly string[], month: Date, missing: MissingInvoices): Promise<InvoiceContent[]> => {
+  const compose = async (
+    tenants: readonly string[],
+    month: Date,
+    missing: MissingInvoices,
+  ): Promise<InvoiceContent[]> => {
     const composed = await deps.billing.composeAll(tenants, month)
     for (const one of composed) {
       if (one.content !== undefined) continue
@@ -61,7 +72,10 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
         continue
       }
       missing.failed++
-      log.warn({ err: one.problem, tenant: one.tenantId, month: monthText(month) }, "a tenant's invoice could not be made; it is tried again")
+      log.warn(
+        { err: one.problem, tenant: one.tenantId, month: monthText(month) },
+        "a tenant's invoice could not be made; it is tried again",
+      )
     }
     return composed.flatMap(({ content }) => content ?? [])
   }
@@ -105,7 +119,7 @@ export function createClosing(deps: ClosingDeps, epoch: bigint) {
 
 /** Ids in order of everybody who had a plan or used anything in the month. */
 async function* pages({ usage, history }: ClosingDeps, month: Date): AsyncGenerator<string[]> {
-  for (let after = ''; ; ) {
+  for (let after = ''; ;) {
     const [used, planned] = await Promise.all([
       usage.closedTenants(month, { after: after === '' ? undefined : after, limit: batch }),
       history.tenants(month, nextMonth(month), after, batch),

@@ -58,9 +58,16 @@ export const LineText = Type.Object({
   unit_price: Type.Union([Decimal, Type.Null()]),
   quantity: Type.Union([Integer, Type.Null()], { description: "In the resource's base amount, e.g. bytes" }),
   amount: Decimal,
-  exact_amount: Type.Optional(Type.Unsafe<string>({ ...Decimal, description: 'The amount before it was rounded; absent from invoices whose lines are not rounded' })),
+  exact_amount: Type.Optional(
+    Type.Unsafe<string>({
+      ...Decimal,
+      description: 'The amount before it was rounded; absent from invoices whose lines are not rounded',
+    }),
+  ),
   tax_rate: Decimal,
-  isolation: Type.Optional(Type.String({ description: "Of a fee alone: the tenant's isolation model, where it is weaker than the plan's" })),
+  isolation: Type.Optional(
+    Type.String({ description: "Of a fee alone: the tenant's isolation model, where it is weaker than the plan's" }),
+  ),
   adjustment_id: Type.Optional(Type.String({ description: 'Of an adjustment alone' })),
   adjustment_text: Type.Optional(Type.String({ description: "Of an adjustment alone, in the operator's words" })),
 })
@@ -84,7 +91,9 @@ export function lineText(line: Line, places: number): LineText {
     ...(places === exactPlaces ? {} : { exact_amount: decimalText(line.exact) }),
     tax_rate: decimalText(line.taxRate),
     ...(line.isolation === undefined ? {} : { isolation: line.isolation }),
-    ...(line.adjustment === undefined ? {} : { adjustment_id: line.adjustment.id, adjustment_text: line.adjustment.description }),
+    ...(line.adjustment === undefined
+      ? {}
+      : { adjustment_id: line.adjustment.id, adjustment_text: line.adjustment.description }),
   }
 }
 
@@ -109,14 +118,26 @@ export function readLine(text: LineText): Line {
     amount: readDecimalText(text.amount),
     exact: readDecimalText(text.exact_amount ?? text.amount),
     taxRate: readDecimalText(text.tax_rate),
-    adjustment: text.adjustment_id === undefined ? undefined : { id: text.adjustment_id, description: text.adjustment_text ?? '' },
+    adjustment:
+      text.adjustment_id === undefined
+        ? undefined
+        : { id: text.adjustment_id, description: text.adjustment_text ?? '' },
   }
 }
 
 /** What a line is for: lines of the same place are the same charge, found by another count. */
 export function placeOf(line: Line): string {
   return JSON.stringify([
-    monthText(line.month), line.charge, line.plan ?? null, line.isolation ?? null, line.from?.getTime() ?? null, line.to?.getTime() ?? null,
-    line.resource ?? null, line.tier ?? null, line.unit ?? null, line.unitPrice === undefined ? null : String(line.unitPrice), String(line.taxRate),
+    monthText(line.month),
+    line.charge,
+    line.plan ?? null,
+    line.isolation ?? null,
+    line.from?.getTime() ?? null,
+    line.to?.getTime() ?? null,
+    line.resource ?? null,
+    line.tier ?? null,
+    line.unit ?? null,
+    line.unitPrice === undefined ? null : String(line.unitPrice),
+    String(line.taxRate),
   ])
 }

@@ -30,7 +30,8 @@ export function decimalText(millionths: bigint): string {
 /** The text of `decimalText` read back. @throws Error when it is not one */
 export function readDecimalText(text: string): bigint {
   const match = /^(-?)(\d+)\.(\d{6})$/.exec(text)
-  if (match?.[2] === undefined || match[3] === undefined) throw new Error(`"${text}" is no decimal number with six places`)
+  if (match?.[2] === undefined || match[3] === undefined)
+    throw new Error(`"${text}" is no decimal number with six places`)
   const size = BigInt(match[2]) * micro + BigInt(match[3])
   return match[1] === '-' ? -size : size
 }
@@ -58,7 +59,10 @@ const places = new Map<string, number>()
 
 /** Decimal places of a currency's minor unit (ISO 4217): 2 for EUR, 0 for JPY. */
 export function currencyPlaces(currency: string): number {
-  const known = places.get(currency) ?? new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
+  const known =
+    places.get(currency) ??
+    new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ??
+    2
   places.set(currency, known)
   return known
 }

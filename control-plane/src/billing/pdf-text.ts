@@ -29,7 +29,9 @@ export async function loadPdfFonts(): Promise<PdfFonts> {
     han: join(noto, 'NotoSansHans-Regular.otf'),
     'han-bold': join(noto, 'NotoSansHans-Bold.otf'),
   }
-  return new Map(await Promise.all(fontNames.map(async (name): Promise<[FontName, Buffer]> => [name, await readFile(files[name])])))
+  return new Map(
+    await Promise.all(fontNames.map(async (name): Promise<[FontName, Buffer]> => [name, await readFile(files[name])])),
+  )
 }
 
 interface Run {
@@ -62,14 +64,20 @@ export class PdfText {
   #drawLine(line: string, x: number, y: number, width: number, style: TextStyle): void {
     let at = style.align === 'right' ? x + width - this.#width(line, style) : x
     for (const run of runsOf(line, style)) {
-      this.#document.font(run.font).fontSize(style.size).fillColor(style.color ?? '#1a1a1a')
+      this.#document
+        .font(run.font)
+        .fontSize(style.size)
+        .fillColor(style.color ?? '#1a1a1a')
       this.#document.text(run.text, at, y + style.size, { lineBreak: false, baseline: 'alphabetic' })
       at += this.#document.widthOfString(run.text)
     }
   }
 
   #width(text: string, style: TextStyle): number {
-    return runsOf(text, style).reduce((sum, run) => sum + this.#document.font(run.font).fontSize(style.size).widthOfString(run.text), 0)
+    return runsOf(text, style).reduce(
+      (sum, run) => sum + this.#document.font(run.font).fontSize(style.size).widthOfString(run.text),
+      0,
+    )
   }
 
   #lines(text: string, width: number, style: TextStyle): string[] {
@@ -107,7 +115,9 @@ export function lineHeight({ size }: TextStyle): number {
 
 /** Pieces between which a line may end: words with the spaces after them, and single East Asian characters. */
 function breakable(text: string): string[] {
-  return (text.match(/\s*\S+\s*/g) ?? []).flatMap((word) => (eastAsian.test(word) ? [...graphemes.segment(word)].map(({ segment }) => segment) : [word]))
+  return (text.match(/\s*\S+\s*/g) ?? []).flatMap((word) =>
+    eastAsian.test(word) ? [...graphemes.segment(word)].map(({ segment }) => segment) : [word],
+  )
 }
 
 /** In the order in which they stand on the page, from left to right. */
@@ -120,8 +130,11 @@ function runsOf(text: string, { bold }: TextStyle): Run[] {
   }
   const weight = bold === true ? '-bold' : ''
   for (const word of visualOrder(text)) {
-    if (!eastAsian.test(word)) add(word, `sans${weight}`, rightToLeft.test(word) || rightToLeft.test(runs.at(-1)?.text ?? ''))
-    else for (const { segment } of graphemes.segment(word)) add(segment, `${eastAsian.test(segment) ? 'han' : 'sans'}${weight}`, false)
+    if (!eastAsian.test(word))
+      add(word, `sans${weight}`, rightToLeft.test(word) || rightToLeft.test(runs.at(-1)?.text ?? ''))
+    else
+      for (const { segment } of graphemes.segment(word))
+        add(segment, `${eastAsian.test(segment) ? 'han' : 'sans'}${weight}`, false)
   }
   return runs
 }
@@ -141,9 +154,10 @@ function visualOrder(line: string): string[] {
   // Of the two kinds, the one that now stands the wrong way round is turned back, stretch by stretch.
   const wrong = (word: string) => rightToLeft.test(word) !== backwards && word.trim() !== ''
   const ordered: string[] = []
-  for (let at = 0; at < turned.length; ) {
+  for (let at = 0; at < turned.length;) {
     let end = at
-    while (end < turned.length && wrong(turned[end] ?? '')) end += turned[end + 1]?.trim() === '' && wrong(turned[end + 2] ?? '') ? 2 : 1
+    while (end < turned.length && wrong(turned[end] ?? ''))
+      end += turned[end + 1]?.trim() === '' && wrong(turned[end + 2] ?? '') ? 2 : 1
     ordered.push(...(end > at ? turned.slice(at, end).reverse() : turned.slice(at, at + 1)))
     at = Math.max(end, at + 1)
   }

@@ -16,12 +16,18 @@ const second = (at: Date) => Math.floor(at.getTime() / 1000)
 export function piecesOf(month: Date, periods: readonly PlanPeriod[]): Piece[] {
   const [start, end] = [second(month), second(nextMonth(month))]
   const pieces = periods
-    .map(({ plan, weakerIsolation, since, until }) => ({ plan, weakerIsolation, from: Math.max(start, second(since)), to: Math.min(end, second(until)) }))
+    .map(({ plan, weakerIsolation, since, until }) => ({
+      plan,
+      weakerIsolation,
+      from: Math.max(start, second(since)),
+      to: Math.min(end, second(until)),
+    }))
     .filter(({ from, to }) => from < to)
     .sort((a, b) => a.from - b.from)
   for (const [index, piece] of pieces.entries()) {
     const before = pieces[index - 1]
-    if (before !== undefined && before.to > piece.from) throw new Error(`the plans ${before.plan} and ${piece.plan} hold at the same time`)
+    if (before !== undefined && before.to > piece.from)
+      throw new Error(`the plans ${before.plan} and ${piece.plan} hold at the same time`)
   }
   return pieces
 }
@@ -54,7 +60,10 @@ export function sharesOf(pieces: readonly Piece[], hour: Date): HourShare[] {
 }
 
 /** An hour's amount divided by the shares' seconds; the parts add up to the whole. */
-export function divideAmount(shares: readonly HourShare[], amount: bigint): { plan: string | undefined; amount: bigint }[] {
+export function divideAmount(
+  shares: readonly HourShare[],
+  amount: bigint,
+): { plan: string | undefined; amount: bigint }[] {
   const total = shares.reduce((sum, { seconds }) => sum + seconds, 0n)
   let [passed, given] = [0n, 0n]
   return shares.map(({ plan, seconds }) => {

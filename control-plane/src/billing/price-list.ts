@@ -19,7 +19,10 @@ const ResourcePriceText = Type.Object(
     /** Units that cost nothing in a whole month. */
     included: Type.Optional(DecimalText),
     /** Each price holds for what lies beyond the tier before it, up to this many units of the month; the last one is open. */
-    tiers: Type.Array(Type.Object({ up_to: Type.Optional(DecimalText), price: DecimalText }, closed), { minItems: 1, maxItems: 20 }),
+    tiers: Type.Array(Type.Object({ up_to: Type.Optional(DecimalText), price: DecimalText }, closed), {
+      minItems: 1,
+      maxItems: 20,
+    }),
   },
   closed,
 )
@@ -86,27 +89,33 @@ export function readPriceList(given: unknown, where = 'price list: '): PriceList
   const text = checkForm(PriceListText, given, where)
   checkCurrency(text.currency, where)
   const percent = decimal(text.tax.percent, `${where}tax.percent`)
-  if (percent % 100n !== 0n) throw new Error(`${where}tax.percent is ${shown(text.tax.percent)}, but may have at most four decimal places`)
+  if (percent % 100n !== 0n)
+    throw new Error(`${where}tax.percent is ${shown(text.tax.percent)}, but may have at most four decimal places`)
   return {
     currency: text.currency,
     tax: { name: text.tax.name, rate: percent / 100n },
-    plans: new Map(Object.entries(text.plans).map(([plan, prices]) => [plan, readPlan(prices, `${where}plans.${plan}`)])),
+    plans: new Map(
+      Object.entries(text.plans).map(([plan, prices]) => [plan, readPlan(prices, `${where}plans.${plan}`)]),
+    ),
   }
 }
 
 /** @throws Error for what is not the code of a currency */
 export function checkCurrency(currency: string, where: string): void {
-  if (!Intl.supportedValuesOf('currency').includes(currency)) throw new Error(`${where}currency is ${shown(currency)}, but must be a code of ISO 4217, like EUR`)
+  if (!Intl.supportedValuesOf('currency').includes(currency))
+    throw new Error(`${where}currency is ${shown(currency)}, but must be a code of ISO 4217, like EUR`)
 }
 
 function readPlan(text: Static<typeof PlanPricesText>, where: string): PlanPrices {
   const prices = Object.entries(text.resources ?? {}).map(([name, price]): [Resource, ResourcePrice] => {
-    if (!isResource(name)) throw new Error(`${where}.resources.${name} is not a known resource. Allowed: ${resources.join(', ')}`)
+    if (!isResource(name))
+      throw new Error(`${where}.resources.${name} is not a known resource. Allowed: ${resources.join(', ')}`)
     return [name, readResource(name, price, `${where}.resources.${name}`)]
   })
   const weaker = Object.entries(text.weaker_isolation ?? {}).map(([model, fee]): [string, Fee] => {
     const models: readonly string[] = isolationModels.slice(0, -1)
-    if (!models.includes(model)) throw new Error(`${where}.weaker_isolation: there is no weaker model "${model}"; there are ${models.join(', ')}`)
+    if (!models.includes(model))
+      throw new Error(`${where}.weaker_isolation: there is no weaker model "${model}"; there are ${models.join(', ')}`)
     return [model, readFee(fee, `${where}.weaker_isolation.${model}`)]
   })
   return { ...readFee(text, where), weakerIsolation: new Map(weaker), resources: new Map(prices) }
@@ -118,7 +127,8 @@ function readFee({ fee, minimum = '0' }: { fee: string; minimum?: string }, wher
 
 function readResource(resource: Resource, text: Static<typeof ResourcePriceText>, where: string): ResourcePrice {
   const { units } = resourceKind(resource)
-  if (!Object.hasOwn(units, text.unit)) throw new Error(`${where}.unit is ${shown(text.unit)}, but must be one of ${Object.keys(units).join(', ')}`)
+  if (!Object.hasOwn(units, text.unit))
+    throw new Error(`${where}.unit is ${shown(text.unit)}, but must be one of ${Object.keys(units).join(', ')}`)
   const included = decimal(text.included ?? '0', `${where}.included`)
   let below = included
   const tiers = text.tiers.map((tier, index) => {
@@ -126,7 +136,10 @@ function readResource(resource: Resource, text: Static<typeof ResourcePriceText>
     const last = index === text.tiers.length - 1
     if (last !== (tier.up_to === undefined)) throw new Error(`${place}: the last tier, and no other, has no "up_to"`)
     const upTo = tier.up_to === undefined ? undefined : decimal(tier.up_to, `${place}.up_to`)
-    if (upTo !== undefined && upTo <= below) throw new Error(`${place}.up_to is ${shown(tier.up_to)}, but must be more than what is included and than the tier before`)
+    if (upTo !== undefined && upTo <= below)
+      throw new Error(
+        `${place}.up_to is ${shown(tier.up_to)}, but must be more than what is included and than the tier before`,
+      )
     below = upTo ?? below
     return { upTo, price: decimal(tier.price, `${place}.price`) }
   })
@@ -135,6 +148,7 @@ function readResource(resource: Resource, text: Static<typeof ResourcePriceText>
 
 function decimal(text: string, where: string): bigint {
   const value = parseDecimal(text)
-  if (value === undefined) throw new Error(`${where} is ${shown(text)}, but must be a decimal number of at most six places, not negative`)
+  if (value === undefined)
+    throw new Error(`${where} is ${shown(text)}, but must be a decimal number of at most six places, not negative`)
   return value
 }

@@ -30,27 +30,50 @@ export function rateMonth({ month, prices, periods, usage, step }: MonthToRate):
   const lines: Line[] = []
   for (const [plan, seconds] of secondsByPlan(pieces)) {
     const planPrices = prices.plans.get(plan)
-    if (planPrices === undefined) throw new Error(`the price list of ${monthText(month)} has no prices for the plan ${plan}`)
+    if (planPrices === undefined)
+      throw new Error(`the price list of ${monthText(month)} has no prices for the plan ${plan}`)
     const blank = blankLine(month, plan, prices.tax.rate)
     const held = pieces.filter((piece) => piece.plan === plan)
-    const own = [...feeLines(blank, held, planPrices, step), ...usageLines(blank, planPrices, seconds, quantities.get(plan) ?? new Map(), step)]
+    const own = [
+      ...feeLines(blank, held, planPrices, step),
+      ...usageLines(blank, planPrices, seconds, quantities.get(plan) ?? new Map(), step),
+    ]
     lines.push(...own, ...minimumLines(blank, own, held, planPrices, step))
   }
   const unplanned = quantities.get(undefined)
-  if (unplanned !== undefined) lines.push(...usageLines(blankLine(month, undefined, prices.tax.rate), undefined, 0n, unplanned, step))
+  if (unplanned !== undefined)
+    lines.push(...usageLines(blankLine(month, undefined, prices.tax.rate), undefined, 0n, unplanned, step))
   return lines
 }
 
 function blankLine(month: Date, plan: string | undefined, taxRate: bigint): Line {
   return {
-    charge: 'fee', month, correction: false, plan, isolation: undefined, from: undefined, to: undefined, resource: undefined, tier: undefined,
-    unit: undefined, unitPrice: undefined, quantity: undefined, amount: 0n, exact: 0n, taxRate, adjustment: undefined,
+    charge: 'fee',
+    month,
+    correction: false,
+    plan,
+    isolation: undefined,
+    from: undefined,
+    to: undefined,
+    resource: undefined,
+    tier: undefined,
+    unit: undefined,
+    unitPrice: undefined,
+    quantity: undefined,
+    amount: 0n,
+    exact: 0n,
+    taxRate,
+    adjustment: undefined,
   }
 }
 
 type Quantities = Map<Resource, bigint>
 
-function quantitiesByPlan(month: Date, pieces: readonly Piece[], usage: MonthToRate['usage']): Map<string | undefined, Quantities> {
+function quantitiesByPlan(
+  month: Date,
+  pieces: readonly Piece[],
+  usage: MonthToRate['usage'],
+): Map<string | undefined, Quantities> {
   const end = nextMonth(month)
   const byPlan = new Map<string | undefined, Quantities>()
   /** Hours of more than one plan: each is divided once, as a whole, as it must not matter in how many parts its counts came. */
@@ -107,36 +130,75 @@ function feeLines(blank: Line, pieces: readonly Piece[], prices: PlanPrices, ste
     const sum = { seconds, amount: cost(step), exact: cost(1n) }
     sums.set(weakerIsolation, sum)
     const period = { from: new Date(from * 1000), to: new Date(to * 1000) }
-    return { ...blank, isolation: weakerIsolation, ...period, amount: sum.amount - before.amount, exact: sum.exact - before.exact }
+    return {
+      ...blank,
+      isolation: weakerIsolation,
+      ...period,
+      amount: sum.amount - before.amount,
+      exact: sum.exact - before.exact,
+    }
   })
 }
 
 /** What the plan's other lines are short of its minimum: the rounded ones of the rounded, the exact ones of the exact. */
-function minimumLines(blank: Line, own: readonly Line[], pieces: readonly Piece[], prices: PlanPrices, step: bigint): Line[] {
-  const minimum = pieces.reduce((sum, { from, to, weakerIsolation }) => sum + feeOf(prices, weakerIsolation).minimum * BigInt(to - from), 0n)
+function minimumLines(
+  blank: Line,
+  own: readonly Line[],
+  pieces: readonly Piece[],
+  prices: PlanPrices,
+  step: bigint,
+): Line[] {
+  const minimum = pieces.reduce(
+    (sum, { from, to, weakerIsolation }) => sum + feeOf(prices, weakerIsolation).minimum * BigInt(to - from),
+    0n,
+  )
   const short = (of: 'amount' | 'exact', smallest: bigint) => {
-    const missing = divideToStep(minimum, monthSeconds(blank.month), smallest) - own.reduce((sum, line) => sum + line[of], 0n)
+    const missing =
+      divideToStep(minimum, monthSeconds(blank.month), smallest) - own.reduce((sum, line) => sum + line[of], 0n)
     return missing > 0n ? missing : 0n
   }
   const line = { ...blank, charge: 'minimum' as const, amount: short('amount', step), exact: short('exact', 1n) }
   return line.amount > 0n || line.exact > 0n ? [line] : []
 }
 
-function usageLines(blank: Line, prices: PlanPrices | undefined, seconds: bigint, quantities: ReadonlyMap<Resource, bigint>, step: bigint): Line[] {
+function usageLines(
+  blank: Line,
+  prices: PlanPrices | undefined,
+  seconds: bigint,
+  quantities: ReadonlyMap<Resource, bigint>,
+  step: bigint,
+): Line[] {
   return resources.flatMap((resource) => {
     const quantity = quantities.get(resource) ?? 0n
     if (quantity === 0n) return []
     const price = prices?.resources.get(resource)
     const line = { ...blank, charge: 'usage' as const, resource }
     if (price === undefined) return [{ ...line, tier: 0, quantity }]
-    return tierLines({ ...line, unit: price.unit }, price, unitSize(resource, price.unit, monthSeconds(blank.month)), seconds, quantity, step)
+    return tierLines(
+      { ...line, unit: price.unit },
+      price,
+      unitSize(resource, price.unit, monthSeconds(blank.month)),
+      seconds,
+      quantity,
+      step,
+    )
   })
 }
 
-function tierLines(line: Line, price: ResourcePrice, size: bigint, seconds: bigint, quantity: bigint, step: bigint): Line[] {
+function tierLines(
+  line: Line,
+  price: ResourcePrice,
+  size: bigint,
+  seconds: bigint,
+  quantity: bigint,
+  step: bigint,
+): Line[] {
   /** Millionths of units in a whole month → base amounts in the plan's part of it. */
   const bound = (units: bigint) => shareOf(units * size, seconds, line.month) / micro
-  const steps = [{ upTo: bound(price.included), price: undefined }, ...price.tiers.map((tier) => ({ upTo: tier.upTo === undefined ? quantity : bound(tier.upTo), price: tier.price }))]
+  const steps = [
+    { upTo: bound(price.included), price: undefined },
+    ...price.tiers.map((tier) => ({ upTo: tier.upTo === undefined ? quantity : bound(tier.upTo), price: tier.price })),
+  ]
   let below = 0n
   return steps.flatMap(({ upTo, price: unitPrice }, tier) => {
     const part = (upTo < quantity ? upTo : quantity) - below

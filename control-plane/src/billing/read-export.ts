@@ -14,7 +14,16 @@ const Export = Type.Object({
   granularity: Type.Literal('hour'),
   /** Closed hours have a hash. */
   parts: Type.Array(Type.Object({ start: Instant, amounts: Digits, hash: Type.Optional(Hash) })),
-  corrections: Type.Array(Type.Object({ number: Type.Integer(), hour: Instant, amounts: Digits, billed_month: Type.String(), previous_hash: Hash, hash: Hash })),
+  corrections: Type.Array(
+    Type.Object({
+      number: Type.Integer(),
+      hour: Instant,
+      amounts: Digits,
+      billed_month: Type.String(),
+      previous_hash: Hash,
+      hash: Hash,
+    }),
+  ),
 })
 
 /** @throws Error that says what is not as exported */
@@ -22,28 +31,54 @@ export function readExport(text: string): ExportedUsage {
   const given = text.trimStart().startsWith('{') ? (JSON.parse(text) as unknown) : fromCsv(text)
   if (!Value.Check(Export, given)) {
     const [first] = Value.Errors(Export, given)
-    throw new Error(`not usage by hour: ${first === undefined ? 'another form' : `${first.instancePath || 'the whole'} ${first.message}`}`)
+    throw new Error(
+      `not usage by hour: ${first === undefined ? 'another form' : `${first.instancePath || 'the whole'} ${first.message}`}`,
+    )
   }
   return {
     hours: given.parts
       .filter(({ hash }) => hash !== undefined)
-      .map(({ start, amounts }) => ({ tenantId: given.tenant_id, hour: new Date(start), amounts: readAmounts(amounts) })),
+      .map(({ start, amounts }) => ({
+        tenantId: given.tenant_id,
+        hour: new Date(start),
+        amounts: readAmounts(amounts),
+      })),
     corrections: given.corrections.map((correction) => readCorrection(given.tenant_id, correction)),
   }
 }
 
-function readCorrection(tenantId: string, { number, hour, amounts, billed_month: billed, previous_hash: previous, hash }: Static<typeof Export>['corrections'][number]): Correction {
+function readCorrection(
+  tenantId: string,
+  {
+    number,
+    hour,
+    amounts,
+    billed_month: billed,
+    previous_hash: previous,
+    hash,
+  }: Static<typeof Export>['corrections'][number],
+): Correction {
   const billedMonth = parseMonth(billed)
   if (billedMonth === undefined) throw new Error(`correction ${number} is billed with "${billed}", which is no month`)
   // When it was recorded is in no hash and no figure.
-  return { tenantId, number, hour: new Date(hour), amounts: readAmounts(amounts), billedMonth, recordedAt: billedMonth, previous, hash }
+  return {
+    tenantId,
+    number,
+    hour: new Date(hour),
+    amounts: readAmounts(amounts),
+    billedMonth,
+    recordedAt: billedMonth,
+    previous,
+    hash,
+  }
 }
 
 function readAmounts(texts: Readonly<Record<string, string>>): Amounts {
   const amounts = noAmounts()
   for (const name of amountNames) {
     const text = texts[snake(name)]
-    if (text === undefined) throw new Error(`an export of some resources alone can't be verified: it has no ${snake(name)}`)
+    if (text === undefined)
+      throw new Error(`an export of some resources alone can't be verified: it has no ${snake(name)}`)
     amounts[name] = BigInt(text)
   }
   return amounts
@@ -55,16 +90,31 @@ function snake(name: string): string {
 
 /** The rows of the CSV in the form of the JSON; none of its cells needs quotes. */
 function fromCsv(text: string): unknown {
-  const [header = [], ...rows] = text.trim().split(/\r?\n/).map((line) => line.split(','))
+  const [header = [], ...rows] = text
+    .trim()
+    .split(/\r?\n/)
+    .map((line) => line.split(','))
   const named = rows.map((row) => Object.fromEntries(header.map((name, index) => [name, row[index] ?? ''])))
-  const amounts = (row: Record<string, string>) => Object.fromEntries(amountNames.map(snake).flatMap((name) => (row[name] === undefined ? [] : [[name, row[name]]])))
+  const amounts = (row: Record<string, string>) =>
+    Object.fromEntries(amountNames.map(snake).flatMap((name) => (row[name] === undefined ? [] : [[name, row[name]]])))
   const corrections = named.filter(({ kind }) => kind === 'correction')
   return {
     tenant_id: named[0]?.['tenant_id'],
     granularity: named.every(({ kind }) => kind === 'hour' || kind === 'correction') ? 'hour' : undefined,
-    parts: named.filter(({ kind }) => kind === 'hour').map((row) => ({ start: row['start'], amounts: amounts(row), ...(row['hash'] === '' ? {} : { hash: row['hash'] }) })),
+    parts: named
+      .filter(({ kind }) => kind === 'hour')
+      .map((row) => ({
+        start: row['start'],
+        amounts: amounts(row),
+        ...(row['hash'] === '' ? {} : { hash: row['hash'] }),
+      })),
     corrections: corrections.map((row) => ({
-      number: Number(row['number']), hour: row['start'], amounts: amounts(row), billed_month: row['billed_month'], previous_hash: row['previous_hash'], hash: row['hash'],
+      number: Number(row['number']),
+      hour: row['start'],
+      amounts: amounts(row),
+      billed_month: row['billed_month'],
+      previous_hash: row['previous_hash'],
+      hash: row['hash'],
     })),
   }
 }

@@ -33,7 +33,13 @@ const stored: Readonly<Record<string, Unit>> = {
 }
 
 const resourceKinds = {
-  requests: { title: 'API requests', base: 'requests', amount: (amounts) => amounts.requests, units: count('request', 'requests'), shown: 'request' },
+  requests: {
+    title: 'API requests',
+    base: 'requests',
+    amount: (amounts) => amounts.requests,
+    units: count('request', 'requests'),
+    shown: 'request',
+  },
   egress: {
     title: 'Egress',
     base: 'bytes',
@@ -41,8 +47,20 @@ const resourceKinds = {
     units: { MB: { size: 1_000_000n }, GB: { size: 1_000_000_000n }, TB: { size: 1_000_000_000_000n } },
     shown: 'GB',
   },
-  documents: { title: 'Document storage', base: 'byte-seconds', amount: (amounts) => amounts.documentByteSeconds, units: stored, shown: 'GB-month' },
-  files: { title: 'File storage', base: 'byte-seconds', amount: (amounts) => amounts.fileByteSeconds, units: stored, shown: 'GB-month' },
+  documents: {
+    title: 'Document storage',
+    base: 'byte-seconds',
+    amount: (amounts) => amounts.documentByteSeconds,
+    units: stored,
+    shown: 'GB-month',
+  },
+  files: {
+    title: 'File storage',
+    base: 'byte-seconds',
+    amount: (amounts) => amounts.fileByteSeconds,
+    units: stored,
+    shown: 'GB-month',
+  },
   connections: {
     title: 'Real-time connections',
     base: 'milliseconds',
@@ -54,7 +72,8 @@ const resourceKinds = {
     title: 'Function invocations',
     base: 'invocations',
     amount: (amounts) => amounts.functionInvocations,
-    units: count('invocation', 'invocations'), shown: 'invocation',
+    units: count('invocation', 'invocations'),
+    shown: 'invocation',
   },
   function_time: {
     title: 'Function duration',
@@ -83,7 +102,15 @@ export type Resource = keyof typeof resourceKinds
 
 /** In the order in which invoices show them. */
 export const resources: readonly Resource[] = [
-  'requests', 'egress', 'documents', 'files', 'connections', 'function_invocations', 'function_time', 'function_cpu', 'function_memory',
+  'requests',
+  'egress',
+  'documents',
+  'files',
+  'connections',
+  'function_invocations',
+  'function_time',
+  'function_cpu',
+  'function_memory',
 ]
 
 export function isResource(text: string): text is Resource {

@@ -25,9 +25,20 @@ const AdjustmentBody = Type.Object({
   amount: Type.String({ description: 'Net, six places; below zero is a credit' }),
   currency: Type.String(),
   created_at: Type.String({ description: 'ISO 8601, UTC' }),
-  invoice: Type.Union([Type.Object({ invoice_id: Type.String(), number: Maybe, month: Type.String(), state: Type.Enum([...invoiceStates]) }), Type.Null()], {
-    description: 'The draft or final invoice that it stands on',
-  }),
+  invoice: Type.Union(
+    [
+      Type.Object({
+        invoice_id: Type.String(),
+        number: Maybe,
+        month: Type.String(),
+        state: Type.Enum([...invoiceStates]),
+      }),
+      Type.Null(),
+    ],
+    {
+      description: 'The draft or final invoice that it stands on',
+    },
+  ),
 })
 
 /** What the routes of adjustments are given. */
@@ -67,7 +78,13 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
         params: Id,
         querystring: NoQuery,
         body: Type.Object(
-          { description: Party.properties.name, amount: Type.String({ description: 'Net: a decimal number of at most nine digits and six places, not 0; `-` before it makes it a credit' }) },
+          {
+            description: Party.properties.name,
+            amount: Type.String({
+              description:
+                'Net: a decimal number of at most nine digits and six places, not 0; `-` before it makes it a credit',
+            }),
+          },
           closed,
         ),
         response: { 201: AdjustmentBody },
@@ -79,10 +96,24 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
       return answerOnce(deps, context, reply, async () => {
         const { description, amount: text } = request.body
         const amount = parseAdjustment(text)
-        if (amount === undefined) throw new ControlError('INVALID_FIELD', `amount "${text}" must be a decimal number of at most nine digits and six places, not 0`)
+        if (amount === undefined)
+          throw new ControlError(
+            'INVALID_FIELD',
+            `amount "${text}" must be a decimal number of at most nine digits and six places, not 0`,
+          )
         const tenantId = await billedTenant(deps, request.params.id)
-        if (deps.billing.config === undefined) throw new ControlError('BILLING_OFF', 'this installation makes no invoices: it has no prices (TENANTRY_PRICES_FILE)')
-        return toBody(await deps.adjustments.create({ tenantId, description, amount, currency: deps.billing.config.currency }, context, toBody))
+        if (deps.billing.config === undefined)
+          throw new ControlError(
+            'BILLING_OFF',
+            'this installation makes no invoices: it has no prices (TENANTRY_PRICES_FILE)',
+          )
+        return toBody(
+          await deps.adjustments.create(
+            { tenantId, description, amount, currency: deps.billing.config.currency },
+            context,
+            toBody,
+          ),
+        )
       })
     },
   )
@@ -103,14 +134,28 @@ export function addAdjustmentRoutes(app: Api, deps: AdjustmentRoutesDeps): void 
       const tenantId = await billedTenant(deps, request.params.id)
       const { adjustment } = request.params
       if (!isUuid(adjustment)) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'there is no such adjustment')
-      return toBody(await deps.adjustments.remove(tenantId, adjustment, { ...writeContext(request), idempotency: undefined }))
+      return toBody(
+        await deps.adjustments.remove(tenantId, adjustment, { ...writeContext(request), idempotency: undefined }),
+      )
     },
   )
 }
 
 function toBody({ id, description, amount, currency, createdAt, invoice }: Adjustment): Static<typeof AdjustmentBody> {
   return {
-    adjustment_id: id, description, amount: decimalText(amount), currency, created_at: createdAt.toISOString(),
-    invoice: invoice === undefined ? null : { invoice_id: invoice.id, number: invoice.number ?? null, month: monthText(invoice.month), state: invoice.state },
+    adjustment_id: id,
+    description,
+    amount: decimalText(amount),
+    currency,
+    created_at: createdAt.toISOString(),
+    invoice:
+      invoice === undefined
+        ? null
+        : {
+            invoice_id: invoice.id,
+            number: invoice.number ?? null,
+            month: monthText(invoice.month),
+            state: invoice.state,
+          },
   }
 }

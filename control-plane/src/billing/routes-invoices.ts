@@ -20,7 +20,12 @@ import { formTypes, wantedForm, type Form } from '../http/wanted-form.ts'
 const everybody = ['admin', 'read', 'billing'] as const
 const billing = ['admin', 'billing'] as const
 const Id = Type.Object({ id: Type.String() })
-const InvoiceOf = Type.Object({ id: Type.String(), invoice: Type.String({ description: "The invoice's id, or its month as YYYY-MM; `.json`, `.csv` or `.pdf` may follow" }) })
+const InvoiceOf = Type.Object({
+  id: Type.String(),
+  invoice: Type.String({
+    description: "The invoice's id, or its month as YYYY-MM; `.json`, `.csv` or `.pdf` may follow",
+  }),
+})
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const closed = { additionalProperties: false }
 
@@ -40,7 +45,10 @@ export function addInvoiceRoutes(app: Api, deps: InvoiceRoutesDeps): void {
 
 function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
   const List = Type.Object({ invoices: Type.Array(InvoiceSummary), next_cursor: Maybe })
-  for (const [path, extension] of [['/v1/tenants/:id/invoices', undefined], ['/v1/tenants/:id/invoices.csv', 'csv']] as const) {
+  for (const [path, extension] of [
+    ['/v1/tenants/:id/invoices', undefined],
+    ['/v1/tenants/:id/invoices.csv', 'csv'],
+  ] as const) {
     app.get(
       path,
       {
@@ -51,7 +59,9 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
           tags: ['invoices'],
           params: Id,
           querystring: Type.Object(PageQuery, closed),
-          response: { 200: { content: { 'application/json': { schema: List }, 'text/csv': { schema: Type.String() } } } },
+          response: {
+            200: { content: { 'application/json': { schema: List }, 'text/csv': { schema: Type.String() } } },
+          },
         },
       },
       async (request, reply) => {
@@ -75,7 +85,15 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
         tags: ['invoices'],
         params: InvoiceOf,
         querystring: NoQuery,
-        response: { 200: { content: { 'application/json': { schema: InvoiceBody }, 'text/csv': { schema: Type.String() }, 'application/pdf': { schema: Type.Any() } } } },
+        response: {
+          200: {
+            content: {
+              'application/json': { schema: InvoiceBody },
+              'text/csv': { schema: Type.String() },
+              'application/pdf': { schema: Type.Any() },
+            },
+          },
+        },
       },
     },
     async (request, reply) => {
@@ -83,7 +101,10 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
       const form = wantedForm(request, ['json', 'csv', 'pdf'], extension)
       const body = toInvoiceBody(await foundInvoice(deps, request.params.id, name))
       if (form === 'json') return say(reply, form).send(body)
-      reply.header('content-disposition', `inline; filename="invoice-${(body.number ?? `draft-${body.month}`).replace(/[^\w-]/g, '-')}.${form}"`)
+      reply.header(
+        'content-disposition',
+        `inline; filename="invoice-${(body.number ?? `draft-${body.month}`).replace(/[^\w-]/g, '-')}.${form}"`,
+      )
       return say(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
     },
   )
@@ -92,10 +113,19 @@ function addReadInvoices(app: Api, deps: InvoiceRoutesDeps): void {
 function addUpcoming(app: Api, deps: InvoiceRoutesDeps): void {
   const schema = {
     summary: 'What the invoice of the month under way would be',
-    description: 'By the hours that are closed so far, and the present plan until the end of the month. JSON, CSV or PDF, by the extension or by `Accept`. It is no invoice, and kept nowhere.',
+    description:
+      'By the hours that are closed so far, and the present plan until the end of the month. JSON, CSV or PDF, by the extension or by `Accept`. It is no invoice, and kept nowhere.',
     tags: ['invoices'],
     querystring: NoQuery,
-    response: { 200: { content: { 'application/json': { schema: UpcomingBody }, 'text/csv': { schema: Type.String() }, 'application/pdf': { schema: Type.Any() } } } },
+    response: {
+      200: {
+        content: {
+          'application/json': { schema: UpcomingBody },
+          'text/csv': { schema: Type.String() },
+          'application/pdf': { schema: Type.Any() },
+        },
+      },
+    },
   }
   const answer = async (request: FastifyRequest, reply: FastifyReply, id: string, extension?: string) => {
     const form = wantedForm(request, ['json', 'csv', 'pdf'], extension)
@@ -104,11 +134,20 @@ function addUpcoming(app: Api, deps: InvoiceRoutesDeps): void {
     reply.header('content-disposition', `inline; filename="preview-${body.month}.${form}"`)
     return say(reply, form).send(form === 'csv' ? invoiceCsv(body) : await invoicePdf(body, await deps.pdfFonts()))
   }
-  app.get('/v1/tenants/:id/invoices/upcoming', { config: { scopes: everybody }, schema: { ...schema, params: Id } }, (request, reply) =>
-    answer(request, reply, request.params.id))
-  const WithExtension = Type.Object({ id: Type.String(), extension: Type.String({ description: '`json`, `csv` or `pdf`' }) })
-  app.get('/v1/tenants/:id/invoices/upcoming.:extension', { config: { scopes: everybody }, schema: { ...schema, params: WithExtension } }, (request, reply) =>
-    answer(request, reply, request.params.id, request.params.extension))
+  app.get(
+    '/v1/tenants/:id/invoices/upcoming',
+    { config: { scopes: everybody }, schema: { ...schema, params: Id } },
+    (request, reply) => answer(request, reply, request.params.id),
+  )
+  const WithExtension = Type.Object({
+    id: Type.String(),
+    extension: Type.String({ description: '`json`, `csv` or `pdf`' }),
+  })
+  app.get(
+    '/v1/tenants/:id/invoices/upcoming.:extension',
+    { config: { scopes: everybody }, schema: { ...schema, params: WithExtension } },
+    (request, reply) => answer(request, reply, request.params.id, request.params.extension),
+  )
 }
 
 function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
@@ -118,23 +157,34 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
       config: { scopes: billing },
       schema: {
         summary: "Make a month's invoice",
-        description: 'For a month whose hours are all closed. One that is final already is given back as it is. With `final: false` a draft, which may be made anew.',
+        description:
+          'For a month whose hours are all closed. One that is final already is given back as it is. With `final: false` a draft, which may be made anew.',
         tags: ['invoices'],
         params: Id,
         querystring: NoQuery,
-        body: Type.Object({ month: Type.String({ description: 'YYYY-MM' }), final: Type.Optional(Type.Boolean({ description: 'true by default' })) }, closed),
+        body: Type.Object(
+          {
+            month: Type.String({ description: 'YYYY-MM' }),
+            final: Type.Optional(Type.Boolean({ description: 'true by default' })),
+          },
+          closed,
+        ),
         response: { 200: InvoiceBody },
       },
     },
     async (request) => {
       const month = begunMonth(deps, request.body.month)
       const tenantId = await billedTenant(deps, request.params.id, month, nextMonth(month))
-      if (nextMonth(month) > deps.now()) throw new ControlError('MONTH_NOT_CLOSED', `month ${request.body.month} is not over`)
+      if (nextMonth(month) > deps.now())
+        throw new ControlError('MONTH_NOT_CLOSED', `month ${request.body.month} is not over`)
       const there = await deps.invoices.ofMonth(tenantId, month)
       if (there?.state === 'final') return toInvoiceBody(there)
       for (let attempt = 0; attempt < 10; attempt++) {
         const content = await deps.billing.compose(tenantId, month)
-        const kept = await deps.invoices.keep(content, request.body.final ?? true, { ...writeContext(request), idempotency: undefined })
+        const kept = await deps.invoices.keep(content, request.body.final ?? true, {
+          ...writeContext(request),
+          idempotency: undefined,
+        })
         if (kept !== undefined) return toInvoiceBody(kept)
       }
       throw new ControlError('UNAVAILABLE', "the tenant's adjustments change faster than its invoice can be made")
@@ -158,7 +208,12 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
     async (request) => {
       const { id, invoice } = request.params
       if (!isTenantId(id) || !isUuid(invoice)) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
-      return toInvoiceBody(await deps.invoices.makeVoid(id, invoice, request.body.reason, { ...writeContext(request), idempotency: undefined }))
+      return toInvoiceBody(
+        await deps.invoices.makeVoid(id, invoice, request.body.reason, {
+          ...writeContext(request),
+          idempotency: undefined,
+        }),
+      )
     },
   )
 }
@@ -166,7 +221,16 @@ function addWriteInvoices(app: Api, deps: InvoiceRoutesDeps): void {
 function addBuyer(app: Api, deps: InvoiceRoutesDeps): void {
   app.get(
     '/v1/tenants/:id/buyer',
-    { config: { scopes: everybody }, schema: { summary: 'Who is invoiced for a tenant', tags: ['invoices'], params: Id, querystring: NoQuery, response: { 200: Party } } },
+    {
+      config: { scopes: everybody },
+      schema: {
+        summary: 'Who is invoiced for a tenant',
+        tags: ['invoices'],
+        params: Id,
+        querystring: NoQuery,
+        response: { 200: Party },
+      },
+    },
     async (request) => deps.billing.buyerOf(await knownTenant(deps, request.params.id)),
   )
 
@@ -184,7 +248,11 @@ function addBuyer(app: Api, deps: InvoiceRoutesDeps): void {
         response: { 200: Party },
       },
     },
-    async (request) => deps.invoices.putBuyer(await knownTenant(deps, request.params.id), request.body, { ...writeContext(request), idempotency: undefined }),
+    async (request) =>
+      deps.invoices.putBuyer(await knownTenant(deps, request.params.id), request.body, {
+        ...writeContext(request),
+        idempotency: undefined,
+      }),
   )
 }
 
@@ -201,7 +269,13 @@ async function page(deps: InvoiceRoutesDeps, id: string, query: { limit?: string
 
 async function foundInvoice(deps: InvoiceRoutesDeps, tenantId: string, name: string): Promise<Invoice> {
   const month = parseMonth(name)
-  const found = !isTenantId(tenantId) ? undefined : month !== undefined ? await deps.invoices.ofMonth(tenantId, month) : isUuid(name) ? await deps.invoices.get(tenantId, name) : undefined
+  const found = !isTenantId(tenantId)
+    ? undefined
+    : month !== undefined
+      ? await deps.invoices.ofMonth(tenantId, month)
+      : isUuid(name)
+        ? await deps.invoices.get(tenantId, name)
+        : undefined
   if (found === undefined) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
   return found
 }

@@ -25,7 +25,15 @@ interface AdjustmentRow {
   invoice: { id: string; label: string | null; month: Date; state: string } | null
 }
 
-export function createAdjustmentStore({ database, seal, now }: { database: Database; seal: Seal; now: () => Date }): AdjustmentStore {
+export function createAdjustmentStore({
+  database,
+  seal,
+  now,
+}: {
+  database: Database
+  seal: Seal
+  now: () => Date
+}): AdjustmentStore {
   return {
     async list(tenantId, { limit, cursor }) {
       const rows = await database.adjustment.findMany({
@@ -40,17 +48,29 @@ export function createAdjustmentStore({ database, seal, now }: { database: Datab
     create: ({ tenantId, description, amount, currency }, context, answer) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
         const due = await transaction.adjustment.count({ where: { tenantId, invoiceId: null } })
-        if (due >= mostDue) throw new ControlError('TOO_MANY_ADJUSTMENTS', `${due} adjustments of the tenant wait for an invoice already, and no more than ${mostDue} can`)
+        if (due >= mostDue)
+          throw new ControlError(
+            'TOO_MANY_ADJUSTMENTS',
+            `${due} adjustments of the tenant wait for an invoice already, and no more than ${mostDue} can`,
+          )
         const data = { id: randomUUID(), tenantId, description, amountMicro: amount, currency, createdAt: now() }
         const result = toAdjustment(await transaction.adjustment.create({ data, include: { invoice } }))
-        return { result, audit: { action: 'adjustment.create', target: tenantId, detail: detailOf(result) }, answer: answer(result) }
+        return {
+          result,
+          audit: { action: 'adjustment.create', target: tenantId, detail: detailOf(result) },
+          answer: answer(result),
+        }
       }),
 
     remove: (tenantId, id, context) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
         const row = await transaction.adjustment.findFirst({ where: { id, tenantId }, include: { invoice } })
         if (row === null) throw new ControlError('ADJUSTMENT_NOT_FOUND', 'there is no such adjustment')
-        if (row.invoice?.state === 'final') throw new ControlError('ADJUSTMENT_BILLED', `it stands on the invoice ${row.invoice.label ?? row.invoice.id}, which is final`)
+        if (row.invoice?.state === 'final')
+          throw new ControlError(
+            'ADJUSTMENT_BILLED',
+            `it stands on the invoice ${row.invoice.label ?? row.invoice.id}, which is final`,
+          )
         await transaction.adjustment.delete({ where: { id } })
         const result = toAdjustment(row)
         return { result, audit: { action: 'adjustment.delete', target: tenantId, detail: detailOf(result) } }
@@ -61,7 +81,11 @@ export function createAdjustmentStore({ database, seal, now }: { database: Datab
 }
 
 /** See `AdjustmentStore.due`. */
-export async function dueAdjustments(database: Pick<Transaction, 'adjustment'>, tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, Adjustment[]>> {
+export async function dueAdjustments(
+  database: Pick<Transaction, 'adjustment'>,
+  tenantIds: readonly string[],
+  month: Date,
+): Promise<ReadonlyMap<string, Adjustment[]>> {
   const rows = await database.adjustment.findMany({
     where: { tenantId: { in: [...tenantIds] }, OR: [{ invoiceId: null }, { invoice: { state: 'draft', month } }] },
     include: { invoice },
@@ -71,13 +95,17 @@ export async function dueAdjustments(database: Pick<Transaction, 'adjustment'>, 
 }
 
 /** They stand on these invoices from now on, and on no other. */
-export async function bill(transaction: Transaction, billed: readonly { adjustmentId: string; invoiceId: string }[]): Promise<void> {
+export async function bill(
+  transaction: Transaction,
+  billed: readonly { adjustmentId: string; invoiceId: string }[],
+): Promise<void> {
   if (billed.length === 0) return
   const changed = await transaction.$executeRaw`
     update adjustments a set invoice_id = b.invoice_id::uuid
     from unnest(${billed.map(({ adjustmentId }) => adjustmentId)}::text[], ${billed.map(({ invoiceId }) => invoiceId)}::text[]) b(id, invoice_id)
     where a.id = b.id::uuid and a.invoice_id is null`
-  if (changed !== billed.length) throw new Error(`${billed.length - changed} adjustments stand on another invoice already`)
+  if (changed !== billed.length)
+    throw new Error(`${billed.length - changed} adjustments stand on another invoice already`)
 }
 
 /** The next invoice has what stood on this one. */
@@ -89,11 +117,26 @@ function detailOf({ id, description, amount, currency }: Adjustment) {
   return { adjustment_id: id, description, amount: decimalText(amount), currency }
 }
 
-function toAdjustment({ id, tenantId, description, amountMicro, currency, createdAt, invoice: on }: AdjustmentRow): Adjustment {
+function toAdjustment({
+  id,
+  tenantId,
+  description,
+  amountMicro,
+  currency,
+  createdAt,
+  invoice: on,
+}: AdjustmentRow): Adjustment {
   return {
-    id, tenantId, description, currency, createdAt,
+    id,
+    tenantId,
+    description,
+    currency,
+    createdAt,
     amount: amountMicro,
     // A check constraint holds the state to its values.
-    invoice: on === null ? undefined : { id: on.id, number: on.label ?? undefined, month: on.month, state: on.state as InvoiceState },
+    invoice:
+      on === null
+        ? undefined
+        : { id: on.id, number: on.label ?? undefined, month: on.month, state: on.state as InvoiceState },
   }
 }

@@ -37,28 +37,59 @@ function listKey(list: PriceListText): ListKey {
 }
 
 export function withoutLists(content: InvoiceContent): Prisma.InputJsonObject {
-  return { ...content, basis: { ...content.basis, months: content.basis.months.map((month) => ({ ...month, prices: listKey(month.prices).sha256 })) } }
+  return {
+    ...content,
+    basis: {
+      ...content.basis,
+      months: content.basis.months.map((month) => ({ ...month, prices: listKey(month.prices).sha256 })),
+    },
+  }
 }
 
 /** Keeps the price lists that the contents were made by. */
-export async function keepLists(transaction: Transaction, contents: readonly InvoiceContent[], at: Date): Promise<void> {
-  const lists = new Map(contents.flatMap(({ basis }) => basis.months.map(({ prices }) => listKey(prices))).map((key) => [key.sha256, key.text]))
-  await transaction.priceList.createMany({ data: [...lists].map(([sha256, text]) => ({ sha256, text, firstUsedAt: at })), skipDuplicates: true })
+export async function keepLists(
+  transaction: Transaction,
+  contents: readonly InvoiceContent[],
+  at: Date,
+): Promise<void> {
+  const lists = new Map(
+    contents
+      .flatMap(({ basis }) => basis.months.map(({ prices }) => listKey(prices)))
+      .map((key) => [key.sha256, key.text]),
+  )
+  await transaction.priceList.createMany({
+    data: [...lists].map(([sha256, text]) => ({ sha256, text, firstUsedAt: at })),
+    skipDuplicates: true,
+  })
 }
 
 /** By which each tenant's month was invoiced last. */
-export async function listsOf(database: Database, tenantIds: readonly string[], month: Date): Promise<ReadonlyMap<string, PriceListText>> {
+export async function listsOf(
+  database: Database,
+  tenantIds: readonly string[],
+  month: Date,
+): Promise<ReadonlyMap<string, PriceListText>> {
   const rows = await database.$queryRaw<{ tenant_id: string; text: string }[]>`
     select distinct on (i.tenant_id) i.tenant_id, p.text
     from invoices i join price_lists p on p.sha256 = i.content#>>'{basis,months,0,prices}'
     where i.tenant_id = any(${[...tenantIds]}) and i.month = ${month} and i.state <> 'draft'
     order by i.tenant_id, i.revision desc`
-  const lists = new Map([...new Set(rows.map(({ text }) => text))].map((text) => [text, Value.Parse(PriceListText, JSON.parse(text))]))
-  return new Map(rows.flatMap(({ tenant_id: id, text }) => { const list = lists.get(text); return list === undefined ? [] : [[id, list]] }))
+  const lists = new Map(
+    [...new Set(rows.map(({ text }) => text))].map((text) => [text, Value.Parse(PriceListText, JSON.parse(text))]),
+  )
+  return new Map(
+    rows.flatMap(({ tenant_id: id, text }) => {
+      const list = lists.get(text)
+      return list === undefined ? [] : [[id, list]]
+    }),
+  )
 }
 
 /** @throws Error when what is kept is not of the form that `withoutLists` gives */
-export async function toInvoices(database: Pick<Database, 'priceList'> | Transaction, rows: readonly InvoiceRow[]): Promise<Invoice[]> {
+export async function toInvoices(
+  database: Pick<Database, 'priceList'> | Transaction,
+  rows: readonly InvoiceRow[],
+): Promise<Invoice[]> {
   const keys = new Set(rows.flatMap(({ content }) => listKeysOf(content)))
   const kept = await database.priceList.findMany({ where: { sha256: { in: [...keys] } } })
   const lists = new Map(kept.map(({ sha256, text }) => [sha256, Value.Parse(PriceListText, JSON.parse(text))]))
@@ -87,5 +118,8 @@ function listKeysOf(content: unknown): string[] {
 
 function withLists(content: unknown, lists: ReadonlyMap<string, PriceListText>): unknown {
   const kept = content as KeptContent
-  return { ...kept, basis: { ...kept.basis, months: kept.basis.months.map((month) => ({ ...month, prices: lists.get(month.prices) })) } }
+  return {
+    ...kept,
+    basis: { ...kept.basis, months: kept.basis.months.map((month) => ({ ...month, prices: lists.get(month.prices) })) },
+  }
 }

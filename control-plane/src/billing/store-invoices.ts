@@ -70,7 +70,14 @@ export function createInvoiceStore({ database, seal, now, numberPrefix }: Invoic
           const row = await transaction.invoice.findUniqueOrThrow({ where: { id } })
           const [result] = await toInvoices(transaction, [row])
           if (result === undefined) throw new Error('an invoice that was just kept is not there')
-          return { result, audit: { action: 'invoice.close', target: content.tenant_id, detail: { invoice_id: result.id, month: content.month, state: result.state } } }
+          return {
+            result,
+            audit: {
+              action: 'invoice.close',
+              target: content.tenant_id,
+              detail: { invoice_id: result.id, month: content.month, state: result.state },
+            },
+          }
         })
       } catch (error) {
         if (error instanceof Outdated) return undefined
@@ -82,12 +89,23 @@ export function createInvoiceStore({ database, seal, now, numberPrefix }: Invoic
       recordedWrite(database, seal, now, context, async (transaction) => {
         const row = await transaction.invoice.findFirst({ where: { id, tenantId } })
         if (row === null) throw new ControlError('INVOICE_NOT_FOUND', 'there is no such invoice')
-        if (row.state !== 'final') throw new ControlError('INVOICE_NOT_FINAL', `the invoice is ${row.state}; only a final one can be made void`)
-        const changed = await transaction.invoice.update({ where: { id }, data: { state: 'void', voidedAt: now(), voidReason: reason } })
+        if (row.state !== 'final')
+          throw new ControlError('INVOICE_NOT_FINAL', `the invoice is ${row.state}; only a final one can be made void`)
+        const changed = await transaction.invoice.update({
+          where: { id },
+          data: { state: 'void', voidedAt: now(), voidReason: reason },
+        })
         await setFree(transaction, id)
         const [result] = await toInvoices(transaction, [changed])
         if (result === undefined) throw new Error('an invoice that was just made void is not there')
-        return { result, audit: { action: 'invoice.void', target: tenantId, detail: { invoice_id: id, month: monthText(row.month), number: row.label ?? '', reason } } }
+        return {
+          result,
+          audit: {
+            action: 'invoice.void',
+            target: tenantId,
+            detail: { invoice_id: id, month: monthText(row.month), number: row.label ?? '', reason },
+          },
+        }
       }),
   }
 }

@@ -25,7 +25,11 @@ interface Fresh {
  * Ids of the invoices now current, in the order of the contents; undefined for a content that is out of date, because the
  * tenant's adjustments changed since it was composed. The transaction is in line with all other writers (see `serialise`).
  */
-export async function keepInvoices(transaction: Transaction, contents: readonly InvoiceContent[], { final, at, numberPrefix }: Keeping): Promise<(string | undefined)[]> {
+export async function keepInvoices(
+  transaction: Transaction,
+  contents: readonly InvoiceContent[],
+  { final, at, numberPrefix }: Keeping,
+): Promise<(string | undefined)[]> {
   await keepLists(transaction, contents, at)
   const [current, outdated] = [await latestOf(transaction, contents), await outdatedOf(transaction, contents)]
   const ids: (string | undefined)[] = []
@@ -42,7 +46,11 @@ export async function keepInvoices(transaction: Transaction, contents: readonly 
       continue
     }
     if (last?.state === 'draft') drafts.push(last.id)
-    const kept = { content, id: last?.state === 'draft' ? last.id : randomUUID(), revision: last === undefined ? 1 : last.revision + (last.state === 'void' ? 1 : 0) }
+    const kept = {
+      content,
+      id: last?.state === 'draft' ? last.id : randomUUID(),
+      revision: last === undefined ? 1 : last.revision + (last.state === 'void' ? 1 : 0),
+    }
     fresh.push(kept)
     ids.push(kept.id)
   }
@@ -51,13 +59,25 @@ export async function keepInvoices(transaction: Transaction, contents: readonly 
   const first = final ? await takeNumbers(transaction, fresh.length) : undefined
   const labels = fresh.map((_, nth) => (first === undefined ? '' : labelOf(numberPrefix, first + nth)))
   await insertInvoices(transaction, fresh, { first, labels, at })
-  await bill(transaction, fresh.flatMap(({ content, id }) => adjustmentsOf(content).map((adjustmentId) => ({ adjustmentId, invoiceId: id }))))
-  if (first !== undefined) await emitOperatorEvents(transaction, fresh.map(({ content, id }, nth) => toEvent(content, id, labels[nth] ?? '')), at)
+  await bill(
+    transaction,
+    fresh.flatMap(({ content, id }) => adjustmentsOf(content).map((adjustmentId) => ({ adjustmentId, invoiceId: id }))),
+  )
+  if (first !== undefined)
+    await emitOperatorEvents(
+      transaction,
+      fresh.map(({ content, id }, nth) => toEvent(content, id, labels[nth] ?? '')),
+      at,
+    )
   return ids
 }
 
 /** One statement for all: a batch keeps everybody else from writing. @param first number of the first; undefined: drafts, without labels */
-async function insertInvoices(transaction: Transaction, fresh: readonly Fresh[], { first, labels, at }: { first: number | undefined; labels: readonly string[]; at: Date }): Promise<void> {
+async function insertInvoices(
+  transaction: Transaction,
+  fresh: readonly Fresh[],
+  { first, labels, at }: { first: number | undefined; labels: readonly string[]; at: Date },
+): Promise<void> {
   const state: InvoiceState = first === undefined ? 'draft' : 'final'
   await transaction.$executeRaw`
     insert into invoices (id, tenant_id, month, revision, state, number, label, content, created_at, final_at)
@@ -72,7 +92,10 @@ async function insertInvoices(transaction: Transaction, fresh: readonly Fresh[],
 
 async function latestOf(transaction: Transaction, contents: readonly InvoiceContent[]) {
   const rows = await transaction.invoice.findMany({
-    where: { tenantId: { in: contents.map(({ tenant_id: id }) => id) }, month: { in: [...new Set(contents.map((content) => startOf(content).getTime()))].map((time) => new Date(time)) } },
+    where: {
+      tenantId: { in: contents.map(({ tenant_id: id }) => id) },
+      month: { in: [...new Set(contents.map((content) => startOf(content).getTime()))].map((time) => new Date(time)) },
+    },
     select: { id: true, tenantId: true, month: true, revision: true, state: true },
     orderBy: { revision: 'asc' },
   })
@@ -85,7 +108,11 @@ async function outdatedOf(transaction: Transaction, contents: readonly InvoiceCo
   for (const ofMonth of Map.groupBy(contents, ({ month }) => month).values()) {
     const [first] = ofMonth
     if (first === undefined) continue
-    const due = await dueAdjustments(transaction, ofMonth.map(({ tenant_id: id }) => id), startOf(first))
+    const due = await dueAdjustments(
+      transaction,
+      ofMonth.map(({ tenant_id: id }) => id),
+      startOf(first),
+    )
     for (const content of ofMonth) {
       const ids = (due.get(content.tenant_id) ?? []).map(({ id }) => id)
       if (ids.join() !== adjustmentsOf(content).join()) outdated.add(content)

@@ -14,7 +14,9 @@ export interface Totals {
 export function totalsOf(lines: readonly Line[], step: bigint): Totals {
   const nets = new Map<bigint, bigint>()
   for (const { taxRate, amount } of lines) nets.set(taxRate, (nets.get(taxRate) ?? 0n) + amount)
-  const taxes = [...nets].sort(([a], [b]) => (a < b ? -1 : 1)).map(([rate, net]) => ({ rate, net, tax: divideToStep(net * rate, micro, step) }))
+  const taxes = [...nets]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([rate, net]) => ({ rate, net, tax: divideToStep(net * rate, micro, step) }))
   const net = lines.reduce((sum, { amount }) => sum + amount, 0n)
   return { net, taxes, total: taxes.reduce((sum, { tax }) => sum + tax, net) }
 }

@@ -20,10 +20,16 @@ async function verify([invoiceFile, ...usageFiles]: string[]): Promise<number> {
   try {
     const invoice = await read(invoiceFile, readInvoice)
     const exports = await Promise.all(usageFiles.map((file) => read(file, readExport)))
-    const wrong = verifyInvoice(invoice, { hours: exports.flatMap(({ hours }) => hours), corrections: exports.flatMap(({ corrections }) => corrections) })
+    const wrong = verifyInvoice(invoice, {
+      hours: exports.flatMap(({ hours }) => hours),
+      corrections: exports.flatMap(({ corrections }) => corrections),
+    })
     for (const problem of wrong) process.stdout.write(`${problem}\n`)
     const name = `${invoice.tenant_id} ${invoice.month}`
-    const verdict = wrong.length === 0 ? `${invoice.lines.length} lines, total ${invoice.currency} ${invoice.total}: every figure was computed anew and is the same` : 'NOT verified'
+    const verdict =
+      wrong.length === 0
+        ? `${invoice.lines.length} lines, total ${invoice.currency} ${invoice.total}: every figure was computed anew and is the same`
+        : 'NOT verified'
     process.stdout.write(`${name}: ${verdict}\n`)
     return wrong.length === 0 ? 0 : 1
   } catch (error) {

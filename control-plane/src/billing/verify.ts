@@ -22,16 +22,23 @@ export function verifyInvoice(invoice: InvoiceContent, usage: ExportedUsage): st
   wrong.push(...chainProblems(corrections))
   const months = invoice.basis.months.map((basis) => {
     const facts = toFacts(invoice.tenant_id, basis, usage.hours)
-    if (facts.hours.length !== basis.usage.hours) wrong.push(`${basis.month}: the invoice was made of ${basis.usage.hours} hours, the export has ${facts.hours.length}`)
-    else if (chainOf(facts.previous, facts.hours) !== facts.hash) wrong.push(`${basis.month}: the exported hours do not give the hash that stands in the invoice`)
+    if (facts.hours.length !== basis.usage.hours)
+      wrong.push(
+        `${basis.month}: the invoice was made of ${basis.usage.hours} hours, the export has ${facts.hours.length}`,
+      )
+    else if (chainOf(facts.previous, facts.hours) !== facts.hash)
+      wrong.push(`${basis.month}: the exported hours do not give the hash that stands in the invoice`)
     return facts
   })
   const [own, ...earlier] = months
-  if (own === undefined || own.month.getTime() !== billed.getTime()) return [...wrong, 'the first month of the basis is not the invoiced one']
+  if (own === undefined || own.month.getTime() !== billed.getTime())
+    return [...wrong, 'the first month of the basis is not the invoiced one']
   if (wrong.length > 0) return wrong
   const names = months.map(({ month }) => month.toISOString().slice(0, 7))
   const facts: InvoiceFacts = {
-    tenantId: invoice.tenant_id, own, earlier,
+    tenantId: invoice.tenant_id,
+    own,
+    earlier,
     corrections: corrections.filter(({ hour }) => names.includes(hour.toISOString().slice(0, 7))),
     adjustments: (invoice.basis.adjustments ?? []).map(readAdjustmentBasis),
     linePlaces: invoice.basis.line_places,
@@ -43,18 +50,28 @@ export function verifyInvoice(invoice: InvoiceContent, usage: ExportedUsage): st
 function chainProblems(corrections: readonly Correction[]): string[] {
   return corrections.flatMap((correction, index) => {
     const before = corrections[index - 1]
-    if (correctionLink(correction.previous, correction) !== correction.hash) return [`correction ${correction.number} does not give its hash`]
+    if (correctionLink(correction.previous, correction) !== correction.hash)
+      return [`correction ${correction.number} does not give its hash`]
     const follows = before?.number === correction.number - 1
-    return follows && before.hash !== correction.previous ? [`correction ${correction.number} does not follow on the one before`] : []
+    return follows && before.hash !== correction.previous
+      ? [`correction ${correction.number} does not follow on the one before`]
+      : []
   })
 }
 
-function toFacts(tenantId: string, { month, prices, plan_periods, usage }: MonthBasis, hours: readonly HourBucket[]): MonthFacts {
+function toFacts(
+  tenantId: string,
+  { month, prices, plan_periods, usage }: MonthBasis,
+  hours: readonly HourBucket[],
+): MonthFacts {
   return {
     month: startOf(month),
     prices,
     periods: plan_periods.map(({ plan, weaker_isolation: weakerIsolation, since, until }) => ({
-      plan, ...(weakerIsolation === undefined ? {} : { weakerIsolation }), since: new Date(since), until: new Date(until),
+      plan,
+      ...(weakerIsolation === undefined ? {} : { weakerIsolation }),
+      since: new Date(since),
+      until: new Date(until),
     })),
     hours: hours
       .filter((bucket) => bucket.tenantId === tenantId && bucket.hour.toISOString().startsWith(month))
@@ -68,15 +85,21 @@ const lineNames = Object.keys(LineText.properties) as (keyof LineText)[]
 const sumNames = ['currency', 'net', 'total', 'payable'] as const
 
 function differences(given: InvoiceContent, computed: InvoiceContent): string[] {
-  const wrong: string[] = sumNames.filter((name) => given[name] !== computed[name]).map((name) => `${name} is ${given[name]}, but ${computed[name]} was computed`)
-  if (JSON.stringify(given.taxes) !== JSON.stringify(computed.taxes)) wrong.push(`taxes are ${JSON.stringify(given.taxes)}, but ${JSON.stringify(computed.taxes)} were computed`)
+  const wrong: string[] = sumNames
+    .filter((name) => given[name] !== computed[name])
+    .map((name) => `${name} is ${given[name]}, but ${computed[name]} was computed`)
+  if (JSON.stringify(given.taxes) !== JSON.stringify(computed.taxes))
+    wrong.push(`taxes are ${JSON.stringify(given.taxes)}, but ${JSON.stringify(computed.taxes)} were computed`)
   const last = JSON.stringify(computed.basis.corrections)
-  if (JSON.stringify(given.basis.corrections) !== last) wrong.push(`the last correction is ${JSON.stringify(given.basis.corrections)}, the export has ${last}`)
-  if (given.lines.length !== computed.lines.length) wrong.push(`there are ${given.lines.length} lines, but ${computed.lines.length} were computed`)
+  if (JSON.stringify(given.basis.corrections) !== last)
+    wrong.push(`the last correction is ${JSON.stringify(given.basis.corrections)}, the export has ${last}`)
+  if (given.lines.length !== computed.lines.length)
+    wrong.push(`there are ${given.lines.length} lines, but ${computed.lines.length} were computed`)
   for (const [nth, line] of computed.lines.entries()) {
     const shown = given.lines[nth]
     for (const name of shown === undefined ? [] : lineNames) {
-      if (shown?.[name] !== line[name]) wrong.push(`line ${nth + 1}: ${name} is ${String(shown?.[name])}, but ${String(line[name])} was computed`)
+      if (shown?.[name] !== line[name])
+        wrong.push(`line ${nth + 1}: ${name} is ${String(shown?.[name])}, but ${String(line[name])} was computed`)
     }
   }
   return wrong

@@ -35,17 +35,30 @@ export const suspendReason = 'it takes more disk than its plan allows'
 
 /** Infinite where a quota is. */
 export function allowedBytes({ documentBytes, fileBytes }: WatchedTenant['plan']): number {
-  return documentBytes === null || fileBytes === null ? Infinity : (documentBytes + fileBytes) * quotaFactor + writeAheadBytes
+  return documentBytes === null || fileBytes === null
+    ? Infinity
+    : (documentBytes + fileBytes) * quotaFactor + writeAheadBytes
 }
 
-export function judgeDisk({ desired, plan, isCopied, resumedAt }: Omit<WatchedTenant, 'id' | 'generation' | 'said'>, bytes: number, at: Date): DiskVerdict {
+export function judgeDisk(
+  { desired, plan, isCopied, resumedAt }: Omit<WatchedTenant, 'id' | 'generation' | 'said'>,
+  bytes: number,
+  at: Date,
+): DiskVerdict {
   const allowed = allowedBytes(plan)
   if (bytes < allowed * warnedAt) return { condition: undefined, suspend: false }
   const message = `its volumes hold ${gigabytes(bytes)} GB of the ${gigabytes(allowed)} GB of disk that its plan allows`
   const observed_at = at.toISOString()
-  if (bytes <= allowed) return { condition: { type: 'Disk', status: 'True', reason: 'DiskNearlyFull', message, observed_at }, suspend: false }
+  if (bytes <= allowed)
+    return {
+      condition: { type: 'Disk', status: 'True', reason: 'DiskNearlyFull', message, observed_at },
+      suspend: false,
+    }
   const isSpared = isCopied || (resumedAt !== undefined && at.getTime() - resumedAt.getTime() < graceMilliseconds)
-  return { condition: { type: 'Disk', status: 'False', reason: 'DiskExceeded', message, observed_at }, suspend: desired === 'active' && !isSpared }
+  return {
+    condition: { type: 'Disk', status: 'False', reason: 'DiskExceeded', message, observed_at },
+    suspend: desired === 'active' && !isSpared,
+  }
 }
 
 /** Whether there is something new in it, the time apart. */

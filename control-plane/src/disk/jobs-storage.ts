@@ -30,7 +30,10 @@ export function watchStorage(deps: StorageWatchDeps): (leadership: Leadership) =
   }
 }
 
-export function createStorageWatch({ config }: Pick<Region, 'config'>, { store, probe, measure, clock, log }: Omit<StorageWatchDeps, 'regions'>) {
+export function createStorageWatch(
+  { config }: Pick<Region, 'config'>,
+  { store, probe, measure, clock, log }: Omit<StorageWatchDeps, 'regions'>,
+) {
   const statesOf = async (signal: AbortSignal): Promise<TenantStorageState[]> => {
     const asked = new PQueue({ concurrency: askedAtOnce })
     // Who doesn't answer now is nobody's concern here: health and the reconciler look after that.
@@ -38,9 +41,15 @@ export function createStorageWatch({ config }: Pick<Region, 'config'>, { store, 
     const dedicated = await store.runningTenants(config.id)
     const gateways = config.gateway_internal_urls.slice(0, 1)
     const answers = await Promise.all([
-      ...config.runtime_urls.map((url) => ask(async () => Object.values((await probe.storageState(url, signal))?.tenants ?? {}))),
+      ...config.runtime_urls.map((url) =>
+        ask(async () => Object.values((await probe.storageState(url, signal))?.tenants ?? {})),
+      ),
       // A tenant's own runtime speaks of that tenant alone, whatever else it says.
-      ...dedicated.flatMap(({ id }) => gateways.map((url) => ask(async () => [(await probe.tenantStorageState(url, id, signal))?.tenants[id] ?? nothing]))),
+      ...dedicated.flatMap(({ id }) =>
+        gateways.map((url) =>
+          ask(async () => [(await probe.tenantStorageState(url, id, signal))?.tenants[id] ?? nothing]),
+        ),
+      ),
     ])
     return answers.flat()
   }
@@ -54,7 +63,15 @@ export function createStorageWatch({ config }: Pick<Region, 'config'>, { store, 
   return {
     look,
     keep: (signal: AbortSignal): Promise<void> =>
-      repeat({ clock, work: look, onProblem: (error) => log.warn({ region: config.id, err: error }, 'the stores could not be asked about; it is tried again') }, signal),
+      repeat(
+        {
+          clock,
+          work: look,
+          onProblem: (error) =>
+            log.warn({ region: config.id, err: error }, 'the stores could not be asked about; it is tried again'),
+        },
+        signal,
+      ),
   }
 }
 

@@ -32,17 +32,25 @@ const measureMilliseconds = 300_000
 /** Runs while this control plane leads. */
 export function watchDisks(deps: DiskWatchDeps): (leadership: Leadership) => Promise<void> {
   return async ({ epoch, lost }) => {
-    const watches = [...deps.regions].flatMap(([region, { engine }]) => (engine === undefined ? [] : [createDiskWatch(region, engine, deps, epoch)]))
+    const watches = [...deps.regions].flatMap(([region, { engine }]) =>
+      engine === undefined ? [] : [createDiskWatch(region, engine, deps, epoch)],
+    )
     await Promise.all(watches.map((watch) => watch.keep(lost)))
   }
 }
 
-export function createDiskWatch(region: string, engine: Pick<Engine, 'volumeBytes'>, { store, clock, log }: Omit<DiskWatchDeps, 'regions'>, epoch: bigint) {
+export function createDiskWatch(
+  region: string,
+  engine: Pick<Engine, 'volumeBytes'>,
+  { store, clock, log }: Omit<DiskWatchDeps, 'regions'>,
+  epoch: bigint,
+) {
   const treat = async (tenant: WatchedTenant, bytes: number): Promise<void> => {
     const { id, generation, said } = tenant
     const { condition, suspend } = judgeDisk(tenant, bytes, clock.now())
     if (isNews(said, condition)) await store.sayDisk(id, condition, epoch)
-    if (suspend && (await store.suspend(id, generation, suspendReason, epoch))) log.warn({ region, tenant: id, bytes }, 'a tenant takes more disk than its plan allows; it is suspended')
+    if (suspend && (await store.suspend(id, generation, suspendReason, epoch)))
+      log.warn({ region, tenant: id, bytes }, 'a tenant takes more disk than its plan allows; it is suspended')
   }
 
   /** Once: everybody's volumes, in one measurement. @returns after how many milliseconds to look again */
@@ -53,13 +61,25 @@ export function createDiskWatch(region: string, engine: Pick<Engine, 'volumeByte
     // Asked at once, they are answered by one measurement of the engine's.
     const bytes = await Promise.all(tenants.map(({ id }) => engine.volumeBytes(id, measured)))
     const took = clock.now().getTime() - begin
-    for (const [at, tenant] of tenants.entries()) await treat(tenant, Object.values(bytes[at] ?? {}).reduce((sum, size) => sum + size, 0))
+    for (const [at, tenant] of tenants.entries())
+      await treat(
+        tenant,
+        Object.values(bytes[at] ?? {}).reduce((sum, size) => sum + size, 0),
+      )
     return Math.max(intervalMilliseconds, took * restFactor)
   }
 
   return {
     look,
     keep: (signal: AbortSignal): Promise<void> =>
-      repeat({ clock, work: look, onProblem: (error) => log.warn({ region, err: error }, 'the disk of the tenants could not be measured; it is tried again') }, signal),
+      repeat(
+        {
+          clock,
+          work: look,
+          onProblem: (error) =>
+            log.warn({ region, err: error }, 'the disk of the tenants could not be measured; it is tried again'),
+        },
+        signal,
+      ),
   }
 }

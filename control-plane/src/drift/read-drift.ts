@@ -9,8 +9,15 @@ const notBegun: Difference = { component: 'services', field: 'existence', desire
 export function createDriftReader(deps: SightDeps): DriftReader {
   return {
     async read(tenant) {
-      const found = tenant.isolation === 'schema-per-tenant' ? [] : await differencesOf(deps, await sightOf(deps, tenant))
-      return { tenant_id: tenant.id, policy: tenant.driftPolicy, observed_at: deps.clock.now().toISOString(), drifted: found.length > 0, differences: found }
+      const found =
+        tenant.isolation === 'schema-per-tenant' ? [] : await differencesOf(deps, await sightOf(deps, tenant))
+      return {
+        tenant_id: tenant.id,
+        policy: tenant.driftPolicy,
+        observed_at: deps.clock.now().toISOString(),
+        drifted: found.length > 0,
+        differences: found,
+      }
     },
   }
 }

@@ -12,7 +12,9 @@ const DriftBody = Type.Object({
   policy: Type.Enum([...driftPolicies]),
   observed_at: Type.String(),
   drifted: Type.Boolean(),
-  differences: Type.Array(Type.Object({ component: Type.String(), field: Type.String(), desired: DriftValue, observed: DriftValue })),
+  differences: Type.Array(
+    Type.Object({ component: Type.String(), field: Type.String(), desired: DriftValue, observed: DriftValue }),
+  ),
 })
 
 /** What the route of drift is given. */

@@ -1,5 +1,13 @@
 // The engine over a container host: looks, plans, takes the steps, and looks again until there is nothing left to do.
-import { type Service, type Stack, containerName, isContainerName, networkName, secretsVolumeName, volumeName } from '../stacks/index.ts'
+import {
+  type Service,
+  type Stack,
+  containerName,
+  isContainerName,
+  networkName,
+  secretsVolumeName,
+  volumeName,
+} from '../stacks/index.ts'
 import type { ContainerHost, ContainerSpec, ObservedContainer, Ownership } from './container-host.ts'
 import { guardedVolumes, planSteps, removalOrder, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
@@ -34,7 +42,10 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
 
   const createNetwork = (stack: Stack, network: string, signal: AbortSignal) => {
     const { subnet, internal, hostAddress } = networkOf(stack, network)
-    return host.createNetwork({ name: networkName(stack.id, network), labels: owner(stack.id), subnet, internal, hostAddress }, signal)
+    return host.createNetwork(
+      { name: networkName(stack.id, network), labels: owner(stack.id), subnet, internal, hostAddress },
+      signal,
+    )
   }
 
   const createContainer = async (stack: Stack, service: Service, signal: AbortSignal) => {
@@ -90,7 +101,13 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       case 'create volume':
         return host.createVolume({ name: volumeName(stack.id, step.volume), labels: owner(stack.id) }, signal)
       case 'invite guest':
-        return host.connect(networkName(stack.id, step.network), step.guest.container, [step.guest.alias], step.guest.address, signal)
+        return host.connect(
+          networkName(stack.id, step.network),
+          step.guest.container,
+          [step.guest.alias],
+          step.guest.address,
+          signal,
+        )
       case 'create container':
         await createContainer(stack, serviceOf(stack, step.service), signal)
         return start(stack, containerName(stack.id, serviceOf(stack, step.service)), signal)
@@ -102,7 +119,13 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
         return host.updateResources(step.container, serviceOf(stack, step.service).resources, signal)
       case 'connect container': {
         const attachment = serviceOf(stack, step.service).networks.find(({ network }) => network === step.network)
-        return host.connect(networkName(stack.id, step.network), step.container, attachment?.aliases ?? [], attachment?.address, signal)
+        return host.connect(
+          networkName(stack.id, step.network),
+          step.container,
+          attachment?.aliases ?? [],
+          attachment?.address,
+          signal,
+        )
       }
       case 'disconnect container':
         return host.disconnect(step.network, step.container, signal)
@@ -122,7 +145,9 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
   /** Containers of a service, the newest first: there are two while one is replaced. */
   const containersOf = async (stackId: string, service: string, signal: AbortSignal): Promise<ObservedContainer[]> => {
     const { containers } = await host.observe(owner(stackId), signal)
-    return containers.filter(({ name, labels }) => labels.service === service && isContainerName(name, stackId, service)).sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
+    return containers
+      .filter(({ name, labels }) => labels.service === service && isContainerName(name, stackId, service))
+      .sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
   }
 
   const running = async (stackId: string, service: string, signal: AbortSignal): Promise<string> => {
@@ -142,7 +167,8 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       return image
     },
 
-    observe: (stackId, signal) => host.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
+    observe: (stackId, signal) =>
+      host.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
 
     async converge(stack, signal, edge = () => undefined) {
       for (let look = 0; look < mostLooks; look++) {
@@ -162,7 +188,9 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       await all(order.networks.map((network) => host.removeNetwork(network.name, owner(stackId), signal)))
       await edge('after')
       await all(order.volumes.map((volume) => host.removeVolume(volume, owner(stackId), signal)))
-      await all(order.unlabelledVolumes.map((volume) => host.removeUnlabelledVolume(volume, signal).catch(unlessForeign)))
+      await all(
+        order.unlabelledVolumes.map((volume) => host.removeUnlabelledVolume(volume, signal).catch(unlessForeign)),
+      )
       await edge('after')
     },
 
@@ -180,8 +208,14 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
 
     async stats(stackId, signal) {
       const { containers } = await host.observe(owner(stackId), signal)
-      const live = containers.filter(({ name, state, labels }) => state === 'running' && isContainerName(name, stackId, labels.service ?? ''))
-      return Object.fromEntries(await Promise.all(live.map(async ({ name, labels }) => [labels.service ?? '', await host.stats(name, signal)] as const)))
+      const live = containers.filter(
+        ({ name, state, labels }) => state === 'running' && isContainerName(name, stackId, labels.service ?? ''),
+      )
+      return Object.fromEntries(
+        await Promise.all(
+          live.map(async ({ name, labels }) => [labels.service ?? '', await host.stats(name, signal)] as const),
+        ),
+      )
     },
 
     async volumeBytes(stackId, signal) {
@@ -200,11 +234,16 @@ const guardedVariable = 'TENANTRY_VOLUME'
 
 /** Not a part of the service's specification: it follows from the container's name, and never is a reason to replace one. */
 function guardedEnvironment(stack: Stack, service: Service): Readonly<Record<string, string>> {
-  return Object.fromEntries(guardedVolumes(stack, service).map(({ name }) => [guardedVariable, volumeName(stack.id, name)]))
+  return Object.fromEntries(
+    guardedVolumes(stack, service).map(({ name }) => [guardedVariable, volumeName(stack.id, name)]),
+  )
 }
 
 function containerSpec(installation: string, stack: Stack, service: Service): ContainerSpec {
-  const secrets = Object.keys(service.secrets).length === 0 ? [] : [{ volume: secretsVolumeName(stack.id, service), path: '/run/secrets', readOnly: true }]
+  const secrets =
+    Object.keys(service.secrets).length === 0
+      ? []
+      : [{ volume: secretsVolumeName(stack.id, service), path: '/run/secrets', readOnly: true }]
   return {
     name: containerName(stack.id, service),
     labels: { installation, stack: stack.id, service: service.name, spec: containerName(stack.id, service).slice(-8) },
@@ -212,7 +251,14 @@ function containerSpec(installation: string, stack: Stack, service: Service): Co
     command: service.command,
     environment: { ...service.environment, ...guardedEnvironment(stack, service) },
     user: service.user,
-    volumes: [...Object.entries(service.volumes).map(([volume, path]) => ({ volume: volumeName(stack.id, volume), path, readOnly: false })), ...secrets],
+    volumes: [
+      ...Object.entries(service.volumes).map(([volume, path]) => ({
+        volume: volumeName(stack.id, volume),
+        path,
+        readOnly: false,
+      })),
+      ...secrets,
+    ],
     scratch: service.scratch,
     networks: service.networks.map(({ network, ...rest }) => ({ network: networkName(stack.id, network), ...rest })),
     published: service.published,

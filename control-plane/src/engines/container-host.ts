@@ -183,11 +183,24 @@ export interface ContainerHost {
   stopContainer(name: string, seconds: number, signal: AbortSignal): Promise<void>
   /** The restart policy is set with them. */
   updateResources(name: string, resources: Resources, signal: AbortSignal): Promise<void>
-  connect(network: string, container: string, aliases: readonly string[], address: string | undefined, signal: AbortSignal): Promise<void>
+  connect(
+    network: string,
+    container: string,
+    aliases: readonly string[],
+    address: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void>
   /** Not being on it is no error. */
   disconnect(network: string, container: string, signal: AbortSignal): Promise<void>
   /** Replaces the content of a volume by files of mode 0400 that belong to `user` (`uid` or `uid:gid`). */
-  writeFiles(volume: string, image: string, user: string, files: Readonly<Record<string, string>>, labels: Labels, signal: AbortSignal): Promise<void>
+  writeFiles(
+    volume: string,
+    image: string,
+    user: string,
+    files: Readonly<Record<string, string>>,
+    labels: Labels,
+    signal: AbortSignal,
+  ): Promise<void>
   /**
    * Adds files of mode 0400 to a volume of `user`; what it holds besides stays.
    * @throws EngineError `VOLUME_MISSING` for a volume that is gone, also where the host made another in its place

@@ -1,6 +1,15 @@
 // From what exists of a stack to what should: the steps that can be taken now. Pure; taken again and again, with a fresh
 // look at the host each time, it ends with none.
-import { type Guest, type Service, type Stack, type Volume, containerName, networkName, secretsVolumeName, volumeName } from '../stacks/index.ts'
+import {
+  type Guest,
+  type Service,
+  type Stack,
+  type Volume,
+  containerName,
+  networkName,
+  secretsVolumeName,
+  volumeName,
+} from '../stacks/index.ts'
 import { restartPolicy, type ObservedContainer, type ObservedHost, type ObservedNetwork } from './container-host.ts'
 import { EngineError } from './engine-error.ts'
 
@@ -80,7 +89,8 @@ function hasVolume(host: ObservedHost, name: string): boolean {
 function networkSteps(stack: Stack, network: Stack['networks'][number], host: ObservedHost): Step[] {
   const observed = host.networks.find(({ name }) => name === networkName(stack.id, network.name))
   if (observed === undefined) return [{ do: 'create network', network: network.name }]
-  if (observed.subnet !== network.subnet || observed.internal !== network.internal) return [{ do: 'replace network', network: network.name }]
+  if (observed.subnet !== network.subnet || observed.internal !== network.internal)
+    return [{ do: 'replace network', network: network.name }]
   return network.guests
     .filter(({ container }) => !observed.members.includes(container))
     .map((guest) => ({ do: 'invite guest', network: network.name, guest }))
@@ -91,7 +101,11 @@ function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[
   const all = host.containers.filter(({ labels }) => labels.service === service.name)
   const current = all.find((container) => container.name === name)
   const others = all.filter((container) => container.name !== name)
-  const removeOthers = others.map((other): Step => ({ do: 'remove container', container: other.name, seconds: service.stopSeconds }))
+  const removeOthers = others.map((other): Step => ({
+    do: 'remove container',
+    container: other.name,
+    seconds: service.stopSeconds,
+  }))
 
   // Also beside a current one, which can't get well as long as another holds what both use.
   if (service.replace === 'stop-first' && others.length > 0) return removeOthers
@@ -102,7 +116,9 @@ function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[
   }
   const mending = currentSteps(stack, service, current)
   if (mending.length > 0) return mending
-  return others.length === 0 ? [] : [{ do: 'take over', container: name, service: service.name, from: others.map((other) => other.name) }]
+  return others.length === 0
+    ? []
+    : [{ do: 'take over', container: name, service: service.name, from: others.map((other) => other.name) }]
 }
 
 /** The last service first, and the others when it has ended: what it is still doing may need them. */
@@ -111,8 +127,11 @@ function stoppingSteps(stack: Stack, host: ObservedHost): Step[] {
     const name = containerName(stack.id, service)
     const own = host.containers.filter(({ labels }) => labels.service === service.name)
     const steps = own.flatMap((container): Step[] => {
-      if (container.name !== name) return [{ do: 'remove container', container: container.name, seconds: service.stopSeconds }]
-      return settled.has(container.state) ? [] : [{ do: 'stop container', container: name, seconds: service.stopSeconds }]
+      if (container.name !== name)
+        return [{ do: 'remove container', container: container.name, seconds: service.stopSeconds }]
+      return settled.has(container.state)
+        ? []
+        : [{ do: 'stop container', container: name, seconds: service.stopSeconds }]
     })
     if (steps.length > 0) return steps
   }
@@ -120,7 +139,11 @@ function stoppingSteps(stack: Stack, host: ObservedHost): Step[] {
 }
 
 function currentSteps(stack: Stack, service: Service, current: ObservedContainer): Step[] {
-  if (current.state === 'dead' || current.state === 'removing' || (current.state === 'running' && current.health === 'unhealthy')) {
+  if (
+    current.state === 'dead' ||
+    current.state === 'removing' ||
+    (current.state === 'running' && current.health === 'unhealthy')
+  ) {
     return [{ do: 'remove container', container: current.name, seconds: service.stopSeconds }]
   }
   // Its volume may have been emptied. There is nothing in it yet, and the next container brings a new permission to begin.
@@ -136,10 +159,16 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
       steps.push({ do: 'connect container', container: current.name, service: service.name, network })
     }
   }
-  for (const network of strayNetworks(stack, service, current)) steps.push({ do: 'disconnect container', container: current.name, network })
+  for (const network of strayNetworks(stack, service, current))
+    steps.push({ do: 'disconnect container', container: current.name, network })
   const { memoryBytes, cpuMillis, pids } = service.resources
   const is = current.resources
-  if (is.memoryBytes !== memoryBytes || is.cpuMillis !== cpuMillis || is.pids !== pids || current.restartPolicy !== restartPolicy) {
+  if (
+    is.memoryBytes !== memoryBytes ||
+    is.cpuMillis !== cpuMillis ||
+    is.pids !== pids ||
+    current.restartPolicy !== restartPolicy
+  ) {
     steps.push({ do: 'update resources', container: current.name, service: service.name })
   }
   if (current.state === 'paused') steps.push({ do: 'unpause container', container: current.name })

@@ -34,7 +34,9 @@ export function containerBody(spec: ContainerSpec): Dockerode.ContainerCreateOpt
     Healthcheck: healthcheck(spec.health),
     ExposedPorts: Object.fromEntries(spec.published.map(({ containerPort }) => [`${containerPort}/tcp`, {}])),
     HostConfig: hostConfig(spec),
-    ...(first === undefined ? {} : { NetworkingConfig: { EndpointsConfig: { [first.network]: endpoint(first.aliases, first.address) } } }),
+    ...(first === undefined
+      ? {}
+      : { NetworkingConfig: { EndpointsConfig: { [first.network]: endpoint(first.aliases, first.address) } } }),
   }
 }
 
@@ -110,7 +112,13 @@ function portBindings({ published }: ContainerSpec): Record<string, { HostIp: st
   return bindings
 }
 
-function healthcheck({ command, intervalSeconds, timeoutSeconds, retries, startSeconds }: HealthCheck): Dockerode.HealthConfig {
+function healthcheck({
+  command,
+  intervalSeconds,
+  timeoutSeconds,
+  retries,
+  startSeconds,
+}: HealthCheck): Dockerode.HealthConfig {
   return {
     Test: ['CMD', ...command],
     Interval: intervalSeconds * nanosecondsPerSecond,

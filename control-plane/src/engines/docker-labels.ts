@@ -16,7 +16,12 @@ export function toDocker({ installation, stack, service, spec }: Labels): Record
 
 /** Undefined for what is not ours nor another installation's. */
 export function fromDocker(labels: DockerLabels): Labels | undefined {
-  const { 'tenantry.installation': installation, 'tenantry.stack': stack, 'tenantry.service': service, 'tenantry.spec': spec } = { ...labels }
+  const {
+    'tenantry.installation': installation,
+    'tenantry.stack': stack,
+    'tenantry.service': service,
+    'tenantry.spec': spec,
+  } = { ...labels }
   if (installation === undefined || stack === undefined) return undefined
   return { installation, stack, ...(service === undefined ? {} : { service }), ...(spec === undefined ? {} : { spec }) }
 }
@@ -44,12 +49,19 @@ export function isOwned(labels: DockerLabels, owner: Ownership): boolean {
 }
 
 /** @throws EngineError `FOREIGN_OBJECT` */
-export function refuseForeign(kind: 'container' | 'network' | 'volume', name: string, labels: DockerLabels, owner: Ownership): void {
+export function refuseForeign(
+  kind: 'container' | 'network' | 'volume',
+  name: string,
+  labels: DockerLabels,
+  owner: Ownership,
+): void {
   if (isOwned(labels, owner)) return
   throw new EngineError('FOREIGN_OBJECT', `a ${kind} named ${name} exists that is not Tenantry's`)
 }
 
 /** The Engine's filter for what is owned. */
 export function ownedFilter({ installation, stack }: Ownership): { label: string[] } {
-  return { label: [`tenantry.installation=${installation}`, ...(stack === undefined ? [] : [`tenantry.stack=${stack}`])] }
+  return {
+    label: [`tenantry.installation=${installation}`, ...(stack === undefined ? [] : [`tenantry.stack=${stack}`])],
+  }
 }

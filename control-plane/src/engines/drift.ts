@@ -1,6 +1,14 @@
 // What exists of a stack beside what should, field by field: what an operator reads where the convergence plan has steps.
 // Pure. Names, states and hashes only: what a service is told in its environment or its secrets is not looked at.
-import { type Network, type Service, type Stack, containerName, networkName, secretsVolumeName, volumeName } from '../stacks/index.ts'
+import {
+  type Network,
+  type Service,
+  type Stack,
+  containerName,
+  networkName,
+  secretsVolumeName,
+  volumeName,
+} from '../stacks/index.ts'
 import { restartPolicy, type ObservedContainer, type ObservedHost } from './container-host.ts'
 import { strayNetworks } from './convergence-plan.ts'
 
@@ -30,7 +38,9 @@ export function differences(stack: Stack, host: ObservedHost): Difference[] {
 type Field = [field: string, desired: DriftValue, observed: DriftValue]
 
 function differing(component: string, fields: readonly Field[]): Difference[] {
-  return fields.filter(([, desired, observed]) => desired !== observed).map(([field, desired, observed]) => ({ component, field, desired, observed }))
+  return fields
+    .filter(([, desired, observed]) => desired !== observed)
+    .map(([field, desired, observed]) => ({ component, field, desired, observed }))
 }
 
 function presence(component: string, isDesired: boolean, isObserved: boolean): Difference[] {
@@ -42,26 +52,40 @@ function networkDifferences(stack: Stack, network: Network, host: ObservedHost):
   const component = `network/${network.name}`
   const observed = host.networks.find(({ name }) => name === networkName(stack.id, network.name))
   if (observed === undefined) return presence(component, true, false)
-  const guests = network.guests.map(({ container, alias }): Field => [`guest ${alias}`, 'attached', observed.members.includes(container) ? 'attached' : 'detached'])
-  return differing(component, [['subnet', network.subnet, observed.subnet], ['internal', network.internal, observed.internal], ...guests])
+  const guests = network.guests.map(({ container, alias }): Field => [
+    `guest ${alias}`,
+    'attached',
+    observed.members.includes(container) ? 'attached' : 'detached',
+  ])
+  return differing(component, [
+    ['subnet', network.subnet, observed.subnet],
+    ['internal', network.internal, observed.internal],
+    ...guests,
+  ])
 }
 
 function volumeDifferences(stack: Stack, host: ObservedHost): Difference[] {
   const names = new Set(host.volumes.map(({ name }) => name))
-  const missing = stack.volumes.filter(({ name }) => !names.has(volumeName(stack.id, name))).flatMap(({ name }) => {
-    const observed = host.unlabelledVolumes.includes(volumeName(stack.id, name)) ? 'unlabelled' : 'absent'
-    return differing(`volume/${name}`, [['existence', 'present', observed]])
-  })
+  const missing = stack.volumes
+    .filter(({ name }) => !names.has(volumeName(stack.id, name)))
+    .flatMap(({ name }) => {
+      const observed = host.unlabelledVolumes.includes(volumeName(stack.id, name)) ? 'unlabelled' : 'absent'
+      return differing(`volume/${name}`, [['existence', 'present', observed]])
+    })
   // Containers of a stopped stack stay as they are, and may need theirs.
   if (stack.state === 'stopped') return missing
   const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))
-  const stale = host.volumes.filter(({ name, labels }) => labels.service !== undefined && !live.has(name)).flatMap(({ name }) => presence(`volume/${name}`, false, true))
+  const stale = host.volumes
+    .filter(({ name, labels }) => labels.service !== undefined && !live.has(name))
+    .flatMap(({ name }) => presence(`volume/${name}`, false, true))
   return [...missing, ...stale]
 }
 
 function unknownContainers(stack: Stack, host: ObservedHost): Difference[] {
   const services = new Set(stack.services.map(({ name }) => name))
-  return host.containers.filter(({ labels }) => !services.has(labels.service ?? '')).flatMap(({ name }) => presence(`container/${name}`, false, true))
+  return host.containers
+    .filter(({ labels }) => !services.has(labels.service ?? ''))
+    .flatMap(({ name }) => presence(`container/${name}`, false, true))
 }
 
 function serviceDifferences(stack: Stack, service: Service, host: ObservedHost): Difference[] {
@@ -70,10 +94,19 @@ function serviceDifferences(stack: Stack, service: Service, host: ObservedHost):
   const current = own.find((container) => container.name === name)
   // One of another specification stands for the one that is to replace it.
   const [shown = own[0]] = current === undefined ? [] : [current]
-  const rest = own.filter((container) => container !== shown).flatMap((container) => presence(`container/${container.name}`, false, true))
-  if (stack.state === 'stopped') return [...(shown === undefined ? [] : stoppedDifferences(service, shown, shown === current)), ...rest]
+  const rest = own
+    .filter((container) => container !== shown)
+    .flatMap((container) => presence(`container/${container.name}`, false, true))
+  if (stack.state === 'stopped')
+    return [...(shown === undefined ? [] : stoppedDifferences(service, shown, shown === current)), ...rest]
   if (shown === undefined) return presence(service.name, true, false)
-  return [...differing(service.name, [['specification', specOf(name), specOf(shown.name)], ...runningFields(stack, service, shown)]), ...rest]
+  return [
+    ...differing(service.name, [
+      ['specification', specOf(name), specOf(shown.name)],
+      ...runningFields(stack, service, shown),
+    ]),
+    ...rest,
+  ]
 }
 
 function specOf(container: string): string {
@@ -103,10 +136,20 @@ function runningFields(stack: Stack, service: Service, is: ObservedContainer): F
   ]
 }
 
-function attachmentFields(stack: Stack, { network, aliases, address }: Service['networks'][number], is: ObservedContainer): Field[] {
+function attachmentFields(
+  stack: Stack,
+  { network, aliases, address }: Service['networks'][number],
+  is: ObservedContainer,
+): Field[] {
   const place = is.networks[networkName(stack.id, network)]
   if (place === undefined) return [[`network ${network}`, 'attached', 'detached']]
-  const named = aliases.map((alias): Field => [`alias ${alias}`, 'present', place.aliases.includes(alias) ? 'present' : 'absent'])
+  const named = aliases.map((alias): Field => [
+    `alias ${alias}`,
+    'present',
+    place.aliases.includes(alias) ? 'present' : 'absent',
+  ])
   // While it is stopped a fixed address is not shown.
-  return address === undefined || is.state !== 'running' ? named : [...named, [`address on ${network}`, address, place.address]]
+  return address === undefined || is.state !== 'running'
+    ? named
+    : [...named, [`address on ${network}`, address, place.address]]
 }

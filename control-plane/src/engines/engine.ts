@@ -1,7 +1,15 @@
 // What an engine is: the part that makes a stack exist, and tells what does exist.
 import type { Stack, Isolation } from '../stacks/index.ts'
 import type {
-  ContainerStats, ExecOptions, ExecResult, HostEvent, HostImage, HostInfo, LogLine, LogOptions, ObservedHost,
+  ContainerStats,
+  ExecOptions,
+  ExecResult,
+  HostEvent,
+  HostImage,
+  HostInfo,
+  LogLine,
+  LogOptions,
+  ObservedHost,
 } from './container-host.ts'
 
 export type EngineName = 'process' | 'docker' | 'swarm'
@@ -22,7 +30,12 @@ export interface Engine {
   remove(stackId: string, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
   /** In the running container of a service. @throws EngineError NOT_FOUND when there is none */
   exec(stackId: string, service: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>
-  execStream(stackId: string, service: string, command: readonly string[], options: ExecOptions): AsyncIterable<Uint8Array>
+  execStream(
+    stackId: string,
+    service: string,
+    command: readonly string[],
+    options: ExecOptions,
+  ): AsyncIterable<Uint8Array>
   logs(stackId: string, service: string, options: LogOptions, signal: AbortSignal): AsyncIterable<LogLine>
   /** Of each service that runs. */
   stats(stackId: string, signal: AbortSignal): Promise<Readonly<Record<string, ContainerStats>>>

@@ -1,10 +1,39 @@
 // What others may import of `engines/`.
 export { askEngine } from './ask-engine.ts'
 export { createContainerEngine } from './container-engine.ts'
-export { type ContainerHost, type ContainerSpec, type ContainerState, type ContainerStats, type ExecOptions, type ExecResult, type HostEvent, type HostImage, type HostInfo, type Labels, type LogLine, type LogOptions, type NetworkSpec, type ObservedContainer, type ObservedHost, type ObservedNetwork, type ObservedVolume, type Ownership, restartPolicy, type VolumeSpec } from './container-host.ts'
+export {
+  type ContainerHost,
+  type ContainerSpec,
+  type ContainerState,
+  type ContainerStats,
+  type ExecOptions,
+  type ExecResult,
+  type HostEvent,
+  type HostImage,
+  type HostInfo,
+  type Labels,
+  type LogLine,
+  type LogOptions,
+  type NetworkSpec,
+  type ObservedContainer,
+  type ObservedHost,
+  type ObservedNetwork,
+  type ObservedVolume,
+  type Ownership,
+  restartPolicy,
+  type VolumeSpec,
+} from './container-host.ts'
 export { planSteps, type Step } from './convergence-plan.ts'
 export { changeable, containerBody, endpoint } from './docker-container-body.ts'
-export { componentLabel, fromDocker, isOwned, isUnlabelled, ownedFilter, refuseForeign, toDocker } from './docker-labels.ts'
+export {
+  componentLabel,
+  fromDocker,
+  isOwned,
+  isUnlabelled,
+  ownedFilter,
+  refuseForeign,
+  toDocker,
+} from './docker-labels.ts'
 export { type Difference, differences } from './drift.ts'
 export { EngineError, type EngineErrorCode } from './engine-error.ts'
 export { type Engine, isolationsOf } from './engine.ts'

@@ -22,7 +22,11 @@ export type ServiceHealth = Static<typeof ServiceHealth>
 
 export const Health = Type.Object({
   ...TenantHealth.properties,
-  components: Type.Object({ ...TenantHealth.properties.components.properties, postgres: Type.Optional(ServiceHealth), runtime: Type.Optional(ServiceHealth) }),
+  components: Type.Object({
+    ...TenantHealth.properties.components.properties,
+    postgres: Type.Optional(ServiceHealth),
+    runtime: Type.Optional(ServiceHealth),
+  }),
 })
 export type Health = Static<typeof Health>
 

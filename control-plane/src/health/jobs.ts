@@ -3,7 +3,14 @@
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
-import { firstAnswer, conditionsOf, healthInWords, type ReconcileStore, type Region, type RegionProbe } from '../reconcile/index.ts'
+import {
+  firstAnswer,
+  conditionsOf,
+  healthInWords,
+  type ReconcileStore,
+  type Region,
+  type RegionProbe,
+} from '../reconcile/index.ts'
 import { repeat } from '../platform/repeat.ts'
 
 interface HomeWatchDeps {
@@ -25,26 +32,50 @@ export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Pro
   const { clock, log } = deps
   return ({ epoch, lost }) => {
     const watch = createHomeWatch(deps, epoch)
-    return repeat({ clock, work: watch, onProblem: (error) => log.warn({ err: error }, 'the homes could not be checked; it is tried again') }, lost)
+    return repeat(
+      {
+        clock,
+        work: watch,
+        onProblem: (error) => log.warn({ err: error }, 'the homes could not be checked; it is tried again'),
+      },
+      lost,
+    )
   }
 }
 
 /** Checks every home once. @returns after how many milliseconds to check again */
-function createHomeWatch({ store, regions, probe, clock, log }: HomeWatchDeps, epoch: bigint): (signal: AbortSignal) => Promise<number> {
+function createHomeWatch(
+  { store, regions, probe, clock, log }: HomeWatchDeps,
+  epoch: bigint,
+): (signal: AbortSignal) => Promise<number> {
   const check = async (tenantId: string, signal: AbortSignal): Promise<void> => {
     const snapshot = await store.snapshot(tenantId)
     const region = regions.get(snapshot?.regionId ?? '')
     if (snapshot === undefined || region === undefined) return
     const bounded = AbortSignal.any([signal, clock.timeout(answerTimeoutMs)])
     // A runtime that does not answer tells nothing of the home.
-    const health = await firstAnswer(region.runtimeUrls(snapshot), (url) => probe.tenantHealth(url, tenantId, bounded)).catch(() => undefined)
+    const health = await firstAnswer(region.runtimeUrls(snapshot), (url) =>
+      probe.tenantHealth(url, tenantId, bounded),
+    ).catch(() => undefined)
     if (health?.components.database.message?.startsWith('the home is damaged') !== true) return
     const message = `the runtime ${healthInWords(health)}`
     log.warn({ tenant: tenantId, problem: message }, 'a home is damaged; it is repaired')
-    const others = conditionsOf(snapshot, clock.now(), { status: 'True', reason: 'Observed', message: '' }).filter(({ type }) => type !== 'Home')
-    const home = { type: 'Home', status: 'False', reason: 'HomeDamaged', message, observed_at: clock.now().toISOString() } as const
+    const others = conditionsOf(snapshot, clock.now(), { status: 'True', reason: 'Observed', message: '' }).filter(
+      ({ type }) => type !== 'Home',
+    )
+    const home = {
+      type: 'Home',
+      status: 'False',
+      reason: 'HomeDamaged',
+      message,
+      observed_at: clock.now().toISOString(),
+    } as const
     const { generation, status } = snapshot
-    await store.recordObserved(tenantId, { generation, status, reason: message, conditions: [home, ...others], operation: undefined }, epoch)
+    await store.recordObserved(
+      tenantId,
+      { generation, status, reason: message, conditions: [home, ...others], operation: undefined },
+      epoch,
+    )
   }
 
   return async (signal) => {

@@ -30,7 +30,11 @@ function isStopped({ desired }: Pick<Tenant, 'desired'>): boolean {
 }
 
 /** The first that answers speaks for all: what is ready was seen at each of them. */
-async function runtimeHealth({ probe, clock }: HealthReaderDeps, tenant: Tenant, sight: TenantSight | undefined): Promise<TenantHealth> {
+async function runtimeHealth(
+  { probe, clock }: HealthReaderDeps,
+  tenant: Tenant,
+  sight: TenantSight | undefined,
+): Promise<TenantHealth> {
   const isAsked = sight !== undefined && !(sight.engine !== undefined && isStopped(sight.snapshot))
   const urls = isAsked ? sight.region.runtimeUrls(sight.snapshot) : []
   const signal = clock.timeout(runtimeMilliseconds)
@@ -43,11 +47,23 @@ async function runtimeHealth({ probe, clock }: HealthReaderDeps, tenant: Tenant,
 }
 
 function unseenRuntime({ id, generation }: Tenant, at: Date): TenantHealth {
-  const component = { status: 'unknown' as const, observed_at: at.toISOString(), message: 'the runtime does not serve the tenant now' }
-  return { tenant_id: id, generation, status: 'unknown', components: { database: component, storage: component, functions: component } }
+  const component = {
+    status: 'unknown' as const,
+    observed_at: at.toISOString(),
+    message: 'the runtime does not serve the tenant now',
+  }
+  return {
+    tenant_id: id,
+    generation,
+    status: 'unknown',
+    components: { database: component, storage: component, functions: component },
+  }
 }
 
-async function servicesHealth({ clock }: HealthReaderDeps, sight: TenantSight | undefined): Promise<{ postgres?: ServiceHealth; runtime?: ServiceHealth }> {
+async function servicesHealth(
+  { clock }: HealthReaderDeps,
+  sight: TenantSight | undefined,
+): Promise<{ postgres?: ServiceHealth; runtime?: ServiceHealth }> {
   const engine = sight?.engine
   if (sight === undefined || engine === undefined) return {}
   const host = await askEngine(clock, (signal) => engine.observe(sight.snapshot.id, signal)).catch(() => undefined)

@@ -20,10 +20,16 @@ export interface HealthRoutesDeps {
 export function addHealthRoutes(app: Api, deps: HealthRoutesDeps): void {
   app.get(
     '/health',
-    { config: { scopes: 'public' }, schema: { summary: 'Is the control plane well?', tags: ['health'], response: { 200: Body, 503: Body } } },
+    {
+      config: { scopes: 'public' },
+      schema: { summary: 'Is the control plane well?', tags: ['health'], response: { 200: Body, 503: Body } },
+    },
     async (_request, reply) => {
       const healthy = await deps.ping()
-      const body = { status: healthy ? ('healthy' as const) : ('unhealthy' as const), observed_at: deps.now().toISOString() }
+      const body = {
+        status: healthy ? ('healthy' as const) : ('unhealthy' as const),
+        observed_at: deps.now().toISOString(),
+      }
       return reply.status(healthy ? 200 : 503).send(body)
     },
   )

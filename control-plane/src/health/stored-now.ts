@@ -12,9 +12,14 @@ export interface StoredNowDeps {
 const runtimeMilliseconds = 2_000
 
 /** Of the runtime that answers first; undefined when none can say. */
-export async function storedNow({ clock, probe }: StoredNowDeps, sight: TenantSight | undefined): Promise<TenantStorageUsage | undefined> {
+export async function storedNow(
+  { clock, probe }: StoredNowDeps,
+  sight: TenantSight | undefined,
+): Promise<TenantStorageUsage | undefined> {
   if (sight === undefined) return undefined
   const { snapshot, region } = sight
   const signal = clock.timeout(runtimeMilliseconds)
-  return firstAnswer(region.runtimeUrls(snapshot), (url) => probe.tenantUsage(url, snapshot.id, signal)).catch(() => undefined)
+  return firstAnswer(region.runtimeUrls(snapshot), (url) => probe.tenantUsage(url, snapshot.id, signal)).catch(
+    () => undefined,
+  )
 }

@@ -18,7 +18,10 @@ export interface TenantSight {
 }
 
 /** @returns undefined when the tenant has gone meanwhile, or its region was taken out of the configuration */
-export async function sightOf({ regions, store }: SightDeps, tenant: Pick<Tenant, 'id' | 'region'>): Promise<TenantSight | undefined> {
+export async function sightOf(
+  { regions, store }: SightDeps,
+  tenant: Pick<Tenant, 'id' | 'region'>,
+): Promise<TenantSight | undefined> {
   const region = regions.get(tenant.region)
   const snapshot = region === undefined ? undefined : await store.snapshot(tenant.id)
   if (region === undefined || snapshot === undefined) return undefined

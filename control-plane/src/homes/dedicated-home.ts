@@ -1,10 +1,29 @@
 // The home on a Postgres of the tenant's own: worked in from inside its container, so that no superuser ever logs in over
 // a network. SQL goes in on standard input, and passwords never stand in an argument.
 import type { ExecResult } from '../engines/index.ts'
-import { type HomeMigration, appliedVersionSql, firstMigrationsSql, migrateHomeSql, ownTarget, problemsSql, systemParts } from './home-migrations.ts'
+import {
+  type HomeMigration,
+  appliedVersionSql,
+  firstMigrationsSql,
+  migrateHomeSql,
+  ownTarget,
+  problemsSql,
+  systemParts,
+} from './home-migrations.ts'
 import { damaged, readReport, HomeError } from './home-report.ts'
 import type { HomeServer } from './home-server.ts'
-import { closeSystemLoginSql, createNewHomeSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, openSystemLoginSql, schemaExists, schemaMissing, prepareSharedDatabaseSql } from './home-sql.ts'
+import {
+  closeSystemLoginSql,
+  createNewHomeSql,
+  endSessionsSql,
+  homeConnectionLimits,
+  mendHomeSql,
+  noLoginSql,
+  openSystemLoginSql,
+  schemaExists,
+  schemaMissing,
+  prepareSharedDatabaseSql,
+} from './home-sql.ts'
 import { homeRoles } from './home-roles.ts'
 import { newVerifiers, oneTimePassword } from './scram.ts'
 
@@ -21,14 +40,34 @@ type RunInside = (command: readonly string[], input: string) => Promise<ExecResu
 const psql = ['timeout', '35', 'psql', '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=sqlstate']
 
 export function createDedicatedHome(run: RunInside, migrations: HomeMigration[]): HomeServer {
-  const asSuperuser = (sql: string, transaction: readonly string[] = ['-1']) => run([...psql, ...transaction, '-U', 'postgres', '-d', dedicatedDatabase, '-f', '-'], sql)
+  const asSuperuser = (sql: string, transaction: readonly string[] = ['-1']) =>
+    run([...psql, ...transaction, '-U', 'postgres', '-d', dedicatedDatabase, '-f', '-'], sql)
 
   /** Over TCP, as everybody else does; the password is the first line of what is read. */
   const asLogin = (role: string, password: string, sql: string) =>
-    run(['sh', '-c', 'IFS= read -r PGPASSWORD && export PGPASSWORD && exec "$@"', 'sh', ...psql, '-h', '127.0.0.1', '-U', role, '-d', dedicatedDatabase, '-f', '-'], `${password}\n${sql}`)
+    run(
+      [
+        'sh',
+        '-c',
+        'IFS= read -r PGPASSWORD && export PGPASSWORD && exec "$@"',
+        'sh',
+        ...psql,
+        '-h',
+        '127.0.0.1',
+        '-U',
+        role,
+        '-d',
+        dedicatedDatabase,
+        '-f',
+        '-',
+      ],
+      `${password}\n${sql}`,
+    )
 
   const mend: HomeServer['mend'] = async (tenantId, passwords) => {
-    const mended = await asSuperuser(`${mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(migrations))};`)
+    const mended = await asSuperuser(
+      `${mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(migrations))};`,
+    )
     if (mended.code === 0) return 'to be migrated'
     if (!mended.stderr.includes(schemaMissing)) throw failure('the home could not be mended', mended)
     return 'missing'
@@ -37,13 +76,21 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
   return {
     async prepare(created) {
       await created()
-      await done('the database could not be prepared', asSuperuser(`${prepareSharedDatabaseSql(dedicatedDatabase)};\nrevoke all on database postgres, template1 from public;`))
+      await done(
+        'the database could not be prepared',
+        asSuperuser(
+          `${prepareSharedDatabaseSql(dedicatedDatabase)};\nrevoke all on database postgres, template1 from public;`,
+        ),
+      )
     },
 
     async create(tenantId, passwords) {
-      const made = await asSuperuser(`${createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(ownTarget(tenantId), migrations))};`)
+      const made = await asSuperuser(
+        `${createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(ownTarget(tenantId), migrations))};`,
+      )
       if (made.code === 0) return 'whole'
-      if (!made.stderr.includes(schemaExists) || (await mend(tenantId, passwords)) === 'missing') throw failure('the home could not be made', made)
+      if (!made.stderr.includes(schemaExists) || (await mend(tenantId, passwords)) === 'missing')
+        throw failure('the home could not be made', made)
       return 'to be migrated'
     },
 
@@ -52,12 +99,23 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     async migrate(tenantId) {
       const { password, verifier } = oneTimePassword()
       const role = homeRoles(tenantId).system
-      await done('the home could not be opened for a migration', asSuperuser(`${openSystemLoginSql(tenantId, verifier)};`))
+      await done(
+        'the home could not be opened for a migration',
+        asSuperuser(`${openSystemLoginSql(tenantId, verifier)};`),
+      )
       try {
         const applied = await asLogin(role, password, `${appliedVersionSql(tenantId)};`)
-        if (applied.code !== 0 && !applied.stderr.includes(undefinedTable)) throw failure('the home could not be migrated', applied)
+        if (applied.code !== 0 && !applied.stderr.includes(undefinedTable))
+          throw failure('the home could not be migrated', applied)
         const version = applied.code === 0 && applied.stdout.trim() !== '' ? Number(applied.stdout) : undefined
-        const { stdout } = await done('the home could not be migrated', asLogin(role, password, `set statement_timeout = '20s'; set lock_timeout = '2s';\n${migrateHomeSql(ownTarget(tenantId), migrations, version)};`))
+        const { stdout } = await done(
+          'the home could not be migrated',
+          asLogin(
+            role,
+            password,
+            `set statement_timeout = '20s'; set lock_timeout = '2s';\n${migrateHomeSql(ownTarget(tenantId), migrations, version)};`,
+          ),
+        )
         return readReport(linesOf(stdout))
       } finally {
         await done('the home could not be closed after a migration', asSuperuser(`${closeSystemLoginSql(tenantId)};`))
@@ -65,13 +123,19 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[])
     },
 
     async check(tenantId, password) {
-      const { stdout } = await done("the runtime's login does not work", asLogin(homeRoles(tenantId).runtime, password, `set statement_timeout = '3s'; ${problemsSql(tenantId)};`))
+      const { stdout } = await done(
+        "the runtime's login does not work",
+        asLogin(homeRoles(tenantId).runtime, password, `set statement_timeout = '3s'; ${problemsSql(tenantId)};`),
+      )
       const problems = linesOf(stdout)
       if (problems.length > 0) throw damaged(problems)
     },
 
     async endSessions(tenantId) {
-      await done('sessions could not be ended', asSuperuser(`${noLoginSql(tenantId)};\n${endSessionsSql(tenantId)};`, []))
+      await done(
+        'sessions could not be ended',
+        asSuperuser(`${noLoginSql(tenantId)};\n${endSessionsSql(tenantId)};`, []),
+      )
     },
 
     // It goes with its volume.

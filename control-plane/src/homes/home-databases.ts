@@ -3,11 +3,29 @@ import pg from 'pg'
 import { closeOpenDatabases, ensureClosedDatabase } from '../platform/closed-databases.ts'
 import type { HomePasswords, HomeServer } from './home-server.ts'
 import {
-  closeSystemLoginSql, createNewHomeSql, dropHomeSql, endOldestTransactionSql, endSessionsSql, homeConnectionLimits, mendHomeSql, noLoginSql, openSystemLoginSql, prepareSharedDatabaseSql, schemaExists,
+  closeSystemLoginSql,
+  createNewHomeSql,
+  dropHomeSql,
+  endOldestTransactionSql,
+  endSessionsSql,
+  homeConnectionLimits,
+  mendHomeSql,
+  noLoginSql,
+  openSystemLoginSql,
+  prepareSharedDatabaseSql,
+  schemaExists,
   schemaMissing,
 } from './home-sql.ts'
 import { loginUrl } from './home-logins.ts'
-import { appliedVersionSql, firstMigrationsSql, migrateHomeSql, ownTarget, problemsSql, systemParts, type HomeMigration } from './home-migrations.ts'
+import {
+  appliedVersionSql,
+  firstMigrationsSql,
+  migrateHomeSql,
+  ownTarget,
+  problemsSql,
+  systemParts,
+  type HomeMigration,
+} from './home-migrations.ts'
 import { damaged, readReport, type HomeReport } from './home-report.ts'
 import { newVerifiers, oneTimePassword } from './scram.ts'
 
@@ -56,10 +74,18 @@ export class HomeDatabases {
   /** Roles, passwords and schema. @returns `whole` when it was made with its system collections, in one transaction */
   async createHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'whole' | 'to be migrated'> {
     try {
-      await this.#pool(database).query(createNewHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, firstMigrationsSql(ownTarget(tenantId), this.#migrations)))
+      await this.#pool(database).query(
+        createNewHomeSql(
+          tenantId,
+          newVerifiers(passwords),
+          homeConnectionLimits,
+          firstMigrationsSql(ownTarget(tenantId), this.#migrations),
+        ),
+      )
       return 'whole'
     } catch (error) {
-      if (!isState(error, schemaExists) || (await this.mendHome(database, tenantId, passwords)) === 'missing') throw error
+      if (!isState(error, schemaExists) || (await this.mendHome(database, tenantId, passwords)) === 'missing')
+        throw error
       return 'to be migrated'
     }
   }
@@ -67,7 +93,9 @@ export class HomeDatabases {
   /** Roles, passwords and rights of one that has been in use. */
   async mendHome(database: string, tenantId: string, passwords: HomePasswords): Promise<'to be migrated' | 'missing'> {
     try {
-      await this.#pool(database).query(mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(this.#migrations)))
+      await this.#pool(database).query(
+        mendHomeSql(tenantId, newVerifiers(passwords), homeConnectionLimits, systemParts(this.#migrations)),
+      )
       return 'to be migrated'
     } catch (error) {
       if (!isState(error, schemaMissing)) throw error
@@ -82,8 +110,12 @@ export class HomeDatabases {
     await pool.query(openSystemLoginSql(tenantId, verifier))
     try {
       return await this.#asLogin(database, tenantId, 'system', password, async (client) => {
-        const applied = await client.query<{ version: number | null }>(appliedVersionSql(tenantId)).catch(unless(undefinedTable))
-        const results: unknown = await client.query(migrateHomeSql(ownTarget(tenantId), this.#migrations, applied?.rows[0]?.version ?? undefined))
+        const applied = await client
+          .query<{ version: number | null }>(appliedVersionSql(tenantId))
+          .catch(unless(undefinedTable))
+        const results: unknown = await client.query(
+          migrateHomeSql(ownTarget(tenantId), this.#migrations, applied?.rows[0]?.version ?? undefined),
+        )
         return readReport(reportOf(results))
       })
     } finally {
@@ -93,11 +125,19 @@ export class HomeDatabases {
 
   /** Logs in over TCP as the runtime does and asks whether all is there. @throws HomeError HomeDamaged */
   async checkLogin(database: string, tenantId: string, password: string): Promise<void> {
-    const { rows } = await this.#asLogin(database, tenantId, 'runtime', password, (client) => client.query<{ problem: string }>(problemsSql(tenantId)))
+    const { rows } = await this.#asLogin(database, tenantId, 'runtime', password, (client) =>
+      client.query<{ problem: string }>(problemsSql(tenantId)),
+    )
     if (rows.length > 0) throw damaged(rows.map(({ problem }) => problem))
   }
 
-  async #asLogin<T>(database: string, tenantId: string, login: 'system' | 'runtime', password: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  async #asLogin<T>(
+    database: string,
+    tenantId: string,
+    login: 'system' | 'runtime',
+    password: string,
+    work: (client: pg.Client) => Promise<T>,
+  ): Promise<T> {
     const client = new pg.Client({
       connectionString: loginUrl(this.#postgresUrl, database, tenantId, login, password),
       application_name: login === 'system' ? 'tenantry-home-migrations' : 'tenantry-check',
@@ -136,7 +176,9 @@ export class HomeDatabases {
   async closeDatabases(): Promise<string[]> {
     const server = this.#pool('postgres')
     const open = await closeOpenDatabases(server)
-    const { rows } = await server.query<{ name: string }>(`select datname as name from pg_database where datname ~ '^tenantry_homes_[0-9]+$'`)
+    const { rows } = await server.query<{ name: string }>(
+      `select datname as name from pg_database where datname ~ '^tenantry_homes_[0-9]+$'`,
+    )
     for (const { name } of rows) await this.#prepare(name, () => undefined)
     return open
   }
@@ -171,8 +213,12 @@ export class HomeDatabases {
       const url = new URL(this.#postgresUrl)
       url.pathname = `/${database}`
       pool = new pg.Pool({
-        connectionString: url.href, max: database === 'postgres' ? 2 : 8, idleTimeoutMillis: 10_000, connectionTimeoutMillis: 5_000,
-        statement_timeout: 60_000, application_name: 'tenantry-homes',
+        connectionString: url.href,
+        max: database === 'postgres' ? 2 : 8,
+        idleTimeoutMillis: 10_000,
+        connectionTimeoutMillis: 5_000,
+        statement_timeout: 60_000,
+        application_name: 'tenantry-homes',
       })
       pool.on('error', () => undefined)
       this.#pools.set(database, pool)

@@ -79,7 +79,8 @@ export function migrationsFingerprint(migrations: HomeMigration[]): string {
 /** The first migration that names the schema of every object and runs with an empty search path. */
 export const firstQualified = 16
 
-const searchPath = (schema: string, version: number) => `set local search_path = ${version < firstQualified ? identifier(schema) : "''"}`
+const searchPath = (schema: string, version: number) =>
+  `set local search_path = ${version < firstQualified ? identifier(schema) : "''"}`
 
 const ledgerSql = (schema: string) =>
   `create table ${identifier(schema)}.home_migrations` +
@@ -99,7 +100,11 @@ export function firstMigrationsSql(target: MigrationTarget, migrations: readonly
   const hasStructure = migrations.some(({ version }) => version === firstQualified)
   return [
     ledgerSql(schema),
-    ...migrations.flatMap((migration) => [searchPath(schema, migration.version), fillTokens(migration.sql, target).replace(/;\s*$/, ''), recorded(schema, migration)]),
+    ...migrations.flatMap((migration) => [
+      searchPath(schema, migration.version),
+      fillTokens(migration.sql, target).replace(/;\s*$/, ''),
+      recorded(schema, migration),
+    ]),
     "set local search_path = ''",
     ...(hasStructure ? [recordStructureSql(schema)] : []),
   ].join(';\n')
@@ -107,7 +112,9 @@ export function firstMigrationsSql(target: MigrationTarget, migrations: readonly
 
 /** Names of what the migrations make; what one of them has dropped again does no harm. */
 export function systemParts(migrations: readonly HomeMigration[]): SystemParts {
-  const named = (pattern: RegExp) => [...new Set(migrations.flatMap(({ sql }) => [...sql.matchAll(pattern)].map(([, name = '']) => name)))]
+  const named = (pattern: RegExp) => [
+    ...new Set(migrations.flatMap(({ sql }) => [...sql.matchAll(pattern)].map(([, name = '']) => name))),
+  ]
   return {
     tables: ['home_migrations', ...named(/^create table (?:\{\{schema\}\}\.)?(\w+)/gm)],
     functions: named(/^create (?:or replace )?function (?:\{\{schema\}\}\.)?(\w+)/gm),
@@ -132,7 +139,11 @@ export function appliedVersionSql(homeId: string): string {
  * with a pristine home of the newest version; its last result is the report of the repair. Runs as the home's system login (`system-login.ts`).
  * @param applied the newest version that was applied; undefined where the ledger is lost or was never made
  */
-export function migrateHomeSql(target: Omit<MigrationTarget, 'schema'>, migrations: readonly HomeMigration[], applied: number | undefined): string {
+export function migrateHomeSql(
+  target: Omit<MigrationTarget, 'schema'>,
+  migrations: readonly HomeMigration[],
+  applied: number | undefined,
+): string {
   const { homeId } = target
   const newest = migrations.at(-1)?.version ?? 0
   const missing = applied === undefined ? [] : migrations.filter(({ version }) => version > applied)
@@ -143,7 +154,10 @@ export function migrateHomeSql(target: Omit<MigrationTarget, 'schema'>, migratio
     'set local check_function_bodies = off',
     `select set_config('app.tenant_id', ${literal(target.tenantId)}, true), set_config('app.role', 'service_role', true)`,
     ...(missing.length > 0 && applied !== undefined && applied >= firstQualified ? [repairedTo(target, known)] : []),
-    ...missing.map((migration) => `${searchPath(homeId, migration.version)};\n${applyMissing({ ...target, schema: homeId }, migration)}`),
+    ...missing.map(
+      (migration) =>
+        `${searchPath(homeId, migration.version)};\n${applyMissing({ ...target, schema: homeId }, migration)}`,
+    ),
     "set local search_path = ''",
     ...(newest >= firstQualified ? [repairedTo(target, migrations)] : []),
     'commit',
@@ -162,7 +176,10 @@ function applyMissing(target: MigrationTarget, migration: HomeMigration): string
 }
 
 /** Makes a pristine home beside the real one, in a schema that nobody else enters, and brings the real one to its structure. */
-function repairedTo({ homeId, tenantId }: Omit<MigrationTarget, 'schema'>, migrations: readonly HomeMigration[]): string {
+function repairedTo(
+  { homeId, tenantId }: Omit<MigrationTarget, 'schema'>,
+  migrations: readonly HomeMigration[],
+): string {
   const schema = pristineSchema(homeId)
   return [
     grantDefaultsSql(homeId, 'system', schema),

@@ -20,7 +20,8 @@ const maxNamed = 5
 
 /** @param lines of `repairReportSql` @throws HomeError where something could not be repaired */
 export function readReport(lines: readonly string[]): HomeReport {
-  const of = (kind: string) => lines.filter((line) => line.startsWith(`${kind}|`)).map((line) => line.slice(kind.length + 1))
+  const of = (kind: string) =>
+    lines.filter((line) => line.startsWith(`${kind}|`)).map((line) => line.slice(kind.length + 1))
   const left = of('left')
   if (left.length > 0) throw damaged(left)
   return { lost: of('lost') }
@@ -29,5 +30,7 @@ export function readReport(lines: readonly string[]): HomeReport {
 /** @param problems lines of `home_problems()` */
 export function damaged(problems: readonly string[]): HomeError {
   const more = problems.length > maxNamed ? ` and ${problems.length - maxNamed} more` : ''
-  return new HomeError(`the home is damaged: ${problems.slice(0, maxNamed).join('; ')}${more}`, { reason: 'HomeDamaged' })
+  return new HomeError(`the home is damaged: ${problems.slice(0, maxNamed).join('; ')}${more}`, {
+    reason: 'HomeDamaged',
+  })
 }

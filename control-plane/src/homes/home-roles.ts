@@ -12,7 +12,13 @@ export interface HomeRoles {
 export const loginKinds = ['runtime', 'ddl', 'admin'] as const
 
 export function homeRoles(tenantId: string): HomeRoles {
-  return { system: `${tenantId}_system`, owner: `${tenantId}_owner`, runtime: tenantId, ddl: `${tenantId}_ddl`, admin: `${tenantId}_admin` }
+  return {
+    system: `${tenantId}_system`,
+    owner: `${tenantId}_owner`,
+    runtime: tenantId,
+    ddl: `${tenantId}_ddl`,
+    admin: `${tenantId}_admin`,
+  }
 }
 
 /** Holds a pristine copy of the service's tables while a home is compared with it. */

@@ -9,7 +9,6 @@ export interface HomePasswords {
   admin: string
 }
 
-
 export interface HomeServer {
   /** Makes the database that holds the home and takes everybody's rights from it. `created` is told in between. */
   prepare(created: () => void | Promise<void>): Promise<void>

@@ -20,7 +20,6 @@ export const schemaMissing = '3F000'
 /** Member of it may connect to the shared databases; it has no other right. */
 export const tenantsGroup = 'tenantry_tenants'
 
-
 /** SCRAM verifiers of the three logins. */
 export interface HomeVerifiers {
   runtime: string
@@ -48,7 +47,12 @@ export function createHomeSql(tenantId: string, verifiers: HomeVerifiers, limits
  * The same with the first migrations, in one transaction that fails (SQLSTATE 42P06) when the schema is there. As long
  * as nobody else has been in the schema, the superuser can work in it, in the system role.
  */
-export function createNewHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits, migrations: string): string {
+export function createNewHomeSql(
+  tenantId: string,
+  verifiers: HomeVerifiers,
+  limits: HomeConnectionLimits,
+  migrations: string,
+): string {
   return [
     homeSql(tenantId, verifiers, limits, 'create schema'),
     `set local role ${identifier(homeRoles(tenantId).system)}`,
@@ -60,7 +64,12 @@ export function createNewHomeSql(tenantId: string, verifiers: HomeVerifiers, lim
  * The same for a home that has been in use: in one transaction that fails (SQLSTATE 3F000) when the schema is gone. What
  * belongs to the service is given to the system role.
  */
-export function mendHomeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits, parts: SystemParts): string {
+export function mendHomeSql(
+  tenantId: string,
+  verifiers: HomeVerifiers,
+  limits: HomeConnectionLimits,
+  parts: SystemParts,
+): string {
   const schema = literal(identifier(tenantId))
   return [
     `do $do$ begin if to_regnamespace(${schema}) is null then raise exception using errcode = 'invalid_schema_name', message = 'the home is gone'; end if; end $do$`,
@@ -165,7 +174,12 @@ export function closeSystemLoginSql(tenantId: string): string {
   ].join(';\n')
 }
 
-function homeSql(tenantId: string, verifiers: HomeVerifiers, limits: HomeConnectionLimits, createSchema: 'create schema' | 'create schema if not exists'): string {
+function homeSql(
+  tenantId: string,
+  verifiers: HomeVerifiers,
+  limits: HomeConnectionLimits,
+  createSchema: 'create schema' | 'create schema if not exists',
+): string {
   const roles = homeRoles(tenantId)
   const owner = identifier(roles.owner)
   const schema = identifier(tenantId)
@@ -209,7 +223,9 @@ export function dropHomeSql(tenantId: string): string {
         `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then` +
         ` execute ${literal(`drop owned by ${identifier(role)} cascade`)}; end if; end $do$`,
     ),
-    ...[roles.admin, roles.ddl, roles.runtime, roles.owner, roles.system].map((role) => `drop role if exists ${identifier(role)}`),
+    ...[roles.admin, roles.ddl, roles.runtime, roles.owner, roles.system].map(
+      (role) => `drop role if exists ${identifier(role)}`,
+    ),
   ].join(';\n')
 }
 
@@ -236,7 +252,9 @@ export const endOldestTransactionSql = `
 
 /** All functions that take advisory locks: one table of locks serves all tenants, and these fill it. */
 const advisoryLocks = ['lock', 'xact_lock', 'lock_shared', 'xact_lock_shared'].flatMap((kind) =>
-  ['pg_advisory_', 'pg_try_advisory_'].flatMap((prefix) => ['bigint', 'integer, integer'].map((keys) => `${prefix}${kind}(${keys})`)),
+  ['pg_advisory_', 'pg_try_advisory_'].flatMap((prefix) =>
+    ['bigint', 'integer, integer'].map((keys) => `${prefix}${kind}(${keys})`),
+  ),
 )
 
 /**
@@ -251,8 +269,13 @@ export function prepareSharedDatabaseSql(database: string): string {
     'revoke all on schema public from public',
     ...[
       ...advisoryLocks,
-      'lo_create(oid)', 'lo_creat(integer)', 'lo_from_bytea(oid, bytea)', 'lo_open(oid, integer)',
-      'lo_put(oid, bigint, bytea)', 'lowrite(integer, bytea)', 'lo_truncate(integer, integer)',
+      'lo_create(oid)',
+      'lo_creat(integer)',
+      'lo_from_bytea(oid, bytea)',
+      'lo_open(oid, integer)',
+      'lo_put(oid, bigint, bytea)',
+      'lowrite(integer, bytea)',
+      'lo_truncate(integer, integer)',
       'lo_truncate64(integer, bigint)',
     ].map((signature) => `revoke execute on function pg_catalog.${signature} from public`),
   ].join(';\n')
@@ -262,7 +285,10 @@ export function prepareSharedDatabaseSql(database: string): string {
 export function noLoginSql(tenantId: string): string {
   const { runtime, ddl, admin, system } = homeRoles(tenantId)
   return [runtime, ddl, admin, system]
-    .map((role) => `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then alter role ${identifier(role)} nologin; end if; end $do$`)
+    .map(
+      (role) =>
+        `do $do$ begin if to_regrole(${literal(identifier(role))}) is not null then alter role ${identifier(role)} nologin; end if; end $do$`,
+    )
     .join(';\n')
 }
 

@@ -77,7 +77,9 @@ const functionsSql = (homeId: string) => `${look(homeId)}
     execute format('alter function %I.%I(%s) security invoker', home, item.proname, item.arguments);
   end loop;`
 
-const tablesSql = (homeId: string) => `for item in select relname from pg_class where relnamespace = fresh::regnamespace and relkind = 'r' order by relname loop
+const tablesSql = (
+  homeId: string,
+) => `for item in select relname from pg_class where relnamespace = fresh::regnamespace and relkind = 'r' order by relname loop
     continue when to_regclass(format('%I.%I', home, item.relname)) is not null;
     execute format('create table %I.%I (like %I.%I including defaults including generated including identity including constraints including storage)', home, item.relname, fresh, item.relname);
     list := (select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute

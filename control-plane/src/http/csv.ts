@@ -1,7 +1,10 @@
 // Comma-separated values (RFC 4180): a first line of names, lines that end in CR LF. Pure.
 
 /** @param rows each as long as `header` */
-export function csv(header: readonly string[], rows: Iterable<readonly (string | number | bigint | boolean | null)[]>): string {
+export function csv(
+  header: readonly string[],
+  rows: Iterable<readonly (string | number | bigint | boolean | null)[]>,
+): string {
   const lines = [header.map(quoted).join(',')]
   for (const row of rows) lines.push(row.map((value) => (value === null ? '' : quoted(String(value)))).join(','))
   return `${lines.join('\r\n')}\r\n`

@@ -9,7 +9,8 @@ export function addErrorHandler(app: FastifyInstance): void {
   app.setErrorHandler((error: FastifyError | Error, request, reply) => {
     const shown = toControlError(error)
     if (shown.status >= 500) request.log.error({ err: error }, 'request failed')
-    if (shown.status === 503 || shown.status === 423 || shown.code === 'IDEMPOTENCY_IN_PROGRESS') reply.header('retry-after', '1')
+    if (shown.status === 503 || shown.status === 423 || shown.code === 'IDEMPOTENCY_IN_PROGRESS')
+      reply.header('retry-after', '1')
     if (shown.status === 401) reply.header('www-authenticate', 'Bearer')
     return reply.status(shown.status).type('application/json; charset=utf-8').send(errorBody(shown))
   })
@@ -23,7 +24,8 @@ export function addErrorHandler(app: FastifyInstance): void {
 const longestMessage = 1_000
 
 export function errorBody(error: ControlError): ErrorBody & Record<string, unknown> {
-  const message = error.message.length > longestMessage ? `${error.message.slice(0, longestMessage).toWellFormed()} …` : error.message
+  const message =
+    error.message.length > longestMessage ? `${error.message.slice(0, longestMessage).toWellFormed()} …` : error.message
   return { statusCode: String(error.status), error: error.tag, message, code: error.code, ...error.detail }
 }
 
@@ -35,7 +37,9 @@ export function toControlError(error: FastifyError | Error): ControlError {
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
       return new ControlError('INVALID_JSON', 'the body is empty, but its content type says JSON', { cause: error })
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new ControlError('UNSUPPORTED_MEDIA_TYPE', 'the body must be JSON (Content-Type: application/json)', { cause: error })
+      return new ControlError('UNSUPPORTED_MEDIA_TYPE', 'the body must be JSON (Content-Type: application/json)', {
+        cause: error,
+      })
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new ControlError('BODY_TOO_LARGE', 'the body is larger than 64 KB', { cause: error })
     case 'FST_ERR_BAD_URL':
@@ -45,16 +49,26 @@ export function toControlError(error: FastifyError | Error): ControlError {
       return new ControlError('BAD_REQUEST', 'the body is not as long as Content-Length says', { cause: error })
   }
   const status = 'statusCode' in error ? error.statusCode : undefined
-  if (error instanceof SyntaxError || status === 400) return new ControlError('INVALID_JSON', 'the body is no well-formed JSON', { cause: error })
-  if (status !== undefined && status >= 400 && status < 500) return new ControlError('BAD_REQUEST', 'the request is malformed', { cause: error })
-  if (isUnreachable(error)) return new ControlError('UNAVAILABLE', 'the control database does not answer', { cause: error })
+  if (error instanceof SyntaxError || status === 400)
+    return new ControlError('INVALID_JSON', 'the body is no well-formed JSON', { cause: error })
+  if (status !== undefined && status >= 400 && status < 500)
+    return new ControlError('BAD_REQUEST', 'the request is malformed', { cause: error })
+  if (isUnreachable(error))
+    return new ControlError('UNAVAILABLE', 'the control database does not answer', { cause: error })
   return new ControlError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
 }
 
 /** Prisma's and the driver's ways of saying that there is no database. */
 function isUnreachable(error: Error): boolean {
   const code = 'code' in error ? error.code : undefined
-  return code === 'ECONNREFUSED' || code === 'P1001' || code === 'P1002' || code === 'P1008' || code === 'P1017' || code === 'P2024'
+  return (
+    code === 'ECONNREFUSED' ||
+    code === 'P1001' ||
+    code === 'P1002' ||
+    code === 'P1008' ||
+    code === 'P1017' ||
+    code === 'P2024'
+  )
 }
 
 function fromValidation(error: FastifyError): ControlError {
@@ -79,7 +93,8 @@ function fromValidation(error: FastifyError): ControlError {
     const what = problem?.keyword === 'type' ? 'may stand only once' : wanted
     return new ControlError('INVALID_PARAMETER', `query parameter "${name}" ${what}`, { cause: error })
   }
-  if (problem?.keyword === 'minProperties') return new ControlError('INVALID_FIELD', 'the body changes nothing: it has no fields', { cause: error })
+  if (problem?.keyword === 'minProperties')
+    return new ControlError('INVALID_FIELD', 'the body changes nothing: it has no fields', { cause: error })
   if (name === '') return new ControlError('INVALID_FIELD', `the body ${wanted}`, { cause: error })
   return new ControlError('INVALID_FIELD', `field "${name}" ${wanted}`, { cause: error })
 }
@@ -90,7 +105,9 @@ function wantedOfUnion(problems: readonly ValidationProblem[]): string | undefin
   if (problem?.keyword !== 'type') return undefined
   const here = problems.filter(({ instancePath }) => instancePath === problem.instancePath)
   if (!here.some(({ keyword }) => keyword === 'anyOf')) return undefined
-  const constants = here.filter(({ keyword }) => keyword === 'const').map(({ schemaPath }) => schemaPath.replace(/const$/, 'type'))
+  const constants = here
+    .filter(({ keyword }) => keyword === 'const')
+    .map(({ schemaPath }) => schemaPath.replace(/const$/, 'type'))
   const possible = here.flatMap(({ keyword, schemaPath, params }) => {
     if (keyword === 'const') return [JSON.stringify(params['allowedValue'])]
     return keyword === 'type' && !constants.includes(schemaPath) ? [String(params['type'])] : []

@@ -8,7 +8,12 @@ export interface AnswerDeps {
 }
 
 /** @throws ControlError IDEMPOTENCY_MISMATCH, and what the work throws; then the key is not used up */
-export async function answerOnce<Answer>({ answers }: AnswerDeps, context: WriteContext, reply: FastifyReply, work: () => Promise<Answer>): Promise<Answer> {
+export async function answerOnce<Answer>(
+  { answers }: AnswerDeps,
+  context: WriteContext,
+  reply: FastifyReply,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
   const replayed = await answers.replay(context)
   if (replayed === undefined) return work()
   reply.header('idempotency-replayed', 'true')

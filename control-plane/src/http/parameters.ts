@@ -23,7 +23,8 @@ export const PageQuery = {
 
 export function pageRequest(query: { limit?: string; cursor?: string }): PageRequest {
   const limit = query.limit === undefined ? defaultLimit : Number(query.limit)
-  if (limit < 1 || limit > 1000) throw new ControlError('INVALID_PARAMETER', 'query parameter "limit" must be from 1 to 1000')
+  if (limit < 1 || limit > 1000)
+    throw new ControlError('INVALID_PARAMETER', 'query parameter "limit" must be from 1 to 1000')
   return { limit, cursor: query.cursor }
 }
 
@@ -59,7 +60,9 @@ export function writeContext(request: FastifyRequest): WriteContext {
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new ControlError('INVALID_HEADER', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
   }
-  const fingerprint = createHash('sha256').update(JSON.stringify([request.method, request.url, request.body ?? null])).digest('hex')
+  const fingerprint = createHash('sha256')
+    .update(JSON.stringify([request.method, request.url, request.body ?? null]))
+    .digest('hex')
   return { actor: { keyId }, idempotency: { key, fingerprint } }
 }
 

@@ -10,10 +10,15 @@ export type Form = keyof typeof formTypes
  * @param extension of the path, without its dot; it beats `Accept`
  * @throws ControlError NOT_FOUND for another extension, NOT_ACCEPTABLE when nothing that is offered is wanted
  */
-export function wantedForm<Offered extends Form>(request: Pick<FastifyRequest, 'headers'>, offered: readonly Offered[], extension?: string): Offered {
+export function wantedForm<Offered extends Form>(
+  request: Pick<FastifyRequest, 'headers'>,
+  offered: readonly Offered[],
+  extension?: string,
+): Offered {
   if (extension !== undefined) {
     const named = offered.find((form) => form === extension)
-    if (named === undefined) throw new ControlError('NOT_FOUND', `there is no form "${extension}"; there are ${offered.join(', ')}`)
+    if (named === undefined)
+      throw new ControlError('NOT_FOUND', `there is no form "${extension}"; there are ${offered.join(', ')}`)
     return named
   }
   const ranges = acceptedRanges(request.headers.accept ?? '*/*')
@@ -22,7 +27,8 @@ export function wantedForm<Offered extends Form>(request: Pick<FastifyRequest, '
     const quality = qualityOf(formTypes[form], ranges)
     if (quality > (best?.quality ?? 0)) best = { form, quality }
   }
-  if (best === undefined) throw new ControlError('NOT_ACCEPTABLE', `this can be had as ${offered.map((form) => formTypes[form]).join(', ')}`)
+  if (best === undefined)
+    throw new ControlError('NOT_ACCEPTABLE', `this can be had as ${offered.map((form) => formTypes[form]).join(', ')}`)
   return best.form
 }
 
@@ -35,7 +41,10 @@ function acceptedRanges(header: string): Range[] {
   return header.split(',').map((part) => {
     const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase())
     const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
-    return { type, quality: quality === undefined ? 1 : /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(quality) ? Number(quality) : 0 }
+    return {
+      type,
+      quality: quality === undefined ? 1 : /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(quality) ? Number(quality) : 0,
+    }
   })
 }
 

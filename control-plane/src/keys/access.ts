@@ -34,8 +34,10 @@ export function addAccess(app: FastifyInstance, options: AccessOptions): void {
   app.decorateRequest('platformKey', undefined)
   app.decorateRequest('ofTenant', undefined)
   app.addHook('onRoute', (route) => {
-    if (route.url === options.publicPrefix || route.url.startsWith(`${options.publicPrefix}/`)) route.config = { ...route.config, scopes: 'public' }
-    if (route.config?.scopes === undefined) throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
+    if (route.url === options.publicPrefix || route.url.startsWith(`${options.publicPrefix}/`))
+      route.config = { ...route.config, scopes: 'public' }
+    if (route.config?.scopes === undefined)
+      throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
   })
   app.addHook('onRequest', async (request) => {
     const access = request.routeOptions.config.scopes
@@ -53,23 +55,31 @@ export function addAccess(app: FastifyInstance, options: AccessOptions): void {
     }
     request.platformKey = await authenticate(request.headers.authorization, options)
     if (!access.includes(request.platformKey.scope)) {
-      throw new ControlError('WRONG_SCOPE', `this needs a platform key of scope ${access.join(' or ')}; yours has ${request.platformKey.scope}`)
+      throw new ControlError(
+        'WRONG_SCOPE',
+        `this needs a platform key of scope ${access.join(' or ')}; yours has ${request.platformKey.scope}`,
+      )
     }
   })
 }
 
 async function authenticate(header: string | undefined, { keys, now }: AccessOptions): Promise<PlatformKey> {
-  if (header === undefined) throw new ControlError('MISSING_KEY', 'the header "Authorization: Bearer <platform key>" is missing')
+  if (header === undefined)
+    throw new ControlError('MISSING_KEY', 'the header "Authorization: Bearer <platform key>" is missing')
   const match = /^Bearer +(\S+)$/i.exec(header)
   const key = match?.[1] === undefined ? undefined : await keys.find(keyHash(match[1]))
   if (key === undefined) throw new ControlError('INVALID_KEY', 'the platform key is not known')
   if (key.revokedAt !== undefined) throw new ControlError('REVOKED_KEY', 'the platform key was revoked')
-  if (key.expiresAt !== undefined && key.expiresAt <= now()) throw new ControlError('REVOKED_KEY', 'the platform key has expired')
+  if (key.expiresAt !== undefined && key.expiresAt <= now())
+    throw new ControlError('REVOKED_KEY', 'the platform key has expired')
   return key
 }
 
 function checkInternalToken(given: string | string[] | undefined, wanted: string): void {
-  const ok = typeof given === 'string' && given.length === wanted.length && timingSafeEqual(Buffer.from(given), Buffer.from(wanted))
+  const ok =
+    typeof given === 'string' &&
+    given.length === wanted.length &&
+    timingSafeEqual(Buffer.from(given), Buffer.from(wanted))
   // A wrong token must look like a path that isn't there: these routes are nobody else's business.
   if (!ok) throw new ControlError('NOT_FOUND', 'there is nothing here')
 }

@@ -33,7 +33,12 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
     '/v1/keys',
     {
       config: { scopes: ['admin'] },
-      schema: { summary: 'List platform keys', tags: ['keys'], querystring: NoQuery, response: { 200: Type.Object({ keys: Type.Array(KeyBody) }) } },
+      schema: {
+        summary: 'List platform keys',
+        tags: ['keys'],
+        querystring: NoQuery,
+        response: { 200: Type.Object({ keys: Type.Array(KeyBody) }) },
+      },
     },
     async () => ({ keys: (await deps.keys.list()).map(present) }),
   )
@@ -47,7 +52,10 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
         tags: ['keys'],
         querystring: NoQuery,
         body: Type.Object(
-          { name: Type.String({ minLength: 1, maxLength: 100, pattern: textPattern }), scope: Type.Enum(['admin', 'read', 'billing']) },
+          {
+            name: Type.String({ minLength: 1, maxLength: 100, pattern: textPattern }),
+            scope: Type.Enum(['admin', 'read', 'billing']),
+          },
           { additionalProperties: false },
         ),
         response: { 201: KeyWithText },
@@ -68,9 +76,16 @@ export function addKeyRoutes(app: Api, deps: KeyRoutesDeps): void {
     '/v1/keys/:id',
     {
       config: { scopes: ['admin'] },
-      schema: { summary: 'Revoke a platform key at once', tags: ['keys'], params: Id, querystring: NoQuery, response: { 200: KeyBody } },
+      schema: {
+        summary: 'Revoke a platform key at once',
+        tags: ['keys'],
+        params: Id,
+        querystring: NoQuery,
+        response: { 200: KeyBody },
+      },
     },
-    async (request) => present(await deps.keys.revoke(keyId(request.params.id), { ...writeContext(request), idempotency: undefined })),
+    async (request) =>
+      present(await deps.keys.revoke(keyId(request.params.id), { ...writeContext(request), idempotency: undefined })),
   )
 
   app.post(

@@ -20,7 +20,14 @@ export function createPlatformKeyStore({ database, seal, now }: PlatformKeyStore
   const insert = async (transaction: Transaction, name: string, scope: Scope, text: string) =>
     toKey(
       await transaction.platformKey.create({
-        data: { id: randomUUID(), name, scope, prefix: text.slice(0, platformKeyPrefix.length + 6), sha256: keyHash(text), createdAt: now() },
+        data: {
+          id: randomUUID(),
+          name,
+          scope,
+          prefix: text.slice(0, platformKeyPrefix.length + 6),
+          sha256: keyHash(text),
+          createdAt: now(),
+        },
       }),
     )
 
@@ -43,17 +50,26 @@ export function createPlatformKeyStore({ database, seal, now }: PlatformKeyStore
     create: (name, scope, text, context, answer) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
         const result = await insert(transaction, name, scope, text)
-        return { result, audit: { action: 'key.create', target: result.id, detail: { name, scope } }, answer: answer(result) }
+        return {
+          result,
+          audit: { action: 'key.create', target: result.id, detail: { name, scope } },
+          answer: answer(result),
+        }
       }),
 
     revoke: (id, context) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
         const row = await found(transaction, id)
-        const others = await transaction.platformKey.count({ where: { id: { not: id }, scope: 'admin', expiresAt: null, revokedAt: null } })
+        const others = await transaction.platformKey.count({
+          where: { id: { not: id }, scope: 'admin', expiresAt: null, revokedAt: null },
+        })
         if (row.scope === 'admin' && others === 0) {
           throw new ControlError('LAST_ADMIN_KEY', 'this is the last admin key that lasts; make another one first')
         }
-        const revoked = await transaction.platformKey.update({ where: { id }, data: { revokedAt: row.revokedAt ?? now() } })
+        const revoked = await transaction.platformKey.update({
+          where: { id },
+          data: { revokedAt: row.revokedAt ?? now() },
+        })
         return { result: toKey(revoked), audit: { action: 'key.revoke', target: id, detail: { name: row.name } } }
       }),
 
@@ -61,7 +77,10 @@ export function createPlatformKeyStore({ database, seal, now }: PlatformKeyStore
       recordedWrite(database, seal, now, context, async (transaction) => {
         const row = await found(transaction, id)
         if (row.revokedAt !== null || (row.expiresAt !== null && row.expiresAt <= now()) || row.replacedBy !== null) {
-          throw new ControlError('KEY_NOT_LIVE', 'only a key that is neither revoked nor expired nor rotated already can be rotated')
+          throw new ControlError(
+            'KEY_NOT_LIVE',
+            'only a key that is neither revoked nor expired nor rotated already can be rotated',
+          )
         }
         const result = await insert(transaction, row.name, toKey(row).scope, text)
         await transaction.platformKey.update({ where: { id }, data: { expiresAt: expireAt, replacedBy: result.id } })
@@ -75,7 +94,10 @@ export function createPlatformKeyStore({ database, seal, now }: PlatformKeyStore
         const existing = await transaction.platformKey.findFirst({ where: { scope: 'admin', ...live() } })
         if (existing !== null) throw new AdminKeyExists()
         const key = await insert(transaction, 'first admin key', 'admin', text)
-        return { result: true, audit: { action: 'key.create', target: key.id, detail: { name: key.name, scope: key.scope } } }
+        return {
+          result: true,
+          audit: { action: 'key.create', target: key.id, detail: { name: key.name, scope: key.scope } },
+        }
       }).catch((cause: unknown) => {
         if (cause instanceof AdminKeyExists) return false
         throw cause

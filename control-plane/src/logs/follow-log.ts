@@ -23,18 +23,27 @@ const againMilliseconds = 1_000
 const mostLines = 10_000
 
 /** Returns when it is over; never throws. Nothing is read ahead of the reader. */
-export async function followLog(raw: ServerResponse, followed: Followed, clock: Pick<Clock, 'every' | 'sleep' | 'timeout'>): Promise<void> {
+export async function followLog(
+  raw: ServerResponse,
+  followed: Followed,
+  clock: Pick<Clock, 'every' | 'sleep' | 'timeout'>,
+): Promise<void> {
   const left = new AbortController()
   raw.once('close', () => left.abort())
   if (raw.destroyed) return
   const { signal } = left
-  raw.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+  raw.writeHead(200, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  })
   raw.write('retry: 2000\n\n')
   const stopBeating = clock.every(heartbeatMilliseconds, () => void raw.write(':\n\n'))
   try {
     for await (const line of linesOf(followed, clock, signal)) {
       const event = `event: log\nid: ${line.at}\ndata: ${JSON.stringify({ at: line.at, stream: line.stream, text: line.text })}\n\n`
-      if (!raw.write(event)) await once(raw, 'drain', { signal: AbortSignal.any([signal, clock.timeout(patienceMilliseconds)]) })
+      if (!raw.write(event))
+        await once(raw, 'drain', { signal: AbortSignal.any([signal, clock.timeout(patienceMilliseconds)]) })
     }
   } catch (error) {
     if (error instanceof EngineError) raw.end(`event: end\ndata: ${JSON.stringify({ message: error.message })}\n\n`)
@@ -44,10 +53,17 @@ export async function followLog(raw: ServerResponse, followed: Followed, clock: 
   }
 }
 
-async function* linesOf({ log, tail, since, after }: Followed, clock: Pick<Clock, 'sleep'>, signal: AbortSignal): AsyncGenerator<LogLine, undefined> {
+async function* linesOf(
+  { log, tail, since, after }: Followed,
+  clock: Pick<Clock, 'sleep'>,
+  signal: AbortSignal,
+): AsyncGenerator<LogLine, undefined> {
   let last = after
   for (;;) {
-    const options = last === undefined ? { follow: true, tail, ...(since === undefined ? {} : { since }) } : { follow: true, tail: mostLines, since: last }
+    const options =
+      last === undefined
+        ? { follow: true, tail, ...(since === undefined ? {} : { since }) }
+        : { follow: true, tail: mostLines, since: last }
     for await (const line of log(options, signal)) {
       const at = logTime(line.at) ?? line.at
       if (last !== undefined && at <= last) continue

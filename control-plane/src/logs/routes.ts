@@ -18,7 +18,12 @@ const mostFollowers = 64
 const Query = Type.Object(
   {
     component: Type.Enum(['postgres', 'runtime']),
-    tail: Type.Optional(Type.String({ pattern: '^[0-9]{1,4}$', description: `0 to ${longestTail} lines from the end, default ${defaultTail}` })),
+    tail: Type.Optional(
+      Type.String({
+        pattern: '^[0-9]{1,4}$',
+        description: `0 to ${longestTail} lines from the end, default ${defaultTail}`,
+      }),
+    ),
     since: Type.Optional(Type.String({ maxLength: 40, description: 'ISO 8601, UTC' })),
     follow: Type.Optional(Type.Enum(['true', 'false'])),
   },
@@ -47,7 +52,8 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
       config: { scopes: ['admin', 'read'] },
       schema: {
         summary: "Log of one of a tenant's own services",
-        description: 'With `follow=true` server-sent events `log`, each with its time as id; `Last-Event-ID` goes on after that.',
+        description:
+          'With `follow=true` server-sent events `log`, each with its time as id; `Last-Event-ID` goes on after that.',
         tags: ['tenants'],
         params: Type.Object({ id: Type.String() }),
         querystring: Query,
@@ -57,8 +63,14 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
     async (request, reply) => {
       const { component } = request.query
       const tail = tailOf(request.query)
-      const since = timeOf(request.query.since, (problem) => new ControlError('INVALID_PARAMETER', `query parameter "since" ${problem}`))
-      const after = timeOf(lastEventId(request), (problem) => new ControlError('INVALID_HEADER', `Last-Event-ID ${problem}`))
+      const since = timeOf(
+        request.query.since,
+        (problem) => new ControlError('INVALID_PARAMETER', `query parameter "since" ${problem}`),
+      )
+      const after = timeOf(
+        lastEventId(request),
+        (problem) => new ControlError('INVALID_HEADER', `Last-Event-ID ${problem}`),
+      )
       const tenant = await foundTenant(deps, request.params.id)
       requireDedicated(tenant, 'a log')
       const engine = engineOf(deps, tenant)
@@ -68,10 +80,12 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
         const options = { follow: false, tail, ...(since === undefined ? {} : { since }) }
         return askEngine(deps.clock, (signal) => readLog(engine.logs(tenant.id, component, options, signal), tail))
       }
-      if (followers >= mostFollowers) throw new ControlError('TOO_MANY_FOLLOWERS', `${mostFollowers} logs are being followed already`)
+      if (followers >= mostFollowers)
+        throw new ControlError('TOO_MANY_FOLLOWERS', `${mostFollowers} logs are being followed already`)
       followers++
       reply.hijack()
-      const log: Parameters<typeof followLog>[1]['log'] = (options, signal) => engine.logs(tenant.id, component, options, signal)
+      const log: Parameters<typeof followLog>[1]['log'] = (options, signal) =>
+        engine.logs(tenant.id, component, options, signal)
       await followLog(reply.raw, { log, tail, since, after }, deps.clock).finally(() => followers--)
       return reply
     },
@@ -80,7 +94,8 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
 
 function tailOf({ tail }: Static<typeof Query>): number {
   const lines = tail === undefined ? defaultTail : Number(tail)
-  if (lines > longestTail) throw new ControlError('INVALID_PARAMETER', `query parameter "tail" must be from 0 to ${longestTail}`)
+  if (lines > longestTail)
+    throw new ControlError('INVALID_PARAMETER', `query parameter "tail" must be from 0 to ${longestTail}`)
   return lines
 }
 
@@ -98,5 +113,6 @@ function lastEventId(request: FastifyRequest): string | undefined {
 /** @throws EngineError NOT_FOUND when there is no container of it */
 async function findService(engine: Engine, stackId: string, component: string, signal: AbortSignal): Promise<void> {
   const { containers } = await engine.observe(stackId, signal)
-  if (!containers.some(({ labels }) => labels.service === component)) throw new EngineError('NOT_FOUND', `there is no ${component} of the tenant now`)
+  if (!containers.some(({ labels }) => labels.service === component))
+    throw new EngineError('NOT_FOUND', `there is no ${component} of the tenant now`)
 }

@@ -13,8 +13,15 @@ export interface WatchedGateway {
  * A gateway's next answer. It may have forgotten somebody: it no longer names a tenant that it had named.
  * @param running ids of tenants that are still there
  */
-export function watched(before: WatchedGateway | undefined, activity: Activity, running: ReadonlySet<string>, at: Date): WatchedGateway {
-  const hasForgotten = before === undefined || Object.keys(before.activity.tenants).some((id) => running.has(id) && !(id in activity.tenants))
+export function watched(
+  before: WatchedGateway | undefined,
+  activity: Activity,
+  running: ReadonlySet<string>,
+  at: Date,
+): WatchedGateway {
+  const hasForgotten =
+    before === undefined ||
+    Object.keys(before.activity.tenants).some((id) => running.has(id) && !(id in activity.tenants))
   return { since: hasForgotten ? at : before.since, activity }
 }
 
@@ -24,7 +31,12 @@ export function pauseAfter({ pauseAfterSeconds }: RunningTenant, regionSeconds: 
 }
 
 /** @param gateways all of the region: what one of them does not know, nobody knows */
-export function idleTenants(running: readonly RunningTenant[], gateways: readonly WatchedGateway[], regionSeconds: number, now: Date): RunningTenant[] {
+export function idleTenants(
+  running: readonly RunningTenant[],
+  gateways: readonly WatchedGateway[],
+  regionSeconds: number,
+  now: Date,
+): RunningTenant[] {
   if (gateways.length === 0) return []
   return running.filter((tenant) => {
     const seconds = pauseAfter(tenant, regionSeconds)

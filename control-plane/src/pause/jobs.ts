@@ -21,12 +21,18 @@ const shortestInterval = 1_000
 /** Runs while this control plane leads. */
 export function pauseIdleTenants(deps: IdlePauseDeps): (leadership: Leadership) => Promise<void> {
   return async (leadership) => {
-    const watches = [...deps.regions.values()].filter(({ config }) => config.engine === 'docker').map((region) => createIdlePause(region, deps, leadership.epoch))
+    const watches = [...deps.regions.values()]
+      .filter(({ config }) => config.engine === 'docker')
+      .map((region) => createIdlePause(region, deps, leadership.epoch))
     await Promise.all(watches.map((watch) => watch.keep(leadership.lost)))
   }
 }
 
-export function createIdlePause({ config }: Pick<Region, 'config'>, { store, probe, clock, log }: IdlePauseDeps, epoch: bigint) {
+export function createIdlePause(
+  { config }: Pick<Region, 'config'>,
+  { store, probe, clock, log }: IdlePauseDeps,
+  epoch: bigint,
+) {
   const regionSeconds = config.docker?.pause_after_seconds ?? 0
   const gateways = new Map<string, WatchedGateway>()
 
@@ -53,7 +59,8 @@ export function createIdlePause({ config }: Pick<Region, 'config'>, { store, pro
     }
     if (await askGateways(running, signal)) {
       for (const { id, generation } of idleTenants(running, [...gateways.values()], regionSeconds, clock.now())) {
-        if (await store.pause(id, generation, epoch)) log.info({ region: config.id, tenant: id }, 'nobody uses the tenant; it is paused')
+        if (await store.pause(id, generation, epoch))
+          log.info({ region: config.id, tenant: id }, 'nobody uses the tenant; it is paused')
       }
     }
     return Math.min(longestInterval, Math.max(shortestInterval, (Math.min(...seconds) * 1000) / 4))
@@ -63,7 +70,12 @@ export function createIdlePause({ config }: Pick<Region, 'config'>, { store, pro
     look,
     keep: (signal: AbortSignal): Promise<void> =>
       repeat(
-        { clock, work: look, onProblem: (error) => log.warn({ region: config.id, err: error }, 'idle tenants could not be looked for; it is tried again') },
+        {
+          clock,
+          work: look,
+          onProblem: (error) =>
+            log.warn({ region: config.id, err: error }, 'idle tenants could not be looked for; it is tried again'),
+        },
         signal,
       ),
   }

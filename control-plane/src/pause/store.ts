@@ -13,8 +13,12 @@ export function createPauseStore(database: Database, now: () => Date): PauseStor
   return {
     pause: (id, generation, epoch) =>
       ledWrite(database, epoch, async (transaction) => {
-        const unchanged = await transaction.tenant.count({ where: { id, generation, desired: 'active', status: 'ready' } })
-        const busy = await transaction.operation.count({ where: { tenantId: id, state: { in: ['pending', 'running'] } } })
+        const unchanged = await transaction.tenant.count({
+          where: { id, generation, desired: 'active', status: 'ready' },
+        })
+        const busy = await transaction.operation.count({
+          where: { tenantId: id, state: { in: ['pending', 'running'] } },
+        })
         if (unchanged === 0 || busy > 0) return false
         await raise(transaction, id, 'pause', { desired: 'paused' }, now())
         return true

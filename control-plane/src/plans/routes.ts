@@ -33,9 +33,14 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
                 id: Type.String(),
                 isolation: Type.String(),
                 quotas: Type.Object({
-                  documents_bytes: MaybeInteger, files_bytes: MaybeInteger, api_requests_per_month: MaybeInteger, realtime_connections: MaybeInteger,
+                  documents_bytes: MaybeInteger,
+                  files_bytes: MaybeInteger,
+                  api_requests_per_month: MaybeInteger,
+                  realtime_connections: MaybeInteger,
                 }),
-                rate_limit: Type.Union([RateLimit, Type.Null()], { description: 'Of requests at each gateway; null is unlimited' }),
+                rate_limit: Type.Union([RateLimit, Type.Null()], {
+                  description: 'Of requests at each gateway; null is unlimited',
+                }),
               }),
             ),
           }),
@@ -74,8 +79,16 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
                 domain: Type.String(),
                 isolations: Type.Array(Type.String()),
                 conditions: Type.Array(
-                  Type.Object({ type: Type.String(), status: Type.String(), reason: Type.String(), message: Type.String(), observed_at: Type.String({ description: 'ISO 8601, UTC' }) }),
-                  { description: 'As the region was last seen; empty where nobody looks, or another control plane does' },
+                  Type.Object({
+                    type: Type.String(),
+                    status: Type.String(),
+                    reason: Type.String(),
+                    message: Type.String(),
+                    observed_at: Type.String({ description: 'ISO 8601, UTC' }),
+                  }),
+                  {
+                    description: 'As the region was last seen; empty where nobody looks, or another control plane does',
+                  },
                 ),
               }),
             ),
@@ -86,7 +99,13 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
     () => ({
       regions: deps.regions.map(({ id, engine, domain }) => {
         const condition = deps.regionCondition(id)
-        return { id, engine, domain, isolations: [...isolationsOf(engine)], conditions: condition === undefined ? [] : [condition] }
+        return {
+          id,
+          engine,
+          domain,
+          isolations: [...isolationsOf(engine)],
+          conditions: condition === undefined ? [] : [condition],
+        }
       }),
     }),
   )

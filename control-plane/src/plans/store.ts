@@ -12,17 +12,15 @@ export function createPlanStore(database: Database): PlanStore {
     async list() {
       const rows = await database.plan.findMany({ orderBy: { rank: 'asc' } })
       const number = (value: bigint | null) => (value === null ? null : Number(value))
-      return rows.map(
-        (row): Plan => ({
-          id: row.id,
-          isolation: row.isolation as Isolation,
-          documentBytes: number(row.documentBytes),
-          fileBytes: number(row.fileBytes),
-          requestsPerMonth: number(row.requestsPerMonth),
-          realtimeConnections: row.realtimeConnections,
-          rate: toRate(row),
-        }),
-      )
+      return rows.map((row): Plan => ({
+        id: row.id,
+        isolation: row.isolation as Isolation,
+        documentBytes: number(row.documentBytes),
+        fileBytes: number(row.fileBytes),
+        requestsPerMonth: number(row.requestsPerMonth),
+        realtimeConnections: row.realtimeConnections,
+        rate: toRate(row),
+      }))
     },
   }
 }
@@ -30,15 +28,24 @@ export function createPlanStore(database: Database): PlanStore {
 /** Writes the configured rates into the database, from where gateways are told. */
 export async function recordRateLimits(database: Database, limits: RateLimits): Promise<void> {
   for (const [id, limit] of Object.entries(limits)) {
-    await database.plan.updateMany({ where: { id }, data: { ratePerSecond: limit?.per_second ?? null, rateBurst: limit?.burst ?? null } })
+    await database.plan.updateMany({
+      where: { id },
+      data: { ratePerSecond: limit?.per_second ?? null, rateBurst: limit?.burst ?? null },
+    })
   }
 }
 
 /** @throws Error when tenants live in a region that is not configured */
 export async function refuseUnknownRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
-  const homeless = await database.tenant.groupBy({ by: ['regionId'], where: { regionId: { notIn: regions.map(({ id }) => id) } }, _count: true })
+  const homeless = await database.tenant.groupBy({
+    by: ['regionId'],
+    where: { regionId: { notIn: regions.map(({ id }) => id) } },
+    _count: true,
+  })
   if (homeless.length > 0) {
-    throw new ConfigurationError(`tenants live in regions that are not configured: ${homeless.map(({ regionId, _count: count }) => `${regionId} (${count})`).join(', ')}`)
+    throw new ConfigurationError(
+      `tenants live in regions that are not configured: ${homeless.map(({ regionId, _count: count }) => `${regionId} (${count})`).join(', ')}`,
+    )
   }
 }
 
@@ -46,6 +53,10 @@ export async function refuseUnknownRegions(database: Database, regions: readonly
 export async function recordRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
   for (const { id, engine, domain } of regions) {
     const strongestIsolation = isolationsOf(engine).at(-1) ?? 'schema-per-tenant'
-    await database.region.upsert({ where: { id }, create: { id, engine, domain, strongestIsolation }, update: { engine, domain, strongestIsolation } })
+    await database.region.upsert({
+      where: { id },
+      create: { id, engine, domain, strongestIsolation },
+      update: { engine, domain, strongestIsolation },
+    })
   }
 }

@@ -100,8 +100,11 @@ export class ChangeFeed {
 
   async #follow(signal: AbortSignal): Promise<void> {
     const client = new pg.Client({
-      connectionString: this.#options.url, application_name: 'tenantry-change-feed', connectionTimeoutMillis: 5_000,
-      query_timeout: queryMilliseconds, keepAlive: true,
+      connectionString: this.#options.url,
+      application_name: 'tenantry-change-feed',
+      connectionTimeoutMillis: 5_000,
+      query_timeout: queryMilliseconds,
+      keepAlive: true,
     })
     const lost = Promise.withResolvers<never>()
     // The connection may break while nothing awaits it.

@@ -9,17 +9,28 @@ type Server = Pick<ClientBase | Pool, 'query'>
  * Creates the database when it is missing. It takes no connections before the rights of PUBLIC are gone, so a kill at any
  * point leaves one that nobody can enter, and the next call finishes it. `created` is called between the two steps.
  */
-export async function ensureClosedDatabase(server: Server, name: string, created: () => void | Promise<void> = () => undefined): Promise<void> {
-  const { rows } = await server.query<{ datconnlimit: number }>('select datconnlimit from pg_database where datname = $1', [name])
+export async function ensureClosedDatabase(
+  server: Server,
+  name: string,
+  created: () => void | Promise<void> = () => undefined,
+): Promise<void> {
+  const { rows } = await server.query<{ datconnlimit: number }>(
+    'select datconnlimit from pg_database where datname = $1',
+    [name],
+  )
   // -2 marks a database whose DROP was interrupted: nobody can enter it, and it must be dropped again.
   const isInvalid = rows[0]?.datconnlimit === -2
   if (isInvalid) await server.query(`drop database ${identifier(name)}`)
   if (rows[0] === undefined || isInvalid) {
-    await server.query(`create database ${identifier(name)} template template0 allow_connections false`).catch(unlessMadeMeanwhile)
+    await server
+      .query(`create database ${identifier(name)} template template0 allow_connections false`)
+      .catch(unlessMadeMeanwhile)
   }
   await created()
   await server.query(closeSql(name))
-  const { rows: unfinished } = await server.query('select 1 from pg_database where datname = $1 and not datallowconn', [name])
+  const { rows: unfinished } = await server.query('select 1 from pg_database where datname = $1 and not datallowconn', [
+    name,
+  ])
   if (unfinished.length > 0) await server.query(`alter database ${identifier(name)} with allow_connections true`)
 }
 

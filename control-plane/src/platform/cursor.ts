@@ -17,7 +17,13 @@ function encodeCursor({ createdAt, id }: Position): string {
 export function decodeCursor(cursor: string, ids: RegExp): Position {
   try {
     const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
-    if (Array.isArray(value) && value.length === 2 && typeof value[0] === 'string' && typeof value[1] === 'string' && ids.test(value[1])) {
+    if (
+      Array.isArray(value) &&
+      value.length === 2 &&
+      typeof value[0] === 'string' &&
+      typeof value[1] === 'string' &&
+      ids.test(value[1])
+    ) {
       const createdAt = new Date(value[0])
       if (!Number.isNaN(createdAt.getTime())) return { createdAt, id: value[1] }
     }
@@ -36,5 +42,8 @@ export function afterPosition({ createdAt, id }: Position) {
 export function toPage<Row extends Position, Item>(rows: Row[], limit: number, item: (row: Row) => Item) {
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
-  return { items: shown.map(item), nextCursor: rows.length > limit && last !== undefined ? encodeCursor(last) : undefined }
+  return {
+    items: shown.map(item),
+    nextCursor: rows.length > limit && last !== undefined ? encodeCursor(last) : undefined,
+  }
 }

@@ -13,13 +13,18 @@ interface DatabaseGrantDeps {
 /** The server may still be starting. */
 const retryMilliseconds = 5_000
 
-export function checkDatabaseGrants({ servers, clock, log }: DatabaseGrantDeps): (leadership: Leadership) => Promise<void> {
+export function checkDatabaseGrants({
+  servers,
+  clock,
+  log,
+}: DatabaseGrantDeps): (leadership: Leadership) => Promise<void> {
   const check = async (region: string, server: { closeDatabases(): Promise<string[]> }, signal: AbortSignal) => {
     const stopped = () => signal.aborted
     while (!stopped()) {
       try {
         const databases = await server.closeDatabases()
-        if (databases.length > 0) log.warn({ region, databases }, 'databases were open to every login of their server; they are closed now')
+        if (databases.length > 0)
+          log.warn({ region, databases }, 'databases were open to every login of their server; they are closed now')
         return
       } catch (error) {
         log.warn({ region, err: error }, 'the grants of the databases could not be checked; it is tried again')

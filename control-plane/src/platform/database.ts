@@ -11,14 +11,20 @@ export type { Prisma }
 
 export function openDatabase(url: string): Database {
   const adapter = new SequentialPrismaPg({
-    connectionString: url, max: 16, connectionTimeoutMillis: 5_000, statement_timeout: 30_000, application_name: 'tenantry-control-plane',
+    connectionString: url,
+    max: 16,
+    connectionTimeoutMillis: 5_000,
+    statement_timeout: 30_000,
+    application_name: 'tenantry-control-plane',
   })
   return new PrismaClient({ adapter })
 }
 
 const UniqueViolation = Type.Object({
   code: Type.Literal('P2002'),
-  meta: Type.Object({ driverAdapterError: Type.Object({ cause: Type.Object({ constraint: Type.Object({ index: Type.String() }) }) }) }),
+  meta: Type.Object({
+    driverAdapterError: Type.Object({ cause: Type.Object({ constraint: Type.Object({ index: Type.String() }) }) }),
+  }),
 })
 
 /** Name of the unique index that a failed write broke, or undefined when it failed for another reason. */

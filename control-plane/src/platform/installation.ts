@@ -11,6 +11,9 @@ export async function nameInstallation(database: Database, wanted: string | unde
     await database.$executeRaw`update installation set name = ${wanted}::uuid where name <> ${wanted}::uuid and not exists (select 1 from tenants)`
   }
   const { name } = await database.installation.findFirstOrThrow()
-  if (wanted !== undefined && wanted !== name) throw new ConfigurationError(`the control database is of the installation ${name}, and TENANTRY_INSTALLATION says ${wanted}`)
+  if (wanted !== undefined && wanted !== name)
+    throw new ConfigurationError(
+      `the control database is of the installation ${name}, and TENANTRY_INSTALLATION says ${wanted}`,
+    )
   return name
 }

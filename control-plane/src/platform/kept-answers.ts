@@ -12,7 +12,15 @@ export interface KeptAnswers {
   keep(context: WriteContext, answer: unknown): Promise<void>
 }
 
-export function createKeptAnswers({ database, seal, now }: { database: Database; seal: Seal; now: () => Date }): KeptAnswers {
+export function createKeptAnswers({
+  database,
+  seal,
+  now,
+}: {
+  database: Database
+  seal: Seal
+  now: () => Date
+}): KeptAnswers {
   return {
     async replay(context) {
       if (context.idempotency === undefined) return undefined

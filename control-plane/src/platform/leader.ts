@@ -19,10 +19,19 @@ interface LeaderOptions {
  * Waits for the lead, does `work` while it lasts, and waits again; until aborted. The lock lives as long as the
  * connection does; the epoch keeps an old leader, cut off but running, from writing.
  */
-export async function lead({ url, onProblem }: LeaderOptions, work: (leadership: Leadership) => Promise<void>, signal: AbortSignal): Promise<void> {
+export async function lead(
+  { url, onProblem }: LeaderOptions,
+  work: (leadership: Leadership) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
   const stopped = () => signal.aborted
   while (!stopped()) {
-    const client = new pg.Client({ connectionString: url, application_name: 'tenantry-leader', connectionTimeoutMillis: 5_000, keepAlive: true })
+    const client = new pg.Client({
+      connectionString: url,
+      application_name: 'tenantry-leader',
+      connectionTimeoutMillis: 5_000,
+      keepAlive: true,
+    })
     const lost = new AbortController()
     const stop = () => {
       lost.abort()
@@ -35,7 +44,9 @@ export async function lead({ url, onProblem }: LeaderOptions, work: (leadership:
     try {
       await client.connect()
       await client.query('select pg_advisory_lock($1)', [leaderLock])
-      const { rows } = await client.query<{ epoch: string }>('update installation set epoch = epoch + 1 returning epoch')
+      const { rows } = await client.query<{ epoch: string }>(
+        'update installation set epoch = epoch + 1 returning epoch',
+      )
       await work({ epoch: BigInt(rows[0]?.epoch ?? 0), lost: AbortSignal.any([lost.signal, signal]) })
     } catch (cause) {
       if (!stopped()) onProblem(new Error('the lead was lost or could not be taken', { cause }))

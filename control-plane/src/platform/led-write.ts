@@ -6,7 +6,11 @@ import { requireLead } from './leader-fence.ts'
 import { serialise } from './recorded-write.ts'
 
 /** @throws LeadershipLost when the epoch is no longer the leader's; nothing was written then */
-export async function ledWrite<T>(database: Database, epoch: bigint, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+export async function ledWrite<T>(
+  database: Database,
+  epoch: bigint,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
   const result = await database.$transaction(
     async (transaction) => {
       await serialise(transaction)

@@ -24,7 +24,10 @@ export interface Migration {
 
 export async function readMigrations(from: string = directory): Promise<Migration[]> {
   const entries = await readdir(from, { withFileTypes: true })
-  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name).sort()
+  const names = entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort()
   return Promise.all(
     names.map(async (name) => {
       const sql = await readFile(join(from, name, 'migration.sql'), 'utf8')
@@ -39,7 +42,11 @@ export async function readMigrations(from: string = directory): Promise<Migratio
  * @throws Error when the database is newer than this program, or a migration was changed after it was applied
  */
 export async function migrate(url: string, migrations: Migration[]): Promise<string[]> {
-  const client = new pg.Client({ connectionString: url, application_name: 'tenantry-migrations', connectionTimeoutMillis: 5_000 })
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'tenantry-migrations',
+    connectionTimeoutMillis: 5_000,
+  })
   await client.connect()
   try {
     await client.query('select pg_advisory_lock($1)', [lockKey])
@@ -53,10 +60,14 @@ export async function migrate(url: string, migrations: Migration[]): Promise<str
     for (const row of rows) {
       const migration = known.get(row.migration_name)
       if (migration === undefined) {
-        throw new Error(`the control database is newer than this program: it has the migration ${row.migration_name}. Start a newer version.`)
+        throw new Error(
+          `the control database is newer than this program: it has the migration ${row.migration_name}. Start a newer version.`,
+        )
       }
       if (row.finished_at === null) {
-        throw new Error(`the migration ${row.migration_name} was begun by another tool and not finished; resolve it with that tool`)
+        throw new Error(
+          `the migration ${row.migration_name} was begun by another tool and not finished; resolve it with that tool`,
+        )
       }
       if (row.checksum !== migration.checksum) {
         throw new Error(`the migration ${row.migration_name} was changed after it was applied`)

@@ -13,15 +13,33 @@ interface NotificationQueueDeps {
 const intervalMilliseconds = 5_000
 
 /** Runs while this control plane leads. */
-export function freeNotificationQueues({ servers, clock, log }: NotificationQueueDeps): (leadership: Leadership) => Promise<void> {
+export function freeNotificationQueues({
+  servers,
+  clock,
+  log,
+}: NotificationQueueDeps): (leadership: Leadership) => Promise<void> {
   return async ({ lost }) => {
-    await Promise.all([...servers].map(([region, server]) => {
-      const work = async () => {
-        const roles = await server.freeNotificationQueue()
-        if (roles.length > 0) log.warn({ region, roles }, 'the queue of NOTIFY was more than half full: tenants’ oldest transactions were ended')
-        return intervalMilliseconds
-      }
-      return repeat({ clock, work, onProblem: (error) => log.warn({ region, err: error }, 'the queue of NOTIFY could not be measured; it is tried again') }, lost)
-    }))
+    await Promise.all(
+      [...servers].map(([region, server]) => {
+        const work = async () => {
+          const roles = await server.freeNotificationQueue()
+          if (roles.length > 0)
+            log.warn(
+              { region, roles },
+              'the queue of NOTIFY was more than half full: tenants’ oldest transactions were ended',
+            )
+          return intervalMilliseconds
+        }
+        return repeat(
+          {
+            clock,
+            work,
+            onProblem: (error) =>
+              log.warn({ region, err: error }, 'the queue of NOTIFY could not be measured; it is tried again'),
+          },
+          lost,
+        )
+      }),
+    )
   }
 }

@@ -33,9 +33,18 @@ export interface Recorded<T> {
 }
 
 /** `hash` of an audit entry; `previous` is empty for the first. */
-export function auditHash(entry: { at: Date; actor: string; action: string; target: string; detail: unknown; previous: string }): string {
+export function auditHash(entry: {
+  at: Date
+  actor: string
+  action: string
+  target: string
+  detail: unknown
+  previous: string
+}): string {
   const { at, actor, action, target, detail, previous } = entry
-  return createHash('sha256').update(JSON.stringify([previous, at.toISOString(), actor, action, target, sortedJson(detail)])).digest('hex')
+  return createHash('sha256')
+    .update(JSON.stringify([previous, at.toISOString(), actor, action, target, sortedJson(detail)]))
+    .digest('hex')
 }
 
 /** Postgres' jsonb doesn't keep the order of keys, so the hash must not depend on it. */
@@ -86,10 +95,17 @@ export async function recordedWrite<T>(
 }
 
 /** The same request may have come twice at once: the later one finds, with the lock, what the earlier one has kept. */
-async function refuseSecond(transaction: Transaction, { actor, idempotency }: WriteContext, oldest: Date): Promise<void> {
+async function refuseSecond(
+  transaction: Transaction,
+  { actor, idempotency }: WriteContext,
+  oldest: Date,
+): Promise<void> {
   if (idempotency === undefined) return
   await transaction.idempotencyRecord.deleteMany({ where: { createdAt: { lt: oldest } } })
   const where = { platformKeyId_key: { platformKeyId: actor.keyId, key: idempotency.key } }
   if ((await transaction.idempotencyRecord.findUnique({ where, select: { key: true } })) === null) return
-  throw new ControlError('IDEMPOTENCY_IN_PROGRESS', 'a request with this Idempotency-Key was under way at the same time; send it again')
+  throw new ControlError(
+    'IDEMPOTENCY_IN_PROGRESS',
+    'a request with this Idempotency-Key was under way at the same time; send it again',
+  )
 }

@@ -20,11 +20,13 @@ export class SequentialPrismaPg extends PrismaPg {
 /** Changes the transaction itself, which its own methods call too. A query that fails does not hold up the next one. */
 function oneAtATime(transaction: Transaction): Transaction {
   let last: Promise<unknown> = Promise.resolve()
-  const inTurn = <In, Out>(send: (query: In) => Promise<Out>) => (query: In): Promise<Out> => {
-    const answered = last.then(() => send(query))
-    last = answered.catch(() => undefined)
-    return answered
-  }
+  const inTurn =
+    <In, Out>(send: (query: In) => Promise<Out>) =>
+    (query: In): Promise<Out> => {
+      const answered = last.then(() => send(query))
+      last = answered.catch(() => undefined)
+      return answered
+    }
   transaction.queryRaw = inTurn(transaction.queryRaw.bind(transaction))
   transaction.executeRaw = inTurn(transaction.executeRaw.bind(transaction))
   return transaction

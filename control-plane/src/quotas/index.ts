@@ -1,7 +1,14 @@
 // What others may import of `quotas/`.
 export { type LeaseMeasure, measuredLeases } from './measured-leases.ts'
 export { watchQuotas } from './jobs.ts'
-export { defaultRateLimits, greatestRate, type HeldRate, type OwnRate, type RateLimits, readRateLimits } from './rate-limits.ts'
+export {
+  defaultRateLimits,
+  greatestRate,
+  type HeldRate,
+  type OwnRate,
+  type RateLimits,
+  readRateLimits,
+} from './rate-limits.ts'
 export { fromOwnRate, toHeldRate, toRate } from './store-rate-rows.ts'
 export { leaseRoutes } from './routes-internal.ts'
 export { freeSlots } from './store-connection-slots.ts'

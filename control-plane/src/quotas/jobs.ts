@@ -42,7 +42,15 @@ export function onceKey(tenantId: string, resource: Standing['resource'], percen
 /** Runs while this control plane leads. */
 export function watchQuotas(deps: QuotaWatchDeps): (leadership: Leadership) => Promise<void> {
   const { clock, log } = deps
-  return ({ lost }) => repeat({ clock, work: createQuotaWatch(deps).look, onProblem: (error) => log.warn({ err: error }, 'quotas could not be looked at; it is tried again') }, lost)
+  return ({ lost }) =>
+    repeat(
+      {
+        clock,
+        work: createQuotaWatch(deps).look,
+        onProblem: (error) => log.warn({ err: error }, 'quotas could not be looked at; it is tried again'),
+      },
+      lost,
+    )
 }
 
 export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
@@ -57,10 +65,18 @@ export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
         const { tenantId, resource, used, limit } = standing
         const isMonthly = resource === 'api_requests'
         const data = {
-          tenant_id: tenantId, resource, percent, used: String(used), limit: String(limit),
-          month: isMonthly ? month : null, resets_at: isMonthly ? end.toISOString() : null,
+          tenant_id: tenantId,
+          resource,
+          percent,
+          used: String(used),
+          limit: String(limit),
+          month: isMonthly ? month : null,
+          resets_at: isMonthly ? end.toISOString() : null,
         }
-        await store.tell({ type: percent === 80 ? 'quota.warning' : 'quota.reached', tenantId, data }, onceKey(tenantId, resource, percent, month))
+        await store.tell(
+          { type: percent === 80 ? 'quota.warning' : 'quota.reached', tenantId, data },
+          onceKey(tenantId, resource, percent, month),
+        )
       }
       // The month before is kept: gateways that come back late still report of it.
       await store.forget(monthBefore(start))

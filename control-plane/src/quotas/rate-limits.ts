@@ -29,13 +29,19 @@ const entry = /^([A-Za-z][A-Za-z0-9_-]*)=(?:([1-9][0-9]{0,6})\/([1-9][0-9]{0,6})
  * @throws Error that says which part is wrong
  */
 export function readRateLimits(text: string): RateLimits {
-  const own = text.split(',').filter((part) => part.trim() !== '').map((part): [string, RateLimit | null] => {
-    const [whole, plan, perSecond, burst] = entry.exec(part.trim()) ?? []
-    if (whole === undefined || plan === undefined) {
-      throw new Error(`TENANTRY_RATE_LIMITS: "${part.trim()}" is not PLAN=PER_SECOND/BURST or PLAN=none`)
-    }
-    if (!(plan in defaultRateLimits)) throw new Error(`TENANTRY_RATE_LIMITS: plan "${plan}" is not known; known: ${Object.keys(defaultRateLimits).join(', ')}`)
-    return [plan, perSecond === undefined ? null : { per_second: Number(perSecond), burst: Number(burst) }]
-  })
+  const own = text
+    .split(',')
+    .filter((part) => part.trim() !== '')
+    .map((part): [string, RateLimit | null] => {
+      const [whole, plan, perSecond, burst] = entry.exec(part.trim()) ?? []
+      if (whole === undefined || plan === undefined) {
+        throw new Error(`TENANTRY_RATE_LIMITS: "${part.trim()}" is not PLAN=PER_SECOND/BURST or PLAN=none`)
+      }
+      if (!(plan in defaultRateLimits))
+        throw new Error(
+          `TENANTRY_RATE_LIMITS: plan "${plan}" is not known; known: ${Object.keys(defaultRateLimits).join(', ')}`,
+        )
+      return [plan, perSecond === undefined ? null : { per_second: Number(perSecond), burst: Number(burst) }]
+    })
   return { ...defaultRateLimits, ...Object.fromEntries(own) }
 }

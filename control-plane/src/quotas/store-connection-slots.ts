@@ -15,21 +15,33 @@ interface SlotCall {
 }
 
 /** @param slotCall of the latest incarnation of its source; an earlier one has no connections any longer */
-export async function shareSlots(transaction: Transaction, { call, isFirst, at, heardOf, recalledUntil }: SlotCall): Promise<Pick<LeaseAnswer, 'slots' | 'slots_recalled'>> {
+export async function shareSlots(
+  transaction: Transaction,
+  { call, isFirst, at, heardOf, recalledUntil }: SlotCall,
+): Promise<Pick<LeaseAnswer, 'slots' | 'slots_recalled'>> {
   const { source, slots: reports = [], stopping } = call
   if (stopping) {
     await freeSlots(transaction, source)
     return { slots: [], slots_recalled: [] }
   }
   await lockBudgets(transaction, reports)
-  if (isFirst) await freeSlots(transaction, source, reports.filter(({ keep }) => keep > 0).map(({ tenant_id: id }) => id))
+  if (isFirst)
+    await freeSlots(
+      transaction,
+      source,
+      reports.filter(({ keep }) => keep > 0).map(({ tenant_id: id }) => id),
+    )
   await takeDown(transaction, source, reports)
   const slots = await grant(transaction, source, reports, { at, heardOf, recalledUntil })
   return { slots, slots_recalled: await recalled(transaction, source, at) }
 }
 
 /** All that a gateway holds, but of some tenants: its connections are closed, or it is gone for good. */
-export async function freeSlots(transaction: Transaction, source: string, except: readonly string[] = []): Promise<void> {
+export async function freeSlots(
+  transaction: Transaction,
+  source: string,
+  except: readonly string[] = [],
+): Promise<void> {
   await transaction.$executeRaw`delete from connection_slots where source = ${source} and tenant_id <> all(${[...except]})`
 }
 
@@ -52,7 +64,8 @@ async function takeDown(transaction: Transaction, source: string, reports: reado
     from jsonb_to_recordset(${JSON.stringify(reports)}::jsonb) as r(tenant_id text, keep integer, open integer)
     where s.tenant_id = r.tenant_id and s.source = ${source} and r.keep > 0`
   const none = reports.filter(({ keep }) => keep === 0).map(({ tenant_id: id }) => id)
-  if (none.length > 0) await transaction.$executeRaw`delete from connection_slots where source = ${source} and tenant_id = any(${none})`
+  if (none.length > 0)
+    await transaction.$executeRaw`delete from connection_slots where source = ${source} and tenant_id = any(${none})`
 }
 
 interface Standing {
@@ -64,7 +77,12 @@ interface Standing {
   reclaimable: number
 }
 
-async function grant(transaction: Transaction, source: string, reports: readonly SlotReport[], { at, heardOf, recalledUntil }: Pick<SlotCall, 'at' | 'heardOf' | 'recalledUntil'>): Promise<SlotGrant[]> {
+async function grant(
+  transaction: Transaction,
+  source: string,
+  reports: readonly SlotReport[],
+  { at, heardOf, recalledUntil }: Pick<SlotCall, 'at' | 'heardOf' | 'recalledUntil'>,
+): Promise<SlotGrant[]> {
   if (reports.length === 0) return []
   const standings = await transaction.$queryRaw<Standing[]>`
     select t.id as tenant_id, p.realtime_connections as limit,
@@ -86,21 +104,41 @@ async function grant(transaction: Transaction, source: string, reports: readonly
     const open = standing.open + Math.min(decision.amount, waiting)
     return [{ report, standing, decision, open }]
   })
-  const granted = decided.filter(({ decision }) => decision.amount > 0).map(({ report, decision }) => (
-    { tenant_id: report.tenant_id, amount: decision.amount, open: Math.min(decision.amount, report.waiting) }
-  ))
+  const granted = decided
+    .filter(({ decision }) => decision.amount > 0)
+    .map(({ report, decision }) => ({
+      tenant_id: report.tenant_id,
+      amount: decision.amount,
+      open: Math.min(decision.amount, report.waiting),
+    }))
   if (granted.length > 0) {
     await transaction.$executeRaw`
       insert into connection_slots (tenant_id, source, slots, open)
       select tenant_id, ${source}, amount, open from jsonb_to_recordset(${JSON.stringify(granted)}::jsonb) as g(tenant_id text, amount integer, open integer)
       on conflict (tenant_id, source) do update set slots = connection_slots.slots + excluded.slots, open = connection_slots.open + excluded.open`
   }
-  await recall(transaction, decided.filter(({ decision }) => decision.recall).map(({ standing }) => standing.tenant_id), recalledUntil)
-  await keepPeaks(transaction, decided.filter(({ open, standing }) => open * 100 >= standing.limit * warnedFrom).map(({ standing, open }) => ({ tenant_id: standing.tenant_id, open, of: standing.limit })), at)
-  const limited = decided.map(({ standing, decision, open }): SlotGrant => (
-    { tenant_id: standing.tenant_id, held: standing.own + decision.amount, limit: standing.limit, open, state: decision.state }
-  ))
-  const unlimited = reports.filter(({ tenant_id: id }) => !byId.has(id)).map(({ tenant_id: id, open }): SlotGrant => ({ tenant_id: id, held: null, limit: null, open, state: 'granted' }))
+  await recall(
+    transaction,
+    decided.filter(({ decision }) => decision.recall).map(({ standing }) => standing.tenant_id),
+    recalledUntil,
+  )
+  await keepPeaks(
+    transaction,
+    decided
+      .filter(({ open, standing }) => open * 100 >= standing.limit * warnedFrom)
+      .map(({ standing, open }) => ({ tenant_id: standing.tenant_id, open, of: standing.limit })),
+    at,
+  )
+  const limited = decided.map(({ standing, decision, open }): SlotGrant => ({
+    tenant_id: standing.tenant_id,
+    held: standing.own + decision.amount,
+    limit: standing.limit,
+    open,
+    state: decision.state,
+  }))
+  const unlimited = reports
+    .filter(({ tenant_id: id }) => !byId.has(id))
+    .map(({ tenant_id: id, open }): SlotGrant => ({ tenant_id: id, held: null, limit: null, open, state: 'granted' }))
   return [...limited, ...unlimited]
 }
 
@@ -112,7 +150,11 @@ async function recall(transaction: Transaction, tenantIds: readonly string[], un
 }
 
 /** Only of those that are near their quota: nobody asks for others. One under another plan says nothing of this one. */
-async function keepPeaks(transaction: Transaction, peaks: readonly { tenant_id: string; open: number; of: number }[], at: Date): Promise<void> {
+async function keepPeaks(
+  transaction: Transaction,
+  peaks: readonly { tenant_id: string; open: number; of: number }[],
+  at: Date,
+): Promise<void> {
   if (peaks.length === 0) return
   const month = `${at.toISOString().slice(0, 7)}-01`
   await transaction.$executeRaw`

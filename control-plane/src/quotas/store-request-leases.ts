@@ -19,22 +19,57 @@ export function createRequestLeases(database: Database, now: () => Date): Reques
       const start = startOfMonth(at)
       const end = nextMonth(start)
       const answer = { now: at.toISOString(), month: monthText(start), resets_at: end.toISOString() }
-      return database.$transaction(async (transaction): Promise<LeaseAnswer> => {
-        const held = await hold(transaction, call, at)
-        if (held === undefined) return { ...answer, accepted: false, grants: [], recalled: [], slots: [], slots_recalled: [] }
-        await inherit(transaction, call, answer.month)
-        if (held.latest) await endEarlier(transaction, call)
-        // Who goes on with an earlier incarnation's lease is told how much of it there is.
-        const asked = call.stopping ? [] : call.reports.filter(({ ask, inherited }) => ask > 0 || inherited !== undefined)
-        // Before its counts are taken down: what one gives back must not be granted twice.
-        const budgets = await lockBudgets(transaction, asked, start)
-        await takeDown(transaction, call, answer.month)
-        const grants = await grant(transaction, call, asked.filter(({ tenant_id: id }) => budgets.has(id)), start, at)
-        const unlimited = asked.filter(({ tenant_id: id }) => !budgets.has(id)).map(({ tenant_id: id, used }): LeaseGrant => ({ tenant_id: id, granted: null, limit: null, used, state: 'granted' }))
-        if (call.stopping) await transaction.$executeRaw`update lease_holders set ended = true where source = ${call.source} and boot = ${call.boot}::uuid`
-        const shared = held.latest ? await shareSlots(transaction, { call, isFirst: held.isFirst, at, heardOf: heardOf(at), recalledUntil: recalledUntil(at) }) : noSlots
-        return { ...answer, accepted: true, grants: [...grants, ...unlimited], recalled: await recalled(transaction, call, start, at), ...shared }
-      }, { maxWait: 5_000, timeout: 10_000 })
+      return database.$transaction(
+        async (transaction): Promise<LeaseAnswer> => {
+          const held = await hold(transaction, call, at)
+          if (held === undefined)
+            return { ...answer, accepted: false, grants: [], recalled: [], slots: [], slots_recalled: [] }
+          await inherit(transaction, call, answer.month)
+          if (held.latest) await endEarlier(transaction, call)
+          // Who goes on with an earlier incarnation's lease is told how much of it there is.
+          const asked = call.stopping
+            ? []
+            : call.reports.filter(({ ask, inherited }) => ask > 0 || inherited !== undefined)
+          // Before its counts are taken down: what one gives back must not be granted twice.
+          const budgets = await lockBudgets(transaction, asked, start)
+          await takeDown(transaction, call, answer.month)
+          const grants = await grant(
+            transaction,
+            call,
+            asked.filter(({ tenant_id: id }) => budgets.has(id)),
+            start,
+            at,
+          )
+          const unlimited = asked
+            .filter(({ tenant_id: id }) => !budgets.has(id))
+            .map(({ tenant_id: id, used }): LeaseGrant => ({
+              tenant_id: id,
+              granted: null,
+              limit: null,
+              used,
+              state: 'granted',
+            }))
+          if (call.stopping)
+            await transaction.$executeRaw`update lease_holders set ended = true where source = ${call.source} and boot = ${call.boot}::uuid`
+          const shared = held.latest
+            ? await shareSlots(transaction, {
+                call,
+                isFirst: held.isFirst,
+                at,
+                heardOf: heardOf(at),
+                recalledUntil: recalledUntil(at),
+              })
+            : noSlots
+          return {
+            ...answer,
+            accepted: true,
+            grants: [...grants, ...unlimited],
+            recalled: await recalled(transaction, call, start, at),
+            ...shared,
+          }
+        },
+        { maxWait: 5_000, timeout: 10_000 },
+      )
     },
   }
 }
@@ -54,13 +89,18 @@ function recalledUntil(at: Date): Date {
  * for a call of an earlier one that is under way.
  * @returns undefined when the call comes late or the incarnation has ended
  */
-async function hold(transaction: Transaction, { source, boot, sequence }: LeaseCall, at: Date): Promise<{ isFirst: boolean; latest: boolean } | undefined> {
+async function hold(
+  transaction: Transaction,
+  { source, boot, sequence }: LeaseCall,
+  at: Date,
+): Promise<{ isFirst: boolean; latest: boolean } | undefined> {
   const [held] = await transaction.$queryRaw<{ is_first: boolean; latest: boolean }[]>`
     insert into lease_holders (source, boot, sequence, seen_at) values (${source}, ${boot}::uuid, ${sequence}, ${at})
     on conflict (source, boot) do update set sequence = excluded.sequence, seen_at = excluded.seen_at
     where not lease_holders.ended and lease_holders.sequence < excluded.sequence
     returning latest, not exists (select from lease_holders known where known.source = ${source} and known.boot = ${boot}::uuid) as is_first`
-  if (held?.is_first === true) await transaction.$executeRaw`update lease_holders set latest = false where source = ${source} and boot <> ${boot}::uuid and latest`
+  if (held?.is_first === true)
+    await transaction.$executeRaw`update lease_holders set latest = false where source = ${source} and boot <> ${boot}::uuid and latest`
   return held && { isFirst: held.is_first, latest: held.latest }
 }
 
@@ -70,7 +110,9 @@ async function hold(transaction: Transaction, { source, boot, sequence }: LeaseC
  * is taken from that one.
  */
 async function inherit(transaction: Transaction, { source, boot, reports }: LeaseCall, month: string): Promise<void> {
-  const heirs = reports.filter((report) => report.month === month).flatMap(({ tenant_id: id, inherited }) => (inherited === undefined ? [] : [{ tenant_id: id, ...inherited }]))
+  const heirs = reports
+    .filter((report) => report.month === month)
+    .flatMap(({ tenant_id: id, inherited }) => (inherited === undefined ? [] : [{ tenant_id: id, ...inherited }]))
   if (heirs.length === 0) return
   await transaction.$executeRaw`
     with wanted as (
@@ -131,7 +173,11 @@ async function lockBudgets(transaction: Transaction, asked: readonly LeaseReport
 }
 
 /** Who knows of no month was granted nothing that it knows of: what was lost on its way to it is free again. */
-async function takeDown(transaction: Transaction, { source, boot, reports }: LeaseCall, present: string): Promise<void> {
+async function takeDown(
+  transaction: Transaction,
+  { source, boot, reports }: LeaseCall,
+  present: string,
+): Promise<void> {
   const known = reports.map((report) => ({ ...report, month: report.month ?? present }))
   if (known.length === 0) return
   await transaction.$executeRaw`
@@ -154,7 +200,13 @@ interface Standing {
   reclaimable: bigint
 }
 
-async function grant(transaction: Transaction, { source, boot }: LeaseCall, asked: readonly LeaseReport[], start: Date, at: Date): Promise<LeaseGrant[]> {
+async function grant(
+  transaction: Transaction,
+  { source, boot }: LeaseCall,
+  asked: readonly LeaseReport[],
+  start: Date,
+  at: Date,
+): Promise<LeaseGrant[]> {
   if (asked.length === 0) return []
   const month = monthText(start)
   const standings = await transaction.$queryRaw<Standing[]>`
@@ -173,10 +225,19 @@ async function grant(transaction: Transaction, { source, boot }: LeaseCall, aske
     const standing = byId.get(id)
     if (standing === undefined) return []
     const { limit, own, others, reclaimable } = standing
-    const decision = decideLease({ limit: Number(limit), own: Number(own), others: Number(others), reclaimable: Number(reclaimable), ask, waiting })
+    const decision = decideLease({
+      limit: Number(limit),
+      own: Number(own),
+      others: Number(others),
+      reclaimable: Number(reclaimable),
+      ask,
+      waiting,
+    })
     return [{ id, standing, decision }]
   })
-  const granted = decided.filter(({ decision }) => decision.amount > 0).map(({ id, decision }) => ({ tenant_id: id, amount: decision.amount }))
+  const granted = decided
+    .filter(({ decision }) => decision.amount > 0)
+    .map(({ id, decision }) => ({ tenant_id: id, amount: decision.amount }))
   if (granted.length > 0) {
     await transaction.$executeRaw`
       insert into request_leases (tenant_id, month, source, boot, granted)
@@ -191,11 +252,20 @@ async function grant(transaction: Transaction, { source, boot }: LeaseCall, aske
       where tenant_id = any(${recalls}) and month = (${month} || '-01')::date`
   }
   return decided.map(({ id, standing, decision }) => ({
-    tenant_id: id, granted: Number(standing.own) + decision.amount, limit: Number(standing.limit), used: Number(standing.used), state: decision.state,
+    tenant_id: id,
+    granted: Number(standing.own) + decision.amount,
+    limit: Number(standing.limit),
+    used: Number(standing.used),
+    state: decision.state,
   }))
 }
 
-async function recalled(transaction: Transaction, { source, boot, stopping }: LeaseCall, start: Date, at: Date): Promise<string[]> {
+async function recalled(
+  transaction: Transaction,
+  { source, boot, stopping }: LeaseCall,
+  start: Date,
+  at: Date,
+): Promise<string[]> {
   if (stopping) return []
   const rows = await transaction.$queryRaw<{ tenant_id: string }[]>`
     select l.tenant_id from request_budgets b join request_leases l on l.tenant_id = b.tenant_id and l.month = b.month

@@ -30,10 +30,16 @@ export function createQuotaWatchStore(database: Database, now: () => Date): Quot
           where t.desired <> 'deleted' and s.quota is not null and s.used * 100 >= s.quota * ${percents[0]}::int)
         select * from standing order by tenant_id, resource`
       const reached = rows.flatMap(({ tenant_id: tenantId, resource, used, limit }) =>
-        percents.filter((percent) => used * 100n >= limit * BigInt(percent)).map((percent) => ({ standing: { tenantId, resource, used, limit }, percent })),
+        percents
+          .filter((percent) => used * 100n >= limit * BigInt(percent))
+          .map((percent) => ({ standing: { tenantId, resource, used, limit }, percent })),
       )
-      const keys = reached.map(({ standing, percent }) => onceKey(standing.tenantId, standing.resource, percent, first.slice(0, 7)))
-      const told = await database.$queryRaw<{ once: string }[]>`select once from operator_events where once = any(${keys})`
+      const keys = reached.map(({ standing, percent }) =>
+        onceKey(standing.tenantId, standing.resource, percent, first.slice(0, 7)),
+      )
+      const told = await database.$queryRaw<
+        { once: string }[]
+      >`select once from operator_events where once = any(${keys})`
       const known = new Set(told.map(({ once }) => once))
       return reached.filter((_, nth) => !known.has(keys[nth] ?? ''))
     },

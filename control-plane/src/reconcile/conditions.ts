@@ -9,14 +9,23 @@ type Said = Pick<Condition, 'status' | 'reason' | 'message'>
 const shared: Condition['type'][] = ['Home', 'Database', 'Runtime', 'Route']
 
 /** The same of all its parts, or of those named. What was said of its disk stays: nobody has looked at that. The store keeps `Loss`. */
-export function conditionsOf(snapshot: Pick<Snapshot, 'isolation' | 'conditions'>, at: Date, said: Said, types?: Condition['type'][]): Condition[] {
+export function conditionsOf(
+  snapshot: Pick<Snapshot, 'isolation' | 'conditions'>,
+  at: Date,
+  said: Said,
+  types?: Condition['type'][],
+): Condition[] {
   const disk = snapshot.conditions.filter(({ type }) => type === 'Disk')
   const all: Condition['type'][] = snapshot.isolation === 'schema-per-tenant' ? shared : ['Services', ...shared]
   return [...(types ?? all).map((type) => ({ type, ...said, observed_at: at.toISOString() })), ...disk]
 }
 
 /** @returns undefined when they say already what the steps do */
-export function driftConditions(before: readonly Condition[], steps: readonly Step[], at: Date): Condition[] | undefined {
+export function driftConditions(
+  before: readonly Condition[],
+  steps: readonly Step[],
+  at: Date,
+): Condition[] | undefined {
   const known = before.find(({ type }) => type === 'Drift')
   const others = before.filter(({ type }) => type !== 'Drift' && type !== 'Loss')
   if (steps.length === 0) return known === undefined ? undefined : others

@@ -25,7 +25,11 @@ interface ControllerDeps {
   clock: Clock
   /** Uniform in [0, 1). */
   random: () => number
-  log: { info(details: object, message: string): void; warn(details: object, message: string): void; error(details: object, message: string): void }
+  log: {
+    info(details: object, message: string): void
+    warn(details: object, message: string): void
+    error(details: object, message: string): void
+  }
   measure: ControllerMeasures
   orphanGraceSeconds: number
   /** Work beside the tenants' own, e.g. the warm pool; each runs until its signal aborts. */
@@ -73,15 +77,24 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
       const outcome = await reconcile(tenantId, run)
       failures.delete(tenantId)
       deps.measure.reconciled(outcome?.repaired === true ? 'repaired' : 'done', seconds(begin))
-      return { after: outcome?.again === undefined ? undefined : Math.max(0, outcome.again.getTime() - clock.now().getTime()) }
+      return {
+        after: outcome?.again === undefined ? undefined : Math.max(0, outcome.again.getTime() - clock.now().getTime()),
+      }
     } catch (error) {
       if (error instanceof LeadershipLost || stopped()) return { after: undefined }
       if (run.superseded.signal.aborted) return { after: 0 }
-      const series = failedAgain(failures.get(tenantId), clock.now(), isOutage(error) ? run.snapshot?.regionId : undefined)
+      const series = failedAgain(
+        failures.get(tenantId),
+        clock.now(),
+        isOutage(error) ? run.snapshot?.regionId : undefined,
+      )
       failures.set(tenantId, series)
       await record(run, error, series)
       deps.measure.reconciled('failed', seconds(begin))
-      deps.log.warn({ tenant: tenantId, failures: series.count, err: error }, 'a tenant could not be reconciled; it is tried again')
+      deps.log.warn(
+        { tenant: tenantId, failures: series.count, err: error },
+        'a tenant could not be reconciled; it is tried again',
+      )
       return { after: retryAfter(series, clock.now(), deps.random()) }
     } finally {
       underWay.delete(tenantId)
@@ -101,7 +114,11 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
       return undefined
     }
     run.snapshot = snapshot
-    return reconcileTenant(snapshot, { ...deps, region: regionOf(snapshot), epoch, refusedSubnets }, AbortSignal.any([lost, run.superseded.signal]))
+    return reconcileTenant(
+      snapshot,
+      { ...deps, region: regionOf(snapshot), epoch, refusedSubnets },
+      AbortSignal.any([lost, run.superseded.signal]),
+    )
   }
 
   /** What is said of the tenant. A look that failed says nothing of it. */
@@ -117,10 +134,16 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     const run = underWay.get(tenantId)
     if (run === undefined) return
     const newest = await deps.store.snapshot(tenantId)
-    if (newest !== undefined && run.snapshot !== undefined && newest.generation > run.snapshot.generation) run.superseded.abort(new Error('something else is wanted by now'))
+    if (newest !== undefined && run.snapshot !== undefined && newest.generation > run.snapshot.generation)
+      run.superseded.abort(new Error('something else is wanted by now'))
   }
 
-  const queue = new WorkQueue({ concurrency: deps.concurrency ?? 8, clock, isSlow: (tenantId) => keepsFailing(failures.get(tenantId)), work })
+  const queue = new WorkQueue({
+    concurrency: deps.concurrency ?? 8,
+    clock,
+    isSlow: (tenantId) => keepsFailing(failures.get(tenantId)),
+    work,
+  })
   deps.measure.queue(() => ({ depth: queue.depth, delayed: queue.delayed, oldestSeconds: queue.oldestSeconds }))
   const wake = (tenantId: string) => {
     // What failed comes back by its own, growing delay.
@@ -134,7 +157,21 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   const loops = [...deps.regions.values()].flatMap((region) => {
     const { engine, config } = region
     if (engine === undefined) return []
-    return [createRegionLoop({ ...deps, region, regionStacks, engine, epoch, wake, recovered: () => recovered(config.id), measure: (sweep) => deps.measure.swept(config.id, sweep) }, lost)]
+    return [
+      createRegionLoop(
+        {
+          ...deps,
+          region,
+          regionStacks,
+          engine,
+          epoch,
+          wake,
+          recovered: () => recovered(config.id),
+          measure: (sweep) => deps.measure.swept(config.id, sweep),
+        },
+        lost,
+      ),
+    ]
   })
   const sweepTenants = async () => {
     try {

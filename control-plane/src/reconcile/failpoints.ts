@@ -3,17 +3,41 @@ import { setTimeout as wait } from 'node:timers/promises'
 
 /** Every failpoint there is, in the order a tenant passes them. */
 export const failpointNames = [
-  'begin.before', 'begin.after',
-  'place.before', 'place.pinned', 'place.subnet',
-  'converge.before', 'converge.step-before', 'converge.step-after', 'converge.after',
-  'database.before', 'database.created', 'database.prepared',
-  'home.before', 'home.created', 'home.migrated', 'home.recorded',
-  'observe.before', 'observe.runtime', 'observe.after',
-  'halt.before', 'halt.unrouted', 'halt.stopped',
-  'finish.before', 'finish.after',
-  'delete.before', 'delete.unrouted', 'delete.waiting',
-  'purge.before', 'purge.unpublished', 'purge.data-removed', 'purge.sessions-ended', 'purge.home-dropped',
-  'purge.step-after', 'purge.services-removed', 'purge.finished',
+  'begin.before',
+  'begin.after',
+  'place.before',
+  'place.pinned',
+  'place.subnet',
+  'converge.before',
+  'converge.step-before',
+  'converge.step-after',
+  'converge.after',
+  'database.before',
+  'database.created',
+  'database.prepared',
+  'home.before',
+  'home.created',
+  'home.migrated',
+  'home.recorded',
+  'observe.before',
+  'observe.runtime',
+  'observe.after',
+  'halt.before',
+  'halt.unrouted',
+  'halt.stopped',
+  'finish.before',
+  'finish.after',
+  'delete.before',
+  'delete.unrouted',
+  'delete.waiting',
+  'purge.before',
+  'purge.unpublished',
+  'purge.data-removed',
+  'purge.sessions-ended',
+  'purge.home-dropped',
+  'purge.step-after',
+  'purge.services-removed',
+  'purge.finished',
 ] as const
 export type FailpointName = (typeof failpointNames)[number]
 
@@ -29,12 +53,17 @@ export const noFailpoints: Failpoint = () => undefined
  * `hit` is told of every pass.
  * @throws Error for an unknown name or action
  */
-export function parseFailpoints(text: string, kill: () => void, hit: (name: FailpointName) => void = () => undefined): Failpoint {
+export function parseFailpoints(
+  text: string,
+  kill: () => void,
+  hit: (name: FailpointName) => void = () => undefined,
+): Failpoint {
   if (text === '') return noFailpoints
   const armed = new Map<string, { action: Action; spare: number; left: number }>()
   for (const part of text.split(',')) {
     const match = /^([a-z.-]+)=(kill|throw|hang)(?:@(\d+))?(?::(\d+))?$/.exec(part)
-    if (match?.[1] === undefined || !failpointNames.some((name) => name === match[1])) throw new Error(`unknown failpoint: ${part}`)
+    if (match?.[1] === undefined || !failpointNames.some((name) => name === match[1]))
+      throw new Error(`unknown failpoint: ${part}`)
     armed.set(match[1], { action: match[2] as Action, spare: Number(match[3] ?? 1) - 1, left: Number(match[4] ?? 1) })
   }
   return async (name) => {

@@ -2,9 +2,11 @@
 
 /** Of the runtime that answers first. `ask` gives undefined where the tenant is not known. @throws AggregateError when none answers */
 export function firstAnswer<T>(urls: readonly string[], ask: (url: string) => Promise<T | undefined>): Promise<T> {
-  return Promise.any(urls.map(async (url) => {
-    const answer = await ask(url)
-    if (answer === undefined) throw new Error('the runtime does not know the tenant')
-    return answer
-  }))
+  return Promise.any(
+    urls.map(async (url) => {
+      const answer = await ask(url)
+      if (answer === undefined) throw new Error('the runtime does not know the tenant')
+      return answer
+    }),
+  )
 }

@@ -3,7 +3,11 @@ import type { TenantHealth } from '@tenantry/contract'
 
 const longestComplaint = 200
 
-export function healthInWords({ status, generation, components }: Pick<TenantHealth, 'status' | 'generation' | 'components'>): string {
+export function healthInWords({
+  status,
+  generation,
+  components,
+}: Pick<TenantHealth, 'status' | 'generation' | 'components'>): string {
   const complaints = Object.entries(components)
     .filter(([, component]) => component.status !== 'healthy' && component.message !== undefined)
     .map(([name, { message = '' }]) => `${name}: ${message}`)
@@ -14,5 +18,7 @@ export function healthInWords({ status, generation, components }: Pick<TenantHea
 /** Without control characters, marks of direction and halves of characters; the beginning of what is too long. */
 function printable(text: string): string {
   const line = text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
-  return line.length <= longestComplaint ? line : `${line.slice(0, longestComplaint - 1).replace(/[\ud800-\udbff]$/, '')}…`
+  return line.length <= longestComplaint
+    ? line
+    : `${line.slice(0, longestComplaint - 1).replace(/[\ud800-\udbff]$/, '')}…`
 }

@@ -42,13 +42,21 @@ export class OrphanSweeper {
     const orphans = stacksOf(host).filter((stack) => !tenants.has(stack))
     for (const stack of this.#seen.keys()) if (!orphans.includes(stack)) this.#seen.delete(stack)
     const nameless = stacksOfUnlabelled(host).filter((stack) => !tenants.has(stack))
-    const removable = orphans.length + nameless.length === 0 ? new Set<string>() : await deleted([...orphans, ...nameless])
-    await this.#removeUnlabelled(nameless.filter((stack) => removable.has(stack)), signal)
+    const removable =
+      orphans.length + nameless.length === 0 ? new Set<string>() : await deleted([...orphans, ...nameless])
+    await this.#removeUnlabelled(
+      nameless.filter((stack) => removable.has(stack)),
+      signal,
+    )
     let count = 0
     for (const stack of orphans) {
       const since = this.#seen.get(stack) ?? now
       if (!this.#seen.has(stack) && !removable.has(stack)) {
-        onProblem(new Error(`${stack} is on the engine, but this control database knows no such tenant and never deleted one; it is left as it is`))
+        onProblem(
+          new Error(
+            `${stack} is on the engine, but this control database knows no such tenant and never deleted one; it is left as it is`,
+          ),
+        )
       }
       this.#seen.set(stack, since)
       if (!removable.has(stack)) continue
@@ -93,7 +101,10 @@ function stacksOfUnlabelled(host: ObservedHost): string[] {
 }
 
 /** What of a host belongs to one stack. */
-export function partOf({ containers, networks, volumes, unlabelledVolumes }: ObservedHost, stack: string): ObservedHost {
+export function partOf(
+  { containers, networks, volumes, unlabelledVolumes }: ObservedHost,
+  stack: string,
+): ObservedHost {
   const ofStack = ({ labels }: { labels: { stack: string } }) => labels.stack === stack
   return {
     containers: containers.filter(ofStack),

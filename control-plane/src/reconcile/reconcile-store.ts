@@ -37,7 +37,6 @@ export interface Snapshot {
   operation: { id: string; attempts: number } | undefined
 }
 
-
 export interface ReconcileStore {
   snapshot(tenantId: string): Promise<Snapshot | undefined>
   /** Ids of tenants whose observed state may differ from the wanted one, or that have something due. */
@@ -59,20 +58,37 @@ export interface ReconcileStore {
    * @param except numbers that somebody has on the engine
    * @returns undefined when all `count` are taken
    */
-  allocateSubnet(tenantId: string, regionId: string, count: number, epoch: bigint, except?: readonly number[]): Promise<number | undefined>
+  allocateSubnet(
+    tenantId: string,
+    regionId: string,
+    count: number,
+    epoch: bigint,
+    except?: readonly number[],
+  ): Promise<number | undefined>
   /**
    * Takes the tenant from a number to the next free one; one that has another by now keeps that.
    * @param except numbers that somebody has on the engine
    * @returns its number, or undefined when none is free
    * @throws Error when another tenant took that number at the same time
    */
-  moveSubnet(tenantId: string, from: number, regionId: string, count: number, epoch: bigint, except: readonly number[]): Promise<number | undefined>
+  moveSubnet(
+    tenantId: string,
+    from: number,
+    regionId: string,
+    count: number,
+    epoch: bigint,
+    except: readonly number[],
+  ): Promise<number | undefined>
   /** Those of the tenants that were deleted to the end, and scratch homes that are done with: what is left of them may go. */
   deletedTenants(tenantIds: readonly string[]): Promise<Set<string>>
   /** A stack of a tenant that is long gone has been removed. */
   freeSubnet(stackId: string, epoch: bigint): Promise<void>
   /** Home made (or, null, about to be destroyed) and route published: watches are told. */
-  recordPublished(tenantId: string, change: { homeVersion: string | null; routePhase: RoutePhase }, epoch: bigint): Promise<void>
+  recordPublished(
+    tenantId: string,
+    change: { homeVersion: string | null; routePhase: RoutePhase },
+    epoch: bigint,
+  ): Promise<void>
   /** IDs of active tenants that are ready, settled, and of which nothing is said. */
   readyTenants(): Promise<string[]>
   /** Writes a `Loss`, which stays with the tenant whatever is observed later, and the event `tenant.repaired`. */
@@ -80,7 +96,13 @@ export interface ReconcileStore {
   /** Writes status and conditions; ends the operation, or says why it has not ended yet. */
   recordObserved(
     tenantId: string,
-    observed: { generation: number; status: Status; reason: string | null; conditions: Condition[]; operation: { id: string; error: string | null } | undefined },
+    observed: {
+      generation: number
+      status: Status
+      reason: string | null
+      conditions: Condition[]
+      operation: { id: string; error: string | null } | undefined
+    },
     epoch: bigint,
   ): Promise<void>
   /** The tenant is gone: subnet, secrets and row last, in one transaction with the end of its operation. */

@@ -17,10 +17,16 @@ export interface RegionConditions {
 
 export function createRegionConditions(clock: Pick<Clock, 'now'>): RegionConditions {
   const known = new Map<string, RegionCondition>()
-  const say = (region: string, said: Omit<RegionCondition, 'type' | 'observed_at'>) => void known.set(region, { type: 'Ready', ...said, observed_at: clock.now().toISOString() })
+  const say = (region: string, said: Omit<RegionCondition, 'type' | 'observed_at'>) =>
+    void known.set(region, { type: 'Ready', ...said, observed_at: clock.now().toISOString() })
   return {
     ready: (region) => say(region, { status: 'True', reason: 'Observed', message: '' }),
-    failed: (region, error, otherwise) => say(region, { status: 'False', reason: reasonOf(error), message: error instanceof EngineError ? error.message : otherwise }),
+    failed: (region, error, otherwise) =>
+      say(region, {
+        status: 'False',
+        reason: reasonOf(error),
+        message: error instanceof EngineError ? error.message : otherwise,
+      }),
     of: (region) => known.get(region),
     all: () => known,
     forget: () => known.clear(),

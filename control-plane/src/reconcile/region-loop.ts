@@ -44,12 +44,14 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
   const stopped = () => signal.aborted
   const ownStack = region.stackId
   const sweeper = new OrphanSweeper({
-    engine, clock,
+    engine,
+    clock,
     graceSeconds: deps.orphanGraceSeconds,
     known: async () => new Set([...deps.regionStacks, ...(await store.tenantIds())]),
     deleted: (stacks) => store.deletedTenants(stacks),
     removed: (stack) => store.freeSubnet(stack, epoch),
-    onRemoved: (stack) => log.info({ region: region.config.id, stack }, 'what was left of a deleted tenant was removed'),
+    onRemoved: (stack) =>
+      log.info({ region: region.config.id, stack }, 'what was left of a deleted tenant was removed'),
     onProblem: (error) => log.warn({ region: region.config.id, err: error }, error.message),
   })
 
@@ -67,10 +69,17 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     if (stack === undefined) return false
     const own = partOf(host, ownStack)
     const lost = lostVolumes(stack, own)
-    if (lost.length > 0) complain(new EngineError('VOLUME_MISSING', `volumes of the region that held data are gone: ${lost.join(', ')}`), 'what stands on volumes of the region that are gone is not started')
+    if (lost.length > 0)
+      complain(
+        new EngineError('VOLUME_MISSING', `volumes of the region that held data are gone: ${lost.join(', ')}`),
+        'what stands on volumes of the region that are gone is not started',
+      )
     const standing = withoutVolumes(stack, lost)
     const differs = planSteps(standing, own).length > 0
-    if (differs) await engine.converge(standing, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]), (edge) => (edge === 'before' ? store.confirmLead(epoch) : undefined))
+    if (differs)
+      await engine.converge(standing, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]), (edge) =>
+        edge === 'before' ? store.confirmLead(epoch) : undefined,
+      )
     if (lost.length === 0 && !stopped()) deps.conditions.ready(region.config.id)
     return differs
   }
@@ -110,7 +119,11 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
     // Everybody's network changes with the gateway.
     const seen = corrected ? await look() : host
     const woken = await differing(seen).catch((error: unknown) => {
-      if (!stopped()) log.warn({ region: region.config.id, err: error }, 'the tenants could not be compared with what was asked for; it is tried again')
+      if (!stopped())
+        log.warn(
+          { region: region.config.id, err: error },
+          'the tenants could not be compared with what was asked for; it is tried again',
+        )
       return []
     })
     for (const tenant of woken) wake(tenant)
@@ -145,7 +158,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal): Reg
             else wake(stack)
           }
         } catch (error) {
-          if (!stopped()) log.warn({ region: region.config.id, err: error }, "the engine's events ended; they are asked for again")
+          if (!stopped())
+            log.warn({ region: region.config.id, err: error }, "the engine's events ended; they are asked for again")
         }
         isReached = false
         // Whatever was missed meanwhile shows at the next look.

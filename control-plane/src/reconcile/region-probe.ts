@@ -1,5 +1,14 @@
 // What a region's runtimes and gateways say of a tenant: the observing half of the reconciler.
-import { Activity, AppliedRoute, HomeBooks, StorageState, TenantHealth, TenantStorageUsage, internalPaths, internalTokenHeader } from '@tenantry/contract'
+import {
+  Activity,
+  AppliedRoute,
+  HomeBooks,
+  StorageState,
+  TenantHealth,
+  TenantStorageUsage,
+  internalPaths,
+  internalTokenHeader,
+} from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Clock } from '../platform/clock.ts'
@@ -33,7 +42,10 @@ export interface BooksProbe {
   tenantBooks(runtimeUrl: string, tenantId: string, hours: number, signal: AbortSignal): Promise<HomeBooks | undefined>
 }
 
-export function createRegionProbe(internalToken: string, fetch: typeof globalThis.fetch): RegionProbe & StorageProbe & BooksProbe {
+export function createRegionProbe(
+  internalToken: string,
+  fetch: typeof globalThis.fetch,
+): RegionProbe & StorageProbe & BooksProbe {
   const call = async (method: string, base: string, path: string, signal: AbortSignal, milliseconds: number) =>
     fetch(new URL(path, base), {
       method,
@@ -41,7 +53,13 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
       signal: AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]),
     })
 
-  const read = async <S extends TSchema>(schema: S, base: string, path: string, signal: AbortSignal, milliseconds = callMilliseconds): Promise<Static<S> | undefined> => {
+  const read = async <S extends TSchema>(
+    schema: S,
+    base: string,
+    path: string,
+    signal: AbortSignal,
+    milliseconds = callMilliseconds,
+  ): Promise<Static<S> | undefined> => {
     const response = await call('GET', base, path, signal, milliseconds)
     if (response.status === 404) {
       await response.body?.cancel()
@@ -53,12 +71,19 @@ export function createRegionProbe(internalToken: string, fetch: typeof globalThi
   }
 
   return {
-    tenantHealth: (base, tenantId, signal) => read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal).then((answer) => about(tenantId, answer)),
-    tenantUsage: (base, tenantId, signal) => read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((answer) => about(tenantId, answer)),
+    tenantHealth: (base, tenantId, signal) =>
+      read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal).then((answer) => about(tenantId, answer)),
+    tenantUsage: (base, tenantId, signal) =>
+      read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((answer) =>
+        about(tenantId, answer),
+      ),
     tenantBooks: (base, tenantId, hours, signal) =>
-      read(HomeBooks, base, `${internalPaths.tenantBooks(tenantId)}?hours=${hours}`, signal, booksMilliseconds).then((answer) => about(tenantId, answer)),
+      read(HomeBooks, base, `${internalPaths.tenantBooks(tenantId)}?hours=${hours}`, signal, booksMilliseconds).then(
+        (answer) => about(tenantId, answer),
+      ),
     storageState: (base, signal) => read(StorageState, base, internalPaths.storageState, signal),
-    tenantStorageState: (base, tenantId, signal) => read(StorageState, base, internalPaths.tenantStorageState(tenantId), signal),
+    tenantStorageState: (base, tenantId, signal) =>
+      read(StorageState, base, internalPaths.tenantStorageState(tenantId), signal),
     route: (base, tenantId, signal) => read(AppliedRoute, base, internalPaths.route(tenantId), signal),
     activity: (base, signal) => read(Activity, base, internalPaths.activity, signal),
     async removeData(base, tenantId, signal) {

@@ -2,7 +2,19 @@
 import type { Clock } from '../platform/clock.ts'
 import { type Engine, EngineError, type EngineErrorCode } from '../engines/index.ts'
 import { createDedicatedHome, type HomeDatabases, type HomeMigration, type HomeServer } from '../homes/index.ts'
-import { type DockerSettings, gatewayContainerOf, regionStack, regionStackId, type RegionStackInput, type Stack, stackFor, parseRange, subnetCount, subnetNumber, tenantSubnet } from '../stacks/index.ts'
+import {
+  type DockerSettings,
+  gatewayContainerOf,
+  regionStack,
+  regionStackId,
+  type RegionStackInput,
+  type Stack,
+  stackFor,
+  parseRange,
+  subnetCount,
+  subnetNumber,
+  tenantSubnet,
+} from '../stacks/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
@@ -40,15 +52,24 @@ export interface RegionOptions {
 const execMilliseconds = 40_000
 const digestMilliseconds = 5_000
 /** One call instead of many: a process in a container costs more than a look at a socket. */
-const untilReady = ['sh', '-c', 'for i in $(seq 600); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1']
+const untilReady = [
+  'sh',
+  '-c',
+  'for i in $(seq 600); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1',
+]
 const pids = 256
 
 /** Why Postgres does not start, as its log says. */
 const logReasons: readonly { line: RegExp; code: EngineErrorCode; message: string }[] = [
-  { line: /no space left on device/i, code: 'DISK_FULL', message: "the disk that the tenant's Postgres writes to is full" },
+  {
+    line: /no space left on device/i,
+    code: 'DISK_FULL',
+    message: "the disk that the tenant's Postgres writes to is full",
+  },
   // Of the entrypoint (images/postgres/entrypoint.sh).
   {
-    line: /holds no data directory/, code: 'VOLUME_MISSING',
+    line: /holds no data directory/,
+    code: 'VOLUME_MISSING',
     message: 'the volume "data" is empty, and what it held is gone; no empty database is started',
   },
 ]
@@ -62,12 +83,14 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
   const range = docker === undefined ? undefined : parseRange(docker.network_range)
 
   const needed = (): Engine => {
-    if (engine === undefined) throw new EngineError('ENGINE_FAILED', `the region ${config.id} has no engine for services`)
+    if (engine === undefined)
+      throw new EngineError('ENGINE_FAILED', `the region ${config.id} has no engine for services`)
     return engine
   }
 
   const settings = (): DockerSettings => {
-    if (docker === undefined) throw new EngineError('ENGINE_FAILED', `the region ${config.id} has no engine for services`)
+    if (docker === undefined)
+      throw new EngineError('ENGINE_FAILED', `the region ${config.id} has no engine for services`)
     return docker
   }
 
@@ -92,9 +115,22 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
   const regionInput = async (hasHomes: boolean, signal: AbortSignal): Promise<RegionStackInput> => {
     const { postgres, runtime, gateway } = settings().images
     const digest = (image: string) => standingDigest(image, signal)
-    const [a, b, c] = await Promise.all([digest(postgres), digest(runtime), gateway === undefined ? undefined : digest(gateway)])
+    const [a, b, c] = await Promise.all([
+      digest(postgres),
+      digest(runtime),
+      gateway === undefined ? undefined : digest(gateway),
+    ])
     const images = { postgres: a, runtime: b, gateway: c }
-    return { region: config.id, installation: needed().installation, domain: config.domain, docker: settings(), images, internalToken, superuserPassword: config.superuserPassword, hasHomes }
+    return {
+      region: config.id,
+      installation: needed().installation,
+      domain: config.domain,
+      docker: settings(),
+      images,
+      internalToken,
+      superuserPassword: config.superuserPassword,
+      hasHomes,
+    }
   }
 
   /** Postgres ends and begins again and again then: the reason is in its log alone. */
@@ -128,14 +164,26 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
       const cidr = subnet === undefined || range === undefined ? undefined : tenantSubnet(range, subnet)
       const gatewayContainer = isDedicated(tenant) ? gatewayContainerOf(await regionInput(true, signal)) : ''
       return stackFor(
-        { id, isolation, running: isRunning(tenant), hasHome: tenant.homeVersion !== undefined, resources: withPids(sizes), restarts, images, subnet: cidr },
+        {
+          id,
+          isolation,
+          running: isRunning(tenant),
+          hasHome: tenant.homeVersion !== undefined,
+          resources: withPids(sizes),
+          restarts,
+          images,
+          subnet: cidr,
+        },
         { gatewayContainer, internalToken },
       )
     },
 
     async images(signal) {
       const { images } = settings()
-      const [postgres, runtime] = await Promise.all([digestOf(images.postgres, signal), digestOf(images.runtime, signal)])
+      const [postgres, runtime] = await Promise.all([
+        digestOf(images.postgres, signal),
+        digestOf(images.runtime, signal),
+      ])
       return { postgres, runtime }
     },
 
@@ -145,7 +193,8 @@ export function createRegion({ config, engine, homes, migrations, internalToken,
       return networks.flatMap(({ subnet }) => subnetNumber(range, subnet) ?? [])
     },
 
-    ownStack: async (hasHomes, signal) => (docker === undefined ? undefined : regionStack(await regionInput(hasHomes, signal))),
+    ownStack: async (hasHomes, signal) =>
+      docker === undefined ? undefined : regionStack(await regionInput(hasHomes, signal)),
 
     async awaitDatabase(tenant, signal) {
       const bounded = AbortSignal.any([signal, clock.timeout(execMilliseconds)])

@@ -41,14 +41,20 @@ interface ObserveDeps {
 }
 
 /** @throws EngineError VOLUME_MISSING */
-export async function observeOnly(snapshot: Snapshot, { stack, host }: Sight, deps: ObserveDeps, signal: AbortSignal): Promise<Observed> {
+export async function observeOnly(
+  snapshot: Snapshot,
+  { stack, host }: Sight,
+  deps: ObserveDeps,
+  signal: AbortSignal,
+): Promise<Observed> {
   const { clock, wellStatus } = deps
   const steps = planSteps(stack, host)
   const at = clock.now()
   const faults = stack.state === 'stopped' ? [] : servicesDown(stack, host)
   // One that is as it was asked for, and was last seen well, is not asked again and again.
   const isSuspect = steps.length > 0 || snapshot.status !== wellStatus || isAmiss(snapshot)
-  if (stack.state === 'running' && faults.length === 0 && isSuspect) faults.push(...(await runtimeFaults(snapshot, deps, signal)))
+  if (stack.state === 'running' && faults.length === 0 && isSuspect)
+    faults.push(...(await runtimeFaults(snapshot, deps, signal)))
   const isWell = faults.length === 0
   const conditions = isWell && !isAmiss(snapshot) ? snapshot.conditions : seenConditions(snapshot, faults, at)
   // Whether there is drift is said under `report` alone.
@@ -56,7 +62,9 @@ export async function observeOnly(snapshot: Snapshot, { stack, host }: Sight, de
   return {
     isWell,
     status: isWell ? wellStatus : 'failed',
-    reason: isWell ? null : `${faults.map(({ message }) => message).join(' ')} The drift policy "${snapshot.driftPolicy}" leaves it so.`,
+    reason: isWell
+      ? null
+      : `${faults.map(({ message }) => message).join(' ')} The drift policy "${snapshot.driftPolicy}" leaves it so.`,
     conditions: kept(snapshot.conditions, reported ?? conditions),
   }
 }
@@ -64,7 +72,11 @@ export async function observeOnly(snapshot: Snapshot, { stack, host }: Sight, de
 /** Whether it is what the tenant's row says already. */
 export function isKnown(snapshot: Snapshot, { status, conditions }: Observed): boolean {
   const { length } = snapshot.conditions
-  return status === snapshot.status && conditions.length === length && conditions.every((condition) => snapshot.conditions.includes(condition))
+  return (
+    status === snapshot.status &&
+    conditions.length === length &&
+    conditions.every((condition) => snapshot.conditions.includes(condition))
+  )
 }
 
 /** Something was not seen well, or not seen, the last time. */
@@ -83,7 +95,11 @@ function servicesDown({ services }: Stack, { containers }: ObservedHost): Fault[
   })
 }
 
-async function runtimeFaults(snapshot: Snapshot, { probe, runtimeUrls, clock }: ObserveDeps, signal: AbortSignal): Promise<Fault[]> {
+async function runtimeFaults(
+  snapshot: Snapshot,
+  { probe, runtimeUrls, clock }: ObserveDeps,
+  signal: AbortSignal,
+): Promise<Fault[]> {
   const { id, observedGeneration } = snapshot
   const bounded = AbortSignal.any([signal, clock.timeout(probeMilliseconds)])
   const faults = await Promise.all(
@@ -105,7 +121,10 @@ function seenConditions(snapshot: Snapshot, faults: readonly Fault[], at: Date):
   return [...well.map((condition) => ({ ...condition, ...saidOf(condition.type, faults) })), ...drift]
 }
 
-function saidOf(type: Condition['type'], faults: readonly Fault[]): Pick<Condition, 'status' | 'reason' | 'message'> | undefined {
+function saidOf(
+  type: Condition['type'],
+  faults: readonly Fault[],
+): Pick<Condition, 'status' | 'reason' | 'message'> | undefined {
   const [first] = faults
   if (first === undefined || type === 'Route' || type === 'Disk') return undefined
   const failed = ({ reason, message }: Fault) => ({ status: 'False' as const, reason, message })
@@ -121,5 +140,10 @@ function kept(before: readonly Condition[], now: readonly Condition[]): Conditio
 }
 
 function isSame(one: Condition, other: Condition): boolean {
-  return one.type === other.type && one.status === other.status && one.reason === other.reason && one.message === other.message
+  return (
+    one.type === other.type &&
+    one.status === other.status &&
+    one.reason === other.reason &&
+    one.message === other.message
+  )
 }

@@ -4,7 +4,15 @@ import type { Seal } from '../platform/seal.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import type { RoutePhase } from '@tenantry/contract'
-import { type Desired, type DriftPolicy, type Status, besideGenerations, liveSecrets, toConditions, toSizes } from '../tenants/index.ts'
+import {
+  type Desired,
+  type DriftPolicy,
+  type Status,
+  besideGenerations,
+  liveSecrets,
+  toConditions,
+  toSizes,
+} from '../tenants/index.ts'
 import { reportCommit } from '../platform/change-log.ts'
 import type { Database, Prisma } from '../platform/database.ts'
 
@@ -74,7 +82,12 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     async settledDedicated(regionId) {
       const rows = await database.tenant.findMany({
-        where: { regionId, isolation: { not: 'schema-per-tenant' }, status: { in: ['ready', 'suspended', 'paused', 'warm'] }, desired: { not: 'deleted' } },
+        where: {
+          regionId,
+          isolation: { not: 'schema-per-tenant' },
+          status: { in: ['ready', 'suspended', 'paused', 'warm'] },
+          desired: { not: 'deleted' },
+        },
         include: withAll,
       })
       const settled = rows.filter(({ generation, observedGeneration }) => generation === observedGeneration)
@@ -84,13 +97,20 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     },
 
     async hasHomes(regionId) {
-      return (await database.tenant.count({ where: { regionId, isolation: 'schema-per-tenant', homeVersion: { not: null } } })) > 0
+      return (
+        (await database.tenant.count({
+          where: { regionId, isolation: 'schema-per-tenant', homeVersion: { not: null } },
+        })) > 0
+      )
     },
 
     async tenantIds() {
       const [rows, verifying] = await Promise.all([
         database.tenant.findMany({ select: { id: true } }),
-        database.operation.findMany({ where: { kind: 'verify', state: { in: ['pending', 'running'] } }, select: { id: true } }),
+        database.operation.findMany({
+          where: { kind: 'verify', state: { in: ['pending', 'running'] } },
+          select: { id: true },
+        }),
       ])
       return new Set([...rows.map(({ id }) => id), ...verifying.map(({ id }) => scratchId(id))])
     },
@@ -110,7 +130,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       return rows.map(({ id }) => id)
     },
 
-    confirmLead: (epoch) => lead(database.$queryRaw`select count(*)::int as leads from installation where epoch = ${epoch}`),
+    confirmLead: (epoch) =>
+      lead(database.$queryRaw`select count(*)::int as leads from installation where epoch = ${epoch}`),
 
     recordStep: (operationId, step, epoch) =>
       lead(database.$queryRaw`
@@ -165,8 +186,14 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     async deletedTenants(tenantIds) {
       const [deleted, verified] = await Promise.all([
-        database.operation.findMany({ where: { tenantId: { in: [...tenantIds] }, kind: 'delete', state: 'succeeded' }, select: { tenantId: true } }),
-        database.operation.findMany({ where: { kind: 'verify', state: { notIn: ['pending', 'running'] } }, select: { id: true } }),
+        database.operation.findMany({
+          where: { tenantId: { in: [...tenantIds] }, kind: 'delete', state: 'succeeded' },
+          select: { tenantId: true },
+        }),
+        database.operation.findMany({
+          where: { kind: 'verify', state: { notIn: ['pending', 'running'] } },
+          select: { id: true },
+        }),
       ])
       const scratch = verified.map(({ id }) => scratchId(id)).filter((id) => tenantIds.includes(id))
       return new Set([...deleted.map(({ tenantId }) => tenantId), ...scratch])

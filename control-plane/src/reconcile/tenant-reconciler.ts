@@ -51,14 +51,19 @@ export interface Outcome {
 export class LookFailed extends Error {}
 
 /** @throws Error with a cause when a step failed; the caller records it and tries again later */
-export async function reconcileTenant(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: AbortSignal): Promise<Outcome> {
+export async function reconcileTenant(
+  snapshot: Snapshot,
+  deps: TenantReconcilerDeps,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const { store, failpoint, epoch, clock } = deps
   // Its volumes are being filled; it is begun by who fills them.
   if (snapshot.desired === 'restoring') return { again: undefined, repaired: false }
   const busy = AbortSignal.any([signal, clock.timeout(runMilliseconds)])
   if (isUnchanged(snapshot, deps)) {
     if (snapshot.driftPolicy !== 'repair') return report(snapshot, deps, busy)
-    if (wasSeenAsWanted(snapshot) && !(await hasDrifted(snapshot, deps, busy))) return { again: snapshot.nextExpiry, repaired: false }
+    if (wasSeenAsWanted(snapshot) && !(await hasDrifted(snapshot, deps, busy)))
+      return { again: snapshot.nextExpiry, repaired: false }
   }
   if (snapshot.operation !== undefined) {
     await failpoint('begin.before')
@@ -69,13 +74,26 @@ export async function reconcileTenant(snapshot: Snapshot, deps: TenantReconciler
   const placed = await place(snapshot, deps, busy)
   if (snapshot.desired === 'suspended' || snapshot.desired === 'paused') await halt(placed, deps, busy)
   else await serve(placed, deps, busy)
-  return { again: snapshot.nextExpiry, repaired: snapshot.operation === undefined && snapshot.generation === snapshot.observedGeneration }
+  return {
+    again: snapshot.nextExpiry,
+    repaired: snapshot.operation === undefined && snapshot.generation === snapshot.observedGeneration,
+  }
 }
 
-const statusOf: Record<Exclude<Snapshot['desired'], 'deleted'>, Status> = { active: 'ready', suspended: 'suspended', paused: 'paused', warm: 'warm', restoring: 'pending' }
+const statusOf: Record<Exclude<Snapshot['desired'], 'deleted'>, Status> = {
+  active: 'ready',
+  suspended: 'suspended',
+  paused: 'paused',
+  warm: 'warm',
+  restoring: 'pending',
+}
 
 /** Of tenants that gateways know. */
-const phaseOf: Partial<Record<Snapshot['desired'], RoutePhase>> = { active: 'ready', suspended: 'suspended', paused: 'paused' }
+const phaseOf: Partial<Record<Snapshot['desired'], RoutePhase>> = {
+  active: 'ready',
+  suspended: 'suspended',
+  paused: 'paused',
+}
 
 /** Nothing was asked for since it was last as wanted; whether it still is shows when it is looked at. */
 function isUnchanged(snapshot: Snapshot, { homeVersion }: TenantReconcilerDeps): boolean {
@@ -108,7 +126,9 @@ async function report(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Ab
   const observed = await observeOnly(snapshot, sight, how, signal)
   const { isWell, ...seen } = observed
   if (!isKnown(snapshot, observed)) {
-    await store.recordObserved(snapshot.id, { generation: snapshot.generation, ...seen, operation: undefined }, epoch).catch(lookFailed)
+    await store
+      .recordObserved(snapshot.id, { generation: snapshot.generation, ...seen, operation: undefined }, epoch)
+      .catch(lookFailed)
   }
   const soon = new Date(clock.now().getTime() + recoveryMilliseconds)
   const { nextExpiry } = snapshot
@@ -116,9 +136,16 @@ async function report(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Ab
 }
 
 /** Undefined where the region has no engine. @throws LookFailed */
-async function look(snapshot: Snapshot, { region }: TenantReconcilerDeps, signal: AbortSignal): Promise<Sight | undefined> {
+async function look(
+  snapshot: Snapshot,
+  { region }: TenantReconcilerDeps,
+  signal: AbortSignal,
+): Promise<Sight | undefined> {
   if (region.engine === undefined) return undefined
-  const [stack, host] = await Promise.all([region.stack(snapshot, signal), region.engine.observe(snapshot.id, signal)]).catch(lookFailed)
+  const [stack, host] = await Promise.all([
+    region.stack(snapshot, signal),
+    region.engine.observe(snapshot.id, signal),
+  ]).catch(lookFailed)
   return { stack, host }
 }
 
@@ -184,8 +211,15 @@ function isUnrouted(snapshot: Snapshot): boolean {
   return isDedicated(snapshot) && snapshot.routePhase !== 'ready'
 }
 
-async function publishHome(snapshot: Snapshot, { store, failpoint, homeVersion, epoch }: TenantReconcilerDeps): Promise<void> {
-  await store.recordPublished(snapshot.id, { homeVersion, routePhase: isUnrouted(snapshot) ? snapshot.routePhase : 'ready' }, epoch)
+async function publishHome(
+  snapshot: Snapshot,
+  { store, failpoint, homeVersion, epoch }: TenantReconcilerDeps,
+): Promise<void> {
+  await store.recordPublished(
+    snapshot.id,
+    { homeVersion, routePhase: isUnrouted(snapshot) ? snapshot.routePhase : 'ready' },
+    epoch,
+  )
   await failpoint('home.recorded')
 }
 
@@ -211,7 +245,11 @@ async function halt(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Abor
   const phase: RoutePhase = snapshot.desired === 'paused' ? 'paused' : 'suspended'
   if (!isDedicated(snapshot)) await ensureHome(snapshot, deps, signal)
   await failpoint('halt.before')
-  await store.recordPublished(snapshot.id, { homeVersion: isDedicated(snapshot) ? (snapshot.homeVersion ?? null) : deps.homeVersion, routePhase: phase }, epoch)
+  await store.recordPublished(
+    snapshot.id,
+    { homeVersion: isDedicated(snapshot) ? (snapshot.homeVersion ?? null) : deps.homeVersion, routePhase: phase },
+    epoch,
+  )
   await observeRoute(snapshot, phase, deps, signal)
   await failpoint('halt.unrouted')
   await converge(snapshot, deps, signal)
@@ -233,7 +271,8 @@ async function converge(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: 
     })
   } catch (error) {
     // A stranger's network is there, or one that the Engine keeps but does not show. The next run moves the tenant.
-    if (error instanceof EngineError && error.code === 'SUBNET_TAKEN' && snapshot.subnet !== undefined) deps.refusedSubnets.set(snapshot.id, snapshot.subnet)
+    if (error instanceof EngineError && error.code === 'SUBNET_TAKEN' && snapshot.subnet !== undefined)
+      deps.refusedSubnets.set(snapshot.id, snapshot.subnet)
     throw error
   }
   await failpoint('converge.after')
@@ -252,10 +291,20 @@ async function ensureHome(snapshot: Snapshot, deps: TenantReconcilerDeps, signal
   await failpoint('database.prepared')
   signal.throwIfAborted()
   await failpoint('home.before')
-  const passwords = { runtime: secretOf(snapshot, 'runtime_password'), ddl: secretOf(snapshot, 'ddl_password'), admin: secretOf(snapshot, 'admin_password') }
-  const made = snapshot.homeVersion === undefined ? await home.create(snapshot.id, passwords) : await home.mend(snapshot.id, passwords)
+  const passwords = {
+    runtime: secretOf(snapshot, 'runtime_password'),
+    ddl: secretOf(snapshot, 'ddl_password'),
+    admin: secretOf(snapshot, 'admin_password'),
+  }
+  const made =
+    snapshot.homeVersion === undefined
+      ? await home.create(snapshot.id, passwords)
+      : await home.mend(snapshot.id, passwords)
   if (made === 'missing') {
-    throw new EngineError('HOME_MISSING', 'the home is gone from its database, and with it what it held; no empty one is made in its place')
+    throw new EngineError(
+      'HOME_MISSING',
+      'the home is gone from its database, and with it what it held; no empty one is made in its place',
+    )
   }
   await failpoint('home.created')
   signal.throwIfAborted()
@@ -271,14 +320,22 @@ async function migrate(snapshot: Snapshot, { region, store, clock, epoch }: Tena
 
 /** A home that was damaged from outside is made whole by making it again; its data is never touched. */
 async function loginWorks(snapshot: Snapshot, { region }: TenantReconcilerDeps): Promise<boolean> {
-  return region.home(snapshot).check(snapshot.id, secretOf(snapshot, 'runtime_password')).then(
-    () => true,
-    () => false,
-  )
+  return region
+    .home(snapshot)
+    .check(snapshot.id, secretOf(snapshot, 'runtime_password'))
+    .then(
+      () => true,
+      () => false,
+    )
 }
 
 /** Ready means observed: every runtime has logged in and found all well. */
-async function observeRuntimes(snapshot: Snapshot, { region, probe, clock }: TenantReconcilerDeps, signal: AbortSignal, milliseconds: number): Promise<void> {
+async function observeRuntimes(
+  snapshot: Snapshot,
+  { region, probe, clock }: TenantReconcilerDeps,
+  signal: AbortSignal,
+  milliseconds: number,
+): Promise<void> {
   let seen = 'does not answer'
   const agrees = async (url: string, signal: AbortSignal) => {
     const health = await probe.tenantHealth(url, snapshot.id, signal).catch(() => null)
@@ -288,13 +345,23 @@ async function observeRuntimes(snapshot: Snapshot, { region, probe, clock }: Ten
     else if (!signal.aborted) seen = 'does not answer'
     return health != null && health.generation >= snapshot.generation && health.status === 'healthy'
   }
-  await untilEvery(region.runtimeUrls(snapshot), agrees, AbortSignal.any([signal, clock.timeout(milliseconds)]), clock).catch((cause: unknown) => {
+  await untilEvery(
+    region.runtimeUrls(snapshot),
+    agrees,
+    AbortSignal.any([signal, clock.timeout(milliseconds)]),
+    clock,
+  ).catch((cause: unknown) => {
     throw new Error(`the runtime ${seen}`, { cause })
   })
 }
 
 /** Waits until every gateway shows the route and, of a tenant that is ready, holds what it serves the first requests from. */
-async function observeRoute(snapshot: Snapshot, phase: RoutePhase, { region, probe, clock }: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+async function observeRoute(
+  snapshot: Snapshot,
+  phase: RoutePhase,
+  { region, probe, clock }: TenantReconcilerDeps,
+  signal: AbortSignal,
+): Promise<void> {
   let seen = 'does not answer'
   const agrees = async (url: string, signal: AbortSignal) => {
     const route = await probe.route(url, snapshot.id, signal).catch(() => undefined)
@@ -302,10 +369,15 @@ async function observeRoute(snapshot: Snapshot, phase: RoutePhase, { region, pro
     if (route === undefined || route.generation < snapshot.generation || route.phase !== phase) return false
     // A tenant that is ready is served while the control plane is away: from a lease that the gateway has by now.
     if (phase !== 'ready' || route.leased !== false) return true
-    seen = 'has the route, but no lease of the month\'s requests or no slots for connections'
+    seen = "has the route, but no lease of the month's requests or no slots for connections"
     return false
   }
-  await untilEvery(region.config.gateway_internal_urls, agrees, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]), clock).catch((cause: unknown) => {
+  await untilEvery(
+    region.config.gateway_internal_urls,
+    agrees,
+    AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
+    clock,
+  ).catch((cause: unknown) => {
     throw new Error(`the gateway ${seen}`, { cause })
   })
 }
@@ -330,18 +402,35 @@ async function remove(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Ab
   const { store, probe, region, failpoint, epoch, clock } = deps
   await failpoint('delete.before')
   await store.recordPublished(snapshot.id, { homeVersion: snapshot.homeVersion ?? null, routePhase: 'deleted' }, epoch)
-  await untilEvery(region.config.gateway_internal_urls, async (url, signal) => {
-    const route = await probe.route(url, snapshot.id, signal)
-    return route === undefined || route.phase === 'deleted'
-  }, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]), clock)
+  await untilEvery(
+    region.config.gateway_internal_urls,
+    async (url, signal) => {
+      const route = await probe.route(url, snapshot.id, signal)
+      return route === undefined || route.phase === 'deleted'
+    },
+    AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
+    clock,
+  )
   await failpoint('delete.unrouted')
   const due = snapshot.purgeAfter ?? clock.now()
   if (due > clock.now()) {
-    if (isDedicated(snapshot) && snapshot.images !== undefined && snapshot.subnet !== undefined) await converge(snapshot, deps, signal)
-    const conditions = conditionsOf(snapshot, clock.now(), { status: 'False', reason: 'Deleted', message: `data is kept until ${due.toISOString()}` }, ['Route'])
+    if (isDedicated(snapshot) && snapshot.images !== undefined && snapshot.subnet !== undefined)
+      await converge(snapshot, deps, signal)
+    const conditions = conditionsOf(
+      snapshot,
+      clock.now(),
+      { status: 'False', reason: 'Deleted', message: `data is kept until ${due.toISOString()}` },
+      ['Route'],
+    )
     await store.recordObserved(
       snapshot.id,
-      { generation: snapshot.generation, status: 'deleting', reason: 'deleted by the operator', conditions, operation: undefined },
+      {
+        generation: snapshot.generation,
+        status: 'deleting',
+        reason: 'deleted by the operator',
+        conditions,
+        operation: undefined,
+      },
       epoch,
     )
     await failpoint('delete.waiting')
@@ -362,7 +451,11 @@ async function purge(snapshot: Snapshot, deps: TenantReconcilerDeps, signal: Abo
   await failpoint('purge.finished')
 }
 
-async function purgeShared(snapshot: Snapshot, { probe, region, failpoint, clock }: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+async function purgeShared(
+  snapshot: Snapshot,
+  { probe, region, failpoint, clock }: TenantReconcilerDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const urls = region.runtimeUrls(snapshot)
   await untilEvery(
     urls,
@@ -381,17 +474,31 @@ async function purgeShared(snapshot: Snapshot, { probe, region, failpoint, clock
 }
 
 /** With its containers, network and volumes everything of the tenant's own is gone. */
-async function purgeServices(snapshot: Snapshot, { region, failpoint }: TenantReconcilerDeps, signal: AbortSignal): Promise<void> {
+async function purgeServices(
+  snapshot: Snapshot,
+  { region, failpoint }: TenantReconcilerDeps,
+  signal: AbortSignal,
+): Promise<void> {
   await failpoint('purge.unpublished')
   await region.engine?.remove(snapshot.id, signal, () => failpoint('purge.step-after'))
   await failpoint('purge.services-removed')
 }
 
 /** What is recorded when a run failed. Until it is called failed, a tenant is said to be what it was last seen to be. */
-export async function recordFailure(snapshot: Snapshot, deps: Pick<TenantReconcilerDeps, 'store' | 'clock' | 'epoch'>, error: unknown, series: FailureSeries): Promise<void> {
+export async function recordFailure(
+  snapshot: Snapshot,
+  deps: Pick<TenantReconcilerDeps, 'store' | 'clock' | 'epoch'>,
+  error: unknown,
+  series: FailureSeries,
+): Promise<void> {
   const message = publicMessage(error)
   const isLasting = error instanceof EngineError && (error.code === 'VOLUME_MISSING' || error.code === 'HOME_MISSING')
-  const status: Status = snapshot.desired === 'deleted' ? 'deleting' : isLasting || hasFailed(series, deps.clock.now()) ? 'failed' : snapshot.status
+  const status: Status =
+    snapshot.desired === 'deleted'
+      ? 'deleting'
+      : isLasting || hasFailed(series, deps.clock.now())
+        ? 'failed'
+        : snapshot.status
   await deps.store.recordObserved(
     snapshot.id,
     {
@@ -414,7 +521,8 @@ function publicMessage(error: unknown): string {
 }
 
 async function step(snapshot: Snapshot, name: string, { store, epoch }: TenantReconcilerDeps): Promise<void> {
-  if (snapshot.operation !== undefined && isDedicated(snapshot)) await store.recordStep(snapshot.operation.id, name, epoch)
+  if (snapshot.operation !== undefined && isDedicated(snapshot))
+    await store.recordStep(snapshot.operation.id, name, epoch)
 }
 
 function secretOf(snapshot: Snapshot, kind: keyof Snapshot['secrets']): string {

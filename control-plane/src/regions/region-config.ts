@@ -30,12 +30,18 @@ const ProcessRegion = Type.Object(
 )
 
 /** Parts that the control plane makes on a Docker Engine. */
-const DockerRegion = Type.Object({ ...common, engine: Type.Literal('docker'), docker: DockerSettings }, { additionalProperties: false })
+const DockerRegion = Type.Object(
+  { ...common, engine: Type.Literal('docker'), docker: DockerSettings },
+  { additionalProperties: false },
+)
 
 const RegionsFile = Type.Array(Type.Unknown(), { minItems: 1 })
 
 /** A region with all its addresses, given or derived. */
-export interface RegionConfig extends Pick<Static<typeof ProcessRegion>, 'id' | 'domain' | 'gateway_url' | 'postgres_url' | 'runtime_urls' | 'gateway_internal_urls'> {
+export interface RegionConfig extends Pick<
+  Static<typeof ProcessRegion>,
+  'id' | 'domain' | 'gateway_url' | 'postgres_url' | 'runtime_urls' | 'gateway_internal_urls'
+> {
   engine: 'process' | 'docker'
   database_host: string
   docker: DockerSettings | undefined
@@ -56,36 +62,55 @@ export function readRegions(text: string, masterKey: Buffer): RegionConfig[] {
   }
   if (!Value.Check(RegionsFile, file)) throw new Error('TENANTRY_REGIONS_FILE must hold an array of regions')
   const regions = file.map((region, at) => readRegion(region, at, masterKey))
-  if (new Set(regions.map((region) => region.id)).size !== regions.length) throw new Error('TENANTRY_REGIONS_FILE names a region twice')
+  if (new Set(regions.map((region) => region.id)).size !== regions.length)
+    throw new Error('TENANTRY_REGIONS_FILE names a region twice')
   refuseSharedRanges(regions)
   return regions
 }
 
 /** The control plane finds what runs in a region by its address alone, whichever host it is on. */
 function refuseSharedRanges(regions: readonly RegionConfig[]): void {
-  const ranges = regions.flatMap(({ id, docker }) => (docker === undefined ? [] : [{ id, range: parseRange(docker.network_range) }]))
+  const ranges = regions.flatMap(({ id, docker }) =>
+    docker === undefined ? [] : [{ id, range: parseRange(docker.network_range) }],
+  )
   for (const [at, one] of ranges.entries()) {
     const other = ranges.slice(0, at).find(({ range }) => overlaps(range, one.range))
-    if (other !== undefined) throw new Error(`TENANTRY_REGIONS_FILE: the regions "${other.id}" and "${one.id}" have a network_range in common`)
+    if (other !== undefined)
+      throw new Error(`TENANTRY_REGIONS_FILE: the regions "${other.id}" and "${one.id}" have a network_range in common`)
   }
 }
 
 function readRegion(region: unknown, at: number, masterKey: Buffer): RegionConfig {
-  const schema = typeof region === 'object' && region !== null && 'engine' in region && region.engine === 'docker' ? DockerRegion : ProcessRegion
+  const schema =
+    typeof region === 'object' && region !== null && 'engine' in region && region.engine === 'docker'
+      ? DockerRegion
+      : ProcessRegion
   if (!Value.Check(schema, region)) {
     const [first] = Value.Errors(schema, region)
     throw new Error(`TENANTRY_REGIONS_FILE/${at}${first?.instancePath ?? ''}: ${first?.message ?? 'invalid'}`)
   }
-  return region.engine === 'docker' ? dockerRegion(region, at, masterKey) : { ...region, database_host: region.database_host ?? new URL(region.postgres_url).host, docker: undefined, superuserPassword: '' }
+  return region.engine === 'docker'
+    ? dockerRegion(region, at, masterKey)
+    : {
+        ...region,
+        database_host: region.database_host ?? new URL(region.postgres_url).host,
+        docker: undefined,
+        superuserPassword: '',
+      }
 }
 
 function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: number, masterKey: Buffer): RegionConfig {
-  const superuserPassword = Buffer.from(hkdfSync('sha256', masterKey, '', `region:${region.id}:postgres`, 32)).toString('base64url')
+  const superuserPassword = Buffer.from(hkdfSync('sha256', masterKey, '', `region:${region.id}:postgres`, 32)).toString(
+    'base64url',
+  )
   let endpoints: ReturnType<typeof regionEndpoints>
   try {
     endpoints = regionEndpoints(docker)
   } catch (cause) {
-    throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/network_range: ${cause instanceof Error ? cause.message : 'invalid'}`, { cause })
+    throw new Error(
+      `TENANTRY_REGIONS_FILE/${at}/docker/network_range: ${cause instanceof Error ? cause.message : 'invalid'}`,
+      { cause },
+    )
   }
   const unreachable = whyUnreachable(docker)
   if (unreachable !== undefined) throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/control_url: ${unreachable}`)
@@ -97,7 +122,11 @@ function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: nu
     postgres_url: `postgresql://postgres:${superuserPassword}@${endpoints.postgresHost}/postgres`,
     runtime_urls: endpoints.runtimeUrls,
     gateway_internal_urls: [endpoints.gatewayInternalUrl],
-    database_host: region.database_host ?? ('port' in gateway ? `${gateway.host_address}:${gateway.postgres_port}` : `${new URL(region.gateway_url).hostname}:5432`),
+    database_host:
+      region.database_host ??
+      ('port' in gateway
+        ? `${gateway.host_address}:${gateway.postgres_port}`
+        : `${new URL(region.gateway_url).hostname}:5432`),
   }
 }
 

@@ -57,12 +57,21 @@ export function createRolloutKeeper(deps: RolloutKeeperDeps, epoch: bigint) {
   }
 }
 
-async function advance(begun: Rollout, deps: RolloutKeeperDeps, { epoch, since }: { epoch: bigint; since: Date }, signal: AbortSignal): Promise<void> {
+async function advance(
+  begun: Rollout,
+  deps: RolloutKeeperDeps,
+  { epoch, since }: { epoch: bigint; since: Date },
+  signal: AbortSignal,
+): Promise<void> {
   const { ledger, clock, log } = deps
   let rollout: Rollout | undefined = begun
   for (let taken = 0; taken < stepsAtOnce && rollout !== undefined && !signal.aborted; taken++) {
     const subjects = await ledger.subjects(rollout)
-    const planned = planRollout(rollout, { subjects, health: await healthOf(rollout, subjects, deps, signal), since }, clock.now())
+    const planned = planRollout(
+      rollout,
+      { subjects, health: await healthOf(rollout, subjects, deps, signal), since },
+      clock.now(),
+    )
     const step = planned.do === 'move' ? ((await imageFault(rollout, deps, signal)) ?? planned) : planned
     if (step.do === 'wait') return
     if (step.do !== 'record') log.info({ rollout: rollout.id, step }, 'a rollout goes on')
@@ -75,12 +84,20 @@ async function advance(begun: Rollout, deps: RolloutKeeperDeps, { epoch, since }
  * What to do instead of the next wave when the image can't be used: it may have been removed since, or the rollout is from
  * before labels were checked.
  */
-async function imageFault(rollout: Rollout, { regions, clock }: RolloutKeeperDeps, signal: AbortSignal): Promise<RolloutStep | undefined> {
+async function imageFault(
+  rollout: Rollout,
+  { regions, clock }: RolloutKeeperDeps,
+  signal: AbortSignal,
+): Promise<RolloutStep | undefined> {
   const { region, component, image, imageId } = rollout
   const engine = regions.get(region)?.engine
   if (engine === undefined) return { do: 'turn back', error: `the region ${region} has no engine that holds images` }
   try {
-    const error = componentError(component, image, await engine.image(imageId, AbortSignal.any([signal, clock.timeout(imageMilliseconds)])))
+    const error = componentError(
+      component,
+      image,
+      await engine.image(imageId, AbortSignal.any([signal, clock.timeout(imageMilliseconds)])),
+    )
     return error === undefined ? undefined : { do: 'turn back', error }
   } catch (error) {
     if (error instanceof EngineError && error.code === 'IMAGE_MISSING') return { do: 'turn back', error: error.message }
@@ -89,15 +106,23 @@ async function imageFault(rollout: Rollout, { regions, clock }: RolloutKeeperDep
 }
 
 /** Asked are those that are to be seen well; all of a tenant's runtimes must be. */
-async function healthOf(rollout: Rollout, subjects: readonly RolloutSubject[], { regions, probe }: RolloutKeeperDeps, signal: AbortSignal) {
+async function healthOf(
+  rollout: Rollout,
+  subjects: readonly RolloutSubject[],
+  { regions, probe }: RolloutKeeperDeps,
+  signal: AbortSignal,
+) {
   const askTenant = async ({ id, isolation, observedGeneration }: RolloutSubject) => {
     const urls = regions.get(rollout.region)?.runtimeUrls({ isolation }) ?? []
     const told = await Promise.all(urls.map((url) => probe.tenantHealth(url, id, signal).catch(() => undefined)))
     if (told.some((health) => health?.status === 'unhealthy')) return [id, 'unhealthy'] as const
-    const isHealthy = told.length > 0 && told.every((health) => health?.status === 'healthy' && health.generation >= observedGeneration)
+    const isHealthy =
+      told.length > 0 && told.every((health) => health?.status === 'healthy' && health.generation >= observedGeneration)
     return isHealthy ? ([id, 'healthy'] as const) : undefined
   }
-  const awaited = new Map(rollout.tenants.filter(({ state }) => state === 'moving').map(({ tenantId, generation }) => [tenantId, generation]))
+  const awaited = new Map(
+    rollout.tenants.filter(({ state }) => state === 'moving').map(({ tenantId, generation }) => [tenantId, generation]),
+  )
   const asked = subjects.filter(({ id, desired, status, observedGeneration }) => {
     const generation = awaited.get(id)
     return desired === 'active' && status === 'ready' && generation !== undefined && observedGeneration >= generation

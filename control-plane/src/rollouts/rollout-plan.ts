@@ -46,7 +46,9 @@ function planWaves(rollout: Rollout, sight: RolloutSight, now: Date): RolloutSte
   const ready = left.filter(isReady)
   if (ready.length > 0) {
     const chosen = wave === 0 ? canaryOf(rollout, left) : ready.slice(0, Math.min(2 ** wave, waveSize))
-    return chosen.every(isReady) ? { do: 'move', wave: wave + 1, tenantIds: chosen.map(({ id }) => id) } : { do: 'wait' }
+    return chosen.every(isReady)
+      ? { do: 'move', wave: wave + 1, tenantIds: chosen.map(({ id }) => id) }
+      : { do: 'wait' }
   }
   const resting = left.filter(isResting)
   if (resting.length < left.length) return { do: 'wait' }
@@ -64,7 +66,9 @@ function canaryOf({ canary }: Rollout, left: readonly RolloutSubject[]): Rollout
 /** Who has another image and has not been come to; what could not be made so far gets the region's. */
 function remaining({ tenants, imageId }: Rollout, subjects: readonly RolloutSubject[]): RolloutSubject[] {
   const come = new Set(tenants.map(({ tenantId }) => tenantId))
-  return subjects.filter(({ id, image, status }) => !come.has(id) && image !== imageId && !(image === undefined && status === 'failed'))
+  return subjects.filter(
+    ({ id, image, status }) => !come.has(id) && image !== imageId && !(image === undefined && status === 'failed'),
+  )
 }
 
 /** Runs well, and nothing is under way: if it is not well afterwards, that is the image's doing. */
@@ -75,7 +79,10 @@ export function isReady({ desired, status, operations, generation, observedGener
 /** Gets the image with its next start, or is not well anyway. */
 export function isResting({ desired, status, operations, image }: RolloutSubject): boolean {
   if (status === 'failed') return image !== undefined && !hasLasting(operations)
-  return operations.length === 0 && ((desired === 'paused' && status === 'paused') || (desired === 'suspended' && status === 'suspended'))
+  return (
+    operations.length === 0 &&
+    ((desired === 'paused' && status === 'paused') || (desired === 'suspended' && status === 'suspended'))
+  )
 }
 
 /** What must not be superseded is waited for. */
@@ -87,16 +94,32 @@ function hasLasting(operations: RolloutSubject['operations']): boolean {
   return operations.some((kind) => lasting.includes(kind))
 }
 
-function faultOf(moved: MovedTenant, subject: RolloutSubject | undefined, sight: RolloutSight, { deadlineSeconds }: Rollout, now: Date): string | undefined {
+function faultOf(
+  moved: MovedTenant,
+  subject: RolloutSubject | undefined,
+  sight: RolloutSight,
+  { deadlineSeconds }: Rollout,
+  now: Date,
+): string | undefined {
   const { tenantId, state, wave, wellSince } = moved
   if (subject?.desired !== 'active' || wave === 0) return undefined
-  if ((state === 'moving' || state === 'moved') && subject.status === 'failed') return `${tenantId} failed with the new image`
+  if ((state === 'moving' || state === 'moved') && subject.status === 'failed')
+    return `${tenantId} failed with the new image`
   if (state !== 'moving' || isWell(moved, subject, sight)) return undefined
-  if (wellSince !== undefined && sight.health.get(tenantId) === 'unhealthy') return `${tenantId} got unhealthy with the new image`
-  return isOverdue(moved, sight, deadlineSeconds, now) ? `${tenantId} was not well with the new image within ${deadlineSeconds} s` : undefined
+  if (wellSince !== undefined && sight.health.get(tenantId) === 'unhealthy')
+    return `${tenantId} got unhealthy with the new image`
+  return isOverdue(moved, sight, deadlineSeconds, now)
+    ? `${tenantId} was not well with the new image within ${deadlineSeconds} s`
+    : undefined
 }
 
-function lookForward(moved: MovedTenant, subject: RolloutSubject | undefined, sight: RolloutSight, { soakSeconds }: Rollout, now: Date): MovedTenant {
+function lookForward(
+  moved: MovedTenant,
+  subject: RolloutSubject | undefined,
+  sight: RolloutSight,
+  { soakSeconds }: Rollout,
+  now: Date,
+): MovedTenant {
   if (moved.state === 'gone') return moved
   if (subject === undefined) return { ...moved, state: 'gone' }
   if (moved.state !== 'moving') return moved
@@ -125,20 +148,33 @@ function planReturn(rollout: Rollout, sight: RolloutSight, now: Date): RolloutSt
     const subject = subjects.get(tenantId)
     return subject !== undefined && isReturnable(subject)
   })
-  if (returnable.length > 0) return { do: 'return', tenantIds: returnable.slice(0, batch).map(({ tenantId }) => tenantId) }
+  if (returnable.length > 0)
+    return { do: 'return', tenantIds: returnable.slice(0, batch).map(({ tenantId }) => tenantId) }
   if (away.length > 0 || tenants.some(({ state }) => state === 'returning')) return { do: 'wait' }
   const lost = tenants.filter(({ state }) => state === 'lost').map(({ tenantId }) => tenantId)
   if (lost.length === 0) return { do: 'finish', state: 'rolled_back', error: rollout.error }
-  return { do: 'finish', state: 'failed', error: `${rollout.error ?? ''}; not well with the former image either: ${lost.join(', ')}` }
+  return {
+    do: 'finish',
+    state: 'failed',
+    error: `${rollout.error ?? ''}; not well with the former image either: ${lost.join(', ')}`,
+  }
 }
 
-function lookBack(moved: MovedTenant, subject: RolloutSubject | undefined, sight: RolloutSight, { deadlineSeconds }: Rollout, now: Date): MovedTenant {
+function lookBack(
+  moved: MovedTenant,
+  subject: RolloutSubject | undefined,
+  sight: RolloutSight,
+  { deadlineSeconds }: Rollout,
+  now: Date,
+): MovedTenant {
   if (moved.state === 'gone') return moved
   if (subject === undefined) return { ...moved, state: 'gone' }
   if (moved.state !== 'returning') return moved
   const isSettled = subject.observedGeneration >= moved.generation && subject.status !== 'failed'
   if (isSettled || moved.wave === 0) return { ...moved, state: 'returned' }
-  return subject.status === 'failed' && isOverdue(moved, sight, deadlineSeconds + patienceSeconds, now) ? { ...moved, state: 'lost' } : moved
+  return subject.status === 'failed' && isOverdue(moved, sight, deadlineSeconds + patienceSeconds, now)
+    ? { ...moved, state: 'lost' }
+    : moved
 }
 
 function byId(subjects: readonly RolloutSubject[]): ReadonlyMap<string, RolloutSubject> {

@@ -12,7 +12,8 @@ import { answerOnce, type AnswerDeps } from '../http/idempotency.ts'
 import { PageQuery, pageRequest, textPattern, writeContext, NoQuery } from '../http/parameters.ts'
 
 const imageMilliseconds = 10_000
-const imageDescription = 'name:tag, name@sha256:… or sha256:…; on the engine already, with the label org.tenantry.component'
+const imageDescription =
+  'name:tag, name@sha256:… or sha256:…; on the engine already, with the label org.tenantry.component'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const Id = Type.Object({ id: Type.String() })
@@ -22,10 +23,30 @@ const Asked = Type.Object(
     region: Type.String(),
     component: Type.Enum([...rolloutComponents]),
     image: Type.String({ minLength: 1, maxLength: 300, pattern: textPattern, description: imageDescription }),
-    canary: Type.Optional(Type.String({ maxLength: 100, pattern: textPattern, description: "Tenant that is moved first; default: the region's oldest that runs" })),
-    wave_size: Type.Optional(Type.Integer({ minimum: 1, maximum: 64, description: 'Waves are of 1, 2, 4 … tenants, at most of so many; default 8' })),
-    soak_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600, description: 'How long each tenant of a wave must be well; default 10' })),
-    deadline_seconds: Type.Optional(Type.Integer({ minimum: 10, maximum: 7200, description: 'Within which it must begin to be; default 120' })),
+    canary: Type.Optional(
+      Type.String({
+        maxLength: 100,
+        pattern: textPattern,
+        description: "Tenant that is moved first; default: the region's oldest that runs",
+      }),
+    ),
+    wave_size: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 64,
+        description: 'Waves are of 1, 2, 4 … tenants, at most of so many; default 8',
+      }),
+    ),
+    soak_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 3600,
+        description: 'How long each tenant of a wave must be well; default 10',
+      }),
+    ),
+    deadline_seconds: Type.Optional(
+      Type.Integer({ minimum: 10, maximum: 7200, description: 'Within which it must begin to be; default 120' }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -76,7 +97,8 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: "Change the image of a region's dedicated tenants",
-        description: 'One tenant first, then the rest in growing waves; at the first that is not well all get their former image back.',
+        description:
+          'One tenant first, then the rest in growing waves; at the first that is not well all get their former image back.',
         tags: ['rollouts'],
         querystring: NoQuery,
         body: Asked,
@@ -84,13 +106,26 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
       },
     },
     async (request, reply) => {
-      const { region, component, image, canary, wave_size: waveSize = 8, soak_seconds: soakSeconds = 10, deadline_seconds: deadlineSeconds = 120 } = request.body
+      const {
+        region,
+        component,
+        image,
+        canary,
+        wave_size: waveSize = 8,
+        soak_seconds: soakSeconds = 10,
+        deadline_seconds: deadlineSeconds = 120,
+      } = request.body
       const context = writeContext(request)
       reply.status(202)
       return answerOnce(deps, context, reply, async () => {
-        if (deadlineSeconds <= soakSeconds) throw new ControlError('INVALID_FIELD', 'field "deadline_seconds" must be more than "soak_seconds"')
+        if (deadlineSeconds <= soakSeconds)
+          throw new ControlError('INVALID_FIELD', 'field "deadline_seconds" must be more than "soak_seconds"')
         const imageId = await imageOf(deps, region, component, image)
-        const made = await deps.rollouts.create({ region, component, image, imageId, canary, waveSize, soakSeconds, deadlineSeconds }, context, presentAll)
+        const made = await deps.rollouts.create(
+          { region, component, image, imageId, canary, waveSize, soakSeconds, deadlineSeconds },
+          context,
+          presentAll,
+        )
         reply.header('location', `/v1/rollouts/${made.id}`)
         return presentAll(made)
       })
@@ -104,7 +139,10 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
       schema: {
         summary: 'List rollouts, oldest first',
         tags: ['rollouts'],
-        querystring: Type.Object({ ...PageQuery, region: Type.Optional(Type.String({ pattern: textPattern })) }, { additionalProperties: false }),
+        querystring: Type.Object(
+          { ...PageQuery, region: Type.Optional(Type.String({ pattern: textPattern })) },
+          { additionalProperties: false },
+        ),
         response: { 200: Type.Object({ rollouts: Type.Array(RolloutBody), next_cursor: Maybe }) },
       },
     },
@@ -119,7 +157,13 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
     '/v1/rollouts/:id',
     {
       config: { scopes: ['admin', 'read'] },
-      schema: { summary: 'One rollout with the tenants that it has come to', tags: ['rollouts'], querystring: NoQuery, params: Id, response: { 200: RolloutWithTenants } },
+      schema: {
+        summary: 'One rollout with the tenants that it has come to',
+        tags: ['rollouts'],
+        querystring: NoQuery,
+        params: Id,
+        response: { 200: RolloutWithTenants },
+      },
     },
     async (request) => {
       const rollout = await deps.rollouts.get(request.params.id)
@@ -142,7 +186,10 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
       },
     },
     async (request, reply) => {
-      const cancelled = await deps.rollouts.cancel(request.params.id, { ...writeContext(request), idempotency: undefined })
+      const cancelled = await deps.rollouts.cancel(request.params.id, {
+        ...writeContext(request),
+        idempotency: undefined,
+      })
       return reply.status(202).send(presentAll(cancelled))
     },
   )
@@ -152,12 +199,21 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
  * What the name means on the engine now: a tag that is moved later does not change what is under way.
  * @throws EngineError IMAGE_MISSING; ControlError WRONG_IMAGE for an image of another component
  */
-async function imageOf(deps: RolloutRoutesDeps, regionId: string, component: RolloutComponent, image: string): Promise<string> {
+async function imageOf(
+  deps: RolloutRoutesDeps,
+  regionId: string,
+  component: RolloutComponent,
+  image: string,
+): Promise<string> {
   if (!deps.regions.some(({ id }) => id === regionId)) {
-    throw new ControlError('UNKNOWN_REGION', `region "${regionId}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`)
+    throw new ControlError(
+      'UNKNOWN_REGION',
+      `region "${regionId}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`,
+    )
   }
   const engine = deps.engineOf(regionId)
-  if (engine === undefined) throw new ControlError('IMAGE_MISSING', `region "${regionId}" has no engine that holds images`)
+  if (engine === undefined)
+    throw new ControlError('IMAGE_MISSING', `region "${regionId}" has no engine that holds images`)
   const found = await engine.image(image, deps.clock.timeout(imageMilliseconds))
   const error = componentError(component, image, found)
   if (error !== undefined) throw new ControlError('WRONG_IMAGE', error)

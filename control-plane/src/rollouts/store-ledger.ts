@@ -12,7 +12,9 @@ import { openStates } from './store.ts'
 export function createRolloutLedger(database: Database, now: () => Date): RolloutLedger {
   return {
     async open() {
-      return (await database.rollout.findMany({ where: { state: { in: openStates } }, orderBy: { createdAt: 'asc' } })).map(toRollout)
+      return (
+        await database.rollout.findMany({ where: { state: { in: openStates } }, orderBy: { createdAt: 'asc' } })
+      ).map(toRollout)
     },
 
     subjects: (rollout) => subjectsOf(database, rollout),
@@ -20,7 +22,10 @@ export function createRolloutLedger(database: Database, now: () => Date): Rollou
     take: (rollout, step, epoch) =>
       ledWrite(database, epoch, async (transaction) => {
         // An operator may have cancelled it.
-        const { count } = await transaction.rollout.updateMany({ where: { id: rollout.id, state: rollout.state }, data: { state: rollout.state } })
+        const { count } = await transaction.rollout.updateMany({
+          where: { id: rollout.id, state: rollout.state },
+          data: { state: rollout.state },
+        })
         if (count === 0) return undefined
         const data = await carryOut(transaction, rollout, step, now())
         return toRollout(await transaction.rollout.update({ where: { id: rollout.id }, data }))
@@ -30,7 +35,12 @@ export function createRolloutLedger(database: Database, now: () => Date): Rollou
 
 type TakenStep = Exclude<RolloutStep, { do: 'wait' }>
 
-async function carryOut(transaction: Transaction, rollout: Rollout, step: TakenStep, at: Date): Promise<Prisma.RolloutUncheckedUpdateInput> {
+async function carryOut(
+  transaction: Transaction,
+  rollout: Rollout,
+  step: TakenStep,
+  at: Date,
+): Promise<Prisma.RolloutUncheckedUpdateInput> {
   switch (step.do) {
     case 'record':
       return { tenants: step.tenants.map(fromMoved) }
@@ -46,19 +56,42 @@ async function carryOut(transaction: Transaction, rollout: Rollout, step: TakenS
 }
 
 /** The former images are kept with the very change that replaces them. */
-async function move(transaction: Transaction, rollout: Rollout, { wave, tenantIds }: Extract<TakenStep, { do: 'move' }>, at: Date) {
+async function move(
+  transaction: Transaction,
+  rollout: Rollout,
+  { wave, tenantIds }: Extract<TakenStep, { do: 'move' }>,
+  at: Date,
+) {
   const isMovable = wave === 0 ? isResting : isReady
-  const subjects = (await subjectsOf(transaction, rollout)).filter((subject) => tenantIds.includes(subject.id) && isMovable(subject))
+  const subjects = (await subjectsOf(transaction, rollout)).filter(
+    (subject) => tenantIds.includes(subject.id) && isMovable(subject),
+  )
   const moved: MovedTenant[] = []
   for (const { id, image } of subjects) {
     if (image === undefined) continue
     const generation = await giveImage(transaction, id, rollout.component, rollout.imageId, at)
-    moved.push({ tenantId: id, from: image, wave, state: wave === 0 ? 'moved' : 'moving', generation, movedAt: at, wellSince: undefined })
+    moved.push({
+      tenantId: id,
+      from: image,
+      wave,
+      state: wave === 0 ? 'moved' : 'moving',
+      generation,
+      movedAt: at,
+      wellSince: undefined,
+    })
   }
-  return { wave: moved.length === 0 ? rollout.wave : Math.max(rollout.wave, wave), tenants: [...rollout.tenants, ...moved].map(fromMoved) }
+  return {
+    wave: moved.length === 0 ? rollout.wave : Math.max(rollout.wave, wave),
+    tenants: [...rollout.tenants, ...moved].map(fromMoved),
+  }
 }
 
-async function giveBack(transaction: Transaction, rollout: Rollout, tenantIds: readonly string[], at: Date): Promise<MovedTenant[]> {
+async function giveBack(
+  transaction: Transaction,
+  rollout: Rollout,
+  tenantIds: readonly string[],
+  at: Date,
+): Promise<MovedTenant[]> {
   const subjects = new Map((await subjectsOf(transaction, rollout)).map((subject) => [subject.id, subject]))
   const tenants: MovedTenant[] = []
   for (const moved of rollout.tenants) {
@@ -75,8 +108,20 @@ async function giveBack(transaction: Transaction, rollout: Rollout, tenantIds: r
 }
 
 /** @returns the tenant's generation with it */
-function giveImage(transaction: Transaction, id: string, component: RolloutComponent, image: string, at: Date): Promise<number> {
-  return raise(transaction, id, 'upgrade', component === 'runtime' ? { runtimeImage: image } : { postgresImage: image }, at)
+function giveImage(
+  transaction: Transaction,
+  id: string,
+  component: RolloutComponent,
+  image: string,
+  at: Date,
+): Promise<number> {
+  return raise(
+    transaction,
+    id,
+    'upgrade',
+    component === 'runtime' ? { runtimeImage: image } : { postgresImage: image },
+    at,
+  )
 }
 
 interface SubjectRow {
@@ -98,5 +143,9 @@ async function subjectsOf(reader: Database | Transaction, { region, component }:
     from tenants
     where region_id = ${region} and isolation <> 'schema-per-tenant' and desired not in ('warm', 'deleted')
     order by created_at, id`
-  return rows.map(({ observed_generation: observedGeneration, image, ...row }) => ({ ...row, observedGeneration, image: image ?? undefined }))
+  return rows.map(({ observed_generation: observedGeneration, image, ...row }) => ({
+    ...row,
+    observedGeneration,
+    image: image ?? undefined,
+  }))
 }

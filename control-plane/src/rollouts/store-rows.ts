@@ -38,10 +38,25 @@ export function toRollout(row: RolloutRow): Rollout {
   }
 }
 
-function toMoved({ tenant_id: tenantId, moved_at: movedAt, well_since: wellSince, ...entry }: Static<typeof Entry>): MovedTenant {
-  return { ...entry, tenantId, movedAt: new Date(movedAt), wellSince: wellSince === null ? undefined : new Date(wellSince) }
+function toMoved({
+  tenant_id: tenantId,
+  moved_at: movedAt,
+  well_since: wellSince,
+  ...entry
+}: Static<typeof Entry>): MovedTenant {
+  return {
+    ...entry,
+    tenantId,
+    movedAt: new Date(movedAt),
+    wellSince: wellSince === null ? undefined : new Date(wellSince),
+  }
 }
 
 export function fromMoved({ tenantId, movedAt, wellSince, ...entry }: MovedTenant): Static<typeof Entry> {
-  return { ...entry, tenant_id: tenantId, moved_at: movedAt.toISOString(), well_since: wellSince?.toISOString() ?? null }
+  return {
+    ...entry,
+    tenant_id: tenantId,
+    moved_at: movedAt.toISOString(),
+    well_since: wellSince?.toISOString() ?? null,
+  }
 }

@@ -26,16 +26,27 @@ export function createRolloutStore({ database, seal, now }: RolloutStoreOptions)
   return {
     create: ({ region, canary, ...rollout }, context, answer) =>
       write(context, async (transaction) => {
-        const open = await transaction.rollout.findFirst({ where: { regionId: region, state: { in: openStates } }, select: { id: true } })
+        const open = await transaction.rollout.findFirst({
+          where: { regionId: region, state: { in: openStates } },
+          select: { id: true },
+        })
         if (open !== null) {
-          throw new ControlError('ROLLOUT_UNDER_WAY', `the rollout ${open.id} is under way in the region`, { detail: { rollout_id: open.id } })
+          throw new ControlError('ROLLOUT_UNDER_WAY', `the rollout ${open.id} is under way in the region`, {
+            detail: { rollout_id: open.id },
+          })
         }
         if (canary !== undefined) await checkCanary(transaction, canary, region)
         const row = await transaction.rollout.create({
           data: { ...rollout, id: randomUUID(), regionId: region, canary: canary ?? null, createdAt: now() },
         })
         const result = toRollout(row)
-        const detail = { region, component: rollout.component, image: rollout.image, image_id: rollout.imageId, canary: canary ?? null }
+        const detail = {
+          region,
+          component: rollout.component,
+          image: rollout.image,
+          image_id: rollout.imageId,
+          canary: canary ?? null,
+        }
         return { result, audit: { action: 'rollout.create', target: result.id, detail }, answer: answer(result) }
       }),
 
@@ -60,11 +71,15 @@ export function createRolloutStore({ database, seal, now }: RolloutStoreOptions)
       write(context, async (transaction) => {
         const row = rolloutIds.test(id) ? await transaction.rollout.findUnique({ where: { id } }) : null
         if (row === null) throw new ControlError('ROLLOUT_NOT_FOUND', 'there is no such rollout')
-        if (!openStates.includes(row.state)) throw new ControlError('ROLLOUT_FINISHED', `the rollout has ended: ${row.state}`)
+        if (!openStates.includes(row.state))
+          throw new ControlError('ROLLOUT_FINISHED', `the rollout has ended: ${row.state}`)
         // What made it turn back before stays said.
         const data = row.state === 'running' ? { state: 'rolling_back', error: 'cancelled by the operator' } : {}
         const cancelled = await transaction.rollout.update({ where: { id }, data })
-        return { result: toRollout(cancelled), audit: { action: 'rollout.cancel', target: id, detail: { wave: row.wave } } }
+        return {
+          result: toRollout(cancelled),
+          audit: { action: 'rollout.cancel', target: id, detail: { wave: row.wave } },
+        }
       }),
   }
 }

@@ -11,14 +11,21 @@ export const DockerSettings = Type.Object(
     tls_directory: Type.Optional(Type.String()),
     /** IPv4 range of all its networks, at least a /23; it must be used by nothing else on the host, nor by another region. */
     network_range: Type.String(),
-    images: Type.Object({ postgres: Image, runtime: Image, gateway: Type.Optional(Image) }, { additionalProperties: false }),
+    images: Type.Object(
+      { postgres: Image, runtime: Image, gateway: Type.Optional(Image) },
+      { additionalProperties: false },
+    ),
     /** URL at which the region's gateway and shared runtimes reach the control plane; for an engine on another host, that host's address on the region's network. */
     control_url: Type.String({ pattern: '^https?://' }),
     /** A gateway that is there already (docker-compose), or where the control plane's own is published on the host. */
     gateway: Type.Union([
       Type.Object({ container: Type.String({ minLength: 1 }) }, { additionalProperties: false }),
       Type.Object(
-        { host_address: Type.String(), port: Type.Integer({ minimum: 1, maximum: 65_535 }), postgres_port: Type.Integer({ minimum: 1, maximum: 65_535 }) },
+        {
+          host_address: Type.String(),
+          port: Type.Integer({ minimum: 1, maximum: 65_535 }),
+          postgres_port: Type.Integer({ minimum: 1, maximum: 65_535 }),
+        },
         { additionalProperties: false },
       ),
     ]),

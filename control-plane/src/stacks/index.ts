@@ -1,8 +1,23 @@
 // What others may import of `stacks/`.
 export { DockerSettings } from './docker-settings.ts'
 export { compareIsolation, type Isolation, isolationInRegion, isolationModels } from './isolation.ts'
-export { containerName, isContainerName, networkName, secretsVolumeName, stackOfVolume, volumeName, volumePrefix } from './object-names.ts'
-export { gatewayContainerOf, hostOnRegionNetwork, regionEndpoints, regionStack, regionStackId, type RegionStackInput } from './region-stack.ts'
+export {
+  containerName,
+  isContainerName,
+  networkName,
+  secretsVolumeName,
+  stackOfVolume,
+  volumeName,
+  volumePrefix,
+} from './object-names.ts'
+export {
+  gatewayContainerOf,
+  hostOnRegionNetwork,
+  regionEndpoints,
+  regionStack,
+  regionStackId,
+  type RegionStackInput,
+} from './region-stack.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
 export { componentAlias, stackFor } from './stack-for.ts'
 export type { Guest, HealthCheck, Network, Published, Resources, Service, Stack, Volume } from './stack.ts'

@@ -37,7 +37,9 @@ export function regionEndpoints(docker: DockerSettings): RegionEndpoints {
   const address = (last: number) => regionAddress(range, last)
   return {
     postgresHost: `${address(places.postgres)}:${ports.postgres}`,
-    runtimeUrls: runtimeNumbers(docker).map((number) => `http://${address(places.firstRuntime + number)}:${ports.runtime}`),
+    runtimeUrls: runtimeNumbers(docker).map(
+      (number) => `http://${address(places.firstRuntime + number)}:${ports.runtime}`,
+    ),
     gatewayInternalUrl: `http://${address(places.gateway)}:${ports.gatewayInternal}`,
   }
 }
@@ -63,7 +65,11 @@ export interface RegionStackInput {
 export function regionStack(input: RegionStackInput): Stack {
   const { region, installation, docker, images, internalToken, superuserPassword, hasHomes } = input
   const range = parseRange(docker.network_range)
-  const place = (last: number, alias: string): Attachment => ({ network: 'net', aliases: [alias], address: regionAddress(range, last) })
+  const place = (last: number, alias: string): Attachment => ({
+    network: 'net',
+    aliases: [alias],
+    address: regionAddress(range, last),
+  })
   const token = new SecretText(internalToken)
   const runtimes = runtimeNumbers(docker).map((number) =>
     nodeService({
@@ -94,9 +100,24 @@ export function regionStack(input: RegionStackInput): Stack {
     secrets: { 'superuser-password': new SecretText(superuserPassword) },
     restarts: 0,
   })
-  const net = { name: 'net', subnet: regionSubnets(range).net, internal: true, hostAddress: true, guests: guestsOf(docker, range) }
-  const kept = [{ name: 'data', mustExist: hasHomes, isGuarded: true }, { name: 'files', mustExist: hasHomes, isGuarded: false }]
-  const base: Stack = { id: regionStackId(region, installation), state: 'running', networks: [net], volumes: kept, services: [postgres, ...runtimes] }
+  const net = {
+    name: 'net',
+    subnet: regionSubnets(range).net,
+    internal: true,
+    hostAddress: true,
+    guests: guestsOf(docker, range),
+  }
+  const kept = [
+    { name: 'data', mustExist: hasHomes, isGuarded: true },
+    { name: 'files', mustExist: hasHomes, isGuarded: false },
+  ]
+  const base: Stack = {
+    id: regionStackId(region, installation),
+    state: 'running',
+    networks: [net],
+    volumes: kept,
+    services: [postgres, ...runtimes],
+  }
   if (!('port' in docker.gateway)) return base
   // A network without a way out publishes no ports.
   const door = { name: 'door', subnet: regionSubnets(range).door, internal: false, hostAddress: true, guests: [] }
@@ -104,7 +125,10 @@ export function regionStack(input: RegionStackInput): Stack {
     ...base,
     networks: [...base.networks, door],
     volumes: [...base.volumes, { name: 'gateway', mustExist: false, isGuarded: false }],
-    services: [...base.services, gatewayService(input, docker.gateway, [place(places.gateway, 'gateway'), { network: 'door', aliases: [] }])],
+    services: [
+      ...base.services,
+      gatewayService(input, docker.gateway, [place(places.gateway, 'gateway'), { network: 'door', aliases: [] }]),
+    ],
   }
 }
 
@@ -153,8 +177,18 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
 
 function guestsOf(docker: DockerSettings, range: Range): Guest[] {
   return [
-    ...(docker.control_container === undefined ? [] : [{ container: docker.control_container, alias: 'control-plane', address: regionAddress(range, places.controlPlane) }]),
-    ...('container' in docker.gateway ? [{ container: docker.gateway.container, alias: 'gateway', address: regionAddress(range, places.gateway) }] : []),
+    ...(docker.control_container === undefined
+      ? []
+      : [
+          {
+            container: docker.control_container,
+            alias: 'control-plane',
+            address: regionAddress(range, places.controlPlane),
+          },
+        ]),
+    ...('container' in docker.gateway
+      ? [{ container: docker.gateway.container, alias: 'gateway', address: regionAddress(range, places.gateway) }]
+      : []),
   ]
 }
 

@@ -53,22 +53,41 @@ const reservedConnections = 54
 const runtimeConnections = 40
 
 /** Names on the tenant's network; the gateway is on many, so they carry the tenant's id. */
-export const componentAlias = (tenantId: string, component: 'postgres' | 'runtime'): string => `${tenantId}-${component}`
+export const componentAlias = (tenantId: string, component: 'postgres' | 'runtime'): string =>
+  `${tenantId}-${component}`
 
 function dedicatedStack(tenant: StackInput, { gatewayContainer, internalToken }: StackSurroundings): Stack {
   const { id, images, subnet, resources, restarts, hasHome } = tenant
   if (images === undefined || subnet === undefined) throw new RangeError(`${id} has no images or no subnet yet`)
-  const attachment = (component: 'postgres' | 'runtime') => ({ network: 'net', aliases: [componentAlias(id, component)] })
+  const attachment = (component: 'postgres' | 'runtime') => ({
+    network: 'net',
+    aliases: [componentAlias(id, component)],
+  })
   return {
     id,
     state: tenant.running ? 'running' : 'stopped',
-    networks: [{ name: 'net', subnet, internal: true, hostAddress: false, guests: [{ container: gatewayContainer, alias: 'gateway' }] }],
+    networks: [
+      {
+        name: 'net',
+        subnet,
+        internal: true,
+        hostAddress: false,
+        guests: [{ container: gatewayContainer, alias: 'gateway' }],
+      },
+    ],
     volumes: [
       { name: 'data', mustExist: hasHome, isGuarded: true },
       { name: 'files', mustExist: hasHome, isGuarded: false },
     ],
     services: [
-      postgresService({ image: images.postgres, network: attachment('postgres'), resources: resources.postgres, connections, reservedConnections, restarts }),
+      postgresService({
+        image: images.postgres,
+        network: attachment('postgres'),
+        resources: resources.postgres,
+        connections,
+        reservedConnections,
+        restarts,
+      }),
       nodeService({
         name: 'runtime',
         image: images.runtime,

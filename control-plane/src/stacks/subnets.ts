@@ -14,8 +14,10 @@ export function parseRange(cidr: string): Range {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(cidr)
   const octets = match?.slice(1, 5).map(Number) ?? []
   const prefix = Number(match?.[5])
-  if (match === null || octets.some((octet) => octet > 255) || prefix > 32) throw new RangeError(`"${cidr}" is no IPv4 range like 10.201.0.0/16`)
-  if (prefix >= regionPrefix) throw new RangeError(`"${cidr}" is too small: want /23 at least, for the region's own /24 and tenants' /28s`)
+  if (match === null || octets.some((octet) => octet > 255) || prefix > 32)
+    throw new RangeError(`"${cidr}" is no IPv4 range like 10.201.0.0/16`)
+  if (prefix >= regionPrefix)
+    throw new RangeError(`"${cidr}" is too small: want /23 at least, for the region's own /24 and tenants' /28s`)
   const first = octets.reduce((sum, octet) => sum * 256 + octet, 0)
   if (first % 2 ** (32 - prefix) !== 0) throw new RangeError(`"${cidr}" does not begin at a multiple of its size`)
   return { first, prefix }
@@ -38,7 +40,10 @@ export function tenantSubnet(range: Range, index: number): string {
 
 /** The other way round; undefined for what is none of the range's tenant subnets. */
 export function subnetNumber(range: Range, subnet: string): number | undefined {
-  const octets = subnet.replace(/\/\d+$/, '').split('.').map(Number)
+  const octets = subnet
+    .replace(/\/\d+$/, '')
+    .split('.')
+    .map(Number)
   const first = octets.reduce((sum, octet) => sum * 256 + octet, 0)
   const number = (first - range.first - 2 ** (32 - regionPrefix)) / 2 ** (32 - tenantPrefix)
   return Number.isInteger(number) && number >= 0 && number < subnetCount(range) ? number : undefined

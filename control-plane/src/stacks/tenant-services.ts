@@ -6,7 +6,13 @@ import type { Attachment, HealthCheck, Resources, Service } from './stack.ts'
 const nodeUser = '10001:10001'
 const postgresUser = '10002:10002'
 
-export const ports = { runtime: 24_401, gateway: 4401, gatewayInternal: 4402, postgresDoor: 4403, postgres: 5432 } as const
+export const ports = {
+  runtime: 24_401,
+  gateway: 4401,
+  gatewayInternal: 4402,
+  postgresDoor: 4403,
+  postgres: 5432,
+} as const
 
 const megabyte = 2 ** 20
 
@@ -22,7 +28,15 @@ interface PostgresOptions {
   restarts: number
 }
 
-export function postgresService({ image, network, resources, connections, reservedConnections, secrets = {}, restarts }: PostgresOptions): Service {
+export function postgresService({
+  image,
+  network,
+  resources,
+  connections,
+  reservedConnections,
+  secrets = {},
+  restarts,
+}: PostgresOptions): Service {
   const buffers = Math.max(16, Math.floor(resources.memoryBytes / megabyte / 8))
   const settings = {
     max_connections: connections,
@@ -72,7 +86,20 @@ interface NodeServiceOptions {
 }
 
 /** Runtime and gateway. */
-export function nodeService({ name, image, livePort, networks, resources, environment, internalToken, volume, replace, restarts, published = [], isGuest = false }: NodeServiceOptions): Service {
+export function nodeService({
+  name,
+  image,
+  livePort,
+  networks,
+  resources,
+  environment,
+  internalToken,
+  volume,
+  replace,
+  restarts,
+  published = [],
+  isGuest = false,
+}: NodeServiceOptions): Service {
   return {
     name,
     image,

@@ -6,11 +6,17 @@ import type { Tenant } from './tenant.ts'
 /** @param what stands in the message, e.g. `a restart` @throws ControlError NOT_DEDICATED */
 export function requireDedicated({ isolation }: Pick<Tenant, 'isolation'>, what: string): void {
   if (isolation !== 'schema-per-tenant') return
-  throw new ControlError('NOT_DEDICATED', `${what} is for tenants with services of their own, and this one is ${isolation}`)
+  throw new ControlError(
+    'NOT_DEDICATED',
+    `${what} is for tenants with services of their own, and this one is ${isolation}`,
+  )
 }
 
 /** @throws ControlError ENGINE_FAILED when the tenant's region has no engine any more */
-export function engineOf(deps: { engineOf(region: string): Engine | undefined }, { region }: Pick<Tenant, 'region'>): Engine {
+export function engineOf(
+  deps: { engineOf(region: string): Engine | undefined },
+  { region }: Pick<Tenant, 'region'>,
+): Engine {
   const engine = deps.engineOf(region)
   if (engine === undefined) throw new ControlError('ENGINE_FAILED', `region "${region}" has no engine now`)
   return engine

@@ -5,7 +5,10 @@ import { ControlError } from '../platform/errors.ts'
 import type { SizeChanges } from './tenant-store.ts'
 
 /** @throws ControlError LIMITS_BEYOND_HOST that names the first */
-export function checkHostLimits(changes: SizeChanges, { memoryBytes, cpus }: Pick<HostInfo, 'memoryBytes' | 'cpus'>): void {
+export function checkHostLimits(
+  changes: SizeChanges,
+  { memoryBytes, cpus }: Pick<HostInfo, 'memoryBytes' | 'cpus'>,
+): void {
   for (const component of ['postgres', 'runtime'] as const) {
     const { memoryBytes: memory = 0, cpuMillis = 0 } = changes[component] ?? {}
     if (memory > memoryBytes) refuse(`${component}.memory_bytes`, memory, memoryBytes)
@@ -20,7 +23,10 @@ const leastFreeShare = 0.05
 export function checkHostDisk(region: string, { freeBytes, totalBytes }: NonNullable<HostInfo['disk']>): void {
   if (freeBytes >= leastFreeBytes && freeBytes >= totalBytes * leastFreeShare) return
   const free = (freeBytes / 1e9).toFixed(1)
-  throw new ControlError('HOST_DISK_FULL', `the host of region "${region}" has ${free} GB of disk left: it takes no more tenants with services of their own`)
+  throw new ControlError(
+    'HOST_DISK_FULL',
+    `the host of region "${region}" has ${free} GB of disk left: it takes no more tenants with services of their own`,
+  )
 }
 
 const patienceMilliseconds = 1_000

@@ -17,5 +17,17 @@ export { createRunningTenants, type RunningTenant, type RunningTenants } from '.
 export { createTenantStore } from './store.ts'
 export { KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
 export type { TenantStore, TenantWrite } from './tenant-store.ts'
-export { besideGenerations, type ComponentSizes, type Condition, type Desired, driftPolicies, type DriftPolicy, type Operation, type OperationKind, type SecretKind, type Status, type Tenant } from './tenant.ts'
+export {
+  besideGenerations,
+  type ComponentSizes,
+  type Condition,
+  type Desired,
+  driftPolicies,
+  type DriftPolicy,
+  type Operation,
+  type OperationKind,
+  type SecretKind,
+  type Status,
+  type Tenant,
+} from './tenant.ts'
 export { type WaitDeps, waitUntilSettled } from './wait.ts'

@@ -18,7 +18,8 @@ interface LiveSecrets {
 /** Opens those that are honoured at that time. */
 export function liveSecrets(tenantId: string, rows: readonly SecretRow[], seal: Seal, at: Date): LiveSecrets {
   const live = rows.filter(({ expiresAt }) => expiresAt === null || expiresAt > at)
-  const opened = (kind: SecretKind) => live.filter((row) => row.kind === kind).map(({ sealed }) => seal.open(sealed, `${tenantId}:${kind}`))
+  const opened = (kind: SecretKind) =>
+    live.filter((row) => row.kind === kind).map(({ sealed }) => seal.open(sealed, `${tenantId}:${kind}`))
   const expiries = live.flatMap(({ expiresAt }) => (expiresAt === null ? [] : [expiresAt.getTime()]))
   return {
     texts: Object.fromEntries(secretKinds.map((kind) => [kind, opened(kind)])) as Record<SecretKind, string[]>,

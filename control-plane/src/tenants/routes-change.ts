@@ -64,7 +64,12 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       const change = toChange(request.body)
       await checkKnown(deps, tenant, change, seen)
       const context = { ...writeContext(request), idempotency: undefined }
-      const settled = await waitUntilSettled(deps, await deps.tenants.update(tenant.id, change, seen, context), wait, request)
+      const settled = await waitUntilSettled(
+        deps,
+        await deps.tenants.update(tenant.id, change, seen, context),
+        wait,
+        request,
+      )
       return reply.header('etag', etagOf(settled.tenant)).send(present(settled))
     },
   )
@@ -75,10 +80,14 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Delete a tenant',
-        description: 'It stops serving at once; its data is destroyed after the grace time, or at once with `?purge=true`.',
+        description:
+          'It stops serving at once; its data is destroyed after the grace time, or at once with `?purge=true`.',
         tags: ['tenants'],
         params: Id,
-        querystring: Type.Object({ purge: Type.Optional(Type.Enum(['true', 'false'])) }, { additionalProperties: false }),
+        querystring: Type.Object(
+          { purge: Type.Optional(Type.Enum(['true', 'false'])) },
+          { additionalProperties: false },
+        ),
         response: { 202: Changed },
       },
     },
@@ -91,7 +100,13 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       const context = { ...writeContext(request), idempotency: undefined }
       // With a grace time the operation ends with that; what can be waited for is that nobody is served any more.
       const isUnserved = (tenant: Tenant) => grace > 0 && tenant.observedGeneration >= tenant.generation
-      const settled = await waitUntilSettled(deps, await deps.tenants.requestDelete(id, purgeAfter, seen, context), wait, request, isUnserved)
+      const settled = await waitUntilSettled(
+        deps,
+        await deps.tenants.requestDelete(id, purgeAfter, seen, context),
+        wait,
+        request,
+        isUnserved,
+      )
       return reply.status(202).send(present(settled))
     },
   )
@@ -101,7 +116,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: "New API keys and a new token secret for a tenant",
+        summary: 'New API keys and a new token secret for a tenant',
         description: 'The old ones are honoured for `overlap_seconds` more (default 3600). Shown here only.',
         tags: ['tenants'],
         params: Id,
@@ -110,7 +125,14 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
           { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: longestOverlapSeconds })) },
           { additionalProperties: false },
         ),
-        response: { 200: Type.Object({ tenant_id: Type.String(), keys: KeysBody, old_keys_expire_at: Type.String(), operation: OperationBody }) },
+        response: {
+          200: Type.Object({
+            tenant_id: Type.String(),
+            keys: KeysBody,
+            old_keys_expire_at: Type.String(),
+            operation: OperationBody,
+          }),
+        },
       },
     },
     async (request, reply) => {
@@ -118,12 +140,24 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       const context = writeContext(request)
       const { id } = await foundTenant(deps, request.params.id)
       return answerOnce(deps, context, reply, async () => {
-        const keys = { publishable_key: newApiKey('publishable'), secret_key: newApiKey('secret'), jwt_secret: newSecret() }
+        const keys = {
+          publishable_key: newApiKey('publishable'),
+          secret_key: newApiKey('secret'),
+          jwt_secret: newSecret(),
+        }
         const expireAt = new Date(deps.now().getTime() + (request.body.overlap_seconds ?? 3600) * 1000)
         const answer = ({ operation }: TenantWrite) => ({
-          tenant_id: id, keys, old_keys_expire_at: expireAt.toISOString(), operation: toOperationBody(operation),
+          tenant_id: id,
+          keys,
+          old_keys_expire_at: expireAt.toISOString(),
+          operation: toOperationBody(operation),
         })
-        const settled = await waitUntilSettled(deps, await deps.tenants.rotateKeys(id, keys, expireAt, context, answer), wait, request)
+        const settled = await waitUntilSettled(
+          deps,
+          await deps.tenants.rotateKeys(id, keys, expireAt, context, answer),
+          wait,
+          request,
+        )
         await deps.answers.keep(context, answer(settled))
         return answer(settled)
       })
@@ -132,14 +166,29 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
 }
 
 /** @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST, and as `update` does; EngineError when the host can't be asked */
-async function checkKnown(deps: ChangeTenantDeps, tenant: Tenant, { plan, resources }: TenantChange, seen: number | undefined): Promise<void> {
+async function checkKnown(
+  deps: ChangeTenantDeps,
+  tenant: Tenant,
+  { plan, resources }: TenantChange,
+  seen: number | undefined,
+): Promise<void> {
   if (plan !== undefined) {
     const plans = await deps.plans.list()
     const wanted = plans.find(({ id }) => id === plan)
-    if (wanted === undefined) throw new ControlError('UNKNOWN_PLAN', `plan "${plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`)
+    if (wanted === undefined)
+      throw new ControlError(
+        'UNKNOWN_PLAN',
+        `plan "${plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`,
+      )
     // A runtime that is on its way up or down can't say what is stored.
     await deps.tenants.refuseBusy(tenant.id, seen)
-    await checkPlanFits(deps.stored, tenant, plans.find(({ id }) => id === tenant.plan), wanted)
+    await checkPlanFits(
+      deps.stored,
+      tenant,
+      plans.find(({ id }) => id === tenant.plan),
+      wanted,
+    )
   }
-  if (resources != null) checkHostLimits(resources, await askEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
+  if (resources != null)
+    checkHostLimits(resources, await askEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
 }

@@ -28,7 +28,9 @@ const Body = Type.Object(
         description: "Without it: the plan's own model, or the strongest that the region can do",
       }),
     ),
-    rate_limit: Type.Optional(Type.Union([...OwnRateBody], { description: "Of requests at each gateway. Without it: the plan's" })),
+    rate_limit: Type.Optional(
+      Type.Union([...OwnRateBody], { description: "Of requests at each gateway. Without it: the plan's" }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -53,7 +55,8 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Create a tenant',
-        description: 'Answers at once with status `pending`; with `Prefer: wait=N` when it is ready, or after N seconds. Keys and database password are shown here only.',
+        description:
+          'Answers at once with status `pending`; with `Prefer: wait=N` when it is ready, or after N seconds. Keys and database password are shown here only.',
         tags: ['tenants'],
         querystring: NoQuery,
         body: Body,
@@ -71,12 +74,24 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
         if (disk !== undefined) checkHostDisk(region.id, disk)
         const present = ({ tenant, operation, secrets }: TenantCreated) => ({
           ...toTenantBody(tenant, region, secrets.admin_password),
-          keys: { publishable_key: secrets.publishable_key, secret_key: secrets.secret_key, jwt_secret: secrets.jwt_secret },
+          keys: {
+            publishable_key: secrets.publishable_key,
+            secret_key: secrets.secret_key,
+            jwt_secret: secrets.jwt_secret,
+          },
           operation: toOperationBody(operation),
         })
         const { name, rate_limit: rateLimit } = request.body
         const own = rateLimit === undefined ? {} : { rateLimit }
-        const wanted = { id: `t_${randomBytes(10).toString('hex')}`, name, plan, region: region.id, isolation, ...own, secrets: newSecrets() }
+        const wanted = {
+          id: `t_${randomBytes(10).toString('hex')}`,
+          name,
+          plan,
+          region: region.id,
+          isolation,
+          ...own,
+          secrets: newSecrets(),
+        }
         const made = await deps.tenants.create(wanted, context, present)
         const settled = await waitUntilSettled(deps, made, wait, request)
         const answer = present({ ...settled, secrets: made.secrets })
@@ -91,18 +106,33 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
 /** @throws ControlError UNKNOWN_REGION, UNKNOWN_PLAN, UNSUPPORTED_ISOLATION */
 async function chosen(deps: Pick<CreateTenantDeps, 'regions' | 'plans'>, body: Static<typeof Body>) {
   const region = deps.regions.find((candidate) => candidate.id === body.region)
-  if (region === undefined) throw new ControlError('UNKNOWN_REGION', `region "${body.region}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`)
+  if (region === undefined)
+    throw new ControlError(
+      'UNKNOWN_REGION',
+      `region "${body.region}" is not known; known: ${deps.regions.map(({ id }) => id).join(', ')}`,
+    )
   const plans = await deps.plans.list()
   const plan = plans.find((candidate) => candidate.id === body.plan)
-  if (plan === undefined) throw new ControlError('UNKNOWN_PLAN', `plan "${body.plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`)
+  if (plan === undefined)
+    throw new ControlError(
+      'UNKNOWN_PLAN',
+      `plan "${body.plan}" is not known; known: ${plans.map(({ id }) => id).join(', ')}`,
+    )
   return { region, plan: plan.id, isolation: chooseIsolation(body.isolation, plan.isolation, region) }
 }
 
-function chooseIsolation(asked: Isolation | undefined, ofPlan: Isolation, region: CreateTenantDeps['regions'][number]): Isolation {
+function chooseIsolation(
+  asked: Isolation | undefined,
+  ofPlan: Isolation,
+  region: CreateTenantDeps['regions'][number],
+): Isolation {
   const possible = isolationsOf(region.engine)
   if (asked !== undefined) {
     if (possible.includes(asked)) return asked
-    throw new ControlError('UNSUPPORTED_ISOLATION', `isolation "${asked}": region "${region.id}" runs on the engine "${region.engine}", which can do only ${possible.join(', ')}`)
+    throw new ControlError(
+      'UNSUPPORTED_ISOLATION',
+      `isolation "${asked}": region "${region.id}" runs on the engine "${region.engine}", which can do only ${possible.join(', ')}`,
+    )
   }
   const chosen = isolationInRegion(ofPlan, possible)
   if (chosen === undefined) throw new ControlError('UNSUPPORTED_ISOLATION', `region "${region.id}" can't take tenants`)

@@ -32,7 +32,12 @@ export function addOperationRoutes(app: Api, deps: OperationRoutesDeps): void {
         summary: 'List operations, oldest first',
         tags: ['operations'],
         querystring: ListQuery,
-        response: { 200: Type.Object({ operations: Type.Array(OperationBody), next_cursor: Type.Union([Type.String(), Type.Null()]) }) },
+        response: {
+          200: Type.Object({
+            operations: Type.Array(OperationBody),
+            next_cursor: Type.Union([Type.String(), Type.Null()]),
+          }),
+        },
       },
     },
     async (request) => {
@@ -51,7 +56,13 @@ export function addOperationRoutes(app: Api, deps: OperationRoutesDeps): void {
     '/v1/operations/:id',
     {
       config: { scopes: ['admin', 'read'] },
-      schema: { summary: 'One operation', tags: ['operations'], querystring: NoQuery, params: Type.Object({ id: Type.String() }), response: { 200: OperationBody } },
+      schema: {
+        summary: 'One operation',
+        tags: ['operations'],
+        querystring: NoQuery,
+        params: Type.Object({ id: Type.String() }),
+        response: { 200: OperationBody },
+      },
     },
     async (request) => {
       const operation = isUuid(request.params.id) ? await deps.tenants.getOperation(request.params.id) : undefined

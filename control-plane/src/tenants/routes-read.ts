@@ -36,7 +36,9 @@ export function addReadTenants(app: Api, deps: ReadTenantsDeps): void {
         summary: 'List tenants, oldest first',
         tags: ['tenants'],
         querystring: ListQuery,
-        response: { 200: Type.Object({ tenants: Type.Array(TenantBody), next_cursor: Type.Union([Type.String(), Type.Null()]) }) },
+        response: {
+          200: Type.Object({ tenants: Type.Array(TenantBody), next_cursor: Type.Union([Type.String(), Type.Null()]) }),
+        },
       },
     },
     async (request) => {
@@ -56,7 +58,13 @@ export function addReadTenants(app: Api, deps: ReadTenantsDeps): void {
     '/v1/tenants/:id',
     {
       config: { scopes: ['admin', 'read', 'billing'] },
-      schema: { summary: 'One tenant', tags: ['tenants'], querystring: NoQuery, params: Type.Object({ id: Type.String() }), response: { 200: TenantBody } },
+      schema: {
+        summary: 'One tenant',
+        tags: ['tenants'],
+        querystring: NoQuery,
+        params: Type.Object({ id: Type.String() }),
+        response: { 200: TenantBody },
+      },
     },
     async (request, reply) => {
       const tenant = await foundTenant(deps, request.params.id)

@@ -12,7 +12,10 @@ import { waitUntilSettled, type WaitDeps } from './wait.ts'
 
 const Id = Type.Object({ id: Type.String() })
 const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody })
-const State = Type.Object({ ...TenantBody.properties, operation: Type.Union([OperationBody, Type.Null()], { description: 'null: there was nothing to do' }) })
+const State = Type.Object({
+  ...TenantBody.properties,
+  operation: Type.Union([OperationBody, Type.Null()], { description: 'null: there was nothing to do' }),
+})
 
 /** What the routes that stop and start a tenant are given. */
 export interface RunTenantDeps extends AnswerDeps, WaitDeps {
@@ -42,9 +45,15 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
       reply.status(202)
       return answerOnce(deps, context, reply, async () => {
         const answer = (write: Parameters<typeof waitUntilSettled>[1]) => ({
-          ...toTenantBody(write.tenant, regionOf(deps, write.tenant)), operation: toOperationBody(write.operation),
+          ...toTenantBody(write.tenant, regionOf(deps, write.tenant)),
+          operation: toOperationBody(write.operation),
         })
-        const settled = await waitUntilSettled(deps, await deps.tenants.restart(tenant.id, context, answer), wait, request)
+        const settled = await waitUntilSettled(
+          deps,
+          await deps.tenants.restart(tenant.id, context, answer),
+          wait,
+          request,
+        )
         await deps.answers.keep(context, answer(settled))
         return answer(settled)
       })
@@ -57,14 +66,26 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
   })
 
   for (const [action, summary, description] of [
-    ['pause', "Stop a tenant's own services until somebody asks for it", 'Its data stays. A request that comes is held at the gateway while the tenant is woken.'],
+    [
+      'pause',
+      "Stop a tenant's own services until somebody asks for it",
+      'Its data stays. A request that comes is held at the gateway while the tenant is woken.',
+    ],
     ['wake', 'Let a paused tenant run again', 'One that is not paused stays as it is.'],
   ] as const) {
     app.post(
       `/v1/tenants/:id/${action}`,
       {
         config: { scopes: ['admin'] },
-        schema: { summary, description, tags: ['tenants'], params: Id, querystring: NoQuery, body: NoBody, response: { 202: State } },
+        schema: {
+          summary,
+          description,
+          tags: ['tenants'],
+          params: Id,
+          querystring: NoQuery,
+          body: NoBody,
+          response: { 202: State },
+        },
       },
       async (request, reply) => {
         const wait = waitSeconds(request)

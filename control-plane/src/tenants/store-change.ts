@@ -20,7 +20,9 @@ export function changedColumns(change: TenantChange, from: Changed): Prisma.Tena
     ...(change.name === undefined ? {} : { name: change.name }),
     ...(change.plan === undefined ? {} : { planId: change.plan }),
     ...(change.driftPolicy === undefined ? {} : { driftPolicy: change.driftPolicy }),
-    ...(change.resources === undefined ? {} : { resources: change.resources === null ? Prisma.DbNull : fromSizes(resized(change.resources, from)) }),
+    ...(change.resources === undefined
+      ? {}
+      : { resources: change.resources === null ? Prisma.DbNull : fromSizes(resized(change.resources, from)) }),
     ...(change.pauseAfterSeconds === undefined ? {} : { pauseAfterSeconds: change.pauseAfterSeconds }),
     ...(change.backupSchedule === undefined ? {} : { backupSchedule: change.backupSchedule }),
     ...(change.rateLimit === undefined ? {} : fromOwnRate(change.rateLimit)),
@@ -29,10 +31,16 @@ export function changedColumns(change: TenantChange, from: Changed): Prisma.Tena
   }
 }
 
-function suspension({ suspended, suspendReason, paymentRequired }: TenantChange, desired: Desired): Prisma.TenantUncheckedUpdateInput {
+function suspension(
+  { suspended, suspendReason, paymentRequired }: TenantChange,
+  desired: Desired,
+): Prisma.TenantUncheckedUpdateInput {
   const isSuspended = suspended ?? desired === 'suspended'
   if (!isSuspended && (suspendReason != null || paymentRequired === true)) {
-    throw new ControlError('NOT_SUSPENDED', 'fields "suspend_reason" and "payment_required" are of a suspended tenant, and this one is not')
+    throw new ControlError(
+      'NOT_SUSPENDED',
+      'fields "suspend_reason" and "payment_required" are of a suspended tenant, and this one is not',
+    )
   }
   const said = {
     ...(suspendReason === undefined ? {} : { suspendReason }),
@@ -46,7 +54,8 @@ function resized(changes: SizeChanges, { resources, planResources }: Changed): C
   const present = toSizes(resources) ?? toSizes(planResources)
   const size = (component: keyof ComponentSizes): ComponentSize => {
     const { memoryBytes, cpuMillis } = { ...present?.[component], ...changes[component] }
-    if (memoryBytes === undefined || cpuMillis === undefined) throw new Error(`the plan has no resources for ${component}`)
+    if (memoryBytes === undefined || cpuMillis === undefined)
+      throw new Error(`the plan has no resources for ${component}`)
     return { memoryBytes, cpuMillis }
   }
   return { postgres: size('postgres'), runtime: size('runtime') }

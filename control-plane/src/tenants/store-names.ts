@@ -2,9 +2,14 @@
 import type { Database } from '../platform/database.ts'
 
 /** Of one that is gone: the name that an operator last gave it, as the audit log says. */
-export function createTenantNames(database: Database): (tenantIds: readonly string[]) => Promise<ReadonlyMap<string, string>> {
+export function createTenantNames(
+  database: Database,
+): (tenantIds: readonly string[]) => Promise<ReadonlyMap<string, string>> {
   return async (tenantIds) => {
-    const tenants = await database.tenant.findMany({ where: { id: { in: [...tenantIds] } }, select: { id: true, name: true } })
+    const tenants = await database.tenant.findMany({
+      where: { id: { in: [...tenantIds] } },
+      select: { id: true, name: true },
+    })
     const names = new Map(tenants.map(({ id, name }) => [id, name]))
     const gone = tenantIds.filter((id) => !names.has(id))
     if (gone.length === 0) return names

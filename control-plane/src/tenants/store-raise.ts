@@ -11,7 +11,11 @@ type Row = Prisma.TenantGetPayload<{ include: typeof withPlan }>
 
 /** With the resources in effect. */
 export function shownTenant(row: Row): Tenant {
-  return { ...toTenant(row), resources: row.isolation === 'schema-per-tenant' ? undefined : (toSizes(row.resources) ?? toSizes(row.plan.resources)) }
+  return {
+    ...toTenant(row),
+    resources:
+      row.isolation === 'schema-per-tenant' ? undefined : (toSizes(row.resources) ?? toSizes(row.plan.resources)),
+  }
 }
 
 export async function raise(
@@ -33,6 +37,14 @@ export async function raise(
   return { tenant: shownTenant(row), operation: await openOperation(transaction, id, kind, row.generation, at) }
 }
 
-export async function openOperation(transaction: Transaction, tenantId: string, kind: OperationKind, generation: number, at: Date) {
-  return toOperation(await transaction.operation.create({ data: { id: randomUUID(), tenantId, kind, generation, createdAt: at } }))
+export async function openOperation(
+  transaction: Transaction,
+  tenantId: string,
+  kind: OperationKind,
+  generation: number,
+  at: Date,
+) {
+  return toOperation(
+    await transaction.operation.create({ data: { id: randomUUID(), tenantId, kind, generation, createdAt: at } }),
+  )
 }

@@ -2,9 +2,23 @@
 import { dedicatedDatabase } from '../homes/index.ts'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
-import type { Operation as OperationRow, Plan as PlanRow, SharedDatabase, Tenant as TenantRow } from '../../../prisma/client/client.ts'
+import type {
+  Operation as OperationRow,
+  Plan as PlanRow,
+  SharedDatabase,
+  Tenant as TenantRow,
+} from '../../../prisma/client/client.ts'
 import { toHeldRate } from '../quotas/index.ts'
-import { conditionTypes, type ComponentSizes, type Condition, type Desired, type DriftPolicy, type Operation, type Status, type Tenant } from './tenant.ts'
+import {
+  conditionTypes,
+  type ComponentSizes,
+  type Condition,
+  type Desired,
+  type DriftPolicy,
+  type Operation,
+  type Status,
+  type Tenant,
+} from './tenant.ts'
 import type { Isolation } from '../stacks/index.ts'
 
 const Conditions = Type.Array(
@@ -55,12 +69,18 @@ export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | nul
 /** Sizes as they are kept, `{postgres: {memory_bytes, cpu_millis}, runtime: …}`. */
 export function toSizes(value: unknown): ComponentSizes | undefined {
   if (!Value.Check(Sizes, value)) return undefined
-  const size = ({ memory_bytes: memoryBytes, cpu_millis: cpuMillis }: (typeof value)['postgres']) => ({ memoryBytes, cpuMillis })
+  const size = ({ memory_bytes: memoryBytes, cpu_millis: cpuMillis }: (typeof value)['postgres']) => ({
+    memoryBytes,
+    cpuMillis,
+  })
   return { postgres: size(value.postgres), runtime: size(value.runtime) }
 }
 
 export function fromSizes({ postgres, runtime }: ComponentSizes) {
-  const size = ({ memoryBytes, cpuMillis }: ComponentSizes['postgres']) => ({ memory_bytes: memoryBytes, cpu_millis: cpuMillis })
+  const size = ({ memoryBytes, cpuMillis }: ComponentSizes['postgres']) => ({
+    memory_bytes: memoryBytes,
+    cpu_millis: cpuMillis,
+  })
   return { postgres: size(postgres), runtime: size(runtime) }
 }
 

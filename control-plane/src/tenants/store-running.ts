@@ -18,14 +18,19 @@ export interface RunningTenants {
 export function createRunningTenants(database: Database): RunningTenants {
   return {
     async runningTenants(regionId) {
-      const rows = await database.$queryRaw<{ id: string; generation: number; pause_after_seconds: number | null; updated_at: Date }[]>`
+      const rows = await database.$queryRaw<
+        { id: string; generation: number; pause_after_seconds: number | null; updated_at: Date }[]
+      >`
         select id, generation, pause_after_seconds, updated_at from tenants
         where region_id = ${regionId} and isolation <> 'schema-per-tenant' and desired = 'active' and status = 'ready'
           and observed_generation = generation
           and not exists (select from operations where tenant_id = tenants.id and state in ('pending', 'running'))
         order by id`
       return rows.map(({ id, generation, pause_after_seconds: seconds, updated_at: updatedAt }) => ({
-        id, generation, pauseAfterSeconds: seconds ?? undefined, updatedAt,
+        id,
+        generation,
+        pauseAfterSeconds: seconds ?? undefined,
+        updatedAt,
       }))
     },
   }

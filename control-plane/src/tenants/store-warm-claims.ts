@@ -8,19 +8,36 @@ import { raise } from './store-raise.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 
 /** The oldest that is ready becomes the new tenant: its database is empty and its secrets were told to nobody. */
-export async function claimWarm(transaction: Transaction, seal: Seal, tenant: NewTenant, at: Date): Promise<TenantCreated | undefined> {
+export async function claimWarm(
+  transaction: Transaction,
+  seal: Seal,
+  tenant: NewTenant,
+  at: Date,
+): Promise<TenantCreated | undefined> {
   if (tenant.isolation === 'schema-per-tenant') return undefined
   const [warm] = await transaction.$queryRaw<{ id: string }[]>`
     select id from tenants
     where desired = 'warm' and status = 'warm' and region_id = ${tenant.region} and isolation = ${tenant.isolation}
     order by created_at, id limit 1 for update skip locked`
   if (warm === undefined) return undefined
-  const columns = { name: tenant.name, planId: tenant.plan, ...fromOwnRate(tenant.rateLimit ?? null), desired: 'active', status: 'pending', createdAt: at }
+  const columns = {
+    name: tenant.name,
+    planId: tenant.plan,
+    ...fromOwnRate(tenant.rateLimit ?? null),
+    desired: 'active',
+    status: 'pending',
+    createdAt: at,
+  }
   const write = await raise(transaction, warm.id, 'create', columns, at)
   return { ...write, secrets: await secretsOf(transaction, seal, warm.id, at) }
 }
 
-async function secretsOf(transaction: Transaction, seal: Seal, tenantId: string, at: Date): Promise<Record<SecretKind, string>> {
+async function secretsOf(
+  transaction: Transaction,
+  seal: Seal,
+  tenantId: string,
+  at: Date,
+): Promise<Record<SecretKind, string>> {
   const rows = await transaction.tenantSecret.findMany({ where: { tenantId }, orderBy: { createdAt: 'desc' } })
   const { texts } = liveSecrets(tenantId, rows, seal, at)
   const newest = (kind: SecretKind) => {

@@ -33,8 +33,19 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
 
   const make = async (transaction: Transaction, tenant: NewTenant): Promise<TenantCreated> => {
     const { id, name, plan, region, isolation, rateLimit, secrets } = tenant
-    const sharedDatabaseId = isolation === 'schema-per-tenant' ? await sharedDatabaseWithRoom(transaction, region) : null
-    const data = { id, name, planId: plan, regionId: region, isolation, sharedDatabaseId, ...fromOwnRate(rateLimit ?? null), createdAt: now(), updatedAt: now() }
+    const sharedDatabaseId =
+      isolation === 'schema-per-tenant' ? await sharedDatabaseWithRoom(transaction, region) : null
+    const data = {
+      id,
+      name,
+      planId: plan,
+      regionId: region,
+      isolation,
+      sharedDatabaseId,
+      ...fromOwnRate(rateLimit ?? null),
+      createdAt: now(),
+      updatedAt: now(),
+    }
     const row = await transaction.tenant.create({ data, include: withPlan })
     await transaction.tenantSecret.createMany({ data: sealedSecrets(seal, id, secrets) })
     return { tenant: shownTenant(row), operation: await openOperation(transaction, id, 'create', 1, now()), secrets }
@@ -49,7 +60,9 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
   const state = async (id: string): Promise<TenantState> => {
     const tenant = await shown(id)
     if (tenant === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
-    const operation = await database.operation.findFirst({ where: { tenantId: id, generation: tenant.generation, ...underWay } })
+    const operation = await database.operation.findFirst({
+      where: { tenantId: id, generation: tenant.generation, ...underWay },
+    })
     return { tenant, operation: operation === null ? undefined : toOperation(operation) }
   }
 
@@ -66,7 +79,13 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
           const result = (await claimWarm(transaction, seal, tenant, now())) ?? (await make(transaction, tenant))
           const { id } = result.tenant
           const { name, plan, region, isolation, rateLimit } = tenant
-          const detail = { name, plan, region, isolation, ...(rateLimit === undefined ? {} : changeDetail({ rateLimit })) }
+          const detail = {
+            name,
+            plan,
+            region,
+            isolation,
+            ...(rateLimit === undefined ? {} : changeDetail({ rateLimit })),
+          }
           return { result, audit: { action: 'tenant.create', target: id, detail }, changed: id, answer: answer(result) }
         }),
       ),
@@ -80,7 +99,9 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
           ...(filter.region === undefined ? {} : { regionId: filter.region }),
           ...(filter.status === undefined ? {} : { status: filter.status satisfies Status }),
           // Prisma makes a LIKE of it, and escapes nothing.
-          ...(filter.namePrefix === undefined ? {} : { name: { startsWith: filter.namePrefix.replaceAll(/[\\%_]/g, '\\$&') } }),
+          ...(filter.namePrefix === undefined
+            ? {}
+            : { name: { startsWith: filter.namePrefix.replaceAll(/[\\%_]/g, '\\$&') } }),
           ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, tenantIds))),
           id: { notIn: await unclaimed(database) },
         },
@@ -96,7 +117,11 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
         write(context, async (transaction) => {
           const tenant = await lockIdleTenant(transaction, id, ifMatch)
           // A check constraint holds it to its values.
-          const from = { desired: tenant.desired as Desired, resources: tenant.resources, planResources: tenant.plan.resources }
+          const from = {
+            desired: tenant.desired as Desired,
+            resources: tenant.resources,
+            planResources: tenant.plan.resources,
+          }
           const result = await raise(transaction, id, operationOf(change, from), changedColumns(change, from), now())
           return { result, audit: { action: 'tenant.update', target: id, detail: changeDetail(change) }, changed: id }
         }),
@@ -112,7 +137,12 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
         const tenant = await lockTenant(transaction, id, ifMatch)
         const earliest = tenant.purgeAfter !== null && tenant.purgeAfter < purgeAfter ? tenant.purgeAfter : purgeAfter
         // Said at once: from here on there is no way back.
-        const columns = { desired: 'deleted', status: 'deleting', purgeAfter: earliest, deleteRequestedAt: tenant.deleteRequestedAt ?? now() }
+        const columns = {
+          desired: 'deleted',
+          status: 'deleting',
+          purgeAfter: earliest,
+          deleteRequestedAt: tenant.deleteRequestedAt ?? now(),
+        }
         const result = await raise(transaction, id, 'delete', columns, now())
         const detail = { purge_after: earliest.toISOString() }
         return { result, audit: { action: 'tenant.delete', target: id, detail }, changed: id }
@@ -123,20 +153,34 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
         await lockIdleTenant(transaction, id, undefined)
         await transaction.tenantSecret.deleteMany({ where: { tenantId: id, expiresAt: { lte: now() } } })
         await transaction.tenantSecret.updateMany({
-          where: { tenantId: id, kind: { in: Object.keys(secrets) }, OR: [{ expiresAt: null }, { expiresAt: { gt: expireAt } }] },
+          where: {
+            tenantId: id,
+            kind: { in: Object.keys(secrets) },
+            OR: [{ expiresAt: null }, { expiresAt: { gt: expireAt } }],
+          },
           data: { expiresAt: expireAt },
         })
         await transaction.tenantSecret.createMany({ data: sealedSecrets(seal, id, secrets) })
         const result = await raise(transaction, id, 'rotate_keys', {}, now())
         const detail = { old_keys_expire_at: expireAt.toISOString() }
-        return { result, audit: { action: 'tenant.rotate_keys', target: id, detail }, changed: id, answer: answer(result) }
+        return {
+          result,
+          audit: { action: 'tenant.rotate_keys', target: id, detail },
+          changed: id,
+          answer: answer(result),
+        }
       }),
 
     restart: (id, context, answer) =>
       write(context, async (transaction) => {
         await lockIdleTenant(transaction, id, undefined)
         const result = await raise(transaction, id, 'restart', { restarts: { increment: 1 } }, now())
-        return { result, audit: { action: 'tenant.restart', target: id, detail: {} }, changed: id, answer: answer(result) }
+        return {
+          result,
+          audit: { action: 'tenant.restart', target: id, detail: {} },
+          changed: id,
+          answer: answer(result),
+        }
       }),
 
     pause: (id, context) =>
@@ -145,7 +189,11 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
           const tenant = await lockTenant(transaction, id, undefined)
           if (tenant.desired === 'paused') throw new NothingToDo()
           await refuseUnlessIdle(transaction, tenant)
-          if (tenant.desired !== 'active') throw new ControlError('NOT_ACTIVE', `only an active tenant can be paused, and this one is ${tenant.desired}`)
+          if (tenant.desired !== 'active')
+            throw new ControlError(
+              'NOT_ACTIVE',
+              `only an active tenant can be paused, and this one is ${tenant.desired}`,
+            )
           const result = await raise(transaction, id, 'pause', { desired: 'paused' }, now())
           return { result, audit: { action: 'tenant.pause', target: id, detail: {} }, changed: id }
         }),
@@ -183,7 +231,10 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions): 
 class NothingToDo extends Error {}
 
 /** Backups go on beside changes. */
-const underWay = { state: { in: ['pending', 'running'] }, kind: { notIn: [...besideGenerations] } } satisfies Prisma.OperationWhereInput
+const underWay = {
+  state: { in: ['pending', 'running'] },
+  kind: { notIn: [...besideGenerations] },
+} satisfies Prisma.OperationWhereInput
 
 type LockedTenant = Prisma.TenantGetPayload<{ include: typeof withPlan }>
 
@@ -192,12 +243,19 @@ async function lockTenant(transaction: Transaction, id: string, ifMatch: number 
   const tenant = await transaction.tenant.findUnique({ where: { id }, include: withPlan })
   if (tenant === null) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
   if (ifMatch !== undefined && ifMatch !== tenant.generation) {
-    throw new ControlError('STALE_ETAG', `If-Match names generation ${ifMatch}, but the tenant is at ${tenant.generation}`)
+    throw new ControlError(
+      'STALE_ETAG',
+      `If-Match names generation ${ifMatch}, but the tenant is at ${tenant.generation}`,
+    )
   }
   return tenant
 }
 
-async function lockIdleTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<LockedTenant> {
+async function lockIdleTenant(
+  transaction: Transaction,
+  id: string,
+  ifMatch: number | undefined,
+): Promise<LockedTenant> {
   const tenant = await lockTenant(transaction, id, ifMatch)
   await refuseUnlessIdle(transaction, tenant)
   return tenant
@@ -209,12 +267,17 @@ async function refuseUnlessIdle(transaction: Transaction, { id, desired, status 
   if (status === 'failed') return
   const busy = await transaction.operation.findFirst({ where: { tenantId: id, ...underWay } })
   if (busy === null) return
-  throw new ControlError('OPERATION_UNDER_WAY', `the operation ${busy.id} (${busy.kind}) is under way`, { detail: { operation_id: busy.id } })
+  throw new ControlError('OPERATION_UNDER_WAY', `the operation ${busy.id} (${busy.kind}) is under way`, {
+    detail: { operation_id: busy.id },
+  })
 }
 
 function sealedSecrets(seal: Seal, tenantId: string, secrets: Partial<Record<SecretKind, string>>) {
   return Object.entries(secrets).map(([kind, text]) => ({
-    id: randomUUID(), tenantId, kind, sealed: seal.seal(text, `${tenantId}:${kind}`),
+    id: randomUUID(),
+    tenantId,
+    kind,
+    sealed: seal.seal(text, `${tenantId}:${kind}`),
   }))
 }
 
@@ -228,7 +291,9 @@ async function sharedDatabaseWithRoom(transaction: Transaction, regionId: string
   const roomy = databases.find((candidate) => candidate._count.tenants < candidate.capacity)
   if (roomy !== undefined) return roomy.id
   const name = `tenantry_homes_${databases.length + 1}`
-  const made = await transaction.sharedDatabase.create({ data: { id: `${regionId}-${databases.length + 1}`, regionId, name, capacity: homesPerDatabase } })
+  const made = await transaction.sharedDatabase.create({
+    data: { id: `${regionId}-${databases.length + 1}`, regionId, name, capacity: homesPerDatabase },
+  })
   return made.id
 }
 

@@ -3,13 +3,28 @@ import { Type, type Static } from 'typebox'
 import { isolationsOf } from '../engines/index.ts'
 import { compareIsolation, isolationInRegion } from '../stacks/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
-import { driftPolicies, operationKinds, type ComponentSize, type Operation, type Status, type Tenant } from './tenant.ts'
+import {
+  driftPolicies,
+  operationKinds,
+  type ComponentSize,
+  type Operation,
+  type Status,
+  type Tenant,
+} from './tenant.ts'
 
 /** A tenant made in advance is shown to nobody; when it is claimed it is pending. */
-export const shownStatuses = ['pending', 'ready', 'suspended', 'paused', 'deleting', 'failed'] as const satisfies Status[]
+export const shownStatuses = [
+  'pending',
+  'ready',
+  'suspended',
+  'paused',
+  'deleting',
+  'failed',
+] as const satisfies Status[]
 
 const Timestamp = Type.String({ description: 'ISO 8601, UTC' })
-const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) => Type.Union([schema, Type.Null()])
+const Nullable = <T extends ReturnType<typeof Type.String> | ReturnType<typeof Type.Integer>>(schema: T) =>
+  Type.Union([schema, Type.Null()])
 
 export const OperationBody = Type.Object({
   id: Type.String(),
@@ -25,7 +40,10 @@ export const OperationBody = Type.Object({
 })
 export type OperationBody = Static<typeof OperationBody>
 
-const Size = Type.Object({ memory_bytes: Type.Integer(), cpu_millis: Type.Integer({ description: 'Thousandths of a core' }) })
+const Size = Type.Object({
+  memory_bytes: Type.Integer(),
+  cpu_millis: Type.Integer({ description: 'Thousandths of a core' }),
+})
 
 export const TenantBody = Type.Object({
   tenant_id: Type.String(),
@@ -33,10 +51,20 @@ export const TenantBody = Type.Object({
   plan: Type.String(),
   region: Type.String(),
   isolation: Type.String(),
-  isolation_mismatch: Type.Union([
-    Type.Object({ code: Type.Enum(['WEAKER_THAN_PLAN', 'STRONGER_THAN_PLAN']), plan_isolation: Type.String(), message: Type.String() }),
-    Type.Null(),
-  ], { description: "Where the isolation is not the one that the plan has in the tenant's region: a change of plan moves no data" }),
+  isolation_mismatch: Type.Union(
+    [
+      Type.Object({
+        code: Type.Enum(['WEAKER_THAN_PLAN', 'STRONGER_THAN_PLAN']),
+        plan_isolation: Type.String(),
+        message: Type.String(),
+      }),
+      Type.Null(),
+    ],
+    {
+      description:
+        "Where the isolation is not the one that the plan has in the tenant's region: a change of plan moves no data",
+    },
+  ),
   status: Type.Enum([...shownStatuses]),
   reason: Nullable(Type.String()),
   url: Type.String({ description: "The tenant's own URL, by host name" }),
@@ -45,19 +73,27 @@ export const TenantBody = Type.Object({
   generation: Type.Integer(),
   observed_generation: Type.Integer(),
   conditions: Type.Array(
-    Type.Object({ type: Type.String(), status: Type.String(), reason: Type.String(), message: Type.String(), observed_at: Timestamp }),
+    Type.Object({
+      type: Type.String(),
+      status: Type.String(),
+      reason: Type.String(),
+      message: Type.String(),
+      observed_at: Timestamp,
+    }),
   ),
   suspend_reason: Nullable(Type.String({ description: 'Public' })),
   payment_required: Type.Boolean({ description: 'Whether paying ends the suspension' }),
   drift_policy: Type.Enum([...driftPolicies]),
-  resources: Type.Union([Type.Object({ postgres: Size, runtime: Size }), Type.Null()], { description: 'Of its own services: those set for it, or the plan\'s' }),
+  resources: Type.Union([Type.Object({ postgres: Size, runtime: Size }), Type.Null()], {
+    description: "Of its own services: those set for it, or the plan's",
+  }),
   runtime_image: Nullable(Type.String({ description: 'Digest of what its own runtime runs' })),
   pause_after_seconds: Nullable(Type.Integer({ description: 'null: as the region says; 0: never' })),
   backup_schedule: Nullable(Type.String({ description: 'Cron expression, UTC' })),
   backups_kept: Type.Integer(),
   rate_limit: Type.Object(
     { per_second: Nullable(Type.Integer()), burst: Nullable(Type.Integer()), source: Type.Enum(['plan', 'tenant']) },
-    { description: 'Of requests at each gateway: its plan\'s, or one of its own; null is unlimited' },
+    { description: "Of requests at each gateway: its plan's, or one of its own; null is unlimited" },
   ),
   created_at: Timestamp,
   updated_at: Timestamp,
@@ -65,7 +101,11 @@ export const TenantBody = Type.Object({
 })
 export type TenantBody = Static<typeof TenantBody>
 
-export const KeysBody = Type.Object({ publishable_key: Type.String(), secret_key: Type.String(), jwt_secret: Type.String() })
+export const KeysBody = Type.Object({
+  publishable_key: Type.String(),
+  secret_key: Type.String(),
+  jwt_secret: Type.String(),
+})
 
 export function toOperationBody(operation: Operation): OperationBody {
   return {
@@ -104,19 +144,29 @@ export function toTenantBody(tenant: Tenant, region: RegionConfig, password?: st
     suspend_reason: tenant.suspendReason ?? null,
     payment_required: tenant.paymentRequired,
     drift_policy: tenant.driftPolicy,
-    resources: tenant.resources === undefined ? null : { postgres: sizeBody(tenant.resources.postgres), runtime: sizeBody(tenant.resources.runtime) },
+    resources:
+      tenant.resources === undefined
+        ? null
+        : { postgres: sizeBody(tenant.resources.postgres), runtime: sizeBody(tenant.resources.runtime) },
     runtime_image: tenant.runtimeImage ?? null,
     pause_after_seconds: tenant.pauseAfterSeconds ?? null,
     backup_schedule: tenant.backupSchedule ?? null,
     backups_kept: tenant.backupsKept,
-    rate_limit: { per_second: tenant.rateLimit.limit?.per_second ?? null, burst: tenant.rateLimit.limit?.burst ?? null, source: tenant.rateLimit.source },
+    rate_limit: {
+      per_second: tenant.rateLimit.limit?.per_second ?? null,
+      burst: tenant.rateLimit.limit?.burst ?? null,
+      source: tenant.rateLimit.source,
+    },
     created_at: tenant.createdAt.toISOString(),
     updated_at: tenant.updatedAt.toISOString(),
     purge_after: tenant.purgeAfter?.toISOString() ?? null,
   }
 }
 
-function isolationMismatch({ plan, planIsolation, isolation }: Tenant, region: RegionConfig): TenantBody['isolation_mismatch'] {
+function isolationMismatch(
+  { plan, planIsolation, isolation }: Tenant,
+  region: RegionConfig,
+): TenantBody['isolation_mismatch'] {
   const expected = isolationInRegion(planIsolation, isolationsOf(region.engine))
   if (expected === undefined || expected === isolation) return null
   const isWeaker = compareIsolation(isolation, expected) < 0

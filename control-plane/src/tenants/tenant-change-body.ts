@@ -22,30 +22,48 @@ const Size = Type.Object(
   },
   { additionalProperties: false, minProperties: 1 },
 )
-const Sizes = Type.Object({ postgres: Type.Optional(Size), runtime: Type.Optional(Size) }, { additionalProperties: false, minProperties: 1 })
+const Sizes = Type.Object(
+  { postgres: Type.Optional(Size), runtime: Type.Optional(Size) },
+  { additionalProperties: false, minProperties: 1 },
+)
 
 const Rate = Type.Integer({ minimum: 1, maximum: greatestRate })
 
 /** A rate of a tenant's own. */
-export const OwnRateBody = [Type.Object({ per_second: Rate, burst: Rate }, { additionalProperties: false }), Type.Literal('unlimited')] as const
+export const OwnRateBody = [
+  Type.Object({ per_second: Rate, burst: Rate }, { additionalProperties: false }),
+  Type.Literal('unlimited'),
+] as const
 
 export const TenantChangeBody = Type.Object(
   {
     name: Type.Optional(Type.String()),
     plan: Type.Optional(Type.String()),
     suspended: Type.Optional(Type.Boolean()),
-    suspend_reason: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 200, pattern: publicLine }), Type.Null()], { description: "Public; shown to the tenant's callers" })),
+    suspend_reason: Type.Optional(
+      Type.Union([Type.String({ minLength: 1, maxLength: 200, pattern: publicLine }), Type.Null()], {
+        description: "Public; shown to the tenant's callers",
+      }),
+    ),
     payment_required: Type.Optional(Type.Boolean({ description: 'Whether paying ends the suspension' })),
     drift_policy: Type.Optional(Type.Enum([...driftPolicies])),
-    resources: Type.Optional(Type.Union([Sizes, Type.Null()], { description: "null: the plan's. What is not named stays as it is" })),
+    resources: Type.Optional(
+      Type.Union([Sizes, Type.Null()], { description: "null: the plan's. What is not named stays as it is" }),
+    ),
     pause_after_seconds: Type.Optional(
-      Type.Union([Type.Integer({ minimum: 0, maximum: longestPause }), Type.Null()], { description: `null: as the region says; 0: never; else at least ${shortestPause}` }),
+      Type.Union([Type.Integer({ minimum: 0, maximum: longestPause }), Type.Null()], {
+        description: `null: as the region says; 0: never; else at least ${shortestPause}`,
+      }),
     ),
     backup_schedule: Type.Optional(
-      Type.Union([Type.String({ minLength: 1, maxLength: 100 }), Type.Null()], { description: 'Cron expression of five fields, UTC, at most once an hour; null: none' }),
+      Type.Union([Type.String({ minLength: 1, maxLength: 100 }), Type.Null()], {
+        description: 'Cron expression of five fields, UTC, at most once an hour; null: none',
+      }),
     ),
     backups_kept: Type.Optional(Type.Integer({ minimum: 1, maximum: 365 })),
-    rate_limit: Type.Optional(Type.Union([...OwnRateBody, Type.Null()], { description: "Of requests at each gateway; null: the plan's" })),
+    rate_limit: Type.Optional(
+      Type.Union([...OwnRateBody, Type.Null()], { description: "Of requests at each gateway; null: the plan's" }),
+    ),
   },
   { additionalProperties: false, minProperties: 1 },
 )
@@ -56,7 +74,10 @@ export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolat
   if (body.name !== undefined) checkName(body.name)
   const { pause_after_seconds: pauseAfter, backup_schedule: schedule } = body
   if (pauseAfter != null && pauseAfter > 0 && pauseAfter < shortestPause) {
-    throw new ControlError('INVALID_FIELD', `field "pause_after_seconds" must be 0, or from ${shortestPause} to ${longestPause}`)
+    throw new ControlError(
+      'INVALID_FIELD',
+      `field "pause_after_seconds" must be 0, or from ${shortestPause} to ${longestPause}`,
+    )
   }
   if (schedule != null) checkSchedule(schedule)
   for (const field of ['resources', 'pause_after_seconds', 'backup_schedule'] as const) {
@@ -68,10 +89,13 @@ function checkSchedule(schedule: string): void {
   const fields = schedule.trim().split(/\s+/)
   const [minute = ''] = fields
   const problem =
-    fields.length !== 5 ? 'must be a cron expression of five fields'
-    : !/^\d{1,2}$/.test(minute) ? 'must name one minute, because there is at most one backup an hour'
-    : !comesUp(fields.join(' ')) ? 'is no cron expression that ever comes up'
-    : undefined
+    fields.length !== 5
+      ? 'must be a cron expression of five fields'
+      : !/^\d{1,2}$/.test(minute)
+        ? 'must name one minute, because there is at most one backup an hour'
+        : !comesUp(fields.join(' '))
+          ? 'is no cron expression that ever comes up'
+          : undefined
   if (problem !== undefined) throw new ControlError('INVALID_FIELD', `field "backup_schedule" ${problem}`)
 }
 
@@ -84,7 +108,19 @@ function comesUp(schedule: string): boolean {
 }
 
 export function toChange(body: TenantChangeBody): TenantChange {
-  const { name, plan, suspended, suspend_reason, payment_required, drift_policy, resources, pause_after_seconds, backup_schedule, backups_kept, rate_limit } = body
+  const {
+    name,
+    plan,
+    suspended,
+    suspend_reason,
+    payment_required,
+    drift_policy,
+    resources,
+    pause_after_seconds,
+    backup_schedule,
+    backups_kept,
+    rate_limit,
+  } = body
   return {
     ...(name === undefined ? {} : { name }),
     ...(plan === undefined ? {} : { plan }),
@@ -105,5 +141,8 @@ function toSizeChanges({ postgres, runtime }: Static<typeof Sizes>): SizeChanges
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(cpuMillis === undefined ? {} : { cpuMillis }),
   })
-  return { ...(postgres === undefined ? {} : { postgres: change(postgres) }), ...(runtime === undefined ? {} : { runtime: change(runtime) }) }
+  return {
+    ...(postgres === undefined ? {} : { postgres: change(postgres) }),
+    ...(runtime === undefined ? {} : { runtime: change(runtime) }),
+  }
 }

@@ -85,7 +85,13 @@ export interface TenantStore {
   /** Supersedes whatever is under way. Asked again with an earlier `purgeAfter`, that holds. */
   requestDelete(id: string, purgeAfter: Date, ifMatch: number | undefined, context: WriteContext): Promise<TenantWrite>
   /** New API keys and a new token secret; the old ones are honoured until `expireAt`. */
-  rotateKeys(id: string, secrets: Pick<Record<SecretKind, string>, 'jwt_secret' | 'publishable_key' | 'secret_key'>, expireAt: Date, context: WriteContext, answer: (write: TenantWrite) => unknown): Promise<TenantWrite>
+  rotateKeys(
+    id: string,
+    secrets: Pick<Record<SecretKind, string>, 'jwt_secret' | 'publishable_key' | 'secret_key'>,
+    expireAt: Date,
+    context: WriteContext,
+    answer: (write: TenantWrite) => unknown,
+  ): Promise<TenantWrite>
   /** Every service is made anew, one after the other where it can be. @throws ControlError as `update` does */
   restart(id: string, context: WriteContext, answer: (write: TenantWrite) => unknown): Promise<TenantWrite>
   /** @throws ControlError NOT_ACTIVE for a suspended tenant; else as `update` does. A paused one stays as it is */
@@ -93,5 +99,8 @@ export interface TenantStore {
   /** Supersedes a pause under way. What is not paused stays as it is. @throws ControlError TENANT_NOT_FOUND, TENANT_DELETED */
   wake(id: string, context: WriteContext): Promise<TenantState>
   getOperation(id: string): Promise<Operation | undefined>
-  listOperations(filter: { tenantId?: string; kind?: OperationKind; state?: Operation['state'] }, page: PageRequest): Promise<Page<Operation>>
+  listOperations(
+    filter: { tenantId?: string; kind?: OperationKind; state?: Operation['state'] },
+    page: PageRequest,
+  ): Promise<Page<Operation>>
 }

@@ -72,7 +72,20 @@ export interface ComponentSizes {
 }
 
 export const operationKinds = [
-  'create', 'update', 'delete', 'rotate_keys', 'suspend', 'resume', 'pause', 'wake', 'restart', 'resize', 'upgrade', 'backup', 'restore', 'verify',
+  'create',
+  'update',
+  'delete',
+  'rotate_keys',
+  'suspend',
+  'resume',
+  'pause',
+  'wake',
+  'restart',
+  'resize',
+  'upgrade',
+  'backup',
+  'restore',
+  'verify',
 ] as const
 export type OperationKind = (typeof operationKinds)[number]
 
@@ -91,7 +104,13 @@ export interface Operation {
 }
 
 export const secretKinds = [
-  'runtime_password', 'ddl_password', 'admin_password', 'jwt_secret', 'signing_secret', 'publishable_key', 'secret_key',
+  'runtime_password',
+  'ddl_password',
+  'admin_password',
+  'jwt_secret',
+  'signing_secret',
+  'publishable_key',
+  'secret_key',
 ] as const
 export type SecretKind = (typeof secretKinds)[number]
 

@@ -9,7 +9,8 @@ export function amountsText(amounts: Amounts): string {
 /** @throws Error for what `amountsText` doesn't make */
 export function parseAmounts(text: string): Amounts {
   const parts = text.split(',')
-  if (parts.length !== amountNames.length || !parts.every((part) => /^-?\d+$/.test(part))) throw new Error(`"${text}" is no line of amounts`)
+  if (parts.length !== amountNames.length || !parts.every((part) => /^-?\d+$/.test(part)))
+    throw new Error(`"${text}" is no line of amounts`)
   const amounts = noAmounts()
   for (const [index, name] of amountNames.entries()) amounts[name] = BigInt(parts[index] ?? 0)
   return amounts

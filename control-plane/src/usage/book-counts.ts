@@ -59,9 +59,20 @@ export function bookCounts(before: TenantBook, counts: readonly Count[], at: Dat
 
   const open = (month: Date): OpenMonth => {
     // A month that was skipped lies, in the chain, before the first one after it that has hours.
-    const later = [...months.values()].filter((other) => other.month > month && hasHours(other)).sort((a, b) => a.month.getTime() - b.month.getTime())[0]
+    const later = [...months.values()]
+      .filter((other) => other.month > month && hasHours(other))
+      .sort((a, b) => a.month.getTime() - b.month.getTime())[0]
     const hash = later?.previous ?? book.hash
-    return months.get(month.getTime()) ?? { month, hours: new Uint8Array(), totals: noAmounts(), cells: new Map(), previous: hash, hash }
+    return (
+      months.get(month.getTime()) ?? {
+        month,
+        hours: new Uint8Array(),
+        totals: noAmounts(),
+        cells: new Map(),
+        previous: hash,
+        hash,
+      }
+    )
   }
   const put = (month: OpenMonth) => {
     months.set(month.month.getTime(), month)
@@ -77,14 +88,30 @@ export function bookCounts(before: TenantBook, counts: readonly Count[], at: Dat
       const hash = hourLink(book.hash, { tenantId: book.tenantId, hour, amounts })
       const into = open(month)
       const previous = hasHours(into) ? into.previous : book.hash
-      put({ ...into, hours: appendHours(into.hours, month, [{ hour, amounts }]), totals: joinAmounts(into.totals, amounts), previous, hash })
+      put({
+        ...into,
+        hours: appendHours(into.hours, month, [{ hour, amounts }]),
+        totals: joinAmounts(into.totals, amounts),
+        previous,
+        hash,
+      })
       book = { ...book, hash, lastHour: hour }
       continue
     }
-    const correction = correct(book, { hour, amounts, billedMonth: isOpen ? month : (book.closedUntil ?? month), recordedAt: at })
+    const correction = correct(book, {
+      hour,
+      amounts,
+      billedMonth: isOpen ? month : (book.closedUntil ?? month),
+      recordedAt: at,
+    })
     corrections.push(correction)
     if (isOpen) put(withCorrection(book, open(month), correction))
-    book = { ...book, corrections: correction.number, correctionsHash: correction.hash, corrected: [...book.corrected, correction] }
+    book = {
+      ...book,
+      corrections: correction.number,
+      correctionsHash: correction.hash,
+      corrected: [...book.corrected, correction],
+    }
   }
   return { book, months: [...months.values()].filter(({ month }) => changed.has(month.getTime())), corrections }
 }
@@ -114,7 +141,10 @@ function withCells(month: OpenMonth, counts: readonly Count[]): OpenMonth {
   return { ...month, cells }
 }
 
-function correct(book: TenantBook, { recordedAt, ...what }: Pick<Correction, 'hour' | 'amounts' | 'billedMonth' | 'recordedAt'>): Correction {
+function correct(
+  book: TenantBook,
+  { recordedAt, ...what }: Pick<Correction, 'hour' | 'amounts' | 'billedMonth' | 'recordedAt'>,
+): Correction {
   const link = { ...what, tenantId: book.tenantId, number: book.corrections + 1 }
   return { ...link, recordedAt, previous: book.correctionsHash, hash: correctionLink(book.correctionsHash, link) }
 }
@@ -122,7 +152,9 @@ function correct(book: TenantBook, { recordedAt, ...what }: Pick<Correction, 'ho
 /** The hour's connections are its bucket's and all its corrections' together; of hours, the greatest number counts. */
 function withCorrection(book: TenantBook, month: OpenMonth, { hour, amounts }: Correction): OpenMonth {
   const same = (other: { hour: Date }) => other.hour.getTime() === hour.getTime()
-  const parts = [...unpackHours(month.hours, book.tenantId, month.month), ...book.corrected].filter(same).map((part) => part.amounts)
+  const parts = [...unpackHours(month.hours, book.tenantId, month.month), ...book.corrected]
+    .filter(same)
+    .map((part) => part.amounts)
   const { connectionsPeak } = parts.reduce(addAmounts, amounts)
   return { ...month, totals: joinAmounts(month.totals, { ...amounts, connectionsPeak }) }
 }

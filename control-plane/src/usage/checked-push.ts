@@ -10,9 +10,11 @@ const plainText = /^[^\0\p{Surrogate}]{0,200}$/u
 
 /** @throws ControlError INVALID_FIELD that names the first field in which something is wrong */
 export function checkPush({ source, boot, counters, complete_until: completeUntil }: UsagePush): void {
-  if (source === '' || !plainText.test(source) || source.startsWith(homeSource(''))) refuse('source', 'must be 1 to 200 characters, and not begin as a home\'s')
+  if (source === '' || !plainText.test(source) || source.startsWith(homeSource('')))
+    refuse('source', "must be 1 to 200 characters, and not begin as a home's")
   if (!uuid.test(boot)) refuse('boot', 'must be a UUID')
-  if (completeUntil !== undefined && parseHour(completeUntil) === undefined) refuse('complete_until', 'must be the start of a UTC hour, ISO 8601')
+  if (completeUntil !== undefined && parseHour(completeUntil) === undefined)
+    refuse('complete_until', 'must be the start of a UTC hour, ISO 8601')
   for (const [number, counter] of counters.entries()) {
     const field = (name: string) => `counters/${number}/${name}`
     if (!isTenantId(counter.tenant_id)) refuse(field('tenant_id'), 'must be the id of a tenant')

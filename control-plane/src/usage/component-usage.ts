@@ -8,7 +8,10 @@ import type { ComponentUsage, Usage } from './usage-reader.ts'
 const volumes = { postgres: 'data', runtime: 'files' } as const
 
 /** Never fails: what can't be had is null. @param sight undefined for a past month, of which an engine knows nothing */
-export async function componentUsage(clock: Pick<Clock, 'timeout'>, sight: TenantSight | undefined): Promise<NonNullable<Usage['components']>> {
+export async function componentUsage(
+  clock: Pick<Clock, 'timeout'>,
+  sight: TenantSight | undefined,
+): Promise<NonNullable<Usage['components']>> {
   const engine = sight?.engine
   const id = sight?.snapshot.id
   const [stats, bytes] =

@@ -17,9 +17,23 @@ export function hourLink(previous: string, { tenantId, hour, amounts }: HourBuck
 }
 
 /** As `hourLink`, of: the hash before, `correction`, tenant id, number, start of the hour, first instant of the month it is billed with, amounts. */
-export function correctionLink(previous: string, correction: Omit<Correction, 'recordedAt' | 'previous' | 'hash'>): string {
+export function correctionLink(
+  previous: string,
+  correction: Omit<Correction, 'recordedAt' | 'previous' | 'hash'>,
+): string {
   const { tenantId, number, hour, billedMonth, amounts } = correction
-  return digest('sha256', [previous, 'correction', tenantId, String(number), hour.toISOString(), billedMonth.toISOString(), amountsText(amounts)].join('\n'))
+  return digest(
+    'sha256',
+    [
+      previous,
+      'correction',
+      tenantId,
+      String(number),
+      hour.toISOString(),
+      billedMonth.toISOString(),
+      amountsText(amounts),
+    ].join('\n'),
+  )
 }
 
 /** @returns the chain's hash after the hours, which are in order */

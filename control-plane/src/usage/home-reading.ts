@@ -24,14 +24,26 @@ const longestRunMilliseconds = 10 * 60_000
 export const forGood = new Date('9999-12-31T00:00:00Z')
 
 /** A home that was read. @returns what to record, in order, and what to keep then */
-export function readingOf(before: HomeState | undefined, books: HomeBooks, at: Date): { readings: HomeReading[]; state: HomeState } {
+export function readingOf(
+  before: HomeState | undefined,
+  books: HomeBooks,
+  at: Date,
+): { readings: HomeReading[]; state: HomeState } {
   const began = new Date(Math.min(Date.parse(books.began), at.getTime()))
   const same = before?.books === books.books
   // What was stored under former books lay there until these began.
   const last = before === undefined || same ? [] : [heldReading(before, laterOf(before.readAt, began)).reading]
   const from: HomeState = same
     ? before
-    : { tenantId: books.tenant_id, books: books.books, readAt: laterOf(before?.readAt, began), documentBytes: BigInt(books.document_bytes), fileBytes: 0n, documentByteSeconds: 0n, fileByteSeconds: 0n }
+    : {
+        tenantId: books.tenant_id,
+        books: books.books,
+        readAt: laterOf(before?.readAt, began),
+        documentBytes: BigInt(books.document_bytes),
+        fileBytes: 0n,
+        documentByteSeconds: 0n,
+        fileByteSeconds: 0n,
+      }
   const documents = held(from.readAt, at, from.documentBytes, from.documentByteSeconds)
   const told = new Map(books.hours.map((hour) => [Date.parse(hour.hour), hour]))
   const hours = [...new Set([...documents.keys(), ...told.keys()])].sort((one, other) => one - other)
@@ -40,7 +52,9 @@ export function readingOf(before: HomeState | undefined, books: HomeBooks, at: D
     readings: [
       ...last,
       {
-        tenantId: books.tenant_id, boot: books.books, completeUntil: completeUntil(at),
+        tenantId: books.tenant_id,
+        boot: books.books,
+        completeUntil: completeUntil(at),
         hours: hours.map((hour) => {
           const said = told.get(hour)
           return {
@@ -58,8 +72,13 @@ export function readingOf(before: HomeState | undefined, books: HomeBooks, at: D
       },
     ],
     state: {
-      tenantId: books.tenant_id, books: books.books, readAt: at, documentBytes: BigInt(books.document_bytes), fileBytes: BigInt(books.file_bytes),
-      documentByteSeconds: documents.get(thisHour) ?? 0n, fileByteSeconds: BigInt(told.get(thisHour)?.file_byte_seconds ?? 0),
+      tenantId: books.tenant_id,
+      books: books.books,
+      readAt: at,
+      documentBytes: BigInt(books.document_bytes),
+      fileBytes: BigInt(books.file_bytes),
+      documentByteSeconds: documents.get(thisHour) ?? 0n,
+      fileByteSeconds: BigInt(told.get(thisHour)?.file_byte_seconds ?? 0),
     },
   }
 }
@@ -71,22 +90,41 @@ export function heldReading(before: HomeState, until: Date): { reading: HomeRead
   const thisHour = startOfHour(until).getTime()
   return {
     reading: {
-      tenantId: before.tenantId, boot: before.books, completeUntil: completeUntil(until),
-      hours: [...documents].map(([hour, documentByteSeconds]) => ({ hour: new Date(hour), amounts: { ...noRuns, documentByteSeconds, fileByteSeconds: files.get(hour) ?? 0n } })),
+      tenantId: before.tenantId,
+      boot: before.books,
+      completeUntil: completeUntil(until),
+      hours: [...documents].map(([hour, documentByteSeconds]) => ({
+        hour: new Date(hour),
+        amounts: { ...noRuns, documentByteSeconds, fileByteSeconds: files.get(hour) ?? 0n },
+      })),
     },
-    state: { ...before, readAt: until, documentByteSeconds: documents.get(thisHour) ?? 0n, fileByteSeconds: files.get(thisHour) ?? 0n },
+    state: {
+      ...before,
+      readAt: until,
+      documentByteSeconds: documents.get(thisHour) ?? 0n,
+      fileByteSeconds: files.get(thisHour) ?? 0n,
+    },
   }
 }
 
-const noRuns: Pick<HomeAmounts, 'functionInvocations' | 'functionMilliseconds' | 'functionCpuMicroseconds' | 'functionMemoryKibMilliseconds'> = {
-  functionInvocations: 0n, functionMilliseconds: 0n, functionCpuMicroseconds: 0n, functionMemoryKibMilliseconds: 0n,
+const noRuns: Pick<
+  HomeAmounts,
+  'functionInvocations' | 'functionMilliseconds' | 'functionCpuMicroseconds' | 'functionMemoryKibMilliseconds'
+> = {
+  functionInvocations: 0n,
+  functionMilliseconds: 0n,
+  functionCpuMicroseconds: 0n,
+  functionMemoryKibMilliseconds: 0n,
 }
 
 /** Byte-seconds of each hour from one time to another. @param told of the first hour, before that */
 function held(from: Date, until: Date, bytes: bigint, told: bigint): Map<number, bigint> {
   const amounts = new Map([[startOfHour(from).getTime(), told]])
   for (let hour = startOfHour(from).getTime(); hour <= until.getTime(); hour += hourMilliseconds) {
-    const milliseconds = Math.max(0, Math.min(until.getTime(), hour + hourMilliseconds) - Math.max(from.getTime(), hour))
+    const milliseconds = Math.max(
+      0,
+      Math.min(until.getTime(), hour + hourMilliseconds) - Math.max(from.getTime(), hour),
+    )
     amounts.set(hour, (amounts.get(hour) ?? 0n) + (bytes * BigInt(milliseconds)) / 1000n)
   }
   return amounts

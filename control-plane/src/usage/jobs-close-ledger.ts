@@ -64,7 +64,7 @@ export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint,
   const complete = await closing.completeUntil()
   const until = complete === undefined || complete > settled ? settled : complete
 
-  for (let after: string | undefined = ''; after !== undefined; ) {
+  for (let after: string | undefined = ''; after !== undefined;) {
     signal?.throwIfAborted()
     after = await closing.closeHours(until, { after, limit: tenantsAtOnce }, epoch)
   }
@@ -87,4 +87,7 @@ export async function closeAll(closing: LedgerClosing, now: Date, epoch: bigint,
 }
 
 /** By the first hexadecimal digit of their ids. */
-const tenantRanges: readonly TenantRange[] = Array.from({ length: 16 }, (_, digit) => ({ from: `t_${digit.toString(16)}`, to: `t_${(digit + 1).toString(17)}` }))
+const tenantRanges: readonly TenantRange[] = Array.from({ length: 16 }, (_, digit) => ({
+  from: `t_${digit.toString(16)}`,
+  to: `t_${(digit + 1).toString(17)}`,
+}))

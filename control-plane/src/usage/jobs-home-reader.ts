@@ -52,7 +52,15 @@ const mostHours = 999
 export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Promise<void> {
   const reader = createHomeReader(deps)
   const { clock, log } = deps
-  return ({ lost }) => repeat({ clock, work: reader.look, onProblem: (error) => log.warn({ err: error }, 'homes could not be read for the ledger; it is tried again') }, lost)
+  return ({ lost }) =>
+    repeat(
+      {
+        clock,
+        work: reader.look,
+        onProblem: (error) => log.warn({ err: error }, 'homes could not be read for the ledger; it is tried again'),
+      },
+      lost,
+    )
 }
 
 export function createHomeReader({ store, ledger, regions, probe, clock, measure, log }: HomeReaderDeps) {
@@ -78,8 +86,13 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
   const ask = async (home: HomeToRead, at: Date, signal: AbortSignal) => {
     const region = regions.get(home.regionId)
     if (region === undefined) throw new Error(`the region ${home.regionId} is not configured`)
-    const since = home.state === undefined ? mostHours : Math.ceil((at.getTime() - home.state.readAt.getTime()) / hourMilliseconds) + 1
-    return firstAnswer(region.runtimeUrls(home), (url) => probe.tenantBooks(url, home.tenantId, Math.min(since, mostHours), signal))
+    const since =
+      home.state === undefined
+        ? mostHours
+        : Math.ceil((at.getTime() - home.state.readAt.getTime()) / hourMilliseconds) + 1
+    return firstAnswer(region.runtimeUrls(home), (url) =>
+      probe.tenantBooks(url, home.tenantId, Math.min(since, mostHours), signal),
+    )
   }
 
   const read = async (home: HomeToRead, signal: AbortSignal): Promise<void> => {
@@ -103,8 +116,10 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     } catch (cause) {
       signal.throwIfAborted()
       measure(isRunning ? 'failed' : 'held')
-      if (isRunning) log.warn({ tenant: home.tenantId, err: cause }, 'a home could not be read for the ledger; it is tried again')
-      if (state !== undefined && (!isRunning || clock.now().getTime() - state.readAt.getTime() > patienceMilliseconds)) await hold(state, clock.now())
+      if (isRunning)
+        log.warn({ tenant: home.tenantId, err: cause }, 'a home could not be read for the ledger; it is tried again')
+      if (state !== undefined && (!isRunning || clock.now().getTime() - state.readAt.getTime() > patienceMilliseconds))
+        await hold(state, clock.now())
     }
   }
 
@@ -112,13 +127,15 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
   const lastSeen = async (signal: AbortSignal): Promise<Map<string, number>> => {
     const seen = new Map<string, number>()
     const urls = [...regions.values()].flatMap(({ config }) => config.gateway_internal_urls)
-    await Promise.all(urls.map(async (url) => {
-      const activity = await probe.activity(url, signal).catch(() => undefined)
-      for (const [tenantId, { last_request_at, open }] of Object.entries(activity?.tenants ?? {})) {
-        const at = open > 0 ? clock.now().getTime() : Date.parse(last_request_at)
-        seen.set(tenantId, Math.max(at, seen.get(tenantId) ?? 0))
-      }
-    }))
+    await Promise.all(
+      urls.map(async (url) => {
+        const activity = await probe.activity(url, signal).catch(() => undefined)
+        for (const [tenantId, { last_request_at, open }] of Object.entries(activity?.tenants ?? {})) {
+          const at = open > 0 ? clock.now().getTime() : Date.parse(last_request_at)
+          seen.set(tenantId, Math.max(at, seen.get(tenantId) ?? 0))
+        }
+      }),
+    )
     return seen
   }
 
@@ -128,11 +145,17 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     const now = clock.now()
     const isDue = ({ tenantId, state, endedAt }: HomeToRead) => {
       if (state === undefined || endedAt !== undefined || completeUntil(state.readAt) < completeUntil(now)) return true
-      return now.getTime() - state.readAt.getTime() >= activeMilliseconds && (seen.get(tenantId) ?? 0) > state.readAt.getTime()
+      return (
+        now.getTime() - state.readAt.getTime() >= activeMilliseconds &&
+        (seen.get(tenantId) ?? 0) > state.readAt.getTime()
+      )
     }
     const queue = new PQueue({ concurrency: readAtOnce })
     const problems: unknown[] = []
-    for (const home of homes.filter(isDue)) void queue.add(() => (signal.aborted ? undefined : read(home, signal).catch((error: unknown) => problems.push(error))))
+    for (const home of homes.filter(isDue))
+      void queue.add(() =>
+        signal.aborted ? undefined : read(home, signal).catch((error: unknown) => problems.push(error)),
+      )
     await queue.onIdle()
     if (problems.length > 0) throw problems[0]
     return intervalMilliseconds

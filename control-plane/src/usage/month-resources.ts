@@ -17,7 +17,12 @@ interface MonthFigures {
 }
 
 /** Figures for people: those that may exceed what a JSON reader holds are rounded down to larger units. The hours have them exactly. */
-export function monthResources({ usage: { totals, cells }, plan, stored, elapsedMilliseconds }: MonthFigures): Usage['resources'] {
+export function monthResources({
+  usage: { totals, cells },
+  plan,
+  stored,
+  elapsedMilliseconds,
+}: MonthFigures): Usage['resources'] {
   const counts = cellList(cells).map(({ key, value }) => ({ key, count: Number(value) }))
   const of = (meter: string) => counts.filter(({ key }) => key.meter === meter)
   const requests = of('requests')
@@ -37,7 +42,12 @@ export function monthResources({ usage: { totals, cells }, plan, stored, elapsed
       by_group: sumBy(requests, 'group'),
       by_method: sumBy(requests, 'method'),
       by_status: sumBy(requests, 'statusClass'),
-      endpoints: requests.map(({ key, count }) => ({ group: key.group, method: key.method, status: key.statusClass, count })),
+      endpoints: requests.map(({ key, count }) => ({
+        group: key.group,
+        method: key.method,
+        status: key.statusClass,
+        count,
+      })),
       latency_ms: latency,
     },
     storage: {
@@ -73,7 +83,10 @@ function total(counts: readonly { count: number }[]): number {
   return counts.reduce((sum, { count }) => sum + count, 0)
 }
 
-function sumBy(counts: readonly { key: CellKey; count: number }[], part: 'group' | 'method' | 'statusClass'): Record<string, number> {
+function sumBy(
+  counts: readonly { key: CellKey; count: number }[],
+  part: 'group' | 'method' | 'statusClass',
+): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const { key, count } of counts) sums[key[part]] = (sums[key[part]] ?? 0) + count
   return sums

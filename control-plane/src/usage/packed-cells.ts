@@ -9,8 +9,29 @@ const version = 1
 
 /** Stored months refer to the places: words may only be added at the end. */
 const words = [
-  '', 'requests', 'refused_requests', 'egress_bytes', 'latency', 'rest', 'storage', 'functions', 'other', 'GET', 'HEAD', 'POST',
-  'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'OTHER', '2xx', '3xx', '4xx', '5xx', 'inf', 'rejected_requests',
+  '',
+  'requests',
+  'refused_requests',
+  'egress_bytes',
+  'latency',
+  'rest',
+  'storage',
+  'functions',
+  'other',
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'OTHER',
+  '2xx',
+  '3xx',
+  '4xx',
+  '5xx',
+  'inf',
+  'rejected_requests',
 ]
 const placeOf = new Map(words.map((word, index) => [word, index + 1]))
 

@@ -24,7 +24,11 @@ interface Head {
  * @param hours of that month, in order, none below zero
  * @throws Error for an hour that does not come after all that are packed
  */
-export function appendHours(packed: Uint8Array, month: Date, hours: readonly Pick<HourBucket, 'hour' | 'amounts'>[]): Uint8Array {
+export function appendHours(
+  packed: Uint8Array,
+  month: Date,
+  hours: readonly Pick<HourBucket, 'hour' | 'amounts'>[],
+): Uint8Array {
   const { next: first, last: start, body } = headOf(packed)
   let next = first
   let last = start

@@ -22,12 +22,21 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
   const { books, tenants, history, clock } = deps
 
   /** Before this all hours should be closed. */
-  const due = (month: Date) => new Date(Math.min(startOfHour(new Date(clock.now().getTime() - settleMilliseconds)).getTime(), nextMonth(month).getTime()))
+  const due = (month: Date) =>
+    new Date(
+      Math.min(startOfHour(new Date(clock.now().getTime() - settleMilliseconds)).getTime(), nextMonth(month).getTime()),
+    )
 
   const stateOf = async ({ id }: UsageSubject, month: Date, usage: MonthUsage): Promise<MonthState> => {
     const lived = usage.isThere || (await history.periods(id, month, nextMonth(month))).length > 0
     const incomplete = usage.closedAt === undefined && lived
-    return { tenant_id: id, month: monthText(month), incomplete, missing_sources: incomplete ? await books.missing(due(month), id) : [], period: periodOf(month) }
+    return {
+      tenant_id: id,
+      month: monthText(month),
+      incomplete,
+      missing_sources: incomplete ? await books.missing(due(month), id) : [],
+      period: periodOf(month),
+    }
   }
 
   return {
@@ -48,7 +57,12 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
       ])
       return {
         ...(await stateOf(subject, month, usage)),
-        resources: monthResources({ usage, plan, stored, elapsedMilliseconds: Math.min(now.getTime(), nextMonth(month).getTime()) - month.getTime() }),
+        resources: monthResources({
+          usage,
+          plan,
+          stored,
+          elapsedMilliseconds: Math.min(now.getTime(), nextMonth(month).getTime()) - month.getTime(),
+        }),
         corrections: usage.corrections,
         ...(components === undefined ? {} : { components }),
       }
@@ -57,7 +71,10 @@ export function createUsageReader(deps: UsageReaderDeps): UsageReader {
     async series(subject, month, granularity) {
       const hours = await books.hours(subject.id, month)
       return {
-        ...(await stateOf(subject, month, hours)), granularity, parts: granularity === 'hour' ? hourParts(hours) : dayParts(hours), corrections: hours.corrections,
+        ...(await stateOf(subject, month, hours)),
+        granularity,
+        parts: granularity === 'hour' ? hourParts(hours) : dayParts(hours),
+        corrections: hours.corrections,
       }
     },
 
@@ -73,7 +90,11 @@ function periodOf(month: Date) {
 }
 
 /** That of the month's end, or of now; before there was the tenant, the one that it has. */
-async function planOf({ history, plans }: UsageReaderDeps, { id, tenant }: UsageSubject, month: Date): Promise<Plan | undefined> {
+async function planOf(
+  { history, plans }: UsageReaderDeps,
+  { id, tenant }: UsageSubject,
+  month: Date,
+): Promise<Plan | undefined> {
   const [periods, all] = await Promise.all([history.periods(id, month, nextMonth(month)), plans.list()])
   const name = periods.at(-1)?.plan ?? tenant?.plan
   return all.find((plan) => plan.id === name)

@@ -8,7 +8,9 @@ import { PageQuery, pageRequest, writeContext, NoQuery } from '../http/parameter
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const SourceBody = Type.Object({
   source: Type.String(),
-  tenant_id: Type.Union([Type.String(), Type.Null()], { description: 'Of the home of a tenant; null of a gateway, which counts for all' }),
+  tenant_id: Type.Union([Type.String(), Type.Null()], {
+    description: 'Of the home of a tenant; null of a gateway, which counts for all',
+  }),
   complete_until: Type.String({ description: 'All that it counted in the hours before has come' }),
   first_seen_at: Type.String(),
   last_seen_at: Type.String(),
@@ -28,7 +30,10 @@ export function addUsageSources(app: Api, deps: UsageSourcesDeps): void {
       schema: {
         summary: 'Who counts usage, and how far each is complete',
         tags: ['usage'],
-        querystring: Type.Object({ ...PageQuery, kind: Type.Optional(Type.Enum([...sourceKinds])) }, { additionalProperties: false }),
+        querystring: Type.Object(
+          { ...PageQuery, kind: Type.Optional(Type.Enum([...sourceKinds])) },
+          { additionalProperties: false },
+        ),
         response: { 200: Type.Object({ sources: Type.Array(SourceBody), next_cursor: Maybe }) },
       },
     },
@@ -44,16 +49,33 @@ export function addUsageSources(app: Api, deps: UsageSourcesDeps): void {
       config: { scopes: ['admin'] },
       schema: {
         summary: 'Retire a source that is gone for good: hours close without it',
-        tags: ['usage'], params: Type.Object({ source: Type.String() }), querystring: NoQuery, response: { 200: SourceBody },
+        tags: ['usage'],
+        params: Type.Object({ source: Type.String() }),
+        querystring: NoQuery,
+        response: { 200: SourceBody },
       },
     },
-    async (request) => present(await deps.usageSources.retire(request.params.source, { ...writeContext(request), idempotency: undefined })),
+    async (request) =>
+      present(
+        await deps.usageSources.retire(request.params.source, { ...writeContext(request), idempotency: undefined }),
+      ),
   )
 }
 
-function present({ source, tenantId, completeUntil, firstSeenAt, lastSeenAt, retiredAt }: UsageSource): Static<typeof SourceBody> {
+function present({
+  source,
+  tenantId,
+  completeUntil,
+  firstSeenAt,
+  lastSeenAt,
+  retiredAt,
+}: UsageSource): Static<typeof SourceBody> {
   return {
-    source, tenant_id: tenantId ?? null, complete_until: completeUntil.toISOString(), first_seen_at: firstSeenAt.toISOString(), last_seen_at: lastSeenAt.toISOString(),
+    source,
+    tenant_id: tenantId ?? null,
+    complete_until: completeUntil.toISOString(),
+    first_seen_at: firstSeenAt.toISOString(),
+    last_seen_at: lastSeenAt.toISOString(),
     retired_at: retiredAt?.toISOString() ?? null,
   }
 }

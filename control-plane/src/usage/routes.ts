@@ -7,7 +7,17 @@ import { parseMonth, startOfMonth } from '../platform/months.ts'
 import type { Api } from '../http/api.ts'
 import { PageQuery, pageRequest } from '../http/parameters.ts'
 import {
-  pageCsv, resourceNames, SeriesBody, seriesCsv, toPageBody, toSeriesBody, toUsageBody, UsageBody, usageCsv, UsagePageBody, type ResourceName,
+  pageCsv,
+  resourceNames,
+  SeriesBody,
+  seriesCsv,
+  toPageBody,
+  toSeriesBody,
+  toUsageBody,
+  UsageBody,
+  usageCsv,
+  UsagePageBody,
+  type ResourceName,
 } from './usage-body.ts'
 import { formTypes, wantedForm } from '../http/wanted-form.ts'
 import type { UsageReader } from './usage-reader.ts'
@@ -21,11 +31,17 @@ const UsageQuery = Type.Object(
 )
 type UsageQuery = Static<typeof UsageQuery>
 
-const PageOfMonth = Type.Object({ ...PageQuery, month: Type.Optional(Type.String({ description: '`YYYY-MM`; the current month when absent' })) }, { additionalProperties: false })
+const PageOfMonth = Type.Object(
+  { ...PageQuery, month: Type.Optional(Type.String({ description: '`YYYY-MM`; the current month when absent' })) },
+  { additionalProperties: false },
+)
 
 /** The body is JSON or CSV, as `Accept` says. */
 const answers = <Json extends UsageAnswers>(json: Json) => ({
-  200: { description: 'As `Accept` says', content: { [formTypes.json]: { schema: json }, [formTypes.csv]: { schema: Type.String() } } },
+  200: {
+    description: 'As `Accept` says',
+    content: { [formTypes.json]: { schema: json }, [formTypes.csv]: { schema: Type.String() } },
+  },
 })
 type UsageAnswers = typeof TenantAnswer | typeof UsagePageBody
 const TenantAnswer = Type.Union([UsageBody, SeriesBody])
@@ -39,7 +55,13 @@ export interface UsageRoutesDeps {
 export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
   const access = ['admin', 'read', 'billing'] as const
 
-  const answer = async (request: FastifyRequest, reply: FastifyReply, id: string, month: Date, { granularity, resource }: UsageQuery) => {
+  const answer = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    id: string,
+    month: Date,
+    { granularity, resource }: UsageQuery,
+  ) => {
     const form = wantedForm(request, ['json', 'csv'])
     const subject = isTenantId(id) ? await deps.usage.subject(id) : undefined
     if (subject === undefined) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
@@ -57,7 +79,11 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
     {
       config: { scopes: access },
       schema: {
-        summary: 'Usage of the current month', tags: ['usage'], params: Type.Object({ id: Type.String() }), querystring: UsageQuery, response: answers(TenantAnswer),
+        summary: 'Usage of the current month',
+        tags: ['usage'],
+        params: Type.Object({ id: Type.String() }),
+        querystring: UsageQuery,
+        response: answers(TenantAnswer),
       },
     },
     async (request, reply) => answer(request, reply, request.params.id, startOfMonth(deps.now()), request.query),
@@ -69,27 +95,43 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
       config: { scopes: access },
       schema: {
         summary: 'Usage of a month, YYYY-MM',
-        description: 'A month before the tenant existed has usage zero. A tenant that is gone has the usage that it had.',
+        description:
+          'A month before the tenant existed has usage zero. A tenant that is gone has the usage that it had.',
         tags: ['usage'],
         params: Type.Object({ id: Type.String(), month: Type.String() }),
         querystring: UsageQuery,
         response: answers(TenantAnswer),
       },
     },
-    async (request, reply) => answer(request, reply, request.params.id, pastMonth(request.params.month, deps.now()), request.query),
+    async (request, reply) =>
+      answer(request, reply, request.params.id, pastMonth(request.params.month, deps.now()), request.query),
   )
 
   app.get(
     internalPaths.ownUsage(':id'),
     {
       config: { scopes: 'internal or tenant' },
-      schema: { hide: true, params: Type.Object({ id: Type.String() }), querystring: Type.Object({ ...UsageQuery.properties, month: Type.Optional(Type.String()) }, { additionalProperties: false }) },
+      schema: {
+        hide: true,
+        params: Type.Object({ id: Type.String() }),
+        querystring: Type.Object(
+          { ...UsageQuery.properties, month: Type.Optional(Type.String()) },
+          { additionalProperties: false },
+        ),
+      },
     },
     async (request, reply) => {
       const { id } = request.params
-      if (request.ofTenant !== undefined && request.ofTenant !== id) throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
+      if (request.ofTenant !== undefined && request.ofTenant !== id)
+        throw new ControlError('TENANT_NOT_FOUND', 'there is no such tenant')
       const { month, ...query } = request.query
-      return answer(request, reply, id, month === undefined ? startOfMonth(deps.now()) : pastMonth(month, deps.now()), query)
+      return answer(
+        request,
+        reply,
+        id,
+        month === undefined ? startOfMonth(deps.now()) : pastMonth(month, deps.now()),
+        query,
+      )
     },
   )
 
@@ -97,7 +139,12 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
     '/v1/usage',
     {
       config: { scopes: access },
-      schema: { summary: 'Usage of all tenants in a month, by their ids', tags: ['usage'], querystring: PageOfMonth, response: answers(UsagePageBody) },
+      schema: {
+        summary: 'Usage of all tenants in a month, by their ids',
+        tags: ['usage'],
+        querystring: PageOfMonth,
+        response: answers(UsagePageBody),
+      },
     },
     async (request, reply) => {
       const form = wantedForm(request, ['json', 'csv'])
@@ -110,7 +157,8 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
       const next = last === undefined ? null : Buffer.from(last).toString('base64url')
       if (form === 'json') return reply.send(toPageBody(shown, next))
       // The page's place in the list is no row of it.
-      if (next !== null) void reply.header('link', `</v1/usage?month=${page.month}&limit=${limit}&cursor=${next}>; rel="next"`)
+      if (next !== null)
+        void reply.header('link', `</v1/usage?month=${page.month}&limit=${limit}&cursor=${next}>; rel="next"`)
       return reply.type(csvType).send(pageCsv(shown))
     },
   )

@@ -6,10 +6,22 @@ import { packCells, unpackCells } from './packed-cells.ts'
 import type { Transaction } from '../platform/database.ts'
 
 /** What is new, summed over the sources; as JSON, because a row each would cost several times as much. */
-type NewCounts = { hour: number; meter: string; group: string; method: string; status_class: string; bucket: string; value: string }[]
+type NewCounts = {
+  hour: number
+  meter: string
+  group: string
+  method: string
+  status_class: string
+  bucket: string
+  value: string
+}[]
 
 /** @param tenants each with the hour before which its counts are to be booked */
-export async function bookTenants(transaction: Transaction, tenants: readonly { tenantId: string; until: Date }[], at: Date): Promise<void> {
+export async function bookTenants(
+  transaction: Transaction,
+  tenants: readonly { tenantId: string; until: Date }[],
+  at: Date,
+): Promise<void> {
   const counts = await takeCounts(transaction, tenants)
   if (counts.size === 0) return
   const books = await readBooks(transaction, counts, at)
@@ -21,8 +33,13 @@ export async function bookTenants(transaction: Transaction, tenants: readonly { 
  * Marks them booked, row by row, in the order in which a push takes them: what is pushed at the same time is either in it or
  * waits for the next time.
  */
-async function takeCounts(transaction: Transaction, tenants: readonly { tenantId: string; until: Date }[]): Promise<Map<string, Count[]>> {
-  const wanted = JSON.stringify(tenants.map(({ tenantId, until }) => ({ tenant_id: tenantId, until: until.toISOString() })))
+async function takeCounts(
+  transaction: Transaction,
+  tenants: readonly { tenantId: string; until: Date }[],
+): Promise<Map<string, Count[]>> {
+  const wanted = JSON.stringify(
+    tenants.map(({ tenantId, until }) => ({ tenant_id: tenantId, until: until.toISOString() })),
+  )
   const rows = await transaction.$queryRaw<{ tenant_id: string; counts: NewCounts }[]>`
     with due as materialized (
       select c.ctid as row from usage_counters c, jsonb_to_recordset(${wanted}::jsonb) as w(tenant_id text, until timestamptz)
@@ -42,46 +59,84 @@ async function takeCounts(transaction: Transaction, tenants: readonly { tenantId
   return new Map(
     rows.map(({ tenant_id: tenantId, counts }) => [
       tenantId,
-      counts.map(({ hour, value, status_class: statusClass, ...key }) => ({ hour: new Date(hour * 1000), key: { ...key, statusClass }, value: BigInt(value) })),
+      counts.map(({ hour, value, status_class: statusClass, ...key }) => ({
+        hour: new Date(hour * 1000),
+        key: { ...key, statusClass },
+        value: BigInt(value),
+      })),
     ]),
   )
 }
 
-async function readBooks(transaction: Transaction, counts: ReadonlyMap<string, readonly Count[]>, at: Date): Promise<Map<string, TenantBook>> {
+async function readBooks(
+  transaction: Transaction,
+  counts: ReadonlyMap<string, readonly Count[]>,
+  at: Date,
+): Promise<Map<string, TenantBook>> {
   const ids = [...counts.keys()]
   const first = Math.min(...[...counts.values()].flatMap((its) => its.map(({ hour }) => hour.getTime())))
   const months = monthsBetween(new Date(first), at)
   const heads = await transaction.usageTenant.findMany({ where: { tenantId: { in: ids } } })
-  const open = await transaction.usageMonth.findMany({ where: { month: { in: months }, tenantId: { in: ids }, closedAt: null }, orderBy: { month: 'asc' } })
+  const open = await transaction.usageMonth.findMany({
+    where: { month: { in: months }, tenantId: { in: ids }, closedAt: null },
+    orderBy: { month: 'asc' },
+  })
   const withCorrections = heads.filter(({ corrections }) => corrections > 0).map(({ tenantId }) => tenantId)
-  const corrected = withCorrections.length === 0
-    ? []
-    : await transaction.usageCorrection.findMany({ where: { tenantId: { in: withCorrections }, hour: { gte: new Date(first) } } })
+  const corrected =
+    withCorrections.length === 0
+      ? []
+      : await transaction.usageCorrection.findMany({
+          where: { tenantId: { in: withCorrections }, hour: { gte: new Date(first) } },
+        })
   const monthsOf = Map.groupBy(open, ({ tenantId }) => tenantId)
   const correctedOf = Map.groupBy(corrected, ({ tenantId }) => tenantId)
   return new Map(
     heads.map(({ tenantId, hash, correctionsHash, corrections, lastHour, closedUntil }) => [
       tenantId,
       {
-        tenantId, hash, correctionsHash, corrections,
+        tenantId,
+        hash,
+        correctionsHash,
+        corrections,
         lastHour: lastHour ?? undefined,
         closedUntil: closedUntil ?? undefined,
         months: (monthsOf.get(tenantId) ?? []).map((month): OpenMonth => ({
-          month: month.month, hours: month.hours, totals: parseAmounts(month.totals), cells: unpackCells(month.breakdown), previous: month.previous, hash: month.hash,
+          month: month.month,
+          hours: month.hours,
+          totals: parseAmounts(month.totals),
+          cells: unpackCells(month.breakdown),
+          previous: month.previous,
+          hash: month.hash,
         })),
-        corrected: (correctedOf.get(tenantId) ?? []).map(({ hour, amounts }) => ({ hour, amounts: parseAmounts(amounts) })),
+        corrected: (correctedOf.get(tenantId) ?? []).map(({ hour, amounts }) => ({
+          hour,
+          amounts: parseAmounts(amounts),
+        })),
       },
     ]),
   )
 }
 
 function newBook(tenantId: string): TenantBook {
-  return { tenantId, hash: chainStart, correctionsHash: chainStart, corrections: 0, lastHour: undefined, closedUntil: undefined, months: [], corrected: [] }
+  return {
+    tenantId,
+    hash: chainStart,
+    correctionsHash: chainStart,
+    corrections: 0,
+    lastHour: undefined,
+    closedUntil: undefined,
+    months: [],
+    corrected: [],
+  }
 }
 
 async function writeBooks(transaction: Transaction, booked: readonly Booked[]): Promise<void> {
   const heads = booked.map(({ book }) => ({
-    tenant_id: book.tenantId, hash: book.hash, last_hour: book.lastHour?.toISOString() ?? null, corrections: book.corrections, corrections_hash: book.correctionsHash,
+    tenant_id: book.tenantId,
+    hash: book.hash,
+    last_hour: book.lastHour?.toISOString() ?? null,
+    corrections: book.corrections,
+    corrections_hash: book.correctionsHash,
   }))
   await transaction.$executeRaw`
     insert into usage_tenants (tenant_id, hash, last_hour, corrections, corrections_hash)
@@ -89,10 +144,17 @@ async function writeBooks(transaction: Transaction, booked: readonly Booked[]): 
     on conflict (tenant_id) do update set
       hash = excluded.hash, last_hour = excluded.last_hour, corrections = excluded.corrections, corrections_hash = excluded.corrections_hash`
 
-  const months = booked.flatMap(({ book, months: changed }) => changed.map((month) => ({
-    month: month.month.toISOString(), tenant_id: book.tenantId, hours: base64(month.hours), totals: amountsText(month.totals),
-    breakdown: base64(packCells(month.cells)), previous: month.previous, hash: month.hash,
-  })))
+  const months = booked.flatMap(({ book, months: changed }) =>
+    changed.map((month) => ({
+      month: month.month.toISOString(),
+      tenant_id: book.tenantId,
+      hours: base64(month.hours),
+      totals: amountsText(month.totals),
+      breakdown: base64(packCells(month.cells)),
+      previous: month.previous,
+      hash: month.hash,
+    })),
+  )
   await transaction.$executeRaw`
     insert into usage_months (month, tenant_id, hours, totals, breakdown, previous, hash)
     select month, tenant_id, decode(hours, 'base64'), totals, decode(breakdown, 'base64'), previous, hash
@@ -103,7 +165,9 @@ async function writeBooks(transaction: Transaction, booked: readonly Booked[]): 
 
   const corrections = booked.flatMap((one) => one.corrections)
   if (corrections.length === 0) return
-  await transaction.usageCorrection.createMany({ data: corrections.map((correction) => ({ ...correction, amounts: amountsText(correction.amounts) })) })
+  await transaction.usageCorrection.createMany({
+    data: corrections.map((correction) => ({ ...correction, amounts: amountsText(correction.amounts) })),
+  })
 }
 
 function base64(bytes: Uint8Array): string {

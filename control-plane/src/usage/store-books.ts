@@ -12,7 +12,15 @@ import type { Database } from '../platform/database.ts'
 
 /** Hour in seconds, meter, and what is new since it was booked. */
 type OpenAmounts = [hour: number, meter: string, value: string][]
-type OpenCounts = [hour: number, meter: string, group: string, method: string, statusClass: string, bucket: string, value: string][]
+type OpenCounts = [
+  hour: number,
+  meter: string,
+  group: string,
+  method: string,
+  statusClass: string,
+  bucket: string,
+  value: string,
+][]
 
 interface MonthRow {
   hours: Uint8Array | null
@@ -65,7 +73,15 @@ export function createUsageBooks(database: Database): UsageBooks {
 
     async page(month, { after, limit }) {
       const end = nextMonth(month)
-      const rows = await database.$queryRaw<{ tenant_id: string; name: string | null; totals: string | null; closed_at: Date | null; open: OpenAmounts | null }[]>`
+      const rows = await database.$queryRaw<
+        {
+          tenant_id: string
+          name: string | null
+          totals: string | null
+          closed_at: Date | null
+          open: OpenAmounts | null
+        }[]
+      >`
         with ids as (
           select tenant_id from (
             (select id as tenant_id from tenants where id > ${after} and created_at < ${end} and desired <> 'warm' order by id limit ${limit})
@@ -82,8 +98,15 @@ export function createUsageBooks(database: Database): UsageBooks {
         from ids left join tenants t on t.id = ids.tenant_id left join usage_months m on m.month = ${month} and m.tenant_id = ids.tenant_id
         order by ids.tenant_id`
       return rows.map(({ tenant_id: tenantId, name, totals, closed_at: closedAt, open }) => ({
-        tenantId, name,
-        totals: joined(totals, openHours(tenantId, (open ?? []).map(([hour, meter, value]) => [hour, meter, '', '', '', '', value]))),
+        tenantId,
+        name,
+        totals: joined(
+          totals,
+          openHours(
+            tenantId,
+            (open ?? []).map(([hour, meter, value]) => [hour, meter, '', '', '', '', value]),
+          ),
+        ),
         closedAt: closedAt ?? undefined,
       }))
     },
@@ -109,7 +132,13 @@ function toMonthUsage(tenantId: string, row: MonthRow, open: readonly HourBucket
     if (isBrokenDown(meter)) addToCell(cells, { meter, group, method, statusClass, bucket }, BigInt(value))
   }
   const corrections = (row.corrections ?? []).map((correction) => toCorrection(tenantId, correction))
-  return { totals: joined(row.totals, open), cells, closedAt: row.closed_at ?? undefined, isThere: row.totals !== null || open.length > 0, corrections }
+  return {
+    totals: joined(row.totals, open),
+    cells,
+    closedAt: row.closed_at ?? undefined,
+    isThere: row.totals !== null || open.length > 0,
+    corrections,
+  }
 }
 
 function joined(totals: string | null, open: readonly HourBucket[]): Amounts {
@@ -120,7 +149,10 @@ function openHours(tenantId: string, counts: OpenCounts): HourBucket[] {
   const hours = new Map<number, Amounts>()
   for (const [hour, meter, , , , , value] of counts) {
     const name = amountOf(meter)
-    if (name !== undefined) hours.set(hour, addAmounts(hours.get(hour) ?? noAmounts(), { ...noAmounts(), [name]: BigInt(value) }))
+    if (name !== undefined)
+      hours.set(hour, addAmounts(hours.get(hour) ?? noAmounts(), { ...noAmounts(), [name]: BigInt(value) }))
   }
-  return [...hours].sort(([a], [b]) => a - b).map(([hour, amounts]) => ({ tenantId, hour: new Date(hour * 1000), amounts }))
+  return [...hours]
+    .sort(([a], [b]) => a - b)
+    .map(([hour, amounts]) => ({ tenantId, hour: new Date(hour * 1000), amounts }))
 }

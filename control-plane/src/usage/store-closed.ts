@@ -52,7 +52,10 @@ export function createClosedUsage(database: Database): ClosedUsage {
 
     async closedTenants(month, { after = '', limit }) {
       const rows = await database.usageMonth.findMany({
-        where: { month, tenantId: { gt: after }, closedAt: { not: null } }, select: { tenantId: true }, orderBy: { tenantId: 'asc' }, take: limit,
+        where: { month, tenantId: { gt: after }, closedAt: { not: null } },
+        select: { tenantId: true },
+        orderBy: { tenantId: 'asc' },
+        take: limit,
       })
       return rows.map(({ tenantId }) => tenantId)
     },
@@ -83,9 +86,11 @@ function storedMonth(row: MonthRow, month: Date): StoredMonth {
 /** @throws Error */
 function checked(month: ClosedMonth): ClosedMonth {
   const name = `${month.month.toISOString().slice(0, 7)} of ${month.tenantId}`
-  if (chainOf(month.previous, month.hours) !== month.hash) throw new Error(`the closed hours of ${name} do not fit their chain`)
+  if (chainOf(month.previous, month.hours) !== month.hash)
+    throw new Error(`the closed hours of ${name} do not fit their chain`)
   for (const correction of month.corrections) {
-    if (correctionLink(correction.previous, correction) !== correction.hash) throw new Error(`correction ${correction.number} of ${name} does not fit its chain`)
+    if (correctionLink(correction.previous, correction) !== correction.hash)
+      throw new Error(`correction ${correction.number} of ${name} does not fit its chain`)
   }
   return month
 }

@@ -38,7 +38,12 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
             where s.tenant_id = due.tenant_id and retired_at is null and exists (select from tenants where id = due.tenant_id)
           )) as until
           from due order by tenant_id`
-        if (due.length > 0) await bookTenants(transaction, due.map(({ tenant_id: tenantId, until: its }) => ({ tenantId, until: its })), now())
+        if (due.length > 0)
+          await bookTenants(
+            transaction,
+            due.map(({ tenant_id: tenantId, until: its }) => ({ tenantId, until: its })),
+            now(),
+          )
         return due.length < limit ? undefined : due.at(-1)?.tenant_id
       }),
 
@@ -108,7 +113,11 @@ export function createLedgerClosing(database: Database, now: () => Date): Ledger
 }
 
 /** A new leader waits until the transaction has ended; an old one writes nothing. @throws LeadershipLost */
-async function leading<T>(database: Database, epoch: bigint, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+async function leading<T>(
+  database: Database,
+  epoch: bigint,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
   return database.$transaction(
     async (transaction) => {
       await requireLead(transaction, epoch)

@@ -16,5 +16,14 @@ export interface StoredCorrection {
 /** @throws Error for amounts that nobody here has written */
 export function toCorrection(tenantId: string, row: StoredCorrection): Correction {
   const { number, hour, amounts, billed_month: billedMonth, recorded_at: recordedAt, previous, hash } = row
-  return { tenantId, number, hour: new Date(hour), amounts: parseAmounts(amounts), billedMonth: new Date(billedMonth), recordedAt: new Date(recordedAt), previous, hash }
+  return {
+    tenantId,
+    number,
+    hour: new Date(hour),
+    amounts: parseAmounts(amounts),
+    billedMonth: new Date(billedMonth),
+    recordedAt: new Date(recordedAt),
+    previous,
+    hash,
+  }
 }

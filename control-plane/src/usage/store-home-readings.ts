@@ -32,8 +32,12 @@ export function createHomeReadingStore(database: Database): HomeReadingStore {
         where (r.tenant_id is not null or t.desired <> 'deleted') and (${tenantId ?? null}::text is null or tenant_id = ${tenantId ?? null}::text)
         order by r.read_at nulls first`
       return rows.map((row) => ({
-        tenantId: row.tenant_id, regionId: row.region_id ?? '', isolation: row.isolation ?? 'schema-per-tenant', isRunning: row.running === true,
-        endedAt: row.ended_at ?? undefined, state: toState(row),
+        tenantId: row.tenant_id,
+        regionId: row.region_id ?? '',
+        isolation: row.isolation ?? 'schema-per-tenant',
+        isRunning: row.running === true,
+        endedAt: row.ended_at ?? undefined,
+        state: toState(row),
       }))
     },
 
@@ -51,7 +55,12 @@ function toState(row: Row): HomeState | undefined {
   const { books, read_at: readAt } = row
   if (books === null || readAt === null) return undefined
   return {
-    tenantId: row.tenant_id, books, readAt, documentBytes: row.document_bytes ?? 0n, fileBytes: row.file_bytes ?? 0n,
-    documentByteSeconds: row.document_byte_seconds ?? 0n, fileByteSeconds: row.file_byte_seconds ?? 0n,
+    tenantId: row.tenant_id,
+    books,
+    readAt,
+    documentBytes: row.document_bytes ?? 0n,
+    fileBytes: row.file_bytes ?? 0n,
+    documentByteSeconds: row.document_byte_seconds ?? 0n,
+    fileByteSeconds: row.file_byte_seconds ?? 0n,
   }
 }

@@ -11,7 +11,16 @@ interface Recorded {
   boot: string
   completeUntil: Date | undefined
   isStopped: boolean
-  counters: { tenant_id: string; hour: string; meter: string; group: string; method: string; status_class: string; bucket: string; value: number | string }[]
+  counters: {
+    tenant_id: string
+    hour: string
+    meter: string
+    group: string
+    method: string
+    status_class: string
+    bucket: string
+    value: number | string
+  }[]
 }
 
 export function createUsageLedger(database: Database, now: () => Date): UsageLedger {
@@ -47,7 +56,14 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
     async record(push) {
       checkPush(push)
       const { source, boot, counters, complete_until: completeUntil, stopped = false } = push
-      await record({ source, tenantId: null, boot, counters, isStopped: stopped, completeUntil: completeUntil === undefined ? undefined : new Date(completeUntil) })
+      await record({
+        source,
+        tenantId: null,
+        boot,
+        counters,
+        isStopped: stopped,
+        completeUntil: completeUntil === undefined ? undefined : new Date(completeUntil),
+      })
     },
 
     async recordHome({ tenantId, boot, hours, completeUntil }) {
@@ -55,7 +71,14 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
         homeNames
           .filter((name) => amounts[name] > 0n)
           .map((name) => ({
-            tenant_id: tenantId, hour: hour.toISOString(), meter: homeMeters[name], group: '', method: '', status_class: '', bucket: '', value: String(amounts[name]),
+            tenant_id: tenantId,
+            hour: hour.toISOString(),
+            meter: homeMeters[name],
+            group: '',
+            method: '',
+            status_class: '',
+            bucket: '',
+            value: String(amounts[name]),
           })),
       )
       await record({ source: homeSource(tenantId), tenantId, boot, counters, completeUntil, isStopped: false })
@@ -64,5 +87,10 @@ export function createUsageLedger(database: Database, now: () => Date): UsageLed
 }
 
 const homeNames: readonly (keyof HomeAmounts)[] = [
-  'documentByteSeconds', 'fileByteSeconds', 'functionInvocations', 'functionMilliseconds', 'functionCpuMicroseconds', 'functionMemoryKibMilliseconds',
+  'documentByteSeconds',
+  'fileByteSeconds',
+  'functionInvocations',
+  'functionMilliseconds',
+  'functionCpuMicroseconds',
+  'functionMemoryKibMilliseconds',
 ]

@@ -35,9 +35,15 @@ export function createUsageSources({ database, seal, now }: UsageSourcesOptions)
         if (row === null) throw new ControlError('SOURCE_NOT_FOUND', 'there is no such source of usage')
         const at = now()
         if (row.retiredAt === null && at.getTime() - row.lastSeenAt.getTime() < liveMilliseconds) {
-          throw new ControlError('SOURCE_LIVES', `${source} was heard of at ${row.lastSeenAt.toISOString()}; stop it first`)
+          throw new ControlError(
+            'SOURCE_LIVES',
+            `${source} was heard of at ${row.lastSeenAt.toISOString()}; stop it first`,
+          )
         }
-        const retired = await transaction.usageSource.update({ where: { source }, data: { retiredAt: row.retiredAt ?? at } })
+        const retired = await transaction.usageSource.update({
+          where: { source },
+          data: { retiredAt: row.retiredAt ?? at },
+        })
         // Who does not come back has no connections. If it does, it is granted anew what is left.
         await freeSlots(transaction, source)
         const detail = { complete_until: row.completeUntil.toISOString() }
@@ -56,5 +62,12 @@ function decoded(cursor: string): string {
 }
 
 function toSource({ source, tenantId, completeUntil, firstSeenAt, lastSeenAt, retiredAt }: SourceRow): UsageSource {
-  return { source, tenantId: tenantId ?? undefined, completeUntil, firstSeenAt, lastSeenAt, retiredAt: retiredAt ?? undefined }
+  return {
+    source,
+    tenantId: tenantId ?? undefined,
+    completeUntil,
+    firstSeenAt,
+    lastSeenAt,
+    retiredAt: retiredAt ?? undefined,
+  }
 }

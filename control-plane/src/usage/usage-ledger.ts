@@ -5,7 +5,12 @@ import type { Amounts } from './hour-bucket.ts'
 /** What a home knows of one of its hours; all are cumulative within the hour. */
 export type HomeAmounts = Pick<
   Amounts,
-  'documentByteSeconds' | 'fileByteSeconds' | 'functionInvocations' | 'functionMilliseconds' | 'functionCpuMicroseconds' | 'functionMemoryKibMilliseconds'
+  | 'documentByteSeconds'
+  | 'fileByteSeconds'
+  | 'functionInvocations'
+  | 'functionMilliseconds'
+  | 'functionCpuMicroseconds'
+  | 'functionMemoryKibMilliseconds'
 >
 
 export interface HomeReading {

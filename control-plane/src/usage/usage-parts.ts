@@ -15,20 +15,26 @@ export function hourParts({ closed, open, previous }: MonthHours): UsagePart[] {
   })
   // What is new in a closed hour is a correction in a moment.
   const isClosed = new Set(closed.map(({ hour }) => hour.getTime()))
-  return [...parts, ...open.filter(({ hour }) => !isClosed.has(hour.getTime())).map(({ hour, amounts }) => ({ start: hour, closed: false, amounts }))].sort(
-    (a, b) => a.start.getTime() - b.start.getTime(),
-  )
+  return [
+    ...parts,
+    ...open
+      .filter(({ hour }) => !isClosed.has(hour.getTime()))
+      .map(({ hour, amounts }) => ({ start: hour, closed: false, amounts })),
+  ].sort((a, b) => a.start.getTime() - b.start.getTime())
 }
 
 /** Days in which anything was used. */
 export function dayParts({ closed, open, corrections, closedAt }: MonthHours): UsagePart[] {
   const hours = new Map<number, Amounts>()
   const own = corrections.filter(({ hour, billedMonth }) => startOfMonth(hour).getTime() === billedMonth.getTime())
-  for (const { hour, amounts } of [...closed, ...open, ...own]) hours.set(hour.getTime(), addAmounts(hours.get(hour.getTime()) ?? noAmounts(), amounts))
+  for (const { hour, amounts } of [...closed, ...open, ...own])
+    hours.set(hour.getTime(), addAmounts(hours.get(hour.getTime()) ?? noAmounts(), amounts))
   const days = new Map<number, Amounts>()
   for (const [hour, amounts] of hours) {
     const day = hour - (hour % (24 * hourMilliseconds))
     days.set(day, joinAmounts(days.get(day) ?? noAmounts(), amounts))
   }
-  return [...days].sort(([a], [b]) => a - b).map(([day, amounts]) => ({ start: new Date(day), closed: closedAt !== undefined, amounts }))
+  return [...days]
+    .sort(([a], [b]) => a - b)
+    .map(([day, amounts]) => ({ start: new Date(day), closed: closedAt !== undefined, amounts }))
 }

@@ -28,12 +28,18 @@ const longestDelay = 300_000
 /** Runs while this control plane leads. */
 export function keepWarmPools(deps: WarmPoolDeps): (leadership: Leadership) => Promise<void> {
   return async (leadership) => {
-    const pools = [...deps.regions.values()].filter(({ config }) => config.engine === 'docker').map((region) => createWarmPool(region, deps, leadership.epoch))
+    const pools = [...deps.regions.values()]
+      .filter(({ config }) => config.engine === 'docker')
+      .map((region) => createWarmPool(region, deps, leadership.epoch))
     await Promise.all(pools.map((pool) => pool.keep(leadership.lost)))
   }
 }
 
-export function createWarmPool(region: Pick<Region, 'config' | 'images'>, { store, clock, log, measure }: WarmPoolDeps, epoch: bigint) {
+export function createWarmPool(
+  region: Pick<Region, 'config' | 'images'>,
+  { store, clock, log, measure }: WarmPoolDeps,
+  epoch: bigint,
+) {
   const { id: regionId, docker } = region.config
   const size = docker?.warm_stacks ?? 0
   let failures = 0
@@ -41,7 +47,9 @@ export function createWarmPool(region: Pick<Region, 'config' | 'images'>, { stor
 
   /** Undefined when the engine can't say: nothing would come of making one then. */
   const presentImages = (signal: AbortSignal) =>
-    size === 0 ? undefined : region.images(AbortSignal.any([signal, clock.timeout(imagesMilliseconds)])).catch(() => undefined)
+    size === 0
+      ? undefined
+      : region.images(AbortSignal.any([signal, clock.timeout(imagesMilliseconds)])).catch(() => undefined)
 
   const countFailures = (tenants: readonly WarmTenant[]) => {
     if (tenants.some(({ state }) => state === 'failed')) {
@@ -63,9 +71,14 @@ export function createWarmPool(region: Pick<Region, 'config' | 'images'>, { stor
     if (size === 0 && tenants.length === 0) return
     const images = await presentImages(signal)
     countFailures(tenants)
-    const todo = planPool(tenants, { size, images, mayMake: images !== undefined && clock.now().getTime() >= notBefore })
+    const todo = planPool(tenants, {
+      size,
+      images,
+      mayMake: images !== undefined && clock.now().getTime() >= notBefore,
+    })
     for (const id of todo.remove) {
-      if (await store.removeWarm(id, epoch)) log.info({ region: regionId, tenant: id }, 'a stack made in advance is removed')
+      if (await store.removeWarm(id, epoch))
+        log.info({ region: regionId, tenant: id }, 'a stack made in advance is removed')
     }
     for (let made = 0; made < todo.make; made++) await make()
   }
@@ -80,7 +93,8 @@ export function createWarmPool(region: Pick<Region, 'config' | 'images'>, { stor
             await look(signal)
             return lookMilliseconds
           },
-          onProblem: (error) => log.warn({ region: regionId, err: error }, 'the warm pool could not be looked after; it is tried again'),
+          onProblem: (error) =>
+            log.warn({ region: regionId, err: error }, 'the warm pool could not be looked after; it is tried again'),
         },
         signal,
       ),

@@ -36,23 +36,35 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
   return {
     async warmTenants(regionId) {
       // One that was claimed has another name.
-      const rows = await database.$queryRaw<{ id: string; state: WarmTenant['state']; postgres: string | null; runtime: string | null }[]>`
+      const rows = await database.$queryRaw<
+        { id: string; state: WarmTenant['state']; postgres: string | null; runtime: string | null }[]
+      >`
         select id, postgres_image as postgres, runtime_image as runtime,
           case when desired = 'deleted' then 'leaving' when status in ('warm', 'failed') then status else 'pending' end as state
         from tenants
         where region_id = ${regionId} and (desired = 'warm' or (desired = 'deleted' and name = 'warm-' || substr(id, 3)))
         order by created_at, id`
       return rows.map(({ id, state, postgres, runtime }) => ({
-        id, state, images: postgres === null || runtime === null ? undefined : { postgres, runtime },
+        id,
+        state,
+        images: postgres === null || runtime === null ? undefined : { postgres, runtime },
       }))
     },
 
     addWarm: ({ id, name, plan, region, isolation, secrets }, epoch) =>
       ledWrite(database, epoch, async (transaction) => {
         const at = now()
-        await transaction.tenant.create({ data: { id, name, planId: plan, regionId: region, isolation, desired: 'warm', createdAt: at, updatedAt: at } })
+        await transaction.tenant.create({
+          data: { id, name, planId: plan, regionId: region, isolation, desired: 'warm', createdAt: at, updatedAt: at },
+        })
         await transaction.tenantSecret.createMany({
-          data: Object.entries(secrets).map(([kind, text]) => ({ id: randomUUID(), tenantId: id, kind, sealed: seal.seal(text, `${id}:${kind}`), createdAt: at })),
+          data: Object.entries(secrets).map(([kind, text]) => ({
+            id: randomUUID(),
+            tenantId: id,
+            kind,
+            sealed: seal.seal(text, `${id}:${kind}`),
+            createdAt: at,
+          })),
         })
         await tellWanted(transaction, id)
       }),
@@ -62,7 +74,14 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
         const at = now()
         const { count } = await transaction.tenant.updateMany({
           where: { id, desired: 'warm' },
-          data: { desired: 'deleted', status: 'deleting', purgeAfter: at, deleteRequestedAt: at, generation: { increment: 1 }, updatedAt: at },
+          data: {
+            desired: 'deleted',
+            status: 'deleting',
+            purgeAfter: at,
+            deleteRequestedAt: at,
+            generation: { increment: 1 },
+            updatedAt: at,
+          },
         })
         await tellWanted(transaction, id)
         return count > 0

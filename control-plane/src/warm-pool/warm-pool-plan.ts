@@ -26,7 +26,8 @@ export function planPool(tenants: readonly WarmTenant[], { size, images, mayMake
   const surplus = kept.splice(size)
   // What is removed still takes room on the engine.
   const moving = tenants.filter(({ state }) => state === 'pending' || state === 'leaving').length + failed.length
-  const outdated = kept.length === size && moving === 0 ? kept.filter((tenant) => isOutdated(tenant, images)).slice(0, 1) : []
+  const outdated =
+    kept.length === size && moving === 0 ? kept.filter((tenant) => isOutdated(tenant, images)).slice(0, 1) : []
   return {
     remove: [...failed, ...surplus, ...outdated].map(({ id }) => id),
     make: mayMake ? Math.max(0, Math.min(size - kept.length, mostMoving - moving)) : 0,

@@ -19,15 +19,19 @@ type Query = Static<typeof Query>
 /** Answers 404 for every other name, whatever is wrong with it. No key: it tells nothing that the host itself does not. */
 export function tlsAsk({ regions, hosts }: TlsAskDeps): FastifyPluginAsync {
   return async (app) => {
-    app.get<{ Querystring: Query }>('/internal/v1/tls/ask', { config: { scopes: 'public' }, schema: { hide: true, querystring: Query } }, async ({ query }) => {
-      const domain = query.domain.toLowerCase()
-      for (const region of regions) {
-        if (isOwnName(domain, region)) return { domain }
-        const name = tenantNameOf(domain, region)
-        if (name !== undefined && (await hosts.has(name, region.id))) return { domain }
-      }
-      throw new ControlError('NOT_FOUND', 'there is nothing here')
-    })
+    app.get<{ Querystring: Query }>(
+      '/internal/v1/tls/ask',
+      { config: { scopes: 'public' }, schema: { hide: true, querystring: Query } },
+      async ({ query }) => {
+        const domain = query.domain.toLowerCase()
+        for (const region of regions) {
+          if (isOwnName(domain, region)) return { domain }
+          const name = tenantNameOf(domain, region)
+          if (name !== undefined && (await hosts.has(name, region.id))) return { domain }
+        }
+        throw new ControlError('NOT_FOUND', 'there is nothing here')
+      },
+    )
   }
 }
 

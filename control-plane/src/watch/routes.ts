@@ -18,37 +18,58 @@ interface InternalRoutesDeps {
 export function internalRoutes({ hub, ledger, tenants, now }: InternalRoutesDeps): FastifyPluginAsync {
   return async (app) => {
     const access = 'internal'
-    const watch = (kind: WatchKind) => async ({ ofTenant }: FastifyRequest, reply: FastifyReply) => {
-      reply.hijack()
-      const { raw } = reply
-      raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
-      // The whole set, which comes first, may be larger than that.
-      let allowed: number | undefined
-      const leave = await hub.watch(kind, (text) => {
-        allowed ??= maxUnreadBytes + Buffer.byteLength(text)
-        raw.write(text)
-        if (raw.writableLength <= allowed) return true
-        raw.destroy()
-        return false
-      }, ofTenant).catch(() => undefined)
-      if (leave === undefined) {
-        raw.destroy()
-        return
+    const watch =
+      (kind: WatchKind) =>
+      async ({ ofTenant }: FastifyRequest, reply: FastifyReply) => {
+        reply.hijack()
+        const { raw } = reply
+        raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
+        // The whole set, which comes first, may be larger than that.
+        let allowed: number | undefined
+        const leave = await hub
+          .watch(
+            kind,
+            (text) => {
+              allowed ??= maxUnreadBytes + Buffer.byteLength(text)
+              raw.write(text)
+              if (raw.writableLength <= allowed) return true
+              raw.destroy()
+              return false
+            },
+            ofTenant,
+          )
+          .catch(() => undefined)
+        if (leave === undefined) {
+          raw.destroy()
+          return
+        }
+        if (raw.destroyed) leave()
+        raw.on('close', leave)
       }
-      if (raw.destroyed) leave()
-      raw.on('close', leave)
-    }
     app.get(internalPaths.watchRoutes, { config: { scopes: access }, schema: { hide: true } }, watch('route'))
-    app.get(internalPaths.watchManifests, { config: { scopes: 'internal or tenant' }, schema: { hide: true } }, watch('manifest'))
-    app.post(internalPaths.usage, { config: { scopes: access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 }, async (request) => {
-      await ledger.record(request.body as UsagePush)
-      return { accepted: true, now: now().toISOString() } satisfies UsageAnswer
-    })
-    app.post<{ Params: { id: string } }>(internalPaths.wake(':id'), { config: { scopes: access }, schema: { hide: true } }, async (request, reply) => {
-      const tenant = await foundTenant({ tenants }, request.params.id)
-      // Many requests may call for one tenant: only the first of them has anything to write.
-      if (tenant.desired === 'paused') await tenants.wake(tenant.id, { actor: { keyId: 'gateway' }, idempotency: undefined })
-      return reply.status(202).send({ accepted: true })
-    })
+    app.get(
+      internalPaths.watchManifests,
+      { config: { scopes: 'internal or tenant' }, schema: { hide: true } },
+      watch('manifest'),
+    )
+    app.post(
+      internalPaths.usage,
+      { config: { scopes: access }, schema: { hide: true, body: UsagePush }, bodyLimit: 16 * 1024 * 1024 },
+      async (request) => {
+        await ledger.record(request.body as UsagePush)
+        return { accepted: true, now: now().toISOString() } satisfies UsageAnswer
+      },
+    )
+    app.post<{ Params: { id: string } }>(
+      internalPaths.wake(':id'),
+      { config: { scopes: access }, schema: { hide: true } },
+      async (request, reply) => {
+        const tenant = await foundTenant({ tenants }, request.params.id)
+        // Many requests may call for one tenant: only the first of them has anything to write.
+        if (tenant.desired === 'paused')
+          await tenants.wake(tenant.id, { actor: { keyId: 'gateway' }, idempotency: undefined })
+        return reply.status(202).send({ accepted: true })
+      },
+    )
   }
 }

@@ -35,9 +35,20 @@ export function createPublishedSource(
       phase: row.routePhase as RoutePhase,
       dedicated,
       runtimes: dedicated ? [`http://${componentAlias(row.id, 'runtime')}:${ports.runtime}`] : region.runtime_urls,
-      postgres: dedicated ? `${componentAlias(row.id, 'postgres')}:${ports.postgres}` : hostAndPort(region.postgres_url),
-      limits: { requests_per_month: toNumber(row.plan.requestsPerMonth), connections: row.plan.realtimeConnections, rate: toHeldRate(row).limit },
-      ...(row.desired === 'suspended' ? { reason: row.suspendReason ?? 'the tenant is suspended by its operator', payment_required: row.paymentRequired } : {}),
+      postgres: dedicated
+        ? `${componentAlias(row.id, 'postgres')}:${ports.postgres}`
+        : hostAndPort(region.postgres_url),
+      limits: {
+        requests_per_month: toNumber(row.plan.requestsPerMonth),
+        connections: row.plan.realtimeConnections,
+        rate: toHeldRate(row).limit,
+      },
+      ...(row.desired === 'suspended'
+        ? {
+            reason: row.suspendReason ?? 'the tenant is suspended by its operator',
+            payment_required: row.paymentRequired,
+          }
+        : {}),
     }
     return { tenantId: row.id, route, manifest: row.homeVersion === null ? undefined : manifest(row, region) }
   }
@@ -46,10 +57,13 @@ export function createPublishedSource(
     const { texts } = liveSecrets(row.id, row.secrets, seal, now())
     const newest = (kind: SecretKind) => texts[kind][0] ?? ''
     const dedicated = row.isolation !== 'schema-per-tenant'
-    const server = dedicated ? `postgresql://${componentAlias(row.id, 'postgres')}:${ports.postgres}` : region.postgres_url
+    const server = dedicated
+      ? `postgresql://${componentAlias(row.id, 'postgres')}:${ports.postgres}`
+      : region.postgres_url
     const homeDatabase = dedicated ? dedicatedDatabase : (row.sharedDatabase?.name ?? '')
     const login = (role: 'runtime' | 'ddl') => loginUrl(server, homeDatabase, row.id, role, newest(`${role}_password`))
-    const keys = (kind: 'publishable' | 'secret') => texts[`${kind}_key`].map((text) => ({ kind, sha256: keyHash(text) }))
+    const keys = (kind: 'publishable' | 'secret') =>
+      texts[`${kind}_key`].map((text) => ({ kind, sha256: keyHash(text) }))
     return {
       tenant_id: row.id,
       name: row.name,
@@ -72,7 +86,12 @@ export function createPublishedSource(
     async *all() {
       let after = ''
       for (;;) {
-        const rows = await database.tenant.findMany({ where: { id: { gt: after } }, orderBy: { id: 'asc' }, take: batch, include: withAll })
+        const rows = await database.tenant.findMany({
+          where: { id: { gt: after } },
+          orderBy: { id: 'asc' },
+          take: batch,
+          include: withAll,
+        })
         for (const row of rows) {
           const entry = published(row)
           if (entry !== undefined) yield entry

@@ -120,13 +120,15 @@ export class WatchHub {
     for (const kind of ['route', 'manifest'] as const) {
       const value = entry[kind]
       if (value !== undefined) this.#tell(kind, entry.tenantId, line({ type: 'put', entry: value }))
-      else if (before?.[kind] !== undefined) this.#tell(kind, entry.tenantId, line({ type: 'remove', tenant_id: entry.tenantId }))
+      else if (before?.[kind] !== undefined)
+        this.#tell(kind, entry.tenantId, line({ type: 'remove', tenant_id: entry.tenantId }))
     }
   }
 
   #remove(tenantId: string): void {
     if (!this.#entries.delete(tenantId)) return
-    for (const kind of ['route', 'manifest'] as const) this.#tell(kind, tenantId, line({ type: 'remove', tenant_id: tenantId }))
+    for (const kind of ['route', 'manifest'] as const)
+      this.#tell(kind, tenantId, line({ type: 'remove', tenant_id: tenantId }))
   }
 
   /** `tenantId` is whom it is about; undefined: everybody. */

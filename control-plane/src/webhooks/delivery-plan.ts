@@ -6,7 +6,8 @@ export interface AttemptResult {
   error: string | undefined
 }
 
-export type Verdict = { state: 'delivered' } | { state: 'pending'; afterMilliseconds: number } | { state: 'dead'; isGone: boolean }
+export type Verdict =
+  { state: 'delivered' } | { state: 'pending'; afterMilliseconds: number } | { state: 'dead'; isGone: boolean }
 
 /** Before each further attempt: some three days in all. */
 const pauseSeconds = [5, 60, 5 * 60, 30 * 60, 2 * 3_600, 5 * 3_600, 10 * 3_600, 14 * 3_600, 20 * 3_600, 24 * 3_600]

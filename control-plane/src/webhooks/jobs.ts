@@ -29,7 +29,15 @@ const sentAtOnce = 16
 export function dispatchWebhooks(deps: DispatcherDeps): (leadership: Leadership) => Promise<void> {
   const { clock, log } = deps
   const dispatcher = createDispatcher(deps)
-  return ({ lost }) => repeat({ clock, work: dispatcher.look, onProblem: (error) => log.warn({ err: error }, 'webhooks could not be sent; it is tried again') }, lost).finally(() => deps.measure(undefined))
+  return ({ lost }) =>
+    repeat(
+      {
+        clock,
+        work: dispatcher.look,
+        onProblem: (error) => log.warn({ err: error }, 'webhooks could not be sent; it is tried again'),
+      },
+      lost,
+    ).finally(() => deps.measure(undefined))
 }
 
 export function createDispatcher({ outbox, send, clock, random, measure, log }: DispatcherDeps) {
@@ -44,7 +52,11 @@ export function createDispatcher({ outbox, send, clock, random, measure, log }: 
     if (signal.aborted) return
     const verdict = verdictOf(result, attempts + 1, random())
     await outbox.record(delivery, result, verdict)
-    if (verdict.state === 'dead') log.warn({ webhook: delivery.endpointId, event: event.id, type: event.type, status: result.status, error: result.error }, 'a webhook was given up')
+    if (verdict.state === 'dead')
+      log.warn(
+        { webhook: delivery.endpointId, event: event.id, type: event.type, status: result.status, error: result.error },
+        'a webhook was given up',
+      )
   }
 
   /** Once: new events, and all that is due. @returns after how many milliseconds to look again */
@@ -53,7 +65,8 @@ export function createDispatcher({ outbox, send, clock, random, measure, log }: 
     const due = await outbox.due(eachAtOnce)
     const queue = new PQueue({ concurrency: sentAtOnce })
     const problems: unknown[] = []
-    for (const delivery of due) void queue.add(() => deliver(delivery, signal).catch((error: unknown) => problems.push(error)))
+    for (const delivery of due)
+      void queue.add(() => deliver(delivery, signal).catch((error: unknown) => problems.push(error)))
     await queue.onIdle()
     if (problems.length > 0) throw problems[0]
     if (clock.now().getTime() - forgotten >= forgetMilliseconds) {

@@ -11,7 +11,13 @@ type OperatorEventType = OperatorEvent['type']
 
 /** `tenant.*` is written by the statement that records a tenant's status; `quota.warning` is at 80 %, `quota.reached` at 100 %. */
 export const operatorEventTypes = [
-  'tenant.ready', 'tenant.failed', 'tenant.suspended', 'tenant.repaired', 'quota.warning', 'quota.reached', 'invoice.final',
+  'tenant.ready',
+  'tenant.failed',
+  'tenant.suspended',
+  'tenant.repaired',
+  'quota.warning',
+  'quota.reached',
+  'invoice.final',
 ] as const satisfies readonly OperatorEventType[]
 
 interface TenantEventData {

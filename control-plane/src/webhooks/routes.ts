@@ -11,9 +11,18 @@ import { NoBody, PageQuery, pageRequest, textPattern, writeContext, NoQuery } fr
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const Id = Type.Object({ id: Type.String() })
-const Url = Type.String({ minLength: 1, maxLength: 2000, pattern: textPattern, description: 'http or https, without user or fragment' })
+const Url = Type.String({
+  minLength: 1,
+  maxLength: 2000,
+  pattern: textPattern,
+  description: 'http or https, without user or fragment',
+})
 const Description = Type.String({ maxLength: 200, pattern: textPattern })
-const Types = Type.Array(Type.Enum([...operatorEventTypes]), { uniqueItems: true, maxItems: 100, description: 'Types of events that it wants; none: all' })
+const Types = Type.Array(Type.Enum([...operatorEventTypes]), {
+  uniqueItems: true,
+  maxItems: 100,
+  description: 'Types of events that it wants; none: all',
+})
 
 const WebhookBody = Type.Object({
   id: Type.String(),
@@ -21,10 +30,15 @@ const WebhookBody = Type.Object({
   description: Type.String(),
   types: Type.Array(Type.String()),
   enabled: Type.Boolean(),
-  disabled_reason: Type.Union([Type.Enum(['operator', 'gone']), Type.Null()], { description: '`gone`: it answered 410' }),
+  disabled_reason: Type.Union([Type.Enum(['operator', 'gone']), Type.Null()], {
+    description: '`gone`: it answered 410',
+  }),
   created_at: Type.String(),
 })
-const WebhookWithSecret = Type.Object({ ...WebhookBody.properties, secret: Type.String({ description: 'Shown here only' }) })
+const WebhookWithSecret = Type.Object({
+  ...WebhookBody.properties,
+  secret: Type.String({ description: 'Shown here only' }),
+})
 
 const DeliveryBody = Type.Object({
   id: Type.String(),
@@ -58,8 +72,14 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'Register a webhook', tags, querystring: NoQuery, response: { 201: WebhookWithSecret },
-        body: Type.Object({ url: Url, description: Type.Optional(Description), types: Type.Optional(Types) }, { additionalProperties: false }),
+        summary: 'Register a webhook',
+        tags,
+        querystring: NoQuery,
+        response: { 201: WebhookWithSecret },
+        body: Type.Object(
+          { url: Url, description: Type.Optional(Description), types: Type.Optional(Types) },
+          { additionalProperties: false },
+        ),
       },
     },
     async (request, reply) => {
@@ -69,20 +89,33 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
       return answerOnce(deps, context, reply, async () => {
         const secret = newSecret()
         const answer = (made: WebhookEndpoint) => ({ ...present(made), secret })
-        return answer(await deps.webhooks.create({ url: await checkedUrl(deps, url), description, types, secret }, context, answer))
+        return answer(
+          await deps.webhooks.create({ url: await checkedUrl(deps, url), description, types, secret }, context, answer),
+        )
       })
     },
   )
 
   app.get(
     '/v1/webhooks',
-    { config: { scopes: ['admin', 'read'] }, schema: { summary: 'List webhooks, oldest first', tags, querystring: NoQuery, response: { 200: Type.Object({ webhooks: Type.Array(WebhookBody) }) } } },
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: 'List webhooks, oldest first',
+        tags,
+        querystring: NoQuery,
+        response: { 200: Type.Object({ webhooks: Type.Array(WebhookBody) }) },
+      },
+    },
     async () => ({ webhooks: (await deps.webhooks.list()).map(present) }),
   )
 
   app.get(
     '/v1/webhooks/:id',
-    { config: { scopes: ['admin', 'read'] }, schema: { summary: 'One webhook', tags, params: Id, querystring: NoQuery, response: { 200: WebhookBody } } },
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: { summary: 'One webhook', tags, params: Id, querystring: NoQuery, response: { 200: WebhookBody } },
+    },
     async (request) => present(await deps.webhooks.get(request.params.id)),
   )
 
@@ -91,19 +124,46 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'Change a webhook, or stop and begin to send to it', tags, params: Id, querystring: NoQuery, response: { 200: WebhookBody },
-        body: Type.Object({ url: Type.Optional(Url), description: Type.Optional(Description), types: Type.Optional(Types), enabled: Type.Optional(Type.Boolean()) }, { additionalProperties: false }),
+        summary: 'Change a webhook, or stop and begin to send to it',
+        tags,
+        params: Id,
+        querystring: NoQuery,
+        response: { 200: WebhookBody },
+        body: Type.Object(
+          {
+            url: Type.Optional(Url),
+            description: Type.Optional(Description),
+            types: Type.Optional(Types),
+            enabled: Type.Optional(Type.Boolean()),
+          },
+          { additionalProperties: false },
+        ),
       },
     },
     async (request) => {
       const { url, ...change } = request.body
-      return present(await deps.webhooks.change(request.params.id, { ...change, ...(url === undefined ? {} : { url: await checkedUrl(deps, url) }) }, once(writeContext(request))))
+      return present(
+        await deps.webhooks.change(
+          request.params.id,
+          { ...change, ...(url === undefined ? {} : { url: await checkedUrl(deps, url) }) },
+          once(writeContext(request)),
+        ),
+      )
     },
   )
 
   app.delete(
     '/v1/webhooks/:id',
-    { config: { scopes: ['admin'] }, schema: { summary: 'Remove a webhook with what is on its way to it', tags, params: Id, querystring: NoQuery, response: { 204: Type.Null() } } },
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Remove a webhook with what is on its way to it',
+        tags,
+        params: Id,
+        querystring: NoQuery,
+        response: { 204: Type.Null() },
+      },
+    },
     async (request, reply) => {
       await deps.webhooks.remove(request.params.id, once(writeContext(request)))
       return reply.status(204).send(null)
@@ -115,9 +175,16 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: "Replace a webhook's secret", description: 'Messages are signed with the former one too, for `overlap_seconds` more (default 86400).',
-        tags, params: Id, querystring: NoQuery, response: { 201: WebhookWithSecret },
-        body: Type.Object({ overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * 86_400 })) }, { additionalProperties: false }),
+        summary: "Replace a webhook's secret",
+        description: 'Messages are signed with the former one too, for `overlap_seconds` more (default 86400).',
+        tags,
+        params: Id,
+        querystring: NoQuery,
+        response: { 201: WebhookWithSecret },
+        body: Type.Object(
+          { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * 86_400 })) },
+          { additionalProperties: false },
+        ),
       },
     },
     async (request, reply) => {
@@ -137,8 +204,13 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
     {
       config: { scopes: ['admin', 'read'] },
       schema: {
-        summary: 'Messages to a webhook, oldest first; `state=dead` are those that were given up', tags, params: Id,
-        querystring: Type.Object({ ...PageQuery, state: Type.Optional(Type.Enum([...deliveryStates])) }, { additionalProperties: false }),
+        summary: 'Messages to a webhook, oldest first; `state=dead` are those that were given up',
+        tags,
+        params: Id,
+        querystring: Type.Object(
+          { ...PageQuery, state: Type.Optional(Type.Enum([...deliveryStates])) },
+          { additionalProperties: false },
+        ),
         response: { 200: Type.Object({ deliveries: Type.Array(DeliveryBody), next_cursor: Maybe }) },
       },
     },
@@ -150,17 +222,44 @@ export function addWebhookRoutes(app: Api, deps: WebhookRoutesDeps): void {
 
   app.post(
     '/v1/webhooks/:id/replay',
-    { config: { scopes: ['admin'] }, schema: { summary: 'Send all that was given up once more', tags, params: Id, querystring: NoQuery, body: NoBody, response: { 202: Type.Object({ replayed: Type.Integer() }) } } },
-    async (request, reply) => reply.status(202).send({ replayed: await deps.webhooks.replayDead(request.params.id, once(writeContext(request))) }),
+    {
+      config: { scopes: ['admin'] },
+      schema: {
+        summary: 'Send all that was given up once more',
+        tags,
+        params: Id,
+        querystring: NoQuery,
+        body: NoBody,
+        response: { 202: Type.Object({ replayed: Type.Integer() }) },
+      },
+    },
+    async (request, reply) =>
+      reply
+        .status(202)
+        .send({ replayed: await deps.webhooks.replayDead(request.params.id, once(writeContext(request))) }),
   )
 
   app.post(
     '/v1/webhooks/:id/deliveries/:delivery/replay',
     {
       config: { scopes: ['admin'] },
-      schema: { summary: 'Send one message once more', tags, params: Type.Object({ id: Type.String(), delivery: Type.String() }), querystring: NoQuery, body: NoBody, response: { 202: DeliveryBody } },
+      schema: {
+        summary: 'Send one message once more',
+        tags,
+        params: Type.Object({ id: Type.String(), delivery: Type.String() }),
+        querystring: NoQuery,
+        body: NoBody,
+        response: { 202: DeliveryBody },
+      },
     },
-    async (request, reply) => reply.status(202).send(presentDelivery(await deps.webhooks.replay(request.params.id, request.params.delivery, once(writeContext(request))))),
+    async (request, reply) =>
+      reply
+        .status(202)
+        .send(
+          presentDelivery(
+            await deps.webhooks.replay(request.params.id, request.params.delivery, once(writeContext(request))),
+          ),
+        ),
   )
 }
 
@@ -171,8 +270,10 @@ function newSecret(): string {
 /** @throws ControlError INVALID_FIELD, FORBIDDEN_ADDRESS */
 async function checkedUrl(deps: Pick<WebhookRoutesDeps, 'forbiddenAddress'>, text: string): Promise<string> {
   const url = URL.parse(text)
-  if (url === null || !['http:', 'https:'].includes(url.protocol)) throw new ControlError('INVALID_FIELD', 'field "url" must be an http or https URL')
-  if (url.username !== '' || url.password !== '' || url.hash !== '') throw new ControlError('INVALID_FIELD', 'field "url" must have no user, password or fragment')
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    throw new ControlError('INVALID_FIELD', 'field "url" must be an http or https URL')
+  if (url.username !== '' || url.password !== '' || url.hash !== '')
+    throw new ControlError('INVALID_FIELD', 'field "url" must have no user, password or fragment')
   const forbidden = await deps.forbiddenAddress(url.href)
   if (forbidden !== undefined) {
     const means = url.hostname.includes(forbidden) ? '' : `, which resolves to ${forbidden}`
@@ -185,13 +286,30 @@ async function checkedUrl(deps: Pick<WebhookRoutesDeps, 'forbiddenAddress'>, tex
 }
 
 function present({ id, url, description, types, disabled, createdAt }: WebhookEndpoint) {
-  return { id, url, description, types, enabled: disabled === undefined, disabled_reason: disabled ?? null, created_at: createdAt.toISOString() }
+  return {
+    id,
+    url,
+    description,
+    types,
+    enabled: disabled === undefined,
+    disabled_reason: disabled ?? null,
+    created_at: createdAt.toISOString(),
+  }
 }
 
 function presentDelivery({ id, event, state, attempts, nextAt, last, createdAt }: WebhookDelivery) {
   return {
-    id, event_id: event.id, type: event.type, event_at: event.at.toISOString(), data: event.data, state, attempts,
-    next_attempt_at: nextAt?.toISOString() ?? null, last_attempt_at: last?.at.toISOString() ?? null, last_status: last?.status ?? null, last_error: last?.error ?? null,
+    id,
+    event_id: event.id,
+    type: event.type,
+    event_at: event.at.toISOString(),
+    data: event.data,
+    state,
+    attempts,
+    next_attempt_at: nextAt?.toISOString() ?? null,
+    last_attempt_at: last?.at.toISOString() ?? null,
+    last_status: last?.status ?? null,
+    last_error: last?.error ?? null,
     created_at: createdAt.toISOString(),
   }
 }

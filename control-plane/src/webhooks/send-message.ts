@@ -10,7 +10,12 @@ interface SendDeps extends TargetDeps {
   timeoutMilliseconds: number
 }
 
-export type Send = (url: string, body: string, headers: Record<string, string>, signal: AbortSignal) => Promise<AttemptResult>
+export type Send = (
+  url: string,
+  body: string,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+) => Promise<AttemptResult>
 
 const longestError = 200
 
@@ -22,13 +27,18 @@ export function createSend({ timeoutMilliseconds, ...deps }: SendDeps): Send {
       const parsed = new URL(url)
       const target = await before(inTime, targetOf(parsed, deps))
       if (target === undefined) return { status: undefined, error: 'the name has no address' }
-      if ('forbidden' in target) return { status: undefined, error: 'the host has an address of a network that messages may not go to' }
+      if ('forbidden' in target)
+        return { status: undefined, error: 'the host has an address of a network that messages may not go to' }
       const status = await post(parsed, target.address, body, headers, inTime)
       const isTaken = status >= 200 && status < 300
       return { status, error: isTaken ? undefined : `it answered ${status}` }
     } catch (error) {
-      if (inTime.aborted && !signal.aborted) return { status: undefined, error: `there was no answer within ${timeoutMilliseconds / 1000} s` }
-      return { status: undefined, error: (error instanceof Error ? error.message : 'the connection failed').slice(0, longestError) }
+      if (inTime.aborted && !signal.aborted)
+        return { status: undefined, error: `there was no answer within ${timeoutMilliseconds / 1000} s` }
+      return {
+        status: undefined,
+        error: (error instanceof Error ? error.message : 'the connection failed').slice(0, longestError),
+      }
     }
   }
 }
@@ -44,14 +54,24 @@ async function before<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   }
 }
 
-function post(target: URL, address: string, body: string, headers: Record<string, string>, signal: AbortSignal): Promise<number> {
+function post(
+  target: URL,
+  address: string,
+  body: string,
+  headers: Record<string, string>,
+  signal: AbortSignal,
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const family = isIP(address)
     const send = target.protocol === 'https:' ? httpsRequest : httpRequest
     const request = send(target, {
-      method: 'POST', agent: false, signal, headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+      method: 'POST',
+      agent: false,
+      signal,
+      headers: { ...headers, 'content-length': Buffer.byteLength(body) },
       // Connects to what was looked at, whatever the name means by now.
-      lookup: (_hostname, options, done) => (options.all === true ? done(null, [{ address, family }]) : done(null, address, family)),
+      lookup: (_hostname, options, done) =>
+        options.all === true ? done(null, [{ address, family }]) : done(null, address, family),
     })
     request.once('response', (response) => {
       resolve(response.statusCode ?? 0)

@@ -21,7 +21,11 @@ export async function emitOperatorEvent(
 }
 
 /** As `emitOperatorEvent`, of many at once. */
-export async function emitOperatorEvents(transaction: Pick<Transaction, '$executeRaw'>, events: readonly (OperatorEvent & { once: string })[], at: Date): Promise<void> {
+export async function emitOperatorEvents(
+  transaction: Pick<Transaction, '$executeRaw'>,
+  events: readonly (OperatorEvent & { once: string })[],
+  at: Date,
+): Promise<void> {
   const rows = events.map(({ type, tenantId, data, once }) => ({ type, tenant_id: tenantId, data, once }))
   await transaction.$executeRaw`
     insert into operator_events (id, type, tenant_id, once, data, at)

@@ -49,8 +49,16 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
         where e.disabled is null
         order by d.next_at, d.id limit ${deliveriesAtOnce}`
       return rows.map((row) => ({
-        id: row.id, endpointId: row.endpoint_id, url: row.url, attempts: row.attempts, event: { id: row.event_id, type: row.type, at: row.at, data: row.data },
-        secrets: secretsOf({ id: row.endpoint_id, secret: row.secret, formerSecret: row.former_secret, formerUntil: row.former_until }, seal, now()),
+        id: row.id,
+        endpointId: row.endpoint_id,
+        url: row.url,
+        attempts: row.attempts,
+        event: { id: row.event_id, type: row.type, at: row.at, data: row.data },
+        secrets: secretsOf(
+          { id: row.endpoint_id, secret: row.secret, formerSecret: row.former_secret, formerUntil: row.former_until },
+          seal,
+          now(),
+        ),
       }))
     },
 
@@ -60,10 +68,27 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
       // It may have been replayed meanwhile: then it is sent once more.
       const recorded = database.webhookDelivery.updateMany({
         where: { id, attempts, state: 'pending' },
-        data: { state: verdict.state, attempts: attempts + 1, nextAt, lastAt: at, lastStatus: status ?? null, lastError: error ?? null },
+        data: {
+          state: verdict.state,
+          attempts: attempts + 1,
+          nextAt,
+          lastAt: at,
+          lastStatus: status ?? null,
+          lastError: error ?? null,
+        },
       })
       const isGone = verdict.state === 'dead' && verdict.isGone
-      await database.$transaction([recorded, ...(isGone ? [database.webhookEndpoint.updateMany({ where: { id: endpointId, disabled: null }, data: { disabled: 'gone' } })] : [])])
+      await database.$transaction([
+        recorded,
+        ...(isGone
+          ? [
+              database.webhookEndpoint.updateMany({
+                where: { id: endpointId, disabled: null },
+                data: { disabled: 'gone' },
+              }),
+            ]
+          : []),
+      ])
     },
 
     async backlog() {
@@ -76,7 +101,9 @@ export function createWebhookOutbox(database: Database, seal: Seal, now: () => D
     },
 
     async forgetOld() {
-      await database.operatorEvent.deleteMany({ where: { handedOut: true, at: { lt: new Date(now().getTime() - keptMilliseconds) } } })
+      await database.operatorEvent.deleteMany({
+        where: { handedOut: true, at: { lt: new Date(now().getTime() - keptMilliseconds) } },
+      })
     },
   }
 }

@@ -13,7 +13,10 @@ export function secretContext(endpointId: string): string {
 
 export function toEndpoint(row: Prisma.WebhookEndpointGetPayload<object>): WebhookEndpoint {
   return {
-    id: row.id, url: row.url, description: row.description, types: Value.Parse(Types, row.types),
+    id: row.id,
+    url: row.url,
+    description: row.description,
+    types: Value.Parse(Types, row.types),
     // Check constraints hold these to their values.
     disabled: (row.disabled as WebhookEndpoint['disabled'] | null) ?? undefined,
     createdAt: row.createdAt,
@@ -24,15 +27,26 @@ export const withEvent = { event: true } as const
 
 export function toDelivery(row: Prisma.WebhookDeliveryGetPayload<{ include: typeof withEvent }>): WebhookDelivery {
   return {
-    id: row.id, event: row.event, state: row.state as DeliveryState, attempts: row.attempts,
+    id: row.id,
+    event: row.event,
+    state: row.state as DeliveryState,
+    attempts: row.attempts,
     nextAt: row.state === 'pending' ? row.nextAt : undefined,
-    last: row.lastAt === null ? undefined : { at: row.lastAt, status: row.lastStatus ?? undefined, error: row.lastError ?? undefined },
+    last:
+      row.lastAt === null
+        ? undefined
+        : { at: row.lastAt, status: row.lastStatus ?? undefined, error: row.lastError ?? undefined },
     createdAt: row.createdAt,
   }
 }
 
 /** Newest first; the former one as long as it signs. */
-export function secretsOf(row: { id: string; secret: Uint8Array; formerSecret: Uint8Array | null; formerUntil: Date | null }, seal: Seal, now: Date): string[] {
-  const former = row.formerSecret !== null && row.formerUntil !== null && row.formerUntil > now ? [row.formerSecret] : []
+export function secretsOf(
+  row: { id: string; secret: Uint8Array; formerSecret: Uint8Array | null; formerUntil: Date | null },
+  seal: Seal,
+  now: Date,
+): string[] {
+  const former =
+    row.formerSecret !== null && row.formerUntil !== null && row.formerUntil > now ? [row.formerSecret] : []
   return [row.secret, ...former].map((secret) => seal.open(secret, secretContext(row.id)))
 }

@@ -27,13 +27,21 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
     create: ({ secret, ...endpoint }, context, answer) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
         const id = randomUUID()
-        const row = await transaction.webhookEndpoint.create({ data: { ...endpoint, id, secret: seal.seal(secret, secretContext(id)), createdAt: now() } })
+        const row = await transaction.webhookEndpoint.create({
+          data: { ...endpoint, id, secret: seal.seal(secret, secretContext(id)), createdAt: now() },
+        })
         const result = toEndpoint(row)
-        return { result, audit: { action: 'webhook.create', target: id, detail: { url: result.url, types: result.types } }, answer: answer(result) }
+        return {
+          result,
+          audit: { action: 'webhook.create', target: id, detail: { url: result.url, types: result.types } },
+          answer: answer(result),
+        }
       }),
 
     async list() {
-      return (await database.webhookEndpoint.findMany({ orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] })).map(toEndpoint)
+      return (await database.webhookEndpoint.findMany({ orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] })).map(
+        toEndpoint,
+      )
     },
 
     get: async (id) => toEndpoint(await found(database, id)),
@@ -57,15 +65,26 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
     rotate: (id, secret, formerUntil, context, answer) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
         const { secret: formerSecret } = await found(transaction, id)
-        const row = await transaction.webhookEndpoint.update({ where: { id }, data: { secret: seal.seal(secret, secretContext(id)), formerSecret, formerUntil } })
+        const row = await transaction.webhookEndpoint.update({
+          where: { id },
+          data: { secret: seal.seal(secret, secretContext(id)), formerSecret, formerUntil },
+        })
         const result = toEndpoint(row)
-        return { result, audit: { action: 'webhook.rotate', target: id, detail: { former_until: formerUntil.toISOString() } }, answer: answer(result) }
+        return {
+          result,
+          audit: { action: 'webhook.rotate', target: id, detail: { former_until: formerUntil.toISOString() } },
+          answer: answer(result),
+        }
       }),
 
     async deliveries(id, state, { limit, cursor }) {
       await found(database, id)
       const rows = await database.webhookDelivery.findMany({
-        where: { endpointId: id, ...(state === undefined ? {} : { state }), ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))) },
+        where: {
+          endpointId: id,
+          ...(state === undefined ? {} : { state }),
+          ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))),
+        },
         include: withEvent,
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
         take: limit + 1,
@@ -77,16 +96,30 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
       recordedWrite(database, seal, now, context, async (transaction) => {
         await found(transaction, id)
         const where = { id: deliveryId, endpointId: id }
-        const { count } = uuids.test(deliveryId) ? await transaction.webhookDelivery.updateMany({ where, data: { state: 'pending', attempts: 0, nextAt: now() } }) : { count: 0 }
-        const row = count === 0 ? null : await transaction.webhookDelivery.findUnique({ where: { id: deliveryId }, include: withEvent })
+        const { count } = uuids.test(deliveryId)
+          ? await transaction.webhookDelivery.updateMany({
+              where,
+              data: { state: 'pending', attempts: 0, nextAt: now() },
+            })
+          : { count: 0 }
+        const row =
+          count === 0
+            ? null
+            : await transaction.webhookDelivery.findUnique({ where: { id: deliveryId }, include: withEvent })
         if (row === null) throw new ControlError('DELIVERY_NOT_FOUND', 'the webhook has no such delivery')
-        return { result: toDelivery(row), audit: { action: 'webhook.replay', target: id, detail: { delivery: deliveryId } } }
+        return {
+          result: toDelivery(row),
+          audit: { action: 'webhook.replay', target: id, detail: { delivery: deliveryId } },
+        }
       }),
 
     replayDead: (id, context) =>
       recordedWrite(database, seal, now, context, async (transaction) => {
         await found(transaction, id)
-        const { count } = await transaction.webhookDelivery.updateMany({ where: { endpointId: id, state: 'dead' }, data: { state: 'pending', attempts: 0, nextAt: now() } })
+        const { count } = await transaction.webhookDelivery.updateMany({
+          where: { endpointId: id, state: 'dead' },
+          data: { state: 'pending', attempts: 0, nextAt: now() },
+        })
         return { result: count, audit: { action: 'webhook.replay', target: id, detail: { deliveries: count } } }
       }),
   }

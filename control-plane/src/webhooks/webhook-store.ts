@@ -38,7 +38,11 @@ export interface WebhookDelivery {
 
 /** As the API uses it. Every write is audited. */
 export interface WebhookStore {
-  create(endpoint: { url: string; description: string; types: string[]; secret: string }, context: WriteContext, answer: (made: WebhookEndpoint) => unknown): Promise<WebhookEndpoint>
+  create(
+    endpoint: { url: string; description: string; types: string[]; secret: string },
+    context: WriteContext,
+    answer: (made: WebhookEndpoint) => unknown,
+  ): Promise<WebhookEndpoint>
   /** Oldest first. */
   list(): Promise<WebhookEndpoint[]>
   /** @throws ControlError WEBHOOK_NOT_FOUND, as all below */
@@ -47,7 +51,13 @@ export interface WebhookStore {
   /** With what is on its way to it. */
   remove(id: string, context: WriteContext): Promise<void>
   /** Messages are signed with the former secret too, until `formerUntil`. */
-  rotate(id: string, secret: string, formerUntil: Date, context: WriteContext, answer: (changed: WebhookEndpoint) => unknown): Promise<WebhookEndpoint>
+  rotate(
+    id: string,
+    secret: string,
+    formerUntil: Date,
+    context: WriteContext,
+    answer: (changed: WebhookEndpoint) => unknown,
+  ): Promise<WebhookEndpoint>
   deliveries(id: string, state: DeliveryState | undefined, page: PageRequest): Promise<Page<WebhookDelivery>>
   /** It is sent once more, from the first attempt on. @throws ControlError DELIVERY_NOT_FOUND */
   replay(id: string, deliveryId: string, context: WriteContext): Promise<WebhookDelivery>

@@ -11,7 +11,11 @@ interface ClientOrigin {
 }
 
 /** @param peer address at the other end of the connection */
-export function clientOrigin(peer: string, head: Pick<RequestHead, 'host' | 'forwarded'>, trusted: readonly Ipv4Range[]): ClientOrigin {
+export function clientOrigin(
+  peer: string,
+  head: Pick<RequestHead, 'host' | 'forwarded'>,
+  trusted: readonly Ipv4Range[],
+): ClientOrigin {
   const { host, forwarded } = head
   const own: ClientOrigin = { address: plain(peer), proto: 'http', host }
   if (!isTrusted(peer, trusted)) return own

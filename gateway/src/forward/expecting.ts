@@ -21,7 +21,11 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
   const framing = head.contentLength === undefined ? ['transfer-encoding', 'chunked'] : []
   let goesOn = false
   let body: RequestBody | undefined
-  const { call: single, progressed, answered } = openSingleCall({
+  const {
+    call: single,
+    progressed,
+    answered,
+  } = openSingleCall({
     upstream,
     method: answer.request.method ?? 'POST',
     path: call.resolved.path,

@@ -1,11 +1,5 @@
 // Sends a request to one of its tenant's runtimes and brings the answer back: the common way, over pooled connections.
-import {
-  basePathHeader,
-  internalTokenHeader,
-  requestIdHeader,
-  tenantHeader,
-  type Route,
-} from '@tenantry/contract'
+import { basePathHeader, internalTokenHeader, requestIdHeader, tenantHeader, type Route } from '@tenantry/contract'
 import type { Dispatcher } from 'undici'
 import { refusals } from '../errors.ts'
 import type { Limits } from '../limits.ts'
@@ -115,7 +109,10 @@ export function answerTimeoutOf(group: Group, limits: Limits): number {
 }
 
 /** The client's body for a runtime; a client that stops sending it is told so. */
-export function clientBody(answer: Answer, { limits, passed }: Pick<ForwarderOptions, 'limits' | 'passed'>): RequestBody {
+export function clientBody(
+  answer: Answer,
+  { limits, passed }: Pick<ForwarderOptions, 'limits' | 'passed'>,
+): RequestBody {
   const body = new RequestBody(answer.request, {
     idleTimeout: limits.bodyIdleTimeout,
     passed,
@@ -129,7 +126,10 @@ export function clientBody(answer: Answer, { limits, passed }: Pick<ForwarderOpt
 }
 
 /** The client's end-to-end headers and what the gateway alone may say. */
-export function runtimeHeaders(call: Call, { tokens, trustedProxies }: Pick<ForwarderOptions, 'tokens' | 'trustedProxies'>): string[] {
+export function runtimeHeaders(
+  call: Call,
+  { tokens, trustedProxies }: Pick<ForwarderOptions, 'tokens' | 'trustedProxies'>,
+): string[] {
   const { head, answer } = call
   const headers = [...head.headers]
   const origin = clientOrigin(answer.request.socket.remoteAddress ?? '', head, trustedProxies)

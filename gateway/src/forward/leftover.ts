@@ -8,7 +8,12 @@ import type { Limits } from '../limits.ts'
  * @param last the last piece of the body
  * @param isComplete whether the client can tell by Content-Length that it has all: then the connection's end can wait
  */
-export function endBeforeRequest(response: ServerResponse, last: Buffer | undefined, isComplete: boolean, limits: Limits): void {
+export function endBeforeRequest(
+  response: ServerResponse,
+  last: Buffer | undefined,
+  isComplete: boolean,
+  limits: Limits,
+): void {
   if (response.shouldKeepAlive || !isComplete) {
     response.end(last)
     readOn(response.req, limits, () => undefined)

@@ -77,10 +77,15 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
     })
     if (place === undefined) switched()
     else if (typeof place !== 'function') turnAway(place)
-    else answer.source = { pause: ignore, resume: ignore, abort: () => {
-      place()
-      socket.destroy()
-    } }
+    else
+      answer.source = {
+        pause: ignore,
+        resume: ignore,
+        abort: () => {
+          place()
+          socket.destroy()
+        },
+      }
   })
   // The runtime answered as to an ordinary request: refused, or it doesn't speak the protocol.
   single.on('response', (message: IncomingMessage) => {

@@ -79,7 +79,9 @@ export class Upstreams {
 
   /** Cuts what is still under way. */
   async destroy(): Promise<void> {
-    const pools = [...this.#held.values()].flatMap(({ upstream }) => (upstream ? [upstream.calls, upstream.streams] : []))
+    const pools = [...this.#held.values()].flatMap(({ upstream }) =>
+      upstream ? [upstream.calls, upstream.streams] : [],
+    )
     this.#held.clear()
     await Promise.all(pools.map((pool) => pool.destroy()))
   }

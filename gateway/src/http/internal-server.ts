@@ -45,7 +45,8 @@ export function createInternalServer(options: InternalServerOptions): Server {
       const isWatch = request.url === internalPaths.watchManifests && request.method === 'GET'
       const asked = request.method === 'GET' ? ownUsagePath.exec(request.url ?? '')?.[1] : undefined
       if (tenantId !== undefined && isWatch) void options.relay.watchManifest(tenantId, token, response)
-      else if (tenantId !== undefined && asked === tenantId) void options.relay.askOwnUsage(token, request.url ?? '', request.headers.accept, response)
+      else if (tenantId !== undefined && asked === tenantId)
+        void options.relay.askOwnUsage(token, request.url ?? '', request.headers.accept, response)
       else refuseInternal(response, refusals.internalTokenWrong)
     }
   })
@@ -64,7 +65,8 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
   else {
     const route = path.startsWith(routePrefix) ? routeOf(path.slice(routePrefix.length), options.routes) : undefined
     if (route === undefined) refuseInternal(response, refusals.notFound)
-    else answerInternal(response, 200, { ...route, leased: options.quota.isHeld(route.tenant_id) } satisfies AppliedRoute)
+    else
+      answerInternal(response, 200, { ...route, leased: options.quota.isHeld(route.tenant_id) } satisfies AppliedRoute)
   }
 }
 

@@ -35,7 +35,9 @@ function headers(refusal: Refusal, length: number, requestId: string, close: boo
     'access-control-allow-origin',
     '*',
     'access-control-expose-headers',
-    refusal.isQuota === true ? `Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, ${requestIdHeader}` : `Retry-After, ${requestIdHeader}`,
+    refusal.isQuota === true
+      ? `Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, ${requestIdHeader}`
+      : `Retry-After, ${requestIdHeader}`,
   ]
   if (refusal.headers !== undefined) list.push(...refusal.headers)
   if (refusal.retryAfter !== undefined) list.push('retry-after', String(refusal.retryAfter))

@@ -54,7 +54,7 @@ export class ControlClock {
     if (text === undefined) return
     const behind = readBehind(text)
     if (behind === undefined) {
-      onProblem(new Error('what was kept of the control plane\'s clock can not be read'))
+      onProblem(new Error("what was kept of the control plane's clock can not be read"))
       return
     }
     this.#kept = behind

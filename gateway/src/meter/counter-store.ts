@@ -137,7 +137,8 @@ export class CounterStore {
       this.#closedCells -= cells.size
       this.#closed.delete(number)
     }
-    if (lost > 0) this.#changed = this.#changed.filter(({ hour }) => hour === this.#current?.number || this.#closed.has(hour))
+    if (lost > 0)
+      this.#changed = this.#changed.filter(({ hour }) => hour === this.#current?.number || this.#closed.has(hour))
     return lost
   }
 
@@ -152,7 +153,16 @@ export class CounterStore {
     const known = cells.get(name)
     if (known !== undefined) return known
     const key = { tenant_id: tenantId, hour: hour.start, meter, group, method, status_class: statusClass, bucket }
-    const cell = { key, hour: hour.number, value: 0, acknowledged: 0, listed: false, unwritten: false, segment: -1, number: 0 }
+    const cell = {
+      key,
+      hour: hour.number,
+      value: 0,
+      acknowledged: 0,
+      listed: false,
+      unwritten: false,
+      segment: -1,
+      number: 0,
+    }
     cells.set(name, cell)
     hour.cells++
     return cell
@@ -184,7 +194,8 @@ export class CounterStore {
   /** What is acknowledged of an hour that is over can't change any more. */
   #close({ number, tenants }: CurrentHour): void {
     const open = new Set<Cell>()
-    for (const cells of tenants.values()) for (const cell of cells.values()) if (cell.acknowledged < cell.value) open.add(cell)
+    for (const cells of tenants.values())
+      for (const cell of cells.values()) if (cell.acknowledged < cell.value) open.add(cell)
     if (open.size === 0) return
     this.#closed.set(number, open)
     this.#closedCells += open.size

@@ -48,7 +48,16 @@ const defaultClockPatience = 5_000
 
 /** From here on everything that is counted is kept. Never throws for a disk that does not take it. */
 export async function openMetering(options: MeteringOptions): Promise<Metering> {
-  const { data, source, now, elapsed, onProblem, pushInterval, counterLimit = defaultCounterLimit, clockPatience = defaultClockPatience } = options
+  const {
+    data,
+    source,
+    now,
+    elapsed,
+    onProblem,
+    pushInterval,
+    counterLimit = defaultCounterLimit,
+    clockPatience = defaultClockPatience,
+  } = options
   const { controlUrl, internalToken, fetch } = options
   const directory = join(data, 'journal')
   const boot = options.newId()
@@ -59,7 +68,15 @@ export async function openMetering(options: MeteringOptions): Promise<Metering> 
   const journal = new Journal({ directory, source, boot, store, elapsed, onProblem })
   const meter = new Meter({ store, now, elapsed, kept: journal.kept })
   const pusher = new UsagePusher({
-    control: { controlUrl, internalToken, fetch }, source, boot, store, meter, clock, replays, elapsed, onProblem,
+    control: { controlUrl, internalToken, fetch },
+    source,
+    boot,
+    store,
+    meter,
+    clock,
+    replays,
+    elapsed,
+    onProblem,
     ...(pushInterval === undefined ? {} : { interval: pushInterval }),
   })
   await pusher.hello()
@@ -102,7 +119,11 @@ async function earlier(directory: string, source: string, onProblem: (problem: E
     onProblem(new Error('the journals of earlier starts can not be read', { cause }))
     return []
   })
-  const [some, none] = [replays.filter(({ counters }) => counters.length > 0), replays.filter(({ counters }) => counters.length === 0)]
-  for (const replay of none) await removeReplay(replay).catch((cause: unknown) => onProblem(new Error('a journal was not removed', { cause })))
+  const [some, none] = [
+    replays.filter(({ counters }) => counters.length > 0),
+    replays.filter(({ counters }) => counters.length === 0),
+  ]
+  for (const replay of none)
+    await removeReplay(replay).catch((cause: unknown) => onProblem(new Error('a journal was not removed', { cause })))
   return some
 }

@@ -1,6 +1,14 @@
 // Brings the counters to the control plane: each second what changed, cumulative, again and again until acknowledged;
 // what earlier starts left in their journals, under their names; and takes the control plane's clock from the answers.
-import { hourMilliseconds, internalPaths, Outage, pause, UsageAnswer, type Counter, type UsagePush } from '@tenantry/contract'
+import {
+  hourMilliseconds,
+  internalPaths,
+  Outage,
+  pause,
+  UsageAnswer,
+  type Counter,
+  type UsagePush,
+} from '@tenantry/contract'
 import { answerAs, ControlRefused, postToControl, type ControlPlane } from '../control-call.ts'
 import type { ControlClock } from './control-clock.ts'
 import { startOfHour, type CounterStore } from './counter-store.ts'
@@ -60,7 +68,9 @@ export class UsagePusher {
 
   /** Before anything is counted: asks for the time. Never throws, and never takes long. */
   async hello(): Promise<void> {
-    await this.#push({ ...this.#origin, counters: [] }, AbortSignal.timeout(helloTimeout)).catch((cause: unknown) => this.#failed(cause))
+    await this.#push({ ...this.#origin, counters: [] }, AbortSignal.timeout(helloTimeout)).catch((cause: unknown) =>
+      this.#failed(cause),
+    )
   }
 
   /**
@@ -76,7 +86,8 @@ export class UsagePusher {
       this.#options.meter.tick()
       delay = (await this.#drain(signal)) ? this.#interval : Math.min(delay * 2, this.#slowest)
       const lost = this.#options.store.enforceLimit()
-      if (lost > 0) this.#options.onProblem?.(new Error(`${lost} counters were given up: too many wait for the control plane`))
+      if (lost > 0)
+        this.#options.onProblem?.(new Error(`${lost} counters were given up: too many wait for the control plane`))
     }
     const signalOfEnd = AbortSignal.timeout(this.#timeout)
     const isDrained = await this.#drain(signalOfEnd)
@@ -87,8 +98,15 @@ export class UsagePusher {
 
   /** Hours need not wait for a gateway that is gone and owes nothing. */
   async #sayStopped(signal: AbortSignal): Promise<void> {
-    const push: UsagePush = { ...this.#origin, counters: [], complete_until: startOfHour(this.#complete()), stopped: true }
-    await this.#push(push, signal).catch((cause: unknown) => this.#options.onProblem?.(new Error('the stop was not told to the control plane', { cause })))
+    const push: UsagePush = {
+      ...this.#origin,
+      counters: [],
+      complete_until: startOfHour(this.#complete()),
+      stopped: true,
+    }
+    await this.#push(push, signal).catch((cause: unknown) =>
+      this.#options.onProblem?.(new Error('the stop was not told to the control plane', { cause })),
+    )
   }
 
   get #origin(): { source: string; boot: string } {
@@ -100,7 +118,9 @@ export class UsagePusher {
     try {
       await this.#pushChanged(signal)
       await this.#pushReplays(signal)
-      const isNews = this.#complete() > this.#completeUntil || this.#options.elapsed() - this.#saidAt >= silentIntervals * this.#interval
+      const isNews =
+        this.#complete() > this.#completeUntil ||
+        this.#options.elapsed() - this.#saidAt >= silentIntervals * this.#interval
       if (isNews) await this.#pushOwn([], signal)
       return true
     } catch (cause) {
@@ -110,7 +130,8 @@ export class UsagePusher {
   }
 
   #failed(cause: unknown): void {
-    if (this.#outage.failed(this.#options.elapsed())) this.#options.onProblem?.(new Error('usage was not pushed', { cause }))
+    if (this.#outage.failed(this.#options.elapsed()))
+      this.#options.onProblem?.(new Error('usage was not pushed', { cause }))
   }
 
   async #pushChanged(signal: AbortSignal): Promise<void> {
@@ -138,7 +159,9 @@ export class UsagePusher {
       for (let at = 0; at < counters.length; at += countersPerPush) {
         await this.#push({ source, boot, counters: counters.slice(at, at + countersPerPush) }, signal)
       }
-      await removeReplay(replay).catch((cause: unknown) => this.#options.onProblem?.(new Error('a journal was not removed', { cause })))
+      await removeReplay(replay).catch((cause: unknown) =>
+        this.#options.onProblem?.(new Error('a journal was not removed', { cause })),
+      )
       this.#replays.shift()
     }
   }
@@ -161,7 +184,11 @@ export class UsagePusher {
   async #push(push: UsagePush, signal: AbortSignal): Promise<void> {
     const { control, clock, elapsed } = this.#options
     const askedAt = elapsed()
-    const response = await postToControl(control, internalPaths.usage, { timeout: this.#timeout, signal, body: push }).catch(async (cause: unknown) => {
+    const response = await postToControl(control, internalPaths.usage, {
+      timeout: this.#timeout,
+      signal,
+      body: push,
+    }).catch(async (cause: unknown) => {
       // To the second, which is better than nothing.
       if (cause instanceof ControlRefused && !clock.known) await clock.heard(cause.date, askedAt)
       throw cause

@@ -19,7 +19,10 @@ export const sqlRefusals = {
   tlsRequired: { code: invalidAuthorization, message: 'Only encrypted connections are served (sslmode=require).' },
   tooManyLogins: { code: '53300', message: 'Too many logins are under way already.' },
   tooManySessions: { code: '53300', message: 'Too many sessions are open already.' },
-  connectionsUnknown: { code: '53300', message: 'Whether the plan has room for one more connection cannot be found out for now.' },
+  connectionsUnknown: {
+    code: '53300',
+    message: 'Whether the plan has room for one more connection cannot be found out for now.',
+  },
   connectionsTaken: { code: '53300', message: 'The plan allows no more connections at once than are open already.' },
   unreachable: { code: cannotConnectNow, message: 'The database cannot be reached for now.' },
 } as const satisfies Record<string, SqlRefusal>

@@ -21,7 +21,12 @@ interface HeldSessionOptions {
  * @returns asked of every piece of the server's bytes whether it goes to the client now; `letInAt` is where in it the server
  * has said that it lets the client in
  */
-export function heldSession({ client, server, letIn, refuse }: HeldSessionOptions): (chunk: Buffer, letInAt: number | undefined) => boolean {
+export function heldSession({
+  client,
+  server,
+  letIn,
+  refuse,
+}: HeldSessionOptions): (chunk: Buffer, letInAt: number | undefined) => boolean {
   let held: Buffer[] | undefined
   return (chunk, letInAt) => {
     if (held !== undefined) {

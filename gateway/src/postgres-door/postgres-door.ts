@@ -194,7 +194,12 @@ export class PostgresDoor {
     const { client, tenantId } = login
     const meter = this.#options.meter.tenant(tenantId)
     const start = new SessionStart()
-    const passes = heldSession({ client, server, letIn: (waiting) => this.#letIn(login, waiting), refuse: (refusal) => refuse(client, refusal) })
+    const passes = heldSession({
+      client,
+      server,
+      letIn: (waiting) => this.#letIn(login, waiting),
+      refuse: (refusal) => refuse(client, refusal),
+    })
     joinSockets(client, server, (chunk) => {
       if (client.destroyed) return false
       meter.egress('other', chunk.length)
@@ -279,8 +284,14 @@ export class PostgresDoor {
   /** Within `connectTimeout`, or an error. @param address `host:port` */
   #connect(address: string): Socket {
     const colon = address.lastIndexOf(':')
-    const server = connect({ host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) })
-    const timer = setTimeout(() => server.destroy(new Error('no connection in time')), this.#options.limits.connectTimeout)
+    const server = connect({
+      host: address.slice(0, colon).replace(/^\[|\]$/g, ''),
+      port: Number(address.slice(colon + 1)),
+    })
+    const timer = setTimeout(
+      () => server.destroy(new Error('no connection in time')),
+      this.#options.limits.connectTimeout,
+    )
     const connected = () => clearTimeout(timer)
     server.on('connect', connected)
     server.on('close', connected)

@@ -37,7 +37,7 @@ export class SessionStart {
     const said: Said = {}
     if (this.#isDone) return said
     this.#looked += piece.length
-    for (let at = 0; at < piece.length; ) {
+    for (let at = 0; at < piece.length;) {
       if (this.#left === 0) {
         const taken = piece.copy(this.#header, this.#headerFilled, at)
         at += taken

@@ -63,7 +63,15 @@ export class LeaseKeeper {
     this.#timeout = options.timeout ?? 2_000
     const { waiting, waitingPerTenant, elapsed, slotFile: file } = options
     const isAway = (now: number) => this.#closed || this.#isCutOff(now)
-    this.slots = new SlotKeeper({ waiting, waitingPerTenant, elapsed, file, patience: this.#patience, want: () => this.#want(), isAway })
+    this.slots = new SlotKeeper({
+      waiting,
+      waitingPerTenant,
+      elapsed,
+      file,
+      patience: this.#patience,
+      want: () => this.#want(),
+      isAway,
+    })
   }
 
   /** Goes on with what an earlier incarnation has left. */
@@ -72,7 +80,11 @@ export class LeaseKeeper {
     const [wallNow, monotonicNow] = [now(), elapsed()]
     for (const left of file.load(({ ends_at: endsAt }) => endsAt > wallNow)) {
       const lease = this.#made(left.tenant_id, left.limit)
-      lease.inherit(left, { month: left.month, endsAt: monotonicNow + left.ends_at - wallNow, wall: () => undefined }, monotonicNow)
+      lease.inherit(
+        left,
+        { month: left.month, endsAt: monotonicNow + left.ends_at - wallNow, wall: () => undefined },
+        monotonicNow,
+      )
     }
     this.slots.load()
   }
@@ -112,7 +124,10 @@ export class LeaseKeeper {
     if (this.#waiting >= this.#options.waiting || lease.waiters.size >= this.#options.waitingPerTenant) return full
     this.#waiting++
     const leave = seat(waiter(), {
-      waiters: lease.waiters, patience: this.#patience, isExhausted: () => lease.state === 'exhausted', onLeft: () => this.#waiting--,
+      waiters: lease.waiters,
+      patience: this.#patience,
+      isExhausted: () => lease.state === 'exhausted',
+      onLeft: () => this.#waiting--,
     })
     this.#want()
     return { taken: 'waits', leave }
@@ -127,7 +142,8 @@ export class LeaseKeeper {
   async run(signal: AbortSignal): Promise<void> {
     const isStopped = () => signal.aborted
     while (!isStopped()) {
-      const next = this.#settled && this.#leases.size === 0 && this.slots.isIdle ? 'when wanted' : await this.#call(false)
+      const next =
+        this.#settled && this.#leases.size === 0 && this.slots.isIdle ? 'when wanted' : await this.#call(false)
       if (isStopped()) break
       if (next === 'soon') await pause(pendingInterval, signal)
       else await this.#rest(signal)
@@ -199,7 +215,10 @@ export class LeaseKeeper {
     const sentAt = elapsed()
     let isPending: boolean
     try {
-      const answer = await answerAs(LeaseAnswer, await postToControl(control, internalPaths.leases, { timeout: this.#timeout, body: call }))
+      const answer = await answerAs(
+        LeaseAnswer,
+        await postToControl(control, internalPaths.leases, { timeout: this.#timeout, body: call }),
+      )
       if (!answer.accepted) throw new Error(`the leases of ${source} were ended: another gateway bears its name`)
       this.#notBefore = -Infinity
       this.#failingSince = undefined
@@ -212,7 +231,7 @@ export class LeaseKeeper {
       for (const lease of reported) lease.changed = true
       this.slots.failed(slots)
       const now = elapsed()
-      if (this.#outage.failed(now)) onProblem(new Error('tenants\' requests could not be leased', { cause }))
+      if (this.#outage.failed(now)) onProblem(new Error("tenants' requests could not be leased", { cause }))
       this.#failingSince ??= now
       this.#notBefore = now + this.#interval
       // A control plane that is being started anew is back in a moment: so long they may wait.

@@ -19,7 +19,9 @@ export interface MonthClock {
 }
 
 /** `endsAt` is of the monotonic clock; `owner` is absent when the control plane has granted it to this very incarnation. */
-export type KeepLease = (left: Pick<LeftLease, 'month' | 'limit' | 'free' | 'spent'> & { endsAt: number; owner: string | undefined }) => void
+export type KeepLease = (
+  left: Pick<LeftLease, 'month' | 'limit' | 'free' | 'spent'> & { endsAt: number; owner: string | undefined },
+) => void
 
 const exhaustedMilliseconds = 1_000
 /** What is let in so shortly after an hour's begin may be counted in the hour before: it is taken for both. */
@@ -200,7 +202,17 @@ export class Lease {
     const month = this.#month === undefined ? {} : { month: this.#month }
     const hour = this.#hour === undefined ? {} : { hour: this.#hour }
     const inherited = this.#inherited === undefined ? {} : { inherited: this.#inherited }
-    return { tenant_id: this.tenantId, ...month, used: this.#used, ...hour, used_before: this.#usedBefore, keep: this.#granted, ...inherited, ask, waiting }
+    return {
+      tenant_id: this.tenantId,
+      ...month,
+      used: this.#used,
+      ...hour,
+      used_before: this.#usedBefore,
+      keep: this.#granted,
+      ...inherited,
+      ask,
+      waiting,
+    }
   }
 
   /** A report of it was accepted. */
@@ -264,7 +276,14 @@ export class Lease {
     if (this.#month === undefined || this.#clock === undefined) return
     const owner = this.#inherited?.boot
     const free = Math.max(0, this.#granted - this.#reserved)
-    this.#keep({ month: this.#month, endsAt: this.#clock.endsAt, limit: this.limit, free, spent: owner === undefined ? 0 : this.#reserved, owner })
+    this.#keep({
+      month: this.#month,
+      endsAt: this.#clock.endsAt,
+      limit: this.limit,
+      free,
+      spent: owner === undefined ? 0 : this.#reserved,
+      owner,
+    })
   }
 
   /** Lets in so many of those who wait, at most. */

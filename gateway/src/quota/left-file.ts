@@ -50,7 +50,11 @@ export function leaseFile(options: FileOptions): LeftFile<LeftLease> {
 }
 
 export function slotFile(options: FileOptions): LeftFile<LeftSlots> {
-  return new LeftFile({ ...options, read: (line) => (Value.Check(LeftSlots, line) ? line : undefined), isNothing: ({ held }) => held === 0 })
+  return new LeftFile({
+    ...options,
+    read: (line) => (Value.Check(LeftSlots, line) ? line : undefined),
+    isNothing: ({ held }) => held === 0,
+  })
 }
 
 /** The last line of a tenant holds. Written so that it never says more than there is, whenever the process dies. */

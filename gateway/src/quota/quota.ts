@@ -4,7 +4,13 @@ import type { Route, RouteLimits } from '@tenantry/contract'
 import type { Refusal } from '../errors.ts'
 import type { Lease } from './lease.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
-import { connectionsNotLeased, connectionsTaken, rateLimited, requestsNotLeased, requestsUsedUp } from './quota-refusals.ts'
+import {
+  connectionsNotLeased,
+  connectionsTaken,
+  rateLimited,
+  requestsNotLeased,
+  requestsUsedUp,
+} from './quota-refusals.ts'
 import { RateGate } from './rate-gate.ts'
 import type { Slots } from './slots.ts'
 
@@ -82,7 +88,8 @@ export class TenantGate {
   }
 
   change({ requests_per_month: requests, connections, rate }: RouteLimits): void {
-    const same = rate !== null && this.#rate?.limit.per_second === rate.per_second && this.#rate.limit.burst === rate.burst
+    const same =
+      rate !== null && this.#rate?.limit.per_second === rate.per_second && this.#rate.limit.burst === rate.burst
     if (!same) this.#rate = rate === null ? undefined : new RateGate(rate)
     if (requests === null) {
       if (this.#lease !== undefined) this.#options.leases.drop(this.#tenantId, false)
@@ -159,7 +166,8 @@ export class TenantGate {
     if (this.#policy === '') return
     const now = this.#options.elapsed()
     const parts: string[] = []
-    if (this.#rate !== undefined) parts.push(`"rate";r=${this.#rate.remaining(now)};t=${Math.ceil(this.#rate.resetIn(now) / 1_000)}`)
+    if (this.#rate !== undefined)
+      parts.push(`"rate";r=${this.#rate.remaining(now)};t=${Math.ceil(this.#rate.resetIn(now) / 1_000)}`)
     const resetIn = this.#lease?.resetIn(now)
     if (this.#lease !== undefined && resetIn !== undefined) {
       parts.push(`"month";r=${Math.max(0, this.#lease.limit - this.#lease.usedInAll)};t=${Math.ceil(resetIn / 1_000)}`)

@@ -98,7 +98,12 @@ export class SlotKeeper {
     if (this.#waiting >= waiting || slots.waiters.size >= waitingPerTenant) return { taken: 'full' }
     this.#active.set(slots.tenantId, slots)
     this.#waiting++
-    const leave = seat(waiter(), { waiters: slots.waiters, patience, isExhausted: () => slots.state === 'exhausted', onLeft: () => this.#waiting-- })
+    const leave = seat(waiter(), {
+      waiters: slots.waiters,
+      patience,
+      isExhausted: () => slots.state === 'exhausted',
+      onLeft: () => this.#waiting--,
+    })
     want()
     return { taken: 'waits', leave }
   }

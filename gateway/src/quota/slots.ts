@@ -93,7 +93,8 @@ export class Slots {
   take(now: number): boolean {
     if (this.limit !== Infinity && this.#open >= Math.min(this.#held, this.limit)) return false
     this.#opens(1, now)
-    this.#isLow = this.#asksAhead && !this.isRecalled && this.limit !== Infinity && this.#held - this.#open < this.#spare / 2
+    this.#isLow =
+      this.#asksAhead && !this.isRecalled && this.limit !== Infinity && this.#held - this.#open < this.#spare / 2
     return true
   }
 
@@ -201,6 +202,8 @@ export class Slots {
 
   /** Held beyond what is open, so that the next few need not wait. */
   get #spare(): number {
-    return this.limit === Infinity ? 0 : Math.min(mostSpare, Math.ceil(this.limit / 50), Math.max(0, this.limit - this.#open - this.waiters.size))
+    return this.limit === Infinity
+      ? 0
+      : Math.min(mostSpare, Math.ceil(this.limit / 50), Math.max(0, this.limit - this.#open - this.waiters.size))
   }
 }

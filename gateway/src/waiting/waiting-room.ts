@@ -64,7 +64,8 @@ export class WaitingRoom {
     }
     const refusal = refusalOfPhase(route)
     if (refusal === undefined) for (const guest of this.#empty(tenantId)) guest.go(route)
-    else if (refusal !== refusals.tenantWaking && refusal !== refusals.tenantNotReady) this.#refuseAll(tenantId, refusal)
+    else if (refusal !== refusals.tenantWaking && refusal !== refusals.tenantNotReady)
+      this.#refuseAll(tenantId, refusal)
   }
 
   /** Nobody waits any longer, and nobody will. */

@@ -13,7 +13,10 @@ const timeoutMilliseconds = 5_000
 export function wakeThrough(control: ControlPlane): Wake {
   return async (tenantId, signal) => {
     try {
-      const response = await postToControl(control, internalPaths.wake(tenantId), { timeout: timeoutMilliseconds, signal })
+      const response = await postToControl(control, internalPaths.wake(tenantId), {
+        timeout: timeoutMilliseconds,
+        signal,
+      })
       await response.body?.cancel()
     } catch (cause) {
       throw cause instanceof ControlRefused && cause.status < 500 ? new WakeRefused(cause.message) : cause

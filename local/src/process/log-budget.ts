@@ -8,7 +8,12 @@ export interface LogLimits {
 }
 
 /** A start with all its lines fits in; a tenant that makes Postgres log without end does not. */
-export const defaultLogLimits: LogLimits = { burstLines: 2_000, linesPerSecond: 200, burstBytes: 4 * 1024 * 1024, bytesPerSecond: 256 * 1024 }
+export const defaultLogLimits: LogLimits = {
+  burstLines: 2_000,
+  linesPerSecond: 200,
+  burstBytes: 4 * 1024 * 1024,
+  bytesPerSecond: 256 * 1024,
+}
 
 export class LogBudget {
   readonly #limits: LogLimits

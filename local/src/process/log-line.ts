@@ -31,10 +31,19 @@ function readLine(line: string): LogLine {
 
 /** `LOG:  text` */
 function readPostgresLine(line: string): LogLine {
-  const match = /^(DEBUG\d?|LOG|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC|DETAIL|HINT|STATEMENT|CONTEXT):\s+(.*)$/.exec(line)
+  const match = /^(DEBUG\d?|LOG|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC|DETAIL|HINT|STATEMENT|CONTEXT):\s+(.*)$/.exec(
+    line,
+  )
   if (match === null) return { level: 'info', message: line, details: {} }
   const severity = match[1] ?? ''
-  const level = severity === 'PANIC' ? 'fatal' : severity === 'FATAL' || severity === 'WARNING' ? 'warn' : severity === 'ERROR' ? 'info' : 'debug'
+  const level =
+    severity === 'PANIC'
+      ? 'fatal'
+      : severity === 'FATAL' || severity === 'WARNING'
+        ? 'warn'
+        : severity === 'ERROR'
+          ? 'info'
+          : 'debug'
   return { level, message: match[2] ?? '', details: { severity } }
 }
 

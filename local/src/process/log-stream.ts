@@ -60,7 +60,10 @@ export class ServiceLog {
     this.#dropped++
     if (this.#dropped > 1) return
     setTimeout(() => {
-      this.#log.warn({ dropped: this.#dropped }, `${this.#dropped} lines of the service were dropped, because it writes too many`)
+      this.#log.warn(
+        { dropped: this.#dropped },
+        `${this.#dropped} lines of the service were dropped, because it writes too many`,
+      )
       this.#dropped = 0
     }, reportMilliseconds).unref()
   }

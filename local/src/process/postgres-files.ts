@@ -21,7 +21,10 @@ export async function postgresBinaries(): Promise<PostgresBinaries> {
     const binaries = (await import(name)) as { postgres: string; initdb: string }
     return { postgres: binaries.postgres, initdb: binaries.initdb, root: dirname(dirname(binaries.postgres)) }
   } catch (cause) {
-    throw new Error(`no Postgres binaries for ${process.platform}-${process.arch}: the package ${name} is not installed`, { cause })
+    throw new Error(
+      `no Postgres binaries for ${process.platform}-${process.arch}: the package ${name} is not installed`,
+      { cause },
+    )
   }
 }
 
@@ -45,8 +48,20 @@ export async function initialiseDataDirectory(options: {
     const { command, args } = await asIdentity(identity, [binaries.root, dirname(directory)], {
       command: binaries.initdb,
       args: [
-        '--pgdata', directory, '--username', 'postgres', '--pwfile', passwordFile, '--auth', 'scram-sha-256',
-        '--encoding', 'UTF8', '--locale', 'C.UTF-8', '--data-checksums', '--no-instructions',
+        '--pgdata',
+        directory,
+        '--username',
+        'postgres',
+        '--pwfile',
+        passwordFile,
+        '--auth',
+        'scram-sha-256',
+        '--encoding',
+        'UTF8',
+        '--locale',
+        'C.UTF-8',
+        '--data-checksums',
+        '--no-instructions',
       ],
     })
     await run(command, args, { env: { PATH: process.env['PATH'] ?? '' }, timeout: 120_000 })

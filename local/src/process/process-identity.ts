@@ -25,7 +25,13 @@ export async function statOf(pid: number): Promise<ProcessStat | undefined> {
   const fields = stat.slice(end + 2).split(' ')
   const startTime = fields[19]
   if (startTime === undefined || fields[0] === 'Z' || fields[0] === 'X') return undefined
-  return { pid, name: stat.slice(stat.indexOf('(') + 1, end), parent: Number(fields[1]), group: Number(fields[2]), startTime }
+  return {
+    pid,
+    name: stat.slice(stat.indexOf('(') + 1, end),
+    parent: Number(fields[1]),
+    group: Number(fields[2]),
+    startTime,
+  }
 }
 
 /** All processes that /proc shows. */

@@ -63,7 +63,8 @@ export class RunRecords {
       // A dead leader's children may live on. Its number may also have been another group's since, so they must look it.
       const members = await groupMembers(record.pid)
       for (const pid of members) {
-        if ((await commandLineOf(pid))[0] !== record.command && (await statOf(pid))?.name !== basename(record.command)) continue
+        if ((await commandLineOf(pid))[0] !== record.command && (await statOf(pid))?.name !== basename(record.command))
+          continue
         report()
         signalProcess(pid, 'SIGKILL')
       }

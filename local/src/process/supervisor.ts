@@ -85,16 +85,30 @@ export class Supervisor {
     const stopping = new AbortController()
     const log = new ServiceLog(service.name, this.#options.log)
     const running: Running = {
-      service, log, child: undefined, stopping, loop: Promise.resolve(), exited: Promise.resolve(), output: Promise.resolve(), lastErrorLine: '',
+      service,
+      log,
+      child: undefined,
+      stopping,
+      loop: Promise.resolve(),
+      exited: Promise.resolve(),
+      output: Promise.resolve(),
+      lastErrorLine: '',
     }
     this.#running.push(running)
     await this.#spawn(running)
     const readyMilliseconds = this.#options.readyMilliseconds ?? 30_000
     const died = running.exited.then(async () => {
       if (stopping.signal.aborted) return
-      throw (await configurationErrorOf(running)) ?? new Error(`the service ${service.name} ended while it was started; its log above says why`)
+      throw (
+        (await configurationErrorOf(running)) ??
+        new Error(`the service ${service.name} ended while it was started; its log above says why`)
+      )
     })
-    const answered = untilReady(service, AbortSignal.any([stopping.signal, AbortSignal.timeout(readyMilliseconds)]), readyMilliseconds)
+    const answered = untilReady(
+      service,
+      AbortSignal.any([stopping.signal, AbortSignal.timeout(readyMilliseconds)]),
+      readyMilliseconds,
+    )
     await Promise.race([died, answered])
     running.loop = this.#keep(running)
   }
@@ -130,7 +144,10 @@ export class Supervisor {
       }
       if (performance.now() - begin > steadyMilliseconds) delay = firstDelay
       try {
-        log.warn({ service: service.name, code: running.child?.exitCode, signal: running.child?.signalCode, delay }, 'a service ended by itself; it is started again')
+        log.warn(
+          { service: service.name, code: running.child?.exitCode, signal: running.child?.signalCode, delay },
+          'a service ended by itself; it is started again',
+        )
         await endRest(running)
         await pause(delay, stopping.signal)
         if (isAborted(stopping.signal)) return
@@ -160,11 +177,19 @@ export class Supervisor {
       child.once('exit', () => resolve())
       child.on('error', () => resolve())
     })
-    running.output = Promise.all([running.log.follow(child.stdout), running.log.follow(child.stderr, (line) => (running.lastErrorLine = line))])
+    running.output = Promise.all([
+      running.log.follow(child.stdout),
+      running.log.follow(child.stderr, (line) => (running.lastErrorLine = line)),
+    ])
     if (child.pid === undefined) return
     const identity = await identityOf(child.pid)
     if (identity === undefined) return
-    await this.#records.write(service.name, { ...identity, command: service.command, stopSignal: service.stopSignal, stopOrder: service.stopOrder })
+    await this.#records.write(service.name, {
+      ...identity,
+      command: service.command,
+      stopSignal: service.stopSignal,
+      stopOrder: service.stopOrder,
+    })
   }
 }
 

@@ -26,10 +26,14 @@ export async function serviceIdentity(): Promise<Identity | undefined> {
   const known = await findUser(serviceUser)
   if (known !== undefined) return known
   try {
-    await run('useradd', ['--system', '--no-create-home', '--home-dir', '/nonexistent', '--shell', '/usr/sbin/nologin', serviceUser], {
-      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
-      timeout: 10_000,
-    })
+    await run(
+      'useradd',
+      ['--system', '--no-create-home', '--home-dir', '/nonexistent', '--shell', '/usr/sbin/nologin', serviceUser],
+      {
+        env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+        timeout: 10_000,
+      },
+    )
   } catch (cause) {
     // Two installations may start at once; whoever came second finds the user made.
     if ((await findUser(serviceUser)) === undefined) {
@@ -63,18 +67,44 @@ export async function giveTo(directory: string, identity: Identity | undefined):
  * others (a clone below `/root`, say), the command gets a mount namespace of its own, in which that ancestor
  * shows nothing but the directories named: same paths, and no change to the machine's own tree.
  */
-export async function asIdentity(identity: Identity | undefined, needs: string[], { command, args }: Command): Promise<Command> {
+export async function asIdentity(
+  identity: Identity | undefined,
+  needs: string[],
+  { command, args }: Command,
+): Promise<Command> {
   if (identity === undefined) return { command, args }
   const drop = [
-    'setpriv', `--reuid=${identity.uid}`, `--regid=${identity.gid}`, '--clear-groups', '--no-new-privs',
-    '--bounding-set=-all', '--inh-caps=-all', command, ...args,
+    'setpriv',
+    `--reuid=${identity.uid}`,
+    `--regid=${identity.gid}`,
+    '--clear-groups',
+    '--no-new-privs',
+    '--bounding-set=-all',
+    '--inh-caps=-all',
+    command,
+    ...args,
   ]
   const closed = await closedAncestors(needs)
   if (closed.size === 0) return { command: drop[0] ?? '', args: drop.slice(1) }
-  const groups = [...closed].flatMap(([ancestor, directories]) => [ancestor, String(directories.length), ...directories])
+  const groups = [...closed].flatMap(([ancestor, directories]) => [
+    ancestor,
+    String(directories.length),
+    ...directories,
+  ])
   return {
     command: 'unshare',
-    args: ['--mount', '--propagation', 'private', 'sh', '-c', openAncestorsScript, 'sh', String(closed.size), ...groups, ...drop],
+    args: [
+      '--mount',
+      '--propagation',
+      'private',
+      'sh',
+      '-c',
+      openAncestorsScript,
+      'sh',
+      String(closed.size),
+      ...groups,
+      ...drop,
+    ],
   }
 }
 

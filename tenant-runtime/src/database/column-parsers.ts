@@ -18,7 +18,8 @@ export function parserOf(type: number): (text: string) => unknown {
  * so that mostly only the blank, the milliseconds and the short offset differ: a listing has hundreds of them.
  */
 export function isoTime(text: string): string | null {
-  if (text.length <= 26 && text[4] === '-' && text.endsWith('+00')) return `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20, -3).padEnd(3, '0')}Z`
+  if (text.length <= 26 && text[4] === '-' && text.endsWith('+00'))
+    return `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20, -3).padEnd(3, '0')}Z`
   const time = new Date(text.replace(' ', 'T').replace(/\+00$/, 'Z'))
   return Number.isNaN(time.getTime()) ? null : time.toISOString()
 }

@@ -144,7 +144,8 @@ export class Connections {
     clearInterval(this.#sweep)
     const ending: Promise<void>[] = []
     for (const [tenantId, pool] of this.#pools) {
-      for (const waiter of pool.waiting) this.#refuse(pool, waiter, new RuntimeError('DATABASE_UNAVAILABLE', 'the service is stopping'))
+      for (const waiter of pool.waiting)
+        this.#refuse(pool, waiter, new RuntimeError('DATABASE_UNAVAILABLE', 'the service is stopping'))
       for (const { connection } of pool.idle.splice(0)) ending.push(this.#discard(tenantId, connection))
     }
     await Promise.all(ending)
@@ -210,8 +211,12 @@ export class Connections {
         // A query whose caller is gone is not worth finishing.
         '-c client_connection_check_interval=2000',
         // Nor one of a host that is gone: its transaction would hold its locks for hours.
-        '-c tcp_keepalives_idle=30', '-c tcp_keepalives_interval=10', '-c tcp_keepalives_count=3',
-        '-c timezone=UTC', '-c datestyle=ISO', '-c jit=off',
+        '-c tcp_keepalives_idle=30',
+        '-c tcp_keepalives_interval=10',
+        '-c tcp_keepalives_count=3',
+        '-c timezone=UTC',
+        '-c datestyle=ISO',
+        '-c jit=off',
       ].join(' '),
     })
     const connection: Connection = { client, prepared: new PreparedStatements(), openedAt: this.#now() }
@@ -270,7 +275,8 @@ export class Connections {
       this.#lastInLine(tenantId, pool)
       this.#open(pool).then(
         (connection) => waiter.resolve(connection),
-        (error: unknown) => waiter.reject(error instanceof Error ? error : new Error('no connection', { cause: error })),
+        (error: unknown) =>
+          waiter.reject(error instanceof Error ? error : new Error('no connection', { cause: error })),
       )
       return
     }

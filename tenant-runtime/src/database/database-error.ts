@@ -34,9 +34,15 @@ function shown(code: ErrorCode, message: string, cause: TripError): RuntimeError
 /** Turns anything thrown by the database into a RuntimeError; other errors pass as they are. */
 export function databaseError(error: unknown, area: ErrorMap = {}): unknown {
   if (!(error instanceof TripError)) return error
-  if (error.cause instanceof MessageTooLong) return shown('ANSWER_TOO_LARGE', 'the answer is too large; ask for fewer or smaller records', error)
+  if (error.cause instanceof MessageTooLong)
+    return shown('ANSWER_TOO_LARGE', 'the answer is too large; ask for fewer or smaller records', error)
   if (error.sqlstate === undefined) return shown('DATABASE_UNAVAILABLE', 'the database connection was lost', error)
   const make =
-    area[error.constraint ?? ''] ?? area[error.sqlstate] ?? general[error.sqlstate] ?? byClass[error.sqlstate.slice(0, 2)]
-  return make === undefined ? new RuntimeError('INTERNAL', 'the database refused the statement', { cause: error }) : make(error)
+    area[error.constraint ?? ''] ??
+    area[error.sqlstate] ??
+    general[error.sqlstate] ??
+    byClass[error.sqlstate.slice(0, 2)]
+  return make === undefined
+    ? new RuntimeError('INTERNAL', 'the database refused the statement', { cause: error })
+    : make(error)
 }

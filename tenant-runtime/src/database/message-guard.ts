@@ -17,7 +17,7 @@ export function guardMessages(client: pg.Client): void {
   let have = 0
   let left = 0
   stream.prependListener('data', (chunk: Buffer) => {
-    for (let at = 0; at < chunk.length; ) {
+    for (let at = 0; at < chunk.length;) {
       if (left > 0) {
         const step = Math.min(left, chunk.length - at)
         left -= step

@@ -75,7 +75,8 @@ export class OneTrip {
     if (!(error instanceof pg.DatabaseError) || error.severity !== 'ERROR') {
       // On a connection that was known to be broken nothing was sent. Postgres commits at the Sync, which it reads after the
       // last statement: a session that it ends before never gets there.
-      const undone = !this.#isSubmitted || (error instanceof pg.DatabaseError && this.#sent.results.length < this.#statements.length)
+      const undone =
+        !this.#isSubmitted || (error instanceof pg.DatabaseError && this.#sent.results.length < this.#statements.length)
       this.#settle.reject(new TripError(error, { reusable: false, undone }))
       return
     }

@@ -31,7 +31,12 @@ export class RowStream extends Readable {
   #ahead: { rows: string[] | undefined } | undefined
 
   /** `first` is what the trip's first `next` has given. */
-  constructor(trip: StreamedTrip, first: string[] | undefined, frame: Frame, { stallMilliseconds, longestMilliseconds }: ReadingTime) {
+  constructor(
+    trip: StreamedTrip,
+    first: string[] | undefined,
+    frame: Frame,
+    { stallMilliseconds, longestMilliseconds }: ReadingTime,
+  ) {
     // Texts as they are: of buffers made of them, megabytes would wait for the garbage collector.
     super({ encoding: 'utf8' })
     this.#trip = trip
@@ -47,7 +52,10 @@ export class RowStream extends Readable {
   }
 
   #awaitReader(): NodeJS.Timeout {
-    return setTimeout(() => this.destroy(new SlowReader('nothing of the answer was read for too long')), this.#stallMilliseconds)
+    return setTimeout(
+      () => this.destroy(new SlowReader('nothing of the answer was read for too long')),
+      this.#stallMilliseconds,
+    )
   }
 
   override _read(): void {
@@ -58,7 +66,10 @@ export class RowStream extends Readable {
       this.#show(ahead.rows)
       return
     }
-    this.#trip.next().then((rows) => this.#show(rows), (error: unknown) => this.#fail(error))
+    this.#trip.next().then(
+      (rows) => this.#show(rows),
+      (error: unknown) => this.#fail(error),
+    )
   }
 
   #fail(error: unknown): void {

@@ -94,13 +94,24 @@ export class ScopedDatabase {
    * Only what is read to its end is committed. `signal` gives up, at any time.
    * @throws what `run` throws; RuntimeError DATABASE_BUSY when too many are being read
    */
-  async stream(context: RlsContext, before: readonly Statement[], last: Statement, frame: Frame, signal: AbortSignal): Promise<StreamedAnswer> {
+  async stream(
+    context: RlsContext,
+    before: readonly Statement[],
+    last: Statement,
+    frame: Frame,
+    signal: AbortSignal,
+  ): Promise<StreamedAnswer> {
     const leave = this.#connections.streams.take(this.#home.tenantId)
     const scoped = [this.#settingOf(context), ...before]
     try {
       const begun = performance.now()
       const { trip, first, released } = await this.#beginStream(scoped, last, signal).catch((error: unknown) => {
-        if (signal.aborted || !(error instanceof TripError) || !isWorthRepeating(error, performance.now() - begun, false)) throw error
+        if (
+          signal.aborted ||
+          !(error instanceof TripError) ||
+          !isWorthRepeating(error, performance.now() - begun, false)
+        )
+          throw error
         return this.#beginStream(scoped, last, signal)
       })
       void released.then(leave)
@@ -117,15 +128,28 @@ export class ScopedDatabase {
    * committed.
    * @throws what `run` throws
    */
-  async queryForeign(context: RlsContext, statement: Statement, mostBytes: number, signal: AbortSignal): Promise<string[]> {
-    const { trip, first } = await this.#beginStream([this.#settingOf(context)], statement, signal, { isForeign: true, mostBytes })
+  async queryForeign(
+    context: RlsContext,
+    statement: Statement,
+    mostBytes: number,
+    signal: AbortSignal,
+  ): Promise<string[]> {
+    const { trip, first } = await this.#beginStream([this.#settingOf(context)], statement, signal, {
+      isForeign: true,
+      mostBytes,
+    })
     const rows: string[] = []
     for (let piece = first; piece !== undefined; piece = await trip.next()) rows.push(...piece)
     return rows
   }
 
   /** Until the first rows are there. `released` settles when the connection is given back. */
-  async #beginStream(before: readonly Statement[], last: Statement, signal: AbortSignal, { isForeign = false, mostBytes = Infinity } = {}) {
+  async #beginStream(
+    before: readonly Statement[],
+    last: Statement,
+    signal: AbortSignal,
+    { isForeign = false, mostBytes = Infinity } = {},
+  ) {
     signal.throwIfAborted()
     const login = { tenantId: this.#home.tenantId, url: this.#home.url }
     const connection = await this.#connections.acquire(login)
@@ -133,7 +157,10 @@ export class ScopedDatabase {
     const abort = () => trip.cancel(signal.reason)
     signal.addEventListener('abort', abort)
     const released = trip.done
-      .then(() => true, (error: unknown) => error instanceof TripError && error.reusable)
+      .then(
+        () => true,
+        (error: unknown) => error instanceof TripError && error.reusable,
+      )
       .then(async (reusable) => {
         signal.removeEventListener('abort', abort)
         this.#connections.release(login, connection, reusable && (!isForeign || (await sweepSession(connection))))
@@ -154,7 +181,10 @@ export class ScopedDatabase {
   }
 
   /** @param mayRepeat asked once, with what went wrong and how long it had taken on its connection */
-  async #trip(statements: Statement[], mayRepeat: (error: TripError, milliseconds: number) => boolean): Promise<Result[]> {
+  async #trip(
+    statements: Statement[],
+    mayRepeat: (error: TripError, milliseconds: number) => boolean,
+  ): Promise<Result[]> {
     const login = { tenantId: this.#home.tenantId, url: this.#home.url }
     const connection = await this.#connections.acquire(login)
     const begun = performance.now()
@@ -205,7 +235,9 @@ export class ScopedDatabase {
       await client.query('commit')
       return result
     } catch (error) {
-      throw broken.length > 0 || error instanceof pg.DatabaseError ? new TripError(error, { reusable: false, undone: false }) : error
+      throw broken.length > 0 || error instanceof pg.DatabaseError
+        ? new TripError(error, { reusable: false, undone: false })
+        : error
     } finally {
       // Without a COMMIT, closing is the rollback.
       await client.end()

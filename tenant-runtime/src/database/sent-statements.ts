@@ -53,7 +53,8 @@ export class SentStatements {
 
   described(fields: FieldDescription[]): void {
     const prepared = this.#sent[this.results.length]?.prepared
-    if (prepared !== undefined) prepared.fields = fields.map(({ name, dataTypeID }) => ({ name, parse: parserOf(dataTypeID) }))
+    if (prepared !== undefined)
+      prepared.fields = fields.map(({ name, dataTypeID }) => ({ name, parse: parserOf(dataTypeID) }))
   }
 
   row(texts: (string | null)[]): void {

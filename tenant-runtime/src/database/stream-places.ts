@@ -19,7 +19,10 @@ export class StreamPlaces {
   take(tenantId: string): () => void {
     const taken = this.#taken.get(tenantId) ?? 0
     if (taken >= this.#limits.perTenant || this.#total >= this.#limits.total) {
-      throw new RuntimeError('DATABASE_BUSY', 'too many long answers are being read; try again, or ask for fewer records')
+      throw new RuntimeError(
+        'DATABASE_BUSY',
+        'too many long answers are being read; try again, or ask for fewer records',
+      )
     }
     this.#taken.set(tenantId, taken + 1)
     this.#total++

@@ -117,7 +117,8 @@ export class StreamedTrip {
     const waiting = this.#waiting
     if (waiting === undefined) return
     if (this.#failure !== undefined) waiting.reject(this.#failure)
-    else if (this.#rows.length > 0 && (this.#bytes >= pieceBytes || this.#state !== 'executing')) waiting.resolve(this.#take())
+    else if (this.#rows.length > 0 && (this.#bytes >= pieceBytes || this.#state !== 'executing'))
+      waiting.resolve(this.#take())
     else if (this.#state === 'over') waiting.resolve(undefined)
     else {
       if (this.#state === 'suspended') this.#fetchMore()
@@ -149,7 +150,9 @@ export class StreamedTrip {
     const text = message.fields[0] ?? ''
     if (this.#room !== Infinity && (this.#room -= Buffer.byteLength(text) + 1) < 0) {
       // Before the Sync, without which nothing is committed.
-      this.#fail(new TripError(new MessageTooLong('the rows are more than are taken'), { reusable: false, undone: true }))
+      this.#fail(
+        new TripError(new MessageTooLong('the rows are more than are taken'), { reusable: false, undone: true }),
+      )
       return
     }
     this.#rows.push(text)

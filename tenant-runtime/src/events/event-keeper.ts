@@ -38,7 +38,10 @@ export class EventKeeper {
     if (now - (this.#looked.get(tenant.id) ?? -Infinity) < betweenLooks) return
     this.#looked.set(tenant.id, now)
     const looking = trimEvents(tenant)
-      .then(() => undefined, (cause: unknown) => this.#onProblem(new Error(`${tenant.id}: old events are still there`, { cause })))
+      .then(
+        () => undefined,
+        (cause: unknown) => this.#onProblem(new Error(`${tenant.id}: old events are still there`, { cause })),
+      )
       .finally(() => this.#looking.delete(looking))
     this.#looking.add(looking)
   }
@@ -74,7 +77,11 @@ async function lastBeyond({ database }: Tenant, bytes: number): Promise<string> 
 }
 
 /** Those up to a number, and those that are too old. */
-async function remove({ database }: Tenant, beyond: string, { days, batch }: Pick<EventBounds, 'days' | 'batch'>): Promise<number> {
+async function remove(
+  { database }: Tenant,
+  beyond: string,
+  { days, batch }: Pick<EventBounds, 'days' | 'batch'>,
+): Promise<number> {
   let removed = 0
   for (;;) {
     const [, gone] = await database.run(
@@ -84,7 +91,9 @@ async function remove({ database }: Tenant, beyond: string, { days, batch }: Pic
            select max(seq) as cut from (select seq, created_at from event_log order by seq limit $1::int) oldest
            where seq <= $2::bigint or created_at < now() - make_interval(days => $3::int)) as c
          where cut > up_to`,
-        batch, beyond, days,
+        batch,
+        beyond,
+        days,
       ),
       sql('delete from event_log where seq <= (select up_to from event_log_gone)'),
     )

@@ -7,6 +7,8 @@ export const eventTime = `to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:M
 export function eventStatement(type: string, ownerId: string | null, payload: Record<string, unknown>): Statement {
   return sql(
     `insert into event_log (type, owner_id, payload) values ($1, $2, $3::jsonb || jsonb_build_object('timestamp', ${eventTime}))`,
-    type, ownerId, JSON.stringify({ type, ...payload, owner_id: ownerId }),
+    type,
+    ownerId,
+    JSON.stringify({ type, ...payload, owner_id: ownerId }),
   )
 }

@@ -31,10 +31,17 @@ const pageBytes = 2 * 1024 * 1024
 export type LogSequence = 'event_log_seq_seq' | 'function_logs_seq_seq'
 
 /** Undefined when there is nothing that the watermark does not say. A look at a log that grows takes a transaction's id. */
-export async function lookAtLog({ database }: Tenant, mark: Watermark, sequence: LogSequence): Promise<Look | undefined> {
+export async function lookAtLog(
+  { database }: Tenant,
+  mark: Watermark,
+  sequence: LogSequence,
+): Promise<Look | undefined> {
   const context: RlsContext = { role: 'service', reason: 'events' }
   // Before the first number is given out, it is the one that the sequence names.
-  const { rows } = await database.query(context, `select (case when is_called then last_value else last_value - 1 end)::text as last from ${sequence}`)
+  const { rows } = await database.query(
+    context,
+    `select (case when is_called then last_value else last_value - 1 end)::text as last from ${sequence}`,
+  )
   const last = BigInt(String(rows[0]?.['last']))
   if (last <= reached(mark) && mark.pending === undefined) return undefined
   const [id, snapshot] = await database.run(
@@ -47,7 +54,13 @@ export async function lookAtLog({ database }: Tenant, mark: Watermark, sequence:
 }
 
 /** The next entries after `after`, `upTo` included, that the caller may see. */
-export async function readEvents({ database }: Tenant, context: RlsContext, filter: EventFilter, after: bigint, upTo: bigint): Promise<EventPage> {
+export async function readEvents(
+  { database }: Tenant,
+  context: RlsContext,
+  filter: EventFilter,
+  after: bigint,
+  upTo: bigint,
+): Promise<EventPage> {
   const { rows } = await database.query(
     context,
     `with page as (
@@ -58,7 +71,11 @@ export async function readEvents({ database }: Tenant, context: RlsContext, filt
      select seq::text as seq, payload, (select count(*) from page)::int as found
      from (select seq, payload, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as before from page) p
      where before < ${pageBytes} order by p.seq`,
-    after, upTo, listed(filter.types), listed(filter.buckets), listed(filter.collections),
+    after,
+    upTo,
+    listed(filter.types),
+    listed(filter.buckets),
+    listed(filter.collections),
   )
   const events = rows.map((row) => ({ seq: BigInt(String(row['seq'])), payload: String(row['payload']) }))
   return { events, isLast: events.length === Number(rows[0]?.['found'] ?? 0) && events.length < mostEvents }
@@ -66,7 +83,10 @@ export async function readEvents({ database }: Tenant, context: RlsContext, filt
 
 /** Up to which number events may be gone. A page that was read before may lack some of them. */
 export async function goneUpTo({ database }: Tenant): Promise<bigint> {
-  const { rows } = await database.lookUp({ role: 'service', reason: 'events' }, sql('select up_to::text as up_to from event_log_gone'))
+  const { rows } = await database.lookUp(
+    { role: 'service', reason: 'events' },
+    sql('select up_to::text as up_to from event_log_gone'),
+  )
   return BigInt(String(rows[0]?.['up_to']))
 }
 

@@ -28,10 +28,26 @@ export interface EventsArea extends Area {
   readonly keeper: EventKeeper
 }
 
-const gone = 'events behind the last one that you have are no longer kept: read anew what you follow, and connect without Last-Event-ID'
+const gone =
+  'events behind the last one that you have are no longer kept: read anew what you follow, and connect without Last-Event-ID'
 
-export function createEventsArea({ now, elapsed, authenticator, tenantOf, mostSubscribers = 500, pace, onProblem }: EventsAreaOptions): EventsArea {
-  const followers = new Followers({ sequence: 'event_log_seq_seq', what: 'events', most: mostSubscribers, authenticator, tenantOf, pace })
+export function createEventsArea({
+  now,
+  elapsed,
+  authenticator,
+  tenantOf,
+  mostSubscribers = 500,
+  pace,
+  onProblem,
+}: EventsAreaOptions): EventsArea {
+  const followers = new Followers({
+    sequence: 'event_log_seq_seq',
+    what: 'events',
+    most: mostSubscribers,
+    authenticator,
+    tenantOf,
+    pace,
+  })
   const keeper = new EventKeeper(elapsed, onProblem)
   const forget = (tenantId: string) => {
     keeper.forget(tenantId)

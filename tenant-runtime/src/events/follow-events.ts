@@ -37,7 +37,10 @@ export interface Pace {
 
 const defaultPace: Pace = { heartbeat: 15_000, patience: 30_000, farewell: 30_000, again: 1_000 }
 
-const slowReader: End = { code: 'SLOW_READER', message: 'what was sent was not read in time; connect again with the last id' }
+const slowReader: End = {
+  code: 'SLOW_READER',
+  message: 'what was sent was not read in time; connect again with the last id',
+}
 
 export class Ended extends Error {
   readonly end: End
@@ -49,18 +52,32 @@ export class Ended extends Error {
 }
 
 /** Returns when it is over; never throws. `signal` aborts with `Ended` to say why. */
-export async function followEvents(raw: ServerResponse, subscription: Subscription, signal: AbortSignal, pace: Pace = defaultPace): Promise<void> {
+export async function followEvents(
+  raw: ServerResponse,
+  subscription: Subscription,
+  signal: AbortSignal,
+  pace: Pace = defaultPace,
+): Promise<void> {
   const left = new AbortController()
   raw.once('close', () => left.abort(new Error('the reader has left')))
   if (raw.destroyed) return
   const over = AbortSignal.any([signal, left.signal])
-  raw.writeHead(200, { ...subscription.headers, 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'x-accel-buffering': 'no' })
+  raw.writeHead(200, {
+    ...subscription.headers,
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'x-accel-buffering': 'no',
+  })
   raw.write('retry: 2000\n\n')
   // An id without data is no event: it moves the place from which the reader would come again.
   let place = ':'
   const beating = setInterval(() => {
     if (!raw.writableNeedDrain) raw.write(`${place}\n\n`)
-    subscription.objection().then((end) => end && left.abort(new Ended(end)), () => undefined)
+    subscription.objection().then(
+      (end) => end && left.abort(new Ended(end)),
+      () => undefined,
+    )
   }, pace.heartbeat)
   try {
     let after = subscription.after ?? (await subscription.beyond(-1n, over))

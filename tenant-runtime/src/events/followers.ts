@@ -59,7 +59,11 @@ export class Followers {
     const { feed, over } = known
     try {
       const newest = this.#lastPlace(await feed.look())
-      if (last !== undefined && last > newest) throw new RuntimeError('INVALID_EVENT_ID', `the log ends before the event ${last}: it may have been restored; connect without Last-Event-ID`)
+      if (last !== undefined && last > newest)
+        throw new RuntimeError(
+          'INVALID_EVENT_ID',
+          `the log ends before the event ${last}: it may have been restored; connect without Last-Event-ID`,
+        )
       void reply.hijack()
       const subscription: Subscription = {
         headers: corsHeaders(request),
@@ -98,8 +102,13 @@ export class Followers {
 
   #enter(tenant: Tenant): Followed {
     const { sequence, most, what } = this.#options
-    const known = this.#followed.get(tenant.id) ?? { feed: new TenantFeed((mark) => lookAtLog(tenant, mark, sequence)), subscribers: 0, over: new AbortController() }
-    if (known.subscribers >= most) throw new RuntimeError('TOO_MANY_SUBSCRIBERS', `${most} subscribers follow this tenant's ${what} already`)
+    const known = this.#followed.get(tenant.id) ?? {
+      feed: new TenantFeed((mark) => lookAtLog(tenant, mark, sequence)),
+      subscribers: 0,
+      over: new AbortController(),
+    }
+    if (known.subscribers >= most)
+      throw new RuntimeError('TOO_MANY_SUBSCRIBERS', `${most} subscribers follow this tenant's ${what} already`)
     this.#followed.set(tenant.id, known)
     known.subscribers++
     return known

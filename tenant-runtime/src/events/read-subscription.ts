@@ -9,7 +9,11 @@ const largestSeq = 2n ** 63n - 1n
 export function readFilter(query: unknown): EventFilter {
   const parameters = query as Record<string, string | string[]>
   const unknown = Object.keys(parameters).find((name) => !Object.hasOwn(examples, name))
-  if (unknown !== undefined) throw new RuntimeError('UNKNOWN_PARAMETER', `there is no parameter "${unknown}"; there are ${Object.keys(examples).join(', ')}`)
+  if (unknown !== undefined)
+    throw new RuntimeError(
+      'UNKNOWN_PARAMETER',
+      `there is no parameter "${unknown}"; there are ${Object.keys(examples).join(', ')}`,
+    )
   return {
     types: readNames('type', parameters['type']),
     buckets: readNames('bucket', parameters['bucket']),
@@ -22,8 +26,13 @@ const examples = { type: 'storage.object.created', bucket: 'avatars', collection
 function readNames(parameter: keyof typeof examples, given: string | string[] | undefined): string[] | undefined {
   if (given === undefined) return undefined
   const names = [given].flat().flatMap((text) => text.split(','))
-  if (names.length > longestList) throw new RuntimeError('BAD_REQUEST', `${parameter} takes at most ${longestList} names`)
-  if (names.some((name) => !/^[a-z0-9][a-z0-9._-]{0,127}$/.test(name))) throw new RuntimeError('BAD_REQUEST', `${parameter} takes names such as ${examples[parameter]}, separated by commas`)
+  if (names.length > longestList)
+    throw new RuntimeError('BAD_REQUEST', `${parameter} takes at most ${longestList} names`)
+  if (names.some((name) => !/^[a-z0-9][a-z0-9._-]{0,127}$/.test(name)))
+    throw new RuntimeError(
+      'BAD_REQUEST',
+      `${parameter} takes names such as ${examples[parameter]}, separated by commas`,
+    )
   return names
 }
 
@@ -31,6 +40,7 @@ function readNames(parameter: keyof typeof examples, given: string | string[] | 
 export function readLastEventId(header: string | string[] | undefined): bigint | undefined {
   if (header === undefined || header === '') return undefined
   const seq = typeof header === 'string' && /^\d{1,19}$/.test(header) ? BigInt(header) : undefined
-  if (seq === undefined || seq > largestSeq) throw new RuntimeError('INVALID_EVENT_ID', 'Last-Event-ID must be the id of an event')
+  if (seq === undefined || seq > largestSeq)
+    throw new RuntimeError('INVALID_EVENT_ID', 'Last-Event-ID must be the id of an event')
   return seq
 }

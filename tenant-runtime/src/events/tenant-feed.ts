@@ -68,7 +68,8 @@ export class TenantFeed {
       this.#wasPoked = false
       const { pending } = this.#watermark
       await this.#advance().catch(() => undefined)
-      for (const waiter of [...this.#waiters]) if (this.#watermark.final > waiter.after) waiter.resolve(this.#watermark.final)
+      for (const waiter of [...this.#waiters])
+        if (this.#watermark.final > waiter.after) waiter.resolve(this.#watermark.final)
       // Transactions that are running end soon, or take their time.
       if (this.#watermark.pending === undefined) delay = longest
       else delay = this.#watermark.pending === pending ? Math.min(delay * 2, longest) : shortest

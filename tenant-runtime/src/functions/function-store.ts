@@ -9,10 +9,12 @@ import type { Tenant } from '../tenancy/tenant.ts'
 import { withinLimits, type FunctionConfig, type FunctionRecord, type Trigger } from './function.ts'
 
 const errors: ErrorMap = {
-  function_name_taken: (cause) => new RuntimeError('FUNCTION_EXISTS', 'a function of this name exists already', { cause }),
+  function_name_taken: (cause) =>
+    new RuntimeError('FUNCTION_EXISTS', 'a function of this name exists already', { cause }),
 }
 
-export const functionColumns = 'f.id, f.name, f.description, f.trigger_type, f.wasm_hash, f.config, f.enabled, f.created_at, f.updated_at'
+export const functionColumns =
+  'f.id, f.name, f.description, f.trigger_type, f.wasm_hash, f.config, f.enabled, f.created_at, f.updated_at'
 
 export function toFunction(row: Row): FunctionRecord {
   // Columns and checks of the table hold these to their types.
@@ -50,10 +52,23 @@ function told(type: string, change: string, others = ''): string {
 }
 
 /** @throws RuntimeError FUNCTION_EXISTS */
-export async function insertFunction(tenant: Tenant, context: RlsContext, { name, description, trigger, config, wasm }: NewFunction): Promise<FunctionRecord> {
-  const change = 'insert into functions (name, description, trigger_type, wasm_hash, wasm_data, config) values ($1, $2, $3, $4, $5, $6) returning *'
+export async function insertFunction(
+  tenant: Tenant,
+  context: RlsContext,
+  { name, description, trigger, config, wasm }: NewFunction,
+): Promise<FunctionRecord> {
+  const change =
+    'insert into functions (name, description, trigger_type, wasm_hash, wasm_data, config) values ($1, $2, $3, $4, $5, $6) returning *'
   const { rows } = await query(
-    tenant, context, told('functions.deployed', change), name, description, JSON.stringify(trigger), hashOf(wasm), wasm, JSON.stringify(config),
+    tenant,
+    context,
+    told('functions.deployed', change),
+    name,
+    description,
+    JSON.stringify(trigger),
+    hashOf(wasm),
+    wasm,
+    JSON.stringify(config),
   )
   return one(rows[0])
 }
@@ -66,13 +81,18 @@ interface FunctionWithRuns extends FunctionRecord {
 /** @throws RuntimeError NO_SUCH_FUNCTION */
 export async function findFunction(tenant: Tenant, context: RlsContext, name: string): Promise<FunctionWithRuns> {
   const { rows } = await query(
-    tenant, context,
+    tenant,
+    context,
     `select ${functionColumns}, i.count, i.last from functions f,
      lateral (select count(*) as count, max(timestamp) as last from function_invocations where function_id = f.id) i where f.name = $1`,
     name,
   )
   const last = rows[0]?.['last']
-  return { ...one(rows[0]), invocationCount: Number(rows[0]?.['count']), lastInvocation: typeof last === 'string' ? last : null }
+  return {
+    ...one(rows[0]),
+    invocationCount: Number(rows[0]?.['count']),
+    lastInvocation: typeof last === 'string' ? last : null,
+  }
 }
 
 /** @throws RuntimeError NO_SUCH_FUNCTION */
@@ -105,22 +125,46 @@ interface FunctionChange {
  * Writes the whole of a function anew, if it is still as it was read.
  * @throws RuntimeError CONFLICT when somebody else changed it meanwhile, NO_SUCH_FUNCTION
  */
-export async function updateFunction(tenant: Tenant, context: RlsContext, before: FunctionRecord, change: FunctionChange): Promise<FunctionRecord> {
+export async function updateFunction(
+  tenant: Tenant,
+  context: RlsContext,
+  before: FunctionRecord,
+  change: FunctionChange,
+): Promise<FunctionRecord> {
   const update =
     'update functions set config = $1, description = $2, trigger_type = $3, enabled = $4, wasm_hash = $5, wasm_data = coalesce($6, wasm_data),' +
     ' trigger_since = case when trigger_type = $3 and enabled = $4 then trigger_since else now() end,' +
     " updated_at = greatest(now(), updated_at + interval '1 millisecond') where id = $7 and updated_at = $8::timestamptz returning *"
   const { rows } = await query(
-    tenant, context, told('functions.updated', update), JSON.stringify(change.config), change.description, JSON.stringify(change.trigger), change.enabled,
-    change.wasm === undefined ? before.wasmHash : hashOf(change.wasm), change.wasm ?? null, before.id, before.updatedAt,
+    tenant,
+    context,
+    told('functions.updated', update),
+    JSON.stringify(change.config),
+    change.description,
+    JSON.stringify(change.trigger),
+    change.enabled,
+    change.wasm === undefined ? before.wasmHash : hashOf(change.wasm),
+    change.wasm ?? null,
+    before.id,
+    before.updatedAt,
   )
-  if (rows[0] === undefined) throw new RuntimeError('CONFLICT', 'the function was changed by another request meanwhile; read it and try again')
+  if (rows[0] === undefined)
+    throw new RuntimeError('CONFLICT', 'the function was changed by another request meanwhile; read it and try again')
   return toFunction(rows[0])
 }
 
 /** @throws RuntimeError NO_SUCH_FUNCTION */
 export async function deleteFunction(tenant: Tenant, context: RlsContext, name: string): Promise<FunctionRecord> {
-  const { rows } = await query(tenant, context, told('functions.deleted', 'delete from functions where name = $1 returning *', 'left_over as (delete from function_deliveries d using f where d.function_id = f.id),'), name)
+  const { rows } = await query(
+    tenant,
+    context,
+    told(
+      'functions.deleted',
+      'delete from functions where name = $1 returning *',
+      'left_over as (delete from function_deliveries d using f where d.function_id = f.id),',
+    ),
+    name,
+  )
   return one(rows[0])
 }
 
@@ -129,7 +173,11 @@ export async function deleteFunction(tenant: Tenant, context: RlsContext, name: 
  * @throws RuntimeError NO_SUCH_FUNCTION; HOST_FUNCTION_ERROR when the bytes are not those of the hash (FUNC-I2)
  */
 export async function loadFunction(tenant: Tenant, id: string): Promise<{ fn: FunctionRecord; wasm: Buffer }> {
-  const { rows } = await tenant.database.query({ role: 'service', reason: 'module of an invocation' }, `select ${functionColumns}, f.wasm_data from functions f where f.id = $1`, id)
+  const { rows } = await tenant.database.query(
+    { role: 'service', reason: 'module of an invocation' },
+    `select ${functionColumns}, f.wasm_data from functions f where f.id = $1`,
+    id,
+  )
   const fn = one(rows[0])
   return { fn, wasm: checkedModule(rows[0]?.['wasm_data'], fn.wasmHash) }
 }
@@ -139,7 +187,12 @@ export async function loadFunction(tenant: Tenant, id: string): Promise<{ fn: Fu
  * @throws RuntimeError NO_SUCH_FUNCTION when another module took its place
  */
 export async function loadModule(tenant: Tenant, { id, wasmHash }: FunctionRecord): Promise<Buffer> {
-  const { rows } = await tenant.database.query({ role: 'service', reason: 'module of an invocation' }, 'select wasm_data from functions where id = $1 and wasm_hash = $2', id, wasmHash)
+  const { rows } = await tenant.database.query(
+    { role: 'service', reason: 'module of an invocation' },
+    'select wasm_data from functions where id = $1 and wasm_hash = $2',
+    id,
+    wasmHash,
+  )
   if (rows[0] === undefined) throw noSuchFunction()
   return checkedModule(rows[0]['wasm_data'], wasmHash)
 }

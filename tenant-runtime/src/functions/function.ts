@@ -14,14 +14,23 @@ const closed = { additionalProperties: false } as const
 /** Externally tagged (docs/functions.md). */
 export const Trigger = Type.Union([
   Type.Literal('Http'),
-  Type.Object({ Database: Type.Object({ table: Type.String({ minLength: 1, maxLength: 63 }), operation: Operation }, closed) }, closed),
-  Type.Object({
-    Schedule: Type.Object({
-      cron: Type.String({ minLength: 1, maxLength: 256 }),
-      timezone: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
-      missed: Type.Optional(Type.Enum(['run', 'skip'])),
-    }, closed),
-  }, closed),
+  Type.Object(
+    { Database: Type.Object({ table: Type.String({ minLength: 1, maxLength: 63 }), operation: Operation }, closed) },
+    closed,
+  ),
+  Type.Object(
+    {
+      Schedule: Type.Object(
+        {
+          cron: Type.String({ minLength: 1, maxLength: 256 }),
+          timezone: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+          missed: Type.Optional(Type.Enum(['run', 'skip'])),
+        },
+        closed,
+      ),
+    },
+    closed,
+  ),
   Type.Object({ Webhook: Type.Object({ secret: Type.String({ minLength: 1, maxLength: 1024 }) }, closed) }, closed),
 ])
 export type Trigger = Static<typeof Trigger>
@@ -44,7 +53,13 @@ export interface FunctionConfig {
   http_hosts: string[]
 }
 
-export const defaultConfig: FunctionConfig = { timeout: 10, max_memory: 128 * megabyte, environment: {}, role: 'caller', http_hosts: [] }
+export const defaultConfig: FunctionConfig = {
+  timeout: 10,
+  max_memory: 128 * megabyte,
+  environment: {},
+  role: 'caller',
+  http_hosts: [],
+}
 
 export interface FunctionRecord {
   id: string
@@ -70,7 +85,8 @@ export function checkName(name: string): string {
 }
 
 export function checkDescription(description: string): string {
-  if (description.length > 4_096 || description.includes('\0')) throw invalid('field "description" must have at most 4096 characters, none of them NUL')
+  if (description.length > 4_096 || description.includes('\0'))
+    throw invalid('field "description" must have at most 4096 characters, none of them NUL')
   return description
 }
 
@@ -82,7 +98,10 @@ export function checkTrigger(value: unknown, now: Date): Trigger {
   }
   if (value === 'Http') return value
   if ('Schedule' in value) checkSchedule(value.Schedule, now)
-  if ('Database' in value && reservedCollections.has(value.Database.table)) throw invalid(`field "trigger": "${value.Database.table}" is the service's own; a collection or a table of yours is wanted`)
+  if ('Database' in value && reservedCollections.has(value.Database.table))
+    throw invalid(
+      `field "trigger": "${value.Database.table}" is the service's own; a collection or a table of yours is wanted`,
+    )
   const objection = 'Webhook' in value ? objectionToSecret(value.Webhook.secret) : undefined
   if (objection !== undefined) throw invalid(`field "trigger": ${objection}`)
   return value
@@ -100,7 +119,8 @@ export function storedTrigger(text: string, now: Date): Trigger | undefined {
 /** A stored configuration within the limits, whatever was made of it in the tenant's own table. */
 export function withinLimits(config: FunctionConfig): FunctionConfig {
   const stored: Readonly<Record<string, unknown>> = { ...config }
-  const clamp = (name: 'timeout' | 'max_memory') => Math.min(Math.max(Number(stored[name]) || defaultConfig[name], limits[name][0]), limits[name][1])
+  const clamp = (name: 'timeout' | 'max_memory') =>
+    Math.min(Math.max(Number(stored[name]) || defaultConfig[name], limits[name][0]), limits[name][1])
   const hosts = stored['http_hosts']
   return {
     timeout: clamp('timeout'),
@@ -115,7 +135,10 @@ export function withinLimits(config: FunctionConfig): FunctionConfig {
 export function mergeConfig(before: FunctionConfig, change: unknown): FunctionConfig {
   const { timeout, max_memory, environment, role, http_hosts, ...others } = asObject(change, 'config')
   const [unknown] = Object.keys(others)
-  if (unknown !== undefined) throw invalid(`field "config" has no member "${unknown.slice(0, 100)}"; it has timeout, max_memory, environment, role and http_hosts`)
+  if (unknown !== undefined)
+    throw invalid(
+      `field "config" has no member "${unknown.slice(0, 100)}"; it has timeout, max_memory, environment, role and http_hosts`,
+    )
   return {
     timeout: integer(timeout, before.timeout, 'timeout', 'seconds'),
     max_memory: integer(max_memory, before.max_memory, 'max_memory', 'bytes'),
@@ -132,13 +155,15 @@ function checkRole(value: unknown): FunctionConfig['role'] {
 }
 
 function checkHosts(value: unknown): string[] {
-  if (!Array.isArray(value) || value.length > maxHosts) throw invalid(`field "config.http_hosts" must be a list of at most ${maxHosts}`)
+  if (!Array.isArray(value) || value.length > maxHosts)
+    throw invalid(`field "config.http_hosts" must be a list of at most ${maxHosts}`)
   return value.map((host: unknown) => {
     if (typeof host !== 'string') throw invalid('field "config.http_hosts" must hold texts')
     try {
       return checkHost(host)
     } catch (cause) {
-      if (cause instanceof SyntaxError) throw new RuntimeError('INVALID_FUNCTION', `field "config.http_hosts": ${cause.message}`, { cause })
+      if (cause instanceof SyntaxError)
+        throw new RuntimeError('INVALID_FUNCTION', `field "config.http_hosts": ${cause.message}`, { cause })
       throw cause
     }
   })
@@ -166,7 +191,8 @@ function mergeEnvironment(before: Record<string, string>, change: unknown): Reco
   const merged = new Map(Object.entries(before))
   for (const [name, value] of Object.entries(asObject(change, 'config.environment'))) {
     const shown = `field "config.environment.${name.slice(0, 100)}"`
-    if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name)) throw invalid(`${shown}: a name has letters, digits and _, and no digit first`)
+    if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name))
+      throw invalid(`${shown}: a name has letters, digits and _, and no digit first`)
     if (name.startsWith('TENANTRY_')) throw invalid(`${shown}: names that begin with TENANTRY_ are set by the host`)
     if (value === null) {
       merged.delete(name)
@@ -176,7 +202,8 @@ function mergeEnvironment(before: Record<string, string>, change: unknown): Reco
     merged.set(name, value)
   }
   const bytes = [...merged].reduce((sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value), 0)
-  if (bytes > maxEnvironmentBytes) throw invalid(`field "config.environment" has ${bytes} bytes; at most ${maxEnvironmentBytes} are taken`)
+  if (bytes > maxEnvironmentBytes)
+    throw invalid(`field "config.environment" has ${bytes} bytes; at most ${maxEnvironmentBytes} are taken`)
   return Object.fromEntries(merged)
 }
 
@@ -189,7 +216,8 @@ export function checkFits(memory: { initial: number } | undefined, config: Funct
 }
 
 function asObject(value: unknown, field: string): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(`field "${field}" must be an object`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalid(`field "${field}" must be an object`)
   return value as Record<string, unknown>
 }
 

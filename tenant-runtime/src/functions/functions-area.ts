@@ -68,22 +68,54 @@ export interface FunctionsArea extends Area {
 const siblingsMilliseconds = 60_000
 
 export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsArea {
-  const { limits, now, onProblem, onConfinement, onWrite, tenants, tenantOf, hasSiblings = false, dispatchPace, random = Math.random } = options
+  const {
+    limits,
+    now,
+    onProblem,
+    onConfinement,
+    onWrite,
+    tenants,
+    tenantOf,
+    hasSiblings = false,
+    dispatchPace,
+    random = Math.random,
+  } = options
   const host: HostDeps = {
-    files: options.files, onWrite, onProblem,
-    reachable: options.reachable, resolve: options.resolve ?? lookUpAll, hasWayOut: options.hasWayOut ?? hasDefaultRoute,
+    files: options.files,
+    onWrite,
+    onProblem,
+    reachable: options.reachable,
+    resolve: options.resolve ?? lookUpAll,
+    hasWayOut: options.hasWayOut ?? hasDefaultRoute,
   }
   const pool = new ExecutorPool({ ...defaultPoolLimits, ...limits }, onProblem)
-  const followers = new Followers({ sequence: 'function_logs_seq_seq', what: 'logs', most: mostFollowers, placesPerRow: placesPerRun, authenticator: options.authenticator, tenantOf, pace: options.followPace })
+  const followers = new Followers({
+    sequence: 'function_logs_seq_seq',
+    what: 'logs',
+    most: mostFollowers,
+    placesPerRow: placesPerRun,
+    authenticator: options.authenticator,
+    tenantOf,
+    pace: options.followPace,
+  })
   const logs = new LogKeeper((tenantId) => followers.poke(tenantId), onProblem)
   const modules = new ModuleCache()
   const deps: InvokeDeps = {
-    pool, modules, logs, now: () => now().getTime(), onProblem, host,
+    pool,
+    modules,
+    logs,
+    now: () => now().getTime(),
+    onProblem,
+    host,
     ...(options.onEnd === undefined ? {} : { onEnd: options.onEnd }),
   }
   let log: FastifyBaseLogger | undefined
   const dispatcher = new Dispatcher({
-    tenants, tenantOf, now, random, onProblem,
+    tenants,
+    tenantOf,
+    now,
+    random,
+    onProblem,
     recheckMilliseconds: hasSiblings ? siblingsMilliseconds : undefined,
     pace: { ...defaultDispatchPace, ...dispatchPace },
     async invoke(tenant, call) {
@@ -93,10 +125,13 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
   })
 
   const onTrigger = async (tenant: Tenant, triggers: readonly Trigger[]) => {
-    const has = (kind: 'Database' | 'Schedule') => triggers.some((trigger) => typeof trigger === 'object' && kind in trigger)
+    const has = (kind: 'Database' | 'Schedule') =>
+      triggers.some((trigger) => typeof trigger === 'object' && kind in trigger)
     if (has('Database')) {
       // The function is as it was asked for; its table follows, now or when the dispatcher comes to it.
-      await installTriggers(tenant).catch((cause: unknown) => onProblem(new Error(`${tenant.id}: a table's trigger waits`, { cause })))
+      await installTriggers(tenant).catch((cause: unknown) =>
+        onProblem(new Error(`${tenant.id}: a table's trigger waits`, { cause })),
+      )
     }
     if (has('Database') || has('Schedule')) dispatcher.changed(tenant.id)
   }
@@ -123,7 +158,10 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
     },
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
     async usage(tenant) {
-      const { rows } = await tenant.database.query({ role: 'service', reason: 'usage' }, "select count(*) as count from function_invocations where timestamp >= date_trunc('month', now(), 'UTC')")
+      const { rows } = await tenant.database.query(
+        { role: 'service', reason: 'usage' },
+        "select count(*) as count from function_invocations where timestamp >= date_trunc('month', now(), 'UTC')",
+      )
       return { function_invocations: Number(rows[0]?.['count'] ?? 0) }
     },
     forget(tenantId) {

@@ -2,7 +2,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-const exposed = 'Accept-Ranges, Content-Disposition, Content-Encoding, Content-Length, Content-Location, Content-Range, Content-Type, ETag, Last-Modified, Link, Location, Next-Cursor, Preference-Applied, Range-Unit, Retry-After, X-Relay-Error, X-Request-Id'
+const exposed =
+  'Accept-Ranges, Content-Disposition, Content-Encoding, Content-Length, Content-Location, Content-Range, Content-Type, ETag, Last-Modified, Link, Location, Next-Cursor, Preference-Applied, Range-Unit, Retry-After, X-Relay-Error, X-Request-Id'
 const allowedByDefault = 'authorization, apikey, content-type, prefer, range, x-client-info, x-upsert'
 
 /**
@@ -10,7 +11,10 @@ const allowedByDefault = 'authorization, apikey, content-type, prefer, range, x-
  * an origin (an image of a page) must not be given to a script, which would find no permission in it.
  */
 export function corsHeaders({ headers: { origin } }: FastifyRequest): Record<string, string> {
-  return { vary: 'Origin', ...(origin === undefined ? {} : { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed }) }
+  return {
+    vary: 'Origin',
+    ...(origin === undefined ? {} : { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed }),
+  }
 }
 
 export function addCors(app: FastifyInstance): void {

@@ -29,12 +29,24 @@ export function addErrorHandler(app: FastifyInstance): void {
 
 /** A URL that Fastify itself can't read gets so far as to no route and no hook. */
 export function answerBadUrl(cause: Error, request: FastifyRequest, reply: FastifyReply): void {
-  const error = new RuntimeError('BAD_REQUEST', 'the URL is malformed: a percent sign of its own is written as %25', { cause })
-  void reply.status(error.status).headers({ ...corsHeaders(request), [rejectedHeader]: '1' }).type('application/json; charset=utf-8').send(JSON.stringify(errorBody(error)))
+  const error = new RuntimeError('BAD_REQUEST', 'the URL is malformed: a percent sign of its own is written as %25', {
+    cause,
+  })
+  void reply
+    .status(error.status)
+    .headers({ ...corsHeaders(request), [rejectedHeader]: '1' })
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(errorBody(error)))
 }
 
 export function errorBody(error: RuntimeError): ErrorBody & Record<string, unknown> {
-  return { statusCode: String(error.status), error: error.tag, message: error.message, code: error.code, ...error.extra }
+  return {
+    statusCode: String(error.status),
+    error: error.tag,
+    message: error.message,
+    code: error.code,
+    ...error.extra,
+  }
 }
 
 function toRuntimeError(thrown: unknown): RuntimeError {
@@ -44,11 +56,16 @@ function toRuntimeError(thrown: unknown): RuntimeError {
   if ('validation' in error && Array.isArray(error.validation)) return fromValidation(error as FastifyError)
   const code = 'code' in error ? error.code : undefined
   const status = 'statusCode' in error ? error.statusCode : undefined
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new RuntimeError('BODY_TOO_LARGE', 'the body is too large', { cause: error })
-  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new RuntimeError('BAD_REQUEST', 'the body has a content type that is not taken here', { cause: error })
-  if (code === 'FST_ERR_CTP_EMPTY_JSON_BODY') return new RuntimeError('INVALID_JSON', 'the body is empty, but its content type says JSON', { cause: error })
-  if (error instanceof SyntaxError || (code === 'FST_ERR_CTP_INVALID_JSON_BODY')) return new RuntimeError('INVALID_JSON', 'the body is no well-formed JSON', { cause: error })
-  if (typeof status === 'number' && status >= 400 && status < 500) return new RuntimeError('BAD_REQUEST', 'the request is malformed', { cause: error })
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return new RuntimeError('BODY_TOO_LARGE', 'the body is too large', { cause: error })
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
+    return new RuntimeError('BAD_REQUEST', 'the body has a content type that is not taken here', { cause: error })
+  if (code === 'FST_ERR_CTP_EMPTY_JSON_BODY')
+    return new RuntimeError('INVALID_JSON', 'the body is empty, but its content type says JSON', { cause: error })
+  if (error instanceof SyntaxError || code === 'FST_ERR_CTP_INVALID_JSON_BODY')
+    return new RuntimeError('INVALID_JSON', 'the body is no well-formed JSON', { cause: error })
+  if (typeof status === 'number' && status >= 400 && status < 500)
+    return new RuntimeError('BAD_REQUEST', 'the request is malformed', { cause: error })
   return internal(error)
 }
 
@@ -68,6 +85,9 @@ function fromValidation(error: FastifyError): RuntimeError {
     case 'missing':
       return new RuntimeError('MISSING_FIELD', `field "${name}" is required`, { cause: error })
   }
-  if (name === '') return new RuntimeError('BAD_REQUEST', `the ${inQuery ? 'query' : 'body'} ${violation.wanted}`, { cause: error })
-  return new RuntimeError('BAD_REQUEST', `${inQuery ? 'query parameter' : 'field'} "${name}" ${violation.wanted}`, { cause: error })
+  if (name === '')
+    return new RuntimeError('BAD_REQUEST', `the ${inQuery ? 'query' : 'body'} ${violation.wanted}`, { cause: error })
+  return new RuntimeError('BAD_REQUEST', `${inQuery ? 'query parameter' : 'field'} "${name}" ${violation.wanted}`, {
+    cause: error,
+  })
 }

@@ -20,7 +20,12 @@ function checkText(text: string): void {
         const begin = at
         at = endOfString(text, at)
         const length = at - begin - 1
-        if (length >= '__proto__'.length && length <= longestKey && isKey(text, at + 1) && isProto(text.slice(begin, at + 1))) {
+        if (
+          length >= '__proto__'.length &&
+          length <= longestKey &&
+          isKey(text, at + 1) &&
+          isProto(text.slice(begin, at + 1))
+        ) {
           throw new SyntaxError('the key "__proto__" is refused')
         }
         break

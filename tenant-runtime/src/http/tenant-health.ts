@@ -34,22 +34,41 @@ export function addTenantHealth(app: FastifyInstance, { areas, tenantOf, now }: 
 
   app.get('/health', { config: { access: 'anyone' } }, async (request, reply) => {
     const health = await healthOf(request.tenant)
-    return reply.status(health.status === 'healthy' ? 200 : 503).send({ status: health.status, components: health.components })
+    return reply
+      .status(health.status === 'healthy' ? 200 : 503)
+      .send({ status: health.status, components: health.components })
   })
-  app.get<{ Params: { id: string } }>(internalPaths.tenantHealth(':id'), { config: { access: 'internal' } }, async (request) =>
-    healthOf(found(request.params.id)),
+  app.get<{ Params: { id: string } }>(
+    internalPaths.tenantHealth(':id'),
+    { config: { access: 'internal' } },
+    async (request) => healthOf(found(request.params.id)),
   )
-  app.get<{ Params: { id: string } }>(internalPaths.tenantUsage(':id'), { config: { access: 'internal' } }, async (request) => {
-    const tenant = found(request.params.id)
-    const parts = await Promise.all(areas.map((area) => area.usage(tenant)))
-    const none: TenantStorageUsage = { tenant_id: tenant.id, file_bytes: 0, file_count: 0, document_bytes: 0, function_invocations: 0 }
-    return parts.reduce<TenantStorageUsage>((sum, part) => ({ ...sum, ...part }), none)
-  })
-  app.delete<{ Params: { id: string } }>(internalPaths.tenantData(':id'), { config: { access: 'internal' } }, async (request) => {
-    if (tenantOf(request.params.id) !== undefined) throw new RuntimeError('CONFLICT', 'the tenant is still served here')
-    await Promise.all(areas.map((area) => area.removeData(request.params.id, AbortSignal.timeout(50_000))))
-    return { removed: true }
-  })
+  app.get<{ Params: { id: string } }>(
+    internalPaths.tenantUsage(':id'),
+    { config: { access: 'internal' } },
+    async (request) => {
+      const tenant = found(request.params.id)
+      const parts = await Promise.all(areas.map((area) => area.usage(tenant)))
+      const none: TenantStorageUsage = {
+        tenant_id: tenant.id,
+        file_bytes: 0,
+        file_count: 0,
+        document_bytes: 0,
+        function_invocations: 0,
+      }
+      return parts.reduce<TenantStorageUsage>((sum, part) => ({ ...sum, ...part }), none)
+    },
+  )
+  app.delete<{ Params: { id: string } }>(
+    internalPaths.tenantData(':id'),
+    { config: { access: 'internal' } },
+    async (request) => {
+      if (tenantOf(request.params.id) !== undefined)
+        throw new RuntimeError('CONFLICT', 'the tenant is still served here')
+      await Promise.all(areas.map((area) => area.removeData(request.params.id, AbortSignal.timeout(50_000))))
+      return { removed: true }
+    },
+  )
   app.get(internalPaths.live, { config: { access: 'live' } }, () => ({ status: 'live' }))
 }
 
@@ -58,15 +77,24 @@ const wholeMs = 5_000
 const wholeUntil = new WeakMap<Tenant, number>()
 
 async function databaseHealth(tenant: Tenant, now: () => Date): Promise<ComponentHealth> {
-  const unhealthy = (message: string): ComponentHealth => ({ status: 'unhealthy', observed_at: now().toISOString(), message })
+  const unhealthy = (message: string): ComponentHealth => ({
+    status: 'unhealthy',
+    observed_at: now().toISOString(),
+    message,
+  })
   try {
     const isKnown = (wholeUntil.get(tenant) ?? 0) > now().getTime()
-    const { rows } = await tenant.database.query({ role: 'service', reason: 'health' }, isKnown ? 'select 1 as problem from schemas where false' : 'select problem from home_problems() as problem')
+    const { rows } = await tenant.database.query(
+      { role: 'service', reason: 'health' },
+      isKnown ? 'select 1 as problem from schemas where false' : 'select problem from home_problems() as problem',
+    )
     if (!isKnown && rows.length === 0) wholeUntil.set(tenant, now().getTime() + wholeMs)
     if (rows.length === 0) return { status: 'healthy', observed_at: now().toISOString() }
     return unhealthy(damage(rows.map(({ problem }) => String(problem))))
   } catch (error) {
-    return unhealthy(isUndefined(error) ? damage(['the function "home_problems" is missing']) : 'the database does not answer')
+    return unhealthy(
+      isUndefined(error) ? damage(['the function "home_problems" is missing']) : 'the database does not answer',
+    )
   }
 }
 

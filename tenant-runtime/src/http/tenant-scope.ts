@@ -14,14 +14,18 @@ interface TenantScopeOptions {
   authenticator: Authenticator
 }
 
-export function addTenantScope(app: FastifyInstance, { internalToken, tenantOf, authenticator }: TenantScopeOptions): void {
+export function addTenantScope(
+  app: FastifyInstance,
+  { internalToken, tenantOf, authenticator }: TenantScopeOptions,
+): void {
   // Fastify wants the members declared; the hook below sets them before any handler reads them.
   app.decorateRequest('tenant', null as never)
   app.decorateRequest('rls', null as never)
   app.decorateRequest('admitted', false)
   app.decorateRequest('basePath', '')
   app.addHook('onRoute', (route) => {
-    if (route.config?.access === undefined) throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
+    if (route.config?.access === undefined)
+      throw new Error(`${String(route.method)} ${route.url} does not say who may call it`)
   })
   app.addHook('onRequest', async (request) => {
     const access = request.routeOptions.config.access
@@ -35,7 +39,10 @@ export function addTenantScope(app: FastifyInstance, { internalToken, tenantOf, 
     const basePath = request.headers[basePathHeader]
     request.basePath = typeof basePath === 'string' ? basePath : ''
     // A preflight carries no credentials; a signed URL needs none, and whatever came with it has no say.
-    request.rls = request.method === 'OPTIONS' || access === 'signed' ? anonymous : await authenticator.authenticate(tenant, credentialsOf(request.headers))
+    request.rls =
+      request.method === 'OPTIONS' || access === 'signed'
+        ? anonymous
+        : await authenticator.authenticate(tenant, credentialsOf(request.headers))
     if (access === undefined) return
     // A caller who is known has valid credentials, whatever they are good for.
     request.admitted = access !== 'signed' && request.rls.role !== 'anon'
@@ -48,7 +55,10 @@ export function addTenantScope(app: FastifyInstance, { internalToken, tenantOf, 
 }
 
 function checkToken(given: string | string[] | undefined, wanted: string): void {
-  const ok = typeof given === 'string' && given.length === wanted.length && timingSafeEqual(Buffer.from(given), Buffer.from(wanted))
+  const ok =
+    typeof given === 'string' &&
+    given.length === wanted.length &&
+    timingSafeEqual(Buffer.from(given), Buffer.from(wanted))
   if (!ok) throw new RuntimeError('FORBIDDEN', 'this is not a public door')
 }
 
@@ -56,6 +66,8 @@ function checkAccess(access: Access, context: RlsContext): void {
   if (access === 'authenticated' && context.role === 'anon') {
     throw new RuntimeError('UNAUTHORIZED', 'this needs a signed-in user: send "Authorization: Bearer <token>"')
   }
-  if (access === 'service' && context.role === 'anon') throw new RuntimeError('UNAUTHORIZED', 'this needs the service role: send the secret key')
-  if (access === 'service' && context.role === 'authenticated') throw new RuntimeError('FORBIDDEN', 'only the service role may do this')
+  if (access === 'service' && context.role === 'anon')
+    throw new RuntimeError('UNAUTHORIZED', 'this needs the service role: send the secret key')
+  if (access === 'service' && context.role === 'authenticated')
+    throw new RuntimeError('FORBIDDEN', 'only the service role may do this')
 }

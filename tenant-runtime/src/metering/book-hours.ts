@@ -15,7 +15,12 @@ export interface Point {
   value: bigint
 }
 
-export const noRuns: RunAmounts = { functionInvocations: 0n, functionMilliseconds: 0n, functionCpuMicroseconds: 0n, functionMemoryKibMilliseconds: 0n }
+export const noRuns: RunAmounts = {
+  functionInvocations: 0n,
+  functionMilliseconds: 0n,
+  functionCpuMicroseconds: 0n,
+  functionMemoryKibMilliseconds: 0n,
+}
 
 export function plusRuns(one: RunAmounts, other: RunAmounts): RunAmounts {
   return combined(one, other, (a, b) => a + b)
@@ -43,7 +48,8 @@ const greater = (a: bigint, b: bigint) => (a > b ? a : b)
  */
 export function byteSeconds(points: readonly Point[], hour: number): bigint {
   const from = BigInt(hour) * 1000n
-  const amount = valueAt(points, from + BigInt(hourMilliseconds) * 1000n) / 1_000_000n - valueAt(points, from) / 1_000_000n
+  const amount =
+    valueAt(points, from + BigInt(hourMilliseconds) * 1000n) / 1_000_000n - valueAt(points, from) / 1_000_000n
   return greater(amount, 0n)
 }
 
@@ -60,12 +66,18 @@ function valueAt(points: readonly Point[], at: bigint): bigint {
  * next to an hour's edge are in another hour of the records: all together they are there, or something is gone.
  * @param from hour from which on `records` are; what was seen in it may be in the hour before
  */
-export function checkedRuns(records: ReadonlyMap<number, RunAmounts>, seen: ReadonlyMap<number, RunAmounts>, from: number): ReadonlyMap<number, RunAmounts> {
+export function checkedRuns(
+  records: ReadonlyMap<number, RunAmounts>,
+  seen: ReadonlyMap<number, RunAmounts>,
+  from: number,
+): ReadonlyMap<number, RunAmounts> {
   const recent = new Map([...seen].filter(([hour]) => hour > from))
   const sum = (hours: ReadonlyMap<number, RunAmounts>) => [...hours.values()].reduce(plusRuns, noRuns)
   const [recorded, witnessed] = [sum(records), sum(recent)]
   const names = Object.keys(noRuns) as (keyof RunAmounts)[]
   if (names.every((name) => recorded[name] >= witnessed[name])) return records
   const hours = new Set([...records.keys(), ...recent.keys()])
-  return new Map([...hours].map((hour) => [hour, combined(records.get(hour) ?? noRuns, recent.get(hour) ?? noRuns, greater)]))
+  return new Map(
+    [...hours].map((hour) => [hour, combined(records.get(hour) ?? noRuns, recent.get(hour) ?? noRuns, greater)]),
+  )
 }

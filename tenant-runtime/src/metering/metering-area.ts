@@ -22,14 +22,19 @@ export function createMeteringArea(options: MeteringAreaOptions): Area {
   return {
     name: 'metering',
     async routes(app) {
-      app.get<{ Params: { id: string }; Querystring: { hours?: string } }>(internalPaths.tenantBooks(':id'), { config: { access: 'internal' } }, async (request) => {
-        const tenant = tenantOf(request.params.id)
-        if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
-        const { hours = '0' } = request.query
-        if (!/^\d{1,3}$/.test(hours)) throw new RuntimeError('BAD_REQUEST', 'query parameter "hours" must be from 0 to 999')
-        onRead(tenant)
-        return books.read(tenant, Number(hours))
-      })
+      app.get<{ Params: { id: string }; Querystring: { hours?: string } }>(
+        internalPaths.tenantBooks(':id'),
+        { config: { access: 'internal' } },
+        async (request) => {
+          const tenant = tenantOf(request.params.id)
+          if (tenant === undefined) throw new RuntimeError('NOT_FOUND', 'this runtime does not serve the tenant')
+          const { hours = '0' } = request.query
+          if (!/^\d{1,3}$/.test(hours))
+            throw new RuntimeError('BAD_REQUEST', 'query parameter "hours" must be from 0 to 999')
+          onRead(tenant)
+          return books.read(tenant, Number(hours))
+        },
+      )
       addUsageRoutes(app, options)
     },
     start: () => options.witnessFile.load(),

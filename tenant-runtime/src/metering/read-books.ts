@@ -83,7 +83,10 @@ export function createBooksReader({ runs: witness, documents, files }: BooksRead
 
   const ask = async (tenant: Tenant, from: number): Promise<Told> => {
     const [stated, marked, ran] = await tenant.database.read(context, sql(state), sql(marks, from), sql(runs, from))
-    return { files: fileBooksOf(tenant, stated?.rows[0], marked?.rows ?? []), runs: new Map((ran?.rows ?? []).map(runsOf)) }
+    return {
+      files: fileBooksOf(tenant, stated?.rows[0], marked?.rows ?? []),
+      runs: new Map((ran?.rows ?? []).map(runsOf)),
+    }
   }
 
   return {
@@ -96,8 +99,14 @@ export function createBooksReader({ runs: witness, documents, files }: BooksRead
       const lookAgain = async () => {
         if ((files.seen(tenant.id)?.bytes ?? 0) > Number(told.files.bytes)) await files.sweep(tenant)
       }
-      const [documentBytes] = await Promise.all([insisted(tenant, () => documents(tenant), before?.documentBytes), insisted(tenant, lookAgain, null)])
-      remembered.set(tenant.id, { files: before !== undefined && told === goingOn ? before.files : told.files, documentBytes })
+      const [documentBytes] = await Promise.all([
+        insisted(tenant, () => documents(tenant), before?.documentBytes),
+        insisted(tenant, lookAgain, null),
+      ])
+      remembered.set(tenant.id, {
+        files: before !== undefined && told === goingOn ? before.files : told.files,
+        documentBytes,
+      })
       const { books, began, bytes, at, points } = told.files
       const used = checkedRuns(told.runs, witness.tell(tenant.id, books), from)
       const seen = files.seen(tenant.id)
@@ -105,17 +114,26 @@ export function createBooksReader({ runs: witness, documents, files }: BooksRead
       const now = Number(at / 1000n)
       // When the books began is the home's word, too: what was seen before that was there.
       const first = Math.min(Number(began / 1000n), now, ...unsaid.keys(), ...used.keys())
-      const asked = Array.from({ length: hours + 1 }, (_, n) => from + n * hourMilliseconds).filter((hour) => hour <= now && hour + hourMilliseconds > first)
+      const asked = Array.from({ length: hours + 1 }, (_, n) => from + n * hourMilliseconds).filter(
+        (hour) => hour <= now && hour + hourMilliseconds > first,
+      )
       return {
-        tenant_id: tenant.id, books, began: iso(began), at: iso(at),
-        document_bytes: documentBytes, file_bytes: Math.max(Number(bytes), unsaid.size === 0 ? 0 : (seen?.bytes ?? 0)),
+        tenant_id: tenant.id,
+        books,
+        began: iso(began),
+        at: iso(at),
+        document_bytes: documentBytes,
+        file_bytes: Math.max(Number(bytes), unsaid.size === 0 ? 0 : (seen?.bytes ?? 0)),
         hours: asked.map((hour) => {
           const [said, held] = [byteSeconds(points, hour), (unsaid.get(hour) ?? 0n) / 1000n]
           const amounts = used.get(hour) ?? noRuns
           return {
-            hour: new Date(hour).toISOString(), file_byte_seconds: String(held > said ? held : said),
-            function_invocations: String(amounts.functionInvocations), function_milliseconds: String(amounts.functionMilliseconds),
-            function_cpu_microseconds: String(amounts.functionCpuMicroseconds), function_memory_kib_milliseconds: String(amounts.functionMemoryKibMilliseconds),
+            hour: new Date(hour).toISOString(),
+            file_byte_seconds: String(held > said ? held : said),
+            function_invocations: String(amounts.functionInvocations),
+            function_milliseconds: String(amounts.functionMilliseconds),
+            function_cpu_microseconds: String(amounts.functionCpuMicroseconds),
+            function_memory_kib_milliseconds: String(amounts.functionMemoryKibMilliseconds),
           }
         }),
       }
@@ -127,10 +145,19 @@ export function createBooksReader({ runs: witness, documents, files }: BooksRead
 function fileBooksOf(tenant: Tenant, row: Row | undefined, marked: readonly Row[]): FileBooks {
   if (row === undefined) throw new Error(`${tenant.id}: the home has no books`)
   const number = (name: string) => BigInt(String(row[name]))
-  const [began, counted, at, bytes, value] = [number('began'), number('counted'), number('at'), number('file_bytes'), number('value')]
+  const [began, counted, at, bytes, value] = [
+    number('began'),
+    number('counted'),
+    number('at'),
+    number('file_bytes'),
+    number('value'),
+  ]
   const marks = marked.map((mark) => ({ at: BigInt(String(mark['at'])), value: BigInt(String(mark['value'])) }))
   return {
-    books: String(row['books']), began, bytes, at,
+    books: String(row['books']),
+    began,
+    bytes,
+    at,
     points: [
       { at: began, value: 0n },
       ...marks.filter((mark) => mark.at > began && mark.at < counted),
@@ -154,6 +181,11 @@ function iso(at: bigint): string {
 
 function runsOf(row: Row): [number, RunAmounts] {
   const number = (name: string) => BigInt(String(row[name]))
-  const amounts = { functionInvocations: number('invocations'), functionMilliseconds: number('milliseconds'), functionCpuMicroseconds: number('cpu'), functionMemoryKibMilliseconds: number('memory') }
+  const amounts = {
+    functionInvocations: number('invocations'),
+    functionMilliseconds: number('milliseconds'),
+    functionCpuMicroseconds: number('cpu'),
+    functionMemoryKibMilliseconds: number('memory'),
+  }
   return [Number(number('hour') / 1000n), plusRuns(noRuns, amounts)]
 }

@@ -28,8 +28,14 @@ const hoursKept = 48
 
 const Digits = Type.String({ pattern: '^[0-9]{1,40}$' })
 const SeenLine = Type.Object({
-  tenant_id: Type.String(), hour: Type.Integer({ minimum: 0 }),
-  runs: Type.Object({ functionInvocations: Digits, functionMilliseconds: Digits, functionCpuMicroseconds: Digits, functionMemoryKibMilliseconds: Digits }),
+  tenant_id: Type.String(),
+  hour: Type.Integer({ minimum: 0 }),
+  runs: Type.Object({
+    functionInvocations: Digits,
+    functionMilliseconds: Digits,
+    functionCpuMicroseconds: Digits,
+    functionMemoryKibMilliseconds: Digits,
+  }),
 })
 const ToldLine = Type.Object({ tenant_id: Type.String(), told: Type.String() })
 const GoneLine = Type.Object({ tenant_id: Type.String(), gone: Type.Literal(true) })
@@ -48,7 +54,9 @@ export class RunWitness {
     const hour = hourOf(begun.at)
     const whole = BigInt(Math.round(durationMilliseconds))
     const run = {
-      functionInvocations: 1n, functionMilliseconds: whole, functionCpuMicroseconds: BigInt(Math.round(cpuMicroseconds)),
+      functionInvocations: 1n,
+      functionMilliseconds: whole,
+      functionCpuMicroseconds: BigInt(Math.round(cpuMicroseconds)),
       functionMemoryKibMilliseconds: BigInt(Math.ceil(memoryPeak / 1024)) * whole,
     }
     hours.set(hour, plusRuns(hours.get(hour) ?? noRuns, run))
@@ -86,10 +94,12 @@ export class RunWitness {
 
   /** All of it. */
   lines(): string[] {
-    return [...this.#tenants].flatMap(([tenantId, { hours, told }]) => [
-      ...(told === undefined ? [] : [...linesOf(tenantId, told.hours), { tenant_id: tenantId, told: told.books }]),
-      ...linesOf(tenantId, hours),
-    ]).map((line) => JSON.stringify(line))
+    return [...this.#tenants]
+      .flatMap(([tenantId, { hours, told }]) => [
+        ...(told === undefined ? [] : [...linesOf(tenantId, told.hours), { tenant_id: tenantId, told: told.books }]),
+        ...linesOf(tenantId, hours),
+      ])
+      .map((line) => JSON.stringify(line))
   }
 
   /** Goes on from lines of an earlier start. @returns how many could not be read */
@@ -102,7 +112,8 @@ export class RunWitness {
       else if ('told' in line) tellTo(this.#seen(line.tenant_id), line.told)
       else this.#seen(line.tenant_id).hours.set(line.hour, mapped(line.runs, BigInt))
     }
-    for (const { hours } of this.#tenants.values()) while (hours.size > hoursKept) hours.delete(Math.min(...hours.keys()))
+    for (const { hours } of this.#tenants.values())
+      while (hours.size > hoursKept) hours.delete(Math.min(...hours.keys()))
     return unreadable
   }
 
@@ -115,7 +126,9 @@ export class RunWitness {
   /** The tenant's hours that have changed, and what follows from them. */
   #write(tenantId: string, ...more: Line[]): void {
     const { hours } = this.#seen(tenantId)
-    const changed = [...(this.#changed.get(tenantId) ?? [])].flatMap((hour): [number, RunAmounts][] => [[hour, hours.get(hour) ?? noRuns]])
+    const changed = [...(this.#changed.get(tenantId) ?? [])].flatMap((hour): [number, RunAmounts][] => [
+      [hour, hours.get(hour) ?? noRuns],
+    ])
     this.#changed.delete(tenantId)
     this.#lines.push(...linesOf(tenantId, changed), ...more)
   }
@@ -123,7 +136,8 @@ export class RunWitness {
 
 function tellTo(seen: Seen, books: string): void {
   if (seen.told !== undefined && seen.told.books !== books) {
-    for (const [hour, amounts] of seen.told.hours) seen.hours.set(hour, minusRuns(seen.hours.get(hour) ?? noRuns, amounts))
+    for (const [hour, amounts] of seen.told.hours)
+      seen.hours.set(hour, minusRuns(seen.hours.get(hour) ?? noRuns, amounts))
   }
   seen.told = { books, hours: new Map(seen.hours) }
 }
@@ -132,10 +146,15 @@ function linesOf(tenantId: string, hours: Iterable<readonly [number, RunAmounts]
   return [...hours].map(([hour, amounts]) => ({ tenant_id: tenantId, hour, runs: mapped(amounts, String) }))
 }
 
-function mapped<From, To>(amounts: Record<keyof RunAmounts, From>, of: (amount: From) => To): Record<keyof RunAmounts, To> {
+function mapped<From, To>(
+  amounts: Record<keyof RunAmounts, From>,
+  of: (amount: From) => To,
+): Record<keyof RunAmounts, To> {
   return {
-    functionInvocations: of(amounts.functionInvocations), functionMilliseconds: of(amounts.functionMilliseconds),
-    functionCpuMicroseconds: of(amounts.functionCpuMicroseconds), functionMemoryKibMilliseconds: of(amounts.functionMemoryKibMilliseconds),
+    functionInvocations: of(amounts.functionInvocations),
+    functionMilliseconds: of(amounts.functionMilliseconds),
+    functionCpuMicroseconds: of(amounts.functionCpuMicroseconds),
+    functionMemoryKibMilliseconds: of(amounts.functionMemoryKibMilliseconds),
   }
 }
 

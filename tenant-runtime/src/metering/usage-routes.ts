@@ -19,12 +19,15 @@ export function addUsageRoutes(app: FastifyInstance, { controlUrl, internalToken
   const answer = async (request: Asked, reply: FastifyReply) => {
     const url = new URL(internalPaths.ownUsage(request.tenant.id), controlUrl)
     for (const [name, value] of Object.entries(request.query)) {
-      if (name !== 'granularity' && name !== 'resource') throw new RuntimeError('BAD_REQUEST', `query parameter ${JSON.stringify(name.slice(0, 100))} is not known`)
-      if (typeof value !== 'string' || !/^\w{1,100}$/.test(value)) throw new RuntimeError('BAD_REQUEST', `query parameter "${name}" must be one word`)
+      if (name !== 'granularity' && name !== 'resource')
+        throw new RuntimeError('BAD_REQUEST', `query parameter ${JSON.stringify(name.slice(0, 100))} is not known`)
+      if (typeof value !== 'string' || !/^\w{1,100}$/.test(value))
+        throw new RuntimeError('BAD_REQUEST', `query parameter "${name}" must be one word`)
       url.searchParams.set(name, value)
     }
     const { month } = request.params
-    if (month !== undefined && !/^\d{4}-\d{2}$/.test(month)) throw new RuntimeError('BAD_REQUEST', 'the month must be YYYY-MM')
+    if (month !== undefined && !/^\d{4}-\d{2}$/.test(month))
+      throw new RuntimeError('BAD_REQUEST', 'the month must be YYYY-MM')
     if (month !== undefined) url.searchParams.set('month', month)
     const answered = await ask(url, request.headers.accept)
     return reply.status(answered.status).type(answered.type).header('cache-control', 'no-store').send(answered.text)
@@ -33,10 +36,14 @@ export function addUsageRoutes(app: FastifyInstance, { controlUrl, internalToken
   /** @param accept the caller's: there is JSON and CSV @throws RuntimeError USAGE_UNAVAILABLE */
   const ask = async (url: URL, accept = '*/*'): Promise<{ status: number; type: string; text: string }> => {
     try {
-      const response = await fetch(url, { headers: { [internalTokenHeader]: internalToken, accept }, signal: AbortSignal.timeout(askMilliseconds) })
+      const response = await fetch(url, {
+        headers: { [internalTokenHeader]: internalToken, accept },
+        signal: AbortSignal.timeout(askMilliseconds),
+      })
       const text = await response.text()
       // What it refuses, e.g. a month that has not begun, is said to the caller in its words.
-      if (response.status >= 500 || text.length > maxAnswerBytes) throw new Error(`the control plane answered ${response.status}`)
+      if (response.status >= 500 || text.length > maxAnswerBytes)
+        throw new Error(`the control plane answered ${response.status}`)
       const isCsv = response.headers.get('content-type')?.startsWith('text/csv') === true
       return { status: response.status, type: `${isCsv ? 'text/csv' : 'application/json'}; charset=utf-8`, text }
     } catch (cause) {
@@ -44,5 +51,6 @@ export function addUsageRoutes(app: FastifyInstance, { controlUrl, internalToken
     }
   }
 
-  for (const path of ['/usage/v1', '/usage/v1/', '/usage/v1/:month']) app.get(path, { config: { access: 'service' } }, answer)
+  for (const path of ['/usage/v1', '/usage/v1/', '/usage/v1/:month'])
+    app.get(path, { config: { access: 'service' } }, answer)
 }

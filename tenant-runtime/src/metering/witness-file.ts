@@ -31,7 +31,8 @@ export class WitnessFile {
     try {
       const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '')
       const unreadable = witness.load(lines)
-      if (unreadable > 0) onProblem(new Error(`${unreadable} of ${lines.length} lines about functions' runs could not be read`))
+      if (unreadable > 0)
+        onProblem(new Error(`${unreadable} of ${lines.length} lines about functions' runs could not be read`))
     } catch (cause) {
       if (!isMissingFile(cause)) onProblem(new Error("what was seen of functions' runs could not be read", { cause }))
     }

@@ -62,7 +62,12 @@ export class DocumentQuota {
    * @param times how often the body was written: to so many records
    * @throws RuntimeError QUOTA_EXCEEDED with `limit` and `used`
    */
-  async write<T>(tenant: Tenant, { bytes, records }: Writing, work: () => Promise<T>, times: (done: T) => number = () => 1): Promise<T> {
+  async write<T>(
+    tenant: Tenant,
+    { bytes, records }: Writing,
+    work: () => Promise<T>,
+    times: (done: T) => number = () => 1,
+  ): Promise<T> {
     const limit = tenant.limits.document_bytes
     if (limit === null) return work()
     const book = this.#bookOf(tenant.id)
@@ -104,7 +109,11 @@ export class DocumentQuota {
       if (book.hasChanged || age >= Math.max(this.#pace.again, 20 * book.duration)) await this.#look(tenant, book)
       if (accepted() > left()) {
         const used = (book.used ?? 0) + book.since
-        throw new RuntimeError('QUOTA_EXCEEDED', `the tenant's documents take ${used} of ${limit} bytes, and there is no room for this`, { extra: { limit, used } })
+        throw new RuntimeError(
+          'QUOTA_EXCEEDED',
+          `the tenant's documents take ${used} of ${limit} bytes, and there is no room for this`,
+          { extra: { limit, used } },
+        )
       }
     } else if (age >= this.#pace.fresh) {
       // Nobody waits for it; what went wrong is seen by whoever needs to know.
@@ -117,7 +126,15 @@ export class DocumentQuota {
   #bookOf(tenantId: string): Book {
     const known = this.#books.get(tenantId)
     if (known !== undefined) return known
-    const book: Book = { used: undefined, lookedAt: 0, duration: 0, since: 0, writing: 0, hasChanged: false, looking: undefined }
+    const book: Book = {
+      used: undefined,
+      lookedAt: 0,
+      duration: 0,
+      since: 0,
+      writing: 0,
+      hasChanged: false,
+      looking: undefined,
+    }
     this.#books.set(tenantId, book)
     return book
   }
@@ -165,7 +182,8 @@ const sizes = sql(
      exists (select from applied_schemas a where a.name = c.relname) as is_collection
    from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'm')
      and (not $1::jsonb ? c.relname::text or $2::jsonb ? c.relname::text and pg_relation_size(c.oid) > 0)`,
-  JSON.stringify([...reservedCollections].filter((name) => name !== pathOnly)), JSON.stringify([...countedAsDocuments]),
+  JSON.stringify([...reservedCollections].filter((name) => name !== pathOnly)),
+  JSON.stringify([...countedAsDocuments]),
 )
 
 function tableSize(row: Row): TableSize {
@@ -204,7 +222,8 @@ async function measureDocuments({ database, limits }: Tenant): Promise<number> {
 
 /** Records, what they take in their pages and what beside them, of some of the pages: always the same ones. */
 function sampleStatement({ name, pages, columns }: TableSize): Statement {
-  const sum = (ofColumn: (size: string) => string) => columns.map((column) => ofColumn(`coalesce(pg_column_size(${identifier(column)}), 0)`)).join(' + ')
+  const sum = (ofColumn: (size: string) => string) =>
+    columns.map((column) => ofColumn(`coalesce(pg_column_size(${identifier(column)}), 0)`)).join(' + ')
   const inPage = sum((size) => `case when ${size} > ${longestInPage} then ${pointer} else ${size} end`)
   const beside = sum((size) => `case when ${size} > ${longestInPage} then ${size} + ${chunkOverhead} else 0 end`)
   return {

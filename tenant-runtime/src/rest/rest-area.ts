@@ -31,8 +31,19 @@ interface RestArea extends Area {
 /** A reload that another runtime has made takes effect here within so much time. */
 const siblingsReloadMilliseconds = 500
 
-export function createRestArea({ now, hasSiblings = false, allowsRollback = false, onTables, onProblem }: RestAreaOptions): RestArea {
-  const registry = new Registry({ ...(hasSiblings ? { recheckMilliseconds: siblingsReloadMilliseconds } : {}), now: () => now().getTime(), ...(onTables === undefined ? {} : { onTables }), ...(onProblem === undefined ? {} : { onProblem }) })
+export function createRestArea({
+  now,
+  hasSiblings = false,
+  allowsRollback = false,
+  onTables,
+  onProblem,
+}: RestAreaOptions): RestArea {
+  const registry = new Registry({
+    ...(hasSiblings ? { recheckMilliseconds: siblingsReloadMilliseconds } : {}),
+    now: () => now().getTime(),
+    ...(onTables === undefined ? {} : { onTables }),
+    ...(onProblem === undefined ? {} : { onProblem }),
+  })
   const quota = new DocumentQuota(() => now().getTime())
   const deps: RestDeps = { registry, quota, allowsRollback }
   return {
@@ -40,9 +51,13 @@ export function createRestArea({ now, hasSiblings = false, allowsRollback = fals
     documentBytes: (tenant) => quota.used(tenant),
     async routes(app) {
       keepBodiesAsText(app)
-      app.post<{ Body: JsonBody | undefined }>('/admin/reload-schemas', { config: { access: 'service' } }, async (request) => {
-        return { success: true, ...(await registry.reload(request.tenant, readConfirmed(request.body?.value))) }
-      })
+      app.post<{ Body: JsonBody | undefined }>(
+        '/admin/reload-schemas',
+        { config: { access: 'service' } },
+        async (request) => {
+          return { success: true, ...(await registry.reload(request.tenant, readConfirmed(request.body?.value))) }
+        },
+      )
       addOpenApiRoute(app, deps)
       addRoutineRoutes(app, deps)
       addCollectionRoutes(app, deps)

@@ -25,19 +25,30 @@ export function restDatabaseError(error: unknown, context: RlsContext, relations
   const isRaised = / at RAISE$/m.test(contextOf(error).split('\n', 1)[0] ?? '')
   if (isRaised) return inOwnWords(error, mapped.status < 500 ? mapped.status : 400)
   const isInside = /^(?:PL\/pgSQL|SQL) function /m.test(contextOf(error))
-  if (isInside && sqlstate !== '25006' && mapped.status !== 503 && !/^(?:58|XX)/.test(sqlstate)) return inOwnWords(error, mapped.status < 500 ? mapped.status : 400)
-  if (mapped.status < 500 && mapped.extra['code'] === undefined) return restError(mapped.code, { code: sqlstate, message: mapped.message, details: error.message, cause: error })
+  if (isInside && sqlstate !== '25006' && mapped.status !== 503 && !/^(?:58|XX)/.test(sqlstate))
+    return inOwnWords(error, mapped.status < 500 ? mapped.status : 400)
+  if (mapped.status < 500 && mapped.extra['code'] === undefined)
+    return restError(mapped.code, { code: sqlstate, message: mapped.message, details: error.message, cause: error })
   return mapped
 }
 
 /** Those whose SQLSTATEs mean something to Postgres; others are somebody's own. */
 const postgresClasses: ReadonlySet<string> = new Set(
-  '00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 44 53 54 55 57 58 72 F0 HV P0 XX'.split(' '),
+  '00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 44 53 54 55 57 58 72 F0 HV P0 XX'.split(
+    ' ',
+  ),
 )
 const refusedChange = 'TNREF'
 
 function inOwnWords(error: TripError, status: number): RuntimeError {
-  return restError('RAISED', { code: error.sqlstate ?? '', message: error.message, cause: error, status, ...(error.detail === undefined ? {} : { details: error.detail }), ...hintOf(error) })
+  return restError('RAISED', {
+    code: error.sqlstate ?? '',
+    message: error.message,
+    cause: error,
+    status,
+    ...(error.detail === undefined ? {} : { details: error.detail }),
+    ...hintOf(error),
+  })
 }
 
 /** Where in the tenant's code it happened, innermost first. */
@@ -52,7 +63,11 @@ function restErrors(context: RlsContext, relations: Catalog['relations']): Error
     const found = constraintOf(table, fields, constraint)
     // Constraints of a table made with SQL have names of its maker's.
     const otherwise = fields.length === 0 ? error.message : unknown
-    return restError(kind, { code, message: found === undefined ? otherwise : `field "${found.field.name}" ${found.rule}`, cause: error })
+    return restError(kind, {
+      code,
+      message: found === undefined ? otherwise : `field "${found.field.name}" ${found.rule}`,
+      cause: error,
+    })
   }
   return {
     ...fixed,
@@ -61,12 +76,19 @@ function restErrors(context: RlsContext, relations: Catalog['relations']): Error
     '23503': (error) => {
       // Both ends of a reference speak of the table that refers.
       const isReferredTo = error.message.startsWith('update or delete') && relations.has(error.table ?? '')
-      if (isReferredTo) return restError('CONFLICT', { code: '23503', message: `records of "${error.table ?? ''}" refer to this one`, cause: error })
+      if (isReferredTo)
+        return restError('CONFLICT', {
+          code: '23503',
+          message: `records of "${error.table ?? ''}" refer to this one`,
+          cause: error,
+        })
       return told('CONFLICT', '23503', 'the record refers to one that is not there')(error)
     },
     '42501': (error) =>
       restError(context.role === 'anon' ? 'UNAUTHORIZED' : 'ROW_DENIED', {
-        code: '42501', message: 'the row-level security policy of the collection does not allow this', cause: error,
+        code: '42501',
+        message: 'the row-level security policy of the collection does not allow this',
+        cause: error,
       }),
   }
 }
@@ -78,11 +100,22 @@ function says(kind: ErrorCode, code: string, message: string): [string, (error: 
 
 /** Its own words, which speak of the request alone. */
 function inItsWords(kind: ErrorCode, code: string): [string, (error: TripError) => RuntimeError] {
-  return [code, (error) => restError(kind, { code, message: error.message, cause: error, ...(error.detail === undefined ? {} : { details: error.detail }), ...hintOf(error) })]
+  return [
+    code,
+    (error) =>
+      restError(kind, {
+        code,
+        message: error.message,
+        cause: error,
+        ...(error.detail === undefined ? {} : { details: error.detail }),
+        ...hintOf(error),
+      }),
+  ]
 }
 
 const fixed: ErrorMap = {
-  '23502': (error) => restError('MISSING_FIELD', { code: '23502', message: `field "${error.column ?? '?'}" is required`, cause: error }),
+  '23502': (error) =>
+    restError('MISSING_FIELD', { code: '23502', message: `field "${error.column ?? '?'}" is required`, cause: error }),
   ...Object.fromEntries([
     says('CONFLICT', '23P01', 'the record conflicts with another one'),
     says('INVALID_FIELD', '22P02', 'a value does not fit the type of its field'),
@@ -116,12 +149,23 @@ const fixed: ErrorMap = {
   ]),
   // Of ours there are none: what is left is a search that is written wrongly.
   '42601': (error) =>
-    /tsquery|improper|escaped character/.test(error.message) ? restError('INVALID_QUERY', { code: '42601', message: 'the text or the language of a search is malformed', details: error.message, cause: error })
-    : restError('INTERNAL', { code: '42601', message: 'the database refused the statement', cause: error }),
+    /tsquery|improper|escaped character/.test(error.message)
+      ? restError('INVALID_QUERY', {
+          code: '42601',
+          message: 'the text or the language of a search is malformed',
+          details: error.message,
+          cause: error,
+        })
+      : restError('INTERNAL', { code: '42601', message: 'the database refused the statement', cause: error }),
   TNREF: (error) => {
     const n = Number(error.detail ?? 0)
     if (error.message === refusals.exactly) return notOne(n, error)
-    return restError('INVALID_QUERY', { code: 'PGRST124', message: 'Query result exceeds max-affected preference constraint', details: `The query affects ${n} rows`, cause: error })
+    return restError('INVALID_QUERY', {
+      code: 'PGRST124',
+      message: 'Query result exceeds max-affected preference constraint',
+      details: `The query affects ${n} rows`,
+      cause: error,
+    })
   },
 }
 

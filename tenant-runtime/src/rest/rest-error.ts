@@ -14,8 +14,15 @@ interface RestErrorParts {
   status?: number
 }
 
-export function restError(kind: ErrorCode, { code, message, details, hint, cause, status }: RestErrorParts): RuntimeError {
-  return new RuntimeError(kind, message, { cause, ...(status === undefined ? {} : { status }), extra: { code, details: details ?? null, hint: hint ?? null } })
+export function restError(
+  kind: ErrorCode,
+  { code, message, details, hint, cause, status }: RestErrorParts,
+): RuntimeError {
+  return new RuntimeError(kind, message, {
+    cause,
+    ...(status === undefined ? {} : { status }),
+    extra: { code, details: details ?? null, hint: hint ?? null },
+  })
 }
 
 /** For an error's parts: the name that was meant, perhaps. */

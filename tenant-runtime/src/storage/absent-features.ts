@@ -24,8 +24,21 @@ export const VersionOptions = {
   exactMatch: Type.Optional(Type.Boolean()),
 }
 
-export function refuseVersions({ noncurrentVersions, deleteMarkers, exactMatch }: { noncurrentVersions?: string; deleteMarkers?: string; exactMatch?: boolean }): void {
-  if ((noncurrentVersions ?? 'exclude') !== 'exclude' || (deleteMarkers ?? 'exclude') !== 'exclude' || exactMatch === true) throw featureAbsent('versions of objects')
+export function refuseVersions({
+  noncurrentVersions,
+  deleteMarkers,
+  exactMatch,
+}: {
+  noncurrentVersions?: string
+  deleteMarkers?: string
+  exactMatch?: boolean
+}): void {
+  if (
+    (noncurrentVersions ?? 'exclude') !== 'exclude' ||
+    (deleteMarkers ?? 'exclude') !== 'exclude' ||
+    exactMatch === true
+  )
+    throw featureAbsent('versions of objects')
 }
 
 /** Its clients read errors of a form of their own. */
@@ -47,7 +60,11 @@ export function addAbsentFeatureRoutes(app: FastifyInstance): void {
       url,
       config: { access: 'anyone' },
       handler: async () => {
-        throw url === catalogue ? new RuntimeError('FeatureNotEnabled', none(what), { extra: { error: { message: none(what), type: 'FeatureNotEnabled', code: 400 } } }) : featureAbsent(what)
+        throw url === catalogue
+          ? new RuntimeError('FeatureNotEnabled', none(what), {
+              extra: { error: { message: none(what), type: 'FeatureNotEnabled', code: 400 } },
+            })
+          : featureAbsent(what)
       },
     })
   }

@@ -116,17 +116,20 @@ export class Collector {
         sql(
           `select blob_id from blob_gc g where not exists (select from storage_objects o where o.blob_id = g.blob_id)
              and ($2 = 0 or created_at <= now() - make_interval(secs => $2)) limit $1`,
-          batch, linger / 1000,
+          batch,
+          linger / 1000,
         ),
       )
       const rows = old?.rows ?? []
       const own = rows.length === 0 || (await backend.storeId(tenant.id)) === store?.rows[0]?.['store_id']
-      const removed = own && await this.#hold.unlessHeld(tenant.id, async () => {
-        for (const row of rows) {
-          await failpoint('collect.before-unlink')
-          await backend.remove(tenant.id, String(row['blob_id']))
-        }
-      })
+      const removed =
+        own &&
+        (await this.#hold.unlessHeld(tenant.id, async () => {
+          for (const row of rows) {
+            await failpoint('collect.before-unlink')
+            await backend.remove(tenant.id, String(row['blob_id']))
+          }
+        }))
       if (!removed) {
         // The next sweep comes back for it, should nobody release the hold, or the store come back.
         this.expect(tenant)
@@ -134,7 +137,11 @@ export class Collector {
       }
       await failpoint('collect.after-unlink')
       if (rows.length > 0) {
-        await tenant.database.query(bookkeeping, 'delete from blob_gc where blob_id in (select jsonb_array_elements_text($1::jsonb)::uuid)', JSON.stringify(rows.map((row) => row['blob_id'])))
+        await tenant.database.query(
+          bookkeeping,
+          'delete from blob_gc where blob_id in (select jsonb_array_elements_text($1::jsonb)::uuid)',
+          JSON.stringify(rows.map((row) => row['blob_id'])),
+        )
       }
       if (rows.length < batch) break
     }
@@ -144,7 +151,8 @@ export class Collector {
 
   /** Finds what no row refers to. Removes only what an earlier sweep found as well, and nothing when in doubt. One at a time. */
   async sweep(tenant: Tenant): Promise<SweepReport> {
-    const running = this.#sweeping.get(tenant.id) ?? this.#sweepAndNote(tenant).finally(() => this.#sweeping.delete(tenant.id))
+    const running =
+      this.#sweeping.get(tenant.id) ?? this.#sweepAndNote(tenant).finally(() => this.#sweeping.delete(tenant.id))
     this.#sweeping.set(tenant.id, running)
     return running
   }
@@ -180,7 +188,11 @@ export class Collector {
 
   /** What a sweep would find now. Nothing is changed. */
   async examine(tenant: Tenant): Promise<SweepReport> {
-    const { rows } = await tenant.database.query(bookkeeping, 'select count(*)::int as n from blob_intents where created_at < now() - make_interval(secs => $1)', this.#age / 1000)
+    const { rows } = await tenant.database.query(
+      bookkeeping,
+      'select count(*)::int as n from blob_intents where created_at < now() - make_interval(secs => $1)',
+      this.#age / 1000,
+    )
     const report = { ...nothing, abandoned: Number(rows[0]?.['n']) }
     const problem = await storeProblem(this.#options.backend, tenant)
     if (problem !== undefined) return { ...report, refused: problem }
@@ -296,7 +308,8 @@ export class Collector {
         if (this.#clean.has(tenant.id)) continue
         try {
           const report = await this.sweep(tenant)
-          if (report.refused !== undefined) this.#options.onProblem(new Error(`${tenant.id}: nothing is swept: ${report.refused}`))
+          if (report.refused !== undefined)
+            this.#options.onProblem(new Error(`${tenant.id}: nothing is swept: ${report.refused}`))
         } catch (cause) {
           this.expect(tenant)
           this.#options.onProblem(new Error(`${tenant.id} could not be swept`, { cause }))

@@ -21,10 +21,14 @@ export function addHoldRoutes(app: FastifyInstance, collector: Collector, tenant
       properties: { seconds: { type: 'integer', minimum: 1, maximum: longestSeconds } },
     },
   }
-  app.put<{ Params: { id: string }; Body: { seconds: number } }>(path, { config: { access: 'internal' }, schema }, async (request) => {
-    await collector.hold(found(request.params.id), request.body.seconds)
-    return { held: true }
-  })
+  app.put<{ Params: { id: string }; Body: { seconds: number } }>(
+    path,
+    { config: { access: 'internal' }, schema },
+    async (request) => {
+      await collector.hold(found(request.params.id), request.body.seconds)
+      return { held: true }
+    },
+  )
   app.delete<{ Params: { id: string } }>(path, { config: { access: 'internal' } }, async (request) => {
     collector.release(found(request.params.id))
     return { held: false }

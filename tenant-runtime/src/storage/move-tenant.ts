@@ -77,7 +77,8 @@ export async function dropOldStore({ pair, tenant, pause, signal }: Omit<MoveOpt
     await pause()
   }
   await eachRow(tenant, signal, async ({ objectId, blobId }) => {
-    if (!(await has(pair, tenant, blobId)) && (await refersTo(tenant, blobId))) throw new Error(`the file of the object ${objectId} is not moved yet`)
+    if (!(await has(pair, tenant, blobId)) && (await refersTo(tenant, blobId)))
+      throw new Error(`the file of the object ${objectId} is not moved yet`)
   })
   await pair.dropFallback(tenant.id)
 }
@@ -160,7 +161,7 @@ async function problemInPrimary(pair: PairedBackend, tenant: Tenant, row: Row): 
 async function check(blob: OpenBlob | undefined, row: Row): Promise<'whole' | 'damaged' | 'absent'> {
   if (blob === undefined) return 'absent'
   try {
-    for (const bytes = asInRow(blob, row); (await bytes.next()).done !== true; );
+    for (const bytes = asInRow(blob, row); (await bytes.next()).done !== true;);
     return 'whole'
   } catch (cause) {
     if (cause instanceof Damaged) return 'damaged'
@@ -187,9 +188,17 @@ async function eachRow(tenant: Tenant, signal: AbortSignal, work: (row: Row) => 
   let after = '00000000-0000-0000-0000-000000000000'
   for (;;) {
     const { rows } = await tenant.database.query(
-      moving, 'select id::text, blob_id::text, size::text, etag from storage_objects where blob_id > $1 order by blob_id limit $2', after, pageRows,
+      moving,
+      'select id::text, blob_id::text, size::text, etag from storage_objects where blob_id > $1 order by blob_id limit $2',
+      after,
+      pageRows,
     )
-    const waiting = rows.map((row): Row => ({ objectId: String(row['id']), blobId: String(row['blob_id']), size: Number(row['size']), sha256: String(row['etag']) }))
+    const waiting = rows.map((row): Row => ({
+      objectId: String(row['id']),
+      blobId: String(row['blob_id']),
+      size: Number(row['size']),
+      sha256: String(row['etag']),
+    }))
     after = waiting.at(-1)?.blobId ?? after
     const isLast = rows.length < pageRows
     const workers = Array.from({ length: atOnce }, async () => {
@@ -228,6 +237,10 @@ async function now(tenant: Tenant): Promise<string> {
 /** Uploads that began then, and may have been told then to write to the old store. */
 async function hasIntentsBefore(tenant: Tenant, time: string): Promise<boolean> {
   // Times of intents are rounded.
-  const { rows } = await tenant.database.query(moving, "select 1 from blob_intents where created_at <= $1::timestamptz + interval '1 second' limit 1", time)
+  const { rows } = await tenant.database.query(
+    moving,
+    "select 1 from blob_intents where created_at <= $1::timestamptz + interval '1 second' limit 1",
+    time,
+  )
   return rows.length > 0
 }

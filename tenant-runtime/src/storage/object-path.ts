@@ -31,21 +31,29 @@ function decodeOnce(text: string): string {
 /** @throws RuntimeError INVALID_PATH that says why */
 export function checkPath(path: string): string {
   const problem =
-    path === '' ? 'is empty'
-    : Buffer.byteLength(path) > longestPath ? `is longer than ${longestPath} bytes`
-    : !path.isWellFormed() ? 'holds half of a character'
-    : /[\x00-\x1f\x7f-\x9f]/.test(path) ? 'holds a control character'
-    : path.includes('\\') ? 'holds a backslash'
-    : path.split('/').some((segment) => segment === '.' || segment === '..') ? 'holds a segment "." or ".."'
-    : path.split('/').some((segment) => segment === '') ? 'holds an empty segment'
-    : undefined
+    path === ''
+      ? 'is empty'
+      : Buffer.byteLength(path) > longestPath
+        ? `is longer than ${longestPath} bytes`
+        : !path.isWellFormed()
+          ? 'holds half of a character'
+          : /[\x00-\x1f\x7f-\x9f]/.test(path)
+            ? 'holds a control character'
+            : path.includes('\\')
+              ? 'holds a backslash'
+              : path.split('/').some((segment) => segment === '.' || segment === '..')
+                ? 'holds a segment "." or ".."'
+                : path.split('/').some((segment) => segment === '')
+                  ? 'holds an empty segment'
+                  : undefined
   if (problem !== undefined) throw new RuntimeError('INVALID_PATH', `the object's path ${problem}`)
   return path
 }
 
 /** For a path that is to be made. @throws RuntimeError INVALID_PATH that says why */
 export function checkNewPath(path: string, mostBytes: number): string {
-  if (Buffer.byteLength(checkPath(path)) > mostBytes) throw new RuntimeError('INVALID_PATH', `the object's path is longer than ${mostBytes} bytes`)
+  if (Buffer.byteLength(checkPath(path)) > mostBytes)
+    throw new RuntimeError('INVALID_PATH', `the object's path is longer than ${mostBytes} bytes`)
   return path
 }
 

@@ -4,16 +4,24 @@ import type { FastifyInstance } from 'fastify'
 import type { Collector } from './collector.ts'
 
 /** @param phantoms objects found without their file since the start, by tenant */
-export function addStateRoutes(app: FastifyInstance, collector: Collector, phantoms: ReadonlyMap<string, number>): void {
+export function addStateRoutes(
+  app: FastifyInstance,
+  collector: Collector,
+  phantoms: ReadonlyMap<string, number>,
+): void {
   const stateOf = (tenantId: string): TenantStorageState => {
     const { orphans = 0, waiting = 0 } = collector.leftovers().get(tenantId) ?? {}
     return { phantoms: phantoms.get(tenantId) ?? 0, orphans, backlog: waiting }
   }
-  const stateOfAll = (tenantIds: Iterable<string>): StorageState => ({ tenants: Object.fromEntries([...tenantIds].map((id) => [id, stateOf(id)])) })
+  const stateOfAll = (tenantIds: Iterable<string>): StorageState => ({
+    tenants: Object.fromEntries([...tenantIds].map((id) => [id, stateOf(id)])),
+  })
   const told = () => new Set([...phantoms.keys(), ...collector.leftovers().keys()])
 
   app.get(internalPaths.storageState, { config: { access: 'internal' } }, () => stateOfAll(told()))
-  app.get<{ Params: { id: string } }>(internalPaths.tenantStorageState(':id'), { config: { access: 'internal' } }, ({ params }) =>
-    stateOfAll(told().has(params.id) ? [params.id] : []),
+  app.get<{ Params: { id: string } }>(
+    internalPaths.tenantStorageState(':id'),
+    { config: { access: 'internal' } },
+    ({ params }) => stateOfAll(told().has(params.id) ? [params.id] : []),
   )
 }

@@ -82,13 +82,18 @@ export function createStorageArea(options: StorageAreaOptions): StorageArea {
       const observed_at = new Date(now()).toISOString()
       try {
         const problem = (await backend.problem()) ?? (await storeProblem(backend, tenant))
-        return problem === undefined ? { status: 'healthy', observed_at } : { status: 'unhealthy', observed_at, message: problem }
+        return problem === undefined
+          ? { status: 'healthy', observed_at }
+          : { status: 'unhealthy', observed_at, message: problem }
       } catch {
         return { status: 'unhealthy', observed_at, message: 'the storage does not answer' }
       }
     },
     async usage(tenant) {
-      const { rows } = await tenant.database.query({ role: 'service', reason: 'usage' }, 'select file_bytes, file_count from storage_usage')
+      const { rows } = await tenant.database.query(
+        { role: 'service', reason: 'usage' },
+        'select file_bytes, file_count from storage_usage',
+      )
       return { file_bytes: Number(rows[0]?.['file_bytes'] ?? 0), file_count: Number(rows[0]?.['file_count'] ?? 0) }
     },
     forget(tenantId) {

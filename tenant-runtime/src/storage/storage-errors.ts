@@ -8,12 +8,18 @@ const violates = 'new row violates row-level security policy'
 
 /** Uploading into a bucket that is not the caller's. */
 export function uploadDenied(policy: Policy): RuntimeError {
-  return new RuntimeError('ACCESS_DENIED', `${violates}: only the bucket's owner or the service role may upload into a ${policy} bucket`)
+  return new RuntimeError(
+    'ACCESS_DENIED',
+    `${violates}: only the bucket's owner or the service role may upload into a ${policy} bucket`,
+  )
 }
 
 /** Changing an object of somebody else's. */
 export function objectDenied(what: 'overwrite' | 'delete' | 'move'): RuntimeError {
-  return new RuntimeError('ACCESS_DENIED', `${violates}: only the object's owner in an authenticated bucket, the bucket's owner or the service role may ${what} it`)
+  return new RuntimeError(
+    'ACCESS_DENIED',
+    `${violates}: only the object's owner in an authenticated bucket, the bucket's owner or the service role may ${what} it`,
+  )
 }
 
 /** Changing, emptying or deleting a bucket of somebody else's. */
@@ -24,7 +30,12 @@ export function bucketDenied(what: 'change' | 'empty' | 'delete'): RuntimeError 
 export const storageErrors: ErrorMap = {
   bucket_name_taken: (cause) => new RuntimeError('BUCKET_EXISTS', 'The resource already exists', { cause }),
   object_path_taken: (cause) => new RuntimeError('KeyAlreadyExists', 'The resource already exists', { cause }),
-  '42501': (cause) => new RuntimeError('ACCESS_DENIED', `${violates}: only the object's owner in an authenticated bucket, the bucket's owner or the service role may write here`, { cause }),
+  '42501': (cause) =>
+    new RuntimeError(
+      'ACCESS_DENIED',
+      `${violates}: only the object's owner in an authenticated bucket, the bucket's owner or the service role may write here`,
+      { cause },
+    ),
   // The bucket was deleted while the object was on its way into it.
   '23503': (cause) => new RuntimeError('NoSuchBucket', 'Bucket not found', { cause }),
   TS404: (cause) => new RuntimeError('NoSuchBucket', 'Bucket not found', { cause }),

@@ -23,7 +23,10 @@ export async function storeProblem(backend: BlobBackend, tenant: Tenant): Promis
 
 /** @returns the mark that the store has; undefined when it has none though the database speaks of files */
 async function claimedStore(backend: BlobBackend, tenant: Tenant, storeId: string): Promise<string | undefined> {
-  const { rows } = await tenant.database.query(look, 'select exists (select from storage_objects) or exists (select from blob_intents) as files')
+  const { rows } = await tenant.database.query(
+    look,
+    'select exists (select from storage_objects) or exists (select from blob_intents) as files',
+  )
   if (rows[0]?.['files'] === false) return backend.claimStore(tenant.id, storeId)
   // Another runtime may have claimed it, and begun to write, since the mark was looked for.
   return backend.storeId(tenant.id)

@@ -46,7 +46,7 @@ export class Authenticator {
     const bearer = readBearer(authorization)
     if (bearer === undefined) {
       // Only an API key: the secret one is the service, a text of another form is an anonymous caller.
-      return apikey === undefined ? anonymous : ofApiKey(tenant, apikey) ?? anonymous
+      return apikey === undefined ? anonymous : (ofApiKey(tenant, apikey) ?? anonymous)
     }
     const known = this.#known(tenant, bearer)
     if (known !== undefined) return known
@@ -90,7 +90,8 @@ function keyOf(tenant: Tenant, token: string): string {
 function readBearer(header: string | undefined): string | undefined {
   if (header === undefined) return undefined
   const match = /^Bearer[ ]+(\S+)[ ]*$/i.exec(header)
-  if (match?.[1] === undefined) throw new RuntimeError('INVALID_TOKEN', 'the Authorization header must be "Bearer <token>"')
+  if (match?.[1] === undefined)
+    throw new RuntimeError('INVALID_TOKEN', 'the Authorization header must be "Bearer <token>"')
   return match[1]
 }
 
@@ -131,7 +132,9 @@ function keysOf({ manifest }: Tenant): Promise<CryptoKey[]> {
   const imported = importedKeys.get(manifest)
   if (imported !== undefined) return imported
   const importing = Promise.all(
-    manifest.jwt_secrets.map((secret) => crypto.subtle.importKey('raw', Buffer.from(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify'])),
+    manifest.jwt_secrets.map((secret) =>
+      crypto.subtle.importKey('raw', Buffer.from(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']),
+    ),
   )
   importedKeys.set(manifest, importing)
   return importing
@@ -152,7 +155,8 @@ async function verified(tenant: Tenant, token: string, now: number): Promise<Rec
       })
       // Headers that would let a token name its own key.
       for (const name of ['jku', 'jwk', 'x5u', 'x5c', 'crit']) {
-        if (name in protectedHeader) throw new RuntimeError('INVALID_TOKEN', `the token's header "${name}" is not accepted`)
+        if (name in protectedHeader)
+          throw new RuntimeError('INVALID_TOKEN', `the token's header "${name}" is not accepted`)
       }
       return payload
     } catch (cause) {
@@ -163,7 +167,9 @@ async function verified(tenant: Tenant, token: string, now: number): Promise<Rec
     }
   }
   const expired = problem instanceof joseErrors.JWTExpired
-  throw new RuntimeError('INVALID_TOKEN', expired ? 'the token has expired' : 'the token is not valid', { cause: problem })
+  throw new RuntimeError('INVALID_TOKEN', expired ? 'the token has expired' : 'the token is not valid', {
+    cause: problem,
+  })
 }
 
 function hasClaim(token: string, claim: string): boolean {
@@ -181,7 +187,13 @@ function toContext(payload: Record<string, unknown>): RlsContext {
   if (role === 'anon') return anonymous
   if (role !== 'authenticated') throw new RuntimeError('INVALID_TOKEN', 'the token names an unknown role')
   const subject = payload['sub']
-  if (typeof subject !== 'string' || subject === '' || subject.length > 255 || subject.includes('\0') || !subject.isWellFormed()) {
+  if (
+    typeof subject !== 'string' ||
+    subject === '' ||
+    subject.length > 255 ||
+    subject.includes('\0') ||
+    !subject.isWellFormed()
+  ) {
     throw new RuntimeError('INVALID_TOKEN', 'the token has no subject ("sub")')
   }
   return { role: 'authenticated', userId: subject, claims: claimsText(payload) }

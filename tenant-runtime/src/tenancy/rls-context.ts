@@ -15,7 +15,10 @@ export function isSameCaller(one: RlsContext, other: RlsContext): boolean {
 }
 
 /** The settings that the policies in the home read, as `set_config` values. */
-export function contextSettings(tenantId: string, context: RlsContext): [tenant: string, role: string, user: string, claims: string] {
+export function contextSettings(
+  tenantId: string,
+  context: RlsContext,
+): [tenant: string, role: string, user: string, claims: string] {
   switch (context.role) {
     case 'anon':
       return [tenantId, 'anon', '', '{"role":"anon"}']

@@ -51,7 +51,11 @@ export class TenantRegistry {
       generation: manifest.generation,
       limits: manifest.limits,
       manifest,
-      database: new ScopedDatabase(this.#connections, { tenantId, url: manifest.home.url, ddlUrl: manifest.home.ddl_url }),
+      database: new ScopedDatabase(this.#connections, {
+        tenantId,
+        url: manifest.home.url,
+        ddlUrl: manifest.home.ddl_url,
+      }),
     }
     this.#tenants.set(tenantId, tenant)
     return tenant

@@ -15,7 +15,9 @@ export function malformed(token: string): string | undefined {
 /** A signed payload as JSON text that Postgres takes: without NUL and halves of characters, which its texts can't hold. */
 export function claimsText(payload: unknown): string {
   // A backslash that stands for itself comes first, so that what follows it is no escape.
-  return JSON.stringify(payload).replace(/\\\\|\\u0000|\\ud[89a-f][0-9a-f]{2}/g, (escape) => (escape === '\\\\' ? escape : escape === '\\u0000' ? '' : '\ufffd'))
+  return JSON.stringify(payload).replace(/\\\\|\\u0000|\\ud[89a-f][0-9a-f]{2}/g, (escape) =>
+    escape === '\\\\' ? escape : escape === '\\u0000' ? '' : '\ufffd',
+  )
 }
 
 function isCanonical(part: string): boolean {

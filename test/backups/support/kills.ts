@@ -1,6 +1,6 @@
 // A control plane that is killed in the middle of what it does with a backup, and started again.
 import type { Test } from 'tap'
-import { until } from '../../support/until.ts'
+import { until } from '#test/support/until.ts'
 import { createOwner, ended, furnish, seen, startBackupPlatform, type BackupPlatform } from './tenants.ts'
 
 const megabyte = 2 ** 20
@@ -28,7 +28,11 @@ export async function startKills(t: Test) {
 }
 
 /** Until the operation has come to a step, or has ended: then the step was too quick to be met. */
-async function atStep(platform: BackupPlatform, { body }: { body: Record<string, unknown> }, step: string): Promise<void> {
+async function atStep(
+  platform: BackupPlatform,
+  { body }: { body: Record<string, unknown> },
+  step: string,
+): Promise<void> {
   const { id } = body['operation'] as { id: string }
   await until(async () => {
     const [row] = await platform.sql('select step, finished_at from operations where id = $1', [id])

@@ -4,8 +4,13 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { startDockerPlatform, type Answer, type DockerPlatform, type DockerPlatformOptions } from '../../support/docker-platform.ts'
-import { query } from '../../support/postgres.ts'
+import {
+  startDockerPlatform,
+  type Answer,
+  type DockerPlatform,
+  type DockerPlatformOptions,
+} from '#test/support/docker-platform.ts'
+import { query } from '#test/support/postgres.ts'
 
 export interface BackupPlatform extends DockerPlatform {
   /** Of the backups, one for each below the installation's. */
@@ -14,7 +19,10 @@ export interface BackupPlatform extends DockerPlatform {
 
 export async function startBackupPlatform(t: Test, options: DockerPlatformOptions = {}): Promise<BackupPlatform> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-backups-'))
-  const platform = await startDockerPlatform({ ...options, environment: { TENANTRY_BACKUPS: directory, ...options.environment } })
+  const platform = await startDockerPlatform({
+    ...options,
+    environment: { TENANTRY_BACKUPS: directory, ...options.environment },
+  })
   t.teardown(async () => {
     await platform.stop()
     await rm(directory, { recursive: true, force: true })
@@ -33,13 +41,21 @@ export interface Owner {
 export function toOwner(body: Record<string, unknown>): Owner {
   const keys = body['keys'] as Record<string, string>
   return {
-    id: String(body['tenant_id']), name: String(body['name']), url: String(body['database_url']),
-    key: keys['secret_key'] ?? '', publishable: keys['publishable_key'] ?? '',
+    id: String(body['tenant_id']),
+    name: String(body['name']),
+    url: String(body['database_url']),
+    key: keys['secret_key'] ?? '',
+    publishable: keys['publishable_key'] ?? '',
   }
 }
 
 export async function createOwner(platform: DockerPlatform, name: string): Promise<Owner> {
-  const created = await platform.call('POST', '/v1/tenants', { name, plan: 'Pro', region: 'local', isolation: 'database-per-tenant' }, { prefer: 'wait=60' })
+  const created = await platform.call(
+    'POST',
+    '/v1/tenants',
+    { name, plan: 'Pro', region: 'local', isolation: 'database-per-tenant' },
+    { prefer: 'wait=60' },
+  )
   const owner = toOwner(created.body)
   await platform.until(owner.id, ({ status }) => status === 'ready')
   return owner
@@ -64,11 +80,17 @@ export const canary = `canary-${randomBytes(12).toString('hex')}`
 /** Everything a home may hold: collections, rows, own SQL of every kind, files. */
 export async function furnish(platform: DockerPlatform, { name, key, url }: Owner, largeBytes: number): Promise<void> {
   await json(platform, name, key, 'POST', '/rest/v1/schemas', {
-    name: 'notes', fields: [{ name: 'id', type: 'uuid', primary: true }, { name: 'owner', type: 'string' }, { name: 'title', type: 'string', required: true }],
+    name: 'notes',
+    fields: [
+      { name: 'id', type: 'uuid', primary: true },
+      { name: 'owner', type: 'string' },
+      { name: 'title', type: 'string', required: true },
+    ],
     rls_policy: { type: 'ownership', owner_field: 'owner' },
   })
   await json(platform, name, key, 'POST', '/admin/reload-schemas', {})
-  for (const title of [canary, 'second', 'ünï\tcode \\ "quoted" \n line']) await json(platform, name, key, 'POST', '/rest/v1/notes', { owner: 'u1', title })
+  for (const title of [canary, 'second', 'ünï\tcode \\ "quoted" \n line'])
+    await json(platform, name, key, 'POST', '/rest/v1/notes', { owner: 'u1', title })
   await query(url, ownSql)
   await json(platform, name, key, 'POST', '/storage/v1/bucket', { name: 'papers', policy: 'private' })
   await put(platform, name, key, 'papers/letter.txt', canary)
@@ -110,33 +132,70 @@ export function largeContent(bytes: number): Buffer {
 export async function seen(platform: DockerPlatform, { name, key, url }: Owner): Promise<Record<string, unknown>> {
   const get = async (path: string) => {
     const response = await platform.tenantCall(name, 'GET', path, { key })
-    return { status: response.status, sha256: createHash('sha256').update(Buffer.from(await response.arrayBuffer())).digest('hex') }
+    return {
+      status: response.status,
+      sha256: createHash('sha256')
+        .update(Buffer.from(await response.arrayBuffer()))
+        .digest('hex'),
+    }
   }
-  const notes = await (await platform.tenantCall(name, 'GET', '/rest/v1/notes?select=id,owner,title&order=id', { key })).json()
+  const notes = await (
+    await platform.tenantCall(name, 'GET', '/rest/v1/notes?select=id,owner,title&order=id', { key })
+  ).json()
   return {
     notes,
     letter: await get('/storage/v1/object/papers/letter.txt'),
     empty: await get('/storage/v1/object/papers/empty.bin'),
     large: await get('/storage/v1/object/papers/large.bin'),
-    odd: await query(url, `select count(*) as rows, md5(string_agg(t::text, '|' order by id)) as content from "Odd ""names""" as t`),
+    odd: await query(
+      url,
+      `select count(*) as rows, md5(string_agg(t::text, '|' order by id)) as content from "Odd ""names""" as t`,
+    ),
     children: await query(url, 'select count(*) from children'),
     sequence: await query(url, 'select last_value, is_called from tickets'),
     totals: await query(url, 'select * from totals order by how'),
     kept: await query(url, 'select * from kept_totals'),
-    policies: await query(url, 'select tablename, policyname, permissive, cmd from pg_policies where schemaname = current_schema() order by 1, 2'),
-    triggers: await query(url, 'select c.relname, tgname from pg_trigger g join pg_class c on c.oid = tgrelid where not tgisinternal and relnamespace = current_schema()::regnamespace order by 1, 2'),
+    policies: await query(
+      url,
+      'select tablename, policyname, permissive, cmd from pg_policies where schemaname = current_schema() order by 1, 2',
+    ),
+    triggers: await query(
+      url,
+      'select c.relname, tgname from pg_trigger g join pg_class c on c.oid = tgrelid where not tgisinternal and relnamespace = current_schema()::regnamespace order by 1, 2',
+    ),
   }
 }
 
-export async function json(platform: DockerPlatform, name: string, key: string, method: string, path: string, body: unknown): Promise<unknown> {
-  const response = await platform.tenantCall(name, method, path, { key, body: JSON.stringify(body), type: 'application/json' })
+export async function json(
+  platform: DockerPlatform,
+  name: string,
+  key: string,
+  method: string,
+  path: string,
+  body: unknown,
+): Promise<unknown> {
+  const response = await platform.tenantCall(name, method, path, {
+    key,
+    body: JSON.stringify(body),
+    type: 'application/json',
+  })
   const text = await response.text()
   if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}: ${text}`)
   return text === '' ? undefined : JSON.parse(text)
 }
 
-export async function put(platform: DockerPlatform, name: string, key: string, path: string, content: string | Buffer): Promise<void> {
-  const response = await platform.tenantCall(name, 'POST', `/storage/v1/object/${path}`, { key, body: content, type: 'application/octet-stream' })
+export async function put(
+  platform: DockerPlatform,
+  name: string,
+  key: string,
+  path: string,
+  content: string | Buffer,
+): Promise<void> {
+  const response = await platform.tenantCall(name, 'POST', `/storage/v1/object/${path}`, {
+    key,
+    body: content,
+    type: 'application/octet-stream',
+  })
   if (!response.ok) throw new Error(`${path} was answered ${response.status}: ${await response.text()}`)
   await response.body?.cancel()
 }
@@ -150,6 +209,9 @@ export async function filesBelow(directory: string): Promise<Map<string, Buffer>
 
 /** Names of what scratch homes have on the engine. */
 export async function scratchObjects(platform: DockerPlatform): Promise<string[]> {
-  const { containers, volumes } = await platform.host.observe({ installation: platform.installation }, AbortSignal.timeout(10_000))
+  const { containers, volumes } = await platform.host.observe(
+    { installation: platform.installation },
+    AbortSignal.timeout(10_000),
+  )
   return [...containers, ...volumes].filter(({ labels }) => labels.stack.startsWith('s_')).map(({ name }) => name)
 }

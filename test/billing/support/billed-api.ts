@@ -1,13 +1,13 @@
 // The control plane with prices, and months that end when a test says so: usage is pushed as gateways do, and closed as the leader does.
 import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
-import { createClosing } from '../../../control-plane/src/billing/jobs.ts'
-import { systemClock } from '../../../control-plane/src/platform/clock.ts'
-import { openDatabase } from '../../../control-plane/src/platform/database.ts'
-import { createLedgerClosing } from '../../../control-plane/src/usage/store-closing.ts'
-import { closeAll } from '../../../control-plane/src/usage/jobs-close-ledger.ts'
-import { nextMonth, startOfMonth } from '../../../control-plane/src/platform/months.ts'
-import { internalToken, startApi, type TestApi } from '../../support/control-plane/api.ts'
+import { createClosing } from '#control-plane/billing/jobs.ts'
+import { systemClock } from '#control-plane/platform/clock.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
+import { createLedgerClosing } from '#control-plane/usage/store-closing.ts'
+import { closeAll } from '#control-plane/usage/jobs-close-ledger.ts'
+import { nextMonth, startOfMonth } from '#control-plane/platform/months.ts'
+import { internalToken, startApi, type TestApi } from '#test/support/control-plane/api.ts'
 import { billingConfig } from './prices.ts'
 
 export interface BilledApi extends TestApi {
@@ -37,8 +37,17 @@ export async function startBilledApi(t: Test): Promise<BilledApi> {
   const sources = new Set(['gateway-test'])
   const push = async (counters: object[], completeUntil?: Date, source = 'gateway-test') => {
     sources.add(source)
-    const body = { source, boot, counters, ...(completeUntil === undefined ? {} : { complete_until: completeUntil.toISOString() }) }
-    const answer = await api.call('POST', '/internal/v1/usage', { key: null, headers: { 'x-tenantry-internal': internalToken }, body })
+    const body = {
+      source,
+      boot,
+      counters,
+      ...(completeUntil === undefined ? {} : { complete_until: completeUntil.toISOString() }),
+    }
+    const answer = await api.call('POST', '/internal/v1/usage', {
+      key: null,
+      headers: { 'x-tenantry-internal': internalToken },
+      body,
+    })
     if (answer.status !== 200) throw new Error(`the push was answered ${answer.status}: ${answer.text}`)
   }
   const epoch = async () => BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
@@ -48,7 +57,22 @@ export async function startBilledApi(t: Test): Promise<BilledApi> {
     warnings,
     epoch,
     async count(tenantId: string, hour: Date, requests: number, source?: string) {
-      await push([{ tenant_id: tenantId, hour: hour.toISOString(), meter: 'requests', group: 'rest', method: 'GET', status_class: '2xx', bucket: '', value: requests }], undefined, source)
+      await push(
+        [
+          {
+            tenant_id: tenantId,
+            hour: hour.toISOString(),
+            meter: 'requests',
+            group: 'rest',
+            method: 'GET',
+            status_class: '2xx',
+            bucket: '',
+            value: requests,
+          },
+        ],
+        undefined,
+        source,
+      )
     },
     async closeUntil(at: Date) {
       api.clock.ahead = at.getTime() - Date.now()
@@ -59,7 +83,19 @@ export async function startBilledApi(t: Test): Promise<BilledApi> {
     async makeInvoices(as?: bigint) {
       const { billing, ledger, usage, history } = api.billing
       const log = { info: () => undefined, warn: (_details: object, message: string) => warnings.push(message) }
-      const { look } = createClosing({ billing, config: billingConfig, ledger, usage, history, clock: { ...systemClock, now }, measure: () => undefined, log }, as ?? (await epoch()))
+      const { look } = createClosing(
+        {
+          billing,
+          config: billingConfig,
+          ledger,
+          usage,
+          history,
+          clock: { ...systemClock, now },
+          measure: () => undefined,
+          log,
+        },
+        as ?? (await epoch()),
+      )
       await look(new AbortController().signal)
     },
   })

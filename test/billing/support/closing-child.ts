@@ -1,15 +1,29 @@
 // The leader's look at the months as a process of its own, which a test may kill: closing-child.ts URL NOW
-import { createClosing } from '../../../control-plane/src/billing/jobs.ts'
-import { systemClock } from '../../../control-plane/src/platform/clock.ts'
-import { createSeal } from '../../../control-plane/src/platform/seal.ts'
-import { openBilling } from '../../../control-plane/src/billing/billing-stores.ts'
-import { openDatabase } from '../../../control-plane/src/platform/database.ts'
+import { createClosing } from '#control-plane/billing/jobs.ts'
+import { systemClock } from '#control-plane/platform/clock.ts'
+import { createSeal } from '#control-plane/platform/seal.ts'
+import { openBilling } from '#control-plane/billing/billing-stores.ts'
+import { openDatabase } from '#control-plane/platform/database.ts'
 import { billingConfig } from './prices.ts'
 
 const [url = '', at = ''] = process.argv.slice(2)
 const now = () => new Date(at)
 const database = openDatabase(url)
-const log = { info: () => undefined, warn: (details: object) => { throw new Error('an invoice could not be made', { cause: details }) } }
-const { look } = createClosing({ ...openBilling(database, billingConfig, createSeal(Buffer.alloc(32)), now), config: billingConfig, clock: { ...systemClock, now }, measure: () => undefined, log }, 0n)
+const log = {
+  info: () => undefined,
+  warn: (details: object) => {
+    throw new Error('an invoice could not be made', { cause: details })
+  },
+}
+const { look } = createClosing(
+  {
+    ...openBilling(database, billingConfig, createSeal(Buffer.alloc(32)), now),
+    config: billingConfig,
+    clock: { ...systemClock, now },
+    measure: () => undefined,
+    log,
+  },
+  0n,
+)
 await look(new AbortController().signal)
 await database.$disconnect()

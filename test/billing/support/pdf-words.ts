@@ -71,8 +71,16 @@ function piecesOf(content: string, fonts: ReadonlyMap<string, ReadonlyMap<number
     if (place !== null) [x, y] = [Number(place[1]), Number(place[2])]
     font = /^\/(F\d+) \S+ Tf$/.exec(line)?.[1] ?? font
     if (!line.endsWith('TJ')) continue
-    const glyphs = [...line.matchAll(/<([0-9a-f]+)>/gi)].map(([, hex]) => hex ?? '').join('').match(/.{4}/g) ?? []
-    pieces.push({ x, y, text: glyphs.map((glyph) => fonts.get(font)?.get(Number.parseInt(glyph, 16)) ?? '\ufffd').join('') })
+    const glyphs =
+      [...line.matchAll(/<([0-9a-f]+)>/gi)]
+        .map(([, hex]) => hex ?? '')
+        .join('')
+        .match(/.{4}/g) ?? []
+    pieces.push({
+      x,
+      y,
+      text: glyphs.map((glyph) => fonts.get(font)?.get(Number.parseInt(glyph, 16)) ?? '\ufffd').join(''),
+    })
   }
   return pieces
 }

@@ -1,6 +1,6 @@
 // A file of prices with every kind of price, and amounts to rate with it.
-import { noAmounts, type Amounts } from '../../../control-plane/src/usage/hour-bucket.ts'
-import { readBillingConfig } from '../../../control-plane/src/billing/billing-config.ts'
+import { noAmounts, type Amounts } from '#control-plane/usage/hour-bucket.ts'
+import { readBillingConfig } from '#control-plane/billing/billing-config.ts'
 
 const planPrices = {
   Free: { fee: '0', resources: { requests: { unit: 'thousand requests', included: '10', tiers: [{ price: '0.5' }] } } },
@@ -9,7 +9,11 @@ const planPrices = {
     minimum: '30',
     weaker_isolation: { 'schema-per-tenant': { fee: '9', minimum: '10.5' } },
     resources: {
-      requests: { unit: 'million requests', included: '1', tiers: [{ up_to: '5', price: '2' }, { up_to: '20.5', price: '1.25' }, { price: '0.333333' }] },
+      requests: {
+        unit: 'million requests',
+        included: '1',
+        tiers: [{ up_to: '5', price: '2' }, { up_to: '20.5', price: '1.25' }, { price: '0.333333' }],
+      },
       egress: { unit: 'GB', included: '10', tiers: [{ up_to: '100', price: '0.09' }, { price: '0.07' }] },
       documents: { unit: 'GB-month', included: '1', tiers: [{ price: '0.125' }] },
       files: { unit: 'GB-month', included: '5.5', tiers: [{ up_to: '50', price: '0.021' }, { price: '0.018' }] },
@@ -18,7 +22,14 @@ const planPrices = {
       function_memory: { unit: 'GiB-second', tiers: [{ price: '0.000017' }] },
     },
   },
-  Enterprise: { fee: '999.99', minimum: '0', resources: { egress: { unit: 'TB', included: '1', tiers: [{ price: '49.999999' }] }, function_cpu: { unit: 'hour', tiers: [{ price: '0.1' }] } } },
+  Enterprise: {
+    fee: '999.99',
+    minimum: '0',
+    resources: {
+      egress: { unit: 'TB', included: '1', tiers: [{ price: '49.999999' }] },
+      function_cpu: { unit: 'hour', tiers: [{ price: '0.1' }] },
+    },
+  },
 }
 
 export const pricesFile = {
@@ -27,7 +38,11 @@ export const pricesFile = {
   number_prefix: 'NL-',
   price_lists: [
     { from: '2026-01', tax: { name: 'VAT', percent: '19' }, plans: planPrices },
-    { from: '2026-09', tax: { name: 'VAT', percent: '20.5' }, plans: { ...planPrices, Pro: { ...planPrices.Pro, fee: '27.5' } } },
+    {
+      from: '2026-09',
+      tax: { name: 'VAT', percent: '20.5' },
+      plans: { ...planPrices, Pro: { ...planPrices.Pro, fee: '27.5' } },
+    },
   ],
 }
 

@@ -1,6 +1,6 @@
 // What a month costs, computed a second time and in another way: from the file of prices as it was written, by counting
 // up what each further unit costs, with fractions instead of prorated bounds. Shares no code with the product.
-import type { Amounts } from '../../../control-plane/src/usage/hour-bucket.ts'
+import type { Amounts } from '#control-plane/usage/hour-bucket.ts'
 import { pricesFile } from './prices.ts'
 
 export interface ReferenceUsage {
@@ -23,8 +23,15 @@ interface Price {
 }
 
 const amountOf: Record<string, keyof Amounts> = {
-  requests: 'requests', egress: 'egressBytes', documents: 'documentByteSeconds', files: 'fileByteSeconds', connections: 'connectionMilliseconds',
-  function_invocations: 'functionInvocations', function_time: 'functionMilliseconds', function_cpu: 'functionCpuMicroseconds', function_memory: 'functionMemoryKibMilliseconds',
+  requests: 'requests',
+  egress: 'egressBytes',
+  documents: 'documentByteSeconds',
+  files: 'fileByteSeconds',
+  connections: 'connectionMilliseconds',
+  function_invocations: 'functionInvocations',
+  function_time: 'functionMilliseconds',
+  function_cpu: 'functionCpuMicroseconds',
+  function_memory: 'functionMemoryKibMilliseconds',
 }
 const secondsOf = (at: Date) => BigInt(Math.floor(at.getTime() / 1000))
 const least = (a: bigint, b: bigint) => (a < b ? a : b)
@@ -38,8 +45,15 @@ const millionths = (text: string) => {
 
 function sizeOf(unit: string, length: bigint): bigint {
   const sizes: Record<string, bigint> = {
-    'thousand requests': 1000n, 'million requests': 10n ** 6n, GB: 10n ** 9n, TB: 10n ** 12n, 'GB-month': 10n ** 9n * length,
-    'connection-hour': 3_600_000n, 'million invocations': 10n ** 6n, 'GiB-second': 1024n * 1024n * 1000n, hour: 3_600_000_000n,
+    'thousand requests': 1000n,
+    'million requests': 10n ** 6n,
+    GB: 10n ** 9n,
+    TB: 10n ** 12n,
+    'GB-month': 10n ** 9n * length,
+    'connection-hour': 3_600_000n,
+    'million invocations': 10n ** 6n,
+    'GiB-second': 1024n * 1024n * 1000n,
+    hour: 3_600_000_000n,
   }
   const size = sizes[unit]
   if (size === undefined) throw new Error(`the reference does not know the unit ${unit}`)
@@ -47,11 +61,23 @@ function sizeOf(unit: string, length: bigint): bigint {
 }
 
 /** Net millionths that a month costs, when each of its lines is rounded to a multiple of `step`. */
-export function referenceCost(month: Date, periods: readonly ReferencePeriod[], usage: readonly ReferenceUsage[], step: bigint): bigint {
+export function referenceCost(
+  month: Date,
+  periods: readonly ReferencePeriod[],
+  usage: readonly ReferenceUsage[],
+  step: bigint,
+): bigint {
   const begin = secondsOf(month)
   const end = secondsOf(new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1)))
   const list = pricesFile.price_lists.findLast(({ from }) => Date.parse(`${from}-01T00:00:00Z`) <= month.getTime())
-  const spans = periods.map(({ plan, weakerIsolation = '', since, until }) => ({ plan, weakerIsolation, from: most(begin, secondsOf(since)), to: least(end, secondsOf(until)) })).filter(({ from, to }) => to > from)
+  const spans = periods
+    .map(({ plan, weakerIsolation = '', since, until }) => ({
+      plan,
+      weakerIsolation,
+      from: most(begin, secondsOf(since)),
+      to: least(end, secondsOf(until)),
+    }))
+    .filter(({ from, to }) => to > from)
   let cost = 0n
   for (const [plan, prices] of Object.entries(list?.plans ?? {})) {
     const mine = spans.filter((span) => span.plan === plan)
@@ -61,14 +87,19 @@ export function referenceCost(month: Date, periods: readonly ReferencePeriod[], 
     let minimum = 0n
     for (const model of ['', 'schema-per-tenant']) {
       const { fee, minimum: least = '0' } = feeOf(prices, model)
-      const seconds = mine.filter(({ weakerIsolation }) => weakerIsolation === model).reduce((sum, { from, to }) => sum + to - from, 0n)
+      const seconds = mine
+        .filter(({ weakerIsolation }) => weakerIsolation === model)
+        .reduce((sum, { from, to }) => sum + to - from, 0n)
       own += nearest(millionths(fee) * seconds, end - begin, step)
       minimum += millionths(least) * seconds
     }
     for (const [resource, price] of Object.entries<Price>(prices.resources)) {
       const name = amountOf[resource]
       if (name === undefined) throw new Error(`the reference does not know ${resource}`)
-      const total = [...hourSums(usage, name)].reduce((sum, [hour, amount]) => sum + partOf(BigInt(hour), amount, plan, spans), 0n)
+      const total = [...hourSums(usage, name)].reduce(
+        (sum, [hour, amount]) => sum + partOf(BigInt(hour), amount, plan, spans),
+        0n,
+      )
       own += priceOf(total, price, held, end - begin, step)
     }
     cost += most(own, nearest(minimum, end - begin, step))
@@ -87,24 +118,42 @@ function feeOf(prices: Fee & { weaker_isolation?: Record<string, Fee> }, weakerI
 
 function hourSums(usage: readonly ReferenceUsage[], name: keyof Amounts): Map<number, bigint> {
   const sums = new Map<number, bigint>()
-  for (const { hour, amounts } of usage) sums.set(hour.getTime() / 1000, (sums.get(hour.getTime() / 1000) ?? 0n) + amounts[name])
+  for (const { hour, amounts } of usage)
+    sums.set(hour.getTime() / 1000, (sums.get(hour.getTime() / 1000) ?? 0n) + amounts[name])
   return sums
 }
 
 /** The plan's part of an hour: what falls on its seconds when the amount is spread over the seconds that had any plan. */
-function partOf(hour: bigint, amount: bigint, plan: string, spans: readonly { plan: string; from: bigint; to: bigint }[]): bigint {
+function partOf(
+  hour: bigint,
+  amount: bigint,
+  plan: string,
+  spans: readonly { plan: string; from: bigint; to: bigint }[],
+): bigint {
   const inHour = spans.filter(({ from, to }) => from < hour + 3600n && to > hour)
   if (inHour.length === 0) return (spans.findLast(({ to }) => to <= hour) ?? spans[0])?.plan === plan ? amount : 0n
-  const covered = (until: bigint) => inHour.reduce((sum, { from, to }) => sum + most(0n, least(to, until) - most(from, hour)), 0n)
+  const covered = (until: bigint) =>
+    inHour.reduce((sum, { from, to }) => sum + most(0n, least(to, until) - most(from, hour)), 0n)
   const whole = covered(hour + 3600n)
   const upTo = (until: bigint) => (amount * covered(until)) / whole
-  return inHour.filter((span) => span.plan === plan).reduce((sum, { from, to }) => sum + upTo(least(to, hour + 3600n)) - upTo(most(from, hour)), 0n)
+  return inHour
+    .filter((span) => span.plan === plan)
+    .reduce((sum, { from, to }) => sum + upTo(least(to, hour + 3600n)) - upTo(most(from, hour)), 0n)
 }
 
-function priceOf(total: bigint, { unit, included = '0', tiers }: Price, held: bigint, length: bigint, step: bigint): bigint {
+function priceOf(
+  total: bigint,
+  { unit, included = '0', tiers }: Price,
+  held: bigint,
+  length: bigint,
+  step: bigint,
+): bigint {
   const size = sizeOf(unit, length)
   const edge = (units: string) => (millionths(units) * size * held) / (length * 1_000_000n)
-  const edges = [edge(included), ...tiers.map(({ up_to: upTo }) => (upTo === undefined ? most(total, edge(included)) : edge(upTo)))]
+  const edges = [
+    edge(included),
+    ...tiers.map(({ up_to: upTo }) => (upTo === undefined ? most(total, edge(included)) : edge(upTo))),
+  ]
   return tiers.reduce((sum, { price }, index) => {
     const inTier = least(total, edges[index + 1] ?? 0n) - least(total, edges[index] ?? 0n)
     return sum + nearest(inTier * millionths(price), size, step)

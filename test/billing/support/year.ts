@@ -1,9 +1,9 @@
 // A year of a tenant that did not exist, from a seed: hours of usage, changes of plan, suspensions, and counts that came late.
-import type { AdjustmentFact } from '../../../control-plane/src/billing/adjustment.ts'
-import { chainOf, chainStart, correctionLink } from '../../../control-plane/src/usage/hash-chain.ts'
-import type { ClosedMonth, Correction } from '../../../control-plane/src/usage/closed-usage.ts'
-import { noAmounts, type Amounts, type HourBucket } from '../../../control-plane/src/usage/hour-bucket.ts'
-import type { PlanPeriod } from '../../../control-plane/src/plans/plan-history.ts'
+import type { AdjustmentFact } from '#control-plane/billing/adjustment.ts'
+import { chainOf, chainStart, correctionLink } from '#control-plane/usage/hash-chain.ts'
+import type { ClosedMonth, Correction } from '#control-plane/usage/closed-usage.ts'
+import { noAmounts, type Amounts, type HourBucket } from '#control-plane/usage/hour-bucket.ts'
+import type { PlanPeriod } from '#control-plane/plans/plan-history.ts'
 
 export type Random = () => number
 
@@ -22,11 +22,15 @@ const yearEnd = new Date('2027-01-01T00:00:00Z')
 const monthOf = (at: Date) => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
 
 export function simulateYear(random: Random, tenantId: string): SimulatedYear {
-  const within = (from: Date, to: Date) => new Date(from.getTime() + Math.floor(random() * (to.getTime() - from.getTime())))
+  const within = (from: Date, to: Date) =>
+    new Date(from.getTime() + Math.floor(random() * (to.getTime() - from.getTime())))
   const created = within(yearStart, new Date('2026-04-01T00:00:00Z'))
   const gone = random() < 0.3 ? within(new Date('2026-10-01T00:00:00Z'), yearEnd) : yearEnd
   const periods = planPeriods(random, created, gone, within)
-  const suspensions = Array.from({ length: 3 }, () => within(created, gone)).map((from) => ({ from, to: new Date(from.getTime() + random() * 10 * 86_400_000) }))
+  const suspensions = Array.from({ length: 3 }, () => within(created, gone)).map((from) => ({
+    from,
+    to: new Date(from.getTime() + random() * 10 * 86_400_000),
+  }))
   const suspended = (hour: Date) => suspensions.some(({ from, to }) => from <= hour && hour < to)
 
   const hours: HourBucket[] = []
@@ -46,7 +50,9 @@ function planPeriods(random: Random, created: Date, gone: Date, within: (from: D
   // Two changes of one hour, of one second, and one at a month's first instant.
   const again = changes[2]
   if (again !== undefined) changes.push(new Date(again.getTime() + 400), new Date(again.getTime() + 900_000))
-  const starts = [created, ...changes, new Date('2026-07-01T00:00:00Z')].filter((at) => at >= created && at < gone).sort((a, b) => a.getTime() - b.getTime())
+  const starts = [created, ...changes, new Date('2026-07-01T00:00:00Z')]
+    .filter((at) => at >= created && at < gone)
+    .sort((a, b) => a.getTime() - b.getTime())
   return starts
     .map((since, index) => {
       const plan = plans[Math.floor(random() * plans.length)] ?? 'Free'
@@ -64,8 +70,14 @@ function used(random: Random, stored: bigint): Amounts {
   const upTo = (most: number) => BigInt(Math.floor(random() ** 4 * most))
   return {
     ...kept(stored),
-    requests: upTo(300_000), egressBytes: upTo(3e9), connectionsPeak: upTo(100), connectionMilliseconds: upTo(100 * hourMilliseconds),
-    functionInvocations: upTo(20_000), functionMilliseconds: upTo(4e6), functionCpuMicroseconds: upTo(4e9), functionMemoryKibMilliseconds: upTo(1e12),
+    requests: upTo(300_000),
+    egressBytes: upTo(3e9),
+    connectionsPeak: upTo(100),
+    connectionMilliseconds: upTo(100 * hourMilliseconds),
+    functionInvocations: upTo(20_000),
+    functionMilliseconds: upTo(4e6),
+    functionCpuMicroseconds: upTo(4e9),
+    functionMemoryKibMilliseconds: upTo(1e12),
   }
 }
 
@@ -80,7 +92,11 @@ function lateCounts(random: Random, tenantId: string, hours: readonly HourBucket
   })
     .sort((a, b) => a.billedMonth.getTime() - b.billedMonth.getTime())
     .map(({ hour, billedMonth }, index) => {
-      const amounts = { ...noAmounts(), requests: BigInt(Math.floor(random() * 5e5)), egressBytes: BigInt(Math.floor(random() * 1e9)) }
+      const amounts = {
+        ...noAmounts(),
+        requests: BigInt(Math.floor(random() * 5e5)),
+        egressBytes: BigInt(Math.floor(random() * 1e9)),
+      }
       const link = { tenantId, number: index + 1, hour, billedMonth, amounts }
       const correction = { ...link, recordedAt: billedMonth, previous, hash: correctionLink(previous, link) }
       previous = correction.hash
@@ -89,19 +105,34 @@ function lateCounts(random: Random, tenantId: string, hours: readonly HourBucket
 }
 
 /** Some of a millionth, some larger than all of a month; invoices are made two hours after the month's end. */
-function givenByHand(random: Random, within: (from: Date, to: Date) => Date, created: Date): SimulatedYear['adjustments'] {
+function givenByHand(
+  random: Random,
+  within: (from: Date, to: Date) => Date,
+  created: Date,
+): SimulatedYear['adjustments'] {
   return Array.from({ length: 20 }, () => within(created, new Date(yearEnd.getTime() + 2 * hourMilliseconds)))
     .sort((a, b) => a.getTime() - b.getTime())
     .map((createdAt, index) => {
       const size = 1n + BigInt(Math.floor(random() ** 6 * 5e9))
       const billedMonth = monthOf(new Date(createdAt.getTime() - 2 * hourMilliseconds))
-      const words = index % 3 === 0 ? 'moved from another host, with all that was to be done for it, '.repeat(3).trim() : 'goodwill'
-      return { id: `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`, description: `${words} ${index}`, amount: random() < 0.6 ? -size : size, createdAt, billedMonth }
+      const words =
+        index % 3 === 0 ? 'moved from another host, with all that was to be done for it, '.repeat(3).trim() : 'goodwill'
+      return {
+        id: `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
+        description: `${words} ${index}`,
+        amount: random() < 0.6 ? -size : size,
+        createdAt,
+        billedMonth,
+      }
     })
     .filter(({ billedMonth }) => billedMonth >= monthOf(created))
 }
 
-function closedMonths(tenantId: string, hours: readonly HourBucket[], corrections: readonly Correction[]): ClosedMonth[] {
+function closedMonths(
+  tenantId: string,
+  hours: readonly HourBucket[],
+  corrections: readonly Correction[],
+): ClosedMonth[] {
   let hash = chainStart
   return Array.from({ length: 12 }, (_, index) => {
     const month = new Date(Date.UTC(2026, index, 1))
@@ -109,7 +140,12 @@ function closedMonths(tenantId: string, hours: readonly HourBucket[], correction
     const previous = hash
     hash = chainOf(previous, own)
     return {
-      tenantId, month, hours: own, previous, hash, closedAt: new Date(Date.UTC(2026, index + 1, 1, 2)),
+      tenantId,
+      month,
+      hours: own,
+      previous,
+      hash,
+      closedAt: new Date(Date.UTC(2026, index + 1, 1, 2)),
       corrections: corrections.filter(({ billedMonth }) => billedMonth.getTime() === month.getTime()),
     }
   })

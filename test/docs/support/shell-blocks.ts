@@ -12,5 +12,8 @@ const project = new URL('../../../', import.meta.url)
 /** @param page path from the project's root */
 export async function shellBlocks(page: string): Promise<ShellBlock[]> {
   const text = await readFile(new URL(page, project), 'utf8')
-  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = ''], index) => ({ id: `${page}#${index + 1}`, text: block }))
+  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = ''], index) => ({
+    id: `${page}#${index + 1}`,
+    text: block,
+  }))
 }

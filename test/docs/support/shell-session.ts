@@ -21,7 +21,10 @@ export function openShell(directory: string, variables: Record<string, string>):
 
   const start = (block: string) => {
     const shell = spawn('bash', ['-c', `${script.join('\n')}\nprintf '\\036\\n'\n${block}`], {
-      cwd: directory, env: environment, detached: true, stdio: ['ignore', 'pipe', 'pipe'],
+      cwd: directory,
+      env: environment,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
     })
     let errors = ''
     shell.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
@@ -55,7 +58,8 @@ export function openShell(directory: string, variables: Record<string, string>):
       await begun
       if (shell.pid !== undefined && shell.exitCode === null) process.kill(-shell.pid, 'SIGKILL')
       await ended
-      if (!output.includes(text)) throw new Error(`the block ended without ${JSON.stringify(text)}:\n${block}\n${output}\n${errors()}`)
+      if (!output.includes(text))
+        throw new Error(`the block ended without ${JSON.stringify(text)}:\n${block}\n${output}\n${errors()}`)
       return output
     },
   }

@@ -1,11 +1,12 @@
 // A function that makes one host call, as its input says, and answers what came of it.
-import { compileSource } from '../../../examples/functions/compile.ts'
-import type { TestTenant } from '../../support/runtime.ts'
+import { compileSource } from '#examples/functions/compile.ts'
+import type { TestTenant } from '#test/support/runtime.ts'
 import { readAll } from './assemblyscript.ts'
 
 const separator = '\u001e'
 
-export const compileAsker = (): Promise<Uint8Array<ArrayBuffer>> => compileSource(`${readAll}
+export const compileAsker = (): Promise<Uint8Array<ArrayBuffer>> =>
+  compileSource(`${readAll}
 import { Answer, query, tryFetch, tryGet, tryPut, tryQuery, tryRemove } from './tenantry.as'
 const parts = readAll().split('${separator}')
 const what = parts[0]
@@ -33,9 +34,25 @@ export interface Asked {
 }
 
 /** @throws Error when the function itself fails */
-export async function askHost(tenant: TestTenant, fn: string, as: string, what: string, ...parts: string[]): Promise<Asked> {
-  const answer = await tenant.ask('POST', `/functions/v1/invoke/${fn}`, { as, body: [what, ...parts, '', ''].join(separator), headers: { 'content-type': 'text/plain' } })
-  if (answer.status !== 200 && answer.status !== 299) throw new Error(`${what} ${parts.join(' ')}: ${answer.status} ${answer.text}`)
+export async function askHost(
+  tenant: TestTenant,
+  fn: string,
+  as: string,
+  what: string,
+  ...parts: string[]
+): Promise<Asked> {
+  const answer = await tenant.ask('POST', `/functions/v1/invoke/${fn}`, {
+    as,
+    body: [what, ...parts, '', ''].join(separator),
+    headers: { 'content-type': 'text/plain' },
+  })
+  if (answer.status !== 200 && answer.status !== 299)
+    throw new Error(`${what} ${parts.join(' ')}: ${answer.status} ${answer.text}`)
   const ok = answer.status === 200
-  return { ok, text: answer.text, code: ok ? '' : String(answer.json()['code']), json: (): unknown => JSON.parse(answer.text) }
+  return {
+    ok,
+    text: answer.text,
+    code: ok ? '' : String(answer.json()['code']),
+    json: (): unknown => JSON.parse(answer.text),
+  }
 }

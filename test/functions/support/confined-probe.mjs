@@ -17,30 +17,45 @@ const attempt = (work) => {
     return error.code ?? error.message
   }
 }
-const settled = (start) => new Promise((resolve) => {
-  try {
-    start(resolve)
-  } catch (error) {
-    resolve(error.code)
-  }
-})
+const settled = (start) =>
+  new Promise((resolve) => {
+    try {
+      start(resolve)
+    } catch (error) {
+      resolve(error.code)
+    }
+  })
 
 const told = {
   environment: process.env,
   uid: attempt(() => process.getuid()),
-  interfaces: attempt(() => Object.values(networkInterfaces()).flat().filter(({ internal }) => !internal).length),
-  connect: await settled((resolve) => connect(port, '127.0.0.1', () => resolve('connected')).on('error', (error) => resolve(error.code))),
+  interfaces: attempt(
+    () =>
+      Object.values(networkInterfaces())
+        .flat()
+        .filter(({ internal }) => !internal).length,
+  ),
+  connect: await settled((resolve) =>
+    connect(port, '127.0.0.1', () => resolve('connected')).on('error', (error) => resolve(error.code)),
+  ),
   listen: await settled((resolve) => {
     // Node says this no from a callback of its own.
     process.once('uncaughtException', (error) => resolve(error.code))
-    createServer().on('error', (error) => resolve(error.code)).listen(0, '127.0.0.1', () => resolve('listens'))
+    createServer()
+      .on('error', (error) => resolve(error.code))
+      .listen(0, '127.0.0.1', () => resolve('listens'))
   }),
   readSecret: attempt(() => readFileSync(secret, 'utf8')),
   write: attempt(() => writeFileSync(writable, 'x')),
   signal: others.map((pid) => attempt(() => process.kill(pid, 0))),
   processes: attempt(() => readdirSync('/proc').filter((name) => /^\d+$/.test(name)).length),
-  spawn: await settled((resolve) => spawn('/bin/true').on('error', (error) => resolve(error.code)).on('exit', () => resolve('ran'))),
+  spawn: await settled((resolve) =>
+    spawn('/bin/true')
+      .on('error', (error) => resolve(error.code))
+      .on('exit', () => resolve('ran')),
+  ),
   worker: attempt(() => (process.permission === undefined ? 'not tried' : new Worker('', { eval: true }).threadId)),
+  // oxlint-disable-next-line typescript/no-implied-eval -- what is tried here must be refused
   code: attempt(() => new Function('return 1')()),
 }
 process.stdout.write(JSON.stringify(told))

@@ -1,7 +1,7 @@
 // Deploying and calling functions as a tenant's developer does; and the processes that run them.
 import { readFile, readdir } from 'node:fs/promises'
-import type { Answer, TestTenant } from '../../support/runtime.ts'
-import { executorProgram } from '../../../tenant-runtime/src/functions/executor/executor-program.ts'
+import type { Answer, TestTenant } from '#test/support/runtime.ts'
+import { executorProgram } from '#tenant-runtime/functions/executor/executor-program.ts'
 
 export type Asker = Pick<TestTenant, 'ask'>
 
@@ -13,7 +13,12 @@ export interface Deployment {
 }
 
 export function deploy(tenant: Asker, { name, wasm, trigger = 'Http', config = {} }: Deployment): Promise<Answer> {
-  return sendForm(tenant, 'POST', '/functions/v1/deploy', { name, trigger: JSON.stringify(trigger), config: JSON.stringify(config), wasm })
+  return sendForm(tenant, 'POST', '/functions/v1/deploy', {
+    name,
+    trigger: JSON.stringify(trigger),
+    config: JSON.stringify(config),
+    wasm,
+  })
 }
 
 /** @throws Error when it is not taken */
@@ -24,14 +29,24 @@ export async function deployFunction(tenant: Asker, deployment: Deployment): Pro
 }
 
 /** As the service unless another is named; undefined is nobody. Bytes are sent as files. */
-export async function sendForm(tenant: Asker, method: string, path: string, parts: Record<string, string | Uint8Array<ArrayBuffer>>, { as }: { as: string | undefined } = { as: 'service' }): Promise<Answer> {
+export async function sendForm(
+  tenant: Asker,
+  method: string,
+  path: string,
+  parts: Record<string, string | Uint8Array<ArrayBuffer>>,
+  { as }: { as: string | undefined } = { as: 'service' },
+): Promise<Answer> {
   const form = new FormData()
   for (const [name, value] of Object.entries(parts)) {
     if (typeof value === 'string') form.set(name, value)
     else form.set(name, new Blob([value]), `${name}.wasm`)
   }
   const encoded = new Response(form)
-  return tenant.ask(method, path, { as, headers: { 'content-type': encoded.headers.get('content-type') ?? '' }, body: Buffer.from(await encoded.arrayBuffer()) })
+  return tenant.ask(method, path, {
+    as,
+    headers: { 'content-type': encoded.headers.get('content-type') ?? '' },
+    body: Buffer.from(await encoded.arrayBuffer()),
+  })
 }
 
 export function invoke(tenant: Asker, name: string, body: string | Buffer = '', as = 'ada'): Promise<Answer> {

@@ -1,14 +1,14 @@
 // Another runtime's functions, for a tenant that one serves already: what two do on one home.
 import pino from 'pino'
 import type { Test } from 'tap'
-import { ExecutorPool, defaultPoolLimits } from '../../../tenant-runtime/src/functions/executor/pool.ts'
+import { ExecutorPool, defaultPoolLimits } from '#tenant-runtime/functions/executor/pool.ts'
 import { readNetworks } from '@tenantry/contract'
-import { invoke } from '../../../tenant-runtime/src/functions/invocations/invoke.ts'
-import { LogKeeper } from '../../../tenant-runtime/src/functions/logs/log-keeper.ts'
-import { ModuleCache } from '../../../tenant-runtime/src/functions/module/module-cache.ts'
-import { defaultDispatchPace, type DispatchPace } from '../../../tenant-runtime/src/functions/triggers/dispatch.ts'
-import { Dispatcher } from '../../../tenant-runtime/src/functions/triggers/dispatcher.ts'
-import type { TestTenant } from '../../support/runtime.ts'
+import { invoke } from '#tenant-runtime/functions/invocations/invoke.ts'
+import { LogKeeper } from '#tenant-runtime/functions/logs/log-keeper.ts'
+import { ModuleCache } from '#tenant-runtime/functions/module/module-cache.ts'
+import { defaultDispatchPace, type DispatchPace } from '#tenant-runtime/functions/triggers/dispatch.ts'
+import { Dispatcher } from '#tenant-runtime/functions/triggers/dispatcher.ts'
+import type { TestTenant } from '#test/support/runtime.ts'
 import { openTenant } from './open-tenant.ts'
 
 export interface SecondRuntime {
@@ -27,7 +27,11 @@ export interface SecondOptions {
 }
 
 /** It knows what the tenant has when it starts, and what it looks for later. */
-export function secondRuntime(t: Test, served: TestTenant, { now, dispatch, recheckMilliseconds }: SecondOptions): SecondRuntime {
+export function secondRuntime(
+  t: Test,
+  served: TestTenant,
+  { now, dispatch, recheckMilliseconds }: SecondOptions,
+): SecondRuntime {
   const { tenant, close } = openTenant(served)
   const onProblem = (problem: Error) => t.comment(problem.message)
   const pool = new ExecutorPool(defaultPoolLimits, onProblem)
@@ -35,15 +39,31 @@ export function secondRuntime(t: Test, served: TestTenant, { now, dispatch, rech
     throw new Error('functions of this test ask for nothing')
   }
   const host = {
-    files: { get: refuse, put: refuse, remove: refuse }, reachable: readNetworks([]), resolve: refuse, hasWayOut: refuse,
-    onWrite: () => undefined, onProblem,
+    files: { get: refuse, put: refuse, remove: refuse },
+    reachable: readNetworks([]),
+    resolve: refuse,
+    hasWayOut: refuse,
+    onWrite: () => undefined,
+    onProblem,
   }
-  const deps = { pool, modules: new ModuleCache(), logs: new LogKeeper(() => undefined, onProblem), now: () => now().getTime(), onProblem, host }
+  const deps = {
+    pool,
+    modules: new ModuleCache(),
+    logs: new LogKeeper(() => undefined, onProblem),
+    now: () => now().getTime(),
+    onProblem,
+    host,
+  }
   const log = pino({ level: 'silent' })
   let done = 0
   const dispatcher = new Dispatcher({
-    now, onProblem, random: () => 0.5, recheckMilliseconds,
-    tenants: () => [tenant], tenantOf: () => tenant, pace: { ...defaultDispatchPace, ...dispatch },
+    now,
+    onProblem,
+    random: () => 0.5,
+    recheckMilliseconds,
+    tenants: () => [tenant],
+    tenantOf: () => tenant,
+    pace: { ...defaultDispatchPace, ...dispatch },
     async invoke(tenant, call) {
       const { status } = await invoke(deps, tenant, { ...call, log })
       done++

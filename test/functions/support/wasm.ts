@@ -1,6 +1,6 @@
 // WebAssembly by hand: modules that no compiler would make.
-import { wasiFunctions, type WasiName } from '../../../tenant-runtime/src/functions/module/abi.ts'
-import { u32Bytes } from '../../../tenant-runtime/src/functions/module/reader.ts'
+import { wasiFunctions, type WasiName } from '#tenant-runtime/functions/module/abi.ts'
+import { u32Bytes } from '#tenant-runtime/functions/module/reader.ts'
 
 export const magic = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00]
 export const i32 = 0x7f
@@ -43,13 +43,30 @@ export interface CommandOptions {
 }
 
 /** A command with one function of its own, `_start`. */
-export function command({ code = [], locals = [], imports = [], importModule = 'wasi_snapshot_preview1', importType, memory, tables = [], before = [], exportName = '_start' }: CommandOptions = {}): Uint8Array<ArrayBuffer> {
+export function command({
+  code = [],
+  locals = [],
+  imports = [],
+  importModule = 'wasi_snapshot_preview1',
+  importType,
+  memory,
+  tables = [],
+  before = [],
+  exportName = '_start',
+}: CommandOptions = {}): Uint8Array<ArrayBuffer> {
   const body = [...vector(locals.map(([count, type]) => [...u32Bytes(count), type])), ...code, 0x0b]
   return bytes(
     magic,
     before,
     section(1, vector([[0x60, 0, 0], ...imports.map((imported) => importType ?? wasiType(imported))])),
-    imports.length === 0 ? [] : section(2, vector(imports.map((imported, index) => [...name(importModule), ...name(imported), 0, ...u32Bytes(index + 1)]))),
+    imports.length === 0
+      ? []
+      : section(
+          2,
+          vector(
+            imports.map((imported, index) => [...name(importModule), ...name(imported), 0, ...u32Bytes(index + 1)]),
+          ),
+        ),
     section(3, vector([[0]])),
     tables.length === 0 ? [] : section(4, vector(tables.map((limits) => [0x70, ...limits]))),
     memory === undefined ? [] : section(5, vector([memory])),
@@ -60,7 +77,9 @@ export function command({ code = [], locals = [], imports = [], importModule = '
 
 /** Of a function of WASI; one of none for what is no such function. */
 export function wasiType(imported: string): number[] {
-  const [parameters = '', results = ''] = (Object.hasOwn(wasiFunctions, imported) ? wasiFunctions[imported as WasiName] : ':').split(':')
+  const [parameters = '', results = ''] = (
+    Object.hasOwn(wasiFunctions, imported) ? wasiFunctions[imported as WasiName] : ':'
+  ).split(':')
   const types = (list: string) => vector(Array.from(list, (letter) => [letter === 'i' ? i32 : i64]))
   return [0x60, ...types(parameters), ...types(results)]
 }
@@ -68,7 +87,7 @@ export function wasiType(imported: string): number[] {
 /** i32.const */
 export function constant(value: number): number[] {
   const out: number[] = [0x41]
-  for (let rest = value | 0; ; ) {
+  for (let rest = value | 0; ;) {
     const byte = rest & 0x7f
     rest >>= 7
     const isLast = (rest === 0 && (byte & 0x40) === 0) || (rest === -1 && (byte & 0x40) !== 0)

@@ -10,9 +10,19 @@ export function selfSigned(): { cert: string; key: string } {
   const name = der(0x30, der(0x31, der(0x30, commonName, der(0x0c, Buffer.from('localhost')))))
   const validity = der(0x30, der(0x17, Buffer.from('200101000000Z')), der(0x17, Buffer.from('490101000000Z')))
   const serial = der(0x02, Buffer.from([1]))
-  const body = der(0x30, serial, ecdsaWithSha256, name, validity, name, publicKey.export({ type: 'spki', format: 'der' }))
+  const body = der(
+    0x30,
+    serial,
+    ecdsaWithSha256,
+    name,
+    validity,
+    name,
+    publicKey.export({ type: 'spki', format: 'der' }),
+  )
   const signature = der(0x03, Buffer.from([0]), sign('sha256', body, privateKey))
-  const whole = der(0x30, body, ecdsaWithSha256, signature).toString('base64').replace(/(.{64})/g, '$1\n')
+  const whole = der(0x30, body, ecdsaWithSha256, signature)
+    .toString('base64')
+    .replace(/(.{64})/g, '$1\n')
   return {
     cert: `-----BEGIN CERTIFICATE-----\n${whole}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }),

@@ -5,7 +5,7 @@ import { createServer, request as httpRequest, type IncomingMessage, type Server
 import { internalPaths, internalTokenHeader } from '@tenantry/contract'
 import type { Test } from 'tap'
 import { startSetting, token, type Setting } from './gateway.ts'
-import type { GatewayOptions } from '../../../gateway/src/gateway.ts'
+import type { GatewayOptions } from '#gateway/gateway.ts'
 
 export interface ControlFront {
   url: string
@@ -20,7 +20,10 @@ export interface ControlFront {
 }
 
 /** A gateway whose control plane is reached through the front. */
-export async function startFrontedSetting(t: Test, options: Partial<GatewayOptions> = {}): Promise<Setting & { front: ControlFront }> {
+export async function startFrontedSetting(
+  t: Test,
+  options: Partial<GatewayOptions> = {},
+): Promise<Setting & { front: ControlFront }> {
   let behind = ''
   const front: ControlFront = {
     url: '',
@@ -28,7 +31,8 @@ export async function startFrontedSetting(t: Test, options: Partial<GatewayOptio
     wakeAnswer: () => 202,
     watchTokens: [],
     usageAsked: [],
-    serveWatch: (response) => response.writeHead(200, { 'content-type': 'application/x-ndjson' }).write('{"type":"synced"}\n'),
+    serveWatch: (response) =>
+      response.writeHead(200, { 'content-type': 'application/x-ndjson' }).write('{"type":"synced"}\n'),
   }
   const server = createServer((request, response) => {
     const given = request.headers[internalTokenHeader]
@@ -39,7 +43,8 @@ export async function startFrontedSetting(t: Test, options: Partial<GatewayOptio
       if (answer !== 'hang') response.writeHead(answer).end()
     } else if (request.url?.includes('/own-usage') === true) {
       front.usageAsked.push(`${String(given)} ${request.url}`)
-      if (request.headers.accept === 'text/csv') response.writeHead(200, { 'content-type': 'text/csv; charset=utf-8' }).end('month\r\n2026-11\r\n')
+      if (request.headers.accept === 'text/csv')
+        response.writeHead(200, { 'content-type': 'text/csv; charset=utf-8' }).end('month\r\n2026-11\r\n')
       else response.writeHead(200, { 'content-type': 'application/json' }).end('{"month":"2026-11"}')
     } else if (request.url === internalPaths.watchManifests) {
       front.watchTokens.push(given)
@@ -64,11 +69,15 @@ export async function startFrontedSetting(t: Test, options: Partial<GatewayOptio
 }
 
 function passOn(request: IncomingMessage, response: ServerResponse, behind: string): void {
-  const passed = httpRequest(`${behind}${request.url ?? ''}`, { method: request.method, headers: request.headers }, (answer) => {
-    response.writeHead(answer.statusCode ?? 502, answer.headers)
-    answer.pipe(response)
-    answer.on('error', () => response.destroy())
-  })
+  const passed = httpRequest(
+    `${behind}${request.url ?? ''}`,
+    { method: request.method, headers: request.headers },
+    (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+      answer.on('error', () => response.destroy())
+    },
+  )
   passed.on('error', () => response.destroy())
   response.on('close', () => passed.destroy())
   request.pipe(passed)

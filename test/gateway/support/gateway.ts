@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Route } from '@tenantry/contract'
 import type { Test } from 'tap'
-import { startGateway, type Gateway, type GatewayOptions } from '../../../gateway/src/gateway.ts'
-import { until } from '../../support/until.ts'
-import { WatchSource } from '../../support/watch-source.ts'
+import { startGateway, type Gateway, type GatewayOptions } from '#gateway/gateway.ts'
+import { until } from '#test/support/until.ts'
+import { WatchSource } from '#test/support/watch-source.ts'
 import { startUpstream, type Upstream } from './upstream.ts'
 
 export const token = 'the-internal-token-of-this-test'
@@ -71,7 +71,13 @@ export async function startSetting(t: Test, options: Partial<GatewayOptions> = {
     problems,
     async add(name, more = {}) {
       const route: Route = {
-        tenant_id: newTenantId(), name, generation: 1, phase: 'ready', runtimes: [upstream.url], dedicated: false, ...more,
+        tenant_id: newTenantId(),
+        name,
+        generation: 1,
+        phase: 'ready',
+        runtimes: [upstream.url],
+        dedicated: false,
+        ...more,
       }
       await setting.put(route)
       return route
@@ -97,7 +103,10 @@ export function newTenantId(): string {
 
 /** The route as the gateway applied it, over its internal server. */
 export function appliedRoute(gateway: Gateway, tenantId: string): Promise<Answered> {
-  return ask(gateway.internalPort, { path: `/internal/v1/routes/${tenantId}`, headers: { 'x-tenantry-internal': token } })
+  return ask(gateway.internalPort, {
+    path: `/internal/v1/routes/${tenantId}`,
+    headers: { 'x-tenantry-internal': token },
+  })
 }
 
 export interface Answered {

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
-import { until } from '../../support/until.ts'
+import { until } from '#test/support/until.ts'
 
 /** A packet without a type: length, code, the rest. */
 export function packet(code: number, rest: Buffer | string = ''): Buffer {
@@ -46,8 +46,12 @@ export async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
 
 /** The fields of an ErrorResponse, by their letters. */
 export function errorFields(bytes: Buffer): Record<string, string> {
-  if (bytes.toString('latin1', 0, 1) !== 'E' || bytes.readUInt32BE(1) !== bytes.length - 1) throw new Error(`no error: ${bytes.toString('latin1')}`)
-  const fields = bytes.toString('utf8', 5).split('\0').filter((field) => field !== '')
+  if (bytes.toString('latin1', 0, 1) !== 'E' || bytes.readUInt32BE(1) !== bytes.length - 1)
+    throw new Error(`no error: ${bytes.toString('latin1')}`)
+  const fields = bytes
+    .toString('utf8', 5)
+    .split('\0')
+    .filter((field) => field !== '')
   return Object.fromEntries(fields.map((field) => [field.slice(0, 1), field.slice(1)]))
 }
 
@@ -60,7 +64,10 @@ export interface FakePostgres {
 }
 
 /** @param onConnection what the server does with a new connection; lets it in */
-export async function startFakePostgres(t: Test, onConnection: (socket: Socket) => void = letsIn): Promise<FakePostgres> {
+export async function startFakePostgres(
+  t: Test,
+  onConnection: (socket: Socket) => void = letsIn,
+): Promise<FakePostgres> {
   const pieces: Buffer[][] = []
   const fake: FakePostgres = { address: '', sockets: [], received: (nth) => Buffer.concat(pieces[nth] ?? []) }
   const server = createServer((socket) => {
@@ -90,7 +97,13 @@ export function letsIn(socket: Socket): void {
 }
 
 /** A client that has sent its startup packet and whose server has it. */
-export async function knock(t: Test, port: number, fake: FakePostgres, user: string, localAddress = '127.0.0.1'): Promise<Socket> {
+export async function knock(
+  t: Test,
+  port: number,
+  fake: FakePostgres,
+  user: string,
+  localAddress = '127.0.0.1',
+): Promise<Socket> {
   const before = fake.sockets.length
   const socket = connect({ host: '127.0.0.1', port, localAddress })
   socket.on('error', () => undefined)

@@ -44,7 +44,15 @@ export const megabyte = 1024 * 1024
  * `/trailers` · `/events` a stream without end · `/odd` headers that must not get through.
  */
 export async function startUpstream(port = 0): Promise<Upstream> {
-  const state = { seen: [] as Seen[], received: 0, sent: 0, aborted: 0, stalled: [] as IncomingMessage[], waiting: [] as ServerResponse[], open: 0 }
+  const state = {
+    seen: [] as Seen[],
+    received: 0,
+    sent: 0,
+    aborted: 0,
+    stalled: [] as IncomingMessage[],
+    waiting: [] as ServerResponse[],
+    open: 0,
+  }
   const server = createServer({ requestTimeout: 0, maxHeaderSize: 128 * 1024 })
   const webSockets = new WebSocketServer({ noServer: true })
   const sockets = new Set<Duplex>()
@@ -100,9 +108,16 @@ export async function startUpstream(port = 0): Promise<Upstream> {
   })
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, state: Omit<Upstream, 'port' | 'url' | 'stop'>): Promise<void> {
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  state: Omit<Upstream, 'port' | 'url' | 'stop'>,
+): Promise<void> {
   const url = request.url ?? ''
-  const [, action = '', argument = ''] = /\/(echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|wait|mute|rejected|claimed|unmeasured|hints|trailers|events|odd)(?:\/(\d+))?/.exec(url) ?? []
+  const [, action = '', argument = ''] =
+    /\/(echo|head|bytes|chunked|status|hang|half|close|sink|stall|early|wait|mute|rejected|claimed|unmeasured|hints|trailers|events|odd)(?:\/(\d+))?/.exec(
+      url,
+    ) ?? []
   const number = Number(argument)
   switch (action) {
     case 'echo':
@@ -135,7 +150,9 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
       request.socket.destroy()
       return
     case 'early':
-      response.writeHead(argument === '' ? 413 : number, { 'content-type': 'text/plain', 'content-length': 9 }).end('too large')
+      response
+        .writeHead(argument === '' ? 413 : number, { 'content-type': 'text/plain', 'content-length': 9 })
+        .end('too large')
       return
     case 'rejected':
       response.writeHead(number, { [rejectedHeader]: '1', 'content-length': 2 }).end('no')
@@ -164,8 +181,20 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
       return
     case 'odd':
       response.writeHead(200, [
-        'connection', 'x-named', 'x-named', 'hidden', 'x-tenantry-secret', 'hidden', 'x-request-id', 'forged',
-        'set-cookie', 'a=1', 'set-cookie', 'b=2', 'x-kept', 'ünï',
+        'connection',
+        'x-named',
+        'x-named',
+        'hidden',
+        'x-tenantry-secret',
+        'hidden',
+        'x-request-id',
+        'forged',
+        'set-cookie',
+        'a=1',
+        'set-cookie',
+        'b=2',
+        'x-kept',
+        'ünï',
       ])
       response.end('odd')
       return
@@ -178,7 +207,14 @@ async function answer(request: IncomingMessage, response: ServerResponse, state:
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk as Buffer)
       response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ method: request.method, url, headers: request.headers, body: Buffer.concat(chunks).toString('latin1') }))
+      response.end(
+        JSON.stringify({
+          method: request.method,
+          url,
+          headers: request.headers,
+          body: Buffer.concat(chunks).toString('latin1'),
+        }),
+      )
     }
   }
 }

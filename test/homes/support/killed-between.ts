@@ -1,7 +1,7 @@
 // Creates a database and is killed between the statement that creates it and the one that takes the rights of PUBLIC:
 // node killed-between.ts URL NAME
 import pg from 'pg'
-import { ensureClosedDatabase } from '../../../control-plane/src/platform/closed-databases.ts'
+import { ensureClosedDatabase } from '#control-plane/platform/closed-databases.ts'
 
 const [url = '', name = ''] = process.argv.slice(2)
 const client = new pg.Client({ connectionString: url })

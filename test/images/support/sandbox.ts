@@ -4,20 +4,31 @@ import { buffer } from 'node:stream/consumers'
 import Docker from 'dockerode'
 import { pack } from 'tar-stream'
 import type { Test } from 'tap'
-import type { ImageName } from '../../../images/catalogue.ts'
+import type { ImageName } from '#images/catalogue.ts'
 
 const waitMilliseconds = 30_000
 const pollMilliseconds = 20
 
 /** As users of the images see them; root is nobody. */
-export const users: Record<ImageName, number> = { postgres: 10_002, 'tenant-runtime': 10_001, gateway: 10_001, 'control-plane': 10_001, caddy: 10_003 }
+export const users: Record<ImageName, number> = {
+  postgres: 10_002,
+  'tenant-runtime': 10_001,
+  gateway: 10_001,
+  'control-plane': 10_001,
+  caddy: 10_003,
+}
 const dataPaths: Record<ImageName, string | undefined> = {
-  postgres: '/var/lib/postgresql', 'tenant-runtime': '/var/lib/tenantry', gateway: '/var/lib/tenantry', 'control-plane': undefined, caddy: '/var/lib/caddy',
+  postgres: '/var/lib/postgresql',
+  'tenant-runtime': '/var/lib/tenantry',
+  gateway: '/var/lib/tenantry',
+  'control-plane': undefined,
+  caddy: '/var/lib/caddy',
 }
 
 export function testDocker(): Docker {
   const host = process.env['TENANTRY_DOCKER_HOST'] ?? ''
-  if (!host.startsWith('unix:///')) throw new Error('TENANTRY_DOCKER_HOST must name the Docker Engine of the tests (unix:///…); `npm test` sets it')
+  if (!host.startsWith('unix:///'))
+    throw new Error('TENANTRY_DOCKER_HOST must name the Docker Engine of the tests (unix:///…); `npm test` sets it')
   return new Docker({ socketPath: host.slice('unix://'.length) })
 }
 
@@ -56,7 +67,8 @@ export function createSandbox(t: Test) {
   const labels = Object.fromEntries([label.split('=')]) as Record<string, string>
   const filters = { label: [label] }
   t.teardown(async () => {
-    for (const { Id: id } of await docker.listContainers({ all: true, filters })) await docker.getContainer(id).remove({ force: true, v: true })
+    for (const { Id: id } of await docker.listContainers({ all: true, filters }))
+      await docker.getContainer(id).remove({ force: true, v: true })
     for (const { Name: name } of (await docker.listVolumes({ filters })).Volumes) await docker.getVolume(name).remove()
     for (const { Id: id } of await docker.listNetworks({ filters })) await docker.getNetwork(id).remove()
   })
@@ -70,7 +82,10 @@ export function createSandbox(t: Test) {
   const create = (image: ImageName, options: RunOptions): Promise<Docker.Container> => {
     const { command, entrypoint, environment = {}, data, secrets, network = 'none', alias } = options
     const user = users[image]
-    const tmpfs = image === 'postgres' ? { '/tmp': 'size=64m', '/run/postgresql': `size=1m,mode=0700,uid=${user},gid=${user}` } : { '/tmp': 'size=64m' }
+    const tmpfs =
+      image === 'postgres'
+        ? { '/tmp': 'size=64m', '/run/postgresql': `size=1m,mode=0700,uid=${user},gid=${user}` }
+        : { '/tmp': 'size=64m' }
     return docker.createContainer({
       Image: `tenantry/${image}:latest`,
       Labels: labels,
@@ -78,8 +93,18 @@ export function createSandbox(t: Test) {
       ...(entrypoint === undefined ? {} : { Entrypoint: entrypoint }),
       Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
       HostConfig: {
-        ReadonlyRootfs: true, CapDrop: ['ALL'], SecurityOpt: ['no-new-privileges'], PidsLimit: 128, Memory: 512 * 2 ** 20, NanoCpus: 2e9, Tmpfs: tmpfs, NetworkMode: network,
-        Binds: [...(data === undefined ? [] : [`${data}:${dataPaths[image] ?? '/data'}`]), ...(secrets === undefined ? [] : [`${secrets}:/run/secrets:ro`])],
+        ReadonlyRootfs: true,
+        CapDrop: ['ALL'],
+        SecurityOpt: ['no-new-privileges'],
+        PidsLimit: 128,
+        Memory: 512 * 2 ** 20,
+        NanoCpus: 2e9,
+        Tmpfs: tmpfs,
+        NetworkMode: network,
+        Binds: [
+          ...(data === undefined ? [] : [`${data}:${dataPaths[image] ?? '/data'}`]),
+          ...(secrets === undefined ? [] : [`${secrets}:/run/secrets:ro`]),
+        ],
       },
       ...(alias === undefined ? {} : { NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [alias] } } } }),
     })
@@ -93,9 +118,14 @@ export function createSandbox(t: Test) {
 
   /** Through a container that is never started. */
   const writeSecrets = async (name: string, image: ImageName, files: Record<string, string>): Promise<void> => {
-    const container = await docker.createContainer({ Image: `tenantry/${image}:latest`, Labels: labels, HostConfig: { Binds: [`${name}:/run/secrets`] } })
+    const container = await docker.createContainer({
+      Image: `tenantry/${image}:latest`,
+      Labels: labels,
+      HostConfig: { Binds: [`${name}:/run/secrets`] },
+    })
     const tar = pack()
-    for (const [file, content] of Object.entries(files)) tar.entry({ name: file, mode: 0o400, uid: users[image], gid: users[image] }, content)
+    for (const [file, content] of Object.entries(files))
+      tar.entry({ name: file, mode: 0o400, uid: users[image], gid: users[image] }, content)
     tar.finalize()
     await container.putArchive(await buffer(tar), { path: '/run/secrets' })
     await container.remove()
@@ -132,7 +162,12 @@ function running(container: Docker.Container): Running {
   return {
     container,
     async exec(command, environment = {}) {
-      const exec = await container.exec({ Cmd: command, Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`), AttachStdout: true, AttachStderr: true })
+      const exec = await container.exec({
+        Cmd: command,
+        Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+        AttachStdout: true,
+        AttachStderr: true,
+      })
       const output = unframed(await buffer(await exec.start({})))
       const { ExitCode: code } = await exec.inspect()
       return { code: code ?? -1, output: output.trim() }
@@ -149,7 +184,7 @@ function running(container: Docker.Container): Running {
 /** Both streams as one text. The engine sends frames: which stream (1 byte), nothing (3), how many bytes (4), the bytes. */
 function unframed(frames: Buffer): string {
   const parts: Buffer[] = []
-  for (let at = 0; at + 8 <= frames.length; ) {
+  for (let at = 0; at + 8 <= frames.length;) {
     const end = at + 8 + frames.readUInt32BE(at + 4)
     parts.push(frames.subarray(at + 8, end))
     at = end

@@ -5,14 +5,17 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { query } from '../../support/postgres.ts'
+import { query } from '#test/support/postgres.ts'
 
 export interface Table {
   /** `type`, `not null` or not, default as Postgres prints it. */
   columns: Record<string, { type: string; required: boolean; default: string | null }>
   /** By name. */
   indexes: Record<string, { kind: 'primary' | 'unique' | 'normal'; columns: string[] }>
-  foreignKeys: Record<string, { columns: string[]; table: string; references: string[]; onDelete: string; onUpdate: string }>
+  foreignKeys: Record<
+    string,
+    { columns: string[]; table: string; references: string[]; onDelete: string; onUpdate: string }
+  >
 }
 
 interface Field {
@@ -33,7 +36,12 @@ interface Field {
 interface DataModel {
   enums: unknown[]
   models: { name: string; dbName: string | null; fields: Field[] }[]
-  indexes: { model: string; type: 'id' | 'unique' | 'normal' | 'fulltext'; dbName?: string; fields: { name: string }[] }[]
+  indexes: {
+    model: string
+    type: 'id' | 'unique' | 'normal' | 'fulltext'
+    dbName?: string
+    fields: { name: string }[]
+  }[]
 }
 
 const schemaFile = new URL('../../../prisma/schema.prisma', import.meta.url).pathname
@@ -46,18 +54,34 @@ async function readDataModel(): Promise<DataModel> {
     const block = `generator datamodel {\n  provider = ${JSON.stringify(`${process.execPath} ${generator} ${output}`)}\n}\n`
     await writeFile(join(directory, 'schema.prisma'), `${await readFile(schemaFile, 'utf8')}\n${block}`)
     const command = createRequire(import.meta.url).resolve('prisma/build/index.js')
-    await promisify(execFile)(process.execPath, [command, 'generate', '--generator', 'datamodel', '--schema', join(directory, 'schema.prisma')], {
-      cwd: directory,
-      // The engine named here would be downloaded, and is not needed to read a schema.
-      env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, PRISMA_HIDE_UPDATE_MESSAGE: '1', CHECKPOINT_DISABLE: '1' },
-    })
+    await promisify(execFile)(
+      process.execPath,
+      [command, 'generate', '--generator', 'datamodel', '--schema', join(directory, 'schema.prisma')],
+      {
+        cwd: directory,
+        // The engine named here would be downloaded, and is not needed to read a schema.
+        env: {
+          ...process.env,
+          PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
+          PRISMA_HIDE_UPDATE_MESSAGE: '1',
+          CHECKPOINT_DISABLE: '1',
+        },
+      },
+    )
     return JSON.parse(await readFile(output, 'utf8')) as DataModel
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
 }
 
-const plainTypes: Record<string, string> = { String: 'text', Int: 'integer', BigInt: 'bigint', Boolean: 'boolean', Json: 'jsonb', Bytes: 'bytea' }
+const plainTypes: Record<string, string> = {
+  String: 'text',
+  Int: 'integer',
+  BigInt: 'bigint',
+  Boolean: 'boolean',
+  Json: 'jsonb',
+  Bytes: 'bytea',
+}
 
 /** @throws Error for what this can't compare, so that nothing goes unseen */
 function postgresType({ name, type, nativeType, isList, kind }: Field): string {
@@ -98,17 +122,28 @@ export async function tablesOfSchema(): Promise<Record<string, Table>> {
       const kind = { id: 'primary', unique: 'unique', normal: 'normal', fulltext: 'normal' } as const
       const shape: Table = {
         columns: Object.fromEntries(
-          model.fields.filter(({ kind }) => kind !== 'object').map((field) => {
-            const column = columnOf(model.name, field.name)
-            return [column, { type: postgresType(field), required: field.isRequired, default: postgresDefault(table, column, field) }]
-          }),
+          model.fields
+            .filter(({ kind }) => kind !== 'object')
+            .map((field) => {
+              const column = columnOf(model.name, field.name)
+              return [
+                column,
+                {
+                  type: postgresType(field),
+                  required: field.isRequired,
+                  default: postgresDefault(table, column, field),
+                },
+              ]
+            }),
         ),
         indexes: Object.fromEntries(
-          indexes.filter((index) => index.model === model.name).map((index) => {
-            const named = columns(index.fields.map(({ name }) => name))
-            const name = index.dbName ?? [table, ...(index.type === 'id' ? [] : named), suffix[index.type]].join('_')
-            return [name, { kind: kind[index.type], columns: named }]
-          }),
+          indexes
+            .filter((index) => index.model === model.name)
+            .map((index) => {
+              const named = columns(index.fields.map(({ name }) => name))
+              const name = index.dbName ?? [table, ...(index.type === 'id' ? [] : named), suffix[index.type]].join('_')
+              return [name, { kind: kind[index.type], columns: named }]
+            }),
         ),
         foreignKeys: Object.fromEntries(
           keys.map((field) => {
@@ -139,32 +174,44 @@ const columnNames = (table: string, numbers: string) =>
 export async function tablesOfDatabase(url: string): Promise<Record<string, Table>> {
   const shapes: Record<string, Table> = {}
   const ours = "relnamespace = 'public'::regnamespace and relname <> '_prisma_migrations'"
-  const tableNames = await query(url, `select relname::text from pg_class where relkind in ('r', 'p', 'v', 'm') and ${ours}`)
+  const tableNames = await query(
+    url,
+    `select relname::text from pg_class where relkind in ('r', 'p', 'v', 'm') and ${ours}`,
+  )
   for (const { relname } of tableNames) shapes[String(relname)] = { columns: {}, indexes: {}, foreignKeys: {} }
-  const columns = await query(url, `
+  const columns = await query(
+    url,
+    `
     select relname::text, attname::text, format_type(atttypid, atttypmod) as type, attnotnull as required, pg_get_expr(adbin, adrelid) as "default"
     from pg_attribute join pg_class on pg_class.oid = attrelid left join pg_attrdef on adrelid = attrelid and adnum = attnum
-    where relkind in ('r', 'p', 'v', 'm') and attnum > 0 and not attisdropped and ${ours}`)
+    where relkind in ('r', 'p', 'v', 'm') and attnum > 0 and not attisdropped and ${ours}`,
+  )
   for (const { relname, attname, ...column } of columns) {
     const shape = shapes[String(relname)]
     if (shape !== undefined) shape.columns[String(attname)] = column as Table['columns'][string]
   }
-  const indexes = await query(url, `
+  const indexes = await query(
+    url,
+    `
     select pg_class.relname::text, i.relname::text as name, ${columnNames('indrelid', 'indkey::smallint[]')} as columns,
       case when indisprimary then 'primary' when indisunique then 'unique' else 'normal' end as kind
     from pg_index join pg_class on pg_class.oid = indrelid join pg_class i on i.oid = indexrelid
-    where pg_class.relnamespace = 'public'::regnamespace and pg_class.relname <> '_prisma_migrations'`)
+    where pg_class.relnamespace = 'public'::regnamespace and pg_class.relname <> '_prisma_migrations'`,
+  )
   for (const { relname, name, ...index } of indexes) {
     const shape = shapes[String(relname)]
     if (shape !== undefined) shape.indexes[String(name)] = index as unknown as Table['indexes'][string]
   }
   const action = (column: string) =>
     `case ${column} when 'a' then 'NoAction' when 'r' then 'Restrict' when 'c' then 'Cascade' when 'n' then 'SetNull' else 'SetDefault' end`
-  const keys = await query(url, `
+  const keys = await query(
+    url,
+    `
     select pg_class.relname::text, conname::text as name, ${columnNames('conrelid', 'conkey')} as columns, target.relname::text as table,
       ${columnNames('confrelid', 'confkey')} as references, ${action('confdeltype')} as "onDelete", ${action('confupdtype')} as "onUpdate"
     from pg_constraint join pg_class on pg_class.oid = conrelid join pg_class target on target.oid = confrelid
-    where contype = 'f' and pg_class.relnamespace = 'public'::regnamespace`)
+    where contype = 'f' and pg_class.relnamespace = 'public'::regnamespace`,
+  )
   for (const { relname, name, ...key } of keys) {
     const shape = shapes[String(relname)]
     if (shape !== undefined) shape.foreignKeys[String(name)] = key as unknown as Table['foreignKeys'][string]

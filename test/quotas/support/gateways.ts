@@ -7,12 +7,20 @@ import { Agent, createServer, request as httpRequest, type IncomingMessage, type
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { internalPaths, internalTokenHeader, type AppliedRoute, type LeaseAnswer, type Route, type RouteLimits, type UsagePush } from '@tenantry/contract'
+import {
+  internalPaths,
+  internalTokenHeader,
+  type AppliedRoute,
+  type LeaseAnswer,
+  type Route,
+  type RouteLimits,
+  type UsagePush,
+} from '@tenantry/contract'
 import type { Test } from 'tap'
-import { startGateway, type Gateway, type GatewayOptions } from '../../../gateway/src/gateway.ts'
-import { internalToken, newName, type TestApi } from '../../support/control-plane/api.ts'
-import { startUpstream, type Upstream } from '../../gateway/support/upstream.ts'
-import { WatchSource } from '../../support/watch-source.ts'
+import { startGateway, type Gateway, type GatewayOptions } from '#gateway/gateway.ts'
+import { internalToken, newName, type TestApi } from '#test/support/control-plane/api.ts'
+import { startUpstream, type Upstream } from '#test/gateway/support/upstream.ts'
+import { WatchSource } from '#test/support/watch-source.ts'
 
 export interface QuotaGateway {
   readonly source: string
@@ -45,26 +53,54 @@ const files = ['leases.ndjson', 'slots.ndjson']
 const agent = new Agent({ keepAlive: true, maxSockets: 512 })
 
 /** @param ofFirst options of the first gateway alone */
-export async function startQuotaSetting(t: Test, api: TestApi, count: number, options: Partial<GatewayOptions> = {}, ofFirst: Partial<GatewayOptions> = {}): Promise<QuotaSetting> {
+export async function startQuotaSetting(
+  t: Test,
+  api: TestApi,
+  count: number,
+  options: Partial<GatewayOptions> = {},
+  ofFirst: Partial<GatewayOptions> = {},
+): Promise<QuotaSetting> {
   const upstream = await startUpstream()
   const routes = new WatchSource<Route>(internalToken)
   await routes.start()
-  const gateways = await Promise.all(Array.from({ length: count }, (_, nth) => startOne(t, api, routes, `gateway-${nth}`, nth === 0 ? { ...options, ...ofFirst } : options)))
+  const gateways = await Promise.all(
+    Array.from({ length: count }, (_, nth) =>
+      startOne(t, api, routes, `gateway-${nth}`, nth === 0 ? { ...options, ...ofFirst } : options),
+    ),
+  )
   t.teardown(async () => {
     await Promise.all(gateways.map((one) => one.gateway.stop(0)))
     await routes.stop()
     await upstream.stop()
   })
   const setting: QuotaSetting = {
-    upstream, routes, gateways,
+    upstream,
+    routes,
+    gateways,
     async addTenant(plan, limits = {}) {
       const id = `t_${randomBytes(10).toString('hex')}`
       const name = newName()
-      await api.sql("insert into tenants (id, name, plan_id, region_id, isolation, status) values ($1, $2, $3, 'local', 'schema-per-tenant', 'ready')", [id, name, plan])
-      const [{ requests } = {}] = await api.sql('select requests_per_month::float8 as requests from plans where id = $1', [plan])
+      await api.sql(
+        "insert into tenants (id, name, plan_id, region_id, isolation, status) values ($1, $2, $3, 'local', 'schema-per-tenant', 'ready')",
+        [id, name, plan],
+      )
+      const [{ requests } = {}] = await api.sql(
+        'select requests_per_month::float8 as requests from plans where id = $1',
+        [plan],
+      )
       const route: Route = {
-        tenant_id: id, name, generation: 1, phase: 'ready', runtimes: [upstream.url], dedicated: false,
-        limits: { requests_per_month: typeof requests === 'number' ? requests : null, connections: null, rate: null, ...limits },
+        tenant_id: id,
+        name,
+        generation: 1,
+        phase: 'ready',
+        runtimes: [upstream.url],
+        dedicated: false,
+        limits: {
+          requests_per_month: typeof requests === 'number' ? requests : null,
+          connections: null,
+          rate: null,
+          ...limits,
+        },
       }
       await setting.put(route)
       return route
@@ -74,7 +110,9 @@ export async function startQuotaSetting(t: Test, api: TestApi, count: number, op
       for (const { gateway, reachable } of gateways) {
         if (!reachable) continue
         for (;;) {
-          const { body } = await ask(gateway.internalPort, internalPaths.route(route.tenant_id), { [internalTokenHeader]: internalToken })
+          const { body } = await ask(gateway.internalPort, internalPaths.route(route.tenant_id), {
+            [internalTokenHeader]: internalToken,
+          })
           const { generation, leased } = JSON.parse(body) as Partial<AppliedRoute>
           if (generation === route.generation && (leased === true || route.phase !== 'ready')) break
         }
@@ -84,7 +122,13 @@ export async function startQuotaSetting(t: Test, api: TestApi, count: number, op
   return setting
 }
 
-async function startOne(t: Test, api: TestApi, routes: WatchSource<Route>, source: string, options: Partial<GatewayOptions>): Promise<QuotaGateway> {
+async function startOne(
+  t: Test,
+  api: TestApi,
+  routes: WatchSource<Route>,
+  source: string,
+  options: Partial<GatewayOptions>,
+): Promise<QuotaGateway> {
   const data = await mkdtemp(join(tmpdir(), 'tenantry-quota-'))
   const door = createServer((request, response) => void pass(request, response).catch(() => response.destroy()))
   door.listen(0, '127.0.0.1')
@@ -121,13 +165,34 @@ async function startOne(t: Test, api: TestApi, routes: WatchSource<Route>, sourc
   }
   const start = async (more: Partial<GatewayOptions> = {}) =>
     startGateway({
-      host: '127.0.0.1', port: 0, internalHost: '127.0.0.1', internalPort: 0, controlUrl: `http://127.0.0.1:${address.port}`,
-      internalToken, data, domain: 'localhost', source, now: Date.now, elapsed: () => performance.now(), newId: randomUUID,
-      fetch: globalThis.fetch, collect: () => undefined, log: { info: () => undefined, warn: () => undefined, debug: () => undefined },
-      pushInterval: 50, leaseInterval: 100, leasePatience: 60_000, leaseTimeout: 30_000, ...options, ...more,
+      host: '127.0.0.1',
+      port: 0,
+      internalHost: '127.0.0.1',
+      internalPort: 0,
+      controlUrl: `http://127.0.0.1:${address.port}`,
+      internalToken,
+      data,
+      domain: 'localhost',
+      source,
+      now: Date.now,
+      elapsed: () => performance.now(),
+      newId: randomUUID,
+      fetch: globalThis.fetch,
+      collect: () => undefined,
+      log: { info: () => undefined, warn: () => undefined, debug: () => undefined },
+      pushInterval: 50,
+      leaseInterval: 100,
+      leasePatience: 60_000,
+      leaseTimeout: 30_000,
+      ...options,
+      ...more,
     })
   const one: QuotaGateway = {
-    source, reachable: true, calls: 0, loseAnswers: 0, gateway: await start(),
+    source,
+    reachable: true,
+    calls: 0,
+    loseAnswers: 0,
+    gateway: await start(),
     async kill() {
       one.reachable = false
       // What a killed process has on disk is what it had before any of its last steps.
@@ -184,18 +249,27 @@ export async function openRaw(t: Test, port: number, name: string): Promise<Open
 
 /** Slots and open connections of a tenant, by gateway. */
 export async function slotsOf(api: TestApi, tenantId: string): Promise<Record<string, [slots: number, open: number]>> {
-  const rows = await api.sql('select source, slots, open from connection_slots where tenant_id = $1 order by source', [tenantId])
+  const rows = await api.sql('select source, slots, open from connection_slots where tenant_id = $1 order by source', [
+    tenantId,
+  ])
   return Object.fromEntries(rows.map(({ source, slots, open }) => [String(source), [Number(slots), Number(open)]]))
 }
 
 /** What billing would see: the greatest value of each counter, summed up. */
 export async function counted(api: TestApi, tenantId: string, meter: string): Promise<number> {
-  const [row] = await api.sql('select coalesce(sum(value), 0)::int as total from usage_counters where tenant_id = $1 and meter = $2', [tenantId, meter])
+  const [row] = await api.sql(
+    'select coalesce(sum(value), 0)::int as total from usage_counters where tenant_id = $1 and meter = $2',
+    [tenantId, meter],
+  )
   return Number(row?.['total'])
 }
 
 /** Granted and used of the current month's leases, over all gateways or at one. */
-export async function leased(api: TestApi, tenantId: string, source?: string): Promise<{ granted: number; used: number }> {
+export async function leased(
+  api: TestApi,
+  tenantId: string,
+  source?: string,
+): Promise<{ granted: number; used: number }> {
   const [row] = await api.sql(
     'select coalesce(sum(granted), 0)::int as granted, coalesce(sum(used), 0)::int as used from request_leases where tenant_id = $1 and source = coalesce($2, source)',
     [tenantId, source ?? null],
@@ -204,9 +278,14 @@ export async function leased(api: TestApi, tenantId: string, source?: string): P
 }
 
 /** A lease call as a gateway makes it. */
-export async function leaseCall(api: TestApi, call: Record<string, unknown>): Promise<{ status: number; body: LeaseAnswer }> {
+export async function leaseCall(
+  api: TestApi,
+  call: Record<string, unknown>,
+): Promise<{ status: number; body: LeaseAnswer }> {
   const answer = await api.app.inject({
-    method: 'POST', url: internalPaths.leases, headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
+    method: 'POST',
+    url: internalPaths.leases,
+    headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
     payload: JSON.stringify({ unfinished: [], stopping: false, reports: [], ...call }),
   })
   return { status: answer.statusCode, body: JSON.parse(answer.payload) as LeaseAnswer }
@@ -214,7 +293,10 @@ export async function leaseCall(api: TestApi, call: Record<string, unknown>): Pr
 
 export async function push(api: TestApi, pushed: UsagePush): Promise<void> {
   const answer = await api.app.inject({
-    method: 'POST', url: internalPaths.usage, headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken }, payload: JSON.stringify(pushed),
+    method: 'POST',
+    url: internalPaths.usage,
+    headers: { 'content-type': 'application/json', [internalTokenHeader]: internalToken },
+    payload: JSON.stringify(pushed),
   })
   if (answer.statusCode !== 200) throw new Error(answer.payload)
 }

@@ -10,50 +10,114 @@ export interface Exception {
 
 /** By the names that `nameOf` gives them. */
 export const exceptions: ReadonlyMap<string, Exception> = new Map<string, Exception>([
-  ['PostgrestQueryBuilder.select: Querying referenced table with count', {
-    reason: 'its SQL fills a table that it does not make, and calls a function of an extension in a schema that no home has',
-    // The response names the id that was made up when it was written down.
-    instead: (example) => ({
-      ...example,
-      sql: inHome(example.sql.replace('create table characters', 'create table instruments')).replace('gen_random_uuid()', `'${idOf(example.response)}'`),
-    }),
-  }],
-  ['PostgrestQueryBuilder.select: Querying referenced table with inner join', {
-    reason: 'its SQL calls a function of an extension in a schema that no home has, and the home `public`',
-    instead: (example) => ({ ...example, sql: inHome(example.sql) }),
-  }],
-  ['PostgrestQueryBuilder.select: Switching schemas per query', {
-    reason: 'a tenant has one schema, which clients call `public`, and makes no others',
-    instead: (example) => ({ ...example, sql: '', response: { status: 406, error: { code: 'PGRST106' } } }),
-  }],
-  ...['PostgrestQueryBuilder.insert: Bulk create', 'PostgrestQueryBuilder.upsert: Upserting into tables with constraints'].map((name) => [name, {
-    reason: 'the error is told in words of this interface, and Postgres names no keys to those whom row-level security binds',
-    instead: (example) => ({ ...example, response: { status: 409, error: { code: '23505', details: null, hint: null } } }),
-  }] satisfies [string, Exception]),
-  ...['PostgrestQueryBuilder.upsert: Upsert your data', 'PostgrestTransformBuilder.select: With upsert()'].map((name) => [name, {
-    reason: 'no record is new: a 200, in PostgREST since version 12, where the documented response is a 201',
-    instead: (example) => ({ ...example, response: { ...membersOf(example.response), status: 200, statusText: 'OK' } }),
-  }] satisfies [string, Exception]),
-  ['PostgrestFilterBuilder.is: Checking for nullness, true or false', {
-    reason: 'the documented response shows the text `null` where its SQL has put a null',
-    instead: (example) => ({ ...example, response: { ...membersOf(example.response), data: [{ id: 2, name: null }] } }),
-  }],
-  ['PostgrestFilterBuilder.contains: On array columns', {
-    reason: 'the documented response shows one of the three columns, and all are asked for',
-    instead: (example) => ({ ...example, call: example.call.replace('.select()', ".select('title')") }),
-  }],
-  ['PostgrestTransformBuilder.order: Order parent table by a referenced table', {
-    reason: 'the documented response has not the alias that is asked for',
-    instead: (example) => ({ ...example, call: example.call.replace('section:orchestral_sections', 'orchestral_sections').replace('section(name)', 'orchestral_sections(name)') }),
-  }],
-  ['PostgrestTransformBuilder.limit: On a referenced table', {
-    reason: 'the documented response shows the second row, and no order is asked for',
-    instead: (example) => ({ ...example, call: `${example.call}.order('name', { referencedTable: 'instruments', ascending: false })` }),
-  }],
-  ...['', ' with analyze and verbose'].map((how) => [`PostgrestTransformBuilder.explain: Get the execution plan${how}`, {
-    reason: 'plans of queries are not told',
-    instead: (example) => ({ ...example, response: { status: 406, error: { code: 'PGRST107' } } }),
-  }] satisfies [string, Exception]),
+  [
+    'PostgrestQueryBuilder.select: Querying referenced table with count',
+    {
+      reason:
+        'its SQL fills a table that it does not make, and calls a function of an extension in a schema that no home has',
+      // The response names the id that was made up when it was written down.
+      instead: (example) => ({
+        ...example,
+        sql: inHome(example.sql.replace('create table characters', 'create table instruments')).replace(
+          'gen_random_uuid()',
+          `'${idOf(example.response)}'`,
+        ),
+      }),
+    },
+  ],
+  [
+    'PostgrestQueryBuilder.select: Querying referenced table with inner join',
+    {
+      reason: 'its SQL calls a function of an extension in a schema that no home has, and the home `public`',
+      instead: (example) => ({ ...example, sql: inHome(example.sql) }),
+    },
+  ],
+  [
+    'PostgrestQueryBuilder.select: Switching schemas per query',
+    {
+      reason: 'a tenant has one schema, which clients call `public`, and makes no others',
+      instead: (example) => ({ ...example, sql: '', response: { status: 406, error: { code: 'PGRST106' } } }),
+    },
+  ],
+  ...[
+    'PostgrestQueryBuilder.insert: Bulk create',
+    'PostgrestQueryBuilder.upsert: Upserting into tables with constraints',
+  ].map(
+    (name) =>
+      [
+        name,
+        {
+          reason:
+            'the error is told in words of this interface, and Postgres names no keys to those whom row-level security binds',
+          instead: (example) => ({
+            ...example,
+            response: { status: 409, error: { code: '23505', details: null, hint: null } },
+          }),
+        },
+      ] satisfies [string, Exception],
+  ),
+  ...['PostgrestQueryBuilder.upsert: Upsert your data', 'PostgrestTransformBuilder.select: With upsert()'].map(
+    (name) =>
+      [
+        name,
+        {
+          reason: 'no record is new: a 200, in PostgREST since version 12, where the documented response is a 201',
+          instead: (example) => ({
+            ...example,
+            response: { ...membersOf(example.response), status: 200, statusText: 'OK' },
+          }),
+        },
+      ] satisfies [string, Exception],
+  ),
+  [
+    'PostgrestFilterBuilder.is: Checking for nullness, true or false',
+    {
+      reason: 'the documented response shows the text `null` where its SQL has put a null',
+      instead: (example) => ({
+        ...example,
+        response: { ...membersOf(example.response), data: [{ id: 2, name: null }] },
+      }),
+    },
+  ],
+  [
+    'PostgrestFilterBuilder.contains: On array columns',
+    {
+      reason: 'the documented response shows one of the three columns, and all are asked for',
+      instead: (example) => ({ ...example, call: example.call.replace('.select()', ".select('title')") }),
+    },
+  ],
+  [
+    'PostgrestTransformBuilder.order: Order parent table by a referenced table',
+    {
+      reason: 'the documented response has not the alias that is asked for',
+      instead: (example) => ({
+        ...example,
+        call: example.call
+          .replace('section:orchestral_sections', 'orchestral_sections')
+          .replace('section(name)', 'orchestral_sections(name)'),
+      }),
+    },
+  ],
+  [
+    'PostgrestTransformBuilder.limit: On a referenced table',
+    {
+      reason: 'the documented response shows the second row, and no order is asked for',
+      instead: (example) => ({
+        ...example,
+        call: `${example.call}.order('name', { referencedTable: 'instruments', ascending: false })`,
+      }),
+    },
+  ],
+  ...['', ' with analyze and verbose'].map(
+    (how) =>
+      [
+        `PostgrestTransformBuilder.explain: Get the execution plan${how}`,
+        {
+          reason: 'plans of queries are not told',
+          instead: (example) => ({ ...example, response: { status: 406, error: { code: 'PGRST107' } } }),
+        },
+      ] satisfies [string, Exception],
+  ),
 ])
 
 /** SQL with what the home has of its own. */

@@ -27,13 +27,21 @@ export interface Examples {
 }
 
 /** The parts of the client that speak of tables, views and functions. */
-const parts = ['PostgrestClient', 'PostgrestQueryBuilder', 'PostgrestFilterBuilder', 'PostgrestTransformBuilder', 'PostgrestBuilder']
+const parts = [
+  'PostgrestClient',
+  'PostgrestQueryBuilder',
+  'PostgrestFilterBuilder',
+  'PostgrestTransformBuilder',
+  'PostgrestBuilder',
+]
 
 /** @throws Error when two examples of a place have one title, or an example's SQL or response has no call */
 export async function readExamples(): Promise<Examples> {
   const entry = createRequire(import.meta.url).resolve('@supabase/postgrest-js/package.json')
   const { version } = JSON.parse(await readFile(entry, 'utf8')) as { version: string }
-  const read = await Promise.all(parts.map(async (part) => examplesOf(part, await readFile(join(dirname(entry), 'src', `${part}.ts`), 'utf8'))))
+  const read = await Promise.all(
+    parts.map(async (part) => examplesOf(part, await readFile(join(dirname(entry), 'src', `${part}.ts`), 'utf8'))),
+  )
   const found = read.flat()
   return { version, all: found, complete: found.filter(isComplete) }
 }
@@ -53,7 +61,8 @@ function isComplete(example: Found): example is Found & { sql: string } {
 }
 
 /** A comment, and the name of what it stands before. */
-const documented = /\/\*\*(?<comment>(?:(?!\*\/).)*)\*\/\s*(?:(?:export|default|abstract|async|class)\s+)*(?<member>\w+)/gs
+const documented =
+  /\/\*\*(?<comment>(?:(?!\*\/).)*)\*\/\s*(?:(?:export|default|abstract|async|class)\s+)*(?<member>\w+)/gs
 
 function examplesOf(part: string, source: string): Found[] {
   const found = [...source.matchAll(documented)].flatMap(({ groups: { comment = '', member = '' } = {} }) => {
@@ -70,26 +79,38 @@ function examplesOf(part: string, source: string): Found[] {
     }
     return [...calls].map(([title, call]) => {
       const response = responses.get(title)
-      return { place: `${part}.${member}`, title, call, sql: sql.get(title), response: response === undefined ? undefined : parsed(response) }
+      return {
+        place: `${part}.${member}`,
+        title,
+        call,
+        sql: sql.get(title),
+        response: response === undefined ? undefined : parsed(response),
+      }
     })
   })
   // Whatever form the comments take next, none of it is passed over unseen.
   const count = source.match(/@exampleSql\b/g)?.length ?? 0
-  if (found.filter(({ sql }) => sql !== undefined).length !== count) throw new Error(`${part} has ${count} examples with SQL, and not all were understood`)
+  if (found.filter(({ sql }) => sql !== undefined).length !== count)
+    throw new Error(`${part} has ${count} examples with SQL, and not all were understood`)
   return found
 }
 
 /** The tags of a comment, each with the rest of its line and with what stands in its code fence. */
 function sectionsOf(comment: string): { tag: string; title: string; text: string }[] {
   const text = comment.replaceAll(/^[ \t]*\* ?/gm, '').replaceAll('*\\/', '*/')
-  return [...text.matchAll(/^@(\w+)[ \t]*([^\n]*)\n((?:(?!^@\w).)*)/gms)].map(([, tag = '', title = '', body = '']) => ({ tag, title: title.trim(), text: fenced(body) }))
+  return [...text.matchAll(/^@(\w+)[ \t]*([^\n]*)\n((?:(?!^@\w).)*)/gms)].map(
+    ([, tag = '', title = '', body = '']) => ({ tag, title: title.trim(), text: fenced(body) }),
+  )
 }
 
 /** From the first fence to the last. Some of the examples have a fence too many, which is no part of the code. */
 function fenced(body: string): string {
   const lines = body.split('\n')
   const isFence = (line: string) => line.trim().startsWith('```')
-  return lines.slice(lines.findIndex(isFence), lines.findLastIndex(isFence)).filter((line) => !isFence(line)).join('\n')
+  return lines
+    .slice(lines.findIndex(isFence), lines.findLastIndex(isFence))
+    .filter((line) => !isFence(line))
+    .join('\n')
 }
 
 function parsed(response: string): unknown {

@@ -2,8 +2,8 @@
 // in the home is gone afterwards.
 import { runInThisContext } from 'node:vm'
 import ts from 'typescript'
-import { query } from '../../support/postgres.ts'
-import type { TestTenant } from '../../support/runtime.ts'
+import { query } from '#test/support/postgres.ts'
+import type { TestTenant } from '#test/support/runtime.ts'
 import type { CompleteExample } from './read-examples.ts'
 
 /** What the client gives for a call: `data`, `error`, `count`, `status`, `statusText`. */
@@ -22,7 +22,10 @@ export async function runExample(tenant: TestTenant, { sql, call }: CompleteExam
     await reload(tenant)
     return await responsesOf(tenant, call)
   } finally {
-    await query(tenant.home.adminUrl, (await made()).map(({ kind, name }) => `drop ${kind} if exists ${name} cascade;`).join('\n'))
+    await query(
+      tenant.home.adminUrl,
+      (await made()).map(({ kind, name }) => `drop ${kind} if exists ${name} cascade;`).join('\n'),
+    )
   }
 }
 
@@ -32,7 +35,12 @@ export function compared(documented: unknown, given: Response): { wanted: Respon
   const { error } = wanted
   return {
     wanted,
-    got: Object.fromEntries(Object.keys(wanted).map((key) => [key, key === 'error' && isRecord(error) ? partOf(given[key], error) : given[key]])),
+    got: Object.fromEntries(
+      Object.keys(wanted).map((key) => [
+        key,
+        key === 'error' && isRecord(error) ? partOf(given[key], error) : given[key],
+      ]),
+    ),
   }
 }
 
@@ -40,7 +48,13 @@ export function compared(documented: unknown, given: Response): { wanted: Respon
 function responseOf(documented: unknown): Response {
   const { statusText, ...told } = isRecord(documented) ? documented : { data: documented }
   // HTTP/2 has no such text, and most of the examples were written down where there was none.
-  return { data: null, error: null, count: null, ...told, ...(statusText === '' || statusText === undefined ? {} : { statusText }) }
+  return {
+    data: null,
+    error: null,
+    count: null,
+    ...told,
+    ...(statusText === '' || statusText === undefined ? {} : { statusText }),
+  }
 }
 
 /** Errors have the platform's own fields beside those of PostgREST. */
@@ -60,10 +74,13 @@ interface HomeObject {
 }
 
 async function objectsOf({ home }: TestTenant): Promise<HomeObject[]> {
-  const rows = await query(home.adminUrl, `
+  const rows = await query(
+    home.adminUrl,
+    `
     select oid::text, case relkind when 'v' then 'view' else 'table' end as kind, oid::regclass::text as name
     from pg_class where relnamespace = current_schema()::regnamespace and relkind in ('r', 'v')
-    union all select oid::text, 'function', oid::regprocedure::text from pg_proc where pronamespace = current_schema()::regnamespace`)
+    union all select oid::text, 'function', oid::regprocedure::text from pg_proc where pronamespace = current_schema()::regnamespace`,
+  )
   return rows as unknown as HomeObject[]
 }
 
@@ -82,7 +99,9 @@ async function reload(tenant: TestTenant): Promise<void> {
 async function responsesOf(tenant: TestTenant, call: string): Promise<Response[]> {
   const responses: Response[] = []
   // What is awaited is kept on its way into the example's variables, which alternatives declare twice.
-  const kept = call.replaceAll(/\bconst (?=\{)/g, 'var ').replaceAll('= await ', '= responses[responses.length] = await ')
+  const kept = call
+    .replaceAll(/\bconst (?=\{)/g, 'var ')
+    .replaceAll('= await ', '= responses[responses.length] = await ')
   const body = ts.transpile(`(async (supabase, responses) => {\n${kept}\n})`, { target: ts.ScriptTarget.ESNext })
   const example: unknown = runInThisContext(body)
   if (typeof example !== 'function') throw new Error(`the example is no call: ${call}`)

@@ -1,30 +1,213 @@
 // Features of aggregates: of all rows, by groups, in relations and through them.
 import { give, gives, refused, type Feature } from './scene.ts'
 
-const perDay = [{ sold_on: '2026-01-01', sum: 10 }, { sold_on: '2026-01-02', sum: 12.5 }, { sold_on: '2026-01-03', sum: 20 }]
+const perDay = [
+  { sold_on: '2026-01-01', sum: 10 },
+  { sold_on: '2026-01-02', sum: 12.5 },
+  { sold_on: '2026-01-03', sum: 20 },
+]
 
 export const aggregates: Feature[] = [
-  { feature: '`sum`, `avg`, `min`, `max`, `count` of a column', here: 'same', check: give(['/sales?select=amount.sum(),amount.avg()::float8,amount.min(),amount.max(),amount.count()', [{ sum: 42.5, avg: 10.625, min: 5.5, max: 20, count: 4 }]], ['/books?select=isbn.count()', [{ count: 3 }]]) },
-  { feature: '`count()` of rows, and `count` as it was', here: 'same', check: give(['/sales?select=count()', [{ count: 4 }]], ['/sales?select=count', [{ count: 4 }]], ['/books?select=n:count()&id=gt.99&title=eq.none', [{ n: 0 }]]) },
-  { feature: 'renaming', here: 'same', check: give(['/sales?select=total:amount.sum(),days:sold_on.count()', [{ total: 42.5, days: 4 }]]) },
-  { feature: 'casts of what goes in, and of what comes out', here: 'same', check: give(['/authors?select=prefs->>n::int.sum(),prefs->n::numeric.max()::text', [{ sum: 10, max: '10' }]], ['/sales?select=amount.avg()::int', [{ avg: 11 }]]) },
-  { feature: 'grouping by the columns beside', here: 'same', check: give(['/sales?select=sold_on,amount.sum()&order=sold_on', perDay], ['/books?select=available,pages.max()&order=available', [{ available: false, max: 80 }, { available: true, max: 120 }, { available: null, max: 300 }]]) },
-  { feature: 'grouping by places in JSON', here: 'same', check: give(['/authors?select=lang:prefs->>lang,count()&order=prefs->>lang.nullslast', [{ lang: 'de', count: 1 }, { lang: 'en', count: 1 }, { lang: null, count: 1 }]], ['/books?select=size->width,count()&order=size->width.nullslast&limit=1', [{ width: 1.5, count: 1 }]]) },
-  { feature: 'filters, order, limit of groups', here: 'same', check: give(['/sales?select=sold_on,amount.sum()&order=sold_on.desc&limit=2&amount=gt.6', [{ sold_on: '2026-01-03', sum: 20 }, { sold_on: '2026-01-02', sum: 7 }]]) },
-  { feature: 'order by what is no group', here: 'same', check: gives('/sales?select=sold_on,amount.sum()&order=id', refused(400, '42803', 'query parameter "order": what is aggregated can only be ordered by what it is grouped by, and "select" has no "id" as it stands there')) },
-  { feature: 'an embedded relation as a group', here: 'same', check: give(['/sales?select=amount.sum(),editions(format)&number=eq.2', [{ sum: 7, editions: { format: 'audio' } }]], ['/books?select=count(),author:authors!author_id(name)&author=not.is.null&author.name=eq.Ada', [{ count: 2, author: { name: 'Ada' } }]]) },
-  { feature: 'inside of an embedded relation', here: 'same', check: give(['/editions?select=book_id,number,sales(amount.sum(),sold_on)&sales.order=sold_on&order=book_id,number&limit=1', [
-    { book_id: 1, number: 1, sales: [{ sum: 10, sold_on: '2026-01-01' }, { sum: 5.5, sold_on: '2026-01-02' }] }]], ['/authors?select=id,books!author_id(count())&order=id', [{ id: 1, books: [{ count: 2 }] }, { id: 2, books: [{ count: 1 }] }, { id: 3, books: [{ count: 0 }] }]]) },
-  { feature: 'grouping by columns of a spread relation', here: 'same', check: async ({ t, ask }) => {
-    const groups = (await ask('GET', '/sales?select=amount.sum(),...editions(format)')).list()
-    t.same(groups.sort((a, b) => Number(a['sum']) - Number(b['sum'])), [{ sum: 7, format: 'audio' }, { sum: 35.5, format: 'paper' }])
-  } },
-  { feature: 'of columns of a spread to-one relation: as if they were its own', here: 'same', check: give(
-    ['/sales?select=sold_on,...editions(number.max(),count())&order=sold_on', [{ sold_on: '2026-01-01', max: 1, count: 1 }, { sold_on: '2026-01-02', max: 2, count: 2 }, { sold_on: '2026-01-03', max: 1, count: 1 }]],
-    ['/sales?select=...editions(...books(pages:pages.sum()::text))', [{ pages: '440' }]]) },
-  { feature: 'inside of a spread to-many relation', here: 'differs', note: 'each in an array; there `PGRST127`', check: give(['/authors?select=id,...books!author_id(pages.sum())&order=id', [{ id: 1, sum: [200] }, { id: 2, sum: [300] }, { id: 3, sum: [null] }]]) },
-  { feature: 'on the rows of a function', here: 'same', check: give(['/rpc/books_of?author=1&select=pages.sum(),count()', [{ sum: 200, count: 2 }]], ['/rpc/totals?select=total.sum()', [{ sum: 42.5 }]]) },
-  { feature: 'an aggregate that the type has not', here: 'same', check: gives('/books?select=available.max()', refused(400, '42883', 'this operator does not fit the type of the field', { details: 'function max(boolean) does not exist' })) },
-  { feature: 'an aggregate that there is not', here: 'same', check: gives('/sales?select=amount.median()', refused(400, 'PGRST100', 'query parameter "select": one of count(), sum(), avg(), min(), max() is expected at character 8 of "amount.median()"')) },
-  { feature: 'aggregates that are not allowed', here: 'differs', note: 'there off by default (`PGRST123`); here always on', check: give(['/shelves?select=count()', [{ count: 3 }]]) },
+  {
+    feature: '`sum`, `avg`, `min`, `max`, `count` of a column',
+    here: 'same',
+    check: give(
+      [
+        '/sales?select=amount.sum(),amount.avg()::float8,amount.min(),amount.max(),amount.count()',
+        [{ sum: 42.5, avg: 10.625, min: 5.5, max: 20, count: 4 }],
+      ],
+      ['/books?select=isbn.count()', [{ count: 3 }]],
+    ),
+  },
+  {
+    feature: '`count()` of rows, and `count` as it was',
+    here: 'same',
+    check: give(
+      ['/sales?select=count()', [{ count: 4 }]],
+      ['/sales?select=count', [{ count: 4 }]],
+      ['/books?select=n:count()&id=gt.99&title=eq.none', [{ n: 0 }]],
+    ),
+  },
+  {
+    feature: 'renaming',
+    here: 'same',
+    check: give(['/sales?select=total:amount.sum(),days:sold_on.count()', [{ total: 42.5, days: 4 }]]),
+  },
+  {
+    feature: 'casts of what goes in, and of what comes out',
+    here: 'same',
+    check: give(
+      ['/authors?select=prefs->>n::int.sum(),prefs->n::numeric.max()::text', [{ sum: 10, max: '10' }]],
+      ['/sales?select=amount.avg()::int', [{ avg: 11 }]],
+    ),
+  },
+  {
+    feature: 'grouping by the columns beside',
+    here: 'same',
+    check: give(
+      ['/sales?select=sold_on,amount.sum()&order=sold_on', perDay],
+      [
+        '/books?select=available,pages.max()&order=available',
+        [
+          { available: false, max: 80 },
+          { available: true, max: 120 },
+          { available: null, max: 300 },
+        ],
+      ],
+    ),
+  },
+  {
+    feature: 'grouping by places in JSON',
+    here: 'same',
+    check: give(
+      [
+        '/authors?select=lang:prefs->>lang,count()&order=prefs->>lang.nullslast',
+        [
+          { lang: 'de', count: 1 },
+          { lang: 'en', count: 1 },
+          { lang: null, count: 1 },
+        ],
+      ],
+      ['/books?select=size->width,count()&order=size->width.nullslast&limit=1', [{ width: 1.5, count: 1 }]],
+    ),
+  },
+  {
+    feature: 'filters, order, limit of groups',
+    here: 'same',
+    check: give([
+      '/sales?select=sold_on,amount.sum()&order=sold_on.desc&limit=2&amount=gt.6',
+      [
+        { sold_on: '2026-01-03', sum: 20 },
+        { sold_on: '2026-01-02', sum: 7 },
+      ],
+    ]),
+  },
+  {
+    feature: 'order by what is no group',
+    here: 'same',
+    check: gives(
+      '/sales?select=sold_on,amount.sum()&order=id',
+      refused(
+        400,
+        '42803',
+        'query parameter "order": what is aggregated can only be ordered by what it is grouped by, and "select" has no "id" as it stands there',
+      ),
+    ),
+  },
+  {
+    feature: 'an embedded relation as a group',
+    here: 'same',
+    check: give(
+      ['/sales?select=amount.sum(),editions(format)&number=eq.2', [{ sum: 7, editions: { format: 'audio' } }]],
+      [
+        '/books?select=count(),author:authors!author_id(name)&author=not.is.null&author.name=eq.Ada',
+        [{ count: 2, author: { name: 'Ada' } }],
+      ],
+    ),
+  },
+  {
+    feature: 'inside of an embedded relation',
+    here: 'same',
+    check: give(
+      [
+        '/editions?select=book_id,number,sales(amount.sum(),sold_on)&sales.order=sold_on&order=book_id,number&limit=1',
+        [
+          {
+            book_id: 1,
+            number: 1,
+            sales: [
+              { sum: 10, sold_on: '2026-01-01' },
+              { sum: 5.5, sold_on: '2026-01-02' },
+            ],
+          },
+        ],
+      ],
+      [
+        '/authors?select=id,books!author_id(count())&order=id',
+        [
+          { id: 1, books: [{ count: 2 }] },
+          { id: 2, books: [{ count: 1 }] },
+          { id: 3, books: [{ count: 0 }] },
+        ],
+      ],
+    ),
+  },
+  {
+    feature: 'grouping by columns of a spread relation',
+    here: 'same',
+    check: async ({ t, ask }) => {
+      const groups = (await ask('GET', '/sales?select=amount.sum(),...editions(format)')).list()
+      t.same(
+        groups.sort((a, b) => Number(a['sum']) - Number(b['sum'])),
+        [
+          { sum: 7, format: 'audio' },
+          { sum: 35.5, format: 'paper' },
+        ],
+      )
+    },
+  },
+  {
+    feature: 'of columns of a spread to-one relation: as if they were its own',
+    here: 'same',
+    check: give(
+      [
+        '/sales?select=sold_on,...editions(number.max(),count())&order=sold_on',
+        [
+          { sold_on: '2026-01-01', max: 1, count: 1 },
+          { sold_on: '2026-01-02', max: 2, count: 2 },
+          { sold_on: '2026-01-03', max: 1, count: 1 },
+        ],
+      ],
+      ['/sales?select=...editions(...books(pages:pages.sum()::text))', [{ pages: '440' }]],
+    ),
+  },
+  {
+    feature: 'inside of a spread to-many relation',
+    here: 'differs',
+    note: 'each in an array; there `PGRST127`',
+    check: give([
+      '/authors?select=id,...books!author_id(pages.sum())&order=id',
+      [
+        { id: 1, sum: [200] },
+        { id: 2, sum: [300] },
+        { id: 3, sum: [null] },
+      ],
+    ]),
+  },
+  {
+    feature: 'on the rows of a function',
+    here: 'same',
+    check: give(
+      ['/rpc/books_of?author=1&select=pages.sum(),count()', [{ sum: 200, count: 2 }]],
+      ['/rpc/totals?select=total.sum()', [{ sum: 42.5 }]],
+    ),
+  },
+  {
+    feature: 'an aggregate that the type has not',
+    here: 'same',
+    check: gives(
+      '/books?select=available.max()',
+      refused(400, '42883', 'this operator does not fit the type of the field', {
+        details: 'function max(boolean) does not exist',
+      }),
+    ),
+  },
+  {
+    feature: 'an aggregate that there is not',
+    here: 'same',
+    check: gives(
+      '/sales?select=amount.median()',
+      refused(
+        400,
+        'PGRST100',
+        'query parameter "select": one of count(), sum(), avg(), min(), max() is expected at character 8 of "amount.median()"',
+      ),
+    ),
+  },
+  {
+    feature: 'aggregates that are not allowed',
+    here: 'differs',
+    note: 'there off by default (`PGRST123`); here always on',
+    check: give(['/shelves?select=count()', [{ count: 3 }]]),
+  },
 ]

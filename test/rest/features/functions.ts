@@ -2,145 +2,488 @@
 import { give, gives, json, refused, rows, type Feature, type Request, type Scene, type Seen } from './scene.ts'
 
 /** The answer of a function: a value, an object, an array of `n` rows. */
-export function answered(body: unknown, { status = 200, range = '0-0/*', ...more }: { status?: number; range?: string } & Record<string, unknown> = {}): Seen {
-  return { status, headers: { 'content-type': json, 'content-range': range, ...(more as Record<string, string>) }, body }
+export function answered(
+  body: unknown,
+  { status = 200, range = '0-0/*', ...more }: { status?: number; range?: string } & Record<string, unknown> = {},
+): Seen {
+  return {
+    status,
+    headers: { 'content-type': json, 'content-range': range, ...(more as Record<string, string>) },
+    body,
+  }
 }
 
 /** By POST. */
-const call = (path: string, body: object | string, more: Partial<Request> = {}): Request => ({ method: 'POST', path: `/rpc/${path}`, body, ...more, headers: { 'content-type': 'application/json', ...more.headers } })
+const call = (path: string, body: object | string, more: Partial<Request> = {}): Request => ({
+  method: 'POST',
+  path: `/rpc/${path}`,
+  body,
+  ...more,
+  headers: { 'content-type': 'application/json', ...more.headers },
+})
 
 /** Both by POST and by GET. */
 function both(name: string, args: Record<string, unknown>, wanted: Seen): Feature['check'] {
   return async ({ expect }) => {
     await expect(call(name, args), wanted)
-    const search = Object.entries(args).map(([key, value]) => `${key}=${encodeURIComponent(String(value))}`).join('&')
+    const search = Object.entries(args)
+      .map(([key, value]) => `${key}=${encodeURIComponent(String(value))}`)
+      .join('&')
     await expect({ path: `/rpc/${name}${search === '' ? '' : `?${search}`}` }, wanted)
   }
 }
 
-const text = async ({ t, ask }: Scene, request: Request, wanted: string) => t.equal((await ask(request.method ?? 'GET', request.path, request)).text, wanted, request.path)
+const text = async ({ t, ask }: Scene, request: Request, wanted: string) =>
+  t.equal((await ask(request.method ?? 'GET', request.path, request)).text, wanted, request.path)
 
 export const functions: Feature[] = [
   { feature: 'scalar functions', here: 'same', check: both('add', { a: 1, b: 2 }, answered(3)) },
   { feature: 'default arguments', here: 'same', check: both('add', { a: 1 }, answered(2)) },
-  { feature: 'arguments and values of every type, exactly', here: 'same', check: async (scene) => {
-    await text(scene, call('echo_bigint', '{"v":9007199254740993}'), '9007199254740993')
-    await text(scene, { path: '/rpc/echo_bigint?v=9007199254740993' }, '9007199254740993')
-    await text(scene, call('echo_numeric', '{"v":12345678901234567890.123450}'), '12345678901234567890.123450')
-    await text(scene, { path: '/rpc/echo_numeric?v=12345678901234567890.123450' }, '12345678901234567890.123450')
-    await text(scene, call('echo_json', '{"v":{"n":12345678901234567890,"a":[null,"x"]}}'), '{"a": [null, "x"], "n": 12345678901234567890}')
-    await text(scene, { path: `/rpc/echo_json?v=${encodeURIComponent('{"n":12345678901234567890}')}` }, '{"n": 12345678901234567890}')
-    await text(scene, call('echo_texts', '{"v":["a","b,c",null,"\\"d"]}'), '["a","b,c",null,"\\"d"]')
-    await text(scene, { path: `/rpc/echo_texts?v=${encodeURIComponent('{a,"b,c",null}')}` }, '["a","b,c",null]')
-    await text(scene, call('echo_json', '{"v":null}'), 'null')
-  } },
-  { feature: 'composite values', here: 'same', check: async ({ expect }) => {
-    await expect(call('echo_size', { v: { width: 1, height: 2.5 } }), answered({ width: 1, height: 2.5 }))
-    await expect({ path: '/rpc/echo_size?v=(1,2.5)' }, answered({ width: 1, height: 2.5 }))
-  } },
-  { feature: 'sets of scalars, with `limit` and `offset`', here: 'same', check: async ({ expect }) => {
-    await expect({ path: '/rpc/lengths' }, answered([13, 9, 14, 3], { range: '0-3/*' }))
-    await expect({ path: '/rpc/lengths?limit=2&offset=1', headers: { prefer: 'count=exact' } }, answered([9, 14], { status: 206, range: '1-2/4', 'preference-applied': 'count=exact' }))
-  } },
-  { feature: 'filters on what has no columns', here: 'same', check: gives('/rpc/lengths?id=eq.1', refused(400, '42703', 'function "lengths" gives values, or rows whose columns are not known: there is nothing for filters')) },
-  { feature: 'one row: an object', here: 'same', check: both('first_book', {}, answered({
-    id: 1, title: 'The quick fox', author_id: 1, editor_id: 2, isbn: 'i-1', genre: 'novel', price: 9.99, pages: 120, available: true, tags: ['red', 'with, comma'], years: '[1990,2000)', size: { width: 10, height: 20 },
-    extra: { a: 1, b: { c: 'x' } }, added: '2026-01-01T00:00:00+00:00', words: "'fox':3 'quick':2", gross: 19.98 })) },
-  { feature: 'one row with `select`', here: 'same', check: gives('/rpc/first_book?select=id,shelves(label)&shelves.order=id', answered({ id: 1, shelves: [{ label: 'low' }, { label: 'high' }] })) },
-  { feature: 'no row of a function that gives one', here: 'same', check: gives('/rpc/no_book?select=id,title', answered({ id: null, title: null })) },
-  { feature: 'table-valued functions: select, filters, order, limit', here: 'same', check: give(
-    ['/rpc/books_of?author=1&select=id,title', [{ id: 1, title: 'The quick fox' }, { id: 2, title: 'Lazy dogs' }]], ['/rpc/books_of?author=1&select=id&price=gt.10', [{ id: 2 }]],
-    ['/rpc/books_of?author=1&select=id&order=id.desc&limit=1', [{ id: 2 }]], ['/rpc/books_of?author=1&select=id&or=(id.eq.1,title.eq.x)', [{ id: 1 }]], ['/rpc/books_of?author=9', []]) },
-  { feature: 'table-valued functions by POST', here: 'same', check: async ({ expect }) => {
-    await expect(call('books_of?select=id&order=id.desc', { author: 1 }), rows([{ id: 2 }, { id: 1 }]))
-  } },
-  { feature: '`returns table (…)`, also of one column', here: 'same', check: give(['/rpc/totals?order=total.desc', [{ book_id: 1, total: 22.5 }, { book_id: 2, total: 20 }]], ['/rpc/totals?select=total&book_id=eq.2', [{ total: 20 }]], ['/rpc/titles?title=like.*dogs', [{ title: 'Lazy dogs' }, { title: 'Foxes and dogs' }]]) },
-  { feature: '`out` arguments, also a single one', here: 'same', check: async (scene) => {
-    await both('pair', { n: 3 }, answered({ a: 3, b: 'n3' }))(scene)
-    await both('single', {}, answered({ answer: 42 }))(scene)
-  } },
-  { feature: 'untyped functions: `returns record`', here: 'same', check: async ({ expect }) => {
-    await expect(call('untyped', {}), answered({ one: 1, two: 2 }))
-    await expect({ path: '/rpc/untyped_set' }, answered([{ one: 1 }, { one: 2 }], { range: '0-1/*' }))
-    await expect({ path: '/rpc/untyped_set?select=one' }, refused(400, '42703', 'function "untyped_set" gives values, or rows whose columns are not known: there is nothing for select'))
-  } },
-  { feature: 'void: 204', here: 'same', check: async ({ expect, rows, t }) => {
-    await expect(call('touch', {}), { status: 204, headers: { 'content-range': '*/*' }, body: '' })
-    t.same(await rows("select count(*)::int as n from lines where entry = 'touched'"), [{ n: 1 }])
-  } },
-  { feature: 'variadic arguments', here: 'same', check: async ({ expect }) => {
-    await expect(call('join_all', { parts: ['a', 'b'] }), answered('a+b'))
-    await expect({ path: '/rpc/join_all?parts=a&parts=b,c&parts=%22d%22%0Ae' }, answered('a+b,c+"d"\ne'))
-    await expect({ path: '/rpc/join_all?parts=%7Ba,b%7D' }, answered('a+b'))
-    await expect(call('join_all', {}), answered(''))
-  } },
-  { feature: 'overloaded functions, by their arguments', here: 'same', check: async (scene) => {
-    await both('area', { side: 3 }, answered(9))(scene)
-    await both('area', { width: 2, height: 3 }, answered(6))(scene)
-  } },
-  { feature: 'overloads that one call fits several of, by defaults', here: 'same', check: both('near', { a: 1 }, refused(300, 'PGRST203', 'Could not choose the best candidate function between: near(a => integer), near(a => integer, b => integer)', {
-    hint: 'Try renaming the parameters or the function itself in the database so function overloading can be resolved' })) },
-  { feature: 'an overload that takes any number of arguments more', here: 'same', check: async (scene) => {
-    await both('far', { a: 1 }, answered('one'))(scene)
-    await scene.expect(call('far', { a: 1, b: [2] }), answered('many'))
-  } },
-  { feature: 'overloads that differ in types alone', here: 'same', check: both('twice', { n: 2 }, refused(300, 'PGRST203', 'Could not choose the best candidate function between: twice(n => integer), twice(n => text)', {
-    hint: 'Try renaming the parameters or the function itself in the database so function overloading can be resolved' })) },
-  { feature: 'a single unnamed JSON argument: the whole body', here: 'same', check: async (scene) => {
-    await scene.expect(call('whole', { a: 1 }), answered({ a: 1 }))
-    await text(scene, call('whole', '[9007199254740993, {"b": 1.0}]'), '[9007199254740993, {"b": 1.0}]')
-    await text(scene, call('whole', '"text"'), '"text"')
-  } },
-  { feature: 'a body that is no object, for named arguments', here: 'same', check: async ({ expect }) => {
-    await expect(call('add', [1]), refused(400, 'PGRST102', 'the body must be an object with the arguments by their names'))
-  } },
-  { feature: '`immutable` and `stable` functions by GET and HEAD', here: 'same', check: async ({ expect }) => {
-    await expect({ method: 'HEAD', path: '/rpc/books_of?author=1', headers: { prefer: 'count=exact' } }, { status: 200, headers: { 'content-type': json, 'content-range': '0-1/2', 'preference-applied': 'count=exact' }, body: '' })
-  } },
-  { feature: 'functions that change something, by GET or HEAD: 405', here: 'same', check: async ({ expect, rows, t }) => {
-    await expect({ path: '/rpc/add_shelf?id=50&label=x' }, refused(405, '25006', 'GET changes nothing: call the function with POST', { details: 'cannot execute INSERT in a read-only transaction' }))
-    await expect({ method: 'HEAD', path: '/rpc/add_shelf?id=50&label=x' }, { status: 405, headers: { 'content-type': json }, body: '' })
-    t.same(await rows('select id from shelves where id = 50'), [])
-  } },
-  { feature: 'volatile functions by POST, once, also when they are counted', here: 'same', check: async ({ expect, rows, t }) => {
-    await expect(call('add_shelf?select=label', { id: 51, label: 'x' }, { headers: { prefer: 'count=exact' } }), answered([{ label: 'x' }], { range: '0-0/1', 'preference-applied': 'count=exact' }))
-    t.same(await rows('select id, label from shelves where id > 49'), [{ id: 51, label: 'x' }])
-  } },
-  { feature: '`return=minimal` of a call', here: 'same', check: async ({ expect }) => {
-    await expect(call('books_of', { author: 1 }, { headers: { prefer: 'count=exact,return=minimal' } }), { status: 200, headers: { 'content-range': '0-1/2', 'preference-applied': 'count=exact, return=minimal' }, body: '' })
-  } },
-  { feature: 'singular, CSV and stripped answers', here: 'same', check: async ({ expect }) => {
-    await expect({ path: '/rpc/books_of?author=2&select=id,isbn', headers: { accept: 'application/vnd.pgrst.object+json' } }, answered({ id: 3, isbn: null }, { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' }))
-    await expect({ path: '/rpc/books_of?author=1', headers: { accept: 'application/vnd.pgrst.object+json' } }, refused(406, 'PGRST116', 'Cannot coerce the result to a single JSON object', { details: 'The result contains 2 rows' }))
-    await expect({ path: '/rpc/books_of?author=2&select=id,isbn', headers: { accept: 'application/vnd.pgrst.array+json;nulls=stripped' } }, answered([{ id: 3 }], { 'content-type': 'application/vnd.pgrst.array+json; nulls=stripped; charset=utf-8' }))
-    await expect({ path: '/rpc/books_of?author=1&select=id,title', headers: { accept: 'text/csv' } }, answered('id,title\n1,The quick fox\n2,Lazy dogs', { range: '0-1/*', 'content-type': 'text/csv; charset=utf-8' }))
-    await expect({ path: '/rpc/first_book?select=id', headers: { accept: 'application/vnd.pgrst.object+json' } }, answered({ id: 1 }, { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' }))
-    await expect({ path: '/rpc/add?a=1', headers: { accept: 'application/vnd.pgrst.object+json' } }, answered(2, { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' }))
-  } },
-  { feature: 'values as CSV', here: 'absent', check: gives({ path: '/rpc/add?a=1', headers: { accept: 'text/csv' } }, refused(406, 'PGRST107', 'None of these media types are available: text/csv for a function that gives values')) },
-  { feature: '`Range` of a call by GET', here: 'same', check: gives({ path: '/rpc/books_of?author=1&select=id', headers: { range: '1-5' } }, rows([{ id: 2 }], { range: '1-1/*' })) },
+  {
+    feature: 'arguments and values of every type, exactly',
+    here: 'same',
+    check: async (scene) => {
+      await text(scene, call('echo_bigint', '{"v":9007199254740993}'), '9007199254740993')
+      await text(scene, { path: '/rpc/echo_bigint?v=9007199254740993' }, '9007199254740993')
+      await text(scene, call('echo_numeric', '{"v":12345678901234567890.123450}'), '12345678901234567890.123450')
+      await text(scene, { path: '/rpc/echo_numeric?v=12345678901234567890.123450' }, '12345678901234567890.123450')
+      await text(
+        scene,
+        call('echo_json', '{"v":{"n":12345678901234567890,"a":[null,"x"]}}'),
+        '{"a": [null, "x"], "n": 12345678901234567890}',
+      )
+      await text(
+        scene,
+        { path: `/rpc/echo_json?v=${encodeURIComponent('{"n":12345678901234567890}')}` },
+        '{"n": 12345678901234567890}',
+      )
+      await text(scene, call('echo_texts', '{"v":["a","b,c",null,"\\"d"]}'), '["a","b,c",null,"\\"d"]')
+      await text(scene, { path: `/rpc/echo_texts?v=${encodeURIComponent('{a,"b,c",null}')}` }, '["a","b,c",null]')
+      await text(scene, call('echo_json', '{"v":null}'), 'null')
+    },
+  },
+  {
+    feature: 'composite values',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect(call('echo_size', { v: { width: 1, height: 2.5 } }), answered({ width: 1, height: 2.5 }))
+      await expect({ path: '/rpc/echo_size?v=(1,2.5)' }, answered({ width: 1, height: 2.5 }))
+    },
+  },
+  {
+    feature: 'sets of scalars, with `limit` and `offset`',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect({ path: '/rpc/lengths' }, answered([13, 9, 14, 3], { range: '0-3/*' }))
+      await expect(
+        { path: '/rpc/lengths?limit=2&offset=1', headers: { prefer: 'count=exact' } },
+        answered([9, 14], { status: 206, range: '1-2/4', 'preference-applied': 'count=exact' }),
+      )
+    },
+  },
+  {
+    feature: 'filters on what has no columns',
+    here: 'same',
+    check: gives(
+      '/rpc/lengths?id=eq.1',
+      refused(
+        400,
+        '42703',
+        'function "lengths" gives values, or rows whose columns are not known: there is nothing for filters',
+      ),
+    ),
+  },
+  {
+    feature: 'one row: an object',
+    here: 'same',
+    check: both(
+      'first_book',
+      {},
+      answered({
+        id: 1,
+        title: 'The quick fox',
+        author_id: 1,
+        editor_id: 2,
+        isbn: 'i-1',
+        genre: 'novel',
+        price: 9.99,
+        pages: 120,
+        available: true,
+        tags: ['red', 'with, comma'],
+        years: '[1990,2000)',
+        size: { width: 10, height: 20 },
+        extra: { a: 1, b: { c: 'x' } },
+        added: '2026-01-01T00:00:00+00:00',
+        words: "'fox':3 'quick':2",
+        gross: 19.98,
+      }),
+    ),
+  },
+  {
+    feature: 'one row with `select`',
+    here: 'same',
+    check: gives(
+      '/rpc/first_book?select=id,shelves(label)&shelves.order=id',
+      answered({ id: 1, shelves: [{ label: 'low' }, { label: 'high' }] }),
+    ),
+  },
+  {
+    feature: 'no row of a function that gives one',
+    here: 'same',
+    check: gives('/rpc/no_book?select=id,title', answered({ id: null, title: null })),
+  },
+  {
+    feature: 'table-valued functions: select, filters, order, limit',
+    here: 'same',
+    check: give(
+      [
+        '/rpc/books_of?author=1&select=id,title',
+        [
+          { id: 1, title: 'The quick fox' },
+          { id: 2, title: 'Lazy dogs' },
+        ],
+      ],
+      ['/rpc/books_of?author=1&select=id&price=gt.10', [{ id: 2 }]],
+      ['/rpc/books_of?author=1&select=id&order=id.desc&limit=1', [{ id: 2 }]],
+      ['/rpc/books_of?author=1&select=id&or=(id.eq.1,title.eq.x)', [{ id: 1 }]],
+      ['/rpc/books_of?author=9', []],
+    ),
+  },
+  {
+    feature: 'table-valued functions by POST',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect(call('books_of?select=id&order=id.desc', { author: 1 }), rows([{ id: 2 }, { id: 1 }]))
+    },
+  },
+  {
+    feature: '`returns table (…)`, also of one column',
+    here: 'same',
+    check: give(
+      [
+        '/rpc/totals?order=total.desc',
+        [
+          { book_id: 1, total: 22.5 },
+          { book_id: 2, total: 20 },
+        ],
+      ],
+      ['/rpc/totals?select=total&book_id=eq.2', [{ total: 20 }]],
+      ['/rpc/titles?title=like.*dogs', [{ title: 'Lazy dogs' }, { title: 'Foxes and dogs' }]],
+    ),
+  },
+  {
+    feature: '`out` arguments, also a single one',
+    here: 'same',
+    check: async (scene) => {
+      await both('pair', { n: 3 }, answered({ a: 3, b: 'n3' }))(scene)
+      await both('single', {}, answered({ answer: 42 }))(scene)
+    },
+  },
+  {
+    feature: 'untyped functions: `returns record`',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect(call('untyped', {}), answered({ one: 1, two: 2 }))
+      await expect({ path: '/rpc/untyped_set' }, answered([{ one: 1 }, { one: 2 }], { range: '0-1/*' }))
+      await expect(
+        { path: '/rpc/untyped_set?select=one' },
+        refused(
+          400,
+          '42703',
+          'function "untyped_set" gives values, or rows whose columns are not known: there is nothing for select',
+        ),
+      )
+    },
+  },
+  {
+    feature: 'void: 204',
+    here: 'same',
+    check: async ({ expect, rows, t }) => {
+      await expect(call('touch', {}), { status: 204, headers: { 'content-range': '*/*' }, body: '' })
+      t.same(await rows("select count(*)::int as n from lines where entry = 'touched'"), [{ n: 1 }])
+    },
+  },
+  {
+    feature: 'variadic arguments',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect(call('join_all', { parts: ['a', 'b'] }), answered('a+b'))
+      await expect({ path: '/rpc/join_all?parts=a&parts=b,c&parts=%22d%22%0Ae' }, answered('a+b,c+"d"\ne'))
+      await expect({ path: '/rpc/join_all?parts=%7Ba,b%7D' }, answered('a+b'))
+      await expect(call('join_all', {}), answered(''))
+    },
+  },
+  {
+    feature: 'overloaded functions, by their arguments',
+    here: 'same',
+    check: async (scene) => {
+      await both('area', { side: 3 }, answered(9))(scene)
+      await both('area', { width: 2, height: 3 }, answered(6))(scene)
+    },
+  },
+  {
+    feature: 'overloads that one call fits several of, by defaults',
+    here: 'same',
+    check: both(
+      'near',
+      { a: 1 },
+      refused(
+        300,
+        'PGRST203',
+        'Could not choose the best candidate function between: near(a => integer), near(a => integer, b => integer)',
+        {
+          hint: 'Try renaming the parameters or the function itself in the database so function overloading can be resolved',
+        },
+      ),
+    ),
+  },
+  {
+    feature: 'an overload that takes any number of arguments more',
+    here: 'same',
+    check: async (scene) => {
+      await both('far', { a: 1 }, answered('one'))(scene)
+      await scene.expect(call('far', { a: 1, b: [2] }), answered('many'))
+    },
+  },
+  {
+    feature: 'overloads that differ in types alone',
+    here: 'same',
+    check: both(
+      'twice',
+      { n: 2 },
+      refused(
+        300,
+        'PGRST203',
+        'Could not choose the best candidate function between: twice(n => integer), twice(n => text)',
+        {
+          hint: 'Try renaming the parameters or the function itself in the database so function overloading can be resolved',
+        },
+      ),
+    ),
+  },
+  {
+    feature: 'a single unnamed JSON argument: the whole body',
+    here: 'same',
+    check: async (scene) => {
+      await scene.expect(call('whole', { a: 1 }), answered({ a: 1 }))
+      await text(scene, call('whole', '[9007199254740993, {"b": 1.0}]'), '[9007199254740993, {"b": 1.0}]')
+      await text(scene, call('whole', '"text"'), '"text"')
+    },
+  },
+  {
+    feature: 'a body that is no object, for named arguments',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect(
+        call('add', [1]),
+        refused(400, 'PGRST102', 'the body must be an object with the arguments by their names'),
+      )
+    },
+  },
+  {
+    feature: '`immutable` and `stable` functions by GET and HEAD',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect(
+        { method: 'HEAD', path: '/rpc/books_of?author=1', headers: { prefer: 'count=exact' } },
+        {
+          status: 200,
+          headers: { 'content-type': json, 'content-range': '0-1/2', 'preference-applied': 'count=exact' },
+          body: '',
+        },
+      )
+    },
+  },
+  {
+    feature: 'functions that change something, by GET or HEAD: 405',
+    here: 'same',
+    check: async ({ expect, rows, t }) => {
+      await expect(
+        { path: '/rpc/add_shelf?id=50&label=x' },
+        refused(405, '25006', 'GET changes nothing: call the function with POST', {
+          details: 'cannot execute INSERT in a read-only transaction',
+        }),
+      )
+      await expect(
+        { method: 'HEAD', path: '/rpc/add_shelf?id=50&label=x' },
+        { status: 405, headers: { 'content-type': json }, body: '' },
+      )
+      t.same(await rows('select id from shelves where id = 50'), [])
+    },
+  },
+  {
+    feature: 'volatile functions by POST, once, also when they are counted',
+    here: 'same',
+    check: async ({ expect, rows, t }) => {
+      await expect(
+        call('add_shelf?select=label', { id: 51, label: 'x' }, { headers: { prefer: 'count=exact' } }),
+        answered([{ label: 'x' }], { range: '0-0/1', 'preference-applied': 'count=exact' }),
+      )
+      t.same(await rows('select id, label from shelves where id > 49'), [{ id: 51, label: 'x' }])
+    },
+  },
+  {
+    feature: '`return=minimal` of a call',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect(call('books_of', { author: 1 }, { headers: { prefer: 'count=exact,return=minimal' } }), {
+        status: 200,
+        headers: { 'content-range': '0-1/2', 'preference-applied': 'count=exact, return=minimal' },
+        body: '',
+      })
+    },
+  },
+  {
+    feature: 'singular, CSV and stripped answers',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect(
+        { path: '/rpc/books_of?author=2&select=id,isbn', headers: { accept: 'application/vnd.pgrst.object+json' } },
+        answered({ id: 3, isbn: null }, { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' }),
+      )
+      await expect(
+        { path: '/rpc/books_of?author=1', headers: { accept: 'application/vnd.pgrst.object+json' } },
+        refused(406, 'PGRST116', 'Cannot coerce the result to a single JSON object', {
+          details: 'The result contains 2 rows',
+        }),
+      )
+      await expect(
+        {
+          path: '/rpc/books_of?author=2&select=id,isbn',
+          headers: { accept: 'application/vnd.pgrst.array+json;nulls=stripped' },
+        },
+        answered([{ id: 3 }], { 'content-type': 'application/vnd.pgrst.array+json; nulls=stripped; charset=utf-8' }),
+      )
+      await expect(
+        { path: '/rpc/books_of?author=1&select=id,title', headers: { accept: 'text/csv' } },
+        answered('id,title\n1,The quick fox\n2,Lazy dogs', {
+          range: '0-1/*',
+          'content-type': 'text/csv; charset=utf-8',
+        }),
+      )
+      await expect(
+        { path: '/rpc/first_book?select=id', headers: { accept: 'application/vnd.pgrst.object+json' } },
+        answered({ id: 1 }, { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' }),
+      )
+      await expect(
+        { path: '/rpc/add?a=1', headers: { accept: 'application/vnd.pgrst.object+json' } },
+        answered(2, { 'content-type': 'application/vnd.pgrst.object+json; charset=utf-8' }),
+      )
+    },
+  },
+  {
+    feature: 'values as CSV',
+    here: 'absent',
+    check: gives(
+      { path: '/rpc/add?a=1', headers: { accept: 'text/csv' } },
+      refused(406, 'PGRST107', 'None of these media types are available: text/csv for a function that gives values'),
+    ),
+  },
+  {
+    feature: '`Range` of a call by GET',
+    here: 'same',
+    check: gives(
+      { path: '/rpc/books_of?author=1&select=id', headers: { range: '1-5' } },
+      rows([{ id: 2 }], { range: '1-1/*' }),
+    ),
+  },
   { feature: "the caller's claims", here: 'same', check: gives({ path: '/rpc/caller', as: 'ada' }, answered('ada')) },
-  { feature: 'by an unmodified client', here: 'same', check: async ({ t, tenant }) => {
-    const client = tenant.client('service')
-    t.match(await client.rpc('add', { a: 1 }), { data: 2, error: null })
-    t.match(await client.rpc('books_of', { author: 1 }, { get: true, count: 'exact' }).select('id').order('id', { ascending: false }).limit(1), { data: [{ id: 2 }], count: 2, error: null })
-    t.match(await client.rpc('books_of', { author: 1 }, { head: true, count: 'exact' }), { data: null, count: 2, error: null })
-    t.match(await client.rpc('echo_texts', { v: ['a', 'b c'] }, { get: true }), { data: ['a', 'b c'], error: null })
-    t.match(await client.rpc('first_book').single(), { data: { id: 1 }, error: null })
-    t.match(await client.rpc('touch'), { data: null, status: 204, error: null })
-  } },
-  { feature: 'a function that there is not', here: 'same', check: async ({ expect }) => {
-    await expect(call('ad', {}), refused(404, 'PGRST202', 'Could not find the function ad in the schema cache', { hint: 'Perhaps you meant to call the function add' }))
-    const hint = 'Perhaps you meant to call the function add(a => integer, b => integer)'
-    await expect(call('add', { a: 1, c: 2 }), refused(404, 'PGRST202', 'Could not find the function add(a, c) in the schema cache', { hint }))
-    await expect({ path: '/rpc/add?a=1&c=2' }, refused(404, 'PGRST202', 'Could not find the function add(a, c) in the schema cache', { hint }))
-    await expect({ path: '/rpc/add' }, refused(404, 'PGRST202', 'Could not find the function add without parameters in the schema cache', { hint }))
-  } },
-  { feature: '`security definer` functions', here: 'absent', note: 'they would act as another', check: gives('/rpc/secret', refused(404, 'PGRST202', 'Could not find the function secret in the schema cache', { hint: 'a new function is served after POST /admin/reload-schemas' })) },
-  { feature: 'an argument that does not fit', here: 'same', check: both('add', { a: 'x' }, refused(400, '22P02', 'a value does not fit the type of its field', { details: 'invalid input syntax for type integer: "x"' })) },
-  { feature: 'other methods than GET, HEAD and POST', here: 'differs', note: '404; there 405 `PGRST101`', check: async ({ t, ask }) => { t.match(await ask('PATCH', '/rpc/add', { body: {} }), { status: 404 }) } },
-  { feature: '`Prefer: params=single-object`', here: 'absent', note: 'gone there since version 13', check: async ({ expect }) => {
-    await expect(call('add', { a: 1 }, { headers: { prefer: 'handling=strict, params=single-object' } }), refused(400, 'PGRST122', 'Invalid preferences given with handling=strict', { details: 'Invalid preferences: params=single-object' }))
-  } },
-  { feature: 'headers and status by `response.headers`, `response.status`', here: 'differs', note: 'not heard; a status by what is raised', check: gives('/rpc/says_status', answered('said')) },
+  {
+    feature: 'by an unmodified client',
+    here: 'same',
+    check: async ({ t, tenant }) => {
+      const client = tenant.client('service')
+      t.match(await client.rpc('add', { a: 1 }), { data: 2, error: null })
+      t.match(
+        await client
+          .rpc('books_of', { author: 1 }, { get: true, count: 'exact' })
+          .select('id')
+          .order('id', { ascending: false })
+          .limit(1),
+        { data: [{ id: 2 }], count: 2, error: null },
+      )
+      t.match(await client.rpc('books_of', { author: 1 }, { head: true, count: 'exact' }), {
+        data: null,
+        count: 2,
+        error: null,
+      })
+      t.match(await client.rpc('echo_texts', { v: ['a', 'b c'] }, { get: true }), { data: ['a', 'b c'], error: null })
+      t.match(await client.rpc('first_book').single(), { data: { id: 1 }, error: null })
+      t.match(await client.rpc('touch'), { data: null, status: 204, error: null })
+    },
+  },
+  {
+    feature: 'a function that there is not',
+    here: 'same',
+    check: async ({ expect }) => {
+      await expect(
+        call('ad', {}),
+        refused(404, 'PGRST202', 'Could not find the function ad in the schema cache', {
+          hint: 'Perhaps you meant to call the function add',
+        }),
+      )
+      const hint = 'Perhaps you meant to call the function add(a => integer, b => integer)'
+      await expect(
+        call('add', { a: 1, c: 2 }),
+        refused(404, 'PGRST202', 'Could not find the function add(a, c) in the schema cache', { hint }),
+      )
+      await expect(
+        { path: '/rpc/add?a=1&c=2' },
+        refused(404, 'PGRST202', 'Could not find the function add(a, c) in the schema cache', { hint }),
+      )
+      await expect(
+        { path: '/rpc/add' },
+        refused(404, 'PGRST202', 'Could not find the function add without parameters in the schema cache', { hint }),
+      )
+    },
+  },
+  {
+    feature: '`security definer` functions',
+    here: 'absent',
+    note: 'they would act as another',
+    check: gives(
+      '/rpc/secret',
+      refused(404, 'PGRST202', 'Could not find the function secret in the schema cache', {
+        hint: 'a new function is served after POST /admin/reload-schemas',
+      }),
+    ),
+  },
+  {
+    feature: 'an argument that does not fit',
+    here: 'same',
+    check: both(
+      'add',
+      { a: 'x' },
+      refused(400, '22P02', 'a value does not fit the type of its field', {
+        details: 'invalid input syntax for type integer: "x"',
+      }),
+    ),
+  },
+  {
+    feature: 'other methods than GET, HEAD and POST',
+    here: 'differs',
+    note: '404; there 405 `PGRST101`',
+    check: async ({ t, ask }) => {
+      t.match(await ask('PATCH', '/rpc/add', { body: {} }), { status: 404 })
+    },
+  },
+  {
+    feature: '`Prefer: params=single-object`',
+    here: 'absent',
+    note: 'gone there since version 13',
+    check: async ({ expect }) => {
+      await expect(
+        call('add', { a: 1 }, { headers: { prefer: 'handling=strict, params=single-object' } }),
+        refused(400, 'PGRST122', 'Invalid preferences given with handling=strict', {
+          details: 'Invalid preferences: params=single-object',
+        }),
+      )
+    },
+  },
+  {
+    feature: 'headers and status by `response.headers`, `response.status`',
+    here: 'differs',
+    note: 'not heard; a status by what is raised',
+    check: gives('/rpc/says_status', answered('said')),
+  },
 ]

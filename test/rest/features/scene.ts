@@ -1,8 +1,8 @@
 // The home that the features are shown on: tables made with SQL under row-level security, of every kind there is, and a
 // collection that a schema describes. And what there is to see of an answer.
 import type { Test } from 'tap'
-import { query } from '../../support/postgres.ts'
-import type { Answer, AskOptions, TestRuntime, TestTenant } from '../../support/runtime.ts'
+import { query } from '#test/support/postgres.ts'
+import type { Answer, AskOptions, TestRuntime, TestTenant } from '#test/support/runtime.ts'
 
 export interface Scene {
   t: Test
@@ -47,18 +47,43 @@ export function seen({ status, headers, text }: Answer): Seen {
 export const json = 'application/json; charset=utf-8'
 
 /** A list that was read. */
-export function rows(body: readonly unknown[], { status = 200, range, ...headers }: { status?: number; range?: string } & Record<string, unknown> = {}): Seen {
+export function rows(
+  body: readonly unknown[],
+  { status = 200, range, ...headers }: { status?: number; range?: string } & Record<string, unknown> = {},
+): Seen {
   const all = range ?? (body.length === 0 ? '*/*' : `0-${body.length - 1}/*`)
-  return { status, headers: { 'content-type': json, 'content-range': all, ...(headers as Record<string, string>) }, body }
+  return {
+    status,
+    headers: { 'content-type': json, 'content-range': all, ...(headers as Record<string, string>) },
+    body,
+  }
 }
 
 const tags: Record<number, string> = {
-  300: 'ambiguous', 400: 'bad_request', 401: 'Unauthorized', 402: 'raised', 403: 'forbidden', 404: 'not_found', 405: 'method_not_allowed', 406: 'not_acceptable',
-  409: 'conflict', 413: 'Payload too large', 416: 'range_not_satisfiable',
+  300: 'ambiguous',
+  400: 'bad_request',
+  401: 'Unauthorized',
+  402: 'raised',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  406: 'not_acceptable',
+  409: 'conflict',
+  413: 'Payload too large',
+  416: 'range_not_satisfiable',
 }
 
 /** An error in its whole form. */
-export function refused(status: number, code: string, message: string, { details = null, hint = null, error = tags[status] ?? '' }: { details?: unknown; hint?: string | null; error?: string } = {}): Seen {
+export function refused(
+  status: number,
+  code: string,
+  message: string,
+  {
+    details = null,
+    hint = null,
+    error = tags[status] ?? '',
+  }: { details?: unknown; hint?: string | null; error?: string } = {},
+): Seen {
   return {
     status,
     headers: { 'content-type': json, ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}) },
@@ -84,12 +109,22 @@ export async function makeScene(runtime: TestRuntime): Promise<(t: Test) => Scen
   await query(tenant.home.adminUrl, tables)
   await query(tenant.home.adminUrl, routines)
   await query(tenant.home.adminUrl, content)
-  const ask: Scene['ask'] = (method, path, options) => tenant.ask(method, `/rest/v1${path.replaceAll(' ', '%20')}`, { as: 'service', ...options })
+  const ask: Scene['ask'] = (method, path, options) =>
+    tenant.ask(method, `/rest/v1${path.replaceAll(' ', '%20')}`, { as: 'service', ...options })
   const notes = {
-    name: 'notes', rls_policy: { type: 'ownership', owner_field: 'owner' },
-    fields: [{ name: 'id', type: 'uuid', primary: true }, { name: 'owner', type: 'string' }, { name: 'text', type: 'string', required: true }, { name: 'rank', type: 'number' }],
+    name: 'notes',
+    rls_policy: { type: 'ownership', owner_field: 'owner' },
+    fields: [
+      { name: 'id', type: 'uuid', primary: true },
+      { name: 'owner', type: 'string' },
+      { name: 'text', type: 'string', required: true },
+      { name: 'rank', type: 'number' },
+    ],
   }
-  for (const [path, body] of [['/rest/v1/schemas', notes], ['/admin/reload-schemas', {}]] as const) {
+  for (const [path, body] of [
+    ['/rest/v1/schemas', notes],
+    ['/admin/reload-schemas', {}],
+  ] as const) {
     const answer = await tenant.ask('POST', path, { as: 'service', body })
     if (answer.status >= 300) throw new Error(answer.text)
   }
@@ -106,7 +141,21 @@ export async function makeScene(runtime: TestRuntime): Promise<(t: Test) => Scen
   })
 }
 
-const guarded = ['authors', 'profiles', 'books', 'shelves', 'book_shelves', 'editions', 'sales', 'lines', '"odd names"', 'events', 'drafts', 'addresses', 'changed']
+const guarded = [
+  'authors',
+  'profiles',
+  'books',
+  'shelves',
+  'book_shelves',
+  'editions',
+  'sales',
+  'lines',
+  '"odd names"',
+  'events',
+  'drafts',
+  'addresses',
+  'changed',
+]
 
 const tables = `
 create type genre as enum ('novel', 'poetry', 'science');
@@ -135,7 +184,10 @@ create table addresses (id integer primary key, mail mail);
 create table changed (id integer primary key, of integer references changed);
 create table drafts (id integer primary key, owner text default nullif(current_setting('app.user_id', true), ''), text text);
 ${guarded.map((table) => `alter table ${table} enable row level security;`).join('\n')}
-${guarded.filter((table) => table !== 'drafts').map((table) => `create policy everyone on ${table} using (true) with check (true);`).join('\n')}
+${guarded
+  .filter((table) => table !== 'drafts')
+  .map((table) => `create policy everyone on ${table} using (true) with check (true);`)
+  .join('\n')}
 create policy own on drafts using (owner = nullif(current_setting('app.user_id', true), '') or current_setting('app.role', true) = 'service_role');
 create table unguarded (id integer primary key);
 create view cheap_books with (security_invoker) as select id, title, price, author_id from books where price < 10 with check option;

@@ -53,26 +53,38 @@ export interface Value {
 const literal = (text: string) => `'${text.replaceAll("'", "''")}'`
 const part = (text: string) => `"${text.replaceAll(/["\\]/g, '\\$&')}"`
 
-export const modifiedTypes: ModifiedType[] = baseTypes.flatMap(({ type, literals, onlyAlone = [], isTextual = false }, n) => {
-  // One that fits, and one that is made to fit or rejected.
-  const few = literals.slice(0, 2)
-  const alone = [...literals, ...onlyAlone].map((text) => ({ text, json: text }))
-  const some = few.map((text) => ({ text, json: text }))
-  const lists = few.map((text) => ({ text: `{${part(text)},NULL}`, json: [text, null] }))
-  const make = (kind: string, sql: string, type: string, values: Value[]): ModifiedType => ({
-    name: `${kind}_${n}`, sql, type, values, isArray: values === lists,
-    isTextual: isTextual && (values === alone || values === some), isScalar: values === alone || values === some,
-    isComposite: kind === 'composite',
-  })
-  return [
-    make('plain', '', type, alone),
-    make('array', '', `${type}[]`, lists),
-    make('domain', `create domain d_${n} as ${type}; create domain dd_${n} as d_${n};`, `dd_${n}`, some),
-    make('domains', '', `d_${n}[]`, lists),
-    make('arrays', `create domain a_${n} as ${type}[];`, `a_${n}`, lists),
-    make('composite', `create type c_${n} as (v ${type});`, `c_${n}`, few.map((text) => ({ text: `(${part(text)})`, json: { v: text } }))),
-  ]
-})
+export const modifiedTypes: ModifiedType[] = baseTypes.flatMap(
+  ({ type, literals, onlyAlone = [], isTextual = false }, n) => {
+    // One that fits, and one that is made to fit or rejected.
+    const few = literals.slice(0, 2)
+    const alone = [...literals, ...onlyAlone].map((text) => ({ text, json: text }))
+    const some = few.map((text) => ({ text, json: text }))
+    const lists = few.map((text) => ({ text: `{${part(text)},NULL}`, json: [text, null] }))
+    const make = (kind: string, sql: string, type: string, values: Value[]): ModifiedType => ({
+      name: `${kind}_${n}`,
+      sql,
+      type,
+      values,
+      isArray: values === lists,
+      isTextual: isTextual && (values === alone || values === some),
+      isScalar: values === alone || values === some,
+      isComposite: kind === 'composite',
+    })
+    return [
+      make('plain', '', type, alone),
+      make('array', '', `${type}[]`, lists),
+      make('domain', `create domain d_${n} as ${type}; create domain dd_${n} as d_${n};`, `dd_${n}`, some),
+      make('domains', '', `d_${n}[]`, lists),
+      make('arrays', `create domain a_${n} as ${type}[];`, `a_${n}`, lists),
+      make(
+        'composite',
+        `create type c_${n} as (v ${type});`,
+        `c_${n}`,
+        few.map((text) => ({ text: `(${part(text)})`, json: { v: text } })),
+      ),
+    ]
+  },
+)
 
 export function firstOf({ name, values: [first] }: ModifiedType): Value {
   if (first === undefined) throw new Error(`the type ${name} has no value`)

@@ -1,6 +1,6 @@
 // Schemas, reloads and refusals, as the tests of the generated interface ask for them.
 import type { Test } from 'tap'
-import type { Answer, TestTenant } from '../../support/runtime.ts'
+import type { Answer, TestTenant } from '#test/support/runtime.ts'
 
 export const rest = '/rest/v1'
 
@@ -9,10 +9,14 @@ export function same(t: Test, answer: Answer, status: number, code: string, mess
   t.match(answer.json(), { statusCode: String(status), error: String, message, code })
 }
 
-export const addSchema = (tenant: TestTenant, schema: object) => tenant.ask('POST', `${rest}/schemas`, { as: 'service', body: schema })
+export const addSchema = (tenant: TestTenant, schema: object) =>
+  tenant.ask('POST', `${rest}/schemas`, { as: 'service', body: schema })
 
 export const reload = (tenant: TestTenant, confirm?: unknown) =>
-  tenant.ask('POST', '/admin/reload-schemas', { as: 'service', ...(confirm === undefined ? {} : { body: { confirm } }) })
+  tenant.ask('POST', '/admin/reload-schemas', {
+    as: 'service',
+    ...(confirm === undefined ? {} : { body: { confirm } }),
+  })
 
 export async function publish(tenant: TestTenant, ...schemas: object[]): Promise<Record<string, unknown>> {
   for (const schema of schemas) {

@@ -38,37 +38,107 @@ function ofVersions(name: string, call: AbsentFeature['call']): AbsentFeature {
 }
 
 function vector(name: string, target: (storage: Storage) => object, ...args: unknown[]): AbsentFeature {
-  return { name: `\`${name}\``, method: name, what: vectorBuckets, call: (storage) => invoke(target(storage), name.slice(name.lastIndexOf('.') + 1), ...args) }
+  return {
+    name: `\`${name}\``,
+    method: name,
+    what: vectorBuckets,
+    call: (storage) => invoke(target(storage), name.slice(name.lastIndexOf('.') + 1), ...args),
+  }
 }
 
 function analytics(method: string, ...args: unknown[]): AbsentFeature {
-  return { name: `\`analytics.${method}\``, method: `analytics.${method}`, what: analyticsBuckets, call: ({ analytics }) => invoke(analytics, method, ...args) }
+  return {
+    name: `\`analytics.${method}\``,
+    method: `analytics.${method}`,
+    what: analyticsBuckets,
+    call: ({ analytics }) => invoke(analytics, method, ...args),
+  }
 }
 
 const inBucket = ({ vectors }: Storage) => vectors.from('v')
 const inIndex = ({ vectors }: Storage) => vectors.from('v').index('i')
 
 export const absentFeatures: AbsentFeature[] = [
-  { name: '`createBucket` with another `type`', method: 'createBucket', what: 'buckets of type "ANALYTICS"', call: (storage) => storage.createBucket('never', { public: false, type: 'ANALYTICS' }) },
-  { name: '`createBucket` with versions', method: 'createBucket', what: versionsOfObjects, since, call: (storage) => storage.createBucket('never', { public: false, versioningStatus: 'ENABLED' }) },
-  { name: '`updateBucket` with versions', method: 'updateBucket', what: versionsOfObjects, since, call: (storage) => storage.updateBucket('plain', { public: true, versioningStatus: 'ENABLED' }) },
-  { name: '`getBucketLifecycle`', method: 'getBucketLifecycle', what: lifecycles, since, call: (storage) => invoke(storage, 'getBucketLifecycle', 'plain') },
-  { name: '`updateBucketLifecycle`', method: 'updateBucketLifecycle', what: lifecycles, since, call: (storage) => invoke(storage, 'updateBucketLifecycle', 'plain', { rules: [] }) },
-  { name: '`deleteBucketLifecycle`', method: 'deleteBucketLifecycle', what: lifecycles, since, call: (storage) => invoke(storage, 'deleteBucketLifecycle', 'plain') },
-  { name: '`download` with `transform`', method: 'from.download', what: transformations, call: async (_, files) => files.download(path, { transform }) },
-  { name: '`getPublicUrl` with `transform`, then GET', method: 'from.getPublicUrl', what: transformations, call: (_, files) => fetched(files.getPublicUrl(path, { transform }).data.publicUrl) },
-  { name: '`createSignedUrl` with `transform`', method: 'from.createSignedUrl', what: transformations, call: (_, files) => files.createSignedUrl(path, 60, { transform }) },
+  {
+    name: '`createBucket` with another `type`',
+    method: 'createBucket',
+    what: 'buckets of type "ANALYTICS"',
+    call: (storage) => storage.createBucket('never', { public: false, type: 'ANALYTICS' }),
+  },
+  {
+    name: '`createBucket` with versions',
+    method: 'createBucket',
+    what: versionsOfObjects,
+    since,
+    call: (storage) => storage.createBucket('never', { public: false, versioningStatus: 'ENABLED' }),
+  },
+  {
+    name: '`updateBucket` with versions',
+    method: 'updateBucket',
+    what: versionsOfObjects,
+    since,
+    call: (storage) => storage.updateBucket('plain', { public: true, versioningStatus: 'ENABLED' }),
+  },
+  {
+    name: '`getBucketLifecycle`',
+    method: 'getBucketLifecycle',
+    what: lifecycles,
+    since,
+    call: (storage) => invoke(storage, 'getBucketLifecycle', 'plain'),
+  },
+  {
+    name: '`updateBucketLifecycle`',
+    method: 'updateBucketLifecycle',
+    what: lifecycles,
+    since,
+    call: (storage) => invoke(storage, 'updateBucketLifecycle', 'plain', { rules: [] }),
+  },
+  {
+    name: '`deleteBucketLifecycle`',
+    method: 'deleteBucketLifecycle',
+    what: lifecycles,
+    since,
+    call: (storage) => invoke(storage, 'deleteBucketLifecycle', 'plain'),
+  },
+  {
+    name: '`download` with `transform`',
+    method: 'from.download',
+    what: transformations,
+    call: async (_, files) => files.download(path, { transform }),
+  },
+  {
+    name: '`getPublicUrl` with `transform`, then GET',
+    method: 'from.getPublicUrl',
+    what: transformations,
+    call: (_, files) => fetched(files.getPublicUrl(path, { transform }).data.publicUrl),
+  },
+  {
+    name: '`createSignedUrl` with `transform`',
+    method: 'from.createSignedUrl',
+    what: transformations,
+    call: (_, files) => files.createSignedUrl(path, 60, { transform }),
+  },
   ofVersions('download', async (_, files) => files.download(path, { versionId: 'x' })),
   ofVersions('info', (_, files) => files.info(path, { versionId: 'x' })),
-  { ...ofVersions('getPublicUrl', (_, files) => fetched(files.getPublicUrl(path, { versionId: 'x' }).data.publicUrl)), name: '`getPublicUrl` of a version, then GET' },
+  {
+    ...ofVersions('getPublicUrl', (_, files) => fetched(files.getPublicUrl(path, { versionId: 'x' }).data.publicUrl)),
+    name: '`getPublicUrl` of a version, then GET',
+  },
   ofVersions('createSignedUrl', (_, files) => files.createSignedUrl(path, 60, { versionId: 'x' })),
   ofVersions('remove', (_, files) => files.remove([{ path, versionId: 'x' }])),
   ofVersions('move', (_, files) => files.move(path, 'never', { sourceVersionId: 'x' })),
   ofVersions('copy', (_, files) => files.copy(path, 'never', { sourceVersionId: 'x' })),
   ofVersions('list', (_, files) => files.list('', { noncurrentVersions: 'include' })),
   ofVersions('listV2', (_, files) => files.listV2({ deleteMarkers: 'only' })),
-  ...['createBucket', 'getBucket', 'listBuckets', 'deleteBucket'].map((name) => vector(`vectors.${name}`, ({ vectors }) => vectors, ...(name === 'listBuckets' ? [] : ['v']))),
-  vector('vectors.from.createIndex', inBucket, { indexName: 'i', dataType: 'float32', dimension: 1, distanceMetric: 'cosine' }),
+  ...['createBucket', 'getBucket', 'listBuckets', 'deleteBucket'].map((name) =>
+    vector(`vectors.${name}`, ({ vectors }) => vectors, ...(name === 'listBuckets' ? [] : ['v'])),
+  ),
+  vector('vectors.from.createIndex', inBucket, {
+    indexName: 'i',
+    dataType: 'float32',
+    dimension: 1,
+    distanceMetric: 'cosine',
+  }),
   vector('vectors.from.listIndexes', inBucket),
   vector('vectors.from.getIndex', inBucket, 'i'),
   vector('vectors.from.deleteIndex', inBucket, 'i'),
@@ -80,13 +150,21 @@ export const absentFeatures: AbsentFeature[] = [
   analytics('createBucket', 'a'),
   analytics('listBuckets'),
   analytics('deleteBucket', 'a'),
-  { name: '`analytics.from` and its catalogue', method: 'analytics.from', what: analyticsBuckets, call: ({ analytics }) => analytics.from('a').listNamespaces() },
+  {
+    name: '`analytics.from` and its catalogue',
+    method: 'analytics.from',
+    what: analyticsBuckets,
+    call: ({ analytics }) => analytics.from('a').listNamespaces(),
+  },
 ]
 
 /** Methods of the parts that only lead to what there is none of. */
 export function methodsOfAbsentParts({ vectors, analytics }: Storage): string[] {
   const under = (name: string, target: object) => methodsOf(target).map((method) => `${name}.${method}`)
   return [
-    ...under('vectors', vectors), ...under('vectors.from', vectors.from('v')), ...under('vectors.from.index', vectors.from('v').index('i')), ...under('analytics', analytics),
+    ...under('vectors', vectors),
+    ...under('vectors.from', vectors.from('v')),
+    ...under('vectors.from.index', vectors.from('v').index('i')),
+    ...under('analytics', analytics),
   ]
 }

@@ -14,7 +14,8 @@ async function send(tenancy: Tenancy, target: string, type: string, body: string
 
 /** Made by the owner: a bucket with a file in it, and others without. */
 export async function fixture(tenancy: Tenancy, policy: Policy, bucket: string, ...empty: string[]): Promise<void> {
-  for (const name of [bucket, ...empty]) await send(tenancy, 'bucket', 'application/json', JSON.stringify({ name, policy }))
+  for (const name of [bucket, ...empty])
+    await send(tenancy, 'bucket', 'application/json', JSON.stringify({ name, policy }))
   await send(tenancy, `object/${bucket}/${path}`, 'text/plain', content)
 }
 
@@ -23,7 +24,8 @@ async function outcomeOf(one: Case, at: At, service: Storage): Promise<string> {
   try {
     await one.prepare?.(at, service)
     const outcome = await one.call(at)
-    if (one.done !== undefined && (await one.done(at, service)) !== (outcome === 'yes')) return `${outcome}, but the state is another`
+    if (one.done !== undefined && (await one.done(at, service)) !== (outcome === 'yes'))
+      return `${outcome}, but the state is another`
     return outcome
   } catch (error) {
     if (!(error instanceof Refused)) return `failed: ${String(error)}`
@@ -41,11 +43,25 @@ export function expected({ right, instead }: Case, policy: Policy, actor: number
  * All calls of one version and caller to buckets of one policy.
  * @param name what the names of the buckets begin with
  */
-export async function checkCalls(t: Test, tenancy: Tenancy, version: string, policy: Policy, actor: number, name: string): Promise<void> {
+export async function checkCalls(
+  t: Test,
+  tenancy: Tenancy,
+  version: string,
+  policy: Policy,
+  actor: number,
+  name: string,
+): Promise<void> {
   const service = storageOf(tenancy, 'service', version)
   const storage = storageOf(tenancy, callers[actor], version)
   const owner = storageOf(tenancy, 'olga', version)
-  const place = (bucket: string): At => ({ policy, bucket, elsewhere: `${name}-there`, storage, files: storage.from(bucket), owner: owner.from(bucket) })
+  const place = (bucket: string): At => ({
+    policy,
+    bucket,
+    elsewhere: `${name}-there`,
+    storage,
+    files: storage.from(bucket),
+    owner: owner.from(bucket),
+  })
   const shared = `${name}-shared`
   await fixture(tenancy, policy, shared, `${name}-there`)
   for (const [n, one] of cases.entries()) {
@@ -53,6 +69,10 @@ export async function checkCalls(t: Test, tenancy: Tenancy, version: string, pol
     // What only looks, or is refused and so changes nothing, can share a bucket.
     const bucket = one.prepare === undefined && (one.done === undefined || wanted !== 'yes') ? shared : `${name}-${n}`
     if (bucket !== shared) await fixture(tenancy, policy, bucket)
-    t.equal(await outcomeOf(one, place(bucket), service), wanted, `${one.name} by ${actors[actor] ?? ''}, ${policy} bucket, ${version}`)
+    t.equal(
+      await outcomeOf(one, place(bucket), service),
+      wanted,
+      `${one.name} by ${actors[actor] ?? ''}, ${policy} bucket, ${version}`,
+    )
   }
 }

@@ -38,7 +38,12 @@ export async function openCuttableDisk(t: Test): Promise<CuttableDisk> {
   })
   return {
     directory,
-    cut: () => program('perl', ['-e', `open(my $d, '<', $ARGV[0]) or die $!; my $f = pack('L', ${noLogFlush}); ioctl($d, ${shutdown}, $f) or die "no power to cut: $!"`, directory]),
+    cut: () =>
+      program('perl', [
+        '-e',
+        `open(my $d, '<', $ARGV[0]) or die $!; my $f = pack('L', ${noLogFlush}); ioctl($d, ${shutdown}, $f) or die "no power to cut: $!"`,
+        directory,
+      ]),
     async restore() {
       await program('umount', [directory])
       // A process with mounts of its own may hold the old disk, and would hand it on; what is on it is what the copy has.
@@ -64,7 +69,10 @@ export async function openSmallDisk(t: Test, bytes: number): Promise<string> {
 
 /** @throws Error with what the program said */
 async function program(name: string, args: readonly string[]): Promise<void> {
-  const child = spawn(name, args, { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` } })
+  const child = spawn(name, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
+  })
   let said = ''
   child.stderr.on('data', (chunk: Buffer) => {
     said += chunk.toString()

@@ -3,8 +3,8 @@ import { mkdir, open, rename } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import type { StoredBlob } from '../../../tenant-runtime/src/storage/backend/backend.ts'
-import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
+import type { StoredBlob } from '#tenant-runtime/storage/backend/backend.ts'
+import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
 
 abstract class HastyBackend extends LocalBackend {
   readonly #root: string

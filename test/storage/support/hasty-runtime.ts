@@ -2,17 +2,17 @@
 // before the commit that deletes its row. All else is the product's own. Started as a process, and killed between the two.
 import { join } from 'node:path'
 import pino from 'pino'
-import { buildApp } from '../../../tenant-runtime/src/app.ts'
-import { readConfig } from '../../../tenant-runtime/src/config.ts'
-import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
-import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
-import type { Result, ScopedStatements, Statement } from '../../../tenant-runtime/src/database/statement.ts'
-import type { BlobBackend } from '../../../tenant-runtime/src/storage/backend/backend.ts'
-import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
-import { createStorageArea } from '../../../tenant-runtime/src/storage/storage-area.ts'
-import { Authenticator } from '../../../tenant-runtime/src/tenancy/authenticate.ts'
-import type { RlsContext } from '../../../tenant-runtime/src/tenancy/rls-context.ts'
-import { TenantRegistry } from '../../../tenant-runtime/src/tenancy/tenant-registry.ts'
+import { buildApp } from '#tenant-runtime/app.ts'
+import { readConfig } from '#tenant-runtime/config.ts'
+import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
+import type { Result, ScopedStatements, Statement } from '#tenant-runtime/database/statement.ts'
+import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
+import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
+import { createStorageArea } from '#tenant-runtime/storage/storage-area.ts'
+import { Authenticator } from '#tenant-runtime/tenancy/authenticate.ts'
+import type { RlsContext } from '#tenant-runtime/tenancy/rls-context.ts'
+import { TenantRegistry } from '#tenant-runtime/tenancy/tenant-registry.ts'
 
 class HastyDatabase extends ScopedDatabase {
   readonly #backend: BlobBackend
@@ -28,10 +28,17 @@ class HastyDatabase extends ScopedDatabase {
   }
 
   async #unlinkBefore(context: RlsContext, statements: readonly Statement[]): Promise<void> {
-    const removal = statements.find(({ text }) => text.includes('delete from storage_objects where bucket_id = $1 and path = $2'))
+    const removal = statements.find(({ text }) =>
+      text.includes('delete from storage_objects where bucket_id = $1 and path = $2'),
+    )
     if (removal === undefined) return
     const [bucketId = null, path = null] = removal.values
-    const { rows } = await this.query(context, 'select blob_id from storage_objects where bucket_id = $1 and path = $2', bucketId, path)
+    const { rows } = await this.query(
+      context,
+      'select blob_id from storage_objects where bucket_id = $1 and path = $2',
+      bucketId,
+      path,
+    )
     for (const row of rows) {
       await this.#backend.remove(this.tenantId, String(row['blob_id']))
       process.kill(process.pid, 'SIGKILL')
@@ -43,7 +50,15 @@ const { controlUrl, internalToken, data, host, port } = readConfig(process.env)
 const backend = new LocalBackend(join(data, 'blobs'))
 const connections = new Connections(defaultConnectionLimits)
 const registry = new TenantRegistry({
-  controlUrl, internalToken, connections, fetch, file: join(data, 'manifests.ndjson'), onChange: () => undefined, onProblem: (problem) => { throw problem },
+  controlUrl,
+  internalToken,
+  connections,
+  fetch,
+  file: join(data, 'manifests.ndjson'),
+  onChange: () => undefined,
+  onProblem: (problem) => {
+    throw problem
+  },
 })
 const tenantOf = (id: string) => {
   const tenant = registry.get(id)
@@ -52,12 +67,24 @@ const tenantOf = (id: string) => {
   return { ...tenant, database: new HastyDatabase(connections, { tenantId: id, url, ddlUrl }, backend) }
 }
 const storage = createStorageArea({
-  backend, tenants: () => registry.all(), failpoint: () => undefined, now: Date.now, onProblem: (problem) => { throw problem },
+  backend,
+  tenants: () => registry.all(),
+  failpoint: () => undefined,
+  now: Date.now,
+  onProblem: (problem) => {
+    throw problem
+  },
 })
 await registry.load()
 await storage.start()
 const app = await buildApp({
-  internalToken, authenticator: new Authenticator(), areas: [storage], tenantOf, now: () => new Date(), onWrite: () => undefined, logger: pino({ level: 'fatal' }),
+  internalToken,
+  authenticator: new Authenticator(),
+  areas: [storage],
+  tenantOf,
+  now: () => new Date(),
+  onWrite: () => undefined,
+  logger: pino({ level: 'fatal' }),
 })
 void registry.run(new AbortController().signal)
 await app.listen({ host, port })

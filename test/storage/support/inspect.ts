@@ -2,7 +2,7 @@
 // were told. Only for when nobody writes.
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Answer } from '../../support/runtime.ts'
+import type { Answer } from '#test/support/runtime.ts'
 import { sha256, type Load } from './writers.ts'
 import type { Ask, Scene } from './scene.ts'
 
@@ -22,7 +22,11 @@ export interface Findings {
 }
 
 export const sound: Findings = {
-  phantoms: [], torn: [], lost: [], orphans: [], refused: undefined,
+  phantoms: [],
+  torn: [],
+  lost: [],
+  orphans: [],
+  refused: undefined,
   books: { intents: 0, collectable: 0, reserved: 0, count_off: 0, bytes_off: 0, buckets_off: 0 },
 }
 
@@ -37,30 +41,36 @@ export async function inspect(scene: Scene, ask: Ask, load: Load): Promise<Findi
   const found = new Map(buckets.map(({ name }) => [`${String(name)}/`, 'bucket']))
   const [phantoms, torn, unreadable]: [string[], string[], string[]] = [[], [], []]
   const queue = [...objects]
-  await Promise.all(Array.from({ length: atOnce }, async () => {
-    for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
-      const key = String(row['key'])
-      const answer = await patiently(() => ask('GET', `/storage/v1/object/${key.split('/').map(encodeURIComponent).join('/')}`)).catch(() => undefined)
-      if (answer === undefined) {
-        // Fewer bytes came than were announced.
-        torn.push(key)
-        continue
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
+        const key = String(row['key'])
+        const answer = await patiently(() =>
+          ask('GET', `/storage/v1/object/${key.split('/').map(encodeURIComponent).join('/')}`),
+        ).catch(() => undefined)
+        if (answer === undefined) {
+          // Fewer bytes came than were announced.
+          torn.push(key)
+          continue
+        }
+        const { status, bytes, text } = answer
+        const content = sha256(bytes)
+        found.set(key, content)
+        if (status === 404) phantoms.push(key)
+        else if (status !== 200) unreadable.push(`${key}: ${status} ${text}`)
+        else if (content !== row['etag'] || bytes.length !== row['size']) torn.push(key)
       }
-      const { status, bytes, text } = answer
-      const content = sha256(bytes)
-      found.set(key, content)
-      if (status === 404) phantoms.push(key)
-      else if (status !== 200) unreadable.push(`${key}: ${status} ${text}`)
-      else if (content !== row['etag'] || bytes.length !== row['size']) torn.push(key)
-    }
-  }))
+    }),
+  )
   const lost = [...unreadable, ...load.compare(found)]
 
   await collector.sweep(tenant)
   const { refused } = await collector.sweep(tenant)
   const known = new Set((await rows('select blob_id::text from storage_objects')).map((row) => row['blob_id']))
   const files = await readdir(join(blobs, tenant.id), { recursive: true, withFileTypes: true })
-  const orphans = files.filter((file) => file.isFile() && file.name !== 'store' && !known.has(file.name)).map(({ name }) => name)
+  const orphans = files
+    .filter((file) => file.isFile() && file.name !== 'store' && !known.has(file.name))
+    .map(({ name }) => name)
   const [books = {}] = await rows(
     `select (select count(*) from blob_intents)::int as intents, (select count(*) from blob_gc)::int as collectable,
        reserved_bytes::int as reserved, file_count::int - (select count(*) from storage_objects)::int as count_off,

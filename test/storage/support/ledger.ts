@@ -40,7 +40,9 @@ export class OwnPaths {
   /** What is wrong with what is found. It is what must be found from now on. */
   compare(all: Files): string[] {
     const found = new Map([...all].filter(([key]) => this.prefixes.some((prefix) => key.startsWith(prefix))))
-    const wrong = [this.#known, this.#perhaps].some((files) => files !== undefined && same(files, found)) ? [] : differences(this.#known, found)
+    const wrong = [this.#known, this.#perhaps].some((files) => files !== undefined && same(files, found))
+      ? []
+      : differences(this.#known, found)
     this.#known = found
     this.#perhaps = undefined
     return wrong
@@ -54,7 +56,10 @@ function same(one: Files, other: Files): boolean {
 function differences(wanted: Files, found: Files): string[] {
   return [...new Set([...wanted.keys(), ...found.keys()])]
     .filter((key) => wanted.get(key) !== found.get(key))
-    .map((key) => `${key}: told ${wanted.get(key)?.slice(0, 8) ?? 'nothing'}, found ${found.get(key)?.slice(0, 8) ?? 'nothing'}`)
+    .map(
+      (key) =>
+        `${key}: told ${wanted.get(key)?.slice(0, 8) ?? 'nothing'}, found ${found.get(key)?.slice(0, 8) ?? 'nothing'}`,
+    )
 }
 
 interface Write {

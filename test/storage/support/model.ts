@@ -50,9 +50,11 @@ export function describe(state: State): string {
 
 const ownerOf = (who: Who) => (who === 'service' || who === undefined ? null : who)
 const owns = (who: Who, { owner }: StoredBucket) => who === 'service' || (who !== undefined && owner === who)
-const sees = (who: Who, bucket: StoredBucket) => owns(who, bucket) || bucket.policy === 'public' || (bucket.policy === 'authenticated' && who !== undefined)
+const sees = (who: Who, bucket: StoredBucket) =>
+  owns(who, bucket) || bucket.policy === 'public' || (bucket.policy === 'authenticated' && who !== undefined)
 /** May a file of this owner be put there, changed there, taken from there? */
-const manages = (who: Who, bucket: StoredBucket, fileOwner: string | null) => owns(who, bucket) || (bucket.policy === 'authenticated' && who !== undefined && fileOwner === who)
+const manages = (who: Who, bucket: StoredBucket, fileOwner: string | null) =>
+  owns(who, bucket) || (bucket.policy === 'authenticated' && who !== undefined && fileOwner === who)
 
 /** One operation alone. */
 export function apply(state: State, operation: Operation): { state: State; outcome: Outcome } {
@@ -70,13 +72,20 @@ export function apply(state: State, operation: Operation): { state: State; outco
 
   if (operation.kind === 'create') {
     if (state.has(operation.bucket)) return refuse(409)
-    return done({ [operation.bucket]: { owner: ownerOf(who), policy: operation.policy, files: new Map() } }, undefined, 201)
+    return done(
+      { [operation.bucket]: { owner: ownerOf(who), policy: operation.policy, files: new Map() } },
+      undefined,
+      201,
+    )
   }
   const name = 'at' in operation ? operation.at.bucket : operation.bucket
   const bucket = state.get(name)
   if (bucket === undefined || !sees(who, bucket)) return refuse(404)
   const { files } = bucket
-  const without = (paths: string[]) => ({ ...bucket, files: new Map([...files].filter(([path]) => !paths.includes(path))) })
+  const without = (paths: string[]) => ({
+    ...bucket,
+    files: new Map([...files].filter(([path]) => !paths.includes(path))),
+  })
 
   switch (operation.kind) {
     case 'policy':
@@ -88,7 +97,9 @@ export function apply(state: State, operation: Operation): { state: State; outco
     case 'list':
       return done({}, [...files.keys()].sort().join())
     case 'remove many': {
-      const gone = operation.paths.filter((path) => manages(who, bucket, files.get(path)?.owner ?? null) && files.has(path))
+      const gone = operation.paths.filter(
+        (path) => manages(who, bucket, files.get(path)?.owner ?? null) && files.has(path),
+      )
       return done({ [name]: without(gone) }, gone.sort().join())
     }
     case 'upload': {
@@ -96,13 +107,25 @@ export function apply(state: State, operation: Operation): { state: State; outco
       if (!manages(who, bucket, ownerOf(who))) return refuse(403)
       if (before !== undefined && !operation.upsert) return refuse(409)
       if (before !== undefined && !manages(who, bucket, before.owner)) return refuse(403)
-      return done({ [name]: { ...bucket, files: new Map([...files, [operation.at.path, { content: operation.content, owner: before === undefined ? ownerOf(who) : before.owner }]]) } })
+      return done({
+        [name]: {
+          ...bucket,
+          files: new Map([
+            ...files,
+            [
+              operation.at.path,
+              { content: operation.content, owner: before === undefined ? ownerOf(who) : before.owner },
+            ],
+          ]),
+        },
+      })
     }
   }
   const file = files.get(operation.at.path)
   if (file === undefined) return refuse(404)
   if (operation.kind === 'read') return done({}, file.content)
-  if (operation.kind === 'remove') return manages(who, bucket, file.owner) ? done({ [name]: without([operation.at.path]) }) : refuse(403)
+  if (operation.kind === 'remove')
+    return manages(who, bucket, file.owner) ? done({ [name]: without([operation.at.path]) }) : refuse(403)
 
   const target = state.get(operation.to.bucket)
   if (target === undefined || !sees(who, target)) return refuse(404)
@@ -115,7 +138,10 @@ export function apply(state: State, operation: Operation): { state: State; outco
   if (target.files.has(to.path)) return refuse(409)
   const left = kind === 'move' ? without([at.path]) : bucket
   const into = to.bucket === name ? left : target
-  return done({ [name]: left, [to.bucket]: { ...into, files: new Map([...into.files, [to.path, { content: file.content, owner }]]) } })
+  return done({
+    [name]: left,
+    [to.bucket]: { ...into, files: new Map([...into.files, [to.path, { content: file.content, owner }]]) },
+  })
 }
 
 /**
@@ -123,10 +149,15 @@ export function apply(state: State, operation: Operation): { state: State; outco
  * the other, in which the answers fit. Of several at once any refusal will do for a refusal: what is checked before a change
  * and what is checked with it may see two of the states between.
  */
-export function explain(states: readonly State[], operations: readonly { operation: Operation; outcome: Outcome }[]): State[] {
+export function explain(
+  states: readonly State[],
+  operations: readonly { operation: Operation; outcome: Outcome }[],
+): State[] {
   const exact = operations.length === 1
   const fits = (told: Outcome, wanted: Outcome) =>
-    told.status === wanted.status ? told.shown === wanted.shown : !exact && told.status >= 400 && told.status < 500 && wanted.status >= 400
+    told.status === wanted.status
+      ? told.shown === wanted.shown
+      : !exact && told.status >= 400 && told.status < 500 && wanted.status >= 400
   const found = new Map<string, State>()
   const follow = (state: State, left: typeof operations): void => {
     if (left.length === 0) found.set(describe(state), state)
@@ -134,10 +165,17 @@ export function explain(states: readonly State[], operations: readonly { operati
       const rest = left.filter((other) => other !== next)
       const { operation } = next
       // A copy reads first and uploads later: of what happens in between it sees nothing.
-      const first: Operation = !exact && operation.kind === 'copy' ? { kind: 'read', who: operation.who, at: operation.at } : operation
+      const first: Operation =
+        !exact && operation.kind === 'copy' ? { kind: 'read', who: operation.who, at: operation.at } : operation
       const { state: after, outcome } = apply(state, first)
       if (first !== operation && operation.kind === 'copy' && outcome.shown !== undefined) {
-        follow(after, [...rest, { operation: { kind: 'upload', who: operation.who, at: operation.to, content: outcome.shown, upsert: false }, outcome: next.outcome }])
+        follow(after, [
+          ...rest,
+          {
+            operation: { kind: 'upload', who: operation.who, at: operation.to, content: outcome.shown, upsert: false },
+            outcome: next.outcome,
+          },
+        ])
       } else if (fits(next.outcome, outcome)) follow(after, rest)
     }
   }

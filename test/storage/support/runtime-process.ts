@@ -5,8 +5,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { internalPaths, type Route, type TenantManifest } from '@tenantry/contract'
-import { freePort } from '../../support/postgres.ts'
-import { WatchSource } from '../../support/watch-source.ts'
+import { freePort } from '#test/support/postgres.ts'
+import { WatchSource } from '#test/support/watch-source.ts'
 import { internalToken, type Ask, type Scene } from './scene.ts'
 
 const product = new URL('../../../tenant-runtime/src/main.ts', import.meta.url).pathname
@@ -39,13 +39,23 @@ export async function openControl(t: Test, { manifest, data }: Scene): Promise<W
   return control
 }
 
-export async function startProcess(t: Test, scene: Scene, control: { url: string }, { failpoints = '', main = product }: ProcessOptions): Promise<RuntimeProcess> {
+export async function startProcess(
+  t: Test,
+  scene: Scene,
+  control: { url: string },
+  { failpoints = '', main = product }: ProcessOptions,
+): Promise<RuntimeProcess> {
   const { data, home } = scene
   const port = await freePort()
   const child = spawn(process.execPath, [main], {
     env: {
-      ...process.env, TENANTRY_PORT: String(port), TENANTRY_CONTROL_URL: control.url, TENANTRY_INTERNAL_TOKEN_FILE: join(data, 'token'),
-      TENANTRY_DATA: data, TENANTRY_LOG_LEVEL: 'warn', TENANTRY_FAILPOINTS: failpoints,
+      ...process.env,
+      TENANTRY_PORT: String(port),
+      TENANTRY_CONTROL_URL: control.url,
+      TENANTRY_INTERNAL_TOKEN_FILE: join(data, 'token'),
+      TENANTRY_DATA: data,
+      TENANTRY_LOG_LEVEL: 'warn',
+      TENANTRY_FAILPOINTS: failpoints,
       // Most of a start is reading the source.
       NODE_COMPILE_CACHE: join(data, 'compiled'),
     },
@@ -60,12 +70,17 @@ export async function startProcess(t: Test, scene: Scene, control: { url: string
   t.teardown(kill)
   const ask = scene.asker(port)
   let said = 'nothing'
-  await until(async () => {
-    if (dead()) throw new Error('the runtime ended before it was ready')
-    const health = await ask('GET', internalPaths.tenantHealth(home.tenantId)).catch((cause: unknown) => void (said = String(cause)))
-    if (health !== undefined) said = health.text
-    return health?.status === 200 && health.json()['status'] === 'healthy'
-  }, () => `the runtime did not get ready; the last it said: ${said}`)
+  await until(
+    async () => {
+      if (dead()) throw new Error('the runtime ended before it was ready')
+      const health = await ask('GET', internalPaths.tenantHealth(home.tenantId)).catch(
+        (cause: unknown) => void (said = String(cause)),
+      )
+      if (health !== undefined) said = health.text
+      return health?.status === 200 && health.json()['status'] === 'healthy'
+    },
+    () => `the runtime did not get ready; the last it said: ${said}`,
+  )
   return {
     ask,
     pid: child.pid ?? 0,
@@ -77,10 +92,15 @@ export async function startProcess(t: Test, scene: Scene, control: { url: string
     async kill() {
       await kill()
       // A statement that Postgres has taken goes on without its client.
-      await until(async () => {
-        const [others] = await scene.rows(`select count(*)::int as n from pg_stat_activity where application_name = 'tenantry:${home.tenantId}' and state <> 'idle'`)
-        return others?.['n'] === 0
-      }, () => 'statements of a dead runtime did not end')
+      await until(
+        async () => {
+          const [others] = await scene.rows(
+            `select count(*)::int as n from pg_stat_activity where application_name = 'tenantry:${home.tenantId}' and state <> 'idle'`,
+          )
+          return others?.['n'] === 0
+        },
+        () => 'statements of a dead runtime did not end',
+      )
     },
   }
 }

@@ -7,19 +7,24 @@ import { join } from 'node:path'
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { Test } from 'tap'
 import { internalTokenHeader, tenantHeader, type Limits, type TenantManifest } from '@tenantry/contract'
-import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
-import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
-import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
-import { Collector } from '../../../tenant-runtime/src/storage/collector.ts'
-import type { Tenant } from '../../../tenant-runtime/src/tenancy/tenant.ts'
-import { createHome, type TestHome } from '../../support/home.ts'
-import { query, startPostgres, type TestPostgres } from '../../support/postgres.ts'
-import { ask, roomy, type Answer, type AskOptions } from '../../support/runtime.ts'
+import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
+import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
+import { Collector } from '#tenant-runtime/storage/collector.ts'
+import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
+import { createHome, type TestHome } from '#test/support/home.ts'
+import { query, startPostgres, type TestPostgres } from '#test/support/postgres.ts'
+import { ask, roomy, type Answer, type AskOptions } from '#test/support/runtime.ts'
 
 export const internalToken = randomBytes(24).toString('hex')
 
 /** One request to whichever runtime serves the tenant now, as the service role. */
-export type Ask = (method: string, path: string, body?: AskOptions['body'], headers?: OutgoingHttpHeaders) => Promise<Answer>
+export type Ask = (
+  method: string,
+  path: string,
+  body?: AskOptions['body'],
+  headers?: OutgoingHttpHeaders,
+) => Promise<Answer>
 
 export interface Scene {
   postgres: TestPostgres
@@ -67,14 +72,27 @@ export async function openScene(t: Test, { data: given, limits = {} }: SceneOpti
     limits: { ...roomy, ...limits },
   }
   const tenant: Tenant = {
-    id: home.tenantId, name: manifest.name, generation: 1, limits: manifest.limits, manifest,
+    id: home.tenantId,
+    name: manifest.name,
+    generation: 1,
+    limits: manifest.limits,
+    manifest,
     database: new ScopedDatabase(connections, { tenantId: home.tenantId, url: home.url, ddlUrl: home.ddl_url }),
   }
   const blobs = join(data, 'blobs')
   const superuser = `${postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${home.schema}`)}`
-  const headers = { [internalTokenHeader]: internalToken, [tenantHeader]: home.tenantId, authorization: `Bearer ${key}` }
+  const headers = {
+    [internalTokenHeader]: internalToken,
+    [tenantHeader]: home.tenantId,
+    authorization: `Bearer ${key}`,
+  }
   return {
-    postgres, home, manifest, tenant, data, blobs,
+    postgres,
+    home,
+    manifest,
+    tenant,
+    data,
+    blobs,
     collector: new Collector({
       backend: new LocalBackend(blobs),
       tenants: () => [tenant],
@@ -83,6 +101,9 @@ export async function openScene(t: Test, { data: given, limits = {} }: SceneOpti
       abandonedMilliseconds: 0,
     }),
     rows: (sql) => query(superuser, sql),
-    asker: (port) => (method, path, body, more = {}) => ask(port, method, path, { ...headers, ...more }, body),
+    asker:
+      (port) =>
+      (method, path, body, more = {}) =>
+        ask(port, method, path, { ...headers, ...more }, body),
   }
 }

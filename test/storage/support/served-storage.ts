@@ -1,15 +1,15 @@
 // A runtime with storage alone, in this process, on a scene: for what is done to its disk or its database.
 import type { Test } from 'tap'
 import pino from 'pino'
-import { buildApp } from '../../../tenant-runtime/src/app.ts'
-import { Connections, defaultConnectionLimits } from '../../../tenant-runtime/src/database/connections.ts'
-import { ScopedDatabase } from '../../../tenant-runtime/src/database/scoped-database.ts'
-import type { BlobBackend } from '../../../tenant-runtime/src/storage/backend/backend.ts'
-import { LocalBackend } from '../../../tenant-runtime/src/storage/backend/local.ts'
-import type { StorageFailpoint } from '../../../tenant-runtime/src/storage/failpoints.ts'
-import { createStorageArea } from '../../../tenant-runtime/src/storage/storage-area.ts'
-import { Authenticator } from '../../../tenant-runtime/src/tenancy/authenticate.ts'
-import type { Tenant } from '../../../tenant-runtime/src/tenancy/tenant.ts'
+import { buildApp } from '#tenant-runtime/app.ts'
+import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
+import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
+import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
+import type { StorageFailpoint } from '#tenant-runtime/storage/failpoints.ts'
+import { createStorageArea } from '#tenant-runtime/storage/storage-area.ts'
+import { Authenticator } from '#tenant-runtime/tenancy/authenticate.ts'
+import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
 import { internalToken, type Ask, type Scene } from './scene.ts'
 
 export interface Served {
@@ -29,28 +29,55 @@ export interface ServeOptions {
   databasePort?: number
 }
 
-export async function serve(t: Test, scene: Scene, { backend = new LocalBackend(scene.blobs), failpoint = () => undefined, databasePort = scene.postgres.port }: ServeOptions = {}): Promise<Served> {
+export async function serve(
+  t: Test,
+  scene: Scene,
+  {
+    backend = new LocalBackend(scene.blobs),
+    failpoint = () => undefined,
+    databasePort = scene.postgres.port,
+  }: ServeOptions = {},
+): Promise<Served> {
   const { home, manifest } = scene
   const connections = new Connections(defaultConnectionLimits)
   const through = (url: string) => url.replace(`:${scene.postgres.port}/`, `:${databasePort}/`)
-  const tenant: Tenant = { ...scene.tenant, database: new ScopedDatabase(connections, { tenantId: home.tenantId, url: through(home.url), ddlUrl: through(home.ddl_url) }) }
+  const tenant: Tenant = {
+    ...scene.tenant,
+    database: new ScopedDatabase(connections, {
+      tenantId: home.tenantId,
+      url: through(home.url),
+      ddlUrl: through(home.ddl_url),
+    }),
+  }
   const problems: string[] = []
-  const storage = createStorageArea({ backend, failpoint, tenants: () => [tenant], now: Date.now, onProblem: (problem) => problems.push(problem.message) })
+  const storage = createStorageArea({
+    backend,
+    failpoint,
+    tenants: () => [tenant],
+    now: Date.now,
+    onProblem: (problem) => problems.push(problem.message),
+  })
   await storage.start()
   const app = await buildApp({
-    internalToken, authenticator: new Authenticator(), areas: [storage], tenantOf: (id) => (id === manifest.tenant_id ? tenant : undefined),
-    now: () => new Date(), onWrite: () => undefined, logger: pino({ level: 'error', base: null }, { write: (line: string) => problems.push(line) }),
+    internalToken,
+    authenticator: new Authenticator(),
+    areas: [storage],
+    tenantOf: (id) => (id === manifest.tenant_id ? tenant : undefined),
+    now: () => new Date(),
+    onWrite: () => undefined,
+    logger: pino({ level: 'error', base: null }, { write: (line: string) => problems.push(line) }),
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const address = app.server.address()
   if (address === null || typeof address === 'string') throw new Error('no port was given')
   let closing: Promise<void> | undefined
-  const close = () => (closing ??= (async () => {
-    app.server.closeAllConnections()
-    await app.close()
-    await storage.idle()
-    await connections.close()
-  })())
+  const close = () =>
+    (closing ??= (async () => {
+      app.server.closeAllConnections()
+      await app.close()
+      await storage.idle()
+      await connections.close()
+    })())
   t.teardown(close)
   return { ask: scene.asker(address.port), problems, close, idle: () => storage.idle() }
 }

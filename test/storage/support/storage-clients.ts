@@ -62,7 +62,11 @@ export const versions = Object.keys(makers)
 export const currentVersion = '2.119.0'
 
 /** @param who a user's id, `service`, or undefined for nobody */
-export function storageOf({ url, publishableKey, secretKey, token }: Tenancy, who: string | undefined, version = currentVersion): Storage {
+export function storageOf(
+  { url, publishableKey, secretKey, token }: Tenancy,
+  who: string | undefined,
+  version = currentVersion,
+): Storage {
   const make = makers[version]
   if (make === undefined) throw new Error(`there is no client ${version}`)
   if (who === 'service') return make(url, secretKey, {})
@@ -72,7 +76,11 @@ export function storageOf({ url, publishableKey, secretKey, token }: Tenancy, wh
 /** Names of all methods and accessors that an object has from its classes. */
 export function methodsOf(target: object): string[] {
   const names = new Set<string>()
-  for (let at: unknown = Object.getPrototypeOf(target); typeof at === 'object' && at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+  for (
+    let at: unknown = Object.getPrototypeOf(target);
+    typeof at === 'object' && at !== null && at !== Object.prototype;
+    at = Object.getPrototypeOf(at)
+  ) {
     for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name)
   }
   return [...names].sort()

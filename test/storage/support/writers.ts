@@ -1,8 +1,8 @@
 // Sixteen writers at once: uploads raw and as forms, overwrites, deletes, moves, copies, buckets that come, are emptied and
 // go. Each knows what it must find, because the paths that it changes are its own; a few paths are everybody's.
 import { createHash } from 'node:crypto'
-import { chanceOf, type Chance } from '../../simulation/chance.ts'
-import type { Answer, AskOptions } from '../../support/runtime.ts'
+import { chanceOf, type Chance } from '#test/simulation/chance.ts'
+import type { Answer, AskOptions } from '#test/support/runtime.ts'
 import { OwnPaths, SharedPaths, type Files } from './ledger.ts'
 import type { Ask } from './scene.ts'
 
@@ -54,12 +54,14 @@ export class Load {
 
   /** All writers at once, until told to stop or until the runtime is gone. */
   async run(ask: Ask, stopped: () => boolean): Promise<void> {
-    await Promise.all(this.#own.map(async (_, writer) => {
-      while (!stopped()) {
-        const going = this.#chance.happens(0.15) ? await this.#writeShared(ask) : await this.#change(ask, writer)
-        if (!going) return
-      }
-    }))
+    await Promise.all(
+      this.#own.map(async (_, writer) => {
+        while (!stopped()) {
+          const going = this.#chance.happens(0.15) ? await this.#writeShared(ask) : await this.#change(ask, writer)
+          if (!going) return
+        }
+      }),
+    )
   }
 
   /** What was told and is not so. From now on it is as it was found. */
@@ -100,7 +102,9 @@ export class Load {
     const key = `docs/shared/${this.#chance.below(4)}`
     const body = this.#chance.happens(0.2) ? undefined : this.#body()
     const acknowledged = this.#shared.begin(key, body === undefined ? undefined : sha256(body))
-    const answer = await answered(() => (body === undefined ? ask('DELETE', `${objects}/${key}`) : ask('POST', `${objects}/${key}`, body, binary)))
+    const answer = await answered(() =>
+      body === undefined ? ask('DELETE', `${objects}/${key}`) : ask('POST', `${objects}/${key}`, body, binary),
+    )
     if (answer === undefined) return false
     this.#count(answer)
     if (answer.status === 200 || (answer.status === 404 && body === undefined)) acknowledged()
@@ -115,16 +119,22 @@ export class Load {
     const paths = [...files.keys()].filter((key) => key !== bucket)
     const place = `${chance.pick([here, there, ...(files.has(bucket) ? [bucket, bucket] : [])])}f${chance.below(5)} ü`
     const without = (...keys: string[]) => new Map([...files].filter(([key]) => !keys.includes(key)))
-    const json = (method: string, path: string, body?: AskOptions['body']) => () => ask(method, `/storage/v1${path}`, body)
+    const json = (method: string, path: string, body?: AskOptions['body']) => () =>
+      ask(method, `/storage/v1${path}`, body)
 
     const kind = chance.below(12)
     if (kind >= 5 && paths.length > 0) {
       const path = chance.pick(paths)
       const [from, source] = split(path)
-      if (kind === 5) return { after: without(path), status: 200, ask: () => ask('DELETE', `${objects}/${encode(path)}`) }
+      if (kind === 5)
+        return { after: without(path), status: 200, ask: () => ask('DELETE', `${objects}/${encode(path)}`) }
       if (kind === 6) {
         const gone = paths.filter((other) => other.startsWith(`${from}/`)).slice(0, 3)
-        return { after: without(...gone), status: 200, ask: json('DELETE', `/object/${from}`, { prefixes: gone.map((key) => split(key)[1]) }) }
+        return {
+          after: without(...gone),
+          status: 200,
+          ask: json('DELETE', `/object/${from}`, { prefixes: gone.map((key) => split(key)[1]) }),
+        }
       }
       if (kind <= 9) {
         const copies = kind > 7
@@ -133,14 +143,20 @@ export class Load {
         const after = copies ? new Map(files) : without(path)
         after.set(place, files.get(path) ?? '')
         const taken = files.has(place) && (copies || place !== path)
-        return { after: taken ? files : after, status: taken ? 409 : 200, ask: json('POST', `/object/${copies ? 'copy' : 'move'}`, body) }
+        return {
+          after: taken ? files : after,
+          status: taken ? 409 : 200,
+          ask: json('POST', `/object/${copies ? 'copy' : 'move'}`, body),
+        }
       }
     }
     if (kind >= 10) {
       const name = bucket.slice(0, -1)
-      if (!files.has(bucket)) return { after: new Map([...files, [bucket, 'bucket']]), status: 201, ask: json('POST', '/bucket', { name }) }
+      if (!files.has(bucket))
+        return { after: new Map([...files, [bucket, 'bucket']]), status: 201, ask: json('POST', '/bucket', { name }) }
       const inside = paths.filter((key) => key.startsWith(bucket))
-      if (inside.length > 0 && chance.happens(0.7)) return { after: without(...inside), status: 200, ask: json('POST', `/bucket/${name}/empty`) }
+      if (inside.length > 0 && chance.happens(0.7))
+        return { after: without(...inside), status: 200, ask: json('POST', `/bucket/${name}/empty`) }
       return inside.length > 0
         ? { after: files, status: 409, ask: json('DELETE', `/bucket/${name}`) }
         : { after: without(bucket), status: 200, ask: json('DELETE', `/bucket/${name}`) }
@@ -148,7 +164,11 @@ export class Load {
     const body = this.#body()
     const after = new Map([...files, [place, sha256(body)]])
     const sent = kind < 2 ? form(body) : { body, headers: binary }
-    return { after, status: 200, ask: () => ask(chance.pick(['POST', 'PUT']), `${objects}/${encode(place)}`, sent.body, sent.headers) }
+    return {
+      after,
+      status: 200,
+      ask: () => ask(chance.pick(['POST', 'PUT']), `${objects}/${encode(place)}`, sent.body, sent.headers),
+    }
   }
 
   /** Most are small, some are empty, and some take longer than others. */
@@ -187,8 +207,12 @@ export function sha256(bytes: Buffer): string {
 }
 
 function form(body: Buffer): { body: Buffer; headers: Record<string, string> } {
-  const head = '--edge\r\ncontent-disposition: form-data; name="cacheControl"\r\n\r\n60\r\n--edge\r\ncontent-disposition: form-data; name=""; filename="f"\r\ncontent-type: text/plain\r\n\r\n'
-  return { body: Buffer.concat([Buffer.from(head), body, Buffer.from('\r\n--edge--\r\n')]), headers: { 'content-type': 'multipart/form-data; boundary=edge' } }
+  const head =
+    '--edge\r\ncontent-disposition: form-data; name="cacheControl"\r\n\r\n60\r\n--edge\r\ncontent-disposition: form-data; name=""; filename="f"\r\ncontent-type: text/plain\r\n\r\n'
+  return {
+    body: Buffer.concat([Buffer.from(head), body, Buffer.from('\r\n--edge--\r\n')]),
+    headers: { 'content-type': 'multipart/form-data; boundary=edge' },
+  }
 }
 
 /** The database could not be asked, or did not get to its answer. */

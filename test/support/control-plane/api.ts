@@ -6,19 +6,19 @@ import type { FastifyInstance } from 'fastify'
 import pg from 'pg'
 import pino from 'pino'
 import type { Test } from 'tap'
-import type { BillingConfig, BillingParts } from '../../../control-plane/src/billing/index.ts'
-import type { Config } from '../../../control-plane/src/config.ts'
-import { openControlPlane, type Probe } from '../../../control-plane/src/control-plane.ts'
-import { newPlatformKey } from '../../../control-plane/src/keys/index.ts'
-import type { Scope } from '../../../control-plane/src/keys/platform-key-store.ts'
-import { systemClock, type Clock } from '../../../control-plane/src/platform/clock.ts'
-import type { Seal } from '../../../control-plane/src/platform/seal.ts'
-import { defaultRateLimits } from '../../../control-plane/src/quotas/index.ts'
-import { noFailpoints } from '../../../control-plane/src/reconcile/failpoints.ts'
-import { createRegion, type ReconcileStore } from '../../../control-plane/src/reconcile/index.ts'
-import type { RegionConfig } from '../../../control-plane/src/regions/index.ts'
-import type { OperationBody, TenantBody } from '../../../control-plane/src/tenants/index.ts'
-import type { Published, PublishedSource } from '../../../control-plane/src/watch/watch-hub.ts'
+import type { BillingConfig, BillingParts } from '#control-plane/billing/index.ts'
+import type { Config } from '#control-plane/config.ts'
+import { openControlPlane, type Probe } from '#control-plane/control-plane.ts'
+import { newPlatformKey } from '#control-plane/keys/index.ts'
+import type { Scope } from '#control-plane/keys/platform-key-store.ts'
+import { systemClock, type Clock } from '#control-plane/platform/clock.ts'
+import type { Seal } from '#control-plane/platform/seal.ts'
+import { defaultRateLimits } from '#control-plane/quotas/index.ts'
+import { noFailpoints } from '#control-plane/reconcile/failpoints.ts'
+import { createRegion, type ReconcileStore } from '#control-plane/reconcile/index.ts'
+import type { RegionConfig } from '#control-plane/regions/index.ts'
+import type { OperationBody, TenantBody } from '#control-plane/tenants/index.ts'
+import type { Published, PublishedSource } from '#control-plane/watch/watch-hub.ts'
 import { startPostgres, type TestPostgres } from '../postgres.ts'
 import { cloudConfig, cloudRegion } from './cloud-region.ts'
 import { StandInEngine } from './stand-in-engine.ts'
@@ -26,7 +26,10 @@ import { StandInEngine } from './stand-in-engine.ts'
 export const internalToken = 'the-internal-token-of-this-test'
 
 /** The names that a test's control plane can resolve. */
-const testNames: Record<string, string[]> = { 'public.test': ['93.184.215.14'], 'private.test': ['93.184.215.14', '10.0.0.5'] }
+const testNames: Record<string, string[]> = {
+  'public.test': ['93.184.215.14'],
+  'private.test': ['93.184.215.14', '10.0.0.5'],
+}
 const homeMigrations = new URL('../../../tenant-runtime/migrations/', import.meta.url).pathname
 
 export interface Answer {
@@ -111,14 +114,18 @@ export class StandInRegion implements Probe {
     if (manifest === undefined) return undefined
     const component = { status: 'healthy' as const, observed_at: new Date().toISOString() }
     return {
-      tenant_id: tenantId, generation: manifest.generation, status: 'healthy',
+      tenant_id: tenantId,
+      generation: manifest.generation,
+      status: 'healthy',
       components: { database: component, storage: component, functions: component },
     }
   }
 
   async tenantUsage(_url: string, tenantId: string) {
     const manifest = (await this.#published(tenantId))?.manifest
-    return manifest === undefined ? undefined : { tenant_id: tenantId, file_bytes: 7, file_count: 1, document_bytes: 11, function_invocations: 0 }
+    return manifest === undefined
+      ? undefined
+      : { tenant_id: tenantId, file_bytes: 7, file_count: 1, document_bytes: 11, function_invocations: 0 }
   }
 
   async route(_url: string, tenantId: string) {
@@ -185,7 +192,8 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
     fetch,
     resolve: async (name) => testNames[name] ?? Promise.reject(new Error('no such name')),
     probe: (published) => (region = new StandInRegion(published)),
-    openRegion: (given) => (given.config.id === cloudConfig.id ? cloudRegion({ ...given, engine }) : createRegion(given)),
+    openRegion: (given) =>
+      given.config.id === cloudConfig.id ? cloudRegion({ ...given, engine }) : createRegion(given),
     onRoute: (route) => routes.push(route),
   })
   const { app } = plane
@@ -199,7 +207,11 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
   const startController = (): TestController => {
     const stopping = new AbortController()
     const epochs: bigint[] = []
-    const ended = plane.lead(stopping.signal, { onLead: ({ epoch }) => epochs.push(epoch), sweepMilliseconds: 200, hasJobs: false })
+    const ended = plane.lead(stopping.signal, {
+      onLead: ({ epoch }) => epochs.push(epoch),
+      sweepMilliseconds: 200,
+      hasJobs: false,
+    })
     const controller = {
       epochs,
       async stop() {
@@ -229,8 +241,19 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
   const firstKey = newPlatformKey()
   await plane.keys.createFirst(firstKey)
   const api: TestApi = {
-    app, postgres, controlUrl, region: standIn, engine, clock, log, routes, startController,
-    published: plane.published, reconcileStore: plane.reconcileStore, billing: plane.billing, seal: plane.seal,
+    app,
+    postgres,
+    controlUrl,
+    region: standIn,
+    engine,
+    clock,
+    log,
+    routes,
+    startController,
+    published: plane.published,
+    reconcileStore: plane.reconcileStore,
+    billing: plane.billing,
+    seal: plane.seal,
     keys: { admin: firstKey, read: '', billing: '' },
     async call(method, path, { key = api.keys.admin, body, payload, headers = {} } = {}) {
       const sent = payload ?? (body === undefined ? undefined : JSON.stringify(body))
@@ -244,10 +267,18 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
         },
         ...(sent === undefined ? {} : { payload: sent }),
       })
-      return { status: response.statusCode, headers: response.headers, body: parsed(response.payload), text: response.payload }
+      return {
+        status: response.statusCode,
+        headers: response.headers,
+        body: parsed(response.payload),
+        text: response.payload,
+      }
     },
     async create(name = newName(), more = {}) {
-      const answer = await api.call('POST', '/v1/tenants', { body: { name, plan: 'Free', region: 'local', ...more }, headers: { prefer: 'wait=30' } })
+      const answer = await api.call('POST', '/v1/tenants', {
+        body: { name, plan: 'Free', region: 'local', ...more },
+        headers: { prefer: 'wait=30' },
+      })
       if (answer.status !== 201) throw new Error(`creating ${name} was answered ${answer.status}: ${answer.text}`)
       return answer.body as CreatedTenant
     },
@@ -266,8 +297,12 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
     },
     async counts() {
       // The controller writes changes by itself, and old ones are removed.
-      const tables = await api.sql("select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace and relname <> 'changes' order by relname")
-      const counted = tables.map(({ relname }) => `select '${String(relname)}' as name, count(*)::int as count from "${String(relname)}"`)
+      const tables = await api.sql(
+        "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace and relname <> 'changes' order by relname",
+      )
+      const counted = tables.map(
+        ({ relname }) => `select '${String(relname)}' as name, count(*)::int as count from "${String(relname)}"`,
+      )
       const rows = await api.sql(counted.join(' union all '))
       return Object.fromEntries(rows.map(({ name, count }) => [String(name), Number(count)]))
     },
@@ -277,19 +312,41 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
   return api
 }
 
-function configOf(postgres: TestPostgres, { cloud = false, deleteGraceSeconds = 3600, prices, backups }: TestApiOptions): Config {
+function configOf(
+  postgres: TestPostgres,
+  { cloud = false, deleteGraceSeconds = 3600, prices, backups }: TestApiOptions,
+): Config {
   const local: RegionConfig = {
-    id: 'local', engine: 'process', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', postgres_url: postgres.url('postgres'),
-    runtime_urls: ['http://runtime.invalid'], gateway_internal_urls: ['http://gateway.invalid'], database_host: new URL(postgres.url('postgres')).host,
-    docker: undefined, superuserPassword: '',
+    id: 'local',
+    engine: 'process',
+    domain: 'localhost',
+    gateway_url: 'http://127.0.0.1:4401',
+    postgres_url: postgres.url('postgres'),
+    runtime_urls: ['http://runtime.invalid'],
+    gateway_internal_urls: ['http://gateway.invalid'],
+    database_host: new URL(postgres.url('postgres')).host,
+    docker: undefined,
+    superuserPassword: '',
   }
   return {
-    host: '127.0.0.1', port: 0, logLevel: 'debug', failpoints: '', platformKeyFile: undefined,
-    controlDatabaseUrl: postgres.url('control'), homeMigrations, masterKey: randomBytes(32), internalToken,
-    installation: backups?.installation, backups: backups?.directory,
+    host: '127.0.0.1',
+    port: 0,
+    logLevel: 'debug',
+    failpoints: '',
+    platformKeyFile: undefined,
+    controlDatabaseUrl: postgres.url('control'),
+    homeMigrations,
+    masterKey: randomBytes(32),
+    internalToken,
+    installation: backups?.installation,
+    backups: backups?.directory,
     regions: cloud ? [local, cloudConfig] : [local],
-    deleteGraceSeconds, orphanGraceSeconds: 0, maxUploadBytes: 100_000_000,
-    rateLimits: defaultRateLimits, webhooksMayReach: readNetworks(['10.20.0.0/16']), billing: prices,
+    deleteGraceSeconds,
+    orphanGraceSeconds: 0,
+    maxUploadBytes: 100_000_000,
+    rateLimits: defaultRateLimits,
+    webhooksMayReach: readNetworks(['10.20.0.0/16']),
+    billing: prices,
   }
 }
 
@@ -309,6 +366,10 @@ export function newName(prefix = 'tenant'): string {
 /** The answer is an error in the one form, with this code; `names` stands in its message. */
 export function isError(t: Test, answer: Answer, status: number, code: string, names: string, what: string): void {
   const body = answer.body as ErrorBody
-  t.match({ status: answer.status, body }, { status, body: { statusCode: String(status), error: /^[a-z_]+$/, code, message: String } }, what)
+  t.match(
+    { status: answer.status, body },
+    { status, body: { statusCode: String(status), error: /^[a-z_]+$/, code, message: String } },
+    what,
+  )
   t.ok(body.message.includes(names), `${what}: "${body.message}" names ${names}`)
 }

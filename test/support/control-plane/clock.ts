@@ -1,5 +1,5 @@
 // Time that stands still until a test moves it.
-import type { Clock } from '../../../control-plane/src/platform/clock.ts'
+import type { Clock } from '#control-plane/platform/clock.ts'
 
 export interface StoppedClock extends Clock {
   /** Moves time on; what was due by then is done, in its order. */

@@ -1,17 +1,27 @@
 // A region `cloud` on a stand-in engine: tenants get services of their own, whose homes nobody looks into.
-import type { Clock } from '../../../control-plane/src/platform/clock.ts'
-import type { HomeDatabases } from '../../../control-plane/src/homes/home-databases.ts'
-import type { HomeServer } from '../../../control-plane/src/homes/home-server.ts'
-import { createRegion, type Region } from '../../../control-plane/src/reconcile/region.ts'
-import type { RegionConfig } from '../../../control-plane/src/regions/region-config.ts'
+import type { Clock } from '#control-plane/platform/clock.ts'
+import type { HomeDatabases } from '#control-plane/homes/home-databases.ts'
+import type { HomeServer } from '#control-plane/homes/home-server.ts'
+import { createRegion, type Region } from '#control-plane/reconcile/region.ts'
+import type { RegionConfig } from '#control-plane/regions/region-config.ts'
 import type { StandInEngine } from './stand-in-engine.ts'
 
 export const cloudConfig: RegionConfig = {
-  id: 'cloud', engine: 'docker', domain: 'cloud.test', gateway_url: 'http://127.0.0.1:4501', postgres_url: 'postgresql://postgres@cloud.invalid/postgres',
-  runtime_urls: ['http://runtime.invalid'], gateway_internal_urls: ['http://gateway.invalid'], database_host: 'cloud.test:4503', superuserPassword: 'none',
+  id: 'cloud',
+  engine: 'docker',
+  domain: 'cloud.test',
+  gateway_url: 'http://127.0.0.1:4501',
+  postgres_url: 'postgresql://postgres@cloud.invalid/postgres',
+  runtime_urls: ['http://runtime.invalid'],
+  gateway_internal_urls: ['http://gateway.invalid'],
+  database_host: 'cloud.test:4503',
+  superuserPassword: 'none',
   docker: {
-    host: 'unix:///nowhere', network_range: '10.99.0.0/20', images: { postgres: 'tenantry/postgres:1', runtime: 'tenantry/tenant-runtime:1' },
-    control_url: 'http://control.invalid', gateway: { container: 'the-gateway' },
+    host: 'unix:///nowhere',
+    network_range: '10.99.0.0/20',
+    images: { postgres: 'tenantry/postgres:1', runtime: 'tenantry/tenant-runtime:1' },
+    control_url: 'http://control.invalid',
+    gateway: { container: 'the-gateway' },
   },
 }
 
@@ -25,6 +35,15 @@ const home: HomeServer = {
   drop: () => Promise.resolve(),
 }
 
-export function cloudRegion(options: { engine: StandInEngine; homes: HomeDatabases; internalToken: string; clock: Clock }): Region {
-  return { ...createRegion({ ...options, config: cloudConfig, migrations: [] }), home: () => home, awaitDatabase: () => Promise.resolve() }
+export function cloudRegion(options: {
+  engine: StandInEngine
+  homes: HomeDatabases
+  internalToken: string
+  clock: Clock
+}): Region {
+  return {
+    ...createRegion({ ...options, config: cloudConfig, migrations: [] }),
+    home: () => home,
+    awaitDatabase: () => Promise.resolve(),
+  }
 }

@@ -3,17 +3,17 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import type { Test } from 'tap'
-import { createSeal, type Seal } from '../../../control-plane/src/platform/seal.ts'
-import { openDatabase, type Database } from '../../../control-plane/src/platform/database.ts'
-import { createPauseStore, type PauseStore } from '../../../control-plane/src/pause/store.ts'
-import { createRunningTenants, type RunningTenants } from '../../../control-plane/src/tenants/store-running.ts'
-import { createWarmPoolStore, type WarmPoolStore } from '../../../control-plane/src/warm-pool/store.ts'
-import { migrate, readMigrations } from '../../../control-plane/src/platform/migrations.ts'
-import { recordRegions } from '../../../control-plane/src/plans/store.ts'
-import type { DockerSettings } from '../../../control-plane/src/stacks/docker-settings.ts'
-import { readRegions, type RegionConfig } from '../../../control-plane/src/regions/region-config.ts'
-import { LeadershipLost } from '../../../control-plane/src/platform/leadership-lost.ts'
-import { newSecrets } from '../../../control-plane/src/tenants/new-secrets.ts'
+import { createSeal, type Seal } from '#control-plane/platform/seal.ts'
+import { openDatabase, type Database } from '#control-plane/platform/database.ts'
+import { createPauseStore, type PauseStore } from '#control-plane/pause/store.ts'
+import { createRunningTenants, type RunningTenants } from '#control-plane/tenants/store-running.ts'
+import { createWarmPoolStore, type WarmPoolStore } from '#control-plane/warm-pool/store.ts'
+import { migrate, readMigrations } from '#control-plane/platform/migrations.ts'
+import { recordRegions } from '#control-plane/plans/store.ts'
+import type { DockerSettings } from '#control-plane/stacks/docker-settings.ts'
+import { readRegions, type RegionConfig } from '#control-plane/regions/region-config.ts'
+import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
+import { newSecrets } from '#control-plane/tenants/new-secrets.ts'
 import { startPostgres } from '../postgres.ts'
 import { stoppedClock, type StoppedClock } from './clock.ts'
 
@@ -63,8 +63,14 @@ export async function startPlane(t: Test): Promise<Plane> {
   let regions = 0
 
   const plane: Plane = {
-    database, seal, clock,
-    store: { ...createRunningTenants(database), ...createPauseStore(database, clock.now), ...createWarmPoolStore(database, seal, clock.now) },
+    database,
+    seal,
+    clock,
+    store: {
+      ...createRunningTenants(database),
+      ...createPauseStore(database, clock.now),
+      ...createWarmPoolStore(database, seal, clock.now),
+    },
     epoch: 0n,
     warnings: [],
     log: { info: () => undefined, warn: (details, message) => void plane.warnings.push({ details, message }) },
@@ -74,14 +80,33 @@ export async function startPlane(t: Test): Promise<Plane> {
     async addTenant(columns = {}) {
       const id = `t_${randomBytes(10).toString('hex')}`
       const row = {
-        id, name: `tenant-${id.slice(2)}`, plan_id: 'Pro', region_id: regionId, isolation: 'database-per-tenant', status: 'ready', observed_generation: 1,
-        route_phase: 'ready', home_version: 'home', postgres_image: oldImages.postgres, runtime_image: oldImages.runtime,
-        created_at: clock.now(), updated_at: clock.now(), ...columns,
+        id,
+        name: `tenant-${id.slice(2)}`,
+        plan_id: 'Pro',
+        region_id: regionId,
+        isolation: 'database-per-tenant',
+        status: 'ready',
+        observed_generation: 1,
+        route_phase: 'ready',
+        home_version: 'home',
+        postgres_image: oldImages.postgres,
+        runtime_image: oldImages.runtime,
+        created_at: clock.now(),
+        updated_at: clock.now(),
+        ...columns,
       }
       const names = Object.keys(row)
-      await plane.sql(`insert into tenants (${names.join(', ')}) values (${names.map((_, at) => `$${at + 1}`).join(', ')})`, Object.values(row))
+      await plane.sql(
+        `insert into tenants (${names.join(', ')}) values (${names.map((_, at) => `$${at + 1}`).join(', ')})`,
+        Object.values(row),
+      )
       for (const [kind, text] of Object.entries(newSecrets())) {
-        await plane.sql('insert into tenant_secrets (id, tenant_id, kind, sealed) values ($1, $2, $3, $4)', [randomUUID(), id, kind, Buffer.from(seal.seal(text, `${id}:${kind}`))])
+        await plane.sql('insert into tenant_secrets (id, tenant_id, kind, sealed) values ($1, $2, $3, $4)', [
+          randomUUID(),
+          id,
+          kind,
+          Buffer.from(seal.seal(text, `${id}:${kind}`)),
+        ])
       }
       // So that the next one is younger.
       clock.pass(0.001)
@@ -97,9 +122,19 @@ export async function startPlane(t: Test): Promise<Plane> {
     async ask(id, kind, columns) {
       const names = Object.keys(columns)
       const sets = names.map((name, at) => `${name} = $${at + 3}, `).join('')
-      await plane.sql(`update tenants set ${sets} generation = generation + 1, updated_at = $2 where id = $1`, [id, clock.now(), ...Object.values(columns)])
-      await plane.sql("update operations set state = 'superseded' where tenant_id = $1 and state in ('pending', 'running')", [id])
-      await plane.sql('insert into operations (id, tenant_id, kind, generation, created_at) select $1, id, $2, generation, $4 from tenants where id = $3', [randomUUID(), kind, id, clock.now()])
+      await plane.sql(`update tenants set ${sets} generation = generation + 1, updated_at = $2 where id = $1`, [
+        id,
+        clock.now(),
+        ...Object.values(columns),
+      ])
+      await plane.sql(
+        "update operations set state = 'superseded' where tenant_id = $1 and state in ('pending', 'running')",
+        [id],
+      )
+      await plane.sql(
+        'insert into operations (id, tenant_id, kind, generation, created_at) select $1, id, $2, generation, $4 from tenants where id = $3',
+        [randomUUID(), kind, id, clock.now()],
+      )
     },
 
     async settle(badImage = 'none') {
@@ -138,17 +173,25 @@ export async function startPlane(t: Test): Promise<Plane> {
 
 function dockerRegion(id: string, settings: Partial<DockerSettings>): RegionConfig {
   const docker: DockerSettings = {
-    host: 'unix:///nowhere.sock', network_range: '10.70.0.0/20', control_url: 'http://10.70.0.1:4400',
+    host: 'unix:///nowhere.sock',
+    network_range: '10.70.0.0/20',
+    control_url: 'http://10.70.0.1:4400',
     images: { postgres: 'tenantry/postgres', runtime: 'tenantry/tenant-runtime', gateway: 'tenantry/gateway' },
     gateway: { host_address: '127.0.0.1', port: 4401, postgres_port: 4403 },
     ...settings,
   }
-  const [region] = readRegions(JSON.stringify([{ id, engine: 'docker', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', docker }]), Buffer.alloc(32, 7))
+  const [region] = readRegions(
+    JSON.stringify([{ id, engine: 'docker', domain: 'localhost', gateway_url: 'http://127.0.0.1:4401', docker }]),
+    Buffer.alloc(32, 7),
+  )
   if (region === undefined) throw new Error('there is no region')
   return region
 }
 
 /** Whether a write was refused because another leads. */
 export async function isRefused(write: Promise<unknown>): Promise<boolean> {
-  return write.then(() => false, (error: unknown) => error instanceof LeadershipLost)
+  return write.then(
+    () => false,
+    (error: unknown) => error instanceof LeadershipLost,
+  )
 }

@@ -1,12 +1,23 @@
 // An engine in memory: what it is asked to make is there at once. Tests change what is there, take the engine away, and
 // write its logs.
-import { containerName, networkName, secretsVolumeName, volumeName } from '../../../control-plane/src/stacks/object-names.ts'
-import type { Service, Stack } from '../../../control-plane/src/stacks/stack.ts'
-import { restartPolicy, type ContainerStats, type HostImage, type HostInfo, type LogLine, type LogOptions, type ObservedContainer, type ObservedHost, type ObservedNetwork, type ObservedVolume } from '../../../control-plane/src/engines/container-host.ts'
-import { planSteps } from '../../../control-plane/src/engines/convergence-plan.ts'
-import type { Engine } from '../../../control-plane/src/engines/engine.ts'
-import { EngineError } from '../../../control-plane/src/engines/engine-error.ts'
-import { keyHash } from '../../../control-plane/src/keys/key-text.ts'
+import { containerName, networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
+import type { Service, Stack } from '#control-plane/stacks/stack.ts'
+import {
+  restartPolicy,
+  type ContainerStats,
+  type HostImage,
+  type HostInfo,
+  type LogLine,
+  type LogOptions,
+  type ObservedContainer,
+  type ObservedHost,
+  type ObservedNetwork,
+  type ObservedVolume,
+} from '#control-plane/engines/container-host.ts'
+import { planSteps } from '#control-plane/engines/convergence-plan.ts'
+import type { Engine } from '#control-plane/engines/engine.ts'
+import { EngineError } from '#control-plane/engines/engine-error.ts'
+import { keyHash } from '#control-plane/keys/key-text.ts'
 
 const installation = 'stand-in'
 
@@ -18,7 +29,7 @@ export interface Changeable {
 }
 
 export class StandInEngine implements Engine {
-  readonly installation = "stand-in"
+  readonly installation = 'stand-in'
   readonly name = 'docker'
   /** False: every call says that there is no engine. */
   isReachable = true
@@ -39,24 +50,30 @@ export class StandInEngine implements Engine {
 
   image(reference: string): Promise<HostImage> {
     this.#check()
-    return Promise.resolve({ id: `sha256:${keyHash(reference)}`, component: reference.includes('runtime') ? 'runtime' : 'postgres' })
+    return Promise.resolve({
+      id: `sha256:${keyHash(reference)}`,
+      component: reference.includes('runtime') ? 'runtime' : 'postgres',
+    })
   }
 
   observe(stackId: string | undefined): Promise<ObservedHost> {
     this.#check()
     const found = [...this.stacks].filter(([id]) => stackId === undefined || id === stackId).map(([, stack]) => stack)
-    return Promise.resolve(structuredClone({
-      containers: found.flatMap(({ containers }) => containers),
-      networks: found.flatMap(({ networks }) => networks),
-      volumes: found.flatMap(({ volumes }) => volumes),
-      unlabelledVolumes: found.flatMap(({ unlabelledVolumes }) => unlabelledVolumes),
-    }))
+    return Promise.resolve(
+      structuredClone({
+        containers: found.flatMap(({ containers }) => containers),
+        networks: found.flatMap(({ networks }) => networks),
+        volumes: found.flatMap(({ volumes }) => volumes),
+        unlabelledVolumes: found.flatMap(({ unlabelledVolumes }) => unlabelledVolumes),
+      }),
+    )
   }
 
   async converge(stack: Stack): Promise<void> {
     await this.gate
     this.#check()
-    if (planSteps(stack, await this.observe(stack.id)).length > 0) this.stacks.set(stack.id, made(stack, this.stacks.get(stack.id)))
+    if (planSteps(stack, await this.observe(stack.id)).length > 0)
+      this.stacks.set(stack.id, made(stack, this.stacks.get(stack.id)))
   }
 
   remove(stackId: string): Promise<void> {
@@ -73,7 +90,12 @@ export class StandInEngine implements Engine {
     throw new Error('nothing runs in a stand-in')
   }
 
-  async *logs(_stackId: string, _service: string, { follow, tail, since }: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine, undefined> {
+  async *logs(
+    _stackId: string,
+    _service: string,
+    { follow, tail, since }: LogOptions,
+    signal: AbortSignal,
+  ): AsyncGenerator<LogLine, undefined> {
     this.#check()
     const first = this.lines.findIndex(({ at }) => since === undefined || at >= since)
     let next = Math.max(first === -1 ? this.lines.length : first, this.lines.length - tail)
@@ -110,7 +132,11 @@ export class StandInEngine implements Engine {
   stats(stackId: string): Promise<Record<string, ContainerStats>> {
     this.#check()
     const running = this.stacks.get(stackId)?.containers.filter(({ state }) => state === 'running') ?? []
-    return Promise.resolve(Object.fromEntries(running.map(({ labels }) => [labels.service ?? '', { cpuNanoseconds: 1_500_000_000, memoryBytes: 50_000_000 }])))
+    return Promise.resolve(
+      Object.fromEntries(
+        running.map(({ labels }) => [labels.service ?? '', { cpuNanoseconds: 1_500_000_000, memoryBytes: 50_000_000 }]),
+      ),
+    )
   }
 
   volumeBytes(stackId: string) {
@@ -132,17 +158,27 @@ export class StandInEngine implements Engine {
 export function made(stack: Stack, before?: Changeable): Changeable {
   const labels = { installation, stack: stack.id }
   const kept = new Set(before?.containers.map(({ name }) => name))
-  const services = stack.state === 'running' ? stack.services : stack.services.filter((service) => kept.has(containerName(stack.id, service)))
+  const services =
+    stack.state === 'running'
+      ? stack.services
+      : stack.services.filter((service) => kept.has(containerName(stack.id, service)))
   const containers = services.map((service) => container(stack, service))
   return {
     containers,
     networks: stack.networks.map((network) => ({
-      id: network.name, name: networkName(stack.id, network.name), labels, subnet: network.subnet, internal: network.internal,
+      id: network.name,
+      name: networkName(stack.id, network.name),
+      labels,
+      subnet: network.subnet,
+      internal: network.internal,
       members: [...containers.map(({ name }) => name), ...network.guests.map((guest) => guest.container)],
     })),
     volumes: [
       ...stack.volumes.map(({ name }) => ({ name: volumeName(stack.id, name), labels })),
-      ...stack.services.map((service) => ({ name: secretsVolumeName(stack.id, service), labels: { ...labels, service: service.name } })),
+      ...stack.services.map((service) => ({
+        name: secretsVolumeName(stack.id, service),
+        labels: { ...labels, service: service.name },
+      })),
     ],
     unlabelledVolumes: [],
   }
@@ -151,10 +187,23 @@ export function made(stack: Stack, before?: Changeable): Changeable {
 function container(stack: Stack, service: Service): ObservedContainer {
   const name = containerName(stack.id, service)
   const isRunning = stack.state === 'running'
-  const places = service.networks.map(({ network, aliases, address = '' }) => [networkName(stack.id, network), { aliases, address }])
+  const places = service.networks.map(({ network, aliases, address = '' }) => [
+    networkName(stack.id, network),
+    { aliases, address },
+  ])
   return {
-    id: keyHash(name), name, labels: { installation, stack: stack.id, service: service.name, spec: name.slice(-8) },
-    state: isRunning ? 'running' : 'exited', health: isRunning ? 'healthy' : 'none', exitCode: 0, startedAt: new Date().toISOString(), restarts: 0, outOfMemory: false,
-    imageId: service.image, resources: service.resources, restartPolicy, networks: Object.fromEntries(places) as ObservedContainer['networks'],
+    id: keyHash(name),
+    name,
+    labels: { installation, stack: stack.id, service: service.name, spec: name.slice(-8) },
+    state: isRunning ? 'running' : 'exited',
+    health: isRunning ? 'healthy' : 'none',
+    exitCode: 0,
+    startedAt: new Date().toISOString(),
+    restarts: 0,
+    outOfMemory: false,
+    imageId: service.image,
+    resources: service.resources,
+    restartPolicy,
+    networks: Object.fromEntries(places) as ObservedContainer['networks'],
   }
 }

@@ -2,15 +2,15 @@
 import { randomBytes } from 'node:crypto'
 import type { Counter, UsagePush } from '@tenantry/contract'
 import type { Test } from 'tap'
-import { openDatabase, type Database } from '../../../control-plane/src/platform/database.ts'
-import { nameInstallation } from '../../../control-plane/src/platform/installation.ts'
-import { migrate, readMigrations } from '../../../control-plane/src/platform/migrations.ts'
-import { createUsageLedger } from '../../../control-plane/src/usage/store-ledger.ts'
-import { createLedgerClosing } from '../../../control-plane/src/usage/store-closing.ts'
-import { closeAll } from '../../../control-plane/src/usage/jobs-close-ledger.ts'
-import type { LedgerClosing } from '../../../control-plane/src/usage/ledger-closing.ts'
-import type { UsageLedger } from '../../../control-plane/src/usage/usage-ledger.ts'
-import { query, startPostgres } from '../../support/postgres.ts'
+import { openDatabase, type Database } from '#control-plane/platform/database.ts'
+import { nameInstallation } from '#control-plane/platform/installation.ts'
+import { migrate, readMigrations } from '#control-plane/platform/migrations.ts'
+import { createUsageLedger } from '#control-plane/usage/store-ledger.ts'
+import { createLedgerClosing } from '#control-plane/usage/store-closing.ts'
+import { closeAll } from '#control-plane/usage/jobs-close-ledger.ts'
+import type { LedgerClosing } from '#control-plane/usage/ledger-closing.ts'
+import type { UsageLedger } from '#control-plane/usage/usage-ledger.ts'
+import { query, startPostgres } from '#test/support/postgres.ts'
 
 export interface TestLedger {
   /** Of the control database. */
@@ -43,22 +43,30 @@ export async function startLedger(t: Test, now = '2026-05-10T12:30:00Z'): Promis
     await postgres.stop()
   })
   return {
-    url, database, clock, closing,
+    url,
+    database,
+    clock,
+    closing,
     ledger: createUsageLedger(database, () => clock.now),
     async close(at) {
       clock.now = new Date(at)
       await closeAll(closing, clock.now, 0n)
     },
     async empty() {
-      await query(url, 'truncate usage_counters, usage_sources, usage_tenants, usage_months, usage_corrections, plan_periods, tenants cascade')
+      await query(
+        url,
+        'truncate usage_counters, usage_sources, usage_tenants, usage_months, usage_corrections, plan_periods, tenants cascade',
+      )
       await query(url, "update usage_closing set kept_from = 'epoch'")
       await query(url, 'update installation set epoch = 0')
     },
     async tenant(createdAt = '2026-05-01T00:00:00Z') {
       const id = newTenantId()
-      await query(url, "insert into tenants (id, name, plan_id, region_id, isolation, created_at, updated_at) values ($1, $2, 'Free', 'local', 'schema-per-tenant', $3, $3)", [
-        id, `n-${id.slice(2)}`, createdAt,
-      ])
+      await query(
+        url,
+        "insert into tenants (id, name, plan_id, region_id, isolation, created_at, updated_at) values ($1, $2, 'Free', 'local', 'schema-per-tenant', $3, $3)",
+        [id, `n-${id.slice(2)}`, createdAt],
+      )
       return id
     },
     sql: (text, values) => query(url, text, values),
@@ -71,7 +79,17 @@ export function newTenantId(): string {
 
 /** Requests of one kind. */
 export function requests(tenantId: string, hour: string, value: number, more: Partial<Counter> = {}): Counter {
-  return { tenant_id: tenantId, hour, meter: 'requests', group: 'rest', method: 'GET', status_class: '2xx', bucket: '', value, ...more }
+  return {
+    tenant_id: tenantId,
+    hour,
+    meter: 'requests',
+    group: 'rest',
+    method: 'GET',
+    status_class: '2xx',
+    bucket: '',
+    value,
+    ...more,
+  }
 }
 
 export function pushOf(source: string, boot: string, counters: Counter[], completeUntil?: string): UsagePush {

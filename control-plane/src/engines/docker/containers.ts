@@ -14,7 +14,12 @@ const slowSeconds = 60
 
 export async function createContainer(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<void> {
   await requireVolumes(api, spec, signal)
-  const call = { doing: `create container ${spec.name}`, method: 'POST', path: '/containers/create', seconds: slowSeconds } as const
+  const call = {
+    doing: `create container ${spec.name}`,
+    method: 'POST',
+    path: '/containers/create',
+    seconds: slowSeconds,
+  } as const
   try {
     await api.ask({ ...call, query: { name: spec.name }, body: containerBody(spec) }, signal)
   } catch (error) {
@@ -24,12 +29,14 @@ export async function createContainer(api: EngineApi, spec: ContainerSpec, signa
     refuseForeign('container', spec.name, found.Config.Labels, spec.labels)
   }
   await keepOnOwnVolumes(api, spec, signal)
-  for (const { network, aliases, address } of spec.networks) await connect(api, network, spec.name, aliases, address, signal)
+  for (const { network, aliases, address } of spec.networks)
+    await connect(api, network, spec.name, aliases, address, signal)
 }
 
 /** The Engine would make a missing volume, empty and without a label. */
 async function requireVolumes(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<void> {
-  for (const { volume } of spec.volumes) await requireVolume(api, `create container ${spec.name}`, volume, spec.labels, signal)
+  for (const { volume } of spec.volumes)
+    await requireVolume(api, `create container ${spec.name}`, volume, spec.labels, signal)
 }
 
 /**
@@ -46,12 +53,23 @@ async function keepOnOwnVolumes(api: EngineApi, spec: ContainerSpec, signal: Abo
 }
 
 export async function startContainer(api: EngineApi, name: string, signal: AbortSignal): Promise<void> {
-  await api.ask({ doing: `start container ${name}`, method: 'POST', path: `/containers/${segment(name)}/start`, seconds: slowSeconds }, signal)
+  await api.ask(
+    {
+      doing: `start container ${name}`,
+      method: 'POST',
+      path: `/containers/${segment(name)}/start`,
+      seconds: slowSeconds,
+    },
+    signal,
+  )
 }
 
 export async function unpauseContainer(api: EngineApi, name: string, signal: AbortSignal): Promise<void> {
   try {
-    await api.ask({ doing: `unpause container ${name}`, method: 'POST', path: `/containers/${segment(name)}/unpause` }, signal)
+    await api.ask(
+      { doing: `unpause container ${name}`, method: 'POST', path: `/containers/${segment(name)}/unpause` },
+      signal,
+    )
   } catch (error) {
     if (!/is not paused/i.test(wordsOf(error))) throw error
   }
@@ -59,21 +77,45 @@ export async function unpauseContainer(api: EngineApi, name: string, signal: Abo
 
 /** @param seconds from the request to stop until it is killed */
 export async function stopContainer(api: EngineApi, name: string, seconds: number, signal: AbortSignal): Promise<void> {
-  const call = { doing: `stop container ${name}`, method: 'POST', path: `/containers/${segment(name)}/stop`, query: { t: seconds } } as const
+  const call = {
+    doing: `stop container ${name}`,
+    method: 'POST',
+    path: `/containers/${segment(name)}/stop`,
+    query: { t: seconds },
+  } as const
   await api.ask({ ...call, seconds: seconds + slowSeconds }, signal)
 }
 
-export async function updateResources(api: EngineApi, name: string, resources: Resources, signal: AbortSignal): Promise<void> {
-  const call = { doing: `change the limits of container ${name}`, method: 'POST', path: `/containers/${segment(name)}/update` } as const
+export async function updateResources(
+  api: EngineApi,
+  name: string,
+  resources: Resources,
+  signal: AbortSignal,
+): Promise<void> {
+  const call = {
+    doing: `change the limits of container ${name}`,
+    method: 'POST',
+    path: `/containers/${segment(name)}/update`,
+  } as const
   await api.ask({ ...call, body: changeable(resources) }, signal)
 }
 
 /** Kills it when it runs. */
-export async function removeContainer(api: EngineApi, name: string, owner: Ownership, signal: AbortSignal): Promise<void> {
+export async function removeContainer(
+  api: EngineApi,
+  name: string,
+  owner: Ownership,
+  signal: AbortSignal,
+): Promise<void> {
   const found = await findContainer(api, name, signal)
   if (found === undefined) return
   refuseForeign('container', name, found.Config.Labels, owner)
-  const call = { doing: `remove container ${name}`, method: 'DELETE', path: `/containers/${found.Id}`, seconds: slowSeconds } as const
+  const call = {
+    doing: `remove container ${name}`,
+    method: 'DELETE',
+    path: `/containers/${found.Id}`,
+    seconds: slowSeconds,
+  } as const
   try {
     await api.ask({ ...call, query: { force: true, v: true } }, signal)
   } catch (error) {
@@ -92,9 +134,16 @@ async function isGone(api: EngineApi, id: string, signal: AbortSignal): Promise<
 }
 
 /** @param name or id */
-export async function findContainer(api: EngineApi, name: string, signal: AbortSignal): Promise<Dockerode.ContainerInspectInfo | undefined> {
+export async function findContainer(
+  api: EngineApi,
+  name: string,
+  signal: AbortSignal,
+): Promise<Dockerode.ContainerInspectInfo | undefined> {
   try {
-    const found = await api.ask({ doing: `look for container ${name}`, method: 'GET', path: `/containers/${segment(name)}/json` }, signal)
+    const found = await api.ask(
+      { doing: `look for container ${name}`, method: 'GET', path: `/containers/${segment(name)}/json` },
+      signal,
+    )
     return found as Dockerode.ContainerInspectInfo
   } catch (error) {
     if (statusOf(error) === 404) return undefined

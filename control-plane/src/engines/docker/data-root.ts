@@ -21,5 +21,8 @@ async function spaceAt(path: string): Promise<HostInfo['disk']> {
 }
 
 async function isThere(path: string): Promise<boolean> {
-  return access(path).then(() => true, () => false)
+  return access(path).then(
+    () => true,
+    () => false,
+  )
 }

@@ -27,12 +27,22 @@ export function connectDocker(address: DockerAddress): DockerConnection {
   const url = parse(address.host)
   switch (url.protocol) {
     case 'unix:':
-      if (url.host !== '' || url.pathname.length < 2) throw new RangeError('unix:// takes an absolute path, e.g. unix:///var/run/docker.sock')
-      return connection({ socketPath: decodeURIComponent(url.pathname), protocol: 'http' }, new Agent({ keepAlive: true }))
-    case 'tcp:':
-      if (address.tlsDirectory === undefined) throw new RangeError('a Docker Engine at tcp:// is spoken to by TLS only: name a directory of certificates')
+      if (url.host !== '' || url.pathname.length < 2)
+        throw new RangeError('unix:// takes an absolute path, e.g. unix:///var/run/docker.sock')
       return connection(
-        { host: bareHost(url), port: Number(url.port || 2376), protocol: 'https', ...readCertificates(address.tlsDirectory) },
+        { socketPath: decodeURIComponent(url.pathname), protocol: 'http' },
+        new Agent({ keepAlive: true }),
+      )
+    case 'tcp:':
+      if (address.tlsDirectory === undefined)
+        throw new RangeError('a Docker Engine at tcp:// is spoken to by TLS only: name a directory of certificates')
+      return connection(
+        {
+          host: bareHost(url),
+          port: Number(url.port || 2376),
+          protocol: 'https',
+          ...readCertificates(address.tlsDirectory),
+        },
         new TlsAgent({ keepAlive: true, minVersion: 'TLSv1.2' }),
       )
     case 'ssh:':
@@ -63,7 +73,15 @@ function connection(options: Dockerode.DockerOptions, agent: Agent): DockerConne
   // dockerode prints its options into a log line that nobody reads, on every call: an agent is all of its sockets.
   Object.assign(agent, { [inspect.custom]: () => 'Agent' })
   // dockerode takes what is not given here from the environment (DOCKER_HOST, DOCKER_CERT_PATH): say all of it.
-  const nothing = { socketPath: undefined, host: undefined, port: undefined, ca: undefined, cert: undefined, key: undefined, timeout: undefined }
+  const nothing = {
+    socketPath: undefined,
+    host: undefined,
+    port: undefined,
+    ca: undefined,
+    cert: undefined,
+    key: undefined,
+    timeout: undefined,
+  }
   const all = { ...nothing, ...options, agent }
   return { docker: new Dockerode(all), close: () => agent.destroy() }
 }

@@ -1,6 +1,13 @@
 // The real ContainerHost: one Docker Engine, spoken to through dockerode.
 import { type ContainerHost, componentLabel } from '../index.ts'
-import { createContainer, removeContainer, startContainer, stopContainer, unpauseContainer, updateResources } from './containers.ts'
+import {
+  createContainer,
+  removeContainer,
+  startContainer,
+  stopContainer,
+  unpauseContainer,
+  updateResources,
+} from './containers.ts'
 import { connectDocker, type DockerAddress } from './docker-connection.ts'
 import { engineApi, segment } from './engine-api.ts'
 import { statusOf } from './errors.ts'
@@ -35,7 +42,10 @@ export function dockerHost(address: DockerAddress): DockerHost {
     observe: (owned, signal) => observe(api, owned, signal),
     async image(reference, signal) {
       try {
-        const found = await api.ask({ doing: `look for image ${reference}`, method: 'GET', path: `/images/${segment(reference)}/json` }, signal)
+        const found = await api.ask(
+          { doing: `look for image ${reference}`, method: 'GET', path: `/images/${segment(reference)}/json` },
+          signal,
+        )
         const { Id: id, Config: config } = found as FoundImage
         return { id, component: config?.Labels?.[componentLabel] }
       } catch (error) {
@@ -51,8 +61,10 @@ export function dockerHost(address: DockerAddress): DockerHost {
     stopContainer: (name, seconds, signal) => stopContainer(api, name, seconds, signal),
     updateResources: (name, resources, signal) => updateResources(api, name, resources, signal),
     connect: (network, container, aliases, place, signal) => connect(api, network, container, aliases, place, signal),
-    disconnect: (network, container, signal) => disconnect(api, `disconnect ${container} from network ${network}`, network, container, signal),
-    writeFiles: (volume, image, user, files, labels, signal) => writeFiles(api, meter, volume, image, user, files, labels, signal),
+    disconnect: (network, container, signal) =>
+      disconnect(api, `disconnect ${container} from network ${network}`, network, container, signal),
+    writeFiles: (volume, image, user, files, labels, signal) =>
+      writeFiles(api, meter, volume, image, user, files, labels, signal),
     addFiles: (volume, image, user, files, labels, signal) => addFiles(api, volume, image, user, files, labels, signal),
     removeContainer: (name, owner, signal) => removeContainer(api, name, owner, signal),
     removeNetwork: (name, owner, signal) => removeNetwork(api, name, owner, signal),

@@ -52,7 +52,11 @@ export function engineApi(docker: Dockerode): EngineApi {
     }
   }
 
-  function dial({ method, path, query, body, archive }: EngineCall, kind: object, signal: AbortSignal): Promise<unknown> {
+  function dial(
+    { method, path, query, body, archive }: EngineCall,
+    kind: object,
+    signal: AbortSignal,
+  ): Promise<unknown> {
     const options = {
       method,
       // dockerode adds the query where it finds a question mark.
@@ -63,7 +67,9 @@ export function engineApi(docker: Dockerode): EngineApi {
       abortSignal: signal,
       ...kind,
     }
-    return new Promise((resolve, reject) => modem.dial(options, (error, result) => (error === null ? resolve(result) : reject(error))))
+    return new Promise((resolve, reject) =>
+      modem.dial(options, (error, result) => (error === null ? resolve(result) : reject(error))),
+    )
   }
 
   async function run(call: EngineCall, kind: object, signal: AbortSignal): Promise<unknown> {
@@ -85,7 +91,8 @@ export function engineApi(docker: Dockerode): EngineApi {
   return {
     ask: (call, signal) => run(call, {}, signal),
     open: async (call, signal) => (await run(call, { isStream: true }, signal)) as Readable,
-    upgrade: async (call, signal) => (await run(call, { isStream: true, hijack: true, openStdin: true }, signal)) as Duplex,
+    upgrade: async (call, signal) =>
+      (await run(call, { isStream: true, hijack: true, openStdin: true }, signal)) as Duplex,
   }
 }
 
@@ -98,7 +105,10 @@ export function segment(name: string): string {
 function commonVersion(version: string): string {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (compare([major, minor], oldest) < 0) {
-    throw new EngineError('ENGINE_TOO_OLD', `the Docker Engine speaks API ${version}; ${oldest.join('.')} or later is needed (Docker 20.10)`)
+    throw new EngineError(
+      'ENGINE_TOO_OLD',
+      `the Docker Engine speaks API ${version}; ${oldest.join('.')} or later is needed (Docker 20.10)`,
+    )
   }
   return compare([major, minor], newest) < 0 ? version : newest.join('.')
 }

@@ -11,14 +11,42 @@ interface Refusal {
 /** First match wins; `text` is the Engine's. Seen on Docker 20.10 and, where they differ, in the sources of later ones. */
 const refusals: readonly { text: RegExp; code: EngineErrorCode; message: string }[] = [
   { text: /no space left on device|disk quota exceeded/i, code: 'DISK_FULL', message: 'its disk is full' },
-  { text: /port is already allocated|bind: address already in use|ports are not available/i, code: 'PORT_TAKEN', message: 'a port that it publishes is taken' },
-  { text: /pool overlaps with other one|cannot create network .* conflicts with network/i, code: 'SUBNET_TAKEN', message: 'its subnet overlaps one that exists' },
-  { text: /non-overlapping IPv4 address pool|no available (IPv4 )?addresses|all predefined address pools/i, code: 'SUBNETS_EXHAUSTED', message: 'no address is left' },
-  { text: /address already in use|requested address is not available/i, code: 'ADDRESS_TAKEN', message: 'its address is taken' },
-  { text: /minimum memory limit|range of CPUs is from|unable to set memory limit|memory\S* .*device or resource busy/i, code: 'LIMITS_BEYOND_HOST', message: 'its limits are not possible here' },
+  {
+    text: /port is already allocated|bind: address already in use|ports are not available/i,
+    code: 'PORT_TAKEN',
+    message: 'a port that it publishes is taken',
+  },
+  {
+    text: /pool overlaps with other one|cannot create network .* conflicts with network/i,
+    code: 'SUBNET_TAKEN',
+    message: 'its subnet overlaps one that exists',
+  },
+  {
+    text: /non-overlapping IPv4 address pool|no available (IPv4 )?addresses|all predefined address pools/i,
+    code: 'SUBNETS_EXHAUSTED',
+    message: 'no address is left',
+  },
+  {
+    text: /address already in use|requested address is not available/i,
+    code: 'ADDRESS_TAKEN',
+    message: 'its address is taken',
+  },
+  {
+    text: /minimum memory limit|range of CPUs is from|unable to set memory limit|memory\S* .*device or resource busy/i,
+    code: 'LIMITS_BEYOND_HOST',
+    message: 'its limits are not possible here',
+  },
   { text: /no such image/i, code: 'IMAGE_MISSING', message: 'its image is not there' },
-  { text: /no such volume|(mount source|mounting volume) .*no such file or directory/i, code: 'VOLUME_MISSING', message: 'its volume is not there' },
-  { text: /client version .* is too new/i, code: 'ENGINE_UNREACHABLE', message: 'the Docker Engine became another version' },
+  {
+    text: /no such volume|(mount source|mounting volume) .*no such file or directory/i,
+    code: 'VOLUME_MISSING',
+    message: 'its volume is not there',
+  },
+  {
+    text: /client version .* is too new/i,
+    code: 'ENGINE_UNREACHABLE',
+    message: 'the Docker Engine became another version',
+  },
   // A kill of the Engine while it started the container, which runs below the Engine, and which it takes for one that doesn't.
   { text: /id already in use/i, code: 'CONTAINER_LOST', message: 'the Docker Engine has lost hold of it' },
   { text: /is not running|is paused/i, code: 'ENGINE_FAILED', message: 'it is not running' },
@@ -61,5 +89,9 @@ function readRefusal(cause: unknown): Refusal | undefined {
 function isConnectionError(cause: unknown): boolean {
   if (!(cause instanceof Error)) return false
   if (cause.name === 'AbortError' || cause.name === 'TimeoutError') return true
-  return 'code' in cause && typeof cause.code === 'string' && /^(E[A-Z]+|ERR_(TLS|SSL|STREAM|SOCKET)_\w+|HPE_\w+|\w*CERT\w*|UNABLE_TO_\w+)$/.test(cause.code)
+  return (
+    'code' in cause &&
+    typeof cause.code === 'string' &&
+    /^(E[A-Z]+|ERR_(TLS|SSL|STREAM|SOCKET)_\w+|HPE_\w+|\w*CERT\w*|UNABLE_TO_\w+)$/.test(cause.code)
+  )
 }

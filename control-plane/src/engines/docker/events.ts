@@ -11,8 +11,22 @@ import { flow } from './flow.ts'
 const wanted = {
   type: ['container', 'network', 'volume'],
   event: [
-    'create', 'start', 'die', 'stop', 'kill', 'oom', 'pause', 'unpause', 'restart', 'rename', 'update', 'health_status', 'destroy',
-    'connect', 'disconnect', 'remove',
+    'create',
+    'start',
+    'die',
+    'stop',
+    'kill',
+    'oom',
+    'pause',
+    'unpause',
+    'restart',
+    'rename',
+    'update',
+    'health_status',
+    'destroy',
+    'connect',
+    'disconnect',
+    'remove',
   ],
 }
 
@@ -25,7 +39,11 @@ interface EngineEvent {
 }
 
 /** Ends when the Engine ends the connection. */
-export async function* events(api: EngineApi, owned: Ownership, signal: AbortSignal): AsyncGenerator<HostEvent, undefined> {
+export async function* events(
+  api: EngineApi,
+  owned: Ownership,
+  signal: AbortSignal,
+): AsyncGenerator<HostEvent, undefined> {
   const doing = 'follow events'
   const answer = await api.open({ doing, method: 'GET', path: '/events', query: { filters: wanted } }, signal)
   const source = flow(doing, answer, signal)
@@ -45,7 +63,10 @@ type Stacks = Map<string, string>
 
 async function stacksOf(api: EngineApi, owned: Ownership, signal: AbortSignal): Promise<Stacks> {
   const query = { filters: ownedFilter(owned) }
-  const networks = (await api.ask({ doing: 'list networks', method: 'GET', path: '/networks', query }, signal)) as Dockerode.NetworkInspectInfo[]
+  const networks = (await api.ask(
+    { doing: 'list networks', method: 'GET', path: '/networks', query },
+    signal,
+  )) as Dockerode.NetworkInspectInfo[]
   const volumes = (await api.ask({ doing: 'list volumes', method: 'GET', path: '/volumes', query }, signal)) as {
     Volumes: Dockerode.VolumeInspectInfo[] | null
   }
@@ -55,7 +76,13 @@ async function stacksOf(api: EngineApi, owned: Ownership, signal: AbortSignal): 
   return stacks
 }
 
-async function stackOf(api: EngineApi, event: EngineEvent, owned: Ownership, stacks: Stacks, signal: AbortSignal): Promise<string | undefined> {
+async function stackOf(
+  api: EngineApi,
+  event: EngineEvent,
+  owned: Ownership,
+  stacks: Stacks,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const { Type: type, Action: action, Actor: actor } = event
   if (type === 'container') return isOwned(actor.Attributes, owned) ? fromDocker(actor.Attributes)?.stack : undefined
   const key = `${type} ${actor.ID}`
@@ -70,7 +97,11 @@ async function stackOf(api: EngineApi, event: EngineEvent, owned: Ownership, sta
 }
 
 /** Undefined for what is gone already. */
-async function labelsOf(api: EngineApi, path: string, signal: AbortSignal): Promise<Record<string, string> | null | undefined> {
+async function labelsOf(
+  api: EngineApi,
+  path: string,
+  signal: AbortSignal,
+): Promise<Record<string, string> | null | undefined> {
   try {
     const found = await api.ask({ doing: 'look at what was made', method: 'GET', path }, signal)
     return (found as { Labels: Record<string, string> | null }).Labels

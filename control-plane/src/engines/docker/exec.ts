@@ -16,7 +16,12 @@ const defaultOutputBytes = 16 * 1024 * 1024
 const errorBytes = 64 * 1024
 
 /** @throws EngineError `ENGINE_FAILED` when there is more output than `maxOutputBytes` (16 MiB) */
-export async function exec(api: EngineApi, container: string, command: readonly string[], options: ExecOptions): Promise<ExecResult> {
+export async function exec(
+  api: EngineApi,
+  container: string,
+  command: readonly string[],
+  options: ExecOptions,
+): Promise<ExecResult> {
   const output: Uint8Array[] = []
   const limit = options.maxOutputBytes ?? defaultOutputBytes
   const stderr = new Tail(errorBytes)
@@ -47,7 +52,8 @@ export async function* execStream(
     else stderr.add(bytes)
   }
   const code = await run.code()
-  if (code !== 0) throw new EngineError('ENGINE_FAILED', `${run.doing} ended with ${code}: ${stderr.text().trim().slice(-2000)}`)
+  if (code !== 0)
+    throw new EngineError('ENGINE_FAILED', `${run.doing} ended with ${code}: ${stderr.text().trim().slice(-2000)}`)
 }
 
 interface Run {
@@ -62,11 +68,15 @@ function start(api: EngineApi, container: string, command: readonly string[], { 
   let id = ''
   async function* pieces(): AsyncGenerator<Piece, undefined> {
     id = await create(api, doing, container, command, input !== undefined, signal)
-    const socket = await api.upgrade({ doing, method: 'POST', path: `/exec/${id}/start`, body: { Detach: false, Tty: false } }, signal)
+    const socket = await api.upgrade(
+      { doing, method: 'POST', path: `/exec/${id}/start`, body: { Detach: false, Tty: false } },
+      signal,
+    )
     const answer = flow(doing, socket, signal, { silentSeconds })
     const source = input === undefined ? undefined : watched(input, answer.moved)
     // A command that ends without reading its input closes the connection; its exit code says what that means.
-    if (source !== undefined) void pipeline(Readable.from(source.chunks, { objectMode: false }), socket).catch(() => undefined)
+    if (source !== undefined)
+      void pipeline(Readable.from(source.chunks, { objectMode: false }), socket).catch(() => undefined)
     try {
       yield* demultiplex(answer)
     } catch (cause) {
@@ -85,7 +95,10 @@ async function create(
   signal: AbortSignal,
 ): Promise<string> {
   const body = { AttachStdin: withInput, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: command }
-  const { Id } = (await api.ask({ doing, method: 'POST', path: `/containers/${segment(container)}/exec`, body }, signal)) as { Id: string }
+  const { Id } = (await api.ask(
+    { doing, method: 'POST', path: `/containers/${segment(container)}/exec`, body },
+    signal,
+  )) as { Id: string }
   return Id
 }
 
@@ -114,7 +127,10 @@ function watched(input: string | AsyncIterable<Uint8Array>, moved: () => void): 
 /** The connection may end a moment before the Engine has noted the end of the process. */
 async function exitCode(api: EngineApi, doing: string, id: string, signal: AbortSignal): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const { Running, ExitCode } = (await api.ask({ doing, method: 'GET', path: `/exec/${id}/json` }, signal)) as Dockerode.ExecInspectInfo
+    const { Running, ExitCode } = (await api.ask(
+      { doing, method: 'GET', path: `/exec/${id}/json` },
+      signal,
+    )) as Dockerode.ExecInspectInfo
     if (!Running && ExitCode !== null) return ExitCode
     await delay(20, undefined, { signal })
   }

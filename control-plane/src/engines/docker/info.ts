@@ -17,7 +17,10 @@ interface Info {
 /** @param isLocal the Engine is on this host @throws EngineError `ENGINE_TOO_OLD` */
 export async function info(api: EngineApi, isLocal: boolean, signal: AbortSignal): Promise<HostInfo> {
   const found = (await api.ask({ doing: 'ask for what the host is', method: 'GET', path: '/info' }, signal)) as Info
-  const { ApiVersion } = (await api.ask({ doing: 'ask for the version', method: 'GET', path: '/version' }, signal)) as Dockerode.DockerVersion
+  const { ApiVersion } = (await api.ask(
+    { doing: 'ask for the version', method: 'GET', path: '/version' },
+    signal,
+  )) as Dockerode.DockerVersion
   return {
     name: found.Name,
     apiVersion: ApiVersion,
@@ -30,7 +33,9 @@ export async function info(api: EngineApi, isLocal: boolean, signal: AbortSignal
 
 function warnings({ CgroupVersion: cgroup, SecurityOptions: security, Warnings: own }: Info): string[] {
   const found = (own ?? []).map((warning) => warning.replace(/^WARNING: /, ''))
-  if (cgroup === '1') found.push('cgroup v1: the kernel counts memory less exactly than with v2, and Docker gives it up')
-  if (!(security ?? []).some((option) => option.startsWith('name=seccomp'))) found.push('no seccomp: containers may use every system call')
+  if (cgroup === '1')
+    found.push('cgroup v1: the kernel counts memory less exactly than with v2, and Docker gives it up')
+  if (!(security ?? []).some((option) => option.startsWith('name=seccomp')))
+    found.push('no seccomp: containers may use every system call')
   return found
 }

@@ -7,7 +7,12 @@ import { demultiplex, type Piece } from './frames.ts'
 /** What is longer is given in parts. */
 const maxLineBytes = 256 * 1024
 
-export async function* logs(api: EngineApi, container: string, options: LogOptions, signal: AbortSignal): AsyncGenerator<LogLine, undefined> {
+export async function* logs(
+  api: EngineApi,
+  container: string,
+  options: LogOptions,
+  signal: AbortSignal,
+): AsyncGenerator<LogLine, undefined> {
   const doing = `read the log of ${container}`
   const query = {
     stdout: true,
@@ -64,7 +69,8 @@ function readFrame(frame: Buffer): { at: string; text: Buffer; ends: boolean } {
 
 /** ISO 8601 → seconds with nanoseconds, as the Engine takes it. @throws EngineError for no time */
 function unixTime(iso: string): string {
-  const [, seconds, fraction = '', zone = 'Z'] = /^([\d-]+T[\d:]+)(?:\.(\d{1,9}))?\d*(Z|[+-]\d\d:\d\d)?$/.exec(iso) ?? []
+  const [, seconds, fraction = '', zone = 'Z'] =
+    /^([\d-]+T[\d:]+)(?:\.(\d{1,9}))?\d*(Z|[+-]\d\d:\d\d)?$/.exec(iso) ?? []
   const time = Date.parse(`${seconds ?? ''}${zone}`)
   if (Number.isNaN(time)) throw new EngineError('ENGINE_FAILED', 'the log was asked for since no time')
   return `${time / 1000}.${fraction.padEnd(9, '0')}`

@@ -11,7 +11,12 @@ export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: A
   if ((await oursNamed(api, spec.name, spec.labels, signal)).length > 0) return
   let made: string | undefined
   try {
-    const call = { doing: `create network ${spec.name}`, method: 'POST', path: '/networks/create', body: networkBody(spec) } as const
+    const call = {
+      doing: `create network ${spec.name}`,
+      method: 'POST',
+      path: '/networks/create',
+      body: networkBody(spec),
+    } as const
     made = ((await api.ask(call, signal)) as { Id: string }).Id
   } catch (error) {
     if (!(await appears(api, spec, error, signal))) throw error
@@ -22,7 +27,12 @@ export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: A
 }
 
 /** Somebody of ours may have been faster: then the name or the subnet is taken by what was wanted. */
-async function appears(api: EngineApi, { name, labels }: NetworkSpec, refusal: unknown, signal: AbortSignal): Promise<boolean> {
+async function appears(
+  api: EngineApi,
+  { name, labels }: NetworkSpec,
+  refusal: unknown,
+  signal: AbortSignal,
+): Promise<boolean> {
   const isTaken = statusOf(refusal) === 409 || (refusal instanceof EngineError && refusal.code === 'SUBNET_TAKEN')
   if (!isTaken) return false
   const found = await soon(async () => (await oursNamed(api, name, labels, signal))[0], signal)
@@ -53,11 +63,22 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<void> {
   const doing = `connect ${container} to network ${network}`
-  const found = (await api.ask({ doing, method: 'GET', path: `/containers/${segment(container)}/json` }, signal)) as Dockerode.ContainerInspectInfo
+  const found = (await api.ask(
+    { doing, method: 'GET', path: `/containers/${segment(container)}/json` },
+    signal,
+  )) as Dockerode.ContainerInspectInfo
   if (network in found.NetworkSettings.Networks) {
-    const { Id } = (await api.ask({ doing, method: 'GET', path: `/networks/${segment(network)}` }, signal)) as Dockerode.NetworkInspectInfo
+    const { Id } = (await api.ask(
+      { doing, method: 'GET', path: `/networks/${segment(network)}` },
+      signal,
+    )) as Dockerode.NetworkInspectInfo
     const place = places(found, new Map([[network, Id]]))[network]
-    if (place !== undefined && aliases.every((alias) => place.aliases.includes(alias)) && (address ?? place.address) === place.address) return
+    if (
+      place !== undefined &&
+      aliases.every((alias) => place.aliases.includes(alias)) &&
+      (address ?? place.address) === place.address
+    )
+      return
     await disconnect(api, doing, network, container, signal)
   }
   const body = { Container: container, EndpointConfig: endpoint(aliases, address) }
@@ -65,7 +86,13 @@ export async function connect(
 }
 
 /** What is not on it, or gone, is no error. */
-export async function disconnect(api: EngineApi, doing: string, network: string, container: string, signal: AbortSignal): Promise<void> {
+export async function disconnect(
+  api: EngineApi,
+  doing: string,
+  network: string,
+  container: string,
+  signal: AbortSignal,
+): Promise<void> {
   try {
     const body = { Container: container, Force: true }
     await api.ask({ doing, method: 'POST', path: `/networks/${segment(network)}/disconnect`, body }, signal)
@@ -74,7 +101,12 @@ export async function disconnect(api: EngineApi, doing: string, network: string,
   }
 }
 
-export async function removeNetwork(api: EngineApi, name: string, owner: Ownership, signal: AbortSignal): Promise<void> {
+export async function removeNetwork(
+  api: EngineApi,
+  name: string,
+  owner: Ownership,
+  signal: AbortSignal,
+): Promise<void> {
   for (const { Id } of await oursNamed(api, name, owner, signal)) await remove(api, name, Id, signal)
 }
 
@@ -100,14 +132,25 @@ async function remove(api: EngineApi, name: string, id: string, signal: AbortSig
 /** Stopped containers too: one that kept a network that is gone could not be started again. */
 async function disconnectAll(api: EngineApi, doing: string, id: string, signal: AbortSignal): Promise<void> {
   const query = { all: true, filters: { network: [id] } }
-  const members = (await api.ask({ doing, method: 'GET', path: '/containers/json', query }, signal)) as Dockerode.ContainerInfo[]
+  const members = (await api.ask(
+    { doing, method: 'GET', path: '/containers/json', query },
+    signal,
+  )) as Dockerode.ContainerInfo[]
   for (const member of members) await disconnect(api, doing, id, member.Id, signal)
 }
 
 /** Oldest first. @throws EngineError `FOREIGN_OBJECT` when one of that name is not the owner's */
-async function oursNamed(api: EngineApi, name: string, owner: Ownership, signal: AbortSignal): Promise<Dockerode.NetworkInspectInfo[]> {
+async function oursNamed(
+  api: EngineApi,
+  name: string,
+  owner: Ownership,
+  signal: AbortSignal,
+): Promise<Dockerode.NetworkInspectInfo[]> {
   const query = { filters: { name: [name] } }
-  const found = (await api.ask({ doing: `look for network ${name}`, method: 'GET', path: '/networks', query }, signal)) as Dockerode.NetworkInspectInfo[]
+  const found = (await api.ask(
+    { doing: `look for network ${name}`, method: 'GET', path: '/networks', query },
+    signal,
+  )) as Dockerode.NetworkInspectInfo[]
   // The Engine's filter finds parts of names as well.
   const named = found.filter((network) => network.Name === name)
   for (const network of named) refuseForeign('network', name, network.Labels, owner)

@@ -23,9 +23,13 @@ export async function observe(api: EngineApi, owned: Ownership, signal: AbortSig
   const [containers, members] = await Promise.all([inspectAll(api, listed, signal), membersOf(api, ids, signal)])
   return {
     containers: containers.map((container) => observedContainer(container, ids)).filter((one) => one !== undefined),
-    networks: networks.map((network) => observedNetwork(network, members.get(network.Name) ?? [])).filter((one) => one !== undefined),
+    networks: networks
+      .map((network) => observedNetwork(network, members.get(network.Name) ?? []))
+      .filter((one) => one !== undefined),
     volumes: volumes.map(observedVolume).filter((one) => one !== undefined),
-    unlabelledVolumes: named.filter((volume) => isUnlabelled(volume) && isNamedLike(volume.Name, owned.stack)).map(({ Name }) => Name),
+    unlabelledVolumes: named
+      .filter((volume) => isUnlabelled(volume) && isNamedLike(volume.Name, owned.stack))
+      .map(({ Name }) => Name),
   }
 }
 
@@ -34,28 +38,58 @@ function isNamedLike(name: string, stack: string | undefined): boolean {
   return stack === undefined ? stackOfVolume(name) !== undefined : name.startsWith(volumePrefix(stack))
 }
 
-async function listVolumes(api: EngineApi, filters: object, signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo[]> {
+async function listVolumes(
+  api: EngineApi,
+  filters: object,
+  signal: AbortSignal,
+): Promise<Dockerode.VolumeInspectInfo[]> {
   const found = await api.ask({ doing: 'list volumes', method: 'GET', path: '/volumes', query: { filters } }, signal)
   return (found as { Volumes: Dockerode.VolumeInspectInfo[] | null }).Volumes ?? []
 }
 
-async function list<T>(api: EngineApi, what: string, path: string, query: { all?: boolean; filters: object }, signal: AbortSignal): Promise<T[]> {
+async function list<T>(
+  api: EngineApi,
+  what: string,
+  path: string,
+  query: { all?: boolean; filters: object },
+  signal: AbortSignal,
+): Promise<T[]> {
   return (await api.ask({ doing: `list ${what}`, method: 'GET', path, query }, signal)) as T[]
 }
 
 /** What vanishes between the list and its inspection is left out. */
-async function inspectAll(api: EngineApi, listed: readonly Dockerode.ContainerInfo[], signal: AbortSignal): Promise<Dockerode.ContainerInspectInfo[]> {
+async function inspectAll(
+  api: EngineApi,
+  listed: readonly Dockerode.ContainerInfo[],
+  signal: AbortSignal,
+): Promise<Dockerode.ContainerInspectInfo[]> {
   const queue = new PQueue({ concurrency })
-  const found = await queue.addAll(listed.map(({ Id }) => () => findContainer(api, Id, signal)))
+  const found = await queue.addAll(
+    listed.map(
+      ({ Id }) =>
+        () =>
+          findContainer(api, Id, signal),
+    ),
+  )
   return found.filter((one) => one !== undefined)
 }
 
 /** Names of the containers on each network, guests and stopped ones too; a network's own inspection tells running ones only. */
-async function membersOf(api: EngineApi, ids: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Map<string, string[]>> {
+async function membersOf(
+  api: EngineApi,
+  ids: ReadonlyMap<string, string>,
+  signal: AbortSignal,
+): Promise<Map<string, string[]>> {
   const members = new Map<string, string[]>([...ids.keys()].map((name) => [name, []]))
   if (ids.size === 0) return members
   const query = { all: true, filters: { network: [...ids.keys()] } }
-  for (const { Names, NetworkSettings } of await list<Dockerode.ContainerInfo>(api, 'members of networks', '/containers/json', query, signal)) {
+  for (const { Names, NetworkSettings } of await list<Dockerode.ContainerInfo>(
+    api,
+    'members of networks',
+    '/containers/json',
+    query,
+    signal,
+  )) {
     // The first is its own name; others come from links.
     const name = Names.find((one) => one.lastIndexOf('/') === 0)?.slice(1) ?? ''
     for (const network of Object.keys(standingPlaces(NetworkSettings.Networks, ids))) members.get(network)?.push(name)

@@ -27,16 +27,30 @@ export function sshArguments(url: URL, { identityFile, knownHostsFile }: SshOpti
   if (url.password !== '') throw new RangeError('ssh:// takes no password: use a key')
   if (url.pathname !== '' && url.pathname !== '/') throw new RangeError('ssh:// takes no path')
   const settings = [
-    'BatchMode=yes', 'StrictHostKeyChecking=yes', 'ConnectTimeout=10', 'ServerAliveInterval=15', 'ServerAliveCountMax=3',
-    'ForwardAgent=no', 'ForwardX11=no', 'ClearAllForwardings=yes', 'PermitLocalCommand=no', 'RequestTTY=no',
+    'BatchMode=yes',
+    'StrictHostKeyChecking=yes',
+    'ConnectTimeout=10',
+    'ServerAliveInterval=15',
+    'ServerAliveCountMax=3',
+    'ForwardAgent=no',
+    'ForwardX11=no',
+    'ClearAllForwardings=yes',
+    'PermitLocalCommand=no',
+    'RequestTTY=no',
     ...(identityFile === undefined ? [] : [`IdentityFile=${quoted(identityFile)}`, 'IdentitiesOnly=yes']),
-    ...(knownHostsFile === undefined ? [] : [`UserKnownHostsFile=${quoted(knownHostsFile)}`, 'GlobalKnownHostsFile=/dev/null']),
+    ...(knownHostsFile === undefined
+      ? []
+      : [`UserKnownHostsFile=${quoted(knownHostsFile)}`, 'GlobalKnownHostsFile=/dev/null']),
   ]
   return [
     ...settings.flatMap((setting) => ['-o', setting]),
     ...(url.port === '' ? [] : ['-p', url.port]),
     ...(user === '' ? [] : ['-l', user]),
-    '--', host, 'docker', 'system', 'dial-stdio',
+    '--',
+    host,
+    'docker',
+    'system',
+    'dial-stdio',
   ]
 }
 
@@ -69,7 +83,9 @@ function dial(argv: string[]): Duplex {
   stdin.on('error', (error) => duplex.destroy(error))
   child.on('error', (error) => duplex.destroy(error))
   child.on('close', (code) => {
-    const failure = Object.assign(new Error(`ssh ended with ${code ?? 'a signal'}: ${said.trim()}`), { code: 'ECONNRESET' })
+    const failure = Object.assign(new Error(`ssh ended with ${code ?? 'a signal'}: ${said.trim()}`), {
+      code: 'ECONNRESET',
+    })
     if (code !== 0) duplex.destroy(failure)
     // What came before the end is still to be read.
     else if (duplex.readableEnded) duplex.destroy()

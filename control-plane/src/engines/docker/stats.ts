@@ -9,7 +9,12 @@ interface Reading {
 
 export async function stats(api: EngineApi, container: string, signal: AbortSignal): Promise<ContainerStats> {
   const query = { stream: false, 'one-shot': true }
-  const call = { doing: `read the usage of ${container}`, method: 'GET', path: `/containers/${segment(container)}/stats`, query } as const
+  const call = {
+    doing: `read the usage of ${container}`,
+    method: 'GET',
+    path: `/containers/${segment(container)}/stats`,
+    query,
+  } as const
   return readStats((await api.ask(call, signal)) as Reading)
 }
 

@@ -80,7 +80,8 @@ async function archiveOf(files: Readonly<Record<string, string>>, owner: Owner, 
   const mtime = new Date(0)
   tar.entry({ name: `${directory}/`, type: 'directory', mode, mtime, ...owner })
   for (const [name, text] of Object.entries(files)) {
-    if (!/^[\w-][\w.-]*$/.test(name)) throw new RangeError('the name of a file in a volume is letters, digits, dots, dashes')
+    if (!/^[\w-][\w.-]*$/.test(name))
+      throw new RangeError('the name of a file in a volume is letters, digits, dots, dashes')
     tar.entry({ name: `${directory}/${name}`, mode: 0o400, mtime, ...owner }, text)
   }
   tar.finalize()
@@ -107,12 +108,18 @@ function helperSpec(volume: string, image: string, labels: Labels): ContainerSpe
 }
 
 /** One left over by an interrupted call goes first. */
-async function withHelper<T>(api: EngineApi, spec: ContainerSpec, signal: AbortSignal, work: (id: string) => Promise<T>): Promise<T> {
+async function withHelper<T>(
+  api: EngineApi,
+  spec: ContainerSpec,
+  signal: AbortSignal,
+  work: (id: string) => Promise<T>,
+): Promise<T> {
   await removeContainer(api, spec.name, spec.labels, signal)
   try {
     const id = await createHelper(api, spec, signal)
     // The Engine makes a volume that went away since it was looked for; what it made is nothing to write into.
-    for (const { volume } of spec.volumes) await requireVolume(api, `write files to volume ${volume}`, volume, spec.labels, signal)
+    for (const { volume } of spec.volumes)
+      await requireVolume(api, `write files to volume ${volume}`, volume, spec.labels, signal)
     return await work(id)
   } finally {
     await removeContainer(api, spec.name, spec.labels, signal)
@@ -123,13 +130,25 @@ async function withHelper<T>(api: EngineApi, spec: ContainerSpec, signal: AbortS
 async function createHelper(api: EngineApi, spec: ContainerSpec, signal: AbortSignal): Promise<string> {
   const { HostConfig: host, ...body } = containerBody(spec)
   const Mounts = host?.Mounts?.map((mount) => ({ ...mount, VolumeOptions: { NoCopy: true } }))
-  const call = { doing: `create container ${spec.name}`, method: 'POST', path: '/containers/create', query: { name: spec.name } } as const
-  const made = await api.ask({ ...call, body: { ...body, HostConfig: { ...host, ReadonlyRootfs: false, Mounts } } }, signal)
+  const call = {
+    doing: `create container ${spec.name}`,
+    method: 'POST',
+    path: '/containers/create',
+    query: { name: spec.name },
+  } as const
+  const made = await api.ask(
+    { ...call, body: { ...body, HostConfig: { ...host, ReadonlyRootfs: false, Mounts } } },
+    signal,
+  )
   return (made as { Id: string }).Id
 }
 
 async function put(api: EngineApi, volume: string, id: string, archive: Buffer, signal: AbortSignal): Promise<void> {
-  const call = { doing: `write files to volume ${volume}`, method: 'PUT', path: `/containers/${segment(id)}/archive` } as const
+  const call = {
+    doing: `write files to volume ${volume}`,
+    method: 'PUT',
+    path: `/containers/${segment(id)}/archive`,
+  } as const
   await api.ask({ ...call, query: { path: parent }, archive }, signal)
 }
 

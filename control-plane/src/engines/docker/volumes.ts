@@ -1,12 +1,25 @@
 // Volumes: made, adopted, measured and removed by name.
 import type Dockerode from 'dockerode'
-import { type Ownership, type VolumeSpec, EngineError, isOwned, isUnlabelled, refuseForeign, toDocker } from '../index.ts'
+import {
+  type Ownership,
+  type VolumeSpec,
+  EngineError,
+  isOwned,
+  isUnlabelled,
+  refuseForeign,
+  toDocker,
+} from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
 import { within } from './within.ts'
 
 /** The Engine answers with the volume that exists, whoever's it is: the labels tell. It can't label one that exists. */
-export async function createVolume(api: EngineApi, meter: VolumeMeter, spec: VolumeSpec, signal: AbortSignal): Promise<void> {
+export async function createVolume(
+  api: EngineApi,
+  meter: VolumeMeter,
+  spec: VolumeSpec,
+  signal: AbortSignal,
+): Promise<void> {
   const made = await create(api, spec, signal)
   if (isOwned(made.Labels, spec.labels)) return
   if (!isUnlabelled(made)) refuseForeign('volume', spec.name, made.Labels, spec.labels)
@@ -14,7 +27,11 @@ export async function createVolume(api: EngineApi, meter: VolumeMeter, spec: Vol
   refuseForeign('volume', spec.name, (await create(api, spec, signal)).Labels, spec.labels)
 }
 
-async function create(api: EngineApi, { name, labels }: VolumeSpec, signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo> {
+async function create(
+  api: EngineApi,
+  { name, labels }: VolumeSpec,
+  signal: AbortSignal,
+): Promise<Dockerode.VolumeInspectInfo> {
   const body = { Name: name, Driver: 'local', Labels: toDocker(labels) }
   const made = await api.ask({ doing: `create volume ${name}`, method: 'POST', path: '/volumes/create', body }, signal)
   return made as Dockerode.VolumeInspectInfo
@@ -25,8 +42,14 @@ async function create(api: EngineApi, { name, labels }: VolumeSpec, signal: Abor
  * Engine itself keeps a volume that a container uses.
  * @throws EngineError `FOREIGN_OBJECT`
  */
-export async function removeUnlabelledVolume(api: EngineApi, meter: VolumeMeter, name: string, signal: AbortSignal): Promise<void> {
-  const foreign = (why: string) => new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's${why}`)
+export async function removeUnlabelledVolume(
+  api: EngineApi,
+  meter: VolumeMeter,
+  name: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const foreign = (why: string) =>
+    new EngineError('FOREIGN_OBJECT', `a volume named ${name} exists that is not Tenantry's${why}`)
   const found = await findVolume(api, name, signal)
   if (found === undefined) return
   if (!isUnlabelled(found)) throw foreign('')
@@ -56,7 +79,13 @@ async function remove(api: EngineApi, name: string, signal: AbortSignal): Promis
 }
 
 /** @throws EngineError `VOLUME_MISSING`, also where the Engine has an unlabelled one in its place; `FOREIGN_OBJECT` */
-export async function requireVolume(api: EngineApi, doing: string, name: string, owner: Ownership, signal: AbortSignal): Promise<void> {
+export async function requireVolume(
+  api: EngineApi,
+  doing: string,
+  name: string,
+  owner: Ownership,
+  signal: AbortSignal,
+): Promise<void> {
   const missing = (why: string) => new EngineError('VOLUME_MISSING', `cannot ${doing}: volume ${name} is ${why}`)
   const found = await findVolume(api, name, signal)
   if (found === undefined) throw missing('not there')
@@ -64,9 +93,16 @@ export async function requireVolume(api: EngineApi, doing: string, name: string,
   refuseForeign('volume', name, found.Labels, owner)
 }
 
-export async function findVolume(api: EngineApi, name: string, signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo | undefined> {
+export async function findVolume(
+  api: EngineApi,
+  name: string,
+  signal: AbortSignal,
+): Promise<Dockerode.VolumeInspectInfo | undefined> {
   try {
-    const found = await api.ask({ doing: `look for volume ${name}`, method: 'GET', path: `/volumes/${segment(name)}` }, signal)
+    const found = await api.ask(
+      { doing: `look for volume ${name}`, method: 'GET', path: `/volumes/${segment(name)}` },
+      signal,
+    )
     return found as Dockerode.VolumeInspectInfo
   } catch (error) {
     if (statusOf(error) === 404) return undefined
@@ -89,14 +125,22 @@ export interface VolumeMeter {
  * nobody waits any more, and is ended with the host.
  */
 export function volumeMeter(api: EngineApi, closed: AbortSignal): VolumeMeter {
-  const call = { doing: 'measure volumes', method: 'GET', path: '/system/df', query: { type: 'volume' }, seconds: measuringSeconds } as const
+  const call = {
+    doing: 'measure volumes',
+    method: 'GET',
+    path: '/system/df',
+    query: { type: 'volume' },
+    seconds: measuringSeconds,
+  } as const
   let running: Promise<unknown> | undefined
   const measure = () => {
     running ??= api.ask(call, closed).finally(() => (running = undefined))
     return running
   }
   const all: VolumeMeter['all'] = async (signal) => {
-    const { Volumes } = (await within(measuringSeconds * 1000, signal, measure)) as { Volumes: Dockerode.VolumeInspectInfo[] | null }
+    const { Volumes } = (await within(measuringSeconds * 1000, signal, measure)) as {
+      Volumes: Dockerode.VolumeInspectInfo[] | null
+    }
     return Volumes ?? []
   }
   return {

@@ -7,7 +7,11 @@ export class TimeUp extends Error {}
  * holds nobody up.
  * @throws TimeUp, the signal's reason, or what the call throws
  */
-export async function within<T>(milliseconds: number, signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function within<T>(
+  milliseconds: number,
+  signal: AbortSignal,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   signal.throwIfAborted()
   const limit = new AbortController()
   const { promise: cut, reject } = Promise.withResolvers<never>()

@@ -105,7 +105,11 @@ export class Journal {
     this.#scheduled = false
     this.#write(this.#options.store.takeUnwritten())
     if (this.#state.length > 0) {
-      this.#write(this.#state.splice(-cellsPerTurn).filter((cell) => cell.segment !== this.#segment && cell.acknowledged < cell.value))
+      this.#write(
+        this.#state
+          .splice(-cellsPerTurn)
+          .filter((cell) => cell.segment !== this.#segment && cell.acknowledged < cell.value),
+      )
       if (this.#state.length > 0) this.#schedule()
       else this.#stateBytes = this.#size
     }
@@ -163,7 +167,9 @@ export class Journal {
     }
     if (this.#isFailing) return
     this.#isFailing = true
-    this.#options.onProblem(new Error('the journal of counts can not be written: counts are in memory alone', { cause }))
+    this.#options.onProblem(
+      new Error('the journal of counts can not be written: counts are in memory alone', { cause }),
+    )
   }
 
   async #begin(): Promise<void> {
@@ -198,7 +204,10 @@ export class Journal {
     this.#state = store.open()
     if (this.#state.length > 0) this.#schedule()
     // The last counts before this segment are in that one alone until the state is written.
-    await before?.datasync().then(() => before.close()).catch(this.#options.onProblem)
+    await before
+      ?.datasync()
+      .then(() => before.close())
+      .catch(this.#options.onProblem)
     await syncDirectory(directory).catch(this.#options.onProblem)
   }
 
@@ -225,6 +234,9 @@ export class Journal {
   async #removeOlder(): Promise<void> {
     const older = this.#older
     this.#older = []
-    for (const file of older) await unlink(file).catch((cause: unknown) => this.#options.onProblem(new Error('a journal was not removed', { cause })))
+    for (const file of older)
+      await unlink(file).catch((cause: unknown) =>
+        this.#options.onProblem(new Error('a journal was not removed', { cause })),
+      )
   }
 }

@@ -22,7 +22,11 @@ export function segmentFile(directory: string, boot: string, segment: number): s
  * @param source of segments that no longer say theirs
  * @param onProblem told of every file that is damaged or can't be read; what can be read counts
  */
-export async function readJournals(directory: string, source: string, onProblem: (problem: Error) => void): Promise<Replay[]> {
+export async function readJournals(
+  directory: string,
+  source: string,
+  onProblem: (problem: Error) => void,
+): Promise<Replay[]> {
   const replays = new Map<string, Origin & { files: string[]; known: Map<string, Counter> }>()
   for (const name of await namesIn(directory)) {
     const boot = fileName.exec(name)?.[1]
@@ -36,9 +40,15 @@ export async function readJournals(directory: string, source: string, onProblem:
       continue
     }
     const { origin, counters, torn, damaged } = readSegment(bytes)
-    if (damaged > 0) onProblem(new Error(`the journal ${name} is damaged: ${damaged} of ${bytes.length} bytes say nothing`))
+    if (damaged > 0)
+      onProblem(new Error(`the journal ${name} is damaged: ${damaged} of ${bytes.length} bytes say nothing`))
     if (torn > 0) onProblem(new Error(`the journal ${name} ends in a write that was cut: ${torn} bytes`))
-    const replay = replays.get(boot) ?? { source: origin?.source ?? source, boot, files: [], known: new Map<string, Counter>() }
+    const replay = replays.get(boot) ?? {
+      source: origin?.source ?? source,
+      boot,
+      files: [],
+      known: new Map<string, Counter>(),
+    }
     replays.set(boot, replay)
     replay.files.push(file)
     merge(replay.known, counters)

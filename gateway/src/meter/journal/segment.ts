@@ -176,5 +176,12 @@ function parsed(json: string): unknown {
 }
 
 function isOrigin(value: unknown): value is Origin {
-  return typeof value === 'object' && value !== null && 'source' in value && typeof value.source === 'string' && 'boot' in value && typeof value.boot === 'string'
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'source' in value &&
+    typeof value.source === 'string' &&
+    'boot' in value &&
+    typeof value.boot === 'string'
+  )
 }

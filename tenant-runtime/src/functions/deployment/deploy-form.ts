@@ -20,11 +20,13 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
   }
   const parser = openParser(request)
   const over = Promise.withResolvers<undefined>()
-  const malformed = (cause?: unknown) => over.reject(new RuntimeError('INVALID_FUNCTION', 'the multipart form is malformed or ends too early', { cause }))
+  const malformed = (cause?: unknown) =>
+    over.reject(new RuntimeError('INVALID_FUNCTION', 'the multipart form is malformed or ends too early', { cause }))
   parser.on('field', (name, value, _nameCut, isCut) => {
     // A module sent without a file name comes as a field, and is no longer what it was.
     if (name === 'wasm') refuse('INVALID_FUNCTION', 'part "wasm" must be a file: give it a filename')
-    else if (!isTextPart(name)) refuse('INVALID_FUNCTION', `unknown part "${name.slice(0, 100)}"; there are ${texts.join(', ')} and wasm`)
+    else if (!isTextPart(name))
+      refuse('INVALID_FUNCTION', `unknown part "${name.slice(0, 100)}"; there are ${texts.join(', ')} and wasm`)
     else if (form[name] !== undefined) refuse('INVALID_FUNCTION', `part "${name}" is there twice`)
     else if (isCut) refuse('INVALID_FUNCTION', `part "${name}" has more than ${maxTextBytes} bytes`)
     else form[name] = value
@@ -38,7 +40,8 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
     file.on('end', () => {
       const bytes = Buffer.concat(chunks)
       if (name === 'wasm' && form.wasm === undefined) form.wasm = bytes
-      else if (isTextPart(name) && form[name] === undefined && bytes.length <= maxTextBytes) form[name] = bytes.toString('utf8')
+      else if (isTextPart(name) && form[name] === undefined && bytes.length <= maxTextBytes)
+        form[name] = bytes.toString('utf8')
       else refuse('INVALID_FUNCTION', `part "${name.slice(0, 100)}" is unknown, too long or there twice`)
     })
   })
@@ -56,7 +59,8 @@ export async function readDeployForm(request: IncomingMessage): Promise<DeployFo
 
 function openParser(request: IncomingMessage): InstanceType<typeof Busboy> {
   const contentType = request.headers['content-type'] ?? ''
-  if (!/^multipart\/form-data\b/i.test(contentType)) throw new RuntimeError('INVALID_FUNCTION', 'the body must be multipart/form-data with a part "wasm"')
+  if (!/^multipart\/form-data\b/i.test(contentType))
+    throw new RuntimeError('INVALID_FUNCTION', 'the body must be multipart/form-data with a part "wasm"')
   try {
     return new Busboy({
       headers: { ...request.headers, 'content-type': contentType },

@@ -5,8 +5,26 @@ import type { Tenant } from '../../tenancy/tenant.ts'
 import type { ExecutorPool } from '../executor/pool.ts'
 import { nextRun } from '../triggers/schedule.ts'
 import { triggerStatus } from '../triggers/table-triggers.ts'
-import { checkDescription, checkFits, checkName, checkTrigger, defaultConfig, mergeConfig, type FunctionConfig, type FunctionRecord, type Trigger } from '../function.ts'
-import { deleteFunction, findFunction, hashOf, insertFunction, listFunctions, loadModule, updateFunction } from '../function-store.ts'
+import {
+  checkDescription,
+  checkFits,
+  checkName,
+  checkTrigger,
+  defaultConfig,
+  mergeConfig,
+  type FunctionConfig,
+  type FunctionRecord,
+  type Trigger,
+} from '../function.ts'
+import {
+  deleteFunction,
+  findFunction,
+  hashOf,
+  insertFunction,
+  listFunctions,
+  loadModule,
+  updateFunction,
+} from '../function-store.ts'
 import { checkModule } from '../module/check-module.ts'
 import { prepareModule } from '../module/module-cache.ts'
 import { readDeployForm, type DeployForm } from './deploy-form.ts'
@@ -33,8 +51,12 @@ export async function addFunctionRoutes(app: FastifyInstance, deps: DeployDeps):
   app.get<Named>('/functions/v1/:name', service, async ({ tenant, rls, params }) => {
     const found = await findFunction(tenant, rls, params.name)
     return {
-      ...presentItem(found), config: found.config, invocation_count: found.invocationCount, last_invocation: found.lastInvocation,
-      ...nextRunOf(found, now()), ...(await triggerStatus(tenant, found)),
+      ...presentItem(found),
+      config: found.config,
+      invocation_count: found.invocationCount,
+      last_invocation: found.lastInvocation,
+      ...nextRunOf(found, now()),
+      ...(await triggerStatus(tenant, found)),
     }
   })
 
@@ -53,7 +75,9 @@ export async function addFunctionRoutes(app: FastifyInstance, deps: DeployDeps):
       const wasm = required(form.wasm, 'wasm')
       const config = mergeConfig(defaultConfig, parsed(form.config ?? '{}', 'config'))
       const deployed = {
-        name, wasm, config,
+        name,
+        wasm,
+        config,
         description: checkDescription(form.description ?? ''),
         trigger: checkTrigger(parsed(form.trigger ?? '"Http"', 'trigger'), now()),
       }
@@ -64,10 +88,14 @@ export async function addFunctionRoutes(app: FastifyInstance, deps: DeployDeps):
       return reply.status(201).send({ id: made.id, name, wasm_hash: made.wasmHash, created_at: made.createdAt })
     })
 
-    forms.patch<Named & { Body: unknown }>('/functions/v1/:name', { ...service, bodyLimit: 256 * 1024 }, async (request) => {
-      const isForm = /^multipart\/form-data\b/i.test(request.headers['content-type'] ?? '')
-      return update(deps, request, isForm ? changeOf(await readDeployForm(request.raw)) : readChange(request.body))
-    })
+    forms.patch<Named & { Body: unknown }>(
+      '/functions/v1/:name',
+      { ...service, bodyLimit: 256 * 1024 },
+      async (request) => {
+        const isForm = /^multipart\/form-data\b/i.test(request.headers['content-type'] ?? '')
+        return update(deps, request, isForm ? changeOf(await readDeployForm(request.raw)) : readChange(request.body))
+      },
+    )
   })
 }
 
@@ -79,12 +107,17 @@ interface Change {
   wasm?: Buffer
 }
 
-async function update({ pool, now, onTrigger }: DeployDeps, { tenant, rls, params }: FastifyRequest<Named>, change: Change) {
+async function update(
+  { pool, now, onTrigger }: DeployDeps,
+  { tenant, rls, params }: FastifyRequest<Named>,
+  change: Change,
+) {
   const before = await findFunction(tenant, rls, params.name)
   const config = change.config === undefined ? before.config : mergeConfig(before.config, change.config)
   if (change.wasm !== undefined) await tryModule(pool, tenant, before.name, change.wasm, config)
   // The module that is there must still fit.
-  else if (config.max_memory < before.config.max_memory) checkFits(checkModule(await loadModule(tenant, before)).memory, config)
+  else if (config.max_memory < before.config.max_memory)
+    checkFits(checkModule(await loadModule(tenant, before)).memory, config)
   const after = await updateFunction(tenant, rls, before, {
     config,
     description: change.description === undefined ? before.description : checkDescription(change.description),
@@ -92,18 +125,39 @@ async function update({ pool, now, onTrigger }: DeployDeps, { tenant, rls, param
     enabled: change.enabled ?? before.enabled,
     wasm: change.wasm,
   })
-  if (change.trigger !== undefined || change.enabled !== undefined) await onTrigger(tenant, [before.trigger, after.trigger])
-  return { id: after.id, name: after.name, config: after.config, enabled: after.enabled, wasm_hash: after.wasmHash, updated_at: after.updatedAt }
+  if (change.trigger !== undefined || change.enabled !== undefined)
+    await onTrigger(tenant, [before.trigger, after.trigger])
+  return {
+    id: after.id,
+    name: after.name,
+    config: after.config,
+    enabled: after.enabled,
+    wasm_hash: after.wasmHash,
+    updated_at: after.updatedAt,
+  }
 }
 
 /** Compiles the module where it can do no harm. @throws RuntimeError INVALID_WASM, WASM_TOO_LARGE, FUNCTIONS_BUSY */
-async function tryModule(pool: ExecutorPool, tenant: Tenant, name: string, wasm: Buffer, config: FunctionConfig): Promise<void> {
+async function tryModule(
+  pool: ExecutorPool,
+  tenant: Tenant,
+  name: string,
+  wasm: Buffer,
+  config: FunctionConfig,
+): Promise<void> {
   const module = prepareModule(wasm, hashOf(wasm))
   checkFits(module.memory, config)
   const failure = await pool.enter(tenant.id, name, (slot) => slot.compile(module, compileMilliseconds))
   if (failure === undefined) return
-  const why = { refused: 'is not valid', timeout: `takes longer than ${compileMilliseconds / 1000} s to compile`, died: 'takes more memory than there is to compile' }[failure.kind]
-  throw new RuntimeError('INVALID_WASM', `part "wasm": the module ${why}${failure.kind === 'refused' ? `: ${failure.message}` : ''}`)
+  const why = {
+    refused: 'is not valid',
+    timeout: `takes longer than ${compileMilliseconds / 1000} s to compile`,
+    died: 'takes more memory than there is to compile',
+  }[failure.kind]
+  throw new RuntimeError(
+    'INVALID_WASM',
+    `part "wasm": the module ${why}${failure.kind === 'refused' ? `: ${failure.message}` : ''}`,
+  )
 }
 
 function presentItem({ id, name, description, trigger, wasmHash, enabled, createdAt, updatedAt }: FunctionRecord) {
@@ -117,12 +171,19 @@ function nextRunOf({ trigger, enabled }: FunctionRecord, now: Date): { next_run?
 }
 
 function readChange(body: unknown): Change {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new RuntimeError('INVALID_FUNCTION', 'the body must be a JSON object')
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new RuntimeError('INVALID_FUNCTION', 'the body must be a JSON object')
   const { config, description, trigger, enabled, ...others } = body as Record<string, unknown>
   const [unknown] = Object.keys(others)
-  if (unknown !== undefined) throw new RuntimeError('UNKNOWN_FIELD', `unknown field "${unknown.slice(0, 100)}"; config, description, trigger and enabled can be changed`)
-  if (description !== undefined && typeof description !== 'string') throw new RuntimeError('INVALID_FUNCTION', 'field "description" must be a string')
-  if (enabled !== undefined && typeof enabled !== 'boolean') throw new RuntimeError('INVALID_FUNCTION', 'field "enabled" must be true or false')
+  if (unknown !== undefined)
+    throw new RuntimeError(
+      'UNKNOWN_FIELD',
+      `unknown field "${unknown.slice(0, 100)}"; config, description, trigger and enabled can be changed`,
+    )
+  if (description !== undefined && typeof description !== 'string')
+    throw new RuntimeError('INVALID_FUNCTION', 'field "description" must be a string')
+  if (enabled !== undefined && typeof enabled !== 'boolean')
+    throw new RuntimeError('INVALID_FUNCTION', 'field "enabled" must be true or false')
   return {
     ...(config === undefined ? {} : { config }),
     ...(description === undefined ? {} : { description }),

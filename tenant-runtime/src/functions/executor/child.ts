@@ -48,11 +48,17 @@ function run(request: Request & { kind: 'run' }, stdin: Uint8Array): void {
   const log = new RunLog(request.logLimit, (level, text) => send({ kind: 'log', level }, text))
   const wasi = new Wasi({
     memory: () => memory?.buffer ?? none,
-    arguments: request.arguments, environment: request.environment, stdin, outputLimit: request.outputLimit, log: (text) => log.write('error', text),
+    arguments: request.arguments,
+    environment: request.environment,
+    stdin,
+    outputLimit: request.outputLimit,
+    log: (text) => log.write('error', text),
   })
   const host = new HostFunctions({
     memory: () => memory?.buffer ?? none,
-    environment: request.environment, log: (level, text) => log.write(level, text), leaveIfOver: () => wasi.leaveIfOver(),
+    environment: request.environment,
+    log: (level, text) => log.write(level, text),
+    leaveIfOver: () => wasi.leaveIfOver(),
     ask(name, parts) {
       send({ kind: 'call', name, parts: parts.map(({ length }) => length) }, Buffer.concat(parts))
       const answer = receive()
@@ -131,7 +137,7 @@ function receive() {
 /** Undefined when the runtime is gone. */
 function readExactly(length: number): Buffer | undefined {
   const buffer = Buffer.allocUnsafe(length)
-  for (let at = 0; at < length; ) {
+  for (let at = 0; at < length;) {
     const count = readSync(0, buffer, at, length - at, null)
     if (count === 0) return undefined
     at += count
@@ -141,5 +147,5 @@ function readExactly(length: number): Buffer | undefined {
 
 function send(head: Reply, bytes?: Uint8Array): void {
   const frame = encodeFrame(head, bytes)
-  for (let at = 0; at < frame.length; ) at += writeSync(1, frame, at)
+  for (let at = 0; at < frame.length;) at += writeSync(1, frame, at)
 }

@@ -22,9 +22,18 @@ type Namespace = (typeof whole)[number] | 'user'
 const { file: child, readable } = executorProgram()
 
 const nodeArguments = [
-  '--permission', ...readable.map((path) => `--allow-fs-read=${path}`),
-  '--disallow-code-generation-from-strings', '--no-addons', '--expose-gc', '--no-concurrent-array-buffer-sweeping', '--max-old-space-size=64', '--max-semi-space-size=2',
-  '--v8-pool-size=1', '--wasm-max-mem-pages=8192', '--wasm-max-table-size=100000', '--wasm-max-committed-code-mb=256',
+  '--permission',
+  ...readable.map((path) => `--allow-fs-read=${path}`),
+  '--disallow-code-generation-from-strings',
+  '--no-addons',
+  '--expose-gc',
+  '--no-concurrent-array-buffer-sweeping',
+  '--max-old-space-size=64',
+  '--max-semi-space-size=2',
+  '--v8-pool-size=1',
+  '--wasm-max-mem-pages=8192',
+  '--wasm-max-table-size=100000',
+  '--wasm-max-committed-code-mb=256',
 ]
 
 const megabyte = 1024 * 1024
@@ -75,13 +84,25 @@ export function executorCommand(confinement: Confinement, uid: number, memory: n
   return [
     ...confining(confinement, uid),
     // It knows nothing of our environment, whoever adds to that, and can't allocate the machine away.
-    'env', '-i', 'TZ=UTC',
-    'nice', '-n', niceness,
+    'env',
+    '-i',
+    'TZ=UTC',
+    'nice',
+    '-n',
+    niceness,
     ...(cores === undefined ? [] : ['taskset', '-c', cores]),
-    'prlimit', `--data=${dataLimit(memory)}:${dataLimit(largestMemory)}`, '--core=0', '--nofile=64', '--fsize=0', '--memlock=0', '--msgqueue=0',
+    'prlimit',
+    `--data=${dataLimit(memory)}:${dataLimit(largestMemory)}`,
+    '--core=0',
+    '--nofile=64',
+    '--fsize=0',
+    '--memlock=0',
+    '--msgqueue=0',
     // What a user has elsewhere counts too, so only one of its own can have a limit.
     ...(confinement.user === 'own' || confinement.namespaces.includes('user') ? [`--nproc=${maxThreads}`] : []),
-    process.execPath, ...nodeArguments, program,
+    process.execPath,
+    ...nodeArguments,
+    program,
   ]
 }
 
@@ -104,17 +125,34 @@ async function probe(): Promise<Confinement> {
   const isRoot = process.getuid?.() === 0
   const candidates = [whole, withProcesses, networkAlone, []].flatMap((namespaces): Confinement[] => {
     if (!isRoot) return [{ namespaces: namespaces.length === 0 ? [] : ['user', ...namespaces], user: 'runtime' }]
-    return [{ namespaces, user: 'own' }, { namespaces, user: 'runtime' }]
+    return [
+      { namespaces, user: 'own' },
+      { namespaces, user: 'runtime' },
+    ]
   })
   for (const candidate of candidates) if (await works(candidate)) return candidate
-  throw new Error('no executor can be confined here: setpriv, choom, env, nice, prlimit and taskset of util-linux and coreutils are needed')
+  throw new Error(
+    'no executor can be confined here: setpriv, choom, env, nice, prlimit and taskset of util-linux and coreutils are needed',
+  )
 }
 
 /** It must be able to read what it is made of, too. */
 async function works(confinement: Confinement): Promise<boolean> {
-  const [program, ...args] = [...confining(confinement, userRange[0]), 'sh', '-c', 'test -x "$0" && test -r "$1"', process.execPath, child]
+  const [program, ...args] = [
+    ...confining(confinement, userRange[0]),
+    'sh',
+    '-c',
+    'test -x "$0" && test -r "$1"',
+    process.execPath,
+    child,
+  ]
   try {
-    await run(program, args, { cwd: '/', env: { PATH: '/usr/bin:/bin' }, timeout: probeMilliseconds, killSignal: 'SIGKILL' })
+    await run(program, args, {
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin' },
+      timeout: probeMilliseconds,
+      killSignal: 'SIGKILL',
+    })
     return true
   } catch {
     return false
@@ -124,14 +162,24 @@ async function works(confinement: Confinement): Promise<boolean> {
 /** It dies with the runtime, whatever it is doing, and can't become more than it is. */
 function confining({ namespaces, user }: Confinement, uid: number): Command {
   const mortal = ['setpriv', '--pdeathsig', 'KILL'] as const
-  const flags = namespaces.map((namespace) => ({ user: '--map-current-user', net: '--net', ipc: '--ipc', uts: '--uts', pid: '--pid', mount: '--mount-proc' })[namespace])
+  const flags = namespaces.map(
+    (namespace) =>
+      ({ user: '--map-current-user', net: '--net', ipc: '--ipc', uts: '--uts', pid: '--pid', mount: '--mount-proc' })[
+        namespace
+      ],
+  )
   const hasProcesses = namespaces.includes('pid')
   const withoutCapabilities = ['--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all']
   return [
-    'choom', '-n', outOfMemoryScore, '--',
+    'choom',
+    '-n',
+    outOfMemoryScore,
+    '--',
     // A death signal is forgotten where a process changes its user, so it is set again behind that.
     ...mortal,
-    ...(namespaces.length === 0 ? [] : ['unshare', ...flags, ...(hasProcesses ? ['--fork', '--kill-child=KILL'] : []), ...mortal]),
+    ...(namespaces.length === 0
+      ? []
+      : ['unshare', ...flags, ...(hasProcesses ? ['--fork', '--kill-child=KILL'] : []), ...mortal]),
     ...(process.getuid?.() === 0 ? [...(user === 'own' ? asUser(uid) : []), ...withoutCapabilities] : []),
     '--no-new-privs',
   ]

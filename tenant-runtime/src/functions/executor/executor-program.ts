@@ -16,7 +16,8 @@ export function executorProgram(child = fileURLToPath(import.meta.resolve('#exec
   const source = dirname(dirname(child))
   const part = dirname(dirname(source))
   const built = join(part, 'built', 'executor.mjs')
-  if (child.endsWith('.ts') && isCurrent(part, join(part, 'built', 'executor.json'))) return { file: built, readable: [built] }
+  if (child.endsWith('.ts') && isCurrent(part, join(part, 'built', 'executor.json')))
+    return { file: built, readable: [built] }
   return { file: child, readable: [join(source, '*'), join(part, 'package.json')] }
 }
 
@@ -25,7 +26,12 @@ function isCurrent(part: string, record: string): boolean {
   try {
     const inputs: unknown = JSON.parse(readFileSync(record, 'utf8'))
     if (typeof inputs !== 'object' || inputs === null) return false
-    return Object.entries(inputs).every(([path, hash]) => createHash('sha256').update(readFileSync(join(part, path))).digest('hex') === hash)
+    return Object.entries(inputs).every(
+      ([path, hash]) =>
+        createHash('sha256')
+          .update(readFileSync(join(part, path)))
+          .digest('hex') === hash,
+    )
   } catch {
     return false
   }

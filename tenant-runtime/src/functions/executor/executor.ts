@@ -4,7 +4,15 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { pageBytes } from '../module/abi.ts'
 import { dataLimit, executorCommand, findConfinement, limitCommand, someUser, type Confinement } from './confinement.ts'
-import { FrameReader, encodeFrame, type Frame, type LogLevel, type Outcome, type Reply, type Request } from './protocol.ts'
+import {
+  FrameReader,
+  encodeFrame,
+  type Frame,
+  type LogLevel,
+  type Outcome,
+  type Reply,
+  type Request,
+} from './protocol.ts'
 import { RunCalls, notOffered, type AnswerCall } from './run-calls.ts'
 
 /** A module as executors take it. */
@@ -111,13 +119,17 @@ export class Executor {
     const [program, ...args] = executorCommand(confinement, this.#user, usualMemory)
     this.#child = spawn(program, args, { cwd: '/', env: { PATH: '/usr/bin:/bin' }, stdio: ['pipe', 'pipe', 'pipe'] })
     let complaint = ''
-    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (complaint = (complaint + text).slice(-longestComplaint)))
+    this.#child.stderr
+      ?.setEncoding('utf8')
+      .on('data', (text: string) => (complaint = (complaint + text).slice(-longestComplaint)))
     this.exited = new Promise((resolve) => {
       const end = (why: string) => {
         this.#fail(new Error(why))
         resolve()
       }
-      this.#child.once('close', (code, signal) => end(`the executor ended (${signal ?? `code ${code ?? '?'}`})${complaint === '' ? '' : `: ${complaint}`}`))
+      this.#child.once('close', (code, signal) =>
+        end(`the executor ended (${signal ?? `code ${code ?? '?'}`})${complaint === '' ? '' : `: ${complaint}`}`),
+      )
       this.#child.once('error', (error) => end(`the executor could not be started: ${error.message}`))
     })
     this.#child.stdout?.on('data', (chunk: Buffer) => this.#receive(chunk))
@@ -159,18 +171,44 @@ export class Executor {
   }
 
   /** Never throws for what the guest does. */
-  async run({ module, memoryPages, environment, name, input, timeoutMilliseconds, onLog, onCall = notOffered }: Run): Promise<RunResult> {
+  async run({
+    module,
+    memoryPages,
+    environment,
+    name,
+    input,
+    timeoutMilliseconds,
+    onLog,
+    onCall = notOffered,
+  }: Run): Promise<RunResult> {
     const empty = { output: Buffer.alloc(0), logCut: 0 }
     this.#onLog = onLog
-    const calls = new RunCalls(onCall, ({ ok, bytes }) => this.#child.stdin?.write(encodeFrame({ kind: 'answer', ok }, bytes)))
+    const calls = new RunCalls(onCall, ({ ok, bytes }) =>
+      this.#child.stdin?.write(encodeFrame({ kind: 'answer', ok }, bytes)),
+    )
     this.#calls = calls
     try {
       return await this.#within(timeoutMilliseconds, async () => {
         await this.#allow(memoryPages * pageBytes)
         const refusal = await this.#load(module)
-        if (refusal !== undefined) return { ...empty, memoryPeak: 0, cpuMicroseconds: this.#cpu - this.#cpuBefore, outcome: refusal }
-        const memory = module.memory && { initial: module.memory.initial, maximum: Math.min(module.memory.maximum ?? memoryPages, memoryPages) }
-        const { head, bytes } = await this.#ask({ kind: 'run', key: module.key, memory, arguments: [name], environment: [...environment], outputLimit, logLimit }, input)
+        if (refusal !== undefined)
+          return { ...empty, memoryPeak: 0, cpuMicroseconds: this.#cpu - this.#cpuBefore, outcome: refusal }
+        const memory = module.memory && {
+          initial: module.memory.initial,
+          maximum: Math.min(module.memory.maximum ?? memoryPages, memoryPages),
+        }
+        const { head, bytes } = await this.#ask(
+          {
+            kind: 'run',
+            key: module.key,
+            memory,
+            arguments: [name],
+            environment: [...environment],
+            outputLimit,
+            logLimit,
+          },
+          input,
+        )
         if (head.kind !== 'ran') throw new Error(`the executor answered a run with "${head.kind}"`)
         const { outcome, memoryPeak, logCut } = head
         if (memoryPeak > largestKept) this.kill()
@@ -225,7 +263,13 @@ export class Executor {
       return await work()
     } catch (error) {
       this.kill()
-      throw timeout ?? new ExecutorEnded({ kind: 'died', message: error instanceof Error ? error.message : 'the executor failed' }, nothing)
+      throw (
+        timeout ??
+        new ExecutorEnded(
+          { kind: 'died', message: error instanceof Error ? error.message : 'the executor failed' },
+          nothing,
+        )
+      )
     } finally {
       clearTimeout(timer)
     }
@@ -236,7 +280,11 @@ export class Executor {
     const read = (name: string) => readFile(`/proc/${this.pid ?? 0}/${name}`, 'utf8').catch(() => '')
     const [status, stat] = await Promise.all([read('status'), read('stat')])
     // The name of the process may hold anything; behind it come numbers, of which the 12th and 13th are clock ticks.
-    const [user = 0, system = 0] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 13).map(Number)
+    const [user = 0, system = 0] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13)
+      .map(Number)
     return {
       memoryPeak: Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024,
       cpuMicroseconds: Math.max(0, (user + system) * tickMicroseconds - this.#cpuBefore),

@@ -53,10 +53,15 @@ export class HostFunctions {
         return taken.length
       },
     }
-    return Object.fromEntries(Object.entries(offered).map(([name, call]) => [name, (...given: number[]) => {
-      this.#run.leaveIfOver()
-      return call(...given)
-    }]))
+    return Object.fromEntries(
+      Object.entries(offered).map(([name, call]) => [
+        name,
+        (...given: number[]) => {
+          this.#run.leaveIfOver()
+          return call(...given)
+        },
+      ]),
+    )
   }
 
   /** Undefined for what lies outside of the memory. */
@@ -71,11 +76,15 @@ export class HostFunctions {
     const parts: Uint8Array[] = []
     for (let n = 0; n < given.length; n += 2) {
       const part = this.#slice(given[n] ?? 0, given[n + 1] ?? 0)
-      if (part === undefined) return this.#answered(failure('BAD_ADDRESS', `${name}: a parameter lies outside of the memory`))
+      if (part === undefined)
+        return this.#answered(failure('BAD_ADDRESS', `${name}: a parameter lies outside of the memory`))
       parts.push(part)
     }
     const bytes = parts.reduce((sum, { length }) => sum + length, 0)
-    if (bytes > callLimit) return this.#answered(failure('CALL_TOO_LARGE', `${name}: the parameters have ${bytes} bytes; at most ${callLimit} are taken`))
+    if (bytes > callLimit)
+      return this.#answered(
+        failure('CALL_TOO_LARGE', `${name}: the parameters have ${bytes} bytes; at most ${callLimit} are taken`),
+      )
     return this.#answered(this.#run.ask(name, parts))
   }
 
@@ -84,7 +93,9 @@ export class HostFunctions {
     if (bytes === undefined) return failure('BAD_ADDRESS', 'env: the name lies outside of the memory')
     const begin = `${Buffer.from(bytes).toString('utf8')}=`
     const found = this.#run.environment.find((entry) => entry.startsWith(begin))
-    return found === undefined ? failure('NO_SUCH_VARIABLE', 'there is no variable of this name') : { ok: true, bytes: Buffer.from(found.slice(begin.length)) }
+    return found === undefined
+      ? failure('NO_SUCH_VARIABLE', 'there is no variable of this name')
+      : { ok: true, bytes: Buffer.from(found.slice(begin.length)) }
   }
 
   /** An answer's length, or -(1 + length) of an error; `take` copies either. */

@@ -15,7 +15,11 @@ export interface PoolLimits {
 }
 
 export const defaultPoolLimits: PoolLimits = {
-  total: 16, perTenant: 4, waitingPerFunction: 64, waitMilliseconds: 30_000, idleMilliseconds: 60_000,
+  total: 16,
+  perTenant: 4,
+  waitingPerFunction: 64,
+  waitMilliseconds: 30_000,
+  idleMilliseconds: 60_000,
 }
 
 interface Held {
@@ -123,7 +127,10 @@ export class ExecutorPool {
       return { ready: Promise.resolve(), giveUp: () => undefined }
     }
     if (this.#queue.length(tenant, fn) >= this.#limits.waitingPerFunction) {
-      throw new RuntimeError('FUNCTIONS_BUSY', `${this.#limits.waitingPerFunction} invocations of this function wait already`)
+      throw new RuntimeError(
+        'FUNCTIONS_BUSY',
+        `${this.#limits.waitingPerFunction} invocations of this function wait already`,
+      )
     }
     const { promise: ready, resolve, reject } = Promise.withResolvers<undefined>()
     const timer = setTimeout(() => {
@@ -207,7 +214,9 @@ export class ExecutorPool {
       this.#live--
       const problem = new Error('no executor could be started', { cause })
       this.#onProblem(problem)
-      throw new RuntimeError('FUNCTIONS_BUSY', 'the functions of this runtime are not available now', { cause: problem })
+      throw new RuntimeError('FUNCTIONS_BUSY', 'the functions of this runtime are not available now', {
+        cause: problem,
+      })
     }
   }
 
@@ -238,7 +247,10 @@ export class ExecutorPool {
     this.#spareTimer = setTimeout(() => {
       const spare = this.#spare
       this.#spare = undefined
-      spare?.then((executor) => executor.kill(), () => undefined)
+      spare?.then(
+        (executor) => executor.kill(),
+        () => undefined,
+      )
     }, this.#limits.idleMilliseconds).unref()
   }
 

@@ -7,7 +7,15 @@ export type Request =
   /** Drops a compiled module. Not answered. */
   | { kind: 'forget'; key: string }
   /** Raw bytes: standard input. Answered by `ran`. */
-  | { kind: 'run'; key: string; memory: { initial: number; maximum: number } | undefined; arguments: string[]; environment: string[]; outputLimit: number; logLimit: number }
+  | {
+      kind: 'run'
+      key: string
+      memory: { initial: number; maximum: number } | undefined
+      arguments: string[]
+      environment: string[]
+      outputLimit: number
+      logLimit: number
+    }
   /** To a `call`. Raw bytes: the answer, or with `ok: false` an error as JSON. Not answered. */
   | { kind: 'answer'; ok: boolean }
 

@@ -20,7 +20,10 @@ export type AnswerCall = (call: HostCall, signal: AbortSignal) => Promise<HostAn
 
 const mostParts = 3
 
-const noAnswer: HostAnswer = { ok: false, bytes: Buffer.from('{"code":"INTERNAL","message":"the host could not answer"}') }
+const noAnswer: HostAnswer = {
+  ok: false,
+  bytes: Buffer.from('{"code":"INTERNAL","message":"the host could not answer"}'),
+}
 
 export async function notOffered(): Promise<HostAnswer> {
   return { ok: false, bytes: Buffer.from('{"code":"NOT_OFFERED","message":"the host takes no calls here"}') }
@@ -42,7 +45,8 @@ export class RunCalls {
   /** @throws Error for a call that no honest executor makes */
   take({ name, parts: lengths }: Reply & { kind: 'call' }, bytes: Buffer): void {
     this.checkIdle()
-    if (!hostCallNames.includes(name) || bytes.length > callLimit || lengths.length > mostParts) throw new Error('it called something that is not offered')
+    if (!hostCallNames.includes(name) || bytes.length > callLimit || lengths.length > mostParts)
+      throw new Error('it called something that is not offered')
     const parts: Buffer[] = []
     let at = 0
     for (const length of lengths) {
@@ -52,7 +56,10 @@ export class RunCalls {
     if (at !== bytes.length) throw new Error('the parts of its call are not what it sent')
     this.#isPending = true
     this.#abort ??= new AbortController()
-    this.#answer({ name, parts }, this.#abort.signal).then((answer) => this.#give(answer), () => this.#give(noAnswer))
+    this.#answer({ name, parts }, this.#abort.signal).then(
+      (answer) => this.#give(answer),
+      () => this.#give(noAnswer),
+    )
   }
 
   /** @throws Error when a call waits for its answer */

@@ -103,7 +103,8 @@ export class Wasi {
       random_get: (at: number, length: number) => {
         const target = this.#slice(at, length)
         // The generator takes 64 KB at a time.
-        for (let from = 0; from < target.length; from += 65_536) crypto.getRandomValues(target.subarray(from, from + 65_536))
+        for (let from = 0; from < target.length; from += 65_536)
+          crypto.getRandomValues(target.subarray(from, from + 65_536))
         return success
       },
       fd_fdstat_get: (fd: number, at: number) => {
@@ -127,11 +128,25 @@ export class Wasi {
       fd_prestat_dir_name: () => badDescriptor,
       ...this.#answers(success, ['fd_sync', 'fd_datasync', 'fd_fdstat_set_flags']),
       ...this.#answers(illegalSeek, ['fd_seek', 'fd_tell', 'fd_pread', 'fd_pwrite', 'fd_advise']),
-      ...this.#answers(invalid, ['fd_allocate', 'fd_filestat_set_size', 'fd_filestat_set_times', 'fd_fdstat_set_rights', 'fd_renumber']),
+      ...this.#answers(invalid, [
+        'fd_allocate',
+        'fd_filestat_set_size',
+        'fd_filestat_set_times',
+        'fd_fdstat_set_rights',
+        'fd_renumber',
+      ]),
       ...this.#answers(notSocket, ['sock_accept', 'sock_recv', 'sock_send', 'sock_shutdown']),
       ...this.#answers(notDirectory, [
-        'fd_readdir', 'path_create_directory', 'path_filestat_get', 'path_filestat_set_times', 'path_link', 'path_open', 'path_readlink', 'path_remove_directory',
-        'path_rename', 'path_unlink_file',
+        'fd_readdir',
+        'path_create_directory',
+        'path_filestat_get',
+        'path_filestat_set_times',
+        'path_link',
+        'path_open',
+        'path_readlink',
+        'path_remove_directory',
+        'path_rename',
+        'path_unlink_file',
       ]),
       // Its directory is the third parameter.
       path_symlink: (_path: number, _length: number, fd: number) => (this.#open.has(fd) ? notDirectory : badDescriptor),
@@ -158,7 +173,8 @@ export class Wasi {
         this.#view().setUint32(at >>> 0, total, true)
         return success
       },
-      poll_oneoff: (subscriptions: number, events: number, count: number, at: number) => this.#poll(subscriptions >>> 0, events >>> 0, count >>> 0, at >>> 0),
+      poll_oneoff: (subscriptions: number, events: number, count: number, at: number) =>
+        this.#poll(subscriptions >>> 0, events >>> 0, count >>> 0, at >>> 0),
       sched_yield: () => success,
       proc_exit: (code: number) => {
         this.exitCode = code
@@ -184,7 +200,11 @@ export class Wasi {
   #listSizes(list: readonly string[], count: number, bytes: number): number {
     const view = this.#view()
     view.setUint32(count >>> 0, list.length, true)
-    view.setUint32(bytes >>> 0, list.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0), true)
+    view.setUint32(
+      bytes >>> 0,
+      list.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0),
+      true,
+    )
     return success
   }
 
@@ -236,7 +256,12 @@ export class Wasi {
         if (wait === undefined) return invalid
         wanted.push({ userData, kind, wait, error: success })
       } else if (kind <= 2) {
-        wanted.push({ userData, kind, wait: 0, error: this.#open.has(view.getInt32(from + 16, true)) ? success : badDescriptor })
+        wanted.push({
+          userData,
+          kind,
+          wait: 0,
+          error: this.#open.has(view.getInt32(from + 16, true)) ? success : badDescriptor,
+        })
       } else return invalid
     }
     const shortest = Math.min(...wanted.map(({ wait }) => wait))

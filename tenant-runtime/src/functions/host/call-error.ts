@@ -5,7 +5,11 @@ export class CallError extends Error {
   /** Further members of what the function is told. */
   readonly extra: Readonly<Record<string, string>>
 
-  constructor(code: string, message: string, { cause, extra = {} }: { cause?: unknown; extra?: Record<string, string> } = {}) {
+  constructor(
+    code: string,
+    message: string,
+    { cause, extra = {} }: { cause?: unknown; extra?: Record<string, string> } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'CallError'
     this.code = code

@@ -25,12 +25,24 @@ interface QueryCall {
 }
 
 /** @throws CallError, RuntimeError */
-export async function queryDatabase({ tenant, context, asCaller, signal }: QueryCall, parts: readonly Buffer[]): Promise<Buffer> {
+export async function queryDatabase(
+  { tenant, context, asCaller, signal }: QueryCall,
+  parts: readonly Buffer[],
+): Promise<Buffer> {
   const [sql = '', parameters = ''] = parts.map((part) => textOf(part))
   const { text, gives } = guardStatement(sql, asCaller)
   try {
-    const rows = await tenant.database.queryForeign(context, { text, values: readParameters(parameters), prepare: 'once' }, mostRowBytes, signal)
-    return Buffer.from(gives === 'count' ? `{"rows":[],"count":${rows[0] ?? '0'}}` : `{"rows":[${rows.join(',')}],"count":${rows.length}}`)
+    const rows = await tenant.database.queryForeign(
+      context,
+      { text, values: readParameters(parameters), prepare: 'once' },
+      mostRowBytes,
+      signal,
+    )
+    return Buffer.from(
+      gives === 'count'
+        ? `{"rows":[],"count":${rows[0] ?? '0'}}`
+        : `{"rows":[${rows.join(',')}],"count":${rows.length}}`,
+    )
   } catch (error) {
     throw saidByPostgres(error)
   }
@@ -39,9 +51,14 @@ export async function queryDatabase({ tenant, context, asCaller, signal }: Query
 function readParameters(text: string): Value[] {
   if (text === '') return []
   const parameters = parsed(text)
-  if (!Array.isArray(parameters) || parameters.length > mostParameters) throw new CallError('INVALID_PARAMETERS', `db_query: the parameters must be a JSON array of at most ${mostParameters}`)
+  if (!Array.isArray(parameters) || parameters.length > mostParameters)
+    throw new CallError(
+      'INVALID_PARAMETERS',
+      `db_query: the parameters must be a JSON array of at most ${mostParameters}`,
+    )
   return parameters.map((value: unknown) => {
-    if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value
+    if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+      return value
     return JSON.stringify(value)
   })
 }
@@ -57,9 +74,14 @@ function parsed(text: string): unknown {
 /** The statement is the function's own, so it is told in Postgres' words what is wrong with it. */
 function saidByPostgres(error: unknown): unknown {
   // The number of parameters is not the statement's: to Postgres an error of the protocol.
-  if (error instanceof TripError && error.sqlstate === '08P01') return new CallError('INVALID_PARAMETERS', `db_query: ${error.message}`, { cause: error, extra: { sqlstate: error.sqlstate } })
+  if (error instanceof TripError && error.sqlstate === '08P01')
+    return new CallError('INVALID_PARAMETERS', `db_query: ${error.message}`, {
+      cause: error,
+      extra: { sqlstate: error.sqlstate },
+    })
   const known = databaseError(error)
-  if (!(error instanceof TripError) || error.sqlstate === undefined || outages.includes(error.sqlstate.slice(0, 2))) return known
+  if (!(error instanceof TripError) || error.sqlstate === undefined || outages.includes(error.sqlstate.slice(0, 2)))
+    return known
   const code = known instanceof RuntimeError && known.code !== 'INTERNAL' ? known.code : 'INVALID_QUERY'
   return new CallError(code, error.message, { cause: error, extra: { sqlstate: error.sqlstate } })
 }

@@ -8,7 +8,10 @@ const noAddress = '00000000'
 /** Reads Linux' routing tables. True where they can't be read: then nothing is known. */
 export async function hasDefaultRoute(): Promise<boolean> {
   try {
-    const [ipv4, ipv6] = await Promise.all([readFile('/proc/net/route', 'utf8'), readFile('/proc/net/ipv6_route', 'utf8').catch(() => '')])
+    const [ipv4, ipv6] = await Promise.all([
+      readFile('/proc/net/route', 'utf8'),
+      readFile('/proc/net/ipv6_route', 'utf8').catch(() => ''),
+    ])
     return namesDefaultRoute(ipv4, ipv6)
   } catch {
     return true
@@ -20,7 +23,12 @@ export function namesDefaultRoute(ipv4: string, ipv6: string): boolean {
   const rows = (table: string) => table.split('\n').map((line) => line.trim().split(/\s+/))
   const isUsable = (flags = '') => (parseInt(flags, 16) & (isUp | isReject)) === isUp
   return (
-    rows(ipv4).some(([, destination, , flags, , , , mask]) => destination === noAddress && mask === noAddress && isUsable(flags)) ||
-    rows(ipv6).some(([destination, bits, , , , , , , flags]) => destination === noAddress.repeat(4) && bits === '00' && isUsable(flags))
+    rows(ipv4).some(
+      ([, destination, , flags, , , , mask]) => destination === noAddress && mask === noAddress && isUsable(flags),
+    ) ||
+    rows(ipv6).some(
+      ([destination, bits, , , , , , , flags]) =>
+        destination === noAddress.repeat(4) && bits === '00' && isUsable(flags),
+    )
   )
 }

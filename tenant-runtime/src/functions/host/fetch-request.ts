@@ -17,7 +17,8 @@ const mostHeaderBytes = 32 * 1024
 const longestUrl = 8 * 1024
 
 /** They are of the connection, which is the host's affair. */
-const ofConnection = /^(?:host|connection|content-length|transfer-encoding|te|trailer|upgrade|keep-alive|expect|http2-settings|proxy-.*)$/
+const ofConnection =
+  /^(?:host|connection|content-length|transfer-encoding|te|trailer|upgrade|keep-alive|expect|http2-settings|proxy-.*)$/
 /** They are for the host they were meant for. */
 const credentials = ['authorization', 'cookie']
 const ofBody = /^content-/
@@ -27,8 +28,10 @@ export function readRequest(parts: readonly Buffer[]): FetchRequest {
   const { method = 'GET', url, headers = {}, ...others } = parsed(textOf(parts[0]))
   const [unknown] = Object.keys(others)
   if (unknown !== undefined) throw invalid(`unknown member ${shown(unknown)}; there are method, url and headers`)
-  if (typeof method !== 'string' || !methods.includes(method.toUpperCase())) throw invalid(`"method" must be one of ${methods.join(', ')}`)
-  if (typeof url !== 'string' || url.length > longestUrl) throw invalid(`"url" must be a text of at most ${longestUrl} characters`)
+  if (typeof method !== 'string' || !methods.includes(method.toUpperCase()))
+    throw invalid(`"method" must be one of ${methods.join(', ')}`)
+  if (typeof url !== 'string' || url.length > longestUrl)
+    throw invalid(`"url" must be a text of at most ${longestUrl} characters`)
   const body = parts[1] ?? Buffer.alloc(0)
   const name = method.toUpperCase()
   if (body.length > 0 && (name === 'GET' || name === 'HEAD')) throw invalid(`${name} takes no body`)
@@ -36,20 +39,32 @@ export function readRequest(parts: readonly Buffer[]): FetchRequest {
 }
 
 /** The request that an answer asks for instead; undefined when it asks for none. @throws CallError INVALID_REQUEST */
-export function redirected({ method, url, headers, body }: FetchRequest, status: number, location: string | undefined): FetchRequest | undefined {
+export function redirected(
+  { method, url, headers, body }: FetchRequest,
+  status: number,
+  location: string | undefined,
+): FetchRequest | undefined {
   if (![301, 302, 303, 307, 308].includes(status) || location === undefined) return undefined
   const next = readUrl(location, url)
   if (url.protocol === 'https:' && next.protocol === 'http:') throw invalid('a redirect leads from https to http')
   // RFC 9110, section 15.4.
   const isRead = method !== 'GET' && method !== 'HEAD' && (status === 303 || (status < 303 && method === 'POST'))
-  const kept = Object.entries(headers).filter(([header]) => !(isRead && ofBody.test(header)) && (next.origin === url.origin || !credentials.includes(header)))
-  return { method: isRead ? 'GET' : method, url: next, headers: Object.fromEntries(kept), body: isRead ? Buffer.alloc(0) : body }
+  const kept = Object.entries(headers).filter(
+    ([header]) => !(isRead && ofBody.test(header)) && (next.origin === url.origin || !credentials.includes(header)),
+  )
+  return {
+    method: isRead ? 'GET' : method,
+    url: next,
+    headers: Object.fromEntries(kept),
+    body: isRead ? Buffer.alloc(0) : body,
+  }
 }
 
 /** Of an answer, without those of the connection. */
 export function answerHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
   const shown: Record<string, string | string[]> = {}
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined && (name === 'content-length' || !ofConnection.test(name))) shown[name] = value
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && (name === 'content-length' || !ofConnection.test(name))) shown[name] = value
   return shown
 }
 
@@ -57,7 +72,8 @@ function readUrl(text: string, base?: URL): URL {
   const url = URL.parse(text, base?.href)
   if (url === null || url.hostname === '') throw invalid('"url" is no URL')
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw invalid('"url" must begin with http:// or https://')
-  if (url.username !== '' || url.password !== '') throw invalid('"url" must have no user and password; send them in a header')
+  if (url.username !== '' || url.password !== '')
+    throw invalid('"url" must have no user and password; send them in a header')
   return url
 }
 
@@ -69,9 +85,11 @@ function readHeaders(value: unknown): Record<string, string> {
   let bytes = 0
   for (const [given, text] of entries) {
     const name = given.toLowerCase()
-    if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name) || name in headers || name === '__proto__') throw invalid(`${shown(given)} is no name of a header, or is there twice`)
+    if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name) || name in headers || name === '__proto__')
+      throw invalid(`${shown(given)} is no name of a header, or is there twice`)
     if (ofConnection.test(name)) throw invalid(`the header ${shown(given)} is set by the host`)
-    if (typeof text !== 'string' || !/^[\t\x20-\x7e\x80-\xff]*$/.test(text)) throw invalid(`the header ${shown(given)} must be a text of Latin letters, without line breaks`)
+    if (typeof text !== 'string' || !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))
+      throw invalid(`the header ${shown(given)} must be a text of Latin letters, without line breaks`)
     headers[name] = text
     bytes += name.length + text.length
   }

@@ -15,14 +15,25 @@ const verbs = ['select', 'values', ...changes]
 
 /** By these a statement could become another caller, run a text that nobody has looked at, or read what others are doing. */
 const denied = [
-  /^set_config$/, /^pg_settings$/,
-  /^(?:query|cursor|table|schema|database)_to_xml/, /^ts_stat$/, /^ts_rewrite$/,
+  /^set_config$/,
+  /^pg_settings$/,
+  /^(?:query|cursor|table|schema|database)_to_xml/,
+  /^ts_stat$/,
+  /^ts_rewrite$/,
   // Of Postgres' usual extensions.
-  /^dblink/, /^crosstab/, /^connectby$/, /^xpath_table$/,
+  /^dblink/,
+  /^crosstab/,
+  /^connectby$/,
+  /^xpath_table$/,
   // They reach beyond the transaction: sessions and their statements, locks, large objects, other listeners.
-  /^pg_stat_(?:activity$|statements|get_activity$|get_backend_)/, /^pg_(?:cancel|terminate)_backend$/, /^pg_(?:try_)?advisory_/,
-  /^pg_notify$/, /^pg_logical_emit_message$/, /^pg_export_snapshot$/,
-  /^lo_(?:creat|open$|close$|get$|put$|from_bytea$|import$|export$|unlink$|truncate|lseek|tell)/, /^lo(?:read|write)$/,
+  /^pg_stat_(?:activity$|statements|get_activity$|get_backend_)/,
+  /^pg_(?:cancel|terminate)_backend$/,
+  /^pg_(?:try_)?advisory_/,
+  /^pg_notify$/,
+  /^pg_logical_emit_message$/,
+  /^pg_export_snapshot$/,
+  /^lo_(?:creat|open$|close$|get$|put$|from_bytea$|import$|export$|unlink$|truncate|lseek|tell)/,
+  /^lo(?:read|write)$/,
 ]
 
 /** What the answer is called within the statement. */
@@ -42,14 +53,20 @@ export function guardStatement(sql: string, asCaller: boolean): GuardedStatement
     refuseNames(tokens)
     refuseOwnTables(tokens)
   } else refuseChangesOfBooks(tokens)
-  const at = first.text === 'with' ? tokens.findIndex(({ kind, text, depth }) => kind === 'word' && depth === 0 && verbs.includes(text)) : 0
+  const at =
+    first.text === 'with'
+      ? tokens.findIndex(({ kind, text, depth }) => kind === 'word' && depth === 0 && verbs.includes(text))
+      : 0
   const main = tokens[at]
   if (main === undefined) throw refused('its WITH is followed by no query')
   // Behind the last word: what follows it may be a comment without an end.
   const body = sql.slice(main.begin, tokens.at(-1)?.end)
   const before = at === 0 ? 'with ' : `${sql.slice(first.begin, main.begin)}, `
   const isChange = changes.includes(main.text)
-  if (isChange && !tokens.slice(at).some(({ kind, text, depth }) => kind === 'word' && depth === 0 && text === 'returning')) {
+  if (
+    isChange &&
+    !tokens.slice(at).some(({ kind, text, depth }) => kind === 'word' && depth === 0 && text === 'returning')
+  ) {
     return { text: `${before}${answer} as (${body} returning 1) select count(*)::text from ${answer}`, gives: 'count' }
   }
   return { text: `${before}${answer} as (${body}) select row_to_json(${answer})::text from ${answer}`, gives: 'rows' }
@@ -75,7 +92,10 @@ function withoutEnd(tokens: Token[]): Token[] {
 function refuseNames(tokens: readonly Token[]): void {
   for (const { kind, text } of tokens) {
     if (kind !== 'word' && kind !== 'name') continue
-    if (denied.some((pattern) => pattern.test(text.toLowerCase()))) throw refused(`it names ${JSON.stringify(text.slice(0, 63))}, which a function can use only with "role": "service_role"`)
+    if (denied.some((pattern) => pattern.test(text.toLowerCase())))
+      throw refused(
+        `it names ${JSON.stringify(text.slice(0, 63))}, which a function can use only with "role": "service_role"`,
+      )
   }
 }
 
@@ -89,12 +109,20 @@ function refuseOwnTables(tokens: readonly Token[]): void {
     if (kind !== 'word' && kind !== 'name') continue
     const name = text.toLowerCase()
     const isOwn = reservedCollections.has(name) && name !== 'rpc'
-    if (isOwn && (isChange || !systemCollections.has(name))) throw refused(`it names ${JSON.stringify(name)}, which is the runtime's own; only what is shown as a collection can be read, by a statement that changes nothing`)
+    if (isOwn && (isChange || !systemCollections.has(name)))
+      throw refused(
+        `it names ${JSON.stringify(name)}, which is the runtime's own; only what is shown as a collection can be read, by a statement that changes nothing`,
+      )
   }
 }
 
 /** The word that must stand between each of them and what is changed. `update` also follows FOR and ON CONFLICT DO, then by no table. */
-const targets = new Map([['insert', 'into'], ['delete', 'from'], ['merge', 'into'], ['update', '']])
+const targets = new Map([
+  ['insert', 'into'],
+  ['delete', 'from'],
+  ['merge', 'into'],
+  ['update', ''],
+])
 
 /** The service role does what it likes with its tenant's records. What the tenant has used is not its to say. */
 function refuseChangesOfBooks(tokens: readonly Token[]): void {
@@ -102,7 +130,8 @@ function refuseChangesOfBooks(tokens: readonly Token[]): void {
     const between = kind === 'word' ? targets.get(text) : undefined
     if (between === undefined) continue
     const name = tableAt(tokens, at + 1, between)
-    if (name !== undefined && tablesOfBooks.has(name)) throw refused(`it changes ${JSON.stringify(name)}, where the runtime keeps what was stored and used`)
+    if (name !== undefined && tablesOfBooks.has(name))
+      throw refused(`it changes ${JSON.stringify(name)}, where the runtime keeps what was stored and used`)
   }
 }
 

@@ -30,7 +30,11 @@ export function answerCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, 
       case 'storage_get':
         return deps.files.get(tenant, context, textOf(parts[0]), callLimit)
       case 'storage_put':
-        return Buffer.from(JSON.stringify(await deps.files.put(tenant, context, textOf(parts[0]), textOf(parts[1]), parts[2] ?? Buffer.alloc(0))))
+        return Buffer.from(
+          JSON.stringify(
+            await deps.files.put(tenant, context, textOf(parts[0]), textOf(parts[1]), parts[2] ?? Buffer.alloc(0)),
+          ),
+        )
       case 'storage_delete':
         await deps.files.remove(tenant, context, textOf(parts[0]))
         return Buffer.alloc(0)
@@ -46,7 +50,10 @@ export function answerCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, 
       return { ok: true, bytes }
     } catch (error) {
       return failure(error, (cause) => {
-        if (!signal.aborted) deps.onProblem(new Error(`${tenant.id}: the function ${fn.name} got no proper answer to ${call.name}`, { cause }))
+        if (!signal.aborted)
+          deps.onProblem(
+            new Error(`${tenant.id}: the function ${fn.name} got no proper answer to ${call.name}`, { cause }),
+          )
       })
     }
   }
@@ -56,6 +63,11 @@ export function answerCalls(deps: HostDeps, tenant: Tenant, fn: FunctionRecord, 
 function failure(error: unknown, tell: (cause: unknown) => void): HostAnswer {
   const isKnown = error instanceof CallError || (error instanceof RuntimeError && error.code !== 'INTERNAL')
   if (!isKnown) tell(error)
-  const { code, message } = isKnown ? error : { code: 'INTERNAL', message: 'something went wrong in the host; its log knows what' }
-  return { ok: false, bytes: Buffer.from(JSON.stringify({ code, message, ...(error instanceof CallError ? error.extra : {}) })) }
+  const { code, message } = isKnown
+    ? error
+    : { code: 'INTERNAL', message: 'something went wrong in the host; its log knows what' }
+  return {
+    ok: false,
+    bytes: Buffer.from(JSON.stringify({ code, message, ...(error instanceof CallError ? error.extra : {}) })),
+  }
 }

@@ -21,7 +21,12 @@ export interface FetchDeps {
 const mostRedirects = 5
 
 /** @returns a line of JSON, `{"status":…,"headers":{…}}`, and the body. @throws CallError */
-export async function fetchForFunction(deps: FetchDeps, hosts: readonly string[], parts: readonly Buffer[], signal: AbortSignal): Promise<Buffer> {
+export async function fetchForFunction(
+  deps: FetchDeps,
+  hosts: readonly string[],
+  parts: readonly Buffer[],
+  signal: AbortSignal,
+): Promise<Buffer> {
   let request = readRequest(parts)
   for (let redirects = 0; ; redirects++) {
     const address = await addressOf(deps, hosts, request.url, signal)
@@ -31,7 +36,8 @@ export async function fetchForFunction(deps: FetchDeps, hosts: readonly string[]
     try {
       const next = redirected(request, response.statusCode ?? 0, response.headers.location)
       if (next === undefined) return await receive(response)
-      if (redirects === mostRedirects) throw new CallError('TOO_MANY_REDIRECTS', `http_fetch: more than ${mostRedirects} redirects`)
+      if (redirects === mostRedirects)
+        throw new CallError('TOO_MANY_REDIRECTS', `http_fetch: more than ${mostRedirects} redirects`)
       request = next
     } catch (error) {
       throw failed(error)
@@ -43,11 +49,15 @@ export async function fetchForFunction(deps: FetchDeps, hosts: readonly string[]
 
 /** The one to connect to. @throws CallError for a host that is not of the list, or has an address that may not be reached, or none */
 async function addressOf(deps: FetchDeps, hosts: readonly string[], url: URL, signal: AbortSignal): Promise<string> {
-  if (!allowsHost(hosts, url)) throw new CallError('HOST_NOT_ALLOWED', `http_fetch: the function may not fetch from ${JSON.stringify(url.host.slice(0, 300))}; its "http_hosts" names those it may`)
+  if (!allowsHost(hosts, url))
+    throw new CallError(
+      'HOST_NOT_ALLOWED',
+      `http_fetch: the function may not fetch from ${JSON.stringify(url.host.slice(0, 300))}; its "http_hosts" names those it may`,
+    )
   const bare = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const addresses = isIP(bare) === 0 ? await resolved(deps, bare, signal) : [bare]
   const [first] = addresses
-  if (first === undefined) throw new CallError('FETCH_FAILED', 'http_fetch: the host\'s name has no address')
+  if (first === undefined) throw new CallError('FETCH_FAILED', "http_fetch: the host's name has no address")
   // One of several that leads inside is a mistake at best.
   if (!addresses.every((address) => isReachable(address, deps.reachable))) {
     throw new CallError('ADDRESS_REFUSED', 'http_fetch: the host has an address that functions may not reach')
@@ -55,7 +65,11 @@ async function addressOf(deps: FetchDeps, hosts: readonly string[], url: URL, si
   return first
 }
 
-async function resolved({ resolve, reachable, hasWayOut }: FetchDeps, hostname: string, signal: AbortSignal): Promise<string[]> {
+async function resolved(
+  { resolve, reachable, hasWayOut }: FetchDeps,
+  hostname: string,
+  signal: AbortSignal,
+): Promise<string[]> {
   signal.throwIfAborted()
   // A resolver without a way out takes seconds to give up. Names in networks that the operator named it may know all the same.
   if (reachable.rules.length === 0 && !(await hasWayOut())) throw noWayOut()
@@ -65,26 +79,44 @@ async function resolved({ resolve, reachable, hasWayOut }: FetchDeps, hostname: 
   try {
     return await Promise.race([resolve(hostname), over.promise])
   } catch (cause) {
-    if (signal.aborted) throw new CallError('FETCH_FAILED', 'http_fetch: the run ended while the host name was looked up', { cause })
+    if (signal.aborted)
+      throw new CallError('FETCH_FAILED', 'http_fetch: the run ended while the host name was looked up', { cause })
     const [code, shown] = [codeOf(cause), JSON.stringify(hostname.slice(0, 100))]
     // The resolver reports that there is no such name, or no address of it.
     const isAbsent = ['ENOTFOUND', 'ENODATA', 'EAI_NODATA'].includes(code)
     if (isAbsent) throw new CallError('FETCH_FAILED', `http_fetch: the host name ${shown} does not exist`, { cause })
     if (!(await hasWayOut())) throw noWayOut(cause)
-    throw new CallError('FETCH_FAILED', `http_fetch: the host name ${shown} could not be looked up (${code}); try again later`, { cause })
+    throw new CallError(
+      'FETCH_FAILED',
+      `http_fetch: the host name ${shown} could not be looked up (${code}); try again later`,
+      { cause },
+    )
   } finally {
     signal.removeEventListener('abort', abort)
   }
 }
 
-function send({ method, url, headers, body }: FetchRequest, address: string, signal: AbortSignal): Promise<IncomingMessage> {
+function send(
+  { method, url, headers, body }: FetchRequest,
+  address: string,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1')
     const isSecure = url.protocol === 'https:'
     const request = (isSecure ? tlsRequest : plainRequest)({
       // A connection of its own, to the very address that was looked at.
-      agent: false, host: address, port: portOf(url), method, path: `${url.pathname}${url.search}`, signal,
-      headers: { ...headers, host: url.host, ...(body.length > 0 || /^P/.test(method) ? { 'content-length': body.length } : {}) },
+      agent: false,
+      host: address,
+      port: portOf(url),
+      method,
+      path: `${url.pathname}${url.search}`,
+      signal,
+      headers: {
+        ...headers,
+        host: url.host,
+        ...(body.length > 0 || /^P/.test(method) ? { 'content-length': body.length } : {}),
+      },
       ...(isSecure && isIP(hostname) === 0 ? { servername: hostname } : {}),
     })
     request.on('error', reject)
@@ -99,12 +131,15 @@ function send({ method, url, headers, body }: FetchRequest, address: string, sig
 }
 
 async function receive(response: IncomingMessage): Promise<Buffer> {
-  const head = Buffer.from(`${JSON.stringify({ status: response.statusCode ?? 0, headers: answerHeaders(response.headers) })}\n`)
+  const head = Buffer.from(
+    `${JSON.stringify({ status: response.statusCode ?? 0, headers: answerHeaders(response.headers) })}\n`,
+  )
   const pieces: Buffer[] = [head]
   let bytes = head.length
   for await (const piece of response as AsyncIterable<Buffer>) {
     bytes += piece.length
-    if (bytes > callLimit) throw new CallError('ANSWER_TOO_LARGE', `http_fetch: the answer has more than ${callLimit} bytes`)
+    if (bytes > callLimit)
+      throw new CallError('ANSWER_TOO_LARGE', `http_fetch: the answer has more than ${callLimit} bytes`)
     pieces.push(piece)
   }
   if (!response.complete) throw new CallError('FETCH_FAILED', 'http_fetch: the answer ended too early')
@@ -114,7 +149,9 @@ async function receive(response: IncomingMessage): Promise<Buffer> {
 /** This is the installation's doing, and no other host would be reached either. */
 function noWayOut(cause?: unknown): CallError {
   const why = 'functions of this installation run on a network without internet access'
-  return new CallError('NO_OUTBOUND_NETWORK', `http_fetch: outbound connections are not possible here: ${why}`, { cause })
+  return new CallError('NO_OUTBOUND_NETWORK', `http_fetch: outbound connections are not possible here: ${why}`, {
+    cause,
+  })
 }
 
 function codeOf(error: unknown): string {

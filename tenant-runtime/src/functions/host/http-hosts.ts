@@ -35,8 +35,16 @@ function read(text: string): Pattern {
   const hostname = URL.parse(`https://${host}`)?.hostname ?? ''
   const isWildcard = wildcard !== undefined
   const isNumeric = /^\[|^[\d.]+$/.test(hostname)
-  if (hostname === '' || hostname.startsWith('.') || (isWildcard && isNumeric) || Number(port ?? 1) < 1 || Number(port ?? 1) > 65_535) {
-    throw new SyntaxError(`${JSON.stringify(text.slice(0, 100))} is no host: want a name like api.example.com or *.example.com, with or without a port`)
+  if (
+    hostname === '' ||
+    hostname.startsWith('.') ||
+    (isWildcard && isNumeric) ||
+    Number(port ?? 1) < 1 ||
+    Number(port ?? 1) > 65_535
+  ) {
+    throw new SyntaxError(
+      `${JSON.stringify(text.slice(0, 100))} is no host: want a name like api.example.com or *.example.com, with or without a port`,
+    )
   }
   return { isWildcard, hostname, port: port === undefined ? undefined : Number(port) }
 }

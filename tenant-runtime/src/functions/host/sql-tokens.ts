@@ -14,7 +14,8 @@ export interface Token {
 
 const wordBegin = /[A-Za-z_\u0080-\uffff]/
 const word = /[A-Za-z_\u0080-\uffff][A-Za-z0-9_$\u0080-\uffff]*/y
-const number = /(?:0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9][0-9_]*)?)/y
+const number =
+  /(?:0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9][0-9_]*)?)/y
 const parameter = /\$[0-9]+/y
 const dollarQuote = /\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$/y
 const blank = /[ \t\n\r\f\v]/
@@ -31,7 +32,8 @@ export function readTokens(sql: string): Token[] {
   }
   const add = (kind: Token['kind'], end: number, text = sql.slice(at, end)) => {
     // Postgres joins constants that stand on lines of their own, and scans the second as it did the first.
-    if (kind === 'string' && tokens.at(-1)?.kind === 'string') throw new SyntaxError('the statement has two text constants with nothing between them')
+    if (kind === 'string' && tokens.at(-1)?.kind === 'string')
+      throw new SyntaxError('the statement has two text constants with nothing between them')
     tokens.push({ kind, text, begin: at, end, depth })
     at = end
   }
@@ -47,7 +49,8 @@ export function readTokens(sql: string): Token[] {
       add('name', end, sql.slice(at + 1, end - 1).replaceAll('""', '"'))
     } else if (/^[eE]'/.test(two)) add('string', endOfEscaped(sql, at + 1))
     else if (/^[bBxXnN]'/.test(two)) add('string', endOfString(sql, at + 1))
-    else if (/^[uU]&["']/.test(sql.slice(at, at + 3))) throw new SyntaxError("the statement has U&'…' or U&\"…\"; write the characters themselves")
+    else if (/^[uU]&["']/.test(sql.slice(at, at + 3)))
+      throw new SyntaxError('the statement has U&\'…\' or U&"…"; write the characters themselves')
     else if (wordBegin.test(first)) {
       const found = match(word) ?? first
       add('word', at + found.length, found.toLowerCase())
@@ -57,7 +60,8 @@ export function readTokens(sql: string): Token[] {
       if (found !== undefined) add('parameter', withoutTail(sql, at + found.length))
       else if (quote !== undefined) add('string', endOfDollar(sql, at, quote))
       else throw new SyntaxError('the statement has a $ that begins nothing')
-    } else if (/[0-9]/.test(first) || /^\.[0-9]/.test(two)) add('number', withoutTail(sql, at + (match(number) ?? first).length))
+    } else if (/[0-9]/.test(first) || /^\.[0-9]/.test(two))
+      add('number', withoutTail(sql, at + (match(number) ?? first).length))
     else {
       if (first === ')') depth--
       if (depth < 0) throw new SyntaxError('the statement closes a bracket that it has not opened')
@@ -71,7 +75,8 @@ export function readTokens(sql: string): Token[] {
 
 /** To Postgres a number or a parameter with letters at its end is an error. */
 function withoutTail(sql: string, end: number): number {
-  if (/[A-Za-z0-9_$\u0080-\uffff]/.test(sql.charAt(end))) throw new SyntaxError('the statement has a number or a parameter that runs into a word')
+  if (/[A-Za-z0-9_$\u0080-\uffff]/.test(sql.charAt(end)))
+    throw new SyntaxError('the statement has a number or a parameter that runs into a word')
   return end
 }
 

@@ -9,7 +9,18 @@ export interface FunctionAnswer {
 
 /** Beyond these a function may set `x-…` headers; the rest is the host's to say. */
 const settable = new Set([
-  'content-type', 'content-disposition', 'content-language', 'cache-control', 'etag', 'expires', 'last-modified', 'link', 'location', 'retry-after', 'vary', 'www-authenticate',
+  'content-type',
+  'content-disposition',
+  'content-language',
+  'cache-control',
+  'etag',
+  'expires',
+  'last-modified',
+  'link',
+  'location',
+  'retry-after',
+  'vary',
+  'www-authenticate',
 ])
 const longestHead = 16 * 1024
 
@@ -19,14 +30,17 @@ export function readAnswer(output: Buffer): FunctionAnswer {
   if (head === undefined) return { status: 200, headers: { 'content-type': typeOf(output) }, body: output }
   const [first = '', ...lines] = head.text.split(/\r?\n/)
   const status = Number(/^status: *(\d{3})\b/i.exec(first)?.[1])
-  if (status < 200 || status > 599) throw new SyntaxError(`the function set the status ${status}; 200 to 599 can be set`)
+  if (status < 200 || status > 599)
+    throw new SyntaxError(`the function set the status ${status}; 200 to 599 can be set`)
   const body = output.subarray(head.length)
   const headers: Record<string, string> = {}
   for (const line of lines) {
     const match = /^([A-Za-z0-9-]+):[ \t]*([\t\x20-\x7e]*)$/.exec(line)
     const name = match?.[1]?.toLowerCase()
-    if (name === undefined || match?.[2] === undefined) throw new SyntaxError('the function wrote a header line that is none')
-    if (!settable.has(name) && (!name.startsWith('x-') || name.startsWith('x-tenantry'))) throw new SyntaxError(`the function set the header "${match[1] ?? ''}", which it may not`)
+    if (name === undefined || match?.[2] === undefined)
+      throw new SyntaxError('the function wrote a header line that is none')
+    if (!settable.has(name) && (!name.startsWith('x-') || name.startsWith('x-tenantry')))
+      throw new SyntaxError(`the function set the header "${match[1] ?? ''}", which it may not`)
     headers[name] = match[2].trim()
   }
   headers['content-type'] ??= typeOf(body)
@@ -38,7 +52,8 @@ function headOf(output: Buffer): { text: string; length: number } | undefined {
   if (!/^status: *\d{3}\b/i.test(start)) return undefined
   const end = /\r?\n\r?\n/.exec(start)
   if (end === null) {
-    if (output.length >= longestHead) throw new SyntaxError(`the function began an answer's head without ending it within ${longestHead} bytes`)
+    if (output.length >= longestHead)
+      throw new SyntaxError(`the function began an answer's head without ending it within ${longestHead} bytes`)
     return { text: start.trimEnd(), length: output.length }
   }
   return { text: start.slice(0, end.index), length: end.index + end[0].length }

@@ -38,8 +38,16 @@ interface LoggedLines {
 export function loggedLines(lines: readonly LogLine[]): LoggedLines | undefined {
   const [first] = lines
   if (first === undefined) return undefined
-  const stored = lines.map(({ at, level, message }) => ({ timestamp: new Date(at).toISOString(), level, message: storable(message) }))
-  return { at: first.at, lines: stored, bytes: stored.reduce((sum, { message }) => sum + Buffer.byteLength(message) + lineOverhead, 0) }
+  const stored = lines.map(({ at, level, message }) => ({
+    timestamp: new Date(at).toISOString(),
+    level,
+    message: storable(message),
+  }))
+  return {
+    at: first.at,
+    lines: stored,
+    bytes: stored.reduce((sum, { message }) => sum + Buffer.byteLength(message) + lineOverhead, 0),
+  }
 }
 
 /** The specification has three kinds for records; a webhook comes over HTTP. */
@@ -49,7 +57,8 @@ export const recordedTrigger = { http: 'http', webhook: 'http', database: 'datab
 const ended = `update function_invocations i
   set status = e.status, duration_ms = e.duration_ms, cpu_ms = e.cpu_ms, memory_peak = e.memory_peak, error_message = e.error_message
   from e where i.id = any($2::text[]) and i.id = e.id and i.error_message = 'interrupted' returning i.id`
-const columnsOfEnd = 'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text'
+const columnsOfEnd =
+  'id text, status text, duration_ms integer, cpu_ms double precision, memory_peak bigint, error_message text'
 const columnsOfLog = 'function_id uuid, said timestamptz, lines jsonb, bytes integer'
 const columnsOfBegin = 'trigger text, user_id text, begun timestamptz'
 const columnsOfWhole = `${columnsOfEnd}, ${columnsOfLog}, ${columnsOfBegin}, version timestamptz`
@@ -80,7 +89,10 @@ export function lostEndStatement(ends: readonly InvocationEnd[]): Statement {
 
 /** Records of runs from their beginnings to their ends. Column `id` of each whose function is not as it was run any more: it has none. */
 export function wholeStatement(runs: readonly WholeRun[]): Statement {
-  return sql(runs.some(({ log }) => log !== undefined) ? wholeWithLog : wholeWithoutLog, JSON.stringify(runs.map((run) => ({ ...storedEnd(run), version: run.version }))))
+  return sql(
+    runs.some(({ log }) => log !== undefined) ? wholeWithLog : wholeWithoutLog,
+    JSON.stringify(runs.map((run) => ({ ...storedEnd(run), version: run.version }))),
+  )
 }
 
 /** Column `there`: how many have their end. Its commit waits for the disk, and so for whatever was committed before. */
@@ -96,10 +108,26 @@ function valuesOf(ends: readonly InvocationEnd[]): [string, string] {
   return [JSON.stringify(ends.map(storedEnd)), idsOf(ends)]
 }
 
-function storedEnd({ invocationId, begun, status, durationMilliseconds, cpuMicroseconds, memoryPeak, errorMessage, log }: InvocationEnd) {
+function storedEnd({
+  invocationId,
+  begun,
+  status,
+  durationMilliseconds,
+  cpuMicroseconds,
+  memoryPeak,
+  errorMessage,
+  log,
+}: InvocationEnd) {
   return {
-    id: invocationId, function_id: begun.functionId, trigger: recordedTrigger[begun.trigger], user_id: begun.userId, begun: new Date(begun.at).toISOString(),
-    status, duration_ms: Math.round(durationMilliseconds), cpu_ms: cpuMicroseconds / 1000, memory_peak: memoryPeak,
+    id: invocationId,
+    function_id: begun.functionId,
+    trigger: recordedTrigger[begun.trigger],
+    user_id: begun.userId,
+    begun: new Date(begun.at).toISOString(),
+    status,
+    duration_ms: Math.round(durationMilliseconds),
+    cpu_ms: cpuMicroseconds / 1000,
+    memory_peak: memoryPeak,
     error_message: errorMessage === null ? null : storable(errorMessage),
     ...(log === undefined ? {} : { said: new Date(log.at).toISOString(), lines: log.lines, bytes: log.bytes }),
   }

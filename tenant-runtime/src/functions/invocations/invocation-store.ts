@@ -12,7 +12,15 @@ import { RuntimeError } from '../../errors.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { isName, type FunctionRecord } from '../function.ts'
 import { functionColumns, noSuchFunction, toFunction } from '../function-store.ts'
-import { endStatement, lostEndStatement, recordedTrigger, safeStatement, wholeStatement, type InvocationEnd, type WholeRun } from './invocation-end.ts'
+import {
+  endStatement,
+  lostEndStatement,
+  recordedTrigger,
+  safeStatement,
+  wholeStatement,
+  type InvocationEnd,
+  type WholeRun,
+} from './invocation-end.ts'
 import type { TriggerKind } from './trigger-kind.ts'
 import { WrittenEnds } from './written-ends.ts'
 
@@ -85,23 +93,26 @@ function booksOf({ id, database }: Tenant, onProblem: (problem: Error) => void):
     isPassing: (cause) => isPassing(databaseError(cause)),
     onLoss: (cause) => onProblem(new Error(`${id}: ends of invocations may be lost`, { cause })),
   })
-  const trips: Books['trips'] = new SharedTrips(async (entries) => {
-    const part = <T>(read: (entry: Entry) => T[]): T[] => entries.flatMap(read)
-    const ends = part((entry) => ('end' in entry ? [entry.end] : []))
-    const wholes = part((entry) => ('whole' in entry ? [entry.whole] : []))
-    const begins = part((entry) => ('begin' in entry ? [entry.begin] : []))
-    await written.settled()
-    const { found, changed } = await enter(database, { ends, wholes, begins }).catch((error: unknown) => {
-      written.doubt()
-      throw error
-    })
-    written.add([...ends, ...wholes.filter(({ invocationId }) => !changed.has(invocationId))])
-    for (const [name, fn] of found) remember(functions, name, fn)
-    return entries.map((entry) => {
-      if ('begin' in entry) return found.get(entry.begin.name) ?? 'none'
-      return 'whole' in entry && changed.has(entry.whole.invocationId) ? 'changed' : 'written'
-    })
-  }, () => books.expected)
+  const trips: Books['trips'] = new SharedTrips(
+    async (entries) => {
+      const part = <T>(read: (entry: Entry) => T[]): T[] => entries.flatMap(read)
+      const ends = part((entry) => ('end' in entry ? [entry.end] : []))
+      const wholes = part((entry) => ('whole' in entry ? [entry.whole] : []))
+      const begins = part((entry) => ('begin' in entry ? [entry.begin] : []))
+      await written.settled()
+      const { found, changed } = await enter(database, { ends, wholes, begins }).catch((error: unknown) => {
+        written.doubt()
+        throw error
+      })
+      written.add([...ends, ...wholes.filter(({ invocationId }) => !changed.has(invocationId))])
+      for (const [name, fn] of found) remember(functions, name, fn)
+      return entries.map((entry) => {
+        if ('begin' in entry) return found.get(entry.begin.name) ?? 'none'
+        return 'whole' in entry && changed.has(entry.whole.invocationId) ? 'changed' : 'written'
+      })
+    },
+    () => books.expected,
+  )
   const books: Books = { trips, functions, expected: 0 }
   known.set(database, books)
   return books
@@ -136,7 +147,12 @@ export function expectRecord(tenant: Tenant): () => void {
  * @returns false when it is not; then nothing was written, and it is not remembered any more
  * @throws RuntimeError when the database does not take it
  */
-export async function recordInvocation(tenant: Tenant, run: WholeRun, fn: FunctionRecord, onProblem: (problem: Error) => void): Promise<boolean> {
+export async function recordInvocation(
+  tenant: Tenant,
+  run: WholeRun,
+  fn: FunctionRecord,
+  onProblem: (problem: Error) => void,
+): Promise<boolean> {
   const { trips, functions } = booksOf(tenant, onProblem)
   try {
     if ((await trips.run({ whole: run })) === 'written') return true
@@ -154,11 +170,18 @@ export async function recordInvocation(tenant: Tenant, run: WholeRun, fn: Functi
  * Finds the function and writes the record, in one statement.
  * @throws RuntimeError NO_SUCH_FUNCTION also for a disabled one; ClaimTaken
  */
-export async function beginInvocation(tenant: Tenant, job: InvocationBegin, onProblem: (problem: Error) => void): Promise<FunctionRecord> {
+export async function beginInvocation(
+  tenant: Tenant,
+  job: InvocationBegin,
+  onProblem: (problem: Error) => void,
+): Promise<FunctionRecord> {
   if (!isName(job.name)) throw noSuchFunction()
   try {
     // A claim may wait for another transaction's: it keeps nobody else waiting.
-    const fn = job.claim === undefined ? await booksOf(tenant, onProblem).trips.run({ begin: job }) : await beginClaimed(tenant, job, job.claim)
+    const fn =
+      job.claim === undefined
+        ? await booksOf(tenant, onProblem).trips.run({ begin: job })
+        : await beginClaimed(tenant, job, job.claim)
     if (typeof fn === 'string') throw noSuchFunction()
     return fn
   } catch (error) {
@@ -189,8 +212,10 @@ async function enter(database: Tenant['database'], { ends, begins, wholes }: Ent
   }
   const given = Object.values(statements).filter((statement) => statement !== undefined)
   const [, ...results] = await database.run(context, unhurried, ...given)
-  const resultOf = (statement: Statement | undefined) => (statement === undefined ? undefined : results[given.indexOf(statement)])
-  if ((resultOf(statements.ends)?.count ?? 0) < ends.length) await database.run(context, hurried, lostEndStatement(ends))
+  const resultOf = (statement: Statement | undefined) =>
+    statement === undefined ? undefined : results[given.indexOf(statement)]
+  if ((resultOf(statements.ends)?.count ?? 0) < ends.length)
+    await database.run(context, hurried, lostEndStatement(ends))
   return {
     found: new Map(resultOf(statements.begins)?.rows.map((row) => [String(row['name']), toFunction(row)])),
     changed: new Set(resultOf(statements.wholes)?.rows.map((row) => String(row['id']))),
@@ -200,24 +225,38 @@ async function enter(database: Tenant['database'], { ends, begins, wholes }: Ent
 function beginStatement(begins: readonly InvocationBegin[]): Statement {
   // Names need no quotes in an array's text.
   const names = `{${[...new Set(begins.map(({ name }) => name))].join(',')}}`
-  const records = begins.map(({ invocationId, name, trigger, userId }) => ({ id: invocationId, name, trigger: recordedTrigger[trigger], user_id: userId }))
+  const records = begins.map(({ invocationId, name, trigger, userId }) => ({
+    id: invocationId,
+    name,
+    trigger: recordedTrigger[trigger],
+    user_id: userId,
+  }))
   return sql(
     `with f as (select ${functionColumns} from functions f where f.name = any($1::text[]) and f.enabled),
      i as (insert into function_invocations (id, function_id, trigger, user_id) select b.id, f.id, b.trigger, b.user_id
        from jsonb_to_recordset($2::jsonb) as b (id text, name text, trigger text, user_id text) join f using (name))
      select * from f`,
-    names, JSON.stringify(records),
+    names,
+    JSON.stringify(records),
   )
 }
 
-async function beginClaimed({ database }: Tenant, { name, invocationId, trigger, userId }: InvocationBegin, { text, values }: Claim): Promise<FunctionRecord | 'none'> {
+async function beginClaimed(
+  { database }: Tenant,
+  { name, invocationId, trigger, userId }: InvocationBegin,
+  { text, values }: Claim,
+): Promise<FunctionRecord | 'none'> {
   const { rows } = await database.query(
     context,
     `with f as (select ${functionColumns} from functions f where f.name = $1 and f.enabled),
      claim as (${text}),
      i as (insert into function_invocations (id, function_id, trigger, user_id) select $2, f.id, $3, $4 from f where exists (select from claim))
      select f.*, exists (select from claim) as claimed from f`,
-    name, invocationId, recordedTrigger[trigger], userId, ...values,
+    name,
+    invocationId,
+    recordedTrigger[trigger],
+    userId,
+    ...values,
   )
   const [row] = rows
   if (row === undefined) return 'none'
@@ -229,7 +268,11 @@ async function beginClaimed({ database }: Tenant, { name, invocationId, trigger,
  * Writes the end of the run and its log. Nothing happens when its function was deleted, or its end is written already.
  * @throws RuntimeError when the database does not take it, after some time: then the record stays an interrupted one
  */
-export async function endInvocation(tenant: Tenant, job: InvocationEnd, onProblem: (problem: Error) => void): Promise<void> {
+export async function endInvocation(
+  tenant: Tenant,
+  job: InvocationEnd,
+  onProblem: (problem: Error) => void,
+): Promise<void> {
   for (const pause of [...attempts, undefined]) {
     try {
       await booksOf(tenant, onProblem).trips.run({ end: job })

@@ -12,7 +12,9 @@ interface Named {
 /** The body goes to the function as it came. */
 export function keepBodiesAsBytes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxEventBytes }, (_request, body, done) => done(null, body))
+  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: maxEventBytes }, (_request, body, done) =>
+    done(null, body),
+  )
 }
 
 export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
@@ -30,6 +32,11 @@ export function addInvokeRoutes(app: FastifyInstance, deps: InvokeDeps): void {
     return reply.status(status).headers(headers).header('x-invocation-id', invocationId).send(body)
   }
   const options = { config: { access: 'authenticated' }, bodyLimit: maxEventBytes } as const
-  app.route<Named>({ method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], url: '/functions/v1/invoke/:name', ...options, handler })
+  app.route<Named>({
+    method: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    url: '/functions/v1/invoke/:name',
+    ...options,
+    handler,
+  })
   app.post<Named>('/functions/v1/:name', options, handler)
 }

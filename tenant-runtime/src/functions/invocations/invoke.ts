@@ -14,7 +14,14 @@ import { pageBytes } from '../module/abi.ts'
 import type { ModuleCache } from '../module/module-cache.ts'
 import { readAnswer, type FunctionAnswer } from './function-answer.ts'
 import { loggedLines, type InvocationEnd } from './invocation-end.ts'
-import { beginInvocation, endInvocation, expectRecord, recordInvocation, rememberedFunction, type Claim } from './invocation-store.ts'
+import {
+  beginInvocation,
+  endInvocation,
+  expectRecord,
+  recordInvocation,
+  rememberedFunction,
+  type Claim,
+} from './invocation-store.ts'
 import { Secrets, secretsOf } from './redact.ts'
 import { RunLines, tailOf, type LogLine } from './run-lines.ts'
 import type { TriggerKind } from './trigger-kind.ts'
@@ -60,7 +67,13 @@ export async function invoke(deps: InvokeDeps, tenant: Tenant, call: Call): Prom
   if (known !== undefined) {
     const isThere = expectRecord(tenant)
     try {
-      const answered = await finish(deps, tenant, call, invocationId, await runFirst(deps, tenant, call, invocationId, known, isThere))
+      const answered = await finish(
+        deps,
+        tenant,
+        call,
+        invocationId,
+        await runFirst(deps, tenant, call, invocationId, known, isThere),
+      )
       if (answered !== 'changed') return answered
     } finally {
       isThere()
@@ -104,7 +117,14 @@ interface Done extends Ran {
  * The run without a record, which comes with its end; of one that takes longer the beginning is recorded meanwhile.
  * @throws RuntimeError FUNCTIONS_BUSY, NO_SUCH_FUNCTION
  */
-async function runFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string, known: Known, isLate: () => void): Promise<Done> {
+async function runFirst(
+  deps: InvokeDeps,
+  tenant: Tenant,
+  call: Call,
+  invocationId: string,
+  known: Known,
+  isLate: () => void,
+): Promise<Done> {
   const turn = deps.pool.turn(tenant.id, call.name)
   let beginning: Promise<FunctionRecord> | undefined
   try {
@@ -118,7 +138,10 @@ async function runFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocation
     const ran = await run(deps, tenant, call, invocationId, known, turn).finally(() => clearTimeout(timer))
     if (beginning === undefined) return { ...ran, isBegun: false }
     const fn = await beginning
-    return { ...(isAsItWas(known.fn, fn) ? ran : await run(deps, tenant, call, invocationId, { fn }, turn)), isBegun: true }
+    return {
+      ...(isAsItWas(known.fn, fn) ? ran : await run(deps, tenant, call, invocationId, { fn }, turn)),
+      isBegun: true,
+    }
   } finally {
     turn.leave()
   }
@@ -139,7 +162,12 @@ async function beginFirst(deps: InvokeDeps, tenant: Tenant, call: Call, invocati
   }
 }
 
-function begin({ onProblem }: InvokeDeps, tenant: Tenant, { name, trigger, context, claim }: Call, invocationId: string): Promise<FunctionRecord> {
+function begin(
+  { onProblem }: InvokeDeps,
+  tenant: Tenant,
+  { name, trigger, context, claim }: Call,
+  invocationId: string,
+): Promise<FunctionRecord> {
   return beginInvocation(tenant, { name, invocationId, trigger, userId: userOf(context), claim }, onProblem)
 }
 
@@ -152,7 +180,14 @@ function userOf(context: RlsContext): string | null {
 }
 
 /** Never throws: what went wrong is part of what came of it. */
-async function run({ modules, now, host }: InvokeDeps, tenant: Tenant, call: Call, invocationId: string, known: Known, turn: Turn): Promise<Ran> {
+async function run(
+  { modules, now, host }: InvokeDeps,
+  tenant: Tenant,
+  call: Call,
+  invocationId: string,
+  known: Known,
+  turn: Turn,
+): Promise<Ran> {
   let { fn, module } = known
   const userId = userOf(call.context)
   const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
@@ -190,7 +225,13 @@ async function run({ modules, now, host }: InvokeDeps, tenant: Tenant, call: Cal
  * Whoever waits for a turn has it while the end is written.
  * @returns `changed`, and nothing is recorded: it was not begun, and the function is not what was run
  */
-async function finish(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId: string, done: Done): Promise<Answered | 'changed'> {
+async function finish(
+  deps: InvokeDeps,
+  tenant: Tenant,
+  call: Call,
+  invocationId: string,
+  done: Done,
+): Promise<Answered | 'changed'> {
   const { fn, begun, milliseconds, result } = done
   const secrets = new Secrets(secretsOf(fn))
   const lines = done.lines.end(secrets, result?.logCut ?? 0, result?.outcome.kind !== 'exited')
@@ -198,7 +239,10 @@ async function finish(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId
   try {
     if (result === undefined) throw done.problem
     if (result.outcome.kind === 'died') {
-      call.log.info({ tenant: tenant.id, function: fn.name, reason: result.outcome.message }, 'a function ended its executor')
+      call.log.info(
+        { tenant: tenant.id, function: fn.name, reason: result.outcome.message },
+        'a function ended its executor',
+      )
     }
     answer = answerOf(fn, result, lines)
   } catch (error) {
@@ -206,16 +250,25 @@ async function finish(deps: InvokeDeps, tenant: Tenant, call: Call, invocationId
   }
   const failure = answer instanceof RuntimeError ? answer : undefined
   const end: InvocationEnd = {
-    invocationId, begun, status: failure === undefined ? 'success' : failure.code === 'FUNCTION_TIMEOUT' ? 'timeout' : 'error',
-    errorMessage: failure?.message ?? null, log: loggedLines(lines), durationMilliseconds: milliseconds,
-    cpuMicroseconds: result?.cpuMicroseconds ?? 0, memoryPeak: result?.memoryPeak ?? 0,
+    invocationId,
+    begun,
+    status: failure === undefined ? 'success' : failure.code === 'FUNCTION_TIMEOUT' ? 'timeout' : 'error',
+    errorMessage: failure?.message ?? null,
+    log: loggedLines(lines),
+    durationMilliseconds: milliseconds,
+    cpuMicroseconds: result?.cpuMicroseconds ?? 0,
+    memoryPeak: result?.memoryPeak ?? 0,
   }
-  if (!done.isBegun && !(await recordInvocation(tenant, { ...end, version: fn.updatedAt }, fn, deps.onProblem))) return 'changed'
+  if (!done.isBegun && !(await recordInvocation(tenant, { ...end, version: fn.updatedAt }, fn, deps.onProblem)))
+    return 'changed'
   const isWritten = !done.isBegun || (await writeEnd(deps, tenant, end))
   deps.onEnd?.(tenant.id, end)
   if (isWritten && end.log !== undefined) {
     deps.logs.wrote(tenant, fn.id, end.log.bytes)
-    call.log.debug({ tenant: tenant.id, function: fn.name, invocation: invocationId, lines: end.log.lines.length }, 'a function wrote to its log')
+    call.log.debug(
+      { tenant: tenant.id, function: fn.name, invocation: invocationId, lines: end.log.lines.length },
+      'a function wrote to its log',
+    )
   }
   if (answer instanceof RuntimeError) throw answer
   return { ...answer, invocationId }
@@ -233,7 +286,12 @@ async function writeEnd({ onProblem }: InvokeDeps, tenant: Tenant, end: Invocati
 }
 
 /** The function's own variables, and what the host tells it of this invocation. */
-function environmentOf(fn: FunctionRecord, { trigger, context, variables }: Call, invocationId: string, userId: string | null): string[] {
+function environmentOf(
+  fn: FunctionRecord,
+  { trigger, context, variables }: Call,
+  invocationId: string,
+  userId: string | null,
+): string[] {
   const told: Record<string, string | null | undefined> = {
     TENANTRY_FUNCTION: fn.name,
     TENANTRY_INVOCATION_ID: invocationId,
@@ -243,7 +301,9 @@ function environmentOf(fn: FunctionRecord, { trigger, context, variables }: Call
     ...variables,
   }
   const all = { ...fn.config.environment, ...told }
-  return Object.entries(all).flatMap(([name, value]) => (value === null || value === undefined ? [] : [`${name}=${value}`]))
+  return Object.entries(all).flatMap(([name, value]) =>
+    value === null || value === undefined ? [] : [`${name}=${value}`],
+  )
 }
 
 /** @throws RuntimeError HOST_FUNCTION_ERROR, FUNCTION_TIMEOUT */
@@ -275,6 +335,9 @@ function withLog(message: string, log: readonly LogLine[]): string {
 function shownError(error: unknown, secrets: Secrets): RuntimeError {
   // It quotes what the function wrote, so it is shown as it may be, and never as a cause.
   if (error instanceof SyntaxError) return new RuntimeError('HOST_FUNCTION_ERROR', secrets.redact(error.message))
-  if (!(error instanceof RuntimeError)) return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
-  return new RuntimeError(error.code, secrets.redact(error.message).slice(0, 2 * longestMessage), { cause: error.cause })
+  if (!(error instanceof RuntimeError))
+    return new RuntimeError('INTERNAL', 'something went wrong here; the log knows what', { cause: error })
+  return new RuntimeError(error.code, secrets.redact(error.message).slice(0, 2 * longestMessage), {
+    cause: error.cause,
+  })
 }

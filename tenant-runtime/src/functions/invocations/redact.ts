@@ -35,7 +35,13 @@ export class Secrets {
     let out = ''
     for (const [from, to] of this.#tree.find(text, isCut)) {
       // Lines stay lines.
-      out += text.slice(at, from) + text.slice(from, to + 1).split('\n').map(() => shown).join('\n')
+      out +=
+        text.slice(at, from) +
+        text
+          .slice(from, to + 1)
+          .split('\n')
+          .map(() => shown)
+          .join('\n')
       at = to + 1
     }
     return out + text.slice(at)

@@ -54,7 +54,9 @@ export class RunLines {
     this.#open.clear()
     const lines = withoutSecrets(this.#lines, secrets, isBroken || cut > 0 || this.#left > 0)
     if (cut > 0 || this.#left > 0) {
-      const what = [...(this.#left > 0 ? [`${this.#left} lines`] : []), ...(cut > 0 ? [`${cut} bytes`] : [])].join(' and ')
+      const what = [...(this.#left > 0 ? [`${this.#left} lines`] : []), ...(cut > 0 ? [`${cut} bytes`] : [])].join(
+        ' and ',
+      )
       lines.push({ at: this.#now(), level: 'warn', message: `[${what} more were not kept]` })
     }
     return lines
@@ -83,5 +85,10 @@ function withoutSecrets(lines: readonly LogLine[], secrets: Secrets, isCut: bool
 
 /** The last that was said, as one text of at most `length` characters. */
 export function tailOf(lines: readonly LogLine[], length: number): string {
-  return lines.slice(-length).map(({ message }) => message).join('\n').trim().slice(-length)
+  return lines
+    .slice(-length)
+    .map(({ message }) => message)
+    .join('\n')
+    .trim()
+    .slice(-length)
 }

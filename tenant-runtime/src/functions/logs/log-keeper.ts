@@ -40,7 +40,11 @@ export class LogKeeper {
     if (this.#since.size >= mostFunctions) this.#since.clear()
     this.#since.set(functionId, { runs: 0, bytes: 0 })
     const looking = trim(tenant, functionId)
-      .catch((cause: unknown) => this.#onProblem(new Error(`${tenant.id}: the old logs of the function ${functionId} are still there`, { cause })))
+      .catch((cause: unknown) =>
+        this.#onProblem(
+          new Error(`${tenant.id}: the old logs of the function ${functionId} are still there`, { cause }),
+        ),
+      )
       .finally(() => this.#looking.delete(looking))
     this.#looking.add(looking)
   }

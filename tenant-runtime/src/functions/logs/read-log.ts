@@ -31,7 +31,14 @@ const mostFollowed = 500
 const columns = 'p.place::text as place, p.invocation_id, p.timestamp, p.level, p.message'
 
 /** @param order and between which places; undefined for no bound */
-function pageStatement(name: string, { invocationId, levels, since, until }: LogFilter, order: 'asc' | 'desc', after: bigint | undefined, before: bigint | undefined, limit: number): Statement {
+function pageStatement(
+  name: string,
+  { invocationId, levels, since, until }: LogFilter,
+  order: 'asc' | 'desc',
+  after: bigint | undefined,
+  before: bigint | undefined,
+  limit: number,
+): Statement {
   const place = `(l.seq * ${placesPerRun} + e.n)`
   return sql(
     `with page as (
@@ -47,7 +54,14 @@ function pageStatement(name: string, { invocationId, levels, since, until }: Log
      select ${columns}, (select count(*) from page)::int as found
      from (select *, sum(octet_length(message)) over (order by place ${order}) - octet_length(message) as before from page) p
      where p.before < ${pageBytes} order by p.place ${order}`,
-    name, after ?? null, before ?? null, invocationId ?? null, listed(levels), boundOf(since), boundOf(until), limit,
+    name,
+    after ?? null,
+    before ?? null,
+    invocationId ?? null,
+    listed(levels),
+    boundOf(since),
+    boundOf(until),
+    limit,
   )
 }
 
@@ -60,8 +74,19 @@ export function boundOf(milliseconds: number | undefined): string | null {
  * The newest lines before a place.
  * @throws RuntimeError NO_SUCH_FUNCTION
  */
-export async function readLog({ database }: Tenant, context: RlsContext, name: string, filter: LogFilter, before: bigint | undefined, limit: number): Promise<{ lines: LogEntry[]; next: bigint | undefined }> {
-  const [found, page] = await database.read(context, sql('select 1 from functions where name = $1', name), pageStatement(name, filter, 'desc', undefined, before, limit + 1))
+export async function readLog(
+  { database }: Tenant,
+  context: RlsContext,
+  name: string,
+  filter: LogFilter,
+  before: bigint | undefined,
+  limit: number,
+): Promise<{ lines: LogEntry[]; next: bigint | undefined }> {
+  const [found, page] = await database.read(
+    context,
+    sql('select 1 from functions where name = $1', name),
+    pageStatement(name, filter, 'desc', undefined, before, limit + 1),
+  )
   if (found?.count !== 1) throw noSuchFunction()
   const rows = page?.rows ?? []
   const shown = rows.slice(0, limit)
@@ -71,7 +96,14 @@ export async function readLog({ database }: Tenant, context: RlsContext, name: s
 }
 
 /** Lines behind `after`, up to `upTo`, oldest first. */
-export async function readNewLines({ database }: Tenant, context: RlsContext, name: string, filter: LogFilter, after: bigint, upTo: bigint): Promise<EventPage> {
+export async function readNewLines(
+  { database }: Tenant,
+  context: RlsContext,
+  name: string,
+  filter: LogFilter,
+  after: bigint,
+  upTo: bigint,
+): Promise<EventPage> {
   const [page] = await database.read(context, pageStatement(name, filter, 'asc', after, upTo + 1n, mostFollowed))
   const rows = page?.rows ?? []
   const events = rows.map((row) => ({ seq: BigInt(String(row['place'])), payload: JSON.stringify(entryOf(row)) }))
@@ -79,5 +111,10 @@ export async function readNewLines({ database }: Tenant, context: RlsContext, na
 }
 
 function entryOf(row: Row): LogEntry {
-  return { timestamp: String(row['timestamp']), invocation_id: String(row['invocation_id']), level: String(row['level']), message: String(row['message']) }
+  return {
+    timestamp: String(row['timestamp']),
+    invocation_id: String(row['invocation_id']),
+    level: String(row['level']),
+    message: String(row['message']),
+  }
 }

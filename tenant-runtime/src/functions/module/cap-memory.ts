@@ -12,11 +12,20 @@ const memoryKind = 2
 /** The module with its memory imported; the very same when it has none. */
 export function importMemory(bytes: Uint8Array, { sections, memory }: ModuleShape): Uint8Array {
   if (memory === undefined) return bytes
-  const entry = [...nameBytes(memoryImport.module), ...nameBytes(memoryImport.name), memoryKind, 0, ...u32Bytes(memory.initial)]
+  const entry = [
+    ...nameBytes(memoryImport.module),
+    ...nameBytes(memoryImport.name),
+    memoryKind,
+    0,
+    ...u32Bytes(memory.initial),
+  ]
   const pieces: Uint8Array[] = [bytes.subarray(0, 8)]
   const imports = sections.find(({ id }) => id === importSection)
   const copy = (section: Section) => pieces.push(bytes.subarray(section.begin, section.end))
-  const added = imports === undefined ? asSection(Uint8Array.of(1, ...entry)) : asSection(extended(bytes.subarray(imports.content, imports.end), entry))
+  const added =
+    imports === undefined
+      ? asSection(Uint8Array.of(1, ...entry))
+      : asSection(extended(bytes.subarray(imports.content, imports.end), entry))
   let isAdded = false
   for (const section of sections) {
     // Imports stand right after the types; custom sections may stand anywhere.

@@ -8,7 +8,14 @@ import { Reader } from './reader.ts'
 export const maxModuleBytes = 10 * 1024 * 1024
 /** Of what a section holds. The largest programs stay far below; each costs a compiler, and this reader, memory. */
 const mostOf = {
-  type: 10_000, import: 1_000, function: 100_000, global: 10_000, export: 10_000, 'element segment': 10_000, 'data segment': 100_000, tag: 100,
+  type: 10_000,
+  import: 1_000,
+  function: 100_000,
+  global: 10_000,
+  export: 10_000,
+  'element segment': 10_000,
+  'data segment': 100_000,
+  tag: 100,
 } as const
 const maxParameters = 1_000
 const maxSections = 1_000
@@ -36,8 +43,19 @@ export interface ModuleShape {
 }
 
 const sectionNames: Record<number, string> = {
-  1: 'type', 2: 'import', 3: 'function', 4: 'table', 5: 'memory', 6: 'global', 7: 'export', 8: 'start', 9: 'element',
-  10: 'code', 11: 'data', 12: 'data count', 13: 'tag',
+  1: 'type',
+  2: 'import',
+  3: 'function',
+  4: 'table',
+  5: 'memory',
+  6: 'global',
+  7: 'export',
+  8: 'start',
+  9: 'element',
+  10: 'code',
+  11: 'data',
+  12: 'data count',
+  13: 'tag',
 }
 /** The order in which sections stand in a file. */
 const sectionOrder = [1, 2, 3, 4, 5, 13, 6, 7, 8, 9, 12, 10, 11]
@@ -49,12 +67,20 @@ const referenceTypes = new Set([0x70, 0x6f])
 /** @throws RuntimeError INVALID_WASM that names what is refused, WASM_TOO_LARGE */
 export function checkModule(bytes: Uint8Array): ModuleShape {
   if (bytes.length > maxModuleBytes) {
-    throw new RuntimeError('WASM_TOO_LARGE', `part "wasm" has ${bytes.length} bytes; at most ${maxModuleBytes} are taken`)
+    throw new RuntimeError(
+      'WASM_TOO_LARGE',
+      `part "wasm" has ${bytes.length} bytes; at most ${maxModuleBytes} are taken`,
+    )
   }
   const reader = new Reader(bytes)
-  if (bytes.length < 8 || Buffer.from(bytes.subarray(0, 4)).toString('latin1') !== '\0asm') throw reader.malformed('is no WebAssembly: its first four bytes are not "\\0asm"')
+  if (bytes.length < 8 || Buffer.from(bytes.subarray(0, 4)).toString('latin1') !== '\0asm')
+    throw reader.malformed('is no WebAssembly: its first four bytes are not "\\0asm"')
   if (bytes[4] !== 1 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0) {
-    throw refused(bytes[4] === 0x0d ? 'is a component; a WASI preview 1 command (a core module) is wanted' : 'has a version other than 1')
+    throw refused(
+      bytes[4] === 0x0d
+        ? 'is a component; a WASI preview 1 command (a core module) is wanted'
+        : 'has a version other than 1',
+    )
   }
   reader.at = 8
   const shape: ModuleShape = { sections: [], memory: undefined, reachesOut: false }
@@ -111,7 +137,8 @@ interface FunctionType {
 function readTypes(section: Reader): FunctionType[] {
   const types: FunctionType[] = []
   for (let left = countOf(section, 'type'); left > 0; left--) {
-    if (section.byte() !== functionForm) throw refused('uses types of the garbage collection proposal; only function types are taken')
+    if (section.byte() !== functionForm)
+      throw refused('uses types of the garbage collection proposal; only function types are taken')
     types.push({ parameters: readValueTypes(section), results: readValueTypes(section) })
   }
   return types
@@ -121,10 +148,12 @@ function readTypes(section: Reader): FunctionType[] {
 function readValueTypes(section: Reader): number[] {
   const types: number[] = []
   const count = section.u32()
-  if (count > maxParameters) throw refused(`has a function type of ${count} parameters or results; at most ${maxParameters} are taken`)
+  if (count > maxParameters)
+    throw refused(`has a function type of ${count} parameters or results; at most ${maxParameters} are taken`)
   for (let left = count; left > 0; left--) {
     const type = section.byte()
-    if (!valueTypes.has(type)) throw refused('uses typed references; only numbers, vectors, funcref and externref are taken')
+    if (!valueTypes.has(type))
+      throw refused('uses typed references; only numbers, vectors, funcref and externref are taken')
     types.push(type)
   }
   return types
@@ -140,12 +169,17 @@ function checkImports(section: Reader, types: readonly FunctionType[]): boolean 
     const name = section.name()
     const kind = section.byte()
     const shown = JSON.stringify(`${from}.${name}`.slice(0, 200))
-    if (kind !== 0) throw refused(`imports the ${importKinds[kind] ?? 'unknown thing'} ${shown}; only functions of ${wasiModule} and ${hostModule} can be imported`)
+    if (kind !== 0)
+      throw refused(
+        `imports the ${importKinds[kind] ?? 'unknown thing'} ${shown}; only functions of ${wasiModule} and ${hostModule} can be imported`,
+      )
     const type = types[section.u32()]
     if (from === hostModule) reachesOut = checkHostImport(name, type).reachesOut || reachesOut
     else if (from === wasiModule && isWasiName(name)) checkWasiImport(name, type)
     else {
-      throw refused(`imports the function ${shown}, which is not offered; only functions of ${wasiModule} and ${hostModule} are`)
+      throw refused(
+        `imports the function ${shown}, which is not offered; only functions of ${wasiModule} and ${hostModule} are`,
+      )
     }
   }
   return reachesOut
@@ -155,23 +189,38 @@ function isWasiName(name: string): name is WasiName {
   return Object.hasOwn(wasiFunctions, name)
 }
 
-const letters = new Map([[0x7f, 'i'], [0x7e, 'I'], [0x7d, 'f'], [0x7c, 'F']])
+const letters = new Map([
+  [0x7f, 'i'],
+  [0x7e, 'I'],
+  [0x7d, 'f'],
+  [0x7c, 'F'],
+])
 
 function checkWasiImport(name: WasiName, type: FunctionType | undefined): void {
   const lettersOf = (types: readonly number[] = []) => types.map((one) => letters.get(one) ?? '?').join('')
   const given = `${lettersOf(type?.parameters)}:${lettersOf(type?.results)}`
   if (type !== undefined && given === wasiFunctions[name]) return
-  const [parameters = '', results = ''] = wasiFunctions[name].split(':').map((list) => Array.from(list, (letter) => (letter === 'i' ? 'i32' : 'i64')).join(', '))
-  throw refused(`imports the function "${wasiModule}.${name}" with another signature: it takes (${parameters}) and gives (${results})`)
+  const [parameters = '', results = ''] = wasiFunctions[name]
+    .split(':')
+    .map((list) => Array.from(list, (letter) => (letter === 'i' ? 'i32' : 'i64')).join(', '))
+  throw refused(
+    `imports the function "${wasiModule}.${name}" with another signature: it takes (${parameters}) and gives (${results})`,
+  )
 }
 
 function checkHostImport(name: string, type: FunctionType | undefined): HostFunction {
   const shown = JSON.stringify(`${hostModule}.${name}`.slice(0, 200))
   const offered = Object.hasOwn(hostFunctions, name) ? hostFunctions[name] : undefined
-  if (offered === undefined) throw refused(`imports the function ${shown}, which is not offered; ${hostModule} has ${Object.keys(hostFunctions).join(', ')}`)
-  const fits = (given: readonly number[] | undefined, count: number) => given?.length === count && given.every((one) => one === i32)
+  if (offered === undefined)
+    throw refused(
+      `imports the function ${shown}, which is not offered; ${hostModule} has ${Object.keys(hostFunctions).join(', ')}`,
+    )
+  const fits = (given: readonly number[] | undefined, count: number) =>
+    given?.length === count && given.every((one) => one === i32)
   if (!fits(type?.parameters, offered.parameters) || !fits(type?.results, offered.results)) {
-    throw refused(`imports the function ${shown} with another signature: it takes ${offered.parameters} i32 and gives ${offered.results === 0 ? 'nothing' : 'one'}`)
+    throw refused(
+      `imports the function ${shown} with another signature: it takes ${offered.parameters} i32 and gives ${offered.results === 0 ? 'nothing' : 'one'}`,
+    )
   }
   return offered
 }
@@ -196,10 +245,12 @@ function checkTables(section: Reader): void {
   if (count > maxTables) throw refused(`has ${count} tables; at most ${maxTables} are taken`)
   let elements = 0
   for (let left = count; left > 0; left--) {
-    if (!referenceTypes.has(section.byte())) throw refused('has a table of typed references, or one with an initial value')
+    if (!referenceTypes.has(section.byte()))
+      throw refused('has a table of typed references, or one with an initial value')
     elements += readBounds(section, 'table').initial
   }
-  if (elements > maxTableElements) throw refused(`has tables of ${elements} elements; at most ${maxTableElements} are taken`)
+  if (elements > maxTableElements)
+    throw refused(`has tables of ${elements} elements; at most ${maxTableElements} are taken`)
 }
 
 function readMemory(section: Reader): Bounds | undefined {
@@ -229,6 +280,9 @@ function checkCode(section: Reader): void {
       if (locals > maxLocals) throw refused(`has a function of more than ${maxLocals} local variables`)
       body.byte()
     }
-    if (locals * size > maxLocalsTimesBytes) throw refused(`has a function of ${size} bytes with ${locals} local variables; that is too large to compile safely`)
+    if (locals * size > maxLocalsTimesBytes)
+      throw refused(
+        `has a function of ${size} bytes with ${locals} local variables; that is too large to compile safely`,
+      )
   }
 }

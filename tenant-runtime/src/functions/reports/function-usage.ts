@@ -32,7 +32,12 @@ const sums = `count(*) filter (where i.status = 'success') as success, count(*) 
   round(coalesce(sum(i.memory_peak::numeric * i.duration_ms), 0) / 1000)::float8 as memory_byte_seconds, coalesce(max(i.memory_peak), 0) as memory_peak`
 
 /** @throws RuntimeError NO_SUCH_FUNCTION */
-export async function readUsage({ database }: Tenant, context: RlsContext, name: string, { since, until, granularity }: UsagePeriod): Promise<{ total: Used; buckets: (Used & { start: string })[] }> {
+export async function readUsage(
+  { database }: Tenant,
+  context: RlsContext,
+  name: string,
+  { since, until, granularity }: UsagePeriod,
+): Promise<{ total: Used; buckets: (Used & { start: string })[] }> {
   const [found, buckets] = await database.read(
     context,
     sql('select 1 from functions where $1 = $2 or name = $1 limit 1', name, allFunctions),
@@ -41,7 +46,11 @@ export async function readUsage({ database }: Tenant, context: RlsContext, name:
        from functions f join function_invocations i on i.function_id = f.id and i.timestamp >= $2::timestamptz and i.timestamp < $3::timestamptz
        where $4 = $5 or f.name = $4
        group by rollup (date_trunc($1::text, i.timestamp, 'UTC')) order by 1 nulls last`,
-      granularity, new Date(since).toISOString(), new Date(until).toISOString(), name, allFunctions,
+      granularity,
+      new Date(since).toISOString(),
+      new Date(until).toISOString(),
+      name,
+      allFunctions,
     ),
   )
   if (found?.count !== 1 && name !== allFunctions) throw noSuchFunction()
@@ -49,7 +58,9 @@ export async function readUsage({ database }: Tenant, context: RlsContext, name:
   const total = rows.find((row) => row['is_total'] === true)
   return {
     total: usedOf(total ?? {}),
-    buckets: rows.filter((row) => row['is_total'] !== true).map((row) => ({ start: String(row['start']), ...usedOf(row) })),
+    buckets: rows
+      .filter((row) => row['is_total'] !== true)
+      .map((row) => ({ start: String(row['start']), ...usedOf(row) })),
   }
 }
 
@@ -57,6 +68,9 @@ function usedOf(row: Row): Used {
   const number = (name: string) => Number(row[name] ?? 0)
   return {
     invocations: { success: number('success'), error: number('error'), timeout: number('timeout') },
-    duration_ms: number('duration_ms'), cpu_ms: number('cpu_ms'), memory_byte_seconds: number('memory_byte_seconds'), memory_peak: number('memory_peak'),
+    duration_ms: number('duration_ms'),
+    cpu_ms: number('cpu_ms'),
+    memory_byte_seconds: number('memory_byte_seconds'),
+    memory_peak: number('memory_peak'),
   }
 }

@@ -23,10 +23,18 @@ interface InvocationPlace {
   id: string
 }
 
-const columns = 'i.id, i.trigger, i.status, i.duration_ms, i.cpu_ms, i.memory_peak, i.error_message, i.user_id, i.timestamp'
+const columns =
+  'i.id, i.trigger, i.status, i.duration_ms, i.cpu_ms, i.memory_peak, i.error_message, i.user_id, i.timestamp'
 
 /** @throws RuntimeError NO_SUCH_FUNCTION */
-export async function listInvocations({ database }: Tenant, context: RlsContext, name: string, filter: InvocationFilter, after: InvocationPlace | undefined, limit: number) {
+export async function listInvocations(
+  { database }: Tenant,
+  context: RlsContext,
+  name: string,
+  filter: InvocationFilter,
+  after: InvocationPlace | undefined,
+  limit: number,
+) {
   const [found, page] = await database.read(
     context,
     sql('select 1 from functions where name = $1', name),
@@ -37,13 +45,23 @@ export async function listInvocations({ database }: Tenant, context: RlsContext,
          and i.timestamp >= coalesce($4::timestamptz, '-infinity') and i.timestamp < coalesce($5::timestamptz, 'infinity')
          and i.timestamp <= coalesce($6::timestamptz, 'infinity') and ($6::timestamptz is null or (i.timestamp, i.id) < ($6::timestamptz, $7::text))
        order by i.timestamp desc, i.id desc limit $8::int`,
-      name, listed(filter.statuses), listed(filter.triggers), boundOf(filter.since), boundOf(filter.until), after?.timestamp ?? null, after?.id ?? null, limit + 1,
+      name,
+      listed(filter.statuses),
+      listed(filter.triggers),
+      boundOf(filter.since),
+      boundOf(filter.until),
+      after?.timestamp ?? null,
+      after?.id ?? null,
+      limit + 1,
     ),
   )
   if (found?.count !== 1) throw noSuchFunction()
   const rows = page?.rows ?? []
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
-  const next: InvocationPlace | undefined = rows.length > limit && last !== undefined ? { timestamp: String(last['timestamp']), id: String(last['id']) } : undefined
+  const next: InvocationPlace | undefined =
+    rows.length > limit && last !== undefined
+      ? { timestamp: String(last['timestamp']), id: String(last['id']) }
+      : undefined
   return { invocations: shown, next }
 }

@@ -7,7 +7,11 @@ export type Parameters = ReadonlyMap<string, string>
 export function readParameters(query: unknown, known: readonly string[]): Parameters {
   const given = new Map<string, string>()
   for (const [name, value] of Object.entries(query as Record<string, unknown>)) {
-    if (!known.includes(name)) throw new RuntimeError('UNKNOWN_PARAMETER', `there is no parameter "${name.slice(0, 100)}"; there are ${known.join(', ')}`)
+    if (!known.includes(name))
+      throw new RuntimeError(
+        'UNKNOWN_PARAMETER',
+        `there is no parameter "${name.slice(0, 100)}"; there are ${known.join(', ')}`,
+      )
     if (typeof value !== 'string') throw wrong(name, 'can be given once')
     if (value.includes('\0')) throw wrong(name, 'holds a NUL')
     given.set(name, value)
@@ -28,15 +32,24 @@ export function readLimit(parameters: Parameters, most: number, usual: number): 
 export function readTime(parameters: Parameters, name: 'since' | 'until'): number | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
-  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : Number.NaN
+  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN
   // Days that a month does not have are moved on rather than refused.
-  if (Number.isNaN(time) || new Date(`${text.slice(0, 10)}T00:00:00Z`).toISOString().slice(0, 10) !== text.slice(0, 10)) {
+  if (
+    Number.isNaN(time) ||
+    new Date(`${text.slice(0, 10)}T00:00:00Z`).toISOString().slice(0, 10) !== text.slice(0, 10)
+  ) {
     throw wrong(name, 'must be a time such as 2026-05-01T12:00:00Z or a day such as 2026-05-01; a + is written as %2B')
   }
   return time
 }
 
-export function readChoice<T extends string>(parameters: Parameters, name: string, choices: readonly T[]): T | undefined {
+export function readChoice<T extends string>(
+  parameters: Parameters,
+  name: string,
+  choices: readonly T[],
+): T | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
   const choice = choices.find((choice) => choice === text)
@@ -45,7 +58,11 @@ export function readChoice<T extends string>(parameters: Parameters, name: strin
 }
 
 /** Several of them, separated by commas. */
-export function readChoices<T extends string>(parameters: Parameters, name: string, choices: readonly T[]): T[] | undefined {
+export function readChoices<T extends string>(
+  parameters: Parameters,
+  name: string,
+  choices: readonly T[],
+): T[] | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
   return text.split(',').map((part) => {
@@ -60,7 +77,8 @@ export function readCursor(parameters: Parameters, form: RegExp): string | undef
   const text = parameters.get('cursor')
   if (text === undefined) return undefined
   const place = Buffer.from(text, 'base64url').toString('utf8')
-  if (!form.test(place) || writeCursor(place) !== text) throw wrong('cursor', 'must be the "next_cursor" of a page before')
+  if (!form.test(place) || writeCursor(place) !== text)
+    throw wrong('cursor', 'must be the "next_cursor" of a page before')
   return place
 }
 

@@ -8,7 +8,17 @@ import { expectFunction } from '../function-store.ts'
 import { readLog, readNewLines, type LogFilter } from '../logs/read-log.ts'
 import { granularities, readUsage, type Granularity, type UsagePeriod } from './function-usage.ts'
 import { listInvocations, statuses, triggers } from './list-invocations.ts'
-import { readChoice, readChoices, readCursor, readLimit, readParameters, readTime, writeCursor, wrong, type Parameters } from './parameters.ts'
+import {
+  readChoice,
+  readChoices,
+  readCursor,
+  readLimit,
+  readParameters,
+  readTime,
+  writeCursor,
+  wrong,
+  type Parameters,
+} from './parameters.ts'
 
 interface Named {
   Params: { name: string }
@@ -34,13 +44,28 @@ export function addReportRoutes(app: FastifyInstance, { followers, now }: Report
     const parameters = readParameters(query, ['limit', 'cursor', 'since', 'until', 'invocation_id', 'level', 'follow'])
     const filter = readLogFilter(parameters)
     if (wantsToFollow(request, parameters)) {
-      for (const name of ['limit', 'cursor', 'since', 'until']) if (parameters.has(name)) throw wrong(name, 'can\'t be given to whoever follows; what comes after an event begins behind its Last-Event-ID')
+      for (const name of ['limit', 'cursor', 'since', 'until'])
+        if (parameters.has(name))
+          throw wrong(
+            name,
+            "can't be given to whoever follows; what comes after an event begins behind its Last-Event-ID",
+          )
       const last = readLastEventId(request.headers['last-event-id'])
       await expectFunction(tenant, rls, params.name)
-      return followers.serve(request, reply, { last, read: (after, upTo) => readNewLines(tenant, rls, params.name, filter, after, upTo) })
+      return followers.serve(request, reply, {
+        last,
+        read: (after, upTo) => readNewLines(tenant, rls, params.name, filter, after, upTo),
+      })
     }
     const cursor = readCursor(parameters, /^\d{1,18}$/)
-    const { lines, next } = await readLog(tenant, rls, params.name, filter, cursor === undefined ? undefined : BigInt(cursor), readLimit(parameters, mostItems, usualItems))
+    const { lines, next } = await readLog(
+      tenant,
+      rls,
+      params.name,
+      filter,
+      cursor === undefined ? undefined : BigInt(cursor),
+      readLimit(parameters, mostItems, usualItems),
+    )
     return { logs: lines, next_cursor: next === undefined ? null : writeCursor(String(next)) }
   })
 
@@ -54,14 +79,26 @@ export function addReportRoutes(app: FastifyInstance, { followers, now }: Report
     }
     const cursor = readCursor(parameters, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [\w-]{1,100}$/)
     const place = cursor === undefined ? undefined : { timestamp: cursor.slice(0, 24), id: cursor.slice(25) }
-    const { invocations, next } = await listInvocations(tenant, rls, params.name, filter, place, readLimit(parameters, mostItems, usualItems))
+    const { invocations, next } = await listInvocations(
+      tenant,
+      rls,
+      params.name,
+      filter,
+      place,
+      readLimit(parameters, mostItems, usualItems),
+    )
     return { invocations, next_cursor: next === undefined ? null : writeCursor(`${next.timestamp} ${next.id}`) }
   })
 
   app.get<Named>('/functions/v1/:name/usage', service, async ({ tenant, rls, params, query }) => {
     const period = readPeriod(readParameters(query, ['since', 'until', 'granularity']), now())
     const used = await readUsage(tenant, rls, params.name, period)
-    return { since: new Date(period.since).toISOString(), until: new Date(period.until).toISOString(), granularity: period.granularity, ...used }
+    return {
+      since: new Date(period.since).toISOString(),
+      until: new Date(period.until).toISOString(),
+      granularity: period.granularity,
+      ...used,
+    }
   })
 }
 
@@ -87,6 +124,10 @@ function readPeriod(parameters: Parameters, now: number): UsagePeriod {
   const since = readTime(parameters, 'since') ?? Date.UTC(monthOf.getUTCFullYear(), monthOf.getUTCMonth())
   const { milliseconds, name } = longestPeriod[granularity]
   if (since > until) throw new RuntimeError('BAD_REQUEST', 'the parameter "since" must not be later than "until"')
-  if (until - since > milliseconds) throw new RuntimeError('BAD_REQUEST', `between "since" and "until" there can be at most ${name} by the ${granularity}`)
+  if (until - since > milliseconds)
+    throw new RuntimeError(
+      'BAD_REQUEST',
+      `between "since" and "until" there can be at most ${name} by the ${granularity}`,
+    )
   return { since, until, granularity }
 }

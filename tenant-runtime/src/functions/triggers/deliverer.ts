@@ -3,7 +3,16 @@
 import { anonymous } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { ClaimTaken } from '../invocations/invocation-store.ts'
-import { claimDelivery, deliveryDone, deliveryFailed, leaveLease, nextDeliveries, takeLease, waitingFunctions, type Delivery } from './delivery-store.ts'
+import {
+  claimDelivery,
+  deliveryDone,
+  deliveryFailed,
+  leaveLease,
+  nextDeliveries,
+  takeLease,
+  waitingFunctions,
+  type Delivery,
+} from './delivery-store.ts'
 import { isFailedRun, isGone, type DispatchDeps } from './dispatch.ts'
 import type { Jobs } from './jobs.ts'
 import { waitAfter } from './retry.ts'
@@ -34,7 +43,13 @@ export class Deliverer {
     if (this.#told.length === 0) return undefined
     if (!(await this.#keepLease(tenant))) return Math.max(1, this.#leaseNext - performance.now())
     const idle = this.#told.filter(({ id }) => !this.#jobs.has(id))
-    const waiting = idle.length === 0 ? [] : await waitingFunctions(tenant, idle.map(({ id }) => id))
+    const waiting =
+      idle.length === 0
+        ? []
+        : await waitingFunctions(
+            tenant,
+            idle.map(({ id }) => id),
+          )
     let pause = pace.poll
     for (const { functionId, nextAttempt = 0 } of waiting) {
       const fn = idle.find(({ id }) => id === functionId)
@@ -78,17 +93,31 @@ export class Deliverer {
   /** @returns true when the next one may follow */
   async #deliverOne(tenant: Tenant, fn: TriggeredFunction, { seq, payload, attempts }: Delivery): Promise<boolean> {
     const { invoke, holder } = this.#deps
-    if (payload === undefined) return this.#failed(tenant, seq, { attempts, message: 'the change is larger than what a function takes', isLast: true })
+    if (payload === undefined)
+      return this.#failed(tenant, seq, {
+        attempts,
+        message: 'the change is larger than what a function takes',
+        isLast: true,
+      })
     try {
       const status = await invoke(tenant, {
         name: fn.name,
         trigger: 'database',
         context: anonymous,
         input: Buffer.from(payload),
-        variables: { TENANTRY_DELIVERY: String(seq), TENANTRY_ATTEMPT: String(attempts + 1), TENANTRY_CONTENT_TYPE: 'application/json' },
+        variables: {
+          TENANTRY_DELIVERY: String(seq),
+          TENANTRY_ATTEMPT: String(attempts + 1),
+          TENANTRY_CONTENT_TYPE: 'application/json',
+        },
         claim: claimDelivery(seq, holder),
       })
-      if (status >= 400) return await this.#failed(tenant, seq, { attempts, message: `the function answered with the status ${status}`, isLast: false })
+      if (status >= 400)
+        return await this.#failed(tenant, seq, {
+          attempts,
+          message: `the function answered with the status ${status}`,
+          isLast: false,
+        })
     } catch (error) {
       if (error instanceof ClaimTaken) {
         // It was deleted, or another runtime delivers now.
@@ -108,10 +137,18 @@ export class Deliverer {
   }
 
   /** @returns true when it is not tried again */
-  async #failed(tenant: Tenant, seq: number, { attempts, message, isLast }: { attempts: number; message: string; isLast: boolean }): Promise<boolean> {
+  async #failed(
+    tenant: Tenant,
+    seq: number,
+    { attempts, message, isLast }: { attempts: number; message: string; isLast: boolean },
+  ): Promise<boolean> {
     const { now, random } = this.#deps
     const wait = isLast ? undefined : waitAfter(attempts + 1, random())
-    await deliveryFailed(tenant, seq, { attempts: attempts + 1, nextAttempt: wait === undefined ? undefined : now().getTime() + wait, message })
+    await deliveryFailed(tenant, seq, {
+      attempts: attempts + 1,
+      nextAttempt: wait === undefined ? undefined : now().getTime() + wait,
+      message,
+    })
     return wait === undefined
   }
 }

@@ -27,10 +27,17 @@ const mostAtOnce = 1_000
 export async function addDeliveryRoutes(app: FastifyInstance): Promise<void> {
   app.get<Paged>(
     '/functions/v1/:name/deliveries',
-    { ...service, schema: { querystring: Type.Object({ status: Type.Optional(Type.Enum(['waiting', 'dead'])), ...page }, closed) } },
+    {
+      ...service,
+      schema: { querystring: Type.Object({ status: Type.Optional(Type.Enum(['waiting', 'dead'])), ...page }, closed) },
+    },
     async ({ tenant, rls, params, query: { status, limit, cursor } }) => {
       const id = await functionId(tenant, rls, params.name)
-      const { deliveries, next } = await listDeliveries(tenant, rls, id, { status, limit: readLimit(limit), after: cursor === undefined ? 0 : readSeq(cursor, 'cursor') })
+      const { deliveries, next } = await listDeliveries(tenant, rls, id, {
+        status,
+        limit: readLimit(limit),
+        after: cursor === undefined ? 0 : readSeq(cursor, 'cursor'),
+      })
       return { deliveries, next_cursor: next }
     },
   )
@@ -40,7 +47,12 @@ export async function addDeliveryRoutes(app: FastifyInstance): Promise<void> {
   })
 
   app.post<Numbered>('/functions/v1/:name/deliveries/:seq/replay', service, async ({ tenant, rls, params }) => {
-    const replayed = await replayDeliveries(tenant, rls, await functionId(tenant, rls, params.name), readSeq(params.seq, 'seq'))
+    const replayed = await replayDeliveries(
+      tenant,
+      rls,
+      await functionId(tenant, rls, params.name),
+      readSeq(params.seq, 'seq'),
+    )
     if (replayed === 0) throw noSuchDelivery()
     return { replayed }
   })
@@ -55,7 +67,10 @@ export async function addDeliveryRoutes(app: FastifyInstance): Promise<void> {
     { ...service, schema: { querystring: Type.Object(page, closed) } },
     async ({ tenant, rls, params, query: { limit, cursor } }) => {
       const most = readLimit(limit)
-      const times = await listPlannedTimes(tenant, rls, await functionId(tenant, rls, params.name), { limit: most, before: cursor === undefined ? null : readTime(cursor) })
+      const times = await listPlannedTimes(tenant, rls, await functionId(tenant, rls, params.name), {
+        limit: most,
+        before: cursor === undefined ? null : readTime(cursor),
+      })
       return { planned: times, next_cursor: times.length === most ? (times.at(-1)?.['planned_at'] ?? null) : null }
     },
   )
@@ -64,7 +79,8 @@ export async function addDeliveryRoutes(app: FastifyInstance): Promise<void> {
 function readLimit(text: string | undefined): number {
   if (text === undefined) return defaultLimit
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > mostAtOnce) throw new RuntimeError('BAD_REQUEST', `limit must be an integer from 1 to ${mostAtOnce}`)
+  if (limit < 1 || limit > mostAtOnce)
+    throw new RuntimeError('BAD_REQUEST', `limit must be an integer from 1 to ${mostAtOnce}`)
   return limit
 }
 
@@ -75,6 +91,7 @@ function readSeq(text: string, what: string): number {
 
 function readTime(text: string): string {
   const time = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : NaN
-  if (Number.isNaN(time)) throw new RuntimeError('BAD_REQUEST', 'cursor must be the planned time that an answer ended with')
+  if (Number.isNaN(time))
+    throw new RuntimeError('BAD_REQUEST', 'cursor must be the planned time that an answer ended with')
   return new Date(time).toISOString()
 }

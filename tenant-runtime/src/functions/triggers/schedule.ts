@@ -25,10 +25,13 @@ function open({ cron, timezone = 'UTC' }: Schedule): Cron {
 
 /** @throws RuntimeError INVALID_FUNCTION that says what is wrong */
 export function checkSchedule(schedule: Schedule, now: Date): void {
-  const refuse = (what: string, cause?: unknown) => new RuntimeError('INVALID_FUNCTION', `field "trigger": ${what}`, { cause })
-  if (schedule.timezone !== undefined && !isTimeZone(schedule.timezone)) throw refuse(`"timezone" is no time zone; want a name such as "Europe/Berlin"`)
+  const refuse = (what: string, cause?: unknown) =>
+    new RuntimeError('INVALID_FUNCTION', `field "trigger": ${what}`, { cause })
+  if (schedule.timezone !== undefined && !isTimeZone(schedule.timezone))
+    throw refuse(`"timezone" is no time zone; want a name such as "Europe/Berlin"`)
   // A date is taken by the parser too, as a time that comes once.
-  if (!/^\s*(@[a-z]+|\S+(\s+\S+){4,5})\s*$/i.test(schedule.cron)) throw refuse('"cron" is no cron expression: want five fields, or six with seconds first')
+  if (!/^\s*(@[a-z]+|\S+(\s+\S+){4,5})\s*$/i.test(schedule.cron))
+    throw refuse('"cron" is no cron expression: want five fields, or six with seconds first')
   let next: Date[]
   try {
     next = open(schedule).nextRuns(3, now)

@@ -36,7 +36,11 @@ interface TriggerStep {
 }
 
 /** By operation. */
-export const triggerNames = { Insert: 'functions_insert', Update: 'functions_update', Delete: 'functions_delete' } as const
+export const triggerNames = {
+  Insert: 'functions_insert',
+  Update: 'functions_update',
+  Delete: 'functions_delete',
+} as const
 
 /** Bytes of a record with the one that it was; of larger ones the key is told, and whoever wants the rest reads it. */
 const longestRecord = 1024 * 1024
@@ -86,12 +90,16 @@ function routineName(table: string): string {
 }
 
 const transition: Record<Operation, string> = {
-  Insert: 'new table as new_rows', Update: 'old table as old_rows new table as new_rows', Delete: 'old table as old_rows',
+  Insert: 'new table as new_rows',
+  Update: 'old table as old_rows new table as new_rows',
+  Delete: 'old table as old_rows',
 }
 
 function triggerSql(table: string, operation: Operation): string {
-  return `create trigger ${triggerNames[operation]} after ${operation.toLowerCase()} on ${identifier(table)} referencing ${transition[operation]}`
-    + ` for each statement execute function ${identifier(routineName(table))}()`
+  return (
+    `create trigger ${triggerNames[operation]} after ${operation.toLowerCase()} on ${identifier(table)} referencing ${transition[operation]}` +
+    ` for each statement execute function ${identifier(routineName(table))}()`
+  )
 }
 
 /** Records as the interface shows them, whatever zone the writer's session has. */
@@ -102,7 +110,10 @@ function routineSql(name: string, body: string): string {
 /** No column is named but as a member of JSON: whatever becomes of the table, its writers are not failed by this. */
 function bodyOf(key: readonly string[], listeners: readonly Listener[]): string {
   const branch = (operation: Operation, source: string, record: string, old: string) => {
-    const heard = listeners.filter((listener) => listener.operation === operation).map(({ functionId }) => functionId).sort()
+    const heard = listeners
+      .filter((listener) => listener.operation === operation)
+      .map(({ functionId }) => functionId)
+      .sort()
     if (heard.length === 0) return []
     return [`if tg_op = '${operation.toUpperCase()}' then ${deliver(heard, key, source, record, old)} end if;`]
   }
@@ -110,7 +121,12 @@ function bodyOf(key: readonly string[], listeners: readonly Listener[]): string 
   const branches = [
     ...branch('Insert', records('new_rows', 'n'), 'n.record', none),
     // Both tables are filled record by record, so that the same place is the same record, even when its key has changed.
-    ...branch('Update', `${records('old_rows', 'o')} join ${records('new_rows', 'n')} using (place)`, 'n.record', 'o.record'),
+    ...branch(
+      'Update',
+      `${records('old_rows', 'o')} join ${records('new_rows', 'n')} using (place)`,
+      'n.record',
+      'o.record',
+    ),
     ...branch('Delete', records('old_rows', 'o'), none, 'o.record'),
   ]
   return `${mark} begin ${branches.join(' ')} return null; end`
@@ -121,11 +137,20 @@ function records(rows: string, alias: string): string {
   return `(select row_number() over () as place, to_jsonb(r) - 'tenant_id' as record from ${rows} r offset 0) ${alias}`
 }
 
-function deliver(functionIds: readonly string[], key: readonly string[], source: string, record: string, old: string): string {
-  const shown = (value: string) => `case when fits or ${value} is null then ${value} else (select jsonb_object_agg(k, ${value} -> k) from unnest(array[${key.map(textLiteral).join(', ')}]::text[]) k) end`
-  return `insert into function_deliveries (function_id, payload)`
-    + ` select listener, jsonb_build_object('type', tg_op, 'table', tg_table_name, 'schema', tg_table_schema, 'record', ${shown('record')}, 'old_record', ${shown('old_record')}, 'timestamp', ${eventTime})`
-    + ` || case when fits then '{}'::jsonb else '{"too_large": true}' end`
-    + ` from (select place, ${record} as record, ${old} as old_record, coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${longestRecord} as fits from ${source} offset 0) changes`
-    + ` cross join unnest(array[${functionIds.map(textLiteral).join(', ')}]::uuid[]) listener order by place;`
+function deliver(
+  functionIds: readonly string[],
+  key: readonly string[],
+  source: string,
+  record: string,
+  old: string,
+): string {
+  const shown = (value: string) =>
+    `case when fits or ${value} is null then ${value} else (select jsonb_object_agg(k, ${value} -> k) from unnest(array[${key.map(textLiteral).join(', ')}]::text[]) k) end`
+  return (
+    `insert into function_deliveries (function_id, payload)` +
+    ` select listener, jsonb_build_object('type', tg_op, 'table', tg_table_name, 'schema', tg_table_schema, 'record', ${shown('record')}, 'old_record', ${shown('old_record')}, 'timestamp', ${eventTime})` +
+    ` || case when fits then '{}'::jsonb else '{"too_large": true}' end` +
+    ` from (select place, ${record} as record, ${old} as old_record, coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${longestRecord} as fits from ${source} offset 0) changes` +
+    ` cross join unnest(array[${functionIds.map(textLiteral).join(', ')}]::uuid[]) listener order by place;`
+  )
 }

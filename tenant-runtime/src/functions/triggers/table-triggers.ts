@@ -60,7 +60,10 @@ export function isSettled(listeners: readonly Row[], state: Row | undefined): bo
  * The same for a change of functions: no table is touched but for its triggers, and nothing of schemas takes effect.
  * @throws TripError when a table is in use, or the database does not answer
  */
-export async function installTriggers(tenant: Tenant, [milliseconds = 0, ...further]: readonly number[] = lockMilliseconds): Promise<void> {
+export async function installTriggers(
+  tenant: Tenant,
+  [milliseconds = 0, ...further]: readonly number[] = lockMilliseconds,
+): Promise<void> {
   try {
     await tenant.database.withOwner(async (client) => {
       await client.query(`set local lock_timeout = ${milliseconds}`)
@@ -75,7 +78,10 @@ export async function installTriggers(tenant: Tenant, [milliseconds = 0, ...furt
 }
 
 /** Whether a function is told of changes; asked of the tables themselves. */
-export async function triggerStatus({ database }: Tenant, { id, enabled, trigger }: FunctionRecord): Promise<{ trigger_status: 'ready' | 'waiting'; trigger_reason?: string } | undefined> {
+export async function triggerStatus(
+  { database }: Tenant,
+  { id, enabled, trigger }: FunctionRecord,
+): Promise<{ trigger_status: 'ready' | 'waiting'; trigger_reason?: string } | undefined> {
   if (typeof trigger !== 'object' || !('Database' in trigger)) return undefined
   const { table, operation } = trigger.Database
   if (!enabled) return { trigger_status: 'waiting', trigger_reason: 'the function is disabled' }
@@ -84,10 +90,15 @@ export async function triggerStatus({ database }: Tenant, { id, enabled, trigger
     `select exists (select from pg_trigger t join pg_proc p on p.oid = t.tgfoid
        where t.tgrelid = c.oid and t.tgname = $2 and t.tgenabled <> 'D' and strpos(p.prosrc, $3) > 0) as is_told
      from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relname = $1`,
-    table, triggerNames[operation], id,
+    table,
+    triggerNames[operation],
+    id,
   )
   if (rows[0]?.['is_told'] === true) return { trigger_status: 'ready' }
-  const reason = rows[0] !== undefined ? `the table "${table}" is in use; it is tried again` : `there is no table "${table}" yet; the reload that makes it begins`
+  const reason =
+    rows[0] !== undefined
+      ? `the table "${table}" is in use; it is tried again`
+      : `there is no table "${table}" yet; the reload that makes it begins`
   return { trigger_status: 'waiting', trigger_reason: reason }
 }
 
@@ -99,6 +110,8 @@ function readListeners(rows: readonly Row[]): Listener[] {
   return rows.flatMap((row) => {
     // The time matters to schedules alone.
     const trigger = storedTrigger(String(row['trigger_type']), new Date(0))
-    return typeof trigger === 'object' && 'Database' in trigger ? [{ functionId: String(row['id']), ...trigger.Database }] : []
+    return typeof trigger === 'object' && 'Database' in trigger
+      ? [{ functionId: String(row['id']), ...trigger.Database }]
+      : []
   })
 }

@@ -31,7 +31,11 @@ export class TenantTriggers {
     const changed = () => this.changed()
     this.#tenantId = tenantId
     this.#deps = deps
-    this.#jobs = new Jobs({ rest: pace.again, onEnd: () => this.poke(), onProblem: (problem) => onProblem(new Error(`${tenantId}: ${problem.message}`, { cause: problem.cause })) })
+    this.#jobs = new Jobs({
+      rest: pace.again,
+      onEnd: () => this.poke(),
+      onProblem: (problem) => onProblem(new Error(`${tenantId}: ${problem.message}`, { cause: problem.cause })),
+    })
     this.#plannedTimes = new PlannedTimes(deps, this.#jobs, changed)
     this.#deliverer = new Deliverer(deps, this.#jobs, changed)
   }
@@ -91,7 +95,9 @@ export class TenantTriggers {
       return undefined
     }
     if (this.#isStale) await this.#read(tenant)
-    const pauses = [this.#plannedTimes.look(tenant), await this.#deliverer.look(tenant)].filter((pause) => pause !== undefined)
+    const pauses = [this.#plannedTimes.look(tenant), await this.#deliverer.look(tenant)].filter(
+      (pause) => pause !== undefined,
+    )
     return pauses.length === 0 ? undefined : Math.min(...pauses)
   }
 

@@ -10,13 +10,21 @@ const context: RlsContext = { role: 'service', reason: 'webhook' }
 const keptMinutes = 60
 
 /** Undefined for a function that is not there, is disabled, or has another trigger. */
-export async function findSecret({ database }: Tenant, name: string): Promise<{ functionId: string; secret: string } | undefined> {
-  const { rows } = await database.lookUp(context, { text: `select id, trigger_type from functions where name = $1 and enabled and trigger_type like '{"Webhook"%'`, values: [name] })
+export async function findSecret(
+  { database }: Tenant,
+  name: string,
+): Promise<{ functionId: string; secret: string } | undefined> {
+  const { rows } = await database.lookUp(context, {
+    text: `select id, trigger_type from functions where name = $1 and enabled and trigger_type like '{"Webhook"%'`,
+    values: [name],
+  })
   const [row] = rows
   if (row === undefined) return undefined
   // The time matters to schedules alone.
   const trigger = storedTrigger(String(row['trigger_type']), new Date(0))
-  return typeof trigger === 'object' && 'Webhook' in trigger ? { functionId: String(row['id']), secret: trigger.Webhook.secret } : undefined
+  return typeof trigger === 'object' && 'Webhook' in trigger
+    ? { functionId: String(row['id']), secret: trigger.Webhook.secret }
+    : undefined
 }
 
 /** A run that was cut off may be one that goes on, until its time is over. */
@@ -35,11 +43,16 @@ export function claimMessage(messageId: string): Claim {
 }
 
 /** What became of a message that was not won. */
-export async function messageState({ database }: Tenant, functionId: string, messageId: string): Promise<'done' | 'under way'> {
+export async function messageState(
+  { database }: Tenant,
+  functionId: string,
+  messageId: string,
+): Promise<'done' | 'under way'> {
   const { rows } = await database.query(
     context,
     `select i.status = 'success' as done from function_webhook_ids m left join function_invocations i on i.id = m.invocation_id where m.function_id = $1 and m.message_id = $2`,
-    functionId, messageId,
+    functionId,
+    messageId,
   )
   return rows[0] === undefined || rows[0]['done'] === false ? 'under way' : 'done'
 }
@@ -51,5 +64,8 @@ export async function forgetMessage({ database }: Tenant, invocationId: string):
 
 /** Those whose signatures hold no more. */
 export async function forgetOldMessages({ database }: Tenant): Promise<void> {
-  await database.query(context, `delete from function_webhook_ids where received_at < now() - interval '${keptMinutes} minutes'`)
+  await database.query(
+    context,
+    `delete from function_webhook_ids where received_at < now() - interval '${keptMinutes} minutes'`,
+  )
 }

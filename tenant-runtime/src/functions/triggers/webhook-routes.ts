@@ -21,7 +21,9 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
   const forgetSomeMessages = (tenant: Tenant) => {
     if (deps.now() - (forgotten.get(tenant) ?? -Infinity) < forgetMilliseconds) return
     forgotten.set(tenant, deps.now())
-    forgetOldMessages(tenant).catch((cause: unknown) => deps.onProblem(new Error(`${tenant.id}: old messages of webhooks could not be forgotten`, { cause })))
+    forgetOldMessages(tenant).catch((cause: unknown) =>
+      deps.onProblem(new Error(`${tenant.id}: old messages of webhooks could not be forgotten`, { cause })),
+    )
   }
 
   app.route<{ Params: { name: string } }>({
@@ -32,7 +34,14 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
     // Before the body is read, or the database asked.
     preParsing: async ({ headers }) => void readWebhookHead(headers, deps.now()),
     handler: async (request, reply) => {
-      const { tenant, params: { name }, url, headers, body: received, log } = request
+      const {
+        tenant,
+        params: { name },
+        url,
+        headers,
+        body: received,
+        log,
+      } = request
       const input = Buffer.isBuffer(received) ? received : Buffer.alloc(0)
       const head = readWebhookHead(headers, deps.now())
       const found = await findSecret(tenant, name)
@@ -41,12 +50,21 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
       request.admitted = true
       forgetSomeMessages(tenant)
       try {
-        const { invocationId, status, headers: said, body } = await invoke(deps, tenant, {
+        const {
+          invocationId,
+          status,
+          headers: said,
+          body,
+        } = await invoke(deps, tenant, {
           name,
           trigger: 'webhook',
           context: anonymous,
           input,
-          variables: { ...requestVariables({ method: 'POST', url, headers }), TENANTRY_WEBHOOK_ID: head.id, TENANTRY_WEBHOOK_TIMESTAMP: head.timestamp },
+          variables: {
+            ...requestVariables({ method: 'POST', url, headers }),
+            TENANTRY_WEBHOOK_ID: head.id,
+            TENANTRY_WEBHOOK_TIMESTAMP: head.timestamp,
+          },
           claim: claimMessage(head.id),
           log,
         })
@@ -54,8 +72,11 @@ export function addWebhookRoute(app: FastifyInstance, deps: InvokeDeps): void {
         return await reply.status(status).headers(said).header('x-invocation-id', invocationId).send(body)
       } catch (error) {
         if (!(error instanceof ClaimTaken)) throw error
-        if ((await messageState(tenant, found.functionId, head.id)) === 'done') return reply.status(200).send({ duplicate: true })
-        throw new RuntimeError('CONFLICT', `the message "${head.id}" is being taken already; send it again later`, { retryAfter: 1 })
+        if ((await messageState(tenant, found.functionId, head.id)) === 'done')
+          return reply.status(200).send({ duplicate: true })
+        throw new RuntimeError('CONFLICT', `the message "${head.id}" is being taken already; send it again later`, {
+          retryAfter: 1,
+        })
       }
     },
   })

@@ -23,8 +23,16 @@ const mostSignatures = 20
 const prefix = 'whsec_'
 
 const forms = [
-  { names: ['webhook-id', 'webhook-timestamp', 'webhook-signature'], signature: /^v1,([A-Za-z0-9+/]{43}=)$/, encoding: 'base64' },
-  { names: ['tenantry-id', 'tenantry-timestamp', 'tenantry-signature'], signature: /^v1=([0-9a-fA-F]{64})$/, encoding: 'hex' },
+  {
+    names: ['webhook-id', 'webhook-timestamp', 'webhook-signature'],
+    signature: /^v1,([A-Za-z0-9+/]{43}=)$/,
+    encoding: 'base64',
+  },
+  {
+    names: ['tenantry-id', 'tenantry-timestamp', 'tenantry-signature'],
+    signature: /^v1=([0-9a-fA-F]{64})$/,
+    encoding: 'hex',
+  },
 ] as const
 
 /**
@@ -34,20 +42,28 @@ const forms = [
  */
 export function readWebhookHead(headers: IncomingHttpHeaders, now: number): WebhookHead {
   const form = forms.find(({ names }) => names.some((name) => headers[name] !== undefined))
-  if (form === undefined) throw refused(`the message is not signed: send ${listed(forms[0].names)}, or ${listed(forms[1].names)}`)
+  if (form === undefined)
+    throw refused(`the message is not signed: send ${listed(forms[0].names)}, or ${listed(forms[1].names)}`)
   const [id, timestamp, signature] = form.names.map((name) => {
     const value = headers[name]
     if (typeof value !== 'string' || value === '') throw refused(`the header "${name}" is missing`)
     return value
   })
   const [idName, timestampName, signatureName] = form.names
-  if (id === undefined || !/^[\x21-\x7e]+$/.test(id) || id.length > longestId) throw refused(`the header "${idName}" must have 1 to ${longestId} visible ASCII characters`)
-  if (timestamp === undefined || !/^\d{1,12}$/.test(timestamp)) throw refused(`the header "${timestampName}" must be a time in seconds since 1970`)
+  if (id === undefined || !/^[\x21-\x7e]+$/.test(id) || id.length > longestId)
+    throw refused(`the header "${idName}" must have 1 to ${longestId} visible ASCII characters`)
+  if (timestamp === undefined || !/^\d{1,12}$/.test(timestamp))
+    throw refused(`the header "${timestampName}" must be a time in seconds since 1970`)
   const seconds = Math.round(now / 1_000)
   if (Math.abs(Number(timestamp) - seconds) > toleranceSeconds) {
-    throw refused(`the header "${timestampName}" is ${timestamp}, but here it is ${seconds}: more than ${toleranceSeconds} s apart`)
+    throw refused(
+      `the header "${timestampName}" is ${timestamp}, but here it is ${seconds}: more than ${toleranceSeconds} s apart`,
+    )
   }
-  const parts = (signature ?? '').split(' ').filter((part) => part !== '').slice(0, mostSignatures)
+  const parts = (signature ?? '')
+    .split(' ')
+    .filter((part) => part !== '')
+    .slice(0, mostSignatures)
   const signatures = parts.flatMap((part) => {
     const text = form.signature.exec(part)?.[1]
     return text === undefined ? [] : [Buffer.from(text, form.encoding)]
@@ -60,8 +76,13 @@ export function readWebhookHead(headers: IncomingHttpHeaders, now: number): Webh
 export function checkSignature({ id, timestamp, signatures }: WebhookHead, body: Uint8Array, secret: string): void {
   const expected = createHmac('sha256', keyOf(secret)).update(`${id}.${timestamp}.`).update(body).digest()
   // Each is compared, so that the time does not tell which one fits.
-  const fits = signatures.map((signature) => signature.length === expected.length && timingSafeEqual(signature, expected))
-  if (!fits.includes(true)) throw refused('no signature fits: they are made with HMAC-SHA256 and the function\'s secret over "id.timestamp.body", with the body as it is sent')
+  const fits = signatures.map(
+    (signature) => signature.length === expected.length && timingSafeEqual(signature, expected),
+  )
+  if (!fits.includes(true))
+    throw refused(
+      'no signature fits: they are made with HMAC-SHA256 and the function\'s secret over "id.timestamp.body", with the body as it is sent',
+    )
 }
 
 /** With the prefix, what follows is the key in base64; without, the secret's bytes are. */
@@ -78,7 +99,8 @@ export function secretForms(secret: string): string[] {
 export function objectionToSecret(secret: string): string | undefined {
   if (!secret.startsWith(prefix)) return undefined
   const text = secret.slice(prefix.length)
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text) || Buffer.from(text, 'base64').length === 0) return `a secret that begins with "${prefix}" goes on in base64`
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text) || Buffer.from(text, 'base64').length === 0)
+    return `a secret that begins with "${prefix}" goes on in base64`
   return undefined
 }
 

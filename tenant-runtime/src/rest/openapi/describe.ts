@@ -6,37 +6,84 @@ type Json = Record<string, unknown>
 
 const reference = (name: string) => ({ $ref: `#/parameters/${name}` })
 const ok = { description: 'OK' }
-const mediaTypes = ['application/json', 'application/vnd.pgrst.object+json;nulls=stripped', 'application/vnd.pgrst.object+json', 'text/csv']
+const mediaTypes = [
+  'application/json',
+  'application/vnd.pgrst.object+json;nulls=stripped',
+  'application/vnd.pgrst.object+json',
+  'text/csv',
+]
 
 /** @param basePath where the interface is, as its callers see it */
 export function describeCatalog(catalog: Catalog, basePath: string): Json {
   const relations = [...catalog.relations.values()]
   return {
     swagger: '2.0',
-    info: { title: 'Generated REST interface', description: 'Collections of the tenant, as its last reload published them', version: '1' },
+    info: {
+      title: 'Generated REST interface',
+      description: 'Collections of the tenant, as its last reload published them',
+      version: '1',
+    },
     basePath,
     consumes: ['application/json'],
     produces: mediaTypes,
     paths: Object.fromEntries([
-      ['/', { get: { tags: ['Introspection'], summary: 'This description', produces: ['application/openapi+json', 'application/json'], responses: { 200: ok } } }],
+      [
+        '/',
+        {
+          get: {
+            tags: ['Introspection'],
+            summary: 'This description',
+            produces: ['application/openapi+json', 'application/json'],
+            responses: { 200: ok },
+          },
+        },
+      ],
       ...relations.map((relation) => [`/${relation.name}`, describeRelation(relation)]),
-      ...relations.filter(({ key }) => key.length === 1).map((relation) => [`/${relation.name}/{id}`, describeRecord(relation)]),
-      ...[...catalog.routines.values()].map(([routine]) => routine).filter((routine) => routine !== undefined).map((routine) => [`/rpc/${routine.name}`, describeRoutine(routine)]),
+      ...relations
+        .filter(({ key }) => key.length === 1)
+        .map((relation) => [`/${relation.name}/{id}`, describeRecord(relation)]),
+      ...[...catalog.routines.values()]
+        .map(([routine]) => routine)
+        .filter((routine) => routine !== undefined)
+        .map((routine) => [`/rpc/${routine.name}`, describeRoutine(routine)]),
     ]),
     definitions: Object.fromEntries(relations.map((relation) => [relation.name, describeRows(catalog, relation)])),
     parameters: Object.fromEntries([...common, ...relations.flatMap(parametersOf)]),
   }
 }
 
-const header = (name: string, description: string, values?: string[]): Json => ({ name, in: 'header', description, required: false, type: 'string', ...(values === undefined ? {} : { enum: values }) })
-const inQuery = (name: string, description: string): Json => ({ name, in: 'query', description, required: false, type: 'string' })
+const header = (name: string, description: string, values?: string[]): Json => ({
+  name,
+  in: 'header',
+  description,
+  required: false,
+  type: 'string',
+  ...(values === undefined ? {} : { enum: values }),
+})
+const inQuery = (name: string, description: string): Json => ({
+  name,
+  in: 'query',
+  description,
+  required: false,
+  type: 'string',
+})
 
 const common: [string, Json][] = [
-  ['preferReturn', header('Prefer', 'What is sent back', ['return=representation', 'return=minimal', 'return=headers-only'])],
+  [
+    'preferReturn',
+    header('Prefer', 'What is sent back', ['return=representation', 'return=minimal', 'return=headers-only']),
+  ],
   ['preferCount', header('Prefer', 'How the rows are counted', ['count=exact', 'count=planned', 'count=estimated'])],
-  ['preferPost', header('Prefer', 'What is sent back, and what happens to a record that is there already', [
-    'return=representation', 'return=minimal', 'return=headers-only', 'resolution=ignore-duplicates', 'resolution=merge-duplicates',
-  ])],
+  [
+    'preferPost',
+    header('Prefer', 'What is sent back, and what happens to a record that is there already', [
+      'return=representation',
+      'return=minimal',
+      'return=headers-only',
+      'resolution=ignore-duplicates',
+      'resolution=merge-duplicates',
+    ]),
+  ],
   ['select', inQuery('select', 'Columns, and other relations')],
   ['on_conflict', inQuery('on_conflict', 'Columns of which a conflict is told')],
   ['order', inQuery('order', 'Ordering')],
@@ -49,8 +96,14 @@ const common: [string, Json][] = [
 
 function parametersOf({ name, columns }: Relation): [string, Json][] {
   return [
-    [`body.${name}`, { name, in: 'body', description: name, required: false, schema: { $ref: `#/definitions/${name}` } }],
-    ...[...columns.keys()].map((column): [string, Json] => [`rowFilter.${name}.${column}`, inQuery(column, 'A filter: operator.value')]),
+    [
+      `body.${name}`,
+      { name, in: 'body', description: name, required: false, schema: { $ref: `#/definitions/${name}` } },
+    ],
+    ...[...columns.keys()].map((column): [string, Json] => [
+      `rowFilter.${name}.${column}`,
+      inQuery(column, 'A filter: operator.value'),
+    ]),
   ]
 }
 
@@ -61,21 +114,39 @@ function describeRelation({ name, columns, writable, comment }: Relation): Json 
   const reading = {
     get: {
       ...about,
-      parameters: [...filters, ...['select', 'order', 'range', 'rangeUnit', 'offset', 'limit', 'preferCount'].map(reference)],
+      parameters: [
+        ...filters,
+        ...['select', 'order', 'range', 'rangeUnit', 'offset', 'limit', 'preferCount'].map(reference),
+      ],
       responses: { 200: rows, 206: { description: 'Partial Content' } },
     },
   }
   if (writable === 'no') return reading
   return {
     ...reading,
-    post: { ...about, parameters: [`body.${name}`, 'select', 'on_conflict', 'preferPost'].map(reference), responses: { 201: { description: 'Created' } } },
-    patch: { ...about, parameters: [...filters, ...[`body.${name}`, 'preferReturn'].map(reference)], responses: { 204: { description: 'No Content' } } },
-    delete: { ...about, parameters: [...filters, reference('preferReturn')], responses: { 204: { description: 'No Content' } } },
+    post: {
+      ...about,
+      parameters: [`body.${name}`, 'select', 'on_conflict', 'preferPost'].map(reference),
+      responses: { 201: { description: 'Created' } },
+    },
+    patch: {
+      ...about,
+      parameters: [...filters, ...[`body.${name}`, 'preferReturn'].map(reference)],
+      responses: { 204: { description: 'No Content' } },
+    },
+    delete: {
+      ...about,
+      parameters: [...filters, reference('preferReturn')],
+      responses: { 204: { description: 'No Content' } },
+    },
   }
 }
 
 function describeRecord({ name, writable }: Relation): Json {
-  const responses = { 200: { description: 'OK', schema: { $ref: `#/definitions/${name}` } }, 404: { description: 'Not Found' } }
+  const responses = {
+    200: { description: 'OK', schema: { $ref: `#/definitions/${name}` } },
+    404: { description: 'Not Found' },
+  }
   const reading = { get: { tags: [name], parameters: ['id', 'select'].map(reference), responses } }
   if (writable === 'no') return reading
   return {
@@ -89,13 +160,27 @@ function describeRows({ references }: Catalog, relation: Relation): Json {
   const columns = [...relation.columns.values()]
   const required = columns.filter((column) => !column.nullable).map(({ name }) => name)
   const properties = columns.map((column) => {
-    const target = references.find(({ from, pairs }) => from === relation.name && pairs.length === 1 && pairs[0]?.[0] === column.name)
-    return [column.name, describeColumn(column, [
-      ...(relation.key.includes(column.name) ? ['Note:\nThis is a Primary Key.<pk/>'] : []),
-      ...(target === undefined ? [] : [`Note:\nThis is a Foreign Key to \`${target.to}.${target.pairs[0]?.[1] ?? ''}\`.<fk table='${target.to}' column='${target.pairs[0]?.[1] ?? ''}'/>`]),
-    ])]
+    const target = references.find(
+      ({ from, pairs }) => from === relation.name && pairs.length === 1 && pairs[0]?.[0] === column.name,
+    )
+    return [
+      column.name,
+      describeColumn(column, [
+        ...(relation.key.includes(column.name) ? ['Note:\nThis is a Primary Key.<pk/>'] : []),
+        ...(target === undefined
+          ? []
+          : [
+              `Note:\nThis is a Foreign Key to \`${target.to}.${target.pairs[0]?.[1] ?? ''}\`.<fk table='${target.to}' column='${target.pairs[0]?.[1] ?? ''}'/>`,
+            ]),
+      ]),
+    ]
   })
-  return { ...(relation.comment === undefined ? {} : { description: relation.comment }), ...(required.length === 0 ? {} : { required }), type: 'object', properties: Object.fromEntries(properties) as Json }
+  return {
+    ...(relation.comment === undefined ? {} : { description: relation.comment }),
+    ...(required.length === 0 ? {} : { required }),
+    type: 'object',
+    properties: Object.fromEntries(properties) as Json,
+  }
 }
 
 function describeColumn(column: Column, notes: readonly string[]): TypeDescription & Json {
@@ -107,16 +192,34 @@ function describeColumn(column: Column, notes: readonly string[]): TypeDescripti
 }
 
 function describeRoutine({ name, arguments: list, isReading, comment }: Routine): Json {
-  const about = { tags: [`(rpc) ${name}`], ...(comment === undefined ? {} : { summary: comment }), responses: { 200: ok } }
+  const about = {
+    tags: [`(rpc) ${name}`],
+    ...(comment === undefined ? {} : { summary: comment }),
+    responses: { 200: ok },
+  }
   const named = list.filter((argument) => argument.name !== '')
   const properties = Object.fromEntries(named.map((argument) => [argument.name, describeType(argument.base)]))
-  const required = list.filter(({ name, isOptional, isVariadic }) => name !== '' && !isOptional && !isVariadic).map(({ name }) => name)
+  const required = list
+    .filter(({ name, isOptional, isVariadic }) => name !== '' && !isOptional && !isVariadic)
+    .map(({ name }) => name)
   const post = {
     ...about,
-    parameters: [{ name: 'args', in: 'body', required: true, schema: { type: 'object', ...(required.length === 0 ? {} : { required }), properties } }],
+    parameters: [
+      {
+        name: 'args',
+        in: 'body',
+        required: true,
+        schema: { type: 'object', ...(required.length === 0 ? {} : { required }), properties },
+      },
+    ],
   }
   if (!isReading) return { post }
-  const parameters = named.map(({ name, base }) => ({ name, in: 'query', required: required.includes(name), ...describeType(base) }))
+  const parameters = named.map(({ name, base }) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    ...describeType(base),
+  }))
   const get = { ...about, parameters }
   return { get, post }
 }

@@ -8,7 +8,13 @@ export interface TypeDescription {
 }
 
 const types: Record<string, TypeDescription['type']> = {
-  smallint: 'integer', integer: 'integer', bigint: 'integer', real: 'number', 'double precision': 'number', numeric: 'number', boolean: 'boolean',
+  smallint: 'integer',
+  integer: 'integer',
+  bigint: 'integer',
+  real: 'number',
+  'double precision': 'number',
+  numeric: 'number',
+  boolean: 'boolean',
 }
 
 export function describeType(name: string): TypeDescription {

@@ -5,9 +5,17 @@ import type { Relation } from '../registry/catalog.ts'
 import type { Field } from '../registry/collection.ts'
 
 /** @throws RuntimeError naming the field: unknown, missing, of the wrong type, or outside of what it allows */
-export function checkRecord(collection: Relation, record: unknown, kind: 'insert' | 'update', place = ''): Record<string, unknown> {
+export function checkRecord(
+  collection: Relation,
+  record: unknown,
+  kind: 'insert' | 'update',
+  place = '',
+): Record<string, unknown> {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) {
-    throw restError('BAD_REQUEST', { code: 'PGRST102', message: `${place === '' ? 'the body' : place} must be an object` })
+    throw restError('BAD_REQUEST', {
+      code: 'PGRST102',
+      message: `${place === '' ? 'the body' : place} must be an object`,
+    })
   }
   const values = record as Record<string, unknown>
   for (const [name, value] of Object.entries(values)) {
@@ -44,5 +52,9 @@ function at(place: string, name: string): string {
 
 /** Of what is written. */
 export function unknownField({ name, columns }: Relation, field: string) {
-  return restError('UNKNOWN_FIELD', { code: 'PGRST204', message: `collection "${name}" has no field "${field}"`, ...didYouMean(field, columns.keys()) })
+  return restError('UNKNOWN_FIELD', {
+    code: 'PGRST204',
+    message: `collection "${name}" has no field "${field}"`,
+    ...didYouMean(field, columns.keys()),
+  })
 }

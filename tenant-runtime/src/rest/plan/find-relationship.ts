@@ -4,10 +4,16 @@ import { relationshipsOf, type Catalog, type Relation, type Relationship } from 
 import { restError } from '../rest-error.ts'
 
 /** @throws RuntimeError when there is no way (PGRST200), or more than one (PGRST201) */
-export function findRelationship(catalog: Catalog, from: Relation, target: string, hint: string | undefined): Relationship {
+export function findRelationship(
+  catalog: Catalog,
+  from: Relation,
+  target: string,
+  hint: string | undefined,
+): Relationship {
   const all = relationshipsOf(catalog, from.name)
   const named = all.filter(({ to }) => to === target)
-  const meant = named.length > 0 ? named : all.filter((way) => way.through === undefined && !way.isToMany && isCalled(way, target))
+  const meant =
+    named.length > 0 ? named : all.filter((way) => way.through === undefined && !way.isToMany && isCalled(way, target))
   const hinted = hint === undefined ? meant : meant.filter((way) => isHinted(way, hint))
   // Tables that are there for more than joining two others are only looked through when nothing else leads there.
   const plain = hinted.filter(({ through }) => through === undefined || through.isKeyed)
@@ -47,11 +53,16 @@ function describe(from: Relation, { name, to, isToMany, pairs, through }: Relati
 }
 
 function noWay(catalog: Catalog, from: Relation, target: string, hint: string | undefined) {
-  const meant = nearest(target, relationshipsOf(catalog, from.name).map(({ to }) => to))
+  const meant = nearest(
+    target,
+    relationshipsOf(catalog, from.name).map(({ to }) => to),
+  )
   return restError('INVALID_QUERY', {
     code: 'PGRST200',
     message: `Could not find a relationship between '${from.name}' and '${target}' in the schema cache`,
     details: `Searched for a foreign key relationship between '${from.name}' and '${target}'${hint === undefined ? '' : ` using the hint '${hint}'`}, but no matches were found.`,
-    ...(meant === undefined || meant === target ? {} : { hint: `Perhaps you meant '${meant}' instead of '${target}'.` }),
+    ...(meant === undefined || meant === target
+      ? {}
+      : { hint: `Perhaps you meant '${meant}' instead of '${target}'.` }),
   })
 }

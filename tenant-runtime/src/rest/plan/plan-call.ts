@@ -11,7 +11,13 @@ export function routinesCalled(catalog: Catalog, name: string): readonly Routine
   const found = catalog.routines.get(name)
   if (found !== undefined) return found
   const meant = nearest(name, catalog.routines.keys())
-  throw noSuchRoutine(name, undefined, meant === undefined ? 'a new function is served after POST /admin/reload-schemas' : `Perhaps you meant to call the function ${meant}`)
+  throw noSuchRoutine(
+    name,
+    undefined,
+    meant === undefined
+      ? 'a new function is served after POST /admin/reload-schemas'
+      : `Perhaps you meant to call the function ${meant}`,
+  )
 }
 
 /**
@@ -21,19 +27,26 @@ export function routinesCalled(catalog: Catalog, name: string): readonly Routine
 export function chooseRoutine(routines: readonly Routine[], given: readonly string[], takesWhole: boolean): Routine {
   const all = routines.filter((routine) => fits(routine, given))
   // One that takes none or more of something is meant only when no other fits.
-  const exact = all.filter((routine) => routine.arguments.every(({ name, isVariadic, isOptional }) => !isVariadic || isOptional || given.includes(name)))
+  const exact = all.filter((routine) =>
+    routine.arguments.every(({ name, isVariadic, isOptional }) => !isVariadic || isOptional || given.includes(name)),
+  )
   const fitting = exact.length > 0 ? exact : all
   const [first, second] = fitting
   if (second !== undefined) {
     throw restError('AMBIGUOUS', {
-      code: 'PGRST203', message: `Could not choose the best candidate function between: ${fitting.map(signature).sort().join(', ')}`,
+      code: 'PGRST203',
+      message: `Could not choose the best candidate function between: ${fitting.map(signature).sort().join(', ')}`,
       hint: 'Try renaming the parameters or the function itself in the database so function overloading can be resolved',
     })
   }
   const whole = takesWhole ? routines.find((routine) => isWhole(routine)) : undefined
   const chosen = first ?? whole
   if (chosen !== undefined) return chosen
-  throw noSuchRoutine(routines[0]?.name ?? '', given, `Perhaps you meant to call the function ${routines.map(signature).join(' or ')}`)
+  throw noSuchRoutine(
+    routines[0]?.name ?? '',
+    given,
+    `Perhaps you meant to call the function ${routines.map(signature).join(' or ')}`,
+  )
 }
 
 export function isWhole({ arguments: [only, ...others] }: Routine): boolean {
@@ -43,7 +56,10 @@ export function isWhole({ arguments: [only, ...others] }: Routine): boolean {
 function fits(routine: Routine, given: readonly string[]): boolean {
   if (isWhole(routine)) return false
   const names = new Set(routine.arguments.map(({ name }) => name))
-  return given.every((name) => names.has(name)) && routine.arguments.every(({ name, isOptional, isVariadic }) => isOptional || isVariadic || given.includes(name))
+  return (
+    given.every((name) => names.has(name)) &&
+    routine.arguments.every(({ name, isOptional, isVariadic }) => isOptional || isVariadic || given.includes(name))
+  )
 }
 
 function signature({ name, arguments: list }: Routine): string {
@@ -69,8 +85,17 @@ export function planCall(scope: PlanScope, routine: Routine, given: readonly str
 /** Of what there are no columns known nothing can be asked. */
 function refuseColumns({ name }: Routine, { select, own, embedded }: Query): void {
   const selects = select?.some(({ kind }) => kind !== 'all') === true
-  const [what] = [...(selects ? ['select'] : []), ...(own.conditions.length > 0 ? ['filters'] : []), ...(own.order.length > 0 ? ['order'] : []), ...embedded.map(({ place }) => place.join('.'))]
-  if (what !== undefined) throw restError('INVALID_QUERY', { code: '42703', message: `function "${name}" gives values, or rows whose columns are not known: there is nothing for ${what}` })
+  const [what] = [
+    ...(selects ? ['select'] : []),
+    ...(own.conditions.length > 0 ? ['filters'] : []),
+    ...(own.order.length > 0 ? ['order'] : []),
+    ...embedded.map(({ place }) => place.join('.')),
+  ]
+  if (what !== undefined)
+    throw restError('INVALID_QUERY', {
+      code: '42703',
+      message: `function "${name}" gives values, or rows whose columns are not known: there is nothing for ${what}`,
+    })
 }
 
 /** What its rows look like, where that is known. */
@@ -80,5 +105,15 @@ function rowsOf({ relations }: Catalog, { name, returns }: Routine): Relation | 
   if (returns.columns.length === 0) return undefined
   const unknown = { nullable: true, default: undefined, writable: false, field: undefined } as const
   const columns = returns.columns.map((column) => [column.name, { ...column, ...unknown }] as const)
-  return { name, kind: 'view', columns: new Map(columns), key: [], unique: [], writable: 'no', ownerField: undefined, isOwnersOnly: false, comment: undefined }
+  return {
+    name,
+    kind: 'view',
+    columns: new Map(columns),
+    key: [],
+    unique: [],
+    writable: 'no',
+    ownerField: undefined,
+    isOwnersOnly: false,
+    comment: undefined,
+  }
 }

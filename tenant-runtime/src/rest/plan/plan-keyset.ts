@@ -22,12 +22,17 @@ export function planKeyset(plan: ReadPlan, cursor: string): KeysetPage {
   const direction = order.at(-1)?.direction ?? 'asc'
   const rest = relation.key.flatMap((name): PlannedOrder[] => {
     const column = relation.columns.get(name)
-    return column === undefined || ordered.has(name) ? [] : [{ path: { column, steps: [] }, direction, nulls: undefined, by: undefined }]
+    return column === undefined || ordered.has(name)
+      ? []
+      : [{ path: { column, steps: [] }, direction, nulls: undefined, by: undefined }]
   })
   const terms = [...order, ...rest]
   if (cursor === '') return { plan: { ...plan, order: terms }, terms }
   const values = readCursor(cursor, terms)
-  return { plan: { ...plan, order: terms, where: [...plan.where, { kind: 'after', negated: false, terms, values }] }, terms }
+  return {
+    plan: { ...plan, order: terms, where: [...plan.where, { kind: 'after', negated: false, terms, values }] },
+    terms,
+  }
 }
 
 /** @param key of a page's last row: a JSON array of texts */
@@ -52,7 +57,11 @@ function readCursor(cursor: string, terms: readonly PlannedOrder[]): (string | n
 
 /** The order, so that a cursor of another one is told. */
 function describe(terms: readonly PlannedOrder[]): string {
-  return terms.map(({ path: { column, steps }, direction, nulls }) => [column.name, ...steps.map(({ arrow, key }) => `${arrow}${key}`), '.', direction, nulls ?? ''].join('')).join(',')
+  return terms
+    .map(({ path: { column, steps }, direction, nulls }) =>
+      [column.name, ...steps.map(({ arrow, key }) => `${arrow}${key}`), '.', direction, nulls ?? ''].join(''),
+    )
+    .join(',')
 }
 
 function badCursor(problem: string) {

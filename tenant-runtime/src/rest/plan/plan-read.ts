@@ -7,7 +7,19 @@ import type { Selected, SelectedField, SelectedRelation } from '../request/read-
 import { didYouMean, restError } from '../rest-error.ts'
 import { castType } from './cast-types.ts'
 import { findRelationship } from './find-relationship.ts'
-import { columnsOf, isAggregated, isSamePath, ungrouped, type Embedding, type PlannedCondition, type PlannedField, type PlannedOrder, type PlannedPath, type PlanScope, type ReadPlan } from './plan.ts'
+import {
+  columnsOf,
+  isAggregated,
+  isSamePath,
+  ungrouped,
+  type Embedding,
+  type PlannedCondition,
+  type PlannedField,
+  type PlannedOrder,
+  type PlannedPath,
+  type PlanScope,
+  type ReadPlan,
+} from './plan.ts'
 
 /** Rows of a list that says no limit. */
 export const defaultRows = 1_000
@@ -33,10 +45,18 @@ export function planRecord(scope: PlanScope, relation: Relation, id: string, que
   const [key, ...others] = relation.key
   const column = key === undefined ? undefined : relation.columns.get(key)
   if (column === undefined || others.length > 0) {
-    throw restError('NOT_FOUND', { code: 'PGRST125', message: `"${relation.name}" has no key of one field: ask for its records with filters` })
+    throw restError('NOT_FOUND', {
+      code: 'PGRST125',
+      message: `"${relation.name}" has no key of one field: ask for its records with filters`,
+    })
   }
   const plan = planRead(scope, relation, query)
-  const test: PlannedCondition = { kind: 'test', negated: false, path: { column, steps: [] }, test: { operator: 'eq', value: id, quantifier: undefined, language: undefined } }
+  const test: PlannedCondition = {
+    kind: 'test',
+    negated: false,
+    path: { column, steps: [] },
+    test: { operator: 'eq', value: id, quantifier: undefined, language: undefined },
+  }
   return { ...plan, where: [test, ...plan.where.filter(({ kind }) => kind !== 'own')], order: [], limit: 1, offset: 0 }
 }
 
@@ -71,18 +91,26 @@ class Planner {
           const embedding = this.#embed(relation, item, place)
           embeddings.push(embedding)
           if (item.isSpread) fields.push(spread(embedding))
-          else if (item.select.length > 0) fields.push({ kind: 'embedded', name: outputName(item.alias ?? item.target), embedding })
+          else if (item.select.length > 0)
+            fields.push({ kind: 'embedded', name: outputName(item.alias ?? item.target), embedding })
         }
       }
     }
-    if (columnsOf(fields).length > mostColumns) throw restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "select": at most ${mostColumns} columns are selected` })
+    if (columnsOf(fields).length > mostColumns)
+      throw restError('INVALID_QUERY', {
+        code: 'PGRST100',
+        message: `query parameter "select": at most ${mostColumns} columns are selected`,
+      })
     const order = part.order.map((order) => this.#planOrder(relation, embeddings, order))
     if (isAggregated({ fields })) for (const one of order) requireGrouped(fields, one)
     return {
       relation,
       fields,
       embeddings,
-      where: [...this.#own(relation), ...part.conditions.map((condition) => planCondition(relation, embeddings, condition))],
+      where: [
+        ...this.#own(relation),
+        ...part.conditions.map((condition) => planCondition(relation, embeddings, condition)),
+      ],
       order,
       limit: part.limit,
       offset: part.offset ?? 0,
@@ -90,13 +118,21 @@ class Planner {
   }
 
   #embed(from: Relation, item: SelectedRelation, place: readonly string[]): Embedding {
-    if (++this.#embeddings > mostEmbeddings) throw restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "select": at most ${mostEmbeddings} relations are embedded` })
+    if (++this.#embeddings > mostEmbeddings)
+      throw restError('INVALID_QUERY', {
+        code: 'PGRST100',
+        message: `query parameter "select": at most ${mostEmbeddings} relations are embedded`,
+      })
     const relationship = findRelationship(this.#scope.catalog, from, item.target, item.hint)
     const { relations } = this.#scope.catalog
     const relation = known(relations.get(relationship.to))
     const names = [...new Set([item.alias ?? item.target, item.target])]
-    const entries = this.#query.embedded.filter((entry) => entry.place.length === place.length + 1 && place.every((name, n) => name === entry.place[n]))
-    const entry = names.map((name) => entries.find((entry) => entry.place.at(-1) === name)).find((found) => found !== undefined)
+    const entries = this.#query.embedded.filter(
+      (entry) => entry.place.length === place.length + 1 && place.every((name, n) => name === entry.place[n]),
+    )
+    const entry = names
+      .map((name) => entries.find((entry) => entry.place.at(-1) === name))
+      .find((found) => found !== undefined)
     if (entry !== undefined) this.#placed.add(entry.part)
     return {
       names,
@@ -104,21 +140,34 @@ class Planner {
       junction: relationship.through === undefined ? undefined : known(relations.get(relationship.through.relation)),
       isInner: item.join === 'inner',
       isSpread: item.isSpread,
-      plan: this.plan(relation, item.select, entry?.part ?? noPart, [...place, entry?.place.at(-1) ?? names[0] ?? item.target]),
+      plan: this.plan(relation, item.select, entry?.part ?? noPart, [
+        ...place,
+        entry?.place.at(-1) ?? names[0] ?? item.target,
+      ]),
     }
   }
 
   #planOrder(relation: Relation, embeddings: readonly Embedding[], order: Order): PlannedOrder {
     const { direction, nulls } = order
-    if (order.relation === undefined) return { path: planPath(relation, order.path, 'order'), direction, nulls, by: undefined }
+    if (order.relation === undefined)
+      return { path: planPath(relation, order.path, 'order'), direction, nulls, by: undefined }
     const { relation: name } = order
     const embedding = embeddings.find(({ names }) => names.includes(name))
     if (embedding === undefined) throw notEmbedded(name)
     const { relationship, plan } = embedding
     if (relationship.isToMany) {
-      throw restError('INVALID_QUERY', { code: 'PGRST118', message: `A related order on '${name}' is not possible`, details: `'${relation.name}' and '${name}' do not form a many-to-one or one-to-one relationship` })
+      throw restError('INVALID_QUERY', {
+        code: 'PGRST118',
+        message: `A related order on '${name}' is not possible`,
+        details: `'${relation.name}' and '${name}' do not form a many-to-one or one-to-one relationship`,
+      })
     }
-    return { path: planPath(plan.relation, order.path, 'order'), direction, nulls, by: { relationship, relation: plan.relation } }
+    return {
+      path: planPath(plan.relation, order.path, 'order'),
+      direction,
+      nulls,
+      by: { relationship, relation: plan.relation },
+    }
   }
 
   #own({ ownerField, isOwnersOnly, columns }: Relation): PlannedCondition[] {
@@ -134,7 +183,9 @@ class Planner {
 
 function notEmbedded(name: string) {
   return restError('INVALID_QUERY', {
-    code: 'PGRST108', message: `'${name}' is not an embedded resource in this request`, hint: `Verify that '${name}' is included in the 'select' query parameter.`,
+    code: 'PGRST108',
+    message: `'${name}' is not an embedded resource in this request`,
+    hint: `Verify that '${name}' is included in the 'select' query parameter.`,
   })
 }
 
@@ -148,19 +199,34 @@ function spread(embedding: Embedding): PlannedField {
   const { relationship, plan } = embedding
   const columns = columnsOf(plan.fields)
   const none = { aggregate: undefined, aggregateCast: undefined }
-  if (relationship.isToMany) return { kind: 'spread', embedding, columns: columns.map(({ name }) => ({ name, ...none })) }
+  if (relationship.isToMany)
+    return { kind: 'spread', embedding, columns: columns.map(({ name }) => ({ name, ...none })) }
   embedding.plan = { ...plan, fields: ungrouped(plan.fields) }
   return { kind: 'spread', embedding, columns }
 }
 
 /** Groups have only the columns by which they are made. */
 function requireGrouped(fields: readonly PlannedField[], { path, by }: PlannedOrder): void {
-  if (by === undefined && fields.some((field) => field.kind === 'value' && field.aggregate === undefined && isSamePath(field.path, path))) return
-  throw restError('INVALID_QUERY', { code: '42803', message: `query parameter "order": what is aggregated can only be ordered by what it is grouped by, and "select" has no "${path.column.name}" as it stands there` })
+  if (
+    by === undefined &&
+    fields.some((field) => field.kind === 'value' && field.aggregate === undefined && isSamePath(field.path, path))
+  )
+    return
+  throw restError('INVALID_QUERY', {
+    code: '42803',
+    message: `query parameter "order": what is aggregated can only be ordered by what it is grouped by, and "select" has no "${path.column.name}" as it stands there`,
+  })
 }
 
 function plainField(column: Column): PlannedField {
-  return { kind: 'value', name: column.name, path: { column, steps: [] }, cast: undefined, aggregate: undefined, aggregateCast: undefined }
+  return {
+    kind: 'value',
+    name: column.name,
+    path: { column, steps: [] },
+    cast: undefined,
+    aggregate: undefined,
+    aggregateCast: undefined,
+  }
 }
 
 function planField(relation: Relation, { alias, path, cast, aggregate, aggregateCast }: SelectedField): PlannedField {
@@ -168,7 +234,14 @@ function planField(relation: Relation, { alias, path, cast, aggregate, aggregate
   if (path === undefined) return { kind: 'value', name: outputName(alias ?? 'count'), path, ...casts }
   // As clients have long asked for the number of rows.
   if (path.column === 'count' && path.steps.length === 0 && aggregate === undefined && !relation.columns.has('count')) {
-    return { kind: 'value', name: outputName(alias ?? 'count'), path: undefined, cast: undefined, aggregate: 'count', aggregateCast: casts.cast }
+    return {
+      kind: 'value',
+      name: outputName(alias ?? 'count'),
+      path: undefined,
+      cast: undefined,
+      aggregate: 'count',
+      aggregateCast: casts.cast,
+    }
   }
   const planned = planPath(relation, path, 'select')
   const leaf = path.steps.findLast(({ key }) => typeof key === 'string')?.key
@@ -178,7 +251,10 @@ function planField(relation: Relation, { alias, path, cast, aggregate, aggregate
 /** Postgres would cut longer ones. */
 function outputName(name: string): string {
   if (name !== '' && Buffer.byteLength(name) <= 63) return name
-  throw restError('INVALID_QUERY', { code: 'PGRST100', message: `query parameter "select": "${name}" must be 1 to 63 bytes` })
+  throw restError('INVALID_QUERY', {
+    code: 'PGRST100',
+    message: `query parameter "select": "${name}" must be 1 to 63 bytes`,
+  })
 }
 
 function planPath(relation: Relation, { column, steps }: Path, parameter: string): PlannedPath {
@@ -193,7 +269,11 @@ function planPath(relation: Relation, { column, steps }: Path, parameter: string
 
 function planCondition(relation: Relation, embeddings: readonly Embedding[], condition: Condition): PlannedCondition {
   if (condition.kind !== 'filter') {
-    return { kind: condition.kind, negated: condition.negated, members: condition.members.map((member) => planCondition(relation, embeddings, member)) }
+    return {
+      kind: condition.kind,
+      negated: condition.negated,
+      members: condition.members.map((member) => planCondition(relation, embeddings, member)),
+    }
   }
   const { path, negated, test } = condition
   if (path.steps.length === 0 && test.operator === 'is' && !relation.columns.has(path.column)) {

@@ -17,17 +17,30 @@ const mostRecords = 10_000
 
 export function requireWritable({ name, writable }: Relation): void {
   if (writable === 'no') {
-    throw restError('FORBIDDEN', { code: '42501', message: `collection "${name}" is read-only; use the interface it belongs to` })
+    throw restError('FORBIDDEN', {
+      code: '42501',
+      message: `collection "${name}" is read-only; use the interface it belongs to`,
+    })
   }
 }
 
 /** @throws RuntimeError that names the record and the field which is wrong */
-export function planInsert(relation: Relation, body: JsonBody | undefined, query: Query, preferences: Preferences): Insert {
+export function planInsert(
+  relation: Relation,
+  body: JsonBody | undefined,
+  query: Query,
+  preferences: Preferences,
+): Insert {
   requireWritable(relation)
-  if (body === undefined) throw restError('INVALID_JSON', { code: 'PGRST102', message: 'the body is empty: a record is expected, or an array of records' })
+  if (body === undefined)
+    throw restError('INVALID_JSON', {
+      code: 'PGRST102',
+      message: 'the body is empty: a record is expected, or an array of records',
+    })
   const isMany = Array.isArray(body.value)
   const records: unknown[] = isMany ? (body.value as unknown[]) : [body.value]
-  if (records.length > mostRecords) throw restError('BODY_TOO_LARGE', { code: 'PGRST102', message: `at most ${mostRecords} records at once` })
+  if (records.length > mostRecords)
+    throw restError('BODY_TOO_LARGE', { code: 'PGRST102', message: `at most ${mostRecords} records at once` })
   const named = namedColumns(relation, query)
   const checked = records.map((record, n) => recordOf(relation, record, 'insert', isMany ? `[${n}]` : '', named))
   const columns = columnsOf(relation, named ?? new Set(checked.flatMap((record) => Object.keys(record))))
@@ -47,14 +60,22 @@ export function planInsert(relation: Relation, body: JsonBody | undefined, query
 /** Fields to change; none when the body is `{}`. */
 export function planUpdate(relation: Relation, body: JsonBody | undefined, query: Query): Update {
   requireWritable(relation)
-  if (body === undefined) throw restError('INVALID_JSON', { code: 'PGRST102', message: 'the body is empty: the fields to change are expected' })
+  if (body === undefined)
+    throw restError('INVALID_JSON', {
+      code: 'PGRST102',
+      message: 'the body is empty: the fields to change are expected',
+    })
   const named = namedColumns(relation, query)
   // As some clients send one.
   const value: unknown = Array.isArray(body.value) && body.value.length === 1 ? body.value[0] : body.value
   const record = recordOf(relation, value, 'update', '', named)
   const isAsSent = relation.writable === 'yes' && value === body.value
   const columns = columnsOf(relation, named ?? new Set(Object.keys(record)))
-  return { columns, record: isAsSent ? body.text : JSON.stringify(record), values: isAsSent ? valuesOf(columns, record) : undefined }
+  return {
+    columns,
+    record: isAsSent ? body.text : JSON.stringify(record),
+    values: isAsSent ? valuesOf(columns, record) : undefined,
+  }
 }
 
 /** A record's values one by one, where that is quicker and loses nothing: fields of schemas, whose types are known, but JSON. */
@@ -62,16 +83,32 @@ function valuesOf(columns: readonly Column[], record: Record<string, unknown> = 
   const values: (string | null)[] = []
   for (const { name, field } of columns) {
     const value = record[name] ?? null
-    if (field === undefined || (value !== null && typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean')) return undefined
+    if (
+      field === undefined ||
+      (value !== null && typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean')
+    )
+      return undefined
     values.push(value === null ? null : String(value))
   }
   return values
 }
 
-function recordOf(relation: Relation, value: unknown, kind: 'insert' | 'update', place: string, named: ReadonlySet<string> | undefined): Record<string, unknown> {
+function recordOf(
+  relation: Relation,
+  value: unknown,
+  kind: 'insert' | 'update',
+  place: string,
+  named: ReadonlySet<string> | undefined,
+): Record<string, unknown> {
   if (relation.writable === 'schemas') return schemaRecord(value, kind)
-  if (named === undefined || typeof value !== 'object' || value === null || Array.isArray(value)) return checkRecord(relation, value, kind, place)
-  return checkRecord(relation, Object.fromEntries(Object.entries(value).filter(([name]) => named.has(name))), kind, place)
+  if (named === undefined || typeof value !== 'object' || value === null || Array.isArray(value))
+    return checkRecord(relation, value, kind, place)
+  return checkRecord(
+    relation,
+    Object.fromEntries(Object.entries(value).filter(([name]) => named.has(name))),
+    kind,
+    place,
+  )
 }
 
 /** Of `columns=`. */
@@ -88,14 +125,21 @@ function columnsOf(relation: Relation, names: ReadonlySet<string>): Column[] {
   return [...relation.columns.values()].filter(({ name }) => names.has(name))
 }
 
-function conflictOf(relation: Relation, named: readonly string[] | undefined, { resolution }: Preferences): Insert['conflict'] {
+function conflictOf(
+  relation: Relation,
+  named: readonly string[] | undefined,
+  { resolution }: Preferences,
+): Insert['conflict'] {
   if (resolution === undefined) return undefined
   for (const name of named ?? []) columnsOf(relation, new Set([name]))
   const wanted = named === undefined || named.length === 0 ? relation.key : named
   const merges = resolution === 'merge-duplicates'
   if (wanted.length === 0) {
     if (!merges) return { columns: [], merges }
-    throw restError('INVALID_QUERY', { code: '42P10', message: `"${relation.name}" has no primary key: on_conflict must name the fields that are unique` })
+    throw restError('INVALID_QUERY', {
+      code: '42P10',
+      message: `"${relation.name}" has no primary key: on_conflict must name the fields that are unique`,
+    })
   }
   return { columns: uniqueSet(relation, wanted), merges }
 }
@@ -111,16 +155,26 @@ function uniqueSet({ unique, columns }: Relation, wanted: readonly string[]): re
 
 /** A row of `schemas`: checked as a whole when it is new, by its parts when it is changed; a reload checks it again. */
 function schemaRecord(value: unknown, kind: 'insert' | 'update'): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw restError('BAD_REQUEST', { code: 'PGRST102', message: 'the body must be an object' })
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw restError('BAD_REQUEST', { code: 'PGRST102', message: 'the body must be an object' })
   const { name, fields, rls_policy, events, ...others } = value as Record<string, unknown>
   const [first] = Object.keys(others)
-  if (first !== undefined) throw restError('UNKNOWN_FIELD', { code: 'PGRST204', message: `collection "schemas" has no field "${first}" that can be written` })
+  if (first !== undefined)
+    throw restError('UNKNOWN_FIELD', {
+      code: 'PGRST204',
+      message: `collection "schemas" has no field "${first}" that can be written`,
+    })
   const policy = rls_policy ?? { type: 'service' }
   if (kind === 'insert') {
     checkSchema({ name, fields, rls_policy: policy, events })
     return { name, fields, rls_policy: policy, events: events ?? false }
   }
-  checkSchema({ name: name ?? 'unchanged', fields: fields ?? [{ name: 'id', type: 'uuid', primary: true }], rls_policy: policy, events })
+  checkSchema({
+    name: name ?? 'unchanged',
+    fields: fields ?? [{ name: 'id', type: 'uuid', primary: true }],
+    rls_policy: policy,
+    events,
+  })
   return {
     ...(name === undefined ? {} : { name }),
     ...(fields === undefined ? {} : { fields }),

@@ -45,7 +45,6 @@ export interface Aggregation {
   aggregateCast: string | undefined
 }
 
-
 export type PlannedCondition =
   | { kind: 'test'; negated: boolean; path: PlannedPath; test: Test }
   /** There is a row of it. */
@@ -110,7 +109,9 @@ export function ungrouped(fields: readonly PlannedField[]): PlannedField[] {
   const none = { aggregate: undefined, aggregateCast: undefined }
   return fields.map((field) => {
     if (field.kind === 'embedded') return field
-    return field.kind === 'spread' ? { ...field, columns: field.columns.map((column) => ({ ...column, ...none })) } : { ...field, ...none }
+    return field.kind === 'spread'
+      ? { ...field, columns: field.columns.map((column) => ({ ...column, ...none })) }
+      : { ...field, ...none }
   })
 }
 

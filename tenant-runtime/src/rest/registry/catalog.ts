@@ -105,11 +105,25 @@ export function relationshipsOf({ relations, references }: Catalog, from: string
   const found: Relationship[] = []
   for (const reference of references) {
     if (reference.from === from) {
-      found.push({ name: reference.name, to: reference.to, isToMany: false, pairs: reference.pairs, columns: reference.pairs.map(([near]) => near), through: undefined })
+      found.push({
+        name: reference.name,
+        to: reference.to,
+        isToMany: false,
+        pairs: reference.pairs,
+        columns: reference.pairs.map(([near]) => near),
+        through: undefined,
+      })
     }
     if (reference.to === from) {
       const pairs = reference.pairs.map(([far, near]) => [near, far] as const)
-      found.push({ name: reference.name, to: reference.from, isToMany: !reference.isUnique, pairs, columns: [], through: undefined })
+      found.push({
+        name: reference.name,
+        to: reference.from,
+        isToMany: !reference.isUnique,
+        pairs,
+        columns: [],
+        through: undefined,
+      })
     }
   }
   // A table that refers to both, once each, joins them.
@@ -119,7 +133,12 @@ export function relationshipsOf({ relations, references }: Catalog, from: string
       if (far === near || far.from !== near.from) continue
       const key = relations.get(near.from)?.key ?? []
       const isKeyed = [...near.pairs, ...far.pairs].every(([column]) => key.includes(column))
-      const through = { relation: near.from, near: near.pairs.map(([junction, own]) => [own, junction] as const), far: far.pairs, isKeyed }
+      const through = {
+        relation: near.from,
+        near: near.pairs.map(([junction, own]) => [own, junction] as const),
+        far: far.pairs,
+        isKeyed,
+      }
       found.push({ name: near.from, to: far.to, isToMany: true, pairs: [], columns: [], through })
     }
   }

@@ -16,17 +16,26 @@ export interface WrittenSchema {
 /** @throws RuntimeError INVALID_SCHEMA */
 export function checkSchema({ name, fields, rls_policy: policy, events = false }: WrittenSchema): SchemaDefinition {
   if (typeof name !== 'string' || !collectionName.test(name)) {
-    throw invalid('name', 'must be 1 to 63 lower-case letters, digits and underscores, beginning with a letter but not with pg_')
+    throw invalid(
+      'name',
+      'must be 1 to 63 lower-case letters, digits and underscores, beginning with a letter but not with pg_',
+    )
   }
   if (reservedCollections.has(name)) throw invalid('name', `"${name}" is reserved`)
   if (typeof events !== 'boolean') throw invalid('events', 'must be true or false')
-  const definition: SchemaDefinition = { name, fields: checkFields(fields), policy: checkPolicy(policy), ...(events ? { events } : {}) }
+  const definition: SchemaDefinition = {
+    name,
+    fields: checkFields(fields),
+    policy: checkPolicy(policy),
+    ...(events ? { events } : {}),
+  }
   const at = definition.fields.findIndex((field) => field.name === definition.policy.ownerField)
   const owner = definition.fields[at]
   if (owner !== undefined && owner.type !== 'string' && owner.type !== 'uuid') {
     throw invalid('rls_policy.owner_field', `field "${owner.name}" must be of type uuid or string`)
   }
-  if (owner?.default !== undefined) throw invalid(`fields[${at}].default`, 'is not for the owner: it is whoever makes the record')
+  if (owner?.default !== undefined)
+    throw invalid(`fields[${at}].default`, 'is not for the owner: it is whoever makes the record')
   if (tableFields(definition).filter((field) => field.name === 'id').length > 1) {
     throw invalid('fields', 'has a field "id" that is not primary, and no primary field beside it')
   }
@@ -47,20 +56,36 @@ export function checkReferences(definitions: readonly SchemaDefinition[]): Schem
       try {
         return { ...field, references: { ...field.references, field: referredField(known, field, field.references) } }
       } catch (cause) {
-        if (cause instanceof RuntimeError) throw new RuntimeError('INVALID_SCHEMA', `schema "${definition.name}": fields[${n}].references ${cause.message}`, { cause })
+        if (cause instanceof RuntimeError)
+          throw new RuntimeError(
+            'INVALID_SCHEMA',
+            `schema "${definition.name}": fields[${n}].references ${cause.message}`,
+            { cause },
+          )
         throw cause
       }
     }),
   }))
 }
 
-function referredField(known: ReadonlyMap<string, SchemaDefinition>, { type }: Field, { collection, field: name }: NonNullable<Field['references']>): string {
+function referredField(
+  known: ReadonlyMap<string, SchemaDefinition>,
+  { type }: Field,
+  { collection, field: name }: NonNullable<Field['references']>,
+): string {
   const other = known.get(collection)
-  if (other === undefined) throw new RuntimeError('INVALID_SCHEMA', `names "${collection}", for which there is no schema`)
+  if (other === undefined)
+    throw new RuntimeError('INVALID_SCHEMA', `names "${collection}", for which there is no schema`)
   const field = name === undefined ? primaryOf(other) : tableFields(other).find((candidate) => candidate.name === name)
-  if (field === undefined) throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${name ?? ''}", which is no field`)
-  if (!field.primary && field.unique !== true) throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${field.name}", which is neither primary nor unique`)
-  if (field.type !== type) throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${field.name}", which is of type ${field.type}, not ${type}`)
+  if (field === undefined)
+    throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${name ?? ''}", which is no field`)
+  if (!field.primary && field.unique !== true)
+    throw new RuntimeError('INVALID_SCHEMA', `names "${collection}.${field.name}", which is neither primary nor unique`)
+  if (field.type !== type)
+    throw new RuntimeError(
+      'INVALID_SCHEMA',
+      `names "${collection}.${field.name}", which is of type ${field.type}, not ${type}`,
+    )
   return field.name
 }
 

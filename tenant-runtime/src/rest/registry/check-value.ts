@@ -29,15 +29,19 @@ function typeProblem({ type }: Field, value: unknown): string | undefined {
     case 'boolean':
       return typeof value === 'boolean' ? undefined : 'must be true or false'
     case 'datetime':
-      return typeof value === 'string' && isoDateTime.test(value) && !Number.isNaN(Date.parse(value)) ? undefined : 'must be an ISO 8601 date and time'
+      return typeof value === 'string' && isoDateTime.test(value) && !Number.isNaN(Date.parse(value))
+        ? undefined
+        : 'must be an ISO 8601 date and time'
     case 'json':
       return typeof value === 'object' ? jsonProblem(value) : 'must be an object or an array'
   }
 }
 
 function boundsProblem(field: Field, value: unknown): string | undefined {
-  if (typeof value === 'string' && field.type === 'string' && isLonger(value, field.maxLength ?? longestString)) return lengthRule(field)
-  if (typeof value === 'number' && (value < (field.minimum ?? -Infinity) || value > (field.maximum ?? Infinity))) return rangeRule(field)
+  if (typeof value === 'string' && field.type === 'string' && isLonger(value, field.maxLength ?? longestString))
+    return lengthRule(field)
+  if (typeof value === 'number' && (value < (field.minimum ?? -Infinity) || value > (field.maximum ?? Infinity)))
+    return rangeRule(field)
   if (field.enum !== undefined && !field.enum.some((allowed) => allowed === value)) return enumRule(field)
   return undefined
 }
@@ -78,7 +82,10 @@ export function rangeRule({ type, minimum, maximum }: Field): string {
 }
 
 export function enumRule({ enum: allowed = [] }: Field): string {
-  const shown = allowed.slice(0, 20).map((value) => JSON.stringify(value)).join(', ')
+  const shown = allowed
+    .slice(0, 20)
+    .map((value) => JSON.stringify(value))
+    .join(', ')
   return `must be one of ${shown}${allowed.length > 20 ? ', …' : ''}`
 }
 

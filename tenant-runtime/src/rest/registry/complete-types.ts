@@ -3,7 +3,10 @@ import type { HomeDescription, HomeType } from './introspect.ts'
 
 /** Reports whether the types of a published home have their modifiers. Homes without columns and arguments need none. */
 export function hasModifiers({ relations, routines }: HomeDescription): boolean {
-  const types: HomeType[] = [...relations.flatMap(({ columns }) => columns), ...routines.flatMap((routine) => routine.arguments)]
+  const types: HomeType[] = [
+    ...relations.flatMap(({ columns }) => columns),
+    ...routines.flatMap((routine) => routine.arguments),
+  ]
   return types.every(({ base }) => base !== undefined)
 }
 
@@ -12,10 +15,14 @@ export function completeTypes(published: HomeDescription, now: HomeDescription):
   const relations = published.relations.map((relation) => {
     const found = now.relations.find(({ name }) => name === relation.name)
     const typeNow = (column: string) => found?.columns.find(({ name }) => name === column)
-    return { ...relation, columns: relation.columns.map((column) => ({ ...column, ...completed(column, typeNow(column.name)) })) }
+    return {
+      ...relation,
+      columns: relation.columns.map((column) => ({ ...column, ...completed(column, typeNow(column.name)) })),
+    }
   })
   const routines = published.routines.map((routine) => ({
-    ...routine, arguments: routine.arguments.map((argument) => ({ ...argument, ...ofAnyLength(argument) })),
+    ...routine,
+    arguments: routine.arguments.map((argument) => ({ ...argument, ...ofAnyLength(argument) })),
   }))
   return { ...published, relations, routines }
 }

@@ -62,23 +62,42 @@ export function lintStatement(login: string): Statement {
 /** @param collections those that schemas describe, published or not */
 export function lint({ login, relations, definers }: LintFacts, collections: ReadonlySet<string>): LintProblem[] {
   const problems: LintProblem[] = []
-  const everything = (message: string) => problems.push({ unsafe: 'everything', message: `${message}: nothing is served`, isAlarming: true })
+  const everything = (message: string) =>
+    problems.push({ unsafe: 'everything', message: `${message}: nothing is served`, isAlarming: true })
   if (login.bypasses) everything('the login of the runtime is bound by no row-level security')
   if (login.isOwner) everything('the login of the runtime may act as the owner of the home')
-  for (const schema of login.reaches) problems.push({ unsafe: 'nothing', message: `the login of the runtime reaches the schema "${schema}"`, isAlarming: true })
+  for (const schema of login.reaches)
+    problems.push({
+      unsafe: 'nothing',
+      message: `the login of the runtime reaches the schema "${schema}"`,
+      isAlarming: true,
+    })
   for (const relation of relations) {
     const { name } = relation
     const isOwn = collections.has(name) || systemCollections.has(name)
     // Nothing else of the home's own is ever served.
     if (!isOwn && reservedCollections.has(name)) continue
     const reason = reasonNotToServe(relation)
-    if (reason !== undefined) problems.push({ unsafe: { relation: name }, message: `${reason}: it is not served`, isAlarming: isOwn })
+    if (reason !== undefined)
+      problems.push({ unsafe: { relation: name }, message: `${reason}: it is not served`, isAlarming: isOwn })
   }
-  for (const name of definers) problems.push({ unsafe: 'nothing', message: `function "${name}" acts as its owner (security definer): it is not served`, isAlarming: false })
+  for (const name of definers)
+    problems.push({
+      unsafe: 'nothing',
+      message: `function "${name}" acts as its owner (security definer): it is not served`,
+      isAlarming: false,
+    })
   return problems
 }
 
-function reasonNotToServe({ name, kind, guarded, forced, invoker, owned }: LintFacts['relations'][number]): string | undefined {
+function reasonNotToServe({
+  name,
+  kind,
+  guarded,
+  forced,
+  invoker,
+  owned,
+}: LintFacts['relations'][number]): string | undefined {
   switch (kind) {
     case 'v':
       return invoker ? undefined : `view "${name}" reads as its owner, without security_invoker`
@@ -88,11 +107,15 @@ function reasonNotToServe({ name, kind, guarded, forced, invoker, owned }: LintF
       return `foreign table "${name}" has no row-level security`
     default:
       if (!guarded) return `table "${name}" has no row-level security`
-      return owned && !forced ? `row-level security of table "${name}" does not hold for the login of the runtime, its owner` : undefined
+      return owned && !forced
+        ? `row-level security of table "${name}" does not hold for the login of the runtime, its owner`
+        : undefined
   }
 }
 
 /** True for what must not be served. */
 export function isUnsafe(problems: readonly LintProblem[], relation: string): boolean {
-  return problems.some(({ unsafe }) => unsafe === 'everything' || (unsafe !== 'nothing' && unsafe.relation === relation))
+  return problems.some(
+    ({ unsafe }) => unsafe === 'everything' || (unsafe !== 'nothing' && unsafe.relation === relation),
+  )
 }

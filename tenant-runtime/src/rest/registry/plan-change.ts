@@ -17,7 +17,12 @@ interface FieldChange {
   now: Field | undefined
 }
 
-export function changeTable(draft: Draft, definition: SchemaDefinition, { definition: old, published }: Applied, table: ExistingTable): void {
+export function changeTable(
+  draft: Draft,
+  definition: SchemaDefinition,
+  { definition: old, published }: Applied,
+  table: ExistingTable,
+): void {
   const { name } = definition
   if (!published) draft.actions.push(`collection "${name}" is published again`)
   if (!table.isWalled) {
@@ -51,13 +56,23 @@ export function changeTable(draft: Draft, definition: SchemaDefinition, { defini
 function fieldChanges(old: SchemaDefinition, definition: SchemaDefinition): FieldChange[] {
   const before = new Map(tableFields(old).map((field) => [field.name, field]))
   const now = new Map(tableFields(definition).map((field) => [field.name, field]))
-  return [...new Set([...now.keys(), ...before.keys()])].map((name) => ({ name, before: before.get(name), now: now.get(name) }))
+  return [...new Set([...now.keys(), ...before.keys()])].map((name) => ({
+    name,
+    before: before.get(name),
+    now: now.get(name),
+  }))
 }
 
 /** Attributes as schemas name them. */
 const attributes = {
-  unique: 'unique', index: 'index', maxLength: 'max_length', minimum: 'minimum', maximum: 'maximum',
-  default: 'default', enum: 'enum', references: 'references',
+  unique: 'unique',
+  index: 'index',
+  maxLength: 'max_length',
+  minimum: 'minimum',
+  maximum: 'maximum',
+  default: 'default',
+  enum: 'enum',
+  references: 'references',
 } as const satisfies Partial<Record<keyof Field, string>>
 
 function tellChanges({ actions, destructive }: Draft, collection: string, changes: readonly FieldChange[]): void {
@@ -75,7 +90,9 @@ function tellChanges({ actions, destructive }: Draft, collection: string, change
     if (before.type !== now.type) tell(`${field} changes its type from ${before.type} to ${now.type}`)
     if (before.primary !== now.primary) tell(`${field} ${now.primary ? 'becomes' : 'is no longer'} primary`)
     if (before.required !== now.required) actions.push(`${field} is ${now.required ? 'now' : 'no longer'} required`)
-    const others = Object.entries(attributes).filter(([key]) => !isDeepStrictEqual(memberOf(before, key), memberOf(now, key)))
+    const others = Object.entries(attributes).filter(
+      ([key]) => !isDeepStrictEqual(memberOf(before, key), memberOf(now, key)),
+    )
     if (others.length > 0) actions.push(`${field} has changed: ${others.map(([, attribute]) => attribute).join(', ')}`)
   }
 }
@@ -103,11 +120,16 @@ function columnChanges({ before, now }: FieldChange, old: SchemaDefinition, defi
 function changedConstraints(draft: Draft, definition: SchemaDefinition, old: SchemaDefinition, table: ExistingTable) {
   const wanted = constraintsOf(definition).filter(({ kind }) => kind !== 'reference')
   const earlier = constraintsOf(old).filter(({ kind }) => kind !== 'reference')
-  const stays = new Set(wanted.filter(({ name, sql }) => table.constraints.has(name) && earlier.some((one) => one.name === name && one.sql === sql)))
+  const stays = new Set(
+    wanted.filter(
+      ({ name, sql }) => table.constraints.has(name) && earlier.some((one) => one.name === name && one.sql === sql),
+    ),
+  )
   const kept = new Set([...stays].map(({ name }) => name))
   const added = wanted.filter((constraint) => !stays.has(constraint))
   const missing = added.filter(({ name, sql }) => earlier.some((one) => one.name === name && one.sql === sql))
-  for (const field of new Set(missing.map((constraint) => constraint.field.name))) draft.actions.push(`the rules of field "${definition.name}.${field}" were put back`)
+  for (const field of new Set(missing.map((constraint) => constraint.field.name)))
+    draft.actions.push(`the rules of field "${definition.name}.${field}" were put back`)
   const known = new Set([...earlier, ...wanted].map(({ name }) => name))
   return { added, dropped: [...known].filter((name) => table.constraints.has(name) && !kept.has(name)) }
 }
@@ -115,17 +137,26 @@ function changedConstraints(draft: Draft, definition: SchemaDefinition, old: Sch
 function changeIndexes(draft: Draft, definition: SchemaDefinition, old: SchemaDefinition, table: ExistingTable): void {
   const wanted = indexesOf(definition)
   const earlier = new Map(indexesOf(old).map(({ name, sql }) => [name, sql]))
-  const stays = new Set(wanted.filter(({ name, sql }) => table.indexes.has(name) && earlier.get(name) === sql).map(({ name }) => name))
+  const stays = new Set(
+    wanted.filter(({ name, sql }) => table.indexes.has(name) && earlier.get(name) === sql).map(({ name }) => name),
+  )
   const known = new Set([...earlier.keys(), ...wanted.map(({ name }) => name), earlierOwnerIndex(definition.name)])
   const gone = [...known].filter((name) => table.indexes.has(name) && !stays.has(name))
   draft.phases.detach.push(...gone.map((name) => ({ sql: `drop index ${identifier(name)}` })))
   draft.phases.index.push(...wanted.filter(({ name }) => !stays.has(name)).map(({ sql }) => ({ sql })))
 }
 
-function changePolicies(draft: Draft, definition: SchemaDefinition, old: SchemaDefinition, changes: readonly FieldChange[]): void {
+function changePolicies(
+  draft: Draft,
+  definition: SchemaDefinition,
+  old: SchemaDefinition,
+  changes: readonly FieldChange[],
+): void {
   const isOther = definition.policy.type !== old.policy.type || definition.policy.ownerField !== old.policy.ownerField
   // A policy holds on to the column that it names.
-  const isRetyped = changes.some(({ name, before, now }) => name === old.policy.ownerField && before?.type !== now?.type)
+  const isRetyped = changes.some(
+    ({ name, before, now }) => name === old.policy.ownerField && before?.type !== now?.type,
+  )
   if (!isOther && !isRetyped) return
   draft.phases.detach.push(...dropPoliciesSql(definition.name).map((sql) => ({ sql })))
   draft.phases.guard.push(...policySql(definition).map((sql) => ({ sql })))
@@ -139,5 +170,6 @@ function changeEvents(draft: Draft, definition: SchemaDefinition, old: SchemaDef
   if (!wanted && old.events !== true) return
   dropEvents(draft, old)
   if (wanted) addEvents(draft, definition)
-  if (wanted !== (old.events === true)) draft.actions.push(`changes of "${definition.name}" are ${wanted ? 'now' : 'no longer'} told as events`)
+  if (wanted !== (old.events === true))
+    draft.actions.push(`changes of "${definition.name}" are ${wanted ? 'now' : 'no longer'} told as events`)
 }

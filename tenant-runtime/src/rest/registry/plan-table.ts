@@ -29,8 +29,16 @@ export function hideTable(draft: Draft, definition: SchemaDefinition, table: Exi
   const { name } = definition
   draft.actions.push(`collection "${name}" is no longer published; its table is kept`)
   if (table === undefined) return
-  const references = constraintsOf(definition).filter((constraint) => constraint.kind === 'reference' && table.constraints.has(constraint.name))
-  if (references.length > 0) draft.phases.unlink.push({ sql: alterSql(name, references.map((reference) => dropConstraintSql(reference.name))) })
+  const references = constraintsOf(definition).filter(
+    (constraint) => constraint.kind === 'reference' && table.constraints.has(constraint.name),
+  )
+  if (references.length > 0)
+    draft.phases.unlink.push({
+      sql: alterSql(
+        name,
+        references.map((reference) => dropConstraintSql(reference.name)),
+      ),
+    })
   if (definition.events === true) dropEvents(draft, definition)
 }
 

@@ -44,7 +44,9 @@ export function policySql({ name, policy }: SchemaDefinition): string[] {
     case 'public_read':
       return [owner, `create policy readers on ${table} for select using (true)`]
     case 'authenticated':
-      return [`create policy signed_in on ${table} using (${role} = 'authenticated') with check (${role} = 'authenticated')`]
+      return [
+        `create policy signed_in on ${table} using (${role} = 'authenticated') with check (${role} = 'authenticated')`,
+      ]
     case 'service':
       return []
   }

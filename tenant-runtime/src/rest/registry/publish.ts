@@ -25,9 +25,11 @@ export function publish({ home, schemas, withdrawn }: Published): Catalog {
   for (const found of home.relations) {
     const schema = described.get(found.name)
     const shown = systemCollections.get(found.name)
-    if (shown !== undefined) relations.set(found.name, relationOf(found, { columns: shown.columns, writable: shown.writable }))
+    if (shown !== undefined)
+      relations.set(found.name, relationOf(found, { columns: shown.columns, writable: shown.writable }))
     else if (schema !== undefined) relations.set(found.name, describedBy(found, schema))
-    else if (found.guarded && !reservedCollections.has(found.name) && !hidden.has(found.name)) relations.set(found.name, relationOf(found, { writable: 'yes' }))
+    else if (found.guarded && !reservedCollections.has(found.name) && !hidden.has(found.name))
+      relations.set(found.name, relationOf(found, { writable: 'yes' }))
   }
   const routines = new Map<string, Routine[]>()
   for (const found of home.routines) {
@@ -40,7 +42,12 @@ export function publish({ home, schemas, withdrawn }: Published): Catalog {
 
 function describedBy(found: HomeRelation, schema: SchemaDefinition): Relation {
   const fields = new Map(tableFields(schema).map((field) => [field.name, field]))
-  const shown = relationOf(found, { columns: [...fields.keys()], writable: 'yes', ownerField: schema.policy.ownerField, isOwnersOnly: isOwnersOnly(found, schema) })
+  const shown = relationOf(found, {
+    columns: [...fields.keys()],
+    writable: 'yes',
+    ownerField: schema.policy.ownerField,
+    isOwnersOnly: isOwnersOnly(found, schema),
+  })
   const columns = [...shown.columns].map(([name, column]) => [name, { ...column, field: fields.get(name) }] as const)
   return { ...shown, columns: new Map(columns) }
 }
@@ -58,18 +65,23 @@ interface Showing {
   isOwnersOnly?: boolean
 }
 
-function relationOf({ name, kind, comment, columns, key, unique }: HomeRelation, { columns: shown, writable, ownerField, isOwnersOnly = false }: Showing): Relation {
+function relationOf(
+  { name, kind, comment, columns, key, unique }: HomeRelation,
+  { columns: shown, writable, ownerField, isOwnersOnly = false }: Showing,
+): Relation {
   const known = new Map(columns.map((column) => [column.name, column]))
   const names = shown ?? [...known.keys()]
   return {
     name,
     kind,
-    columns: new Map(names.flatMap((name) => {
-      const column = known.get(name)
-      if (column === undefined) return []
-      const { base = column.type, default: initial } = column
-      return [[name, { ...column, base, default: initial ?? undefined, field: undefined } satisfies Column] as const]
-    })),
+    columns: new Map(
+      names.flatMap((name) => {
+        const column = known.get(name)
+        if (column === undefined) return []
+        const { base = column.type, default: initial } = column
+        return [[name, { ...column, base, default: initial ?? undefined, field: undefined } satisfies Column] as const]
+      }),
+    ),
     key: key.filter((column) => names.includes(column)),
     unique,
     writable,
@@ -90,7 +102,10 @@ function referenceOf({ name, from, to, pairs }: HomeReference, relations: Readon
   return [{ name, from, to, pairs: shown, isUnique }]
 }
 
-function routineOf({ name, comment, reading, arguments: all, defaults, returns }: HomeRoutine, relations: ReadonlyMap<string, Relation>): Routine | undefined {
+function routineOf(
+  { name, comment, reading, arguments: all, defaults, returns }: HomeRoutine,
+  relations: ReadonlyMap<string, Relation>,
+): Routine | undefined {
   const taken = all.filter(({ mode }) => mode === 'i' || mode === 'b' || mode === 'v')
   const made = all.filter(({ mode }) => mode === 'o' || mode === 'b' || mode === 't')
   const isWhole = taken.length === 1 && taken[0]?.name === '' && /^(json|jsonb|text|xml|bytea)$/.test(taken[0].type)
@@ -98,7 +113,11 @@ function routineOf({ name, comment, reading, arguments: all, defaults, returns }
   return {
     name,
     arguments: taken.map(({ name, type, base = type, mode }, n) => ({
-      name, type, base, isOptional: n >= taken.length - defaults, isVariadic: mode === 'v',
+      name,
+      type,
+      base,
+      isOptional: n >= taken.length - defaults,
+      isVariadic: mode === 'v',
     })),
     returns: {
       kind: returns.kind === 'void' ? 'nothing' : returns.kind,

@@ -12,7 +12,12 @@ const longestEvent = 1024 * 1024
 export const eventTriggers = ['events_insert', 'events_update', 'events_delete'] as const
 
 /** Who may read the events of others' records: whoever may read the records. */
-const readers: Record<PolicyType, string> = { ownership: 'owner', public_read: 'anyone', authenticated: 'signed_in', service: 'owner' }
+const readers: Record<PolicyType, string> = {
+  ownership: 'owner',
+  public_read: 'anyone',
+  authenticated: 'signed_in',
+  service: 'owner',
+}
 
 export function eventFunctionName({ name }: Pick<SchemaDefinition, 'name'>): string {
   return nameOf(name, 'events', '.')
@@ -23,18 +28,33 @@ export function eventsSql(definition: SchemaDefinition): { function: string; tri
   const { name, policy } = definition
   const table = identifier(name)
   const call = `for each statement execute function ${identifier(eventFunctionName(definition))}()`
-  const columns = tableFields(definition).map((field) => identifier(field.name)).join(', ')
+  const columns = tableFields(definition)
+    .map((field) => identifier(field.name))
+    .join(', ')
   const key = identifier(primaryOf(definition).name)
   const owner = policy.ownerField === undefined ? 'null::text' : `r.${identifier(policy.ownerField)}::text`
   // `offset 0` keeps the planner from making the same JSON anew wherever it is named.
-  const records = (rows: string) => `(select r.${key} as key, ${owner} as owner, to_jsonb(r) as record from (select ${columns} from ${rows}) r offset 0)`
-  const log = (type: string, { key, owner, record, old }: { key: string; owner: string; record: string; old: string }, source: string) =>
+  const records = (rows: string) =>
+    `(select r.${key} as key, ${owner} as owner, to_jsonb(r) as record from (select ${columns} from ${rows}) r offset 0)`
+  const log = (
+    type: string,
+    { key, owner, record, old }: { key: string; owner: string; record: string; old: string },
+    source: string,
+  ) =>
     `insert into event_log (type, owner_id, readers, payload) select ${type}, ${owner}, ${textLiteral(readers[policy.type])},` +
     ` jsonb_build_object('type', ${type}, 'collection', ${textLiteral(name)}, 'id', ${key}, 'owner_id', ${owner}, 'timestamp', ${eventTime}) ||` +
     ` case when coalesce(pg_column_size(${record}), 0) + coalesce(pg_column_size(${old}), 0) <= ${longestEvent}` +
     ` then jsonb_build_object('record', ${record}, 'old_record', ${old}) else '{"record": null, "old_record": null, "too_large": true}' end from ${source}`
-  const inserted = log(`'record.inserted'::text`, { key: 'n.key', owner: 'n.owner', record: 'n.record', old: 'null::jsonb' }, `${records('new_rows')} n`)
-  const deleted = log(`'record.deleted'::text`, { key: 'o.key', owner: 'o.owner', record: 'null::jsonb', old: 'o.record' }, `${records('old_rows')} o`)
+  const inserted = log(
+    `'record.inserted'::text`,
+    { key: 'n.key', owner: 'n.owner', record: 'n.record', old: 'null::jsonb' },
+    `${records('new_rows')} n`,
+  )
+  const deleted = log(
+    `'record.deleted'::text`,
+    { key: 'o.key', owner: 'o.owner', record: 'null::jsonb', old: 'o.record' },
+    `${records('old_rows')} o`,
+  )
   // Told by key and owner: to the one who loses a record it is deleted, to the one who gets it, it is inserted.
   const updated = log(
     `case when o.record is null then 'record.inserted' when n.record is null then 'record.deleted' else 'record.updated' end`,

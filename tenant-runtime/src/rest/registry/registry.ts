@@ -63,7 +63,10 @@ const lockMilliseconds = [100, 200, 400, 800, 800, 800]
 export class Registry {
   readonly #options: RegistryOptions
   readonly #tenants = new Map<string, Promise<Known>>()
-  readonly #reloads = new SharedRun((request: ReloadRequest) => this.#inTurn(request), ({ tenant, confirmed }) => JSON.stringify([tenant.id, ...confirmed]))
+  readonly #reloads = new SharedRun(
+    (request: ReloadRequest) => this.#inTurn(request),
+    ({ tenant, confirmed }) => JSON.stringify([tenant.id, ...confirmed]),
+  )
   readonly #turns = new Map<string, Promise<ReloadResult>>()
 
   constructor(options: RegistryOptions) {
@@ -113,12 +116,17 @@ export class Registry {
     return turn
   }
 
-  async #reload(tenant: Tenant, confirmed: readonly string[], [milliseconds = 0, ...further]: readonly number[] = lockMilliseconds): Promise<ReloadResult> {
+  async #reload(
+    tenant: Tenant,
+    confirmed: readonly string[],
+    [milliseconds = 0, ...further]: readonly number[] = lockMilliseconds,
+  ): Promise<ReloadResult> {
     try {
       return await this.#tryReload(tenant, confirmed, milliseconds)
     } catch (error) {
       if (!isBusy(error)) throw error
-      if (further.length === 0) throw new RuntimeError('DATABASE_BUSY', 'a table is in use; try the reload again', { cause: error })
+      if (further.length === 0)
+        throw new RuntimeError('DATABASE_BUSY', 'a table is in use; try the reload again', { cause: error })
     }
     await pause(milliseconds)
     return this.#reload(tenant, confirmed, further)
@@ -130,7 +138,12 @@ export class Registry {
       // Reloads of several runtimes wait for each other here.
       await asPublisher(client, () => client.query('lock table applied_schemas in share row exclusive mode'))
       const wanted = checkReferences(await readSchemas(client))
-      const input = { tenantId: tenant.id, wanted, before: await readApplied(client), tables: await readExistingTables(client) }
+      const input = {
+        tenantId: tenant.id,
+        wanted,
+        before: await readApplied(client),
+        tables: await readExistingTables(client),
+      }
       const plan = planReload({ ...input, confirmed: new Set(confirmed) })
       refuseUnconfirmed(plan, confirmed)
       for (const step of plan.steps) await execute(client, step, wanted)
@@ -142,16 +155,30 @@ export class Registry {
       const problems = lint(JSON.parse(facts.rows[0]?.facts ?? '{}') as LintFacts, namesOf(plan.applied))
       const published = toPublish(JSON.parse(rows[0]?.home ?? '{}') as HomeDescription, plan.applied)
       const version = randomUUID()
-      await asPublisher(client, () => client.query(
-        `insert into published_catalog (document, version) values ($1, $2)
+      await asPublisher(client, () =>
+        client.query(
+          `insert into published_catalog (document, version) values ($1, $2)
          on conflict (only_row) do update set document = excluded.document, version = excluded.version, published_at = now()`,
-        [JSON.stringify(published), version],
-      ))
+          [JSON.stringify(published), version],
+        ),
+      )
       return { plan, published, problems, version }
     })
-    this.#tenants.set(tenant.id, Promise.resolve({ catalog: publish(withoutUnsafe(published, problems)), version, checkedAt: this.#options.now() }))
+    this.#tenants.set(
+      tenant.id,
+      Promise.resolve({
+        catalog: publish(withoutUnsafe(published, problems)),
+        version,
+        checkedAt: this.#options.now(),
+      }),
+    )
     this.#tell(tenant, problems)
-    return { collections: published.schemas.map(({ name }) => name), actions: plan.actions, droppable: plan.droppable, warnings: problems.map(({ message }) => message) }
+    return {
+      collections: published.schemas.map(({ name }) => name),
+      actions: plan.actions,
+      droppable: plan.droppable,
+      warnings: problems.map(({ message }) => message),
+    }
   }
 
   forget(tenantId: string): void {
@@ -159,17 +186,30 @@ export class Registry {
   }
 
   async #load(tenant: Tenant): Promise<Known> {
-    const [stored, found] = await tenant.database.run(look, sql('select document, version::text from published_catalog'), lintStatement(tenant.id))
+    const [stored, found] = await tenant.database.run(
+      look,
+      sql('select document, version::text from published_catalog'),
+      lintStatement(tenant.id),
+    )
     const row = stored?.rows[0]
     // What stands there was checked before it was written.
-    const published = row === undefined ? await beforeAnyReload(tenant) : await withModifiers(tenant, row['document'] as Published)
-    const problems = lint(JSON.parse(String(found?.rows[0]?.['facts'])) as LintFacts, new Set([...published.schemas.map(({ name }) => name), ...published.withdrawn]))
+    const published =
+      row === undefined ? await beforeAnyReload(tenant) : await withModifiers(tenant, row['document'] as Published)
+    const problems = lint(
+      JSON.parse(String(found?.rows[0]?.['facts'])) as LintFacts,
+      new Set([...published.schemas.map(({ name }) => name), ...published.withdrawn]),
+    )
     this.#tell(tenant, problems)
-    return { catalog: publish(withoutUnsafe(published, problems)), version: String(row?.['version']), checkedAt: this.#options.now() }
+    return {
+      catalog: publish(withoutUnsafe(published, problems)),
+      version: String(row?.['version']),
+      checkedAt: this.#options.now(),
+    }
   }
 
   #tell({ id }: Tenant, problems: readonly LintProblem[]): void {
-    for (const { message, isAlarming } of problems) if (isAlarming) this.#options.onProblem?.(new Error(`home ${id}: ${message}`))
+    for (const { message, isAlarming } of problems)
+      if (isAlarming) this.#options.onProblem?.(new Error(`home ${id}: ${message}`))
   }
 }
 
@@ -187,7 +227,8 @@ async function readVersion(tenant: Tenant): Promise<string> {
 }
 
 function toPublish(home: HomeDescription, applied: readonly Applied[]): Published {
-  const named = (published: boolean) => applied.filter((one) => one.published === published).map(({ definition }) => definition)
+  const named = (published: boolean) =>
+    applied.filter((one) => one.published === published).map(({ definition }) => definition)
   return { home, schemas: named(true), withdrawn: named(false).map(({ name }) => name) }
 }
 
@@ -198,16 +239,26 @@ function namesOf(applied: readonly Applied[]): Set<string> {
 function withoutUnsafe(published: Published, problems: readonly LintProblem[]): Published {
   const { home } = published
   const routines = problems.some(({ unsafe }) => unsafe === 'everything') ? [] : home.routines
-  return { ...published, home: { ...home, relations: home.relations.filter(({ name }) => !isUnsafe(problems, name)), routines } }
+  return {
+    ...published,
+    home: { ...home, relations: home.relations.filter(({ name }) => !isUnsafe(problems, name)), routines },
+  }
 }
 
 /** The service's own collections, and those of reloads that did not leave a catalog behind. */
 async function beforeAnyReload({ database }: Tenant): Promise<Published> {
-  const [described, applied] = await database.run(look, introspection, sql('select definition, published from applied_schemas order by name'))
+  const [described, applied] = await database.run(
+    look,
+    introspection,
+    sql('select definition, published from applied_schemas order by name'),
+  )
   const home = homeOf(described)
   const published = toPublish(home, (applied?.rows ?? []) as unknown as Applied[])
   const names = new Set([...systemCollections.keys(), ...published.schemas.map(({ name }) => name)])
-  return { ...published, home: { ...home, relations: home.relations.filter(({ name }) => names.has(name)), routines: [] } }
+  return {
+    ...published,
+    home: { ...home, relations: home.relations.filter(({ name }) => names.has(name)), routines: [] },
+  }
 }
 
 /** Catalogs that were published without the modifiers of their types are completed from the home as it is. */
@@ -222,13 +273,16 @@ function homeOf(described: Result | undefined): HomeDescription {
 }
 
 async function readSchemas(client: pg.Client): Promise<SchemaDefinition[]> {
-  const { rows } = await client.query<WrittenSchema & { name: string }>('select name, fields, rls_policy, events from schemas order by name')
+  const { rows } = await client.query<WrittenSchema & { name: string }>(
+    'select name, fields, rls_policy, events from schemas order by name',
+  )
   return rows.map((row) => {
     try {
       return checkSchema(row)
     } catch (cause) {
       // Schemas can also be written with SQL, past every check of ours.
-      if (cause instanceof RuntimeError) throw new RuntimeError('INVALID_SCHEMA', `schema "${row.name}": ${cause.message}`, { cause })
+      if (cause instanceof RuntimeError)
+        throw new RuntimeError('INVALID_SCHEMA', `schema "${row.name}": ${cause.message}`, { cause })
       throw cause
     }
   })
@@ -250,7 +304,11 @@ async function writeApplied(client: pg.Client, { changed, dropped }: ReloadPlan)
   )
 }
 
-async function execute<T extends pg.QueryResultRow>(client: pg.Client, step: Step, wanted: readonly SchemaDefinition[]): Promise<pg.QueryResult<T>> {
+async function execute<T extends pg.QueryResultRow>(
+  client: pg.Client,
+  step: Step,
+  wanted: readonly SchemaDefinition[],
+): Promise<pg.QueryResult<T>> {
   try {
     return await client.query<T>(step.sql)
   } catch (cause) {
@@ -260,7 +318,8 @@ async function execute<T extends pg.QueryResultRow>(client: pg.Client, step: Ste
 
 function refuseUnconfirmed({ destructive, droppable, actions }: ReloadPlan, confirmed: readonly string[]): void {
   const known = new Set([...destructive, ...droppable])
-  const refuse = (message: string) => new RuntimeError('DESTRUCTIVE_SCHEMA_CHANGE', message, { extra: { changes: destructive, droppable, actions } })
+  const refuse = (message: string) =>
+    new RuntimeError('DESTRUCTIVE_SCHEMA_CHANGE', message, { extra: { changes: destructive, droppable, actions } })
   const other = confirmed.find((line) => !known.has(line))
   if (other !== undefined) throw refuse(`what is confirmed is not what the reload would do: ${other}`)
   const missing = destructive.filter((line) => !confirmed.includes(line))

@@ -26,7 +26,11 @@ export interface Draft {
 }
 
 export function emptyDraft(): Draft {
-  return { phases: { unlink: [], detach: [], drop: [], create: [], convert: [], alter: [], index: [], refer: [], guard: [] }, actions: [], destructive: [] }
+  return {
+    phases: { unlink: [], detach: [], drop: [], create: [], convert: [], alter: [], index: [], refer: [], guard: [] },
+    actions: [],
+    destructive: [],
+  }
 }
 
 export function alterSql(name: string, parts: readonly string[]): string {

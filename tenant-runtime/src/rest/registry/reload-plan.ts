@@ -4,7 +4,16 @@ import type { SchemaDefinition } from './collection.ts'
 import type { ExistingTable } from './existing-tables.ts'
 import { changeTable } from './plan-change.ts'
 import { createTable, dropTable, hideTable } from './plan-table.ts'
-import { addConstraintSql, alterSql, dropConstraintSql, emptyDraft, phases, type Applied, type Draft, type Step } from './reload-draft.ts'
+import {
+  addConstraintSql,
+  alterSql,
+  dropConstraintSql,
+  emptyDraft,
+  phases,
+  type Applied,
+  type Draft,
+  type Step,
+} from './reload-draft.ts'
 import { constraintsOf, type Constraint } from './table-parts.ts'
 
 export interface ReloadPlan {
@@ -34,7 +43,12 @@ interface ReloadInput {
 
 export function planReload({ tenantId, wanted, before, tables, confirmed }: ReloadInput): ReloadPlan {
   const draft = emptyDraft()
-  const plan = { droppable: [] as string[], applied: [] as Applied[], changed: [] as Applied[], dropped: [] as string[] }
+  const plan = {
+    droppable: [] as string[],
+    applied: [] as Applied[],
+    changed: [] as Applied[],
+    dropped: [] as string[],
+  }
   const known = new Map(before.map((applied) => [applied.definition.name, applied]))
   const rekeyed = rekeyedFields(wanted, known)
   for (const definition of wanted) {
@@ -62,18 +76,35 @@ export function planReload({ tenantId, wanted, before, tables, confirmed }: Relo
     plan.applied.push(now)
     if (published) plan.changed.push(now)
   }
-  return { ...plan, steps: phases.flatMap((phase) => draft.phases[phase]), actions: draft.actions, destructive: draft.destructive }
+  return {
+    ...plan,
+    steps: phases.flatMap((phase) => draft.phases[phase]),
+    actions: draft.actions,
+    destructive: draft.destructive,
+  }
 }
 
 /** A reference is taken down before anything of its two ends changes, and put back when all tables are as they should be. */
-function planReferences(draft: Draft, definition: SchemaDefinition, applied: Applied | undefined, table: ExistingTable | undefined, rekeyed: ReadonlySet<string>): void {
+function planReferences(
+  draft: Draft,
+  definition: SchemaDefinition,
+  applied: Applied | undefined,
+  table: ExistingTable | undefined,
+  rekeyed: ReadonlySet<string>,
+): void {
   const { name } = definition
   const wanted = referencesOf(definition)
   const old = applied === undefined ? [] : referencesOf(applied.definition)
-  const stays = new Set(wanted.filter((reference) =>
-    table?.constraints.has(reference.name) === true
-    && old.some((one) => one.name === reference.name && one.sql === reference.sql)
-    && !endsOf(name, reference).some((end) => rekeyed.has(end))).map((reference) => reference.name))
+  const stays = new Set(
+    wanted
+      .filter(
+        (reference) =>
+          table?.constraints.has(reference.name) === true &&
+          old.some((one) => one.name === reference.name && one.sql === reference.sql) &&
+          !endsOf(name, reference).some((end) => rekeyed.has(end)),
+      )
+      .map((reference) => reference.name),
+  )
   const known = new Set([...old, ...wanted].map((reference) => reference.name))
   const dropped = [...known].filter((reference) => table?.constraints.has(reference) === true && !stays.has(reference))
   const added = wanted.filter((reference) => !stays.has(reference.name))
@@ -96,7 +127,8 @@ function rekeyedFields(wanted: readonly SchemaDefinition[], known: ReadonlyMap<s
     const fields = new Map(definition.fields.map((field) => [field.name, field]))
     for (const before of known.get(definition.name)?.definition.fields ?? []) {
       const now = fields.get(before.name)
-      const isSame = now !== undefined && now.type === before.type && now.primary === before.primary && now.unique === before.unique
+      const isSame =
+        now !== undefined && now.type === before.type && now.primary === before.primary && now.unique === before.unique
       if (!isSame) rekeyed.add(`${definition.name}.${before.name}`)
     }
   }

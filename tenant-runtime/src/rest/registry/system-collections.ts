@@ -7,26 +7,74 @@ interface SystemCollection {
   readonly writable: Relation['writable']
 }
 
-export const systemCollections: ReadonlyMap<string, SystemCollection> = new Map(Object.entries({
-  schemas: { writable: 'schemas', columns: ['id', 'name', 'fields', 'rls_policy', 'events', 'created_at', 'updated_at'] },
-  storage_buckets: { writable: 'no', columns: ['id', 'name', 'owner_id', 'policy', 'config', 'created_at', 'updated_at'] },
-  storage_objects: {
-    writable: 'no',
-    columns: ['id', 'bucket_id', 'path', 'size', 'content_type', 'owner_id', 'etag', 'cache_control', 'metadata', 'created_at', 'updated_at'],
-  },
-  functions: { writable: 'no', columns: ['id', 'name', 'description', 'trigger_type', 'wasm_hash', 'enabled', 'created_at', 'updated_at'] },
-  function_invocations: {
-    writable: 'no',
-    columns: ['id', 'function_id', 'trigger', 'status', 'duration_ms', 'cpu_ms', 'memory_peak', 'error_message', 'user_id', 'timestamp'],
-  },
-  event_log: { writable: 'no', columns: ['seq', 'type', 'owner_id', 'payload', 'created_at'] },
-} satisfies Record<string, SystemCollection>))
+export const systemCollections: ReadonlyMap<string, SystemCollection> = new Map(
+  Object.entries({
+    schemas: {
+      writable: 'schemas',
+      columns: ['id', 'name', 'fields', 'rls_policy', 'events', 'created_at', 'updated_at'],
+    },
+    storage_buckets: {
+      writable: 'no',
+      columns: ['id', 'name', 'owner_id', 'policy', 'config', 'created_at', 'updated_at'],
+    },
+    storage_objects: {
+      writable: 'no',
+      columns: [
+        'id',
+        'bucket_id',
+        'path',
+        'size',
+        'content_type',
+        'owner_id',
+        'etag',
+        'cache_control',
+        'metadata',
+        'created_at',
+        'updated_at',
+      ],
+    },
+    functions: {
+      writable: 'no',
+      columns: ['id', 'name', 'description', 'trigger_type', 'wasm_hash', 'enabled', 'created_at', 'updated_at'],
+    },
+    function_invocations: {
+      writable: 'no',
+      columns: [
+        'id',
+        'function_id',
+        'trigger',
+        'status',
+        'duration_ms',
+        'cpu_ms',
+        'memory_peak',
+        'error_message',
+        'user_id',
+        'timestamp',
+      ],
+    },
+    event_log: { writable: 'no', columns: ['seq', 'type', 'owner_id', 'payload', 'created_at'] },
+  } satisfies Record<string, SystemCollection>),
+)
 
 /** Names that no schema may take: tables of the home, and paths of the interface. */
 export const reservedCollections: ReadonlySet<string> = new Set([
-  ...systemCollections.keys(), 'rpc', 'home_migrations', 'applied_schemas', 'published_catalog', 'blob_intents', 'blob_gc', 'storage_usage',
-  'storage_bucket_counters', 'function_deliveries', 'function_dispatcher', 'function_logs', 'function_schedule_runs', 'function_webhook_ids', 'usage_hours',
-  'event_log_gone', 'home_structure',
+  ...systemCollections.keys(),
+  'rpc',
+  'home_migrations',
+  'applied_schemas',
+  'published_catalog',
+  'blob_intents',
+  'blob_gc',
+  'storage_usage',
+  'storage_bucket_counters',
+  'function_deliveries',
+  'function_dispatcher',
+  'function_logs',
+  'function_schedule_runs',
+  'function_webhook_ids',
+  'usage_hours',
+  'event_log_gone',
+  'home_structure',
 ])
 
 /** Tables of the service that grow with what the tenant does with its own: they count as documents. */
@@ -34,7 +82,17 @@ export const countedAsDocuments: ReadonlySet<string> = new Set(['function_delive
 
 /** Tables of the service that say what the tenant stores, has used and has seen happen: nobody's statement but the service's own changes them. */
 export const tablesOfBooks: ReadonlySet<string> = new Set([
-  'usage_hours', 'storage_usage', 'storage_bucket_counters', 'storage_objects', 'blob_intents', 'blob_gc', 'function_invocations', 'home_migrations', 'home_structure', 'event_log', 'event_log_gone',
+  'usage_hours',
+  'storage_usage',
+  'storage_bucket_counters',
+  'storage_objects',
+  'blob_intents',
+  'blob_gc',
+  'function_invocations',
+  'home_migrations',
+  'home_structure',
+  'event_log',
+  'event_log_gone',
 ])
 
 /** Functions of the home that are for the service's own statements. */

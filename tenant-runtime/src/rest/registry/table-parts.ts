@@ -34,13 +34,23 @@ export function constraintOf(collection: string, fields: readonly Field[], name:
 function constraintsOfField(collection: string, field: Field): Constraint[] {
   const column = identifier(field.name)
   const check = (name: string, condition: string, rule: string): Constraint => ({
-    name: nameOf(`${collection}_${field.name}`, name), field, kind: 'check', sql: `check (${condition})`, rule,
+    name: nameOf(`${collection}_${field.name}`, name),
+    field,
+    kind: 'check',
+    sql: `check (${condition})`,
+    rule,
   })
   const constraints: Constraint[] = []
   if (field.type === 'string') {
     const { maxLength = longestString } = field
     // A character takes one to four bytes; bytes are known without counting.
-    constraints.push(check('length', `octet_length(${column}) <= ${maxLength} or char_length(${column}) <= ${maxLength}`, lengthRule(field)))
+    constraints.push(
+      check(
+        'length',
+        `octet_length(${column}) <= ${maxLength} or char_length(${column}) <= ${maxLength}`,
+        lengthRule(field),
+      ),
+    )
   }
   if (field.type === 'number') {
     // To Postgres, NaN is larger than infinity.
@@ -49,19 +59,31 @@ function constraintsOfField(collection: string, field: Field): Constraint[] {
     constraints.push(check('range', `${least} and ${most}`, rangeRule(field)))
   }
   if (field.type === 'datetime') constraints.push(check('range', `isfinite(${column})`, rangeRule(field)))
-  if (field.type === 'json') constraints.push(check('shape', `jsonb_typeof(${column}) in ('object', 'array')`, 'must be an object or an array'))
+  if (field.type === 'json')
+    constraints.push(check('shape', `jsonb_typeof(${column}) in ('object', 'array')`, 'must be an object or an array'))
   if (field.enum !== undefined) {
-    const values = field.enum.map((value) => (typeof value === 'number' ? `${value}::double precision` : textLiteral(value)))
+    const values = field.enum.map((value) =>
+      typeof value === 'number' ? `${value}::double precision` : textLiteral(value),
+    )
     constraints.push(check('enum', `${column} in (${values.join(', ')})`, enumRule(field)))
   }
   if (field.unique === true) {
-    constraints.push({ name: nameOf(`${collection}.${field.name}`, 'key'), field, kind: 'unique', sql: `unique (${column})`, rule: 'has a value that another record has' })
+    constraints.push({
+      name: nameOf(`${collection}.${field.name}`, 'key'),
+      field,
+      kind: 'unique',
+      sql: `unique (${column})`,
+      rule: 'has a value that another record has',
+    })
   }
   if (field.references?.field !== undefined) {
     const { collection: other, field: referred, onDelete } = field.references
     const deletion = onDelete === 'restrict' ? '' : ` on delete ${onDelete}`
     constraints.push({
-      name: nameOf(`${collection}_${field.name}`, 'fkey'), field, kind: 'reference', rule: `refers to a record of "${other}" that is not there`,
+      name: nameOf(`${collection}_${field.name}`, 'fkey'),
+      field,
+      kind: 'reference',
+      rule: `refers to a record of "${other}" that is not there`,
       sql: `foreign key (${column}) references ${identifier(other)} (${identifier(referred)})${deletion}`,
     })
   }
@@ -78,14 +100,22 @@ export function indexesOf(definition: SchemaDefinition): Index[] {
     // A deletion looks for the records that refer to what is deleted.
     const wanted = field.index === true || (field.references !== undefined && !field.primary && field.unique !== true)
     if (!wanted) return []
-    return [index(field, field.type === 'json' ? `using gin (${identifier(field.name)} jsonb_path_ops)` : `(${identifier(field.name)})`)]
+    return [
+      index(
+        field,
+        field.type === 'json' ? `using gin (${identifier(field.name)} jsonb_path_ops)` : `(${identifier(field.name)})`,
+      ),
+    ]
   })
   if (policy.ownerField !== undefined) {
     // The policies compare as text, whatever the type; an index on anything else would not be used.
     const ownerIndex = nameOf(name, 'by_owner', '.')
     const owner = identifier(policy.ownerField)
     const isText = tableFields(definition).some((field) => field.name === policy.ownerField && field.type === 'string')
-    indexes.push({ name: ownerIndex, sql: `create index ${identifier(ownerIndex)} on ${identifier(name)} (${isText ? owner : `(${owner}::text)`})` })
+    indexes.push({
+      name: ownerIndex,
+      sql: `create index ${identifier(ownerIndex)} on ${identifier(name)} (${isText ? owner : `(${owner}::text)`})`,
+    })
   }
   return indexes
 }
@@ -104,7 +134,9 @@ export function primaryKeySql(definition: SchemaDefinition): string {
  */
 export function nameOf(what: string, kind: string, between = '_'): string {
   const name = `${what}${between}${kind}`
-  return name.length <= 63 ? name : `${name.slice(0, 42)}~${createHash('sha256').update(name).digest('hex').slice(0, 20)}`
+  return name.length <= 63
+    ? name
+    : `${name.slice(0, 42)}~${createHash('sha256').update(name).digest('hex').slice(0, 20)}`
 }
 
 /** Tables of collections that earlier versions made have an index of this name on the owner. */

@@ -2,7 +2,11 @@
 import { restError } from '../rest-error.ts'
 
 export type Format =
-  | { kind: 'json'; /** Exactly one row, as an object. */ singular: boolean; /** Fields that are null are left out. */ stripped: boolean }
+  | {
+      kind: 'json'
+      /** Exactly one row, as an object. */ singular: boolean
+      /** Fields that are null are left out. */ stripped: boolean
+    }
   | { kind: 'csv' }
   | { kind: 'openapi' }
 
@@ -35,7 +39,10 @@ export function readAccept(header: string | undefined): Format {
 }
 
 export function notAcceptable(header = '') {
-  return restError('NOT_ACCEPTABLE', { code: 'PGRST107', message: `None of these media types are available: ${header}` })
+  return restError('NOT_ACCEPTABLE', {
+    code: 'PGRST107',
+    message: `None of these media types are available: ${header}`,
+  })
 }
 
 /** Exactly one row is wanted. */
@@ -47,6 +54,9 @@ export function isSingular(format: Format): boolean {
 export function contentType(format: Format): string {
   if (format.kind === 'csv') return 'text/csv; charset=utf-8'
   if (format.kind === 'openapi') return 'application/openapi+json; charset=utf-8'
-  if (format.singular) return `application/vnd.pgrst.object+json;${format.stripped ? ' nulls=stripped;' : ''} charset=utf-8`
-  return format.stripped ? 'application/vnd.pgrst.array+json; nulls=stripped; charset=utf-8' : 'application/json; charset=utf-8'
+  if (format.singular)
+    return `application/vnd.pgrst.object+json;${format.stripped ? ' nulls=stripped;' : ''} charset=utf-8`
+  return format.stripped
+    ? 'application/vnd.pgrst.array+json; nulls=stripped; charset=utf-8'
+    : 'application/json; charset=utf-8'
 }

@@ -14,7 +14,12 @@ const isWords = ['null', 'not_null', 'true', 'false', 'unknown'] as const
 export type IsWord = (typeof isWords)[number]
 
 export type Test =
-  | { operator: Exclude<Operator, 'in' | 'is'>; value: string; quantifier: 'any' | 'all' | undefined; /** Of a search. */ language: string | undefined }
+  | {
+      operator: Exclude<Operator, 'in' | 'is'>
+      value: string
+      quantifier: 'any' | 'all' | undefined
+      /** Of a search. */ language: string | undefined
+    }
   | { operator: 'in'; values: string[] }
   | { operator: 'is'; word: IsWord }
 
@@ -75,10 +80,11 @@ function readMembers(scanner: Scanner, depth: number): Condition[] {
 function readMember(scanner: Scanner, depth: number): Condition {
   const begin = scanner.at
   const negated = scanner.skip('not.')
-  for (const kind of ['and', 'or'] as const) if (scanner.skip(`${kind}(`)) {
-    scanner.at--
-    return { kind, negated, members: readMembers(scanner, depth + 1) }
-  }
+  for (const kind of ['and', 'or'] as const)
+    if (scanner.skip(`${kind}(`)) {
+      scanner.at--
+      return { kind, negated, members: readMembers(scanner, depth + 1) }
+    }
   scanner.at = begin
   const path = { column: scanner.name(), steps: readSteps(scanner) }
   scanner.expect('.')
@@ -171,4 +177,3 @@ function readElement(scanner: Scanner): string {
   while (!scanner.isAtEnd && !scanner.sees(',') && !scanner.sees(')')) scanner.at++
   return text.slice(begin, scanner.at)
 }
-

@@ -32,11 +32,20 @@ export interface Preferences {
  */
 export function readPreferences(header: string | string[] | undefined, allowsRollback: boolean): Preferences {
   const preferences: Preferences = {
-    return: undefined, count: undefined, resolution: undefined, missing: undefined, handling: undefined, tx: undefined, maxAffected: undefined, applied: [],
+    return: undefined,
+    count: undefined,
+    resolution: undefined,
+    missing: undefined,
+    handling: undefined,
+    tx: undefined,
+    maxAffected: undefined,
+    applied: [],
   }
   if (header === undefined) return preferences
   const unknown: string[] = []
-  for (const text of String(header).split(',').map((part) => part.trim())) {
+  for (const text of String(header)
+    .split(',')
+    .map((part) => part.trim())) {
     if (text === '') continue
     const [name = '', value = ''] = text.toLowerCase().split('=', 2)
     if (name === 'max-affected' && /^\d{1,9}$/.test(value)) preferences.maxAffected ??= Number(value)
@@ -44,10 +53,15 @@ export function readPreferences(header: string | string[] | undefined, allowsRol
       unknown.push(text)
       continue
     }
-    if (!preferences.applied.some((applied) => applied.startsWith(`${name}=`))) preferences.applied.push(`${name}=${value}`)
+    if (!preferences.applied.some((applied) => applied.startsWith(`${name}=`)))
+      preferences.applied.push(`${name}=${value}`)
   }
   if (preferences.handling === 'strict' && unknown.length > 0) {
-    throw restError('INVALID_QUERY', { code: 'PGRST122', message: 'Invalid preferences given with handling=strict', details: `Invalid preferences: ${unknown.join(', ')}` })
+    throw restError('INVALID_QUERY', {
+      code: 'PGRST122',
+      message: 'Invalid preferences given with handling=strict',
+      details: `Invalid preferences: ${unknown.join(', ')}`,
+    })
   }
   const forget = (name: string) => {
     preferences.applied = preferences.applied.filter((applied) => !applied.startsWith(`${name}=`))

@@ -56,7 +56,15 @@ export function readQuery(search: string, argumentNames?: ReadonlySet<string>): 
 
 /** All of a relation, as it comes. */
 export function emptyQuery(): Query {
-  return { select: undefined, own: emptyPart(), embedded: [], columns: undefined, onConflict: undefined, cursor: undefined, arguments: [] }
+  return {
+    select: undefined,
+    own: emptyPart(),
+    embedded: [],
+    columns: undefined,
+    onConflict: undefined,
+    cursor: undefined,
+    arguments: [],
+  }
 }
 
 function emptyPart(): Part {
@@ -102,7 +110,9 @@ function readParameter(query: Query, key: string, value: string, isCall: boolean
 
 function partAt(query: Query, place: string[]): Part {
   if (place.length === 0) return query.own
-  const known = query.embedded.find((entry) => entry.place.length === place.length && entry.place.every((name, n) => name === place[n]))
+  const known = query.embedded.find(
+    (entry) => entry.place.length === place.length && entry.place.every((name, n) => name === place[n]),
+  )
   if (known !== undefined) return known.part
   const part = emptyPart()
   query.embedded.push({ place, part })

@@ -45,7 +45,14 @@ export function readSelect(text: string): Selected[] {
 
 /** A column, as it is. */
 export function fieldNamed(column: string): SelectedField {
-  return { kind: 'field', alias: undefined, path: { column, steps: [] }, cast: undefined, aggregate: undefined, aggregateCast: undefined }
+  return {
+    kind: 'field',
+    alias: undefined,
+    path: { column, steps: [] },
+    cast: undefined,
+    aggregate: undefined,
+    aggregateCast: undefined,
+  }
 }
 
 function readItems(scanner: Scanner, depth: number): Selected[] {
@@ -67,7 +74,8 @@ function skipBlanks(scanner: Scanner): void {
 
 function readItem(scanner: Scanner, depth: number): Selected {
   if (scanner.skip('*')) return { kind: 'all' }
-  if (scanner.skip('...')) return readRelation(scanner, { alias: undefined, target: scanner.name(), isSpread: true }, depth)
+  if (scanner.skip('...'))
+    return readRelation(scanner, { alias: undefined, target: scanner.name(), isSpread: true }, depth)
   let alias: string | undefined
   let path = readPath(scanner)
   if (scanner.sees(':') && !scanner.sees('::')) {
@@ -77,15 +85,35 @@ function readItem(scanner: Scanner, depth: number): Selected {
     path = readPath(scanner)
   }
   if (path.steps.length === 0) {
-    if (path.column === 'count' && scanner.skip('()')) return { kind: 'field', alias, path: undefined, cast: undefined, aggregate: 'count', aggregateCast: readCast(scanner) }
-    if (scanner.sees('(') || scanner.sees('!')) return readRelation(scanner, { alias, target: path.column, isSpread: false }, depth)
+    if (path.column === 'count' && scanner.skip('()'))
+      return {
+        kind: 'field',
+        alias,
+        path: undefined,
+        cast: undefined,
+        aggregate: 'count',
+        aggregateCast: readCast(scanner),
+      }
+    if (scanner.sees('(') || scanner.sees('!'))
+      return readRelation(scanner, { alias, target: path.column, isSpread: false }, depth)
   }
   const cast = readCast(scanner)
   const aggregate = readAggregate(scanner)
-  return { kind: 'field', alias, path, cast, aggregate, aggregateCast: aggregate === undefined ? undefined : readCast(scanner) }
+  return {
+    kind: 'field',
+    alias,
+    path,
+    cast,
+    aggregate,
+    aggregateCast: aggregate === undefined ? undefined : readCast(scanner),
+  }
 }
 
-function readRelation(scanner: Scanner, named: { alias: string | undefined; target: string; isSpread: boolean }, depth: number): SelectedRelation {
+function readRelation(
+  scanner: Scanner,
+  named: { alias: string | undefined; target: string; isSpread: boolean },
+  depth: number,
+): SelectedRelation {
   let [hint, join]: [string | undefined, SelectedRelation['join']] = [undefined, undefined]
   while (scanner.skip('!')) {
     const word = scanner.name()

@@ -34,7 +34,9 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     return { ...rest, relation: relationOf(rest.catalog, request.params.collection) }
   }
 
-  app.get<Named>('/rest/v1/:collection', anyone, async (request, reply) => sendList(request, reply, await asked(request)))
+  app.get<Named>('/rest/v1/:collection', anyone, async (request, reply) =>
+    sendList(request, reply, await asked(request)),
+  )
 
   app.post<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
     const { relation, ...rest } = await asked(request)
@@ -45,16 +47,27 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const wants = answerOf(rest)
     const plan = wants === 'location' ? keyPlan(rest, relation) : readBack(rest, relation)
     const isRecord = wants === 'record' && !isMany && rest.format.kind === 'json' && !rest.format.stripped
-    const shape = { ...changeAnswer(wants === 'location' ? { ...rest, format: plainJson } : rest, wants === 'nothing' ? undefined : plan), isOne: isRecord && preferences.maxAffected === undefined && insert.conflict === undefined }
-    const run = () => runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
-    const { answer } = insert.count === 0 ? { answer: nothing } : await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
+    const shape = {
+      ...changeAnswer(
+        wants === 'location' ? { ...rest, format: plainJson } : rest,
+        wants === 'nothing' ? undefined : plan,
+      ),
+      isOne: isRecord && preferences.maxAffected === undefined && insert.conflict === undefined,
+    }
+    const run = () =>
+      runAnswer(request, insertStatement(insert, shape), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
+    const { answer } =
+      insert.count === 0
+        ? { answer: nothing }
+        : await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
     sayApplied(reply, preferences)
     void reply.header('content-range', `*/${preferences.count === undefined ? '*' : answer.changed}`)
     const status = answer.made === 0 && answer.changed > 0 ? 200 : 201
     if (wants === 'location') return sendLocation(reply, status, answer, relation, request)
     if (wants === 'nothing') return reply.status(status).send()
     // A caller of the specification sends one record and gets one.
-    if (wants === 'record' && !isMany && rest.format.kind === 'json') return reply.status(status).type('application/json; charset=utf-8').send(elementOf(answer.body))
+    if (wants === 'record' && !isMany && rest.format.kind === 'json')
+      return reply.status(status).type('application/json; charset=utf-8').send(elementOf(answer.body))
     return sendRows(reply, status, answer, plan, rest.format)
   })
 
@@ -64,24 +77,42 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const change = planUpdate(relation, request.body, query)
     const { where, plan } = planChange(rest, 'UPDATE')
     const shape = changeAnswer(rest, preferences.return === 'representation' ? plan : undefined)
-    const statement = change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change, where, shape)
+    const statement =
+      change.columns.length === 0 ? unchanged(plan, where, rest) : updateStatement(relation, change, where, shape)
     const run = () => runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
     const { answer } = await updateDocuments(deps.quota, request, relation, request.body, run)
     const changed = change.columns.length === 0 ? answer.n : answer.changed
-    return sendChanged(reply, rest, answer, plan, contentRange(0, changed, preferences.count === undefined ? undefined : changed))
+    return sendChanged(
+      reply,
+      rest,
+      answer,
+      plan,
+      contentRange(0, changed, preferences.count === undefined ? undefined : changed),
+    )
   })
 
   app.put<Named>('/rest/v1/:collection', anyone, async (request, reply) => {
     const rest = await asked(request)
     const { relation, query, preferences } = rest
     requireKey(rest)
-    const insert = planInsert(relation, request.body, { ...query, onConflict: undefined }, { ...preferences, resolution: 'merge-duplicates' })
-    if (insert.count !== 1 || relation.key.some((name) => !insert.columns.some((column) => column.name === name))) throw otherKey()
+    const insert = planInsert(
+      relation,
+      request.body,
+      { ...query, onConflict: undefined },
+      { ...preferences, resolution: 'merge-duplicates' },
+    )
+    if (insert.count !== 1 || relation.key.some((name) => !insert.columns.some((column) => column.name === name)))
+      throw otherKey()
     const { where: filters, plan } = planChange(rest, 'PUT')
-    const wantsRecord = preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
+    const wantsRecord =
+      preferences.return === 'representation' || (preferences.return === undefined && !rest.isProfiled)
     // Of the record that is sent: whose it is to be, the policies decide.
     const where = filters.filter(({ kind }) => kind !== 'own')
-    const run = () => runAnswer(request, insertStatement({ ...insert, where }, changeAnswer(rest, wantsRecord ? plan : undefined)), { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
+    const run = () =>
+      runAnswer(request, insertStatement({ ...insert, where }, changeAnswer(rest, wantsRecord ? plan : undefined)), {
+        catalog: rest.catalog,
+        rehearsed: isRehearsed(preferences),
+      })
     const { answer } = await insertDocuments(deps.quota, request, relation, request.body, insert.count, run)
     if (answer.changed === 0) throw otherKey()
     sayApplied(reply, preferences)
@@ -95,8 +126,15 @@ export function addCollectionRoutes(app: FastifyInstance, deps: RestDeps): void 
     const { relation, preferences } = rest
     requireWritable(relation)
     const { where, plan } = planChange(rest, 'DELETE')
-    const statement = deleteStatement(relation, where, changeAnswer(rest, preferences.return === 'representation' ? plan : undefined))
-    const { answer } = await runAnswer(request, statement, { catalog: rest.catalog, rehearsed: isRehearsed(preferences) })
+    const statement = deleteStatement(
+      relation,
+      where,
+      changeAnswer(rest, preferences.return === 'representation' ? plan : undefined),
+    )
+    const { answer } = await runAnswer(request, statement, {
+      catalog: rest.catalog,
+      rehearsed: isRehearsed(preferences),
+    })
     deps.quota.freed(request.tenant.id)
     return sendChanged(reply, rest, answer, plan, `*/${preferences.count === undefined ? '*' : answer.changed}`)
   })
@@ -124,7 +162,12 @@ function keyPlan(rest: RestRequest, relation: Relation): ReadPlan {
 }
 
 function changeAnswer({ preferences, format }: RestRequest, read: ReadPlan | undefined): ChangeAnswer {
-  return { read, format, exactly: isSingular(format) && read !== undefined ? 1 : undefined, atMost: preferences.maxAffected }
+  return {
+    read,
+    format,
+    exactly: isSingular(format) && read !== undefined ? 1 : undefined,
+    atMost: preferences.maxAffected,
+  }
 }
 
 interface Change {
@@ -137,14 +180,21 @@ interface Change {
 function planChange(rest: Asked, what: string): Change {
   const { relation, query } = rest
   if (query.own.limit !== undefined || query.own.offset !== undefined) {
-    throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} takes no limit and no offset: it is for all that match` })
+    throw restError('INVALID_QUERY', {
+      code: 'PGRST100',
+      message: `${what} takes no limit and no offset: it is for all that match`,
+    })
   }
   const planned = planRead(rest, relation, query)
   const { where } = planned
   if (query.own.conditions.length === 0) {
-    throw restError('INVALID_QUERY', { code: '21000', message: `${what} needs a filter; to mean every record, say so, for example with ?${relation.key[0] ?? 'id'}=not.is.null` })
+    throw restError('INVALID_QUERY', {
+      code: '21000',
+      message: `${what} needs a filter; to mean every record, say so, for example with ?${relation.key[0] ?? 'id'}=not.is.null`,
+    })
   }
-  if (where.some(asksForOthers)) throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} can't ask for rows of other collections` })
+  if (where.some(asksForOthers))
+    throw restError('INVALID_QUERY', { code: 'PGRST100', message: `${what} can't ask for rows of other collections` })
   return { where, plan: ofChanged(planned) }
 }
 
@@ -153,7 +203,8 @@ function asksForOthers(condition: PlannedCondition): boolean {
 }
 
 function refuseOffset({ own: { offset } }: Query): void {
-  if (offset !== undefined && offset > 0) throw restError('INVALID_QUERY', { code: 'PGRST100', message: 'a write takes no offset' })
+  if (offset !== undefined && offset > 0)
+    throw restError('INVALID_QUERY', { code: 'PGRST100', message: 'a write takes no offset' })
 }
 
 /** What a change of nothing would have changed. */
@@ -161,7 +212,13 @@ function unchanged(plan: ReadPlan, where: readonly PlannedCondition[], { format 
   return readStatement({ ...plan, where }, format, undefined)
 }
 
-function sendChanged(reply: FastifyReply, { preferences, format }: Asked, answer: Answer, plan: ReadPlan, range: string): FastifyReply {
+function sendChanged(
+  reply: FastifyReply,
+  { preferences, format }: Asked,
+  answer: Answer,
+  plan: ReadPlan,
+  range: string,
+): FastifyReply {
   sayApplied(reply, preferences)
   void reply.header('content-range', range)
   if (preferences.return !== 'representation') return reply.status(204).send()
@@ -169,10 +226,18 @@ function sendChanged(reply: FastifyReply, { preferences, format }: Asked, answer
 }
 
 /** Where the new record is to be had. */
-function sendLocation(reply: FastifyReply, status: number, { body, n }: Answer, { name, key }: Relation, { basePath }: FastifyRequest): FastifyReply {
+function sendLocation(
+  reply: FastifyReply,
+  status: number,
+  { body, n }: Answer,
+  { name, key }: Relation,
+  { basePath }: FastifyRequest,
+): FastifyReply {
   const [row] = n === 1 && key.length > 0 ? (JSON.parse(body) as Record<string, unknown>[]) : []
   if (row !== undefined) {
-    const filters = key.map((column) => `${encodeURIComponent(column)}=${encodeURIComponent(`eq.${String(row[column])}`)}`)
+    const filters = key.map(
+      (column) => `${encodeURIComponent(column)}=${encodeURIComponent(`eq.${String(row[column])}`)}`,
+    )
     void reply.header('location', `${basePath}/rest/v1/${encodeURIComponent(name)}?${filters.join('&')}`)
   }
   return reply.status(status).send()
@@ -180,10 +245,19 @@ function sendLocation(reply: FastifyReply, status: number, { body, n }: Answer, 
 
 /** PUT names one record, by its whole key. */
 function requireKey({ relation: { key }, query: { own } }: Asked): void {
-  if (own.limit !== undefined || own.offset !== undefined) throw restError('INVALID_QUERY', { code: 'PGRST114', message: 'limit/offset querystring parameters are not allowed for PUT' })
-  const named = own.conditions.map((condition) => (condition.kind === 'filter' && isPlainEq(condition) ? condition.path.column : ''))
+  if (own.limit !== undefined || own.offset !== undefined)
+    throw restError('INVALID_QUERY', {
+      code: 'PGRST114',
+      message: 'limit/offset querystring parameters are not allowed for PUT',
+    })
+  const named = own.conditions.map((condition) =>
+    condition.kind === 'filter' && isPlainEq(condition) ? condition.path.column : '',
+  )
   if (key.length > 0 && named.length === key.length && key.every((column) => named.includes(column))) return
-  throw restError('METHOD_NOT_ALLOWED', { code: 'PGRST105', message: "Filters must include all and only primary key columns with 'eq' operators" })
+  throw restError('METHOD_NOT_ALLOWED', {
+    code: 'PGRST105',
+    message: "Filters must include all and only primary key columns with 'eq' operators",
+  })
 }
 
 function isPlainEq({ negated, path, test }: Filter): boolean {
@@ -191,5 +265,8 @@ function isPlainEq({ negated, path, test }: Filter): boolean {
 }
 
 function otherKey() {
-  return restError('INVALID_QUERY', { code: 'PGRST115', message: 'Payload values do not match URL in primary key column(s)' })
+  return restError('INVALID_QUERY', {
+    code: 'PGRST115',
+    message: 'Payload values do not match URL in primary key column(s)',
+  })
 }

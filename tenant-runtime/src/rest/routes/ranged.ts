@@ -10,10 +10,12 @@ export function ranged({ headers }: FastifyRequest, query: Query): Query {
   const range = readRange(headers.range, unit === undefined ? undefined : String(unit))
   if (range === undefined) return query
   const { limit = Infinity, offset: first = 0 } = query.own
-  if (range === 'empty') throw notSatisfiable('The lower boundary must be lower than or equal to the upper boundary in the Range header.')
+  if (range === 'empty')
+    throw notSatisfiable('The lower boundary must be lower than or equal to the upper boundary in the Range header.')
   const offset = Math.max(first, range.offset)
   const end = Math.min(first + limit, range.offset + (range.limit ?? Infinity))
-  if (end <= offset && limit !== 0) throw notSatisfiable('The Range header and limit and offset have no rows in common.')
+  if (end <= offset && limit !== 0)
+    throw notSatisfiable('The Range header and limit and offset have no rows in common.')
   return { ...query, own: { ...query.own, offset, limit: end === Infinity ? undefined : Math.max(end - offset, 0) } }
 }
 

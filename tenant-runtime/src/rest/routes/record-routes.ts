@@ -41,8 +41,13 @@ export function addRecordRoutes(app: FastifyInstance, deps: RestDeps): void {
     const rest = await asked(request)
     const { relation, plan, query } = rest
     const change = planUpdate(relation, request.body, query)
-    const statement = change.columns.length === 0 ? recordStatement(plan) : updateStatement(relation, change, plan.where, asRecord(plan))
-    const { answer } = await updateDocuments(deps.quota, request, relation, request.body, () => runAnswer(request, statement, rehearsed(rest)))
+    const statement =
+      change.columns.length === 0
+        ? recordStatement(plan)
+        : updateStatement(relation, change, plan.where, asRecord(plan))
+    const { answer } = await updateDocuments(deps.quota, request, relation, request.body, () =>
+      runAnswer(request, statement, rehearsed(rest)),
+    )
     return sendRecord(reply, relation, answer)
   })
 

@@ -42,12 +42,26 @@ export function keepBodiesAsText(app: FastifyInstance): void {
       done(null, { text, value: parseJson(text) } satisfies JsonBody)
     } catch (error) {
       const details = error instanceof Error ? { details: error.message } : {}
-      done(restError('INVALID_JSON', { code: 'PGRST102', message: 'the body is no well-formed JSON', cause: error, ...details }))
+      done(
+        restError('INVALID_JSON', {
+          code: 'PGRST102',
+          message: 'the body is no well-formed JSON',
+          cause: error,
+          ...details,
+        }),
+      )
     }
   })
   app.addContentTypeParser('*', { parseAs: 'string' }, ({ headers }, body, done) => {
     if (String(body) === '') done(null, undefined)
-    else done(restError('BAD_REQUEST', { code: 'PGRST102', message: `Content-Type not acceptable: ${String(headers['content-type'])}`, hint: 'send application/json' }))
+    else
+      done(
+        restError('BAD_REQUEST', {
+          code: 'PGRST102',
+          message: `Content-Type not acceptable: ${String(headers['content-type'])}`,
+          hint: 'send application/json',
+        }),
+      )
   })
 }
 
@@ -59,11 +73,19 @@ export interface Reading {
 }
 
 /** @throws RuntimeError for a header or a parameter that can't be read */
-export async function readRestRequest({ registry, allowsRollback }: RestDeps, request: FastifyRequest, { argumentNames, describes }: Reading = {}): Promise<RestRequest> {
+export async function readRestRequest(
+  { registry, allowsRollback }: RestDeps,
+  request: FastifyRequest,
+  { argumentNames, describes }: Reading = {},
+): Promise<RestRequest> {
   const { headers, tenant, rls } = request
   const profile = headers['content-profile'] ?? headers['accept-profile']
   if (profile !== undefined && profile !== 'public') {
-    throw restError('NOT_ACCEPTABLE', { code: 'PGRST106', message: `Invalid schema: ${String(profile)}`, hint: 'Only the following schemas are exposed: public' })
+    throw restError('NOT_ACCEPTABLE', {
+      code: 'PGRST106',
+      message: `Invalid schema: ${String(profile)}`,
+      hint: 'Only the following schemas are exposed: public',
+    })
   }
   const format = readAccept(headers.accept)
   if (format.kind === 'openapi' && describes === undefined) throw notAcceptable(headers.accept)

@@ -18,23 +18,37 @@ interface Named {
 }
 
 export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
-  const call = async (request: FastifyRequest<Named>, reply: FastifyReply, rest: RestRequest, routine: Routine, given: readonly string[], values: Given) => {
+  const call = async (
+    request: FastifyRequest<Named>,
+    reply: FastifyReply,
+    rest: RestRequest,
+    routine: Routine,
+    given: readonly string[],
+    values: Given,
+  ) => {
     const { catalog, query, preferences, format } = rest
     const reading = request.method !== 'POST'
     const plan = planCall(rest, routine, given, reading ? ranged(request, query) : query)
-    if (plan.read === undefined && format.kind !== 'json') throw notAcceptable(`${String(request.headers.accept)} for a function that gives values`)
-    const { answer } = await runAnswer(request, callStatement(plan, values, format, preferences.count), { catalog, reading, rehearsed: isRehearsed(preferences) })
+    if (plan.read === undefined && format.kind !== 'json')
+      throw notAcceptable(`${String(request.headers.accept)} for a function that gives values`)
+    const { answer } = await runAnswer(request, callStatement(plan, values, format, preferences.count), {
+      catalog,
+      reading,
+      rehearsed: isRehearsed(preferences),
+    })
     sayApplied(reply, preferences)
     const { kind, isSet } = routine.returns
     const { offset } = plan.read ?? plan.page
-    if (answer.total !== undefined && offset > answer.total) throw notSatisfiable(`An offset of ${offset} was requested, but there are only ${answer.total} rows.`)
+    if (answer.total !== undefined && offset > answer.total)
+      throw notSatisfiable(`An offset of ${offset} was requested, but there are only ${answer.total} rows.`)
     if (kind === 'nothing' || (preferences.return === 'minimal' && !reading)) {
       void reply.header('content-range', contentRange(0, answer.n, answer.total))
       return reply.status(kind === 'nothing' ? 204 : 200).send()
     }
     void reply.header('content-range', contentRange(isSet ? offset : 0, answer.n, answer.total))
     const status = answer.total !== undefined && answer.n < answer.total ? 206 : 200
-    if (plan.read !== undefined && (isSet || format.kind !== 'json' || format.singular)) return sendRows(reply, status, answer, plan.read, format)
+    if (plan.read !== undefined && (isSet || format.kind !== 'json' || format.singular))
+      return sendRows(reply, status, answer, plan.read, format)
     if (format.kind === 'json' && format.singular && isSet) {
       if (answer.n !== 1) throw notOne(answer.n)
       return reply.type(contentType(format)).send(answer.body.slice(1, -1))
@@ -48,14 +62,19 @@ export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
     const { text, value } = request.body ?? { text: '{}', value: {} }
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
     const given = isObject ? Object.keys(value) : []
-    if (!isObject && !routines.some(isWhole)) throw restError('BAD_REQUEST', { code: 'PGRST102', message: 'the body must be an object with the arguments by their names' })
+    if (!isObject && !routines.some(isWhole))
+      throw restError('BAD_REQUEST', {
+        code: 'PGRST102',
+        message: 'the body must be an object with the arguments by their names',
+      })
     const routine = chooseRoutine(isObject ? routines : routines.filter(isWhole), given, true)
     return call(request, reply, rest, routine, given, { kind: isWhole(routine) ? 'whole' : 'json', body: text })
   })
 
   app.get<Named>('/rest/v1/rpc/:name', anyone, async (request, reply) => {
     const { name } = request.params
-    const argumentNames = (catalog: Catalog) => new Set(routinesCalled(catalog, name).flatMap((routine) => routine.arguments.map((argument) => argument.name)))
+    const argumentNames = (catalog: Catalog) =>
+      new Set(routinesCalled(catalog, name).flatMap((routine) => routine.arguments.map((argument) => argument.name)))
     const rest = await readRestRequest(deps, request, { argumentNames })
     const given = new Map<string, string[]>()
     for (const [key, value] of rest.query.arguments) given.set(key, [...(given.get(key) ?? []), value])
@@ -64,7 +83,8 @@ export function addRoutineRoutes(app: FastifyInstance, deps: RestDeps): void {
     for (const { name, isVariadic } of routine.arguments) {
       const values = given.get(name)
       // Of one that is named twice the last counts; a variadic one takes them all.
-      if (values !== undefined) texts.set(name, isVariadic && !(values[0] ?? '').startsWith('{') ? arrayLiteral(values) : (values.at(-1) ?? ''))
+      if (values !== undefined)
+        texts.set(name, isVariadic && !(values[0] ?? '').startsWith('{') ? arrayLiteral(values) : (values.at(-1) ?? ''))
     }
     return call(request, reply, rest, routine, [...given.keys()], { kind: 'texts', values: texts })
   })

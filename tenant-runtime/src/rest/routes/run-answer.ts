@@ -22,12 +22,23 @@ export interface RunOptions {
 }
 
 /** @throws RuntimeError */
-export async function runAnswer(request: FastifyRequest, statement: Statement, { catalog, reading = false, onlyReads = reading, rehearsed = false, also }: RunOptions): Promise<{ answer: Answer; also: Row | undefined }> {
-  const { tenant: { database }, rls } = request
+export async function runAnswer(
+  request: FastifyRequest,
+  statement: Statement,
+  { catalog, reading = false, onlyReads = reading, rehearsed = false, also }: RunOptions,
+): Promise<{ answer: Answer; also: Row | undefined }> {
+  const {
+    tenant: { database },
+    rls,
+  } = request
   const statements = [...(reading ? [readOnly] : []), statement, ...(also === undefined ? [] : [also])]
   let results: Result[]
   try {
-    results = await (rehearsed ? database.rehearse(rls, ...statements) : onlyReads ? database.read(rls, ...statements) : database.run(rls, ...statements))
+    results = await (rehearsed
+      ? database.rehearse(rls, ...statements)
+      : onlyReads
+        ? database.read(rls, ...statements)
+        : database.run(rls, ...statements))
   } catch (error) {
     throw restDatabaseError(error, rls, catalog.relations)
   }
@@ -38,7 +49,14 @@ export function answerIn(result: Result | undefined): Answer {
   const row = result?.rows[0]
   const count = (name: string) => (typeof row?.[name] === 'number' ? row[name] : undefined)
   const { body, last } = row ?? {}
-  return { body: typeof body === 'string' ? body : '', n: count('n') ?? 0, total: count('total'), changed: count('changed') ?? 0, made: count('made'), last: typeof last === 'string' ? last : undefined }
+  return {
+    body: typeof body === 'string' ? body : '',
+    n: count('n') ?? 0,
+    total: count('total'),
+    changed: count('changed') ?? 0,
+    made: count('made'),
+    last: typeof last === 'string' ? last : undefined,
+  }
 }
 
 /** `Prefer: tx=rollback`, where the installation allows it. */

@@ -6,7 +6,14 @@ import type { ReadPlan } from '../plan/plan.ts'
 import type { Relation } from '../registry/catalog.ts'
 import { contentType, isSingular } from '../request/read-accept.ts'
 import { restDatabaseError } from '../rest-database-errors.ts'
-import { csvHeader, explainStatement, headStatement, isCounted, readStatement, rowStatement } from '../sql/answer-sql.ts'
+import {
+  csvHeader,
+  explainStatement,
+  headStatement,
+  isCounted,
+  readStatement,
+  rowStatement,
+} from '../sql/answer-sql.ts'
 import { keysetStatement } from '../sql/keyset-sql.ts'
 import { plannedRows } from './planned-rows.ts'
 import { notSatisfiable, ranged } from './ranged.ts'
@@ -25,31 +32,53 @@ export async function sendList(request: FastifyRequest, reply: FastifyReply, res
   const page = query.cursor === undefined ? undefined : planKeyset(wanted, query.cursor)
   const plan = page?.plan ?? wanted
   const isHead = request.method === 'HEAD'
-  if (page === undefined && !isHead && !isSingular(format) && (plan.limit ?? 0) > defaultRows) return sendStream(request, reply, rest, plan)
+  if (page === undefined && !isHead && !isSingular(format) && (plan.limit ?? 0) > defaultRows)
+    return sendStream(request, reply, rest, plan)
   const { count } = preferences
   const statement =
-    page !== undefined ? keysetStatement(page, format, count)
-    : isHead && !isSingular(format) ? headStatement(plan, count)
-    : readStatement(plan, format, count)
+    page !== undefined
+      ? keysetStatement(page, format, count)
+      : isHead && !isSingular(format)
+        ? headStatement(plan, count)
+        : readStatement(plan, format, count)
   const also = expected(rest, plan)
-  const { answer, also: explained } = await runAnswer(request, statement, { catalog, onlyReads: true, ...(also === undefined ? {} : { also }) })
+  const { answer, also: explained } = await runAnswer(request, statement, {
+    catalog,
+    onlyReads: true,
+    ...(also === undefined ? {} : { also }),
+  })
   const status = describe(reply, rest, plan, answer, plannedRows(explained))
   // A page that is not full is the last one.
-  if (page !== undefined && answer.last !== undefined && answer.n === plan.limit) sayNext(reply, request, nextCursor(page.terms, answer.last))
+  if (page !== undefined && answer.last !== undefined && answer.n === plan.limit)
+    sayNext(reply, request, nextCursor(page.terms, answer.last))
   return sendRows(reply, status, answer, plan, format)
 }
 
 /** Counted first: what is told of the rows stands before them. What others write in between is not in that. */
-async function sendStream(request: FastifyRequest, reply: FastifyReply, rest: Asked, plan: ReadPlan): Promise<FastifyReply> {
-  const { catalog, format, preferences: { count } } = rest
+async function sendStream(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  rest: Asked,
+  plan: ReadPlan,
+): Promise<FastifyReply> {
+  const {
+    catalog,
+    format,
+    preferences: { count },
+  } = rest
   const also = expected(rest, plan)
   const left = new AbortController()
   reply.raw.once('close', () => left.abort(new Error('the reader has left')))
-  const frame = format.kind === 'csv' ? { begin: `${csvHeader(plan)}\n`, between: '\n', end: '' } : { begin: '[', between: ',\n ', end: ']' }
+  const frame =
+    format.kind === 'csv'
+      ? { begin: `${csvHeader(plan)}\n`, between: '\n', end: '' }
+      : { begin: '[', between: ',\n ', end: ']' }
   const before = [headStatement(plan, count), ...(also === undefined ? [] : [also])]
-  const stream = await request.tenant.database.stream(request.rls, before, rowStatement(plan, format), frame, left.signal).catch((error: unknown) => {
-    throw restDatabaseError(error, request.rls, catalog.relations)
-  })
+  const stream = await request.tenant.database
+    .stream(request.rls, before, rowStatement(plan, format), frame, left.signal)
+    .catch((error: unknown) => {
+      throw restDatabaseError(error, request.rls, catalog.relations)
+    })
   try {
     const status = describe(reply, rest, plan, answerIn(stream.before[0]), plannedRows(stream.before[1]?.rows[0]))
     return await reply.status(status).type(contentType(format)).send(stream.body)
@@ -64,10 +93,20 @@ function expected({ preferences: { count } }: RestRequest, plan: ReadPlan) {
 }
 
 /** Its headers. @returns the status @throws RuntimeError RANGE_NOT_SATISFIABLE */
-function describe(reply: FastifyReply, { preferences }: RestRequest, plan: ReadPlan, { n, total: counted }: Answer, planned: number): number {
+function describe(
+  reply: FastifyReply,
+  { preferences }: RestRequest,
+  plan: ReadPlan,
+  { n, total: counted }: Answer,
+  planned: number,
+): number {
   const { count } = preferences
-  const total = count === 'planned' || (count === 'estimated' && !isCounted(counted ?? 0)) ? Math.max(planned, plan.offset + n) : counted
-  if (total !== undefined && plan.offset > total) throw notSatisfiable(`An offset of ${plan.offset} was requested, but there are only ${total} rows.`)
+  const total =
+    count === 'planned' || (count === 'estimated' && !isCounted(counted ?? 0))
+      ? Math.max(planned, plan.offset + n)
+      : counted
+  if (total !== undefined && plan.offset > total)
+    throw notSatisfiable(`An offset of ${plan.offset} was requested, but there are only ${total} rows.`)
   sayApplied(reply, preferences)
   void reply.header('content-range', contentRange(plan.offset, n, total))
   return total !== undefined && n < total ? 206 : 200

@@ -8,7 +8,13 @@ import { csvHeader } from '../sql/answer-sql.ts'
 import type { Answer } from './answer.ts'
 
 /** In the form that was asked for. @throws RuntimeError NOT_ACCEPTABLE (PGRST116) when one row was asked for and there are others */
-export function sendRows(reply: FastifyReply, status: number, { body, n }: Answer, plan: ReadPlan, format: Format): FastifyReply {
+export function sendRows(
+  reply: FastifyReply,
+  status: number,
+  { body, n }: Answer,
+  plan: ReadPlan,
+  format: Format,
+): FastifyReply {
   void reply.status(status).type(contentType(format))
   if (format.kind === 'csv') return reply.send(`${csvHeader(plan)}\n${body}`)
   if (format.kind === 'json' && format.singular) {
@@ -28,7 +34,12 @@ export function elementOf(body: string): string {
 }
 
 export function notOne(n: number, cause?: unknown) {
-  return restError('NOT_ACCEPTABLE', { code: 'PGRST116', message: 'Cannot coerce the result to a single JSON object', details: `The result contains ${n} rows`, cause })
+  return restError('NOT_ACCEPTABLE', {
+    code: 'PGRST116',
+    message: 'Cannot coerce the result to a single JSON object',
+    details: `The result contains ${n} rows`,
+    cause,
+  })
 }
 
 /** `0-24/3573458`, `*` for what is not known. */

@@ -6,13 +6,26 @@ import type { Relation } from '../registry/catalog.ts'
 import type { Answer } from './answer.ts'
 
 /** @throws RuntimeError QUOTA_EXCEEDED */
-export function insertDocuments<T>(quota: DocumentQuota, { tenant }: FastifyRequest, relation: Relation, body: JsonBody | undefined, records: number, work: () => Promise<T>): Promise<T> {
+export function insertDocuments<T>(
+  quota: DocumentQuota,
+  { tenant }: FastifyRequest,
+  relation: Relation,
+  body: JsonBody | undefined,
+  records: number,
+  work: () => Promise<T>,
+): Promise<T> {
   if (relation.writable !== 'yes') return work()
   return quota.write(tenant, { bytes: bytesOf(body), records }, work)
 }
 
 /** The body is written to every record that it changes. @throws RuntimeError QUOTA_EXCEEDED */
-export function updateDocuments<T extends { answer: Answer }>(quota: DocumentQuota, { tenant }: FastifyRequest, relation: Relation, body: JsonBody | undefined, work: () => Promise<T>): Promise<T> {
+export function updateDocuments<T extends { answer: Answer }>(
+  quota: DocumentQuota,
+  { tenant }: FastifyRequest,
+  relation: Relation,
+  body: JsonBody | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
   if (relation.writable !== 'yes') return work()
   return quota.write(tenant, { bytes: bytesOf(body), records: 0 }, work, ({ answer }) => answer.changed)
 }

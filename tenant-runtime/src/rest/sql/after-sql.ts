@@ -4,23 +4,39 @@ import type { Parameters } from './parameters.ts'
 import { pathSql } from './path-sql.ts'
 
 /** True of what comes behind a row that has these values in the order. */
-export function afterSql(terms: readonly PlannedOrder[], values: readonly (string | null)[], table: string, parameters: Parameters): string {
+export function afterSql(
+  terms: readonly PlannedOrder[],
+  values: readonly (string | null)[],
+  table: string,
+  parameters: Parameters,
+): string {
   const columns = terms.map(({ path }) => pathSql(table, path, parameters))
-  const isSimple = terms.every(({ path: { column, steps }, direction, nulls }) => steps.length === 0 && !column.nullable && direction === terms[0]?.direction && nulls === undefined)
+  const isSimple = terms.every(
+    ({ path: { column, steps }, direction, nulls }) =>
+      steps.length === 0 && !column.nullable && direction === terms[0]?.direction && nulls === undefined,
+  )
   // One comparison, which an index on these columns answers.
-  if (isSimple) return `(${columns.join(', ')}) ${terms[0]?.direction === 'desc' ? '<' : '>'} (${values.map((value) => parameters.add(value)).join(', ')})`
+  if (isSimple)
+    return `(${columns.join(', ')}) ${terms[0]?.direction === 'desc' ? '<' : '>'} (${values.map((value) => parameters.add(value)).join(', ')})`
   const same = (n: number) => {
     const value = values[n] ?? null
     return value === null ? `${columns[n] ?? ''} is null` : `${columns[n] ?? ''} = ${parameters.add(value)}`
   }
   const ways = terms.flatMap((term, n) => {
     const behind = behindSql(columns[n] ?? '', values[n] ?? null, term, parameters)
-    return behind === undefined ? [] : [`(${[...terms.slice(0, n).map((_, before) => same(before)), behind].join(' and ')})`]
+    return behind === undefined
+      ? []
+      : [`(${[...terms.slice(0, n).map((_, before) => same(before)), behind].join(' and ')})`]
   })
   return ways.length === 0 ? 'false' : `(${ways.join(' or ')})`
 }
 
-function behindSql(column: string, value: string | null, { direction, nulls = direction === 'asc' ? 'last' : 'first' }: PlannedOrder, parameters: Parameters): string | undefined {
+function behindSql(
+  column: string,
+  value: string | null,
+  { direction, nulls = direction === 'asc' ? 'last' : 'first' }: PlannedOrder,
+  parameters: Parameters,
+): string | undefined {
   if (value === null) return nulls === 'first' ? `${column} is not null` : undefined
   const further = `${column} ${direction === 'asc' ? '>' : '<'} ${parameters.add(value)}`
   return nulls === 'last' ? `(${further} or ${column} is null)` : further

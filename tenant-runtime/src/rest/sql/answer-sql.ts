@@ -15,7 +15,10 @@ export function headStatement(plan: ReadPlan, count: Count): Statement {
   const parameters = new Parameters()
   const source = sourceOf(plan.relation)
   const rows = selectSql(isAggregated(plan) ? plan : { ...plan, fields: [] }, source, parameters)
-  return { text: `select '' as body, count(*) as n${totalSql(plan, source, count, parameters)} from (${rows}) r`, values: parameters.values }
+  return {
+    text: `select '' as body, count(*) as n${totalSql(plan, source, count, parameters)} from (${rows}) r`,
+    values: parameters.values,
+  }
 }
 
 /** Columns: `body`, `n`, and with an exact count `total`: all rows that match. */
@@ -24,7 +27,10 @@ export function readStatement(plan: ReadPlan, format: Format, count: Count): Sta
   const source = sourceOf(plan.relation)
   const rows = selectSql(plan, source, parameters, namingFor(format))
   const total = totalSql(plan, source, count, parameters)
-  return { text: `select ${bodySql(plan, format)} as body, count(*) as n${total} from (${rows}) r`, values: parameters.values }
+  return {
+    text: `select ${bodySql(plan, format)} as body, count(*) as n${total} from (${rows}) r`,
+    values: parameters.values,
+  }
 }
 
 /** The same of a plan that finds one row at most; no answer at all when it finds none. */
@@ -54,7 +60,10 @@ export function isCounted(total: number): boolean {
 /** Its answer is the planner's, as JSON. */
 export function explainStatement(plan: ReadPlan): Statement {
   const parameters = new Parameters()
-  return { text: `explain (format json) ${matchingSql(plan, sourceOf(plan.relation), parameters)}`, values: parameters.values }
+  return {
+    text: `explain (format json) ${matchingSql(plan, sourceOf(plan.relation), parameters)}`,
+    values: parameters.values,
+  }
 }
 
 /** JSON objects may name a key twice, as was asked for; lines have places. */
@@ -67,7 +76,10 @@ export function rowStatement(plan: ReadPlan, format: Format): Statement {
   const parameters = new Parameters()
   const rows = selectSql(plan, sourceOf(plan.relation), parameters, namingFor(format))
   const json = format.kind === 'json' && format.stripped ? 'json_strip_nulls(row_to_json(r.*))' : 'row_to_json(r.*)'
-  return { text: `select ${format.kind === 'csv' ? csvRowSql(plan) : `${json}::text`} as row from (${rows}) r`, values: parameters.values }
+  return {
+    text: `select ${format.kind === 'csv' ? csvRowSql(plan) : `${json}::text`} as row from (${rows}) r`,
+    values: parameters.values,
+  }
 }
 
 /** Of the rows of a table `r`, whose columns are named as `namingFor` says; `row`: SQL of what is shown of one as JSON. */
@@ -90,5 +102,7 @@ function csvSql(column: string): string {
 
 /** The first line of CSV. */
 export function csvHeader(plan: ReadPlan): string {
-  return columnsOf(plan.fields).map(({ name }) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(',')
+  return columnsOf(plan.fields)
+    .map(({ name }) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name))
+    .join(',')
 }

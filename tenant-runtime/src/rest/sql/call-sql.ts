@@ -16,7 +16,12 @@ export function callStatement(plan: CallPlan, given: Given, format: Format, coun
   return { ...calling(plan, given, format, count), isForeign: !plan.routine.isReading }
 }
 
-function calling({ routine, given: names, read, page }: CallPlan, given: Given, format: Format, count: Count): Statement {
+function calling(
+  { routine, given: names, read, page }: CallPlan,
+  given: Given,
+  format: Format,
+  count: Count,
+): Statement {
   const parameters = new Parameters()
   const call = `${identifier(routine.name)}(${argumentsSql(routine.arguments, given, names, parameters)})`
   const { values } = parameters
@@ -26,17 +31,25 @@ function calling({ routine, given: names, read, page }: CallPlan, given: Given, 
     const called = count === undefined ? undefined : freeName('called', read)
     const source = { from: called ?? call }
     const rows = selectSql(read, source, parameters, namingFor(format))
-    const total = called === undefined ? '' : `, (select count(*) from (${matchingSql(read, source, parameters)}) m) as total`
+    const total =
+      called === undefined ? '' : `, (select count(*) from (${matchingSql(read, source, parameters)}) m) as total`
     const body = bodySql(read, format)
     const isObject = !isSet && format.kind === 'json' && !format.singular
     const made = called === undefined ? '' : `with ${called} as materialized (select * from ${call} c) `
-    return { text: `${made}select ${isObject ? `coalesce(((${body})::json->0)::text, 'null')` : body} as body, count(*) as n${total} from (${rows}) r`, values }
+    return {
+      text: `${made}select ${isObject ? `coalesce(((${body})::json->0)::text, 'null')` : body} as body, count(*) as n${total} from (${rows}) r`,
+      values,
+    }
   }
   if (kind === 'nothing') return { text: `select '' as body, 0 as n from (select ${call}) r`, values }
-  if (!isSet) return { text: `select coalesce(to_json(r.v)::text, 'null') as body, 1 as n from (select ${call} as v) r`, values }
+  if (!isSet)
+    return { text: `select coalesce(to_json(r.v)::text, 'null') as body, 1 as n from (select ${call} as v) r`, values }
   const paged = `select v from called limit ${parameters.add(page.limit)} offset ${parameters.add(page.offset)}`
   const total = count === undefined ? '' : ', (select count(*) from called) as total'
-  return { text: `with called as materialized (select ${call} as v) select coalesce(json_agg(r.v), '[]')::text as body, count(*) as n${total} from (${paged}) r`, values }
+  return {
+    text: `with called as materialized (select ${call} as v) select coalesce(json_agg(r.v), '[]')::text as body, count(*) as n${total} from (${paged}) r`,
+    values,
+  }
 }
 
 function argumentsSql(all: readonly Argument[], from: Given, names: readonly string[], parameters: Parameters): string {
@@ -45,7 +58,10 @@ function argumentsSql(all: readonly Argument[], from: Given, names: readonly str
   const object = from.kind === 'json' && given.length > 0 ? parameters.add(from.body) : ''
   const list = given.map(({ name, type }) => `${identifier(name)} ${type}`).join(', ')
   const values = given.map(({ name, type, isVariadic }) => {
-    const value = from.kind === 'texts' ? `${parameters.add(from.values.get(name) ?? null)}::${type}` : `(select x.${identifier(name)} from json_to_record(${object}::json) as x(${list}))`
+    const value =
+      from.kind === 'texts'
+        ? `${parameters.add(from.values.get(name) ?? null)}::${type}`
+        : `(select x.${identifier(name)} from json_to_record(${object}::json) as x(${list}))`
     return `${isVariadic ? 'variadic ' : ''}${identifier(name)} := ${value}`
   })
   // To Postgres one of these is there, be it empty.

@@ -47,15 +47,26 @@ export interface Update {
 /** The reason with which a change is undone (`refuse_change`). */
 export const refusals = { exactly: 'not exactly', atMost: 'more than' } as const
 
-export function insertStatement({ relation, columns, values, records, count, withDefaults, conflict, where }: Insert, answer: ChangeAnswer): Statement {
+export function insertStatement(
+  { relation, columns, values, records, count, withDefaults, conflict, where }: Insert,
+  answer: ChangeAnswer,
+): Statement {
   const parameters = new Parameters()
   const list = columns.map(({ name }) => identifier(name)).join(', ')
   const table = identifier(relation.name)
   const source =
-    columns.length === 0 ? `insert into ${table} as c ${defaultRows(relation, count)}`
-    : values !== undefined && !withDefaults && where.length === 0 ? `insert into ${table} as c (${list}) values (${values.map((value) => parameters.add(value)).join(', ')})`
-    : `insert into ${table} as c (${list}) select ${columns.map(({ name }) => `x.${identifier(name)}`).join(', ')} from ${rowsOf(columns, parameters.add(records), withDefaults)}${conditionsOf(where, 'x', parameters)}`
-  return changeStatement(relation, `${source}${conflictSql(columns, conflict)}`, answer, parameters, conflict?.merges === true)
+    columns.length === 0
+      ? `insert into ${table} as c ${defaultRows(relation, count)}`
+      : values !== undefined && !withDefaults && where.length === 0
+        ? `insert into ${table} as c (${list}) values (${values.map((value) => parameters.add(value)).join(', ')})`
+        : `insert into ${table} as c (${list}) select ${columns.map(({ name }) => `x.${identifier(name)}`).join(', ')} from ${rowsOf(columns, parameters.add(records), withDefaults)}${conditionsOf(where, 'x', parameters)}`
+  return changeStatement(
+    relation,
+    `${source}${conflictSql(columns, conflict)}`,
+    answer,
+    parameters,
+    conflict?.merges === true,
+  )
 }
 
 /** As many rows of nothing but defaults as there are records. */
@@ -72,7 +83,10 @@ function rowsOf(columns: readonly Column[], body: string, withDefaults: boolean)
 /** Each record with the defaults under it. */
 function filledRows(columns: readonly Column[], body: string): string {
   const defaults = columns.filter((column) => column.default !== undefined)
-  const base = defaults.length === 0 ? "'{}'::jsonb" : defaults.map((column) => `jsonb_build_object(${quoted(column.name)}, ${column.default ?? 'null'})`).join(' || ')
+  const base =
+    defaults.length === 0
+      ? "'{}'::jsonb"
+      : defaults.map((column) => `jsonb_build_object(${quoted(column.name)}, ${column.default ?? 'null'})`).join(' || ')
   return `(select ${base} || e as filled from jsonb_array_elements(${body}::jsonb) e) f, jsonb_to_record(f.filled) as x(${typedList(columns)})`
 }
 
@@ -90,7 +104,9 @@ function conflictSql(columns: readonly Column[], conflict: Insert['conflict']): 
   if (!conflict.merges) return ` on conflict${target} do nothing`
   const changed = columns.filter(({ name }) => !conflict.columns.includes(name))
   // With nothing to change, the row that is there is what was asked for.
-  const set = (changed.length === 0 ? conflict.columns : changed.map(({ name }) => name)).map((name) => `${identifier(name)} = excluded.${identifier(name)}`)
+  const set = (changed.length === 0 ? conflict.columns : changed.map(({ name }) => name)).map(
+    (name) => `${identifier(name)} = excluded.${identifier(name)}`,
+  )
   return ` on conflict${target} do update set ${set.join(', ')} where set_config('${merged}', (${mergedSql} + 1)::text, true) is not null`
 }
 
@@ -98,11 +114,21 @@ function conflictSql(columns: readonly Column[], conflict: Insert['conflict']): 
 const merged = 'rest.merged'
 const mergedSql = `coalesce(nullif(current_setting('${merged}', true), ''), '0')::integer`
 
-export function updateStatement(relation: Relation, { columns, record, values }: Update, where: readonly PlannedCondition[], answer: ChangeAnswer): Statement {
+export function updateStatement(
+  relation: Relation,
+  { columns, record, values }: Update,
+  where: readonly PlannedCondition[],
+  answer: ChangeAnswer,
+): Statement {
   const parameters = new Parameters()
   if (values !== undefined) {
     const set = columns.map(({ name }, n) => `${identifier(name)} = ${parameters.add(values[n] ?? null)}`).join(', ')
-    return changeStatement(relation, `update ${identifier(relation.name)} as c set ${set}${conditionsOf(where, 'c', parameters)}`, answer, parameters)
+    return changeStatement(
+      relation,
+      `update ${identifier(relation.name)} as c set ${set}${conditionsOf(where, 'c', parameters)}`,
+      answer,
+      parameters,
+    )
   }
   const body = parameters.add(record)
   const set = columns.map(({ name }) => `${identifier(name)} = x.${identifier(name)}`).join(', ')
@@ -110,9 +136,18 @@ export function updateStatement(relation: Relation, { columns, record, values }:
   return changeStatement(relation, change, answer, parameters)
 }
 
-export function deleteStatement(relation: Relation, where: readonly PlannedCondition[], answer: ChangeAnswer): Statement {
+export function deleteStatement(
+  relation: Relation,
+  where: readonly PlannedCondition[],
+  answer: ChangeAnswer,
+): Statement {
   const parameters = new Parameters()
-  return changeStatement(relation, `delete from ${identifier(relation.name)} as c${conditionsOf(where, 'c', parameters)}`, answer, parameters)
+  return changeStatement(
+    relation,
+    `delete from ${identifier(relation.name)} as c${conditionsOf(where, 'c', parameters)}`,
+    answer,
+    parameters,
+  )
 }
 
 function conditionsOf(where: readonly PlannedCondition[], table: string, parameters: Parameters): string {
@@ -126,24 +161,42 @@ function conditionsOf(where: readonly PlannedCondition[], table: string, paramet
  * Columns: `body`; `n`, rows in it; `changed`, rows that were changed; and `made`, how many of them are new, where an insert
  * may change others.
  */
-function changeStatement(relation: Relation, change: string, { read, format, exactly, atMost, isOne = false }: ChangeAnswer, parameters: Parameters, tellsNew = false): Statement {
+function changeStatement(
+  relation: Relation,
+  change: string,
+  { read, format, exactly, atMost, isOne = false }: ChangeAnswer,
+  parameters: Parameters,
+  tellsNew = false,
+): Statement {
   const outputs = isOne && read !== undefined && !tellsNew ? outputsSql(read, 'c', parameters) : undefined
   if (outputs !== undefined) {
-    return { text: `${change} returning (select ${oneRowSql('r')} from (select ${outputs}) r) as body, 1::bigint as n, 1::bigint as changed`, values: parameters.values }
+    return {
+      text: `${change} returning (select ${oneRowSql('r')} from (select ${outputs}) r) as body, 1::bigint as n, 1::bigint as changed`,
+      values: parameters.values,
+    }
   }
   // What is sent back must be readable to the caller; where nothing is, it need not be.
-  const returned = read === undefined ? '1 as one' : [...relation.columns.keys()].map((name) => `c.${identifier(name)}`).join(', ')
+  const returned =
+    read === undefined ? '1 as one' : [...relation.columns.keys()].map((name) => `c.${identifier(name)}`).join(', ')
   const changed = freeName('changed', read)
   const counted = `(select count(*) from ${changed})`
   // The case has the change done first.
   const counts = `${counted} as changed${tellsNew ? `, case when ${counted} > 0 then ${counted} - ${mergedSql} else 0 end as made` : ''}`
   const answer =
-    read === undefined ? `select '' as body, 0 as n, ${counts}`
-    : `select ${bodySql(read, format)} as body, count(*) as n, ${counts} from (${selectSql(read, { from: changed }, parameters, namingFor(format))}) r`
+    read === undefined
+      ? `select '' as body, 0 as n, ${counts}`
+      : `select ${bodySql(read, format)} as body, count(*) as n, ${counts} from (${selectSql(read, { from: changed }, parameters, namingFor(format))}) r`
   const guards = [
-    ...(exactly === undefined ? [] : [`case when a.changed <> ${parameters.add(exactly)} then refuse_change('${refusals.exactly}', a.changed) end`]),
-    ...(atMost === undefined ? [] : [`case when a.changed > ${parameters.add(atMost)} then refuse_change('${refusals.atMost}', a.changed) end`]),
+    ...(exactly === undefined
+      ? []
+      : [`case when a.changed <> ${parameters.add(exactly)} then refuse_change('${refusals.exactly}', a.changed) end`]),
+    ...(atMost === undefined
+      ? []
+      : [`case when a.changed > ${parameters.add(atMost)} then refuse_change('${refusals.atMost}', a.changed) end`]),
   ]
-  const guarded = guards.length === 0 ? answer : `select a.*, ${guards.map((guard, n) => `${guard} as guard${n}`).join(', ')} from (${answer}) a`
+  const guarded =
+    guards.length === 0
+      ? answer
+      : `select a.*, ${guards.map((guard, n) => `${guard} as guard${n}`).join(', ')} from (${answer}) a`
   return { text: `with ${changed} as (${change} returning ${returned}) ${guarded}`, values: parameters.values }
 }

@@ -39,11 +39,39 @@ export function conditionSql(condition: PlannedCondition, scope: ConditionScope)
 }
 
 const infix: Record<Exclude<Operator, 'in' | 'is' | 'fts' | 'plfts' | 'phfts' | 'wfts'>, string> = {
-  eq: '=', neq: '<>', gt: '>', gte: '>=', lt: '<', lte: '<=', like: 'like', ilike: 'ilike', match: '~', imatch: '~*', isdistinct: 'is distinct from',
-  cs: '@>', cd: '<@', ov: '&&', sl: '<<', sr: '>>', nxr: '&<', nxl: '&>', adj: '-|-',
+  eq: '=',
+  neq: '<>',
+  gt: '>',
+  gte: '>=',
+  lt: '<',
+  lte: '<=',
+  like: 'like',
+  ilike: 'ilike',
+  match: '~',
+  imatch: '~*',
+  isdistinct: 'is distinct from',
+  cs: '@>',
+  cd: '<@',
+  ov: '&&',
+  sl: '<<',
+  sr: '>>',
+  nxr: '&<',
+  nxl: '&>',
+  adj: '-|-',
 }
-const searches = { fts: 'to_tsquery', plfts: 'plainto_tsquery', phfts: 'phraseto_tsquery', wfts: 'websearch_to_tsquery' } as const
-const isSql: Record<IsWord, string> = { null: 'null', not_null: 'not null', true: 'true', false: 'false', unknown: 'unknown' }
+const searches = {
+  fts: 'to_tsquery',
+  plfts: 'plainto_tsquery',
+  phfts: 'phraseto_tsquery',
+  wfts: 'websearch_to_tsquery',
+} as const
+const isSql: Record<IsWord, string> = {
+  null: 'null',
+  not_null: 'not null',
+  true: 'true',
+  false: 'false',
+  unknown: 'unknown',
+}
 const textual: readonly Operator[] = ['like', 'ilike', 'match', 'imatch']
 
 function testSql(path: PlannedPath, test: Test, { table, parameters }: ConditionScope): string {

@@ -13,11 +13,23 @@ import { selectSql, sourceOf } from './select-sql.ts'
 export function keysetStatement({ plan, terms }: KeysetPage, format: Format, count: Count): Statement {
   const parameters = new Parameters()
   const source = sourceOf(plan.relation)
-  const rows = selectSql(plan, source, parameters, 'places', (table) => terms.map(({ path }, n) => `${pathSql(table, path, parameters)}::text as k${n}`))
+  const rows = selectSql(plan, source, parameters, 'places', (table) =>
+    terms.map(({ path }, n) => `${pathSql(table, path, parameters)}::text as k${n}`),
+  )
   const keys = terms.map((_, n) => `r.k${n}`).join(', ')
-  const shown = `(select ${columnsOf(plan.fields).map(({ name }, n) => `r.c${n} as ${identifier(name)}`).join(', ')}) v`
-  const total = totalSql({ ...plan, where: plan.where.filter(({ kind }) => kind !== 'after') }, source, count, parameters)
+  const shown = `(select ${columnsOf(plan.fields)
+    .map(({ name }, n) => `r.c${n} as ${identifier(name)}`)
+    .join(', ')}) v`
+  const total = totalSql(
+    { ...plan, where: plan.where.filter(({ kind }) => kind !== 'after') },
+    source,
+    count,
+    parameters,
+  )
   // The keys come along with each row, and are no part of what is shown of it.
   const body = bodySql(plan, format, `(select row_to_json(v.*) from ${shown})`)
-  return { text: `select ${body} as body, count(*) as n, (array_agg(json_build_array(${keys})::text))[count(*)] as last${total} from (${rows}) r`, values: parameters.values }
+  return {
+    text: `select ${body} as body, count(*) as n, (array_agg(json_build_array(${keys})::text))[count(*)] as last${total} from (${rows}) r`,
+    values: parameters.values,
+  }
 }

@@ -8,7 +8,8 @@ const mostQuoted = 10_000
 export function identifier(name: string): string {
   const known = quoted.get(name)
   if (known !== undefined) return known
-  if (name === '' || Buffer.byteLength(name) > 63 || name.includes('\0')) throw new RangeError(`not an identifier: ${JSON.stringify(name)}`)
+  if (name === '' || Buffer.byteLength(name) > 63 || name.includes('\0'))
+    throw new RangeError(`not an identifier: ${JSON.stringify(name)}`)
   // Aliases are whatever callers want.
   if (quoted.size >= mostQuoted) quoted.clear()
   const text = `"${name.replaceAll('"', '""')}"`

@@ -7,6 +7,8 @@ import type { Parameters } from './parameters.ts'
 export function pathSql(table: string, { column, steps }: PlannedPath, parameters: Parameters): string {
   const whole = `${table}.${identifier(column.name)}`
   if (steps.length === 0) return whole
-  const parts = steps.map(({ arrow, key }) => `${arrow}${parameters.add(String(key))}::${typeof key === 'number' ? 'integer' : 'text'}`)
+  const parts = steps.map(
+    ({ arrow, key }) => `${arrow}${parameters.add(String(key))}::${typeof key === 'number' ? 'integer' : 'text'}`,
+  )
   return `(${column.base === 'json' || column.base === 'jsonb' ? whole : `to_jsonb(${whole})`}${parts.join('')})`
 }

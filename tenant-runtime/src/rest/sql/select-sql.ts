@@ -1,6 +1,17 @@
 // A reading plan as one SELECT: embedded relations are lateral joins that make their JSON. Pure.
 import type { Relation } from '../registry/catalog.ts'
-import { columnsOf, isAggregated, isSamePath, type Aggregation, type Embedding, type PlannedField, type PlannedOrder, type PlannedPath, type PlannedValue, type ReadPlan } from '../plan/plan.ts'
+import {
+  columnsOf,
+  isAggregated,
+  isSamePath,
+  type Aggregation,
+  type Embedding,
+  type PlannedField,
+  type PlannedOrder,
+  type PlannedPath,
+  type PlannedValue,
+  type ReadPlan,
+} from '../plan/plan.ts'
 import { conditionSql, whereSql } from './condition-sql.ts'
 import { identifier } from './names.ts'
 import type { Parameters } from './parameters.ts'
@@ -47,7 +58,13 @@ interface Joined {
 export type Naming = 'names' | 'places'
 
 /** `select … from … where … order by … limit …`; `more`: columns beside those of the plan. */
-export function selectSql(plan: ReadPlan, source: Source, parameters: Parameters, naming: Naming = 'names', more: (table: string) => string[] = () => []): string {
+export function selectSql(
+  plan: ReadPlan,
+  source: Source,
+  parameters: Parameters,
+  naming: Naming = 'names',
+  more: (table: string) => string[] = () => [],
+): string {
   const table = parameters.table()
   const { text, joined } = bodySql(plan, plan.embeddings, table, source, parameters)
   const isGrouped = isAggregated(plan)
@@ -66,13 +83,18 @@ export function selectSql(plan: ReadPlan, source: Source, parameters: Parameters
 /** The outputs of a row that stands under this name; undefined when they need more than that row. */
 export function outputsSql(plan: ReadPlan, table: string, parameters: Parameters): string | undefined {
   if (plan.embeddings.length > 0 || isAggregated(plan)) return undefined
-  return plan.fields.flatMap((field) => outputsOf(field, table, [], false, parameters)).map(({ sql, name }) => `${sql} as ${identifier(name)}`).join(', ')
+  return plan.fields
+    .flatMap((field) => outputsOf(field, table, [], false, parameters))
+    .map(({ sql, name }) => `${sql} as ${identifier(name)}`)
+    .join(', ')
 }
 
 /** The rows alone that match, for counting. */
 export function matchingSql(plan: ReadPlan, source: Source, parameters: Parameters): string {
   if (isAggregated(plan)) return selectSql({ ...plan, order: [], limit: undefined, offset: 0 }, source, parameters)
-  const needed = plan.embeddings.filter((embedding) => embedding.isInner || plan.where.some((condition) => isAbout(condition, embedding)))
+  const needed = plan.embeddings.filter(
+    (embedding) => embedding.isInner || plan.where.some((condition) => isAbout(condition, embedding)),
+  )
   const { text } = bodySql(plan, needed, parameters.table(), source, parameters)
   return `select 1 ${text}`
 }
@@ -83,7 +105,13 @@ function isAbout(condition: ReadPlan['where'][number], embedding: Embedding): bo
 }
 
 /** `from … where …` */
-function bodySql(plan: ReadPlan, embeddings: readonly Embedding[], table: string, source: Source, parameters: Parameters): { text: string; joined: Joined[] } {
+function bodySql(
+  plan: ReadPlan,
+  embeddings: readonly Embedding[],
+  table: string,
+  source: Source,
+  parameters: Parameters,
+): { text: string; joined: Joined[] } {
   const joined: Joined[] = []
   let joins = source.joined?.(table) ?? ''
   for (const embedding of embeddings) {
@@ -92,7 +120,10 @@ function bodySql(plan: ReadPlan, embeddings: readonly Embedding[], table: string
     joined.push(join)
   }
   const has = (embedding: Embedding) => `coalesce(${joinOf(joined, embedding).table}.found, false)`
-  const conditions = [...(source.where?.(table) ?? []), ...plan.where.map((condition) => conditionSql(condition, { table, parameters, has }))]
+  const conditions = [
+    ...(source.where?.(table) ?? []),
+    ...plan.where.map((condition) => conditionSql(condition, { table, parameters, has })),
+  ]
   return { text: `from ${source.from} ${table}${joins}${whereSql(conditions)}`, joined }
 }
 
@@ -103,7 +134,11 @@ function joinOf(joined: readonly Joined[], embedding: Embedding): Joined {
 }
 
 /** Rows that belong to a row of `parent`, as one row: `value` in JSON, or `c0`, `c1`, … of a spread; `found`: there is one. */
-function lateralSql({ relationship, junction, isSpread, plan }: Embedding, parent: string, parameters: Parameters): string {
+function lateralSql(
+  { relationship, junction, isSpread, plan }: Embedding,
+  parent: string,
+  parameters: Parameters,
+): string {
   const { through, isToMany, pairs } = relationship
   const source: Source = { ...sourceOf(plan.relation) }
   if (through === undefined) {
@@ -112,13 +147,21 @@ function lateralSql({ relationship, junction, isSpread, plan }: Embedding, paren
     const between = parameters.table()
     source.joined = (table) =>
       ` join ${identifier(junction.name)} ${between} on ${through.far.map(([own, far]) => `${between}.${identifier(own)} = ${table}.${identifier(far)}`).join(' and ')}`
-    source.where = () => through.near.map(([near, own]) => `${between}.${identifier(own)} = ${parent}.${identifier(near)}`)
+    source.where = () =>
+      through.near.map(([near, own]) => `${between}.${identifier(own)} = ${parent}.${identifier(near)}`)
   }
   // Nothing is asked of it but whether it is there.
   if (plan.fields.length === 0) return `select true as found from (${matchingSql(plan, source, parameters)} limit 1) r`
-  const rows = selectSql(isToMany ? plan : { ...plan, order: [], limit: 1 }, source, parameters, isSpread ? 'places' : 'names')
+  const rows = selectSql(
+    isToMany ? plan : { ...plan, order: [], limit: 1 },
+    source,
+    parameters,
+    isSpread ? 'places' : 'names',
+  )
   if (isSpread) {
-    const columns = columnsOf(plan.fields).map((_, n) => `${isToMany ? `coalesce(json_agg(r.c${n}), '[]')` : `r.c${n}`} as c${n}, `)
+    const columns = columnsOf(plan.fields).map(
+      (_, n) => `${isToMany ? `coalesce(json_agg(r.c${n}), '[]')` : `r.c${n}`} as c${n}, `,
+    )
     return `select ${columns.join('')}${isToMany ? 'count(*) > 0' : 'true'} as found from (${rows}) r`
   }
   if (!isToMany) return `select row_to_json(r.*) as value, true as found from (${rows}) r`
@@ -133,16 +176,36 @@ interface Output {
   path: PlannedPath | undefined
 }
 
-function outputsOf(field: PlannedField, table: string, joined: readonly Joined[], isGrouped: boolean, parameters: Parameters): Output[] {
+function outputsOf(
+  field: PlannedField,
+  table: string,
+  joined: readonly Joined[],
+  isGrouped: boolean,
+  parameters: Parameters,
+): Output[] {
   switch (field.kind) {
     case 'value':
-      return [{ name: field.name, sql: valueSql(field, table, parameters), isAggregate: field.aggregate !== undefined, path: field.aggregate === undefined ? field.path : undefined }]
+      return [
+        {
+          name: field.name,
+          sql: valueSql(field, table, parameters),
+          isAggregate: field.aggregate !== undefined,
+          path: field.aggregate === undefined ? field.path : undefined,
+        },
+      ]
     case 'embedded': {
       const { relationship } = field.embedding
       const value = `${joinOf(joined, field.embedding).table}.value`
       // JSON of type `json` can't be compared, and so not grouped.
       const sql = isGrouped ? `${value}::jsonb` : value
-      return [{ name: field.name, sql: relationship.isToMany ? `coalesce(${sql}, '[]')` : sql, isAggregate: false, path: undefined }]
+      return [
+        {
+          name: field.name,
+          sql: relationship.isToMany ? `coalesce(${sql}, '[]')` : sql,
+          isAggregate: false,
+          path: undefined,
+        },
+      ]
     }
     case 'spread': {
       const { table: join, embedding } = joinOf(joined, field.embedding)
@@ -169,19 +232,36 @@ function aggregateSql(value: string, { aggregate, aggregateCast }: Aggregation):
 }
 
 /** @param groups outputs of rows that are grouped: such are ordered by their places, which Postgres knows to be the same. */
-function orderSql(order: readonly PlannedOrder[], table: string, parameters: Parameters, groups: readonly Output[]): string {
+function orderSql(
+  order: readonly PlannedOrder[],
+  table: string,
+  parameters: Parameters,
+  groups: readonly Output[],
+): string {
   if (order.length === 0) return ''
   const terms = order.map(({ path, direction, nulls, by }) => {
     const place = groups.findIndex((output) => isSamePath(output.path, path)) + 1
-    const value = by !== undefined ? relatedSql(by, path, table, parameters) : place > 0 ? String(place) : pathSql(table, path, parameters)
+    const value =
+      by !== undefined
+        ? relatedSql(by, path, table, parameters)
+        : place > 0
+          ? String(place)
+          : pathSql(table, path, parameters)
     return `${value} ${direction}${nulls === undefined ? '' : ` nulls ${nulls}`}`
   })
   return ` order by ${terms.join(', ')}`
 }
 
 /** A value of the one row that belongs to each. */
-function relatedSql({ relationship, relation }: NonNullable<PlannedOrder['by']>, path: PlannedPath, table: string, parameters: Parameters): string {
+function relatedSql(
+  { relationship, relation }: NonNullable<PlannedOrder['by']>,
+  path: PlannedPath,
+  table: string,
+  parameters: Parameters,
+): string {
   const other = parameters.table()
-  const equal = relationship.pairs.map(([near, far]) => `${other}.${identifier(far)} = ${table}.${identifier(near)}`).join(' and ')
+  const equal = relationship.pairs
+    .map(([near, far]) => `${other}.${identifier(far)} = ${table}.${identifier(near)}`)
+    .join(' and ')
   return `(select ${pathSql(other, path, parameters)} from ${identifier(relation.name)} ${other} where ${equal} limit 1)`
 }

@@ -44,7 +44,9 @@ export class FileStream extends Readable {
   }
 
   override pipe<Sink extends NodeJS.WritableStream>(sink: Sink): Sink {
-    this.#pour(sink as unknown as Writable).catch((error: unknown) => this.destroy(error instanceof Error ? error : new Error('a file could not be read', { cause: error })))
+    this.#pour(sink as unknown as Writable).catch((error: unknown) =>
+      this.destroy(error instanceof Error ? error : new Error('a file could not be read', { cause: error })),
+    )
     return sink
   }
 

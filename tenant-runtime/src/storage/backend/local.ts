@@ -6,7 +6,19 @@
 //   <tenant>/paired                there when the tenant's other blobs lie in another store
 //   <tenant>/<xx>/<blob>           one of 256 shards, by the blob's first byte
 import { createHash, randomUUID } from 'node:crypto'
-import { link, mkdir, open, opendir, readdir, readFile, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises'
+import {
+  link,
+  mkdir,
+  open,
+  opendir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  unlink,
+  type FileHandle,
+} from 'node:fs/promises'
 import { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -55,7 +67,13 @@ export class LocalBackend implements BlobBackend {
   /** Shards that were there, fsynced into their parents. */
   readonly #shards = new Map<string, Promise<string>>()
 
-  constructor(root: string, { failpoint = () => undefined, inFlight = new BytesInFlight(allWriteAheadBytes, roomMilliseconds) }: LocalBackendOptions = {}) {
+  constructor(
+    root: string,
+    {
+      failpoint = () => undefined,
+      inFlight = new BytesInFlight(allWriteAheadBytes, roomMilliseconds),
+    }: LocalBackendOptions = {},
+  ) {
     this.#root = root
     this.#failpoint = failpoint
     this.#inFlight = inFlight
@@ -65,7 +83,8 @@ export class LocalBackend implements BlobBackend {
   async start(): Promise<void> {
     await mkdir(this.#tmp, { recursive: true, mode: 0o700 })
     await this.#sync.run(this.#root)
-    if ((await stat(this.#tmp)).dev !== (await stat(this.#root)).dev) throw new Error(`${this.#tmp} lies on another filesystem than ${this.#root}`)
+    if ((await stat(this.#tmp)).dev !== (await stat(this.#root)).dev)
+      throw new Error(`${this.#tmp} lies on another filesystem than ${this.#root}`)
     // What is younger may be another runtime's that shares the directory; the sweeper takes it in time.
     for (const name of await readdir(this.#tmp)) {
       const file = join(this.#tmp, name)
@@ -81,7 +100,8 @@ export class LocalBackend implements BlobBackend {
     const text = randomUUID()
     try {
       await writeDurably(file, text)
-      if ((await readFile(file, 'utf8')) !== text) throw new Error(`${this.#root} gave back other bytes than were written`)
+      if ((await readFile(file, 'utf8')) !== text)
+        throw new Error(`${this.#root} gave back other bytes than were written`)
     } finally {
       await unlink(file).catch(() => undefined)
     }
@@ -202,7 +222,10 @@ export class LocalBackend implements BlobBackend {
       throw storageError(cause)
     })
     const prefix = `${tenantId}.`
-    return names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length)).filter((name) => blobName.test(name))
+    return names
+      .filter((name) => name.startsWith(prefix))
+      .map((name) => name.slice(prefix.length))
+      .filter((name) => blobName.test(name))
   }
 
   async storeId(tenantId: string): Promise<string | undefined> {
@@ -262,7 +285,8 @@ export class LocalBackend implements BlobBackend {
     this.#removed.add(tenantId)
     await rm(join(this.#root, tenantId), { recursive: true, force: true })
     for (const blobId of await this.#drafts(tenantId)) await removeFile(this.#draft(tenantId, blobId))
-    for (const shard of this.#shards.keys()) if (shard.startsWith(join(this.#root, tenantId))) this.#shards.delete(shard)
+    for (const shard of this.#shards.keys())
+      if (shard.startsWith(join(this.#root, tenantId))) this.#shards.delete(shard)
   }
 
   /** Takes away what an upload has written of a tenant that was removed meanwhile. */
@@ -336,7 +360,12 @@ async function writeDurably(file: string, text: string): Promise<void> {
 }
 
 /** One chunk is written while the next ones come; what comes meanwhile is written at once. */
-async function writeAll(handle: FileHandle, source: Readable, limit: number, inFlight: BytesInFlight): Promise<StoredBlob> {
+async function writeAll(
+  handle: FileHandle,
+  source: Readable,
+  limit: number,
+  inFlight: BytesInFlight,
+): Promise<StoredBlob> {
   const hash = createHash('sha256')
   let size = 0
   let gathered: Buffer[] = []
@@ -387,7 +416,7 @@ function bytesOf(buffers: Buffer[]): number {
 
 async function readFully(handle: FileHandle, size: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(size)
-  for (let at = 0; at < size; ) {
+  for (let at = 0; at < size;) {
     const { bytesRead } = await handle.read(bytes, at, size - at, at)
     if (bytesRead === 0) throw new RuntimeError('FILE_MISSING', 'Object not found: its file was cut short')
     at += bytesRead
@@ -401,7 +430,7 @@ async function writeFully(handle: FileHandle, buffers: Buffer[]): Promise<void> 
   const { bytesWritten } = await handle.writev(buffers)
   if (bytesWritten === wanted) return
   const rest = Buffer.concat(buffers).subarray(bytesWritten)
-  for (let at = 0; at < rest.length; ) at += (await handle.write(rest, at)).bytesWritten
+  for (let at = 0; at < rest.length;) at += (await handle.write(rest, at)).bytesWritten
 }
 
 function isMissing(cause: unknown): boolean {
@@ -414,7 +443,8 @@ function hasCode(cause: unknown, code: string): boolean {
 
 function storageError(cause: unknown): unknown {
   if (!(cause instanceof Error) || !('code' in cause)) return cause
-  if (cause.code === 'ENOSPC' || cause.code === 'EDQUOT') return new RuntimeError('STORAGE_FULL', 'the storage has no room left', { cause })
+  if (cause.code === 'ENOSPC' || cause.code === 'EDQUOT')
+    return new RuntimeError('STORAGE_FULL', 'the storage has no room left', { cause })
   if (cause.code === 'EIO' || cause.code === 'EROFS' || cause.code === 'EMFILE' || cause.code === 'ENFILE') {
     return new RuntimeError('STORAGE_UNAVAILABLE', 'the storage can not be written now', { cause })
   }

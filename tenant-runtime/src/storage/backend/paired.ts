@@ -64,7 +64,8 @@ export class PairedBackend implements BlobBackend {
   async #storeNow(tenantId: string): Promise<string | undefined> {
     const [primary, fallback] = await this.#marks(tenantId)
     // Nobody's mark, so that neither is taken for the database's own.
-    if (primary !== undefined && fallback !== undefined) return primary === fallback ? primary : `${primary} and ${fallback}`
+    if (primary !== undefined && fallback !== undefined)
+      return primary === fallback ? primary : `${primary} and ${fallback}`
     if (primary !== undefined) return (await this.primary.isPaired(tenantId)) ? undefined : primary
     if (fallback !== undefined) return (await this.fallback.isPaired(tenantId)) ? undefined : fallback
     return undefined
@@ -80,9 +81,11 @@ export class PairedBackend implements BlobBackend {
 
   /** From when this returns what is new of the tenant's goes to the primary. @throws RuntimeError STORAGE_UNAVAILABLE when a store is lost, or another database's */
   async pair(tenantId: string, storeId: string): Promise<void> {
-    if ((await this.storeId(tenantId)) !== storeId) throw new RuntimeError('STORAGE_UNAVAILABLE', 'the store is not the one that the database speaks of')
+    if ((await this.storeId(tenantId)) !== storeId)
+      throw new RuntimeError('STORAGE_UNAVAILABLE', 'the store is not the one that the database speaks of')
     for (const store of [this.primary, this.fallback]) {
-      if ((await store.claimStore(tenantId, storeId)) !== storeId) throw new RuntimeError('STORAGE_UNAVAILABLE', `${store.name} holds files of another database`)
+      if ((await store.claimStore(tenantId, storeId)) !== storeId)
+        throw new RuntimeError('STORAGE_UNAVAILABLE', `${store.name} holds files of another database`)
     }
     await Promise.all([this.primary.setPaired(tenantId, true), this.fallback.setPaired(tenantId, true)])
   }

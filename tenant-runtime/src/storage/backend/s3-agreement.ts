@@ -20,7 +20,11 @@ const mostRounds = 40
 const shortestPause = 50
 
 /** @throws RuntimeError STORAGE_UNAVAILABLE when they don't come to agree */
-export async function agree(registers: Registers, proposal: string, wait: (milliseconds: number) => Promise<unknown> = pause): Promise<string> {
+export async function agree(
+  registers: Registers,
+  proposal: string,
+  wait: (milliseconds: number) => Promise<unknown> = pause,
+): Promise<string> {
   let text = proposal
   for (let round = 0; round < mostRounds; round++) {
     const first = `${round}/first`

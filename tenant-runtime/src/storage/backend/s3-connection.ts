@@ -25,7 +25,14 @@ const mostSockets = 100
 const absentErrors = new Set(['NoSuchKey', 'NoSuchUpload', 'InvalidRange'])
 
 /** What servers say when they have no room, or the account's quota is used up. */
-const fullErrors = new Set(['QuotaExceeded', 'XMinioStorageFull', 'XMinioAdminBucketQuotaExceeded', 'InsufficientCapacity', 'InsufficientStorage', 'EntityTooLarge'])
+const fullErrors = new Set([
+  'QuotaExceeded',
+  'XMinioStorageFull',
+  'XMinioAdminBucketQuotaExceeded',
+  'InsufficientCapacity',
+  'InsufficientStorage',
+  'EntityTooLarge',
+])
 
 type Send<T> = (client: S3Client, options: { abortSignal: AbortSignal }) => Promise<T>
 
@@ -66,9 +73,14 @@ export class S3Connection {
   /** The same; undefined when the server has no such key, upload or range. */
   async find<T>(work: Send<T>, signal?: AbortSignal): Promise<T | undefined> {
     const late = new AbortController()
-    const timer = setTimeout(() => late.abort(new Error(`no answer within ${requestMilliseconds} ms`)), requestMilliseconds)
+    const timer = setTimeout(
+      () => late.abort(new Error(`no answer within ${requestMilliseconds} ms`)),
+      requestMilliseconds,
+    )
     try {
-      return await work(this.#client, { abortSignal: signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]) })
+      return await work(this.#client, {
+        abortSignal: signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]),
+      })
     } catch (cause) {
       if (cause instanceof S3ServiceException && absentErrors.has(cause.name)) return undefined
       throw storageError(cause)

@@ -3,7 +3,12 @@
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import {
-  AbortMultipartUploadCommand, CompleteMultipartUploadCommand, CreateMultipartUploadCommand, PutObjectCommand, UploadPartCommand, type CompletedPart,
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  PutObjectCommand,
+  UploadPartCommand,
+  type CompletedPart,
 } from '@aws-sdk/client-s3'
 import { RuntimeError } from '../../errors.ts'
 import type { StoredBlob } from './backend.ts'
@@ -13,7 +18,12 @@ import type { S3Connection } from './s3-connection.ts'
 const partBytes = 5 * 2 ** 20
 
 /** @throws RuntimeError FILE_TOO_LARGE past `limit` bytes, STORAGE_FULL, STORAGE_UNAVAILABLE; what the source fails with */
-export async function uploadBlob(connection: S3Connection, key: string, source: Readable, limit: number): Promise<StoredBlob> {
+export async function uploadBlob(
+  connection: S3Connection,
+  key: string,
+  source: Readable,
+  limit: number,
+): Promise<StoredBlob> {
   const hash = createHash('sha256')
   const parts = new Parts(connection, key)
   let size = 0
@@ -58,7 +68,9 @@ class Parts {
   async end(): Promise<void> {
     if (!this.#inParts) {
       const body = this.#take()
-      await this.#connection.send((client, options) => client.send(new PutObjectCommand({ ...this.#target, Body: body, ContentLength: body.length }), options))
+      await this.#connection.send((client, options) =>
+        client.send(new PutObjectCommand({ ...this.#target, Body: body, ContentLength: body.length }), options),
+      )
       return
     }
     if (this.#gatheredBytes > 0) await this.#pass()
@@ -73,7 +85,9 @@ class Parts {
     await this.#sending.catch(() => undefined)
     if (this.#uploadId === undefined) return
     const upload = { ...this.#target, UploadId: this.#uploadId }
-    await this.#connection.find((client, options) => client.send(new AbortMultipartUploadCommand(upload), options)).catch(() => undefined)
+    await this.#connection
+      .find((client, options) => client.send(new AbortMultipartUploadCommand(upload), options))
+      .catch(() => undefined)
   }
 
   /** Sends what was gathered once the part before it has gone. */
@@ -87,10 +101,23 @@ class Parts {
 
   async #send(body: Buffer): Promise<void> {
     const { signal } = this.#cancel
-    this.#uploadId ??= (await this.#connection.send((client, options) => client.send(new CreateMultipartUploadCommand(this.#target), options))).UploadId
+    this.#uploadId ??= (
+      await this.#connection.send((client, options) =>
+        client.send(new CreateMultipartUploadCommand(this.#target), options),
+      )
+    ).UploadId
     const number = this.#sent.length + 1
-    const part = { ...this.#target, UploadId: this.#uploadId, PartNumber: number, Body: body, ContentLength: body.length }
-    const { ETag } = await this.#connection.send((client, options) => client.send(new UploadPartCommand(part), options), signal)
+    const part = {
+      ...this.#target,
+      UploadId: this.#uploadId,
+      PartNumber: number,
+      Body: body,
+      ContentLength: body.length,
+    }
+    const { ETag } = await this.#connection.send(
+      (client, options) => client.send(new UploadPartCommand(part), options),
+      signal,
+    )
     this.#sent.push({ PartNumber: number, ETag })
   }
 

@@ -8,7 +8,12 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import {
-  AbortMultipartUploadCommand, DeleteObjectCommand, GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command, PutObjectCommand,
+  AbortMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
 } from '@aws-sdk/client-s3'
 import { RuntimeError } from '../../errors.ts'
 import { blobName, type BlobBackend, type ListedBlob, type OpenBlob, type StoredBlob } from './backend.ts'
@@ -63,7 +68,8 @@ export class S3Backend implements BlobBackend {
     } catch (cause) {
       throw new Error(`${this.#where} can not be used: ${reason(cause)}`, { cause })
     }
-    if (seen[0] !== text || seen[1] !== 'listed' || seen[2] !== undefined) throw new Error(`${this.#where} does not show at once what was written`)
+    if (seen[0] !== text || seen[1] !== 'listed' || seen[2] !== undefined)
+      throw new Error(`${this.#where} does not show at once what was written`)
   }
 
   /** Whether the server answers is seen by whoever looks for the mark. */
@@ -119,7 +125,7 @@ export class S3Backend implements BlobBackend {
   async *#read(key: string, start: number, end: number, first: Readable | undefined): AsyncGenerator<Buffer> {
     let body = first
     let at = start
-    for (let failures = 0; at <= end; ) {
+    for (let failures = 0; at <= end;) {
       try {
         body ??= await this.#get(key, at, end)
         if (body === undefined) throw new RuntimeError('FILE_MISSING', 'Object not found: its file is missing')
@@ -143,9 +149,12 @@ export class S3Backend implements BlobBackend {
   /** To the end of the blob when `end` is undefined; undefined when there is none. */
   async #get(key: string, start: number, end: number | undefined): Promise<Readable | undefined> {
     const range = start === 0 && end === undefined ? {} : { Range: `bytes=${start}-${end ?? ''}` }
-    const answer = await this.#connection.find((client, options) => client.send(new GetObjectCommand({ Bucket: this.#connection.bucket, Key: key, ...range }), options))
+    const answer = await this.#connection.find((client, options) =>
+      client.send(new GetObjectCommand({ Bucket: this.#connection.bucket, Key: key, ...range }), options),
+    )
     if (answer === undefined) return undefined
-    if (!(answer.Body instanceof Readable)) throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage does not answer as it should')
+    if (!(answer.Body instanceof Readable))
+      throw new RuntimeError('STORAGE_UNAVAILABLE', 'the storage does not answer as it should')
     // Whoever reads it hears of its failure; one that is not read any more may fail unheard.
     return answer.Body.on('error', () => undefined)
   }
@@ -172,7 +181,14 @@ export class S3Backend implements BlobBackend {
     const found = await this.storeId(tenantId)
     if (found !== undefined) return found
     const at = (name: string) => this.#of(tenantId, `claims/${name}`)
-    const agreed = await agree({ get: (name) => this.#text(at(name)), put: (name, text) => this.#putText(at(name), text), names: (prefix) => this.#names(at(prefix)) }, storeId)
+    const agreed = await agree(
+      {
+        get: (name) => this.#text(at(name)),
+        put: (name, text) => this.#putText(at(name), text),
+        names: (prefix) => this.#names(at(prefix)),
+      },
+      storeId,
+    )
     await this.#putText(this.#of(tenantId, 'store'), agreed)
     if (this.#removed.has(tenantId)) throw await this.#gone(tenantId)
     return agreed
@@ -191,7 +207,9 @@ export class S3Backend implements BlobBackend {
     this.#removed.add(tenantId)
     const prefix = this.#of(tenantId, '')
     await inTurns(this.#whole(prefix), removalsAtOnce, ({ name }) => this.#delete(`${prefix}${name}`))
-    await inTurns(this.#begun(prefix), removalsAtOnce, ({ name, uploadId }) => this.#abort(`${prefix}${name}`, uploadId))
+    await inTurns(this.#begun(prefix), removalsAtOnce, ({ name, uploadId }) =>
+      this.#abort(`${prefix}${name}`, uploadId),
+    )
   }
 
   /** Takes away what an upload has written of a tenant that was removed meanwhile. */
@@ -221,12 +239,16 @@ export class S3Backend implements BlobBackend {
   }
 
   async #putText(key: string, text: string): Promise<void> {
-    await this.#connection.send((client, options) => client.send(new PutObjectCommand({ Bucket: this.#connection.bucket, Key: key, Body: text }), options))
+    await this.#connection.send((client, options) =>
+      client.send(new PutObjectCommand({ Bucket: this.#connection.bucket, Key: key, Body: text }), options),
+    )
   }
 
   /** One that is absent is no error. */
   async #delete(key: string): Promise<void> {
-    await this.#connection.find((client, options) => client.send(new DeleteObjectCommand({ Bucket: this.#connection.bucket, Key: key }), options))
+    await this.#connection.find((client, options) =>
+      client.send(new DeleteObjectCommand({ Bucket: this.#connection.bucket, Key: key }), options),
+    )
   }
 
   /** One that has ended is no error. */
@@ -244,9 +266,16 @@ export class S3Backend implements BlobBackend {
   async *#whole(prefix: string): AsyncGenerator<Entry> {
     let after: string | undefined
     do {
-      const page = { Bucket: this.#connection.bucket, Prefix: prefix, ...(after === undefined ? {} : { ContinuationToken: after }) }
-      const { Contents = [], NextContinuationToken } = await this.#connection.send((client, options) => client.send(new ListObjectsV2Command(page), options))
-      for (const { Key, LastModified, Size = 0 } of Contents) if (Key !== undefined) yield { name: Key.slice(prefix.length), age: ageOf(LastModified), size: Size }
+      const page = {
+        Bucket: this.#connection.bucket,
+        Prefix: prefix,
+        ...(after === undefined ? {} : { ContinuationToken: after }),
+      }
+      const { Contents = [], NextContinuationToken } = await this.#connection.send((client, options) =>
+        client.send(new ListObjectsV2Command(page), options),
+      )
+      for (const { Key, LastModified, Size = 0 } of Contents)
+        if (Key !== undefined) yield { name: Key.slice(prefix.length), age: ageOf(LastModified), size: Size }
       after = NextContinuationToken
     } while (after !== undefined)
   }
@@ -256,11 +285,20 @@ export class S3Backend implements BlobBackend {
     let after: { KeyMarker: string; UploadIdMarker: string } | undefined
     do {
       const page = { Bucket: this.#connection.bucket, Prefix: prefix, ...after }
-      const { Uploads = [], IsTruncated, NextKeyMarker, NextUploadIdMarker } = await this.#connection.send((client, options) => client.send(new ListMultipartUploadsCommand(page), options))
+      const {
+        Uploads = [],
+        IsTruncated,
+        NextKeyMarker,
+        NextUploadIdMarker,
+      } = await this.#connection.send((client, options) => client.send(new ListMultipartUploadsCommand(page), options))
       for (const { Key, UploadId, Initiated } of Uploads) {
-        if (Key !== undefined && UploadId !== undefined) yield { name: Key.slice(prefix.length), age: ageOf(Initiated), uploadId: UploadId }
+        if (Key !== undefined && UploadId !== undefined)
+          yield { name: Key.slice(prefix.length), age: ageOf(Initiated), uploadId: UploadId }
       }
-      after = IsTruncated === true && NextKeyMarker !== undefined ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker ?? '' } : undefined
+      after =
+        IsTruncated === true && NextKeyMarker !== undefined
+          ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker ?? '' }
+          : undefined
     } while (after !== undefined)
   }
 }
@@ -282,7 +320,11 @@ async function* untilSilent(body: Readable): AsyncGenerator<Buffer> {
 }
 
 /** `work` for each entry, for some at once. */
-async function inTurns(entries: AsyncIterable<Entry>, atOnce: number, work: (entry: Entry) => Promise<void>): Promise<void> {
+async function inTurns(
+  entries: AsyncIterable<Entry>,
+  atOnce: number,
+  work: (entry: Entry) => Promise<void>,
+): Promise<void> {
   let batch: Entry[] = []
   for await (const entry of entries) {
     batch.push(entry)

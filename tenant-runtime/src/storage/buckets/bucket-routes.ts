@@ -6,7 +6,16 @@ import { emptyBucket } from '../objects/object-store.ts'
 import { featureAbsent } from '../absent-features.ts'
 import type { Collector } from '../collector.ts'
 import { atCommit, type StorageFailpoint } from '../failpoints.ts'
-import { checkBucketName, checkMimeTypes, parseSize, policies, presentBucket, presentBucketItem, presentBucketWithCounts, type BucketConfig } from './bucket.ts'
+import {
+  checkBucketName,
+  checkMimeTypes,
+  parseSize,
+  policies,
+  presentBucket,
+  presentBucketItem,
+  presentBucketWithCounts,
+  type BucketConfig,
+} from './bucket.ts'
 import { createBucket, deleteBucket, findBucket, listBuckets, revokeSignedUrls, updateBucket } from './bucket-store.ts'
 
 const Size = Type.Union([Type.Number(), Type.String(), Type.Null()])
@@ -19,7 +28,10 @@ const BucketBody = Type.Object(
     allowed_mime_types: Type.Optional(Types),
     max_file_size: Type.Optional(Size),
     config: Type.Optional(
-      Type.Object({ allowed_mime_types: Type.Optional(Types), max_file_size: Type.Optional(Size) }, { additionalProperties: false }),
+      Type.Object(
+        { allowed_mime_types: Type.Optional(Types), max_file_size: Type.Optional(Size) },
+        { additionalProperties: false },
+      ),
     ),
     // What storage clients send for the same things.
     public: Type.Optional(Type.Boolean()),
@@ -50,15 +62,23 @@ interface ByKey {
 export function addBucketRoutes(app: FastifyInstance, collector: Collector, failpoint: StorageFailpoint): void {
   const signedIn = { config: { access: 'authenticated' } } as const
 
-  app.post<{ Body: BucketBody }>('/storage/v1/bucket', { ...signedIn, schema: { body: BucketBody } }, async (request, reply) => {
-    const name = request.body.name ?? request.body.id
-    if (name === undefined) throw new RuntimeError('MISSING_FIELD', 'field "name" is required')
-    checkBucketName(name)
-    refuseAbsent(request.body)
-    const config: BucketConfig = { allowed_mime_types: [], max_file_size: 0, ...readConfig(request.body) }
-    const bucket = await createBucket(request.tenant, request.rls, { name, policy: readPolicy(request.body) ?? 'private', config })
-    return reply.status(201).send(presentBucket(bucket))
-  })
+  app.post<{ Body: BucketBody }>(
+    '/storage/v1/bucket',
+    { ...signedIn, schema: { body: BucketBody } },
+    async (request, reply) => {
+      const name = request.body.name ?? request.body.id
+      if (name === undefined) throw new RuntimeError('MISSING_FIELD', 'field "name" is required')
+      checkBucketName(name)
+      refuseAbsent(request.body)
+      const config: BucketConfig = { allowed_mime_types: [], max_file_size: 0, ...readConfig(request.body) }
+      const bucket = await createBucket(request.tenant, request.rls, {
+        name,
+        policy: readPolicy(request.body) ?? 'private',
+        config,
+      })
+      return reply.status(201).send(presentBucket(bucket))
+    },
+  )
 
   app.get<{ Querystring: Static<typeof ListQuery> }>(
     '/storage/v1/bucket',
@@ -86,10 +106,20 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
       ...signedIn,
       schema: { body: BucketBody },
       handler: async ({ tenant, rls, params, body }) => {
-        if (body.name !== undefined && body.name !== params.key) throw new RuntimeError('INVALID_BUCKET', 'field "name": a bucket can\'t be renamed')
+        if (body.name !== undefined && body.name !== params.key)
+          throw new RuntimeError('INVALID_BUCKET', 'field "name": a bucket can\'t be renamed')
         refuseAbsent(body)
-        const bucket = await updateBucket(tenant, rls, params.key, { policy: readPolicy(body), config: readConfig(body) })
-        return { message: 'Successfully updated', id: bucket.id, config: bucket.config, policy: bucket.policy, updated_at: bucket.updatedAt }
+        const bucket = await updateBucket(tenant, rls, params.key, {
+          policy: readPolicy(body),
+          config: readConfig(body),
+        })
+        return {
+          message: 'Successfully updated',
+          id: bucket.id,
+          config: bucket.config,
+          policy: bucket.policy,
+          updated_at: bucket.updatedAt,
+        }
       },
     })
   }
@@ -116,7 +146,12 @@ export function addBucketRoutes(app: FastifyInstance, collector: Collector, fail
 
   app.post<ByKey>('/storage/v1/bucket/:key/revoke-signed-urls', signedIn, async ({ tenant, rls, params }) => {
     const bucket = await revokeSignedUrls(tenant, rls, params.key)
-    return { message: 'Successfully revoked', id: bucket.id, signing_version: bucket.signingVersion, updated_at: bucket.updatedAt }
+    return {
+      message: 'Successfully revoked',
+      id: bucket.id,
+      signing_version: bucket.signingVersion,
+      updated_at: bucket.updatedAt,
+    }
   })
 }
 
@@ -136,7 +171,9 @@ function readConfig(body: BucketBody): Partial<BucketConfig> {
   const types = body.allowed_mime_types ?? body.config?.allowed_mime_types
   const named = (value: unknown, ...names: unknown[]) => value !== undefined || names.some((name) => name === null)
   return {
-    ...(named(size, body.max_file_size, body.file_size_limit) ? { max_file_size: parseSize(size ?? null, 'max_file_size') } : {}),
+    ...(named(size, body.max_file_size, body.file_size_limit)
+      ? { max_file_size: parseSize(size ?? null, 'max_file_size') }
+      : {}),
     ...(named(types, body.allowed_mime_types) ? { allowed_mime_types: checkMimeTypes(types ?? []) } : {}),
   }
 }

@@ -35,7 +35,10 @@ export async function findBucket(tenant: Tenant, context: RlsContext, key: strin
 }
 
 export function bucketStatement(key: string): Statement {
-  return sql(`select ${bucketColumns} from ${bucketSource} where ${whereBucket(1)} order by b.name = $1 desc limit 1`, ...bucketKey(key))
+  return sql(
+    `select ${bucketColumns} from ${bucketSource} where ${whereBucket(1)} order by b.name = $1 desc limit 1`,
+    ...bucketKey(key),
+  )
 }
 
 /** Own and public buckets; all of them for the service (specification, section 4.1). */
@@ -46,7 +49,11 @@ export async function listBuckets(tenant: Tenant, context: RlsContext, query: Bu
     `select ${bucketColumns} from ${bucketSource}
      where ($1 or b.policy = 'public' or b.owner_id = $2) and ($3 = '' or strpos(b.name, lower($3)) > 0)
      order by b.${query.sortColumn} ${query.sortOrder}, b.id limit $4 offset $5`,
-    context.role === 'service', userId, query.search, query.limit, query.offset,
+    context.role === 'service',
+    userId,
+    query.search,
+    query.limit,
+    query.offset,
   )
   return rows.map(toBucket)
 }
@@ -58,7 +65,13 @@ export async function createBucket(
 ): Promise<Bucket> {
   const ownerId = context.role === 'authenticated' ? context.userId : null
   const results = await run(tenant, context, [
-    sql('insert into storage_buckets (name, owner_id, policy, config) values ($1, $2, $3, $4)', name, ownerId, policy, JSON.stringify(config)),
+    sql(
+      'insert into storage_buckets (name, owner_id, policy, config) values ($1, $2, $3, $4)',
+      name,
+      ownerId,
+      policy,
+      JSON.stringify(config),
+    ),
     eventStatement('storage.bucket.created', ownerId, { bucket: name }),
     sql(`select ${bucketColumns} from ${bucketSource} where b.name = $1`, name),
   ])
@@ -75,7 +88,15 @@ export function updateBucket(
   change: { policy: Policy | undefined; config: Partial<BucketConfig> },
 ): Promise<Bucket> {
   const set = 'policy = coalesce($4, policy), config = config || $5::jsonb'
-  return changeBucket(tenant, context, key, 'storage.bucket.updated', set, change.policy ?? null, JSON.stringify(change.config))
+  return changeBucket(
+    tenant,
+    context,
+    key,
+    'storage.bucket.updated',
+    set,
+    change.policy ?? null,
+    JSON.stringify(change.config),
+  )
 }
 
 /**
@@ -87,14 +108,24 @@ export function revokeSignedUrls(tenant: Tenant, context: RlsContext, key: strin
 }
 
 /** `set` takes `values` from $4 on. */
-async function changeBucket(tenant: Tenant, context: RlsContext, key: string, event: string, set: string, ...values: Value[]): Promise<Bucket> {
+async function changeBucket(
+  tenant: Tenant,
+  context: RlsContext,
+  key: string,
+  event: string,
+  set: string,
+  ...values: Value[]
+): Promise<Bucket> {
   const bucket = await findBucket(tenant, context, key)
   const results = await run(tenant, context, [
     sql(
       `with changed as (update storage_buckets set ${set}, updated_at = now() where id = $1 returning owner_id)
        insert into event_log (type, owner_id, payload)
        select $2::text, owner_id, $3::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from changed`,
-      bucket.id, event, JSON.stringify({ type: event, bucket: bucket.name }), ...values,
+      bucket.id,
+      event,
+      JSON.stringify({ type: event, bucket: bucket.name }),
+      ...values,
     ),
     sql(`select ${bucketColumns} from ${bucketSource} where b.id = $1`, bucket.id),
   ])
@@ -112,26 +143,39 @@ export async function deleteBucket(tenant: Tenant, context: RlsContext, key: str
     // As whoever changes objects does it, first of all (migrations/007_counters_by_statement.sql).
     sql('select 1 from storage_usage for update'),
     sql('select 1 from storage_buckets where id = $1 for update', bucket.id),
-    sql('delete from storage_buckets b where b.id = $1 and not exists (select from storage_objects where bucket_id = b.id)', bucket.id),
+    sql(
+      'delete from storage_buckets b where b.id = $1 and not exists (select from storage_objects where bucket_id = b.id)',
+      bucket.id,
+    ),
     sql('select file_count from storage_bucket_counters where bucket_id = $1', bucket.id),
     {
       ...sql(
         `insert into event_log (type, owner_id, payload) select 'storage.bucket.deleted', $1, $2::jsonb || jsonb_build_object('timestamp', ${eventTime})
            where not exists (select from storage_buckets where id = $3)`,
-        bucket.ownerId, JSON.stringify({ type: 'storage.bucket.deleted', bucket: bucket.name, owner_id: bucket.ownerId }), bucket.id,
+        bucket.ownerId,
+        JSON.stringify({ type: 'storage.bucket.deleted', bucket: bucket.name, owner_id: bucket.ownerId }),
+        bucket.id,
       ),
     },
   ])
   if (results[1]?.count === 1) return
   const files = Number(results[2]?.rows[0]?.['file_count'] ?? 0)
   if (files > 0 && results[0]?.count === 1) {
-    throw new RuntimeError('BUCKET_NOT_EMPTY', `the bucket is not empty: it holds ${files} ${files === 1 ? 'file' : 'files'}`)
+    throw new RuntimeError(
+      'BUCKET_NOT_EMPTY',
+      `the bucket is not empty: it holds ${files} ${files === 1 ? 'file' : 'files'}`,
+    )
   }
   throw await whyNot(tenant, context, bucket, 'delete')
 }
 
 /** Of a bucket that was found, and then not changed: it is gone meanwhile, or the caller may not. */
-async function whyNot(tenant: Tenant, context: RlsContext, { id, name }: Bucket, what: 'change' | 'delete'): Promise<RuntimeError> {
+async function whyNot(
+  tenant: Tenant,
+  context: RlsContext,
+  { id, name }: Bucket,
+  what: 'change' | 'delete',
+): Promise<RuntimeError> {
   const now = await findBucket(tenant, context, name)
   return now.id === id ? bucketDenied(what) : new RuntimeError('NoSuchBucket', 'Bucket not found')
 }

@@ -47,16 +47,21 @@ export function toBucket(row: Row): Bucket {
 
 /** @throws RuntimeError INVALID_BUCKET_NAME with the reason (specification, section 7) */
 export function checkBucketName(name: string): void {
-  if (name.length < 3 || name.length > 63) throw new RuntimeError('INVALID_BUCKET_NAME', 'the bucket name\'s length must be 3-63 characters')
+  if (name.length < 3 || name.length > 63)
+    throw new RuntimeError('INVALID_BUCKET_NAME', "the bucket name's length must be 3-63 characters")
   if (!/^[a-z0-9][a-z0-9-]*[a-z0-9]$/.test(name)) {
-    throw new RuntimeError('INVALID_BUCKET_NAME', 'the bucket name has invalid characters: only a-z, 0-9 and hyphens, no hyphen at either end')
+    throw new RuntimeError(
+      'INVALID_BUCKET_NAME',
+      'the bucket name has invalid characters: only a-z, 0-9 and hyphens, no hyphen at either end',
+    )
   }
 }
 
 /** @throws RuntimeError INVALID_BUCKET */
 export function checkMimeTypes(types: string[]): string[] {
   for (const type of types) {
-    if (!/^[\w!#$&^.+-]+\/(?:\*|[\w!#$&^.+-]+)$/.test(type)) throw new RuntimeError('INVALID_BUCKET', `allowed_mime_types: "${type}" is neither type/subtype nor type/*`)
+    if (!/^[\w!#$&^.+-]+\/(?:\*|[\w!#$&^.+-]+)$/.test(type))
+      throw new RuntimeError('INVALID_BUCKET', `allowed_mime_types: "${type}" is neither type/subtype nor type/*`)
   }
   return types
 }
@@ -64,7 +69,9 @@ export function checkMimeTypes(types: string[]): string[] {
 /** Specification, section 2.1, MIME matching rules. */
 export function allowsType({ allowed_mime_types: allowed }: BucketConfig, contentType: string): boolean {
   if (allowed.length === 0) return true
-  return allowed.some((entry) => (entry.endsWith('/*') ? contentType.startsWith(entry.slice(0, -1)) : entry === contentType))
+  return allowed.some((entry) =>
+    entry.endsWith('/*') ? contentType.startsWith(entry.slice(0, -1)) : entry === contentType,
+  )
 }
 
 /** A number of bytes, or a text such as `20MB` (decimal units); null and absent mean no limit. */
@@ -111,5 +118,14 @@ export function presentBucketWithCounts(bucket: Bucket) {
 
 /** Items of the list carry neither owner nor config (specification, section 4.1). */
 export function presentBucketItem({ id, name, policy, fileCount, totalSize, createdAt, updatedAt }: Bucket) {
-  return { id, name, policy, file_count: fileCount, total_size: totalSize, public: policy === 'public', created_at: createdAt, updated_at: updatedAt }
+  return {
+    id,
+    name,
+    policy,
+    file_count: fileCount,
+    total_size: totalSize,
+    public: policy === 'public',
+    created_at: createdAt,
+    updated_at: updatedAt,
+  }
 }

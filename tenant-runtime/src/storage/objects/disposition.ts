@@ -1,17 +1,25 @@
 // Whether a browser shows a file or saves it, and under what name (RFC 6266). Pure.
 
 /** Types that no browser runs scripts of; one that ends with `+xml` may be read as XML. Everything else is saved, not shown. */
-const shown = /^(?:image\/(?:png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon)|audio\/[\w.-]+|video\/[\w.-]+|text\/plain|application\/json|font\/[\w.-]+)(?:\s*;|$)/i
+const shown =
+  /^(?:image\/(?:png|jpeg|gif|webp|avif|bmp|x-icon|vnd\.microsoft\.icon)|audio\/[\w.-]+|video\/[\w.-]+|text\/plain|application\/json|font\/[\w.-]+)(?:\s*;|$)/i
 
 /** `download` is the query parameter of that name: a file name, empty for the object's own, undefined without one. */
-export function contentDisposition(contentType: string, path: string, download: string | undefined): string | undefined {
+export function contentDisposition(
+  contentType: string,
+  path: string,
+  download: string | undefined,
+): string | undefined {
   if (download === undefined) return shown.test(contentType) ? undefined : attachment(lastSegment(path))
   return attachment(download === '' ? lastSegment(path) : download)
 }
 
 function attachment(name: string): string {
   const plain = name.replaceAll(/[^\x20-\x7e]/g, '_').replaceAll(/["\\%]/g, '_')
-  const encoded = encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+  const encoded = encodeURIComponent(name.toWellFormed()).replaceAll(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
   return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
 }
 

@@ -31,19 +31,28 @@ interface DownloadTarget {
   byCaller: boolean
 }
 
-export async function sendObject(deps: DownloadDeps, target: DownloadTarget, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+export async function sendObject(
+  deps: DownloadDeps,
+  target: DownloadTarget,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
   const { object } = await findObject(request.tenant, target.context, target.bucket, target.path)
   const validators = { etag: object.etag, modified: new Date(object.updatedAt) }
   switch (precondition(request.headers, validators)) {
     case 'failed':
-      throw new RuntimeError('PRECONDITION_FAILED', 'the object is not the one that If-Match or If-Unmodified-Since names')
+      throw new RuntimeError(
+        'PRECONDITION_FAILED',
+        'the object is not the one that If-Match or If-Unmodified-Since names',
+      )
     case 'not modified':
       describe(reply, object, target)
       return reply.status(304).send()
     case 'proceed':
   }
   // Ranges are of GET alone (RFC 9110, section 14.2).
-  const range: RangeAnswer = request.method === 'GET' ? readRange(request.headers, object.size, validators) : { kind: 'whole' }
+  const range: RangeAnswer =
+    request.method === 'GET' ? readRange(request.headers, object.size, validators) : { kind: 'whole' }
   if (range.kind === 'unsatisfiable') {
     reply.header('content-range', `bytes */${object.size}`)
     throw new RuntimeError('RANGE_NOT_SATISFIABLE', `the range lies outside of the object's ${object.size} bytes`)
@@ -86,9 +95,12 @@ export async function sendObject(deps: DownloadDeps, target: DownloadTarget, req
  * @throws RuntimeError NoSuchBucket, NoSuchKey, FILE_MISSING
  */
 export async function openObject(
-  deps: DownloadDeps, tenant: Tenant, { context, bucket, path }: Pick<DownloadTarget, 'context' | 'bucket' | 'path'>, found: StoredObject,
+  deps: DownloadDeps,
+  tenant: Tenant,
+  { context, bucket, path }: Pick<DownloadTarget, 'context' | 'bucket' | 'path'>,
+  found: StoredObject,
 ): Promise<{ blob: OpenBlob; object: StoredObject }> {
-  for (let object = found; ; ) {
+  for (let object = found; ;) {
     const blob = await deps.backend.open(tenant.id, object.blobId)
     if (blob !== undefined) return { blob, object }
     const { object: now } = await findObject(tenant, context, bucket, path)

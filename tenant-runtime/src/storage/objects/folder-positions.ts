@@ -68,7 +68,8 @@ export class FolderPositions {
       const at = behind(listing.positions, position.passed)
       if (listing.positions[at - 1]?.passed === position.passed) continue
       // Not the new one: the next page is likely to begin there.
-      if (listing.positions.length >= this.#limits.positions) listing.positions = listing.positions.filter((_, n) => n % 2 === 1)
+      if (listing.positions.length >= this.#limits.positions)
+        listing.positions = listing.positions.filter((_, n) => n % 2 === 1)
       listing.positions.splice(behind(listing.positions, position.passed), 0, position)
     }
     listing.bytes = listing.positions.reduce((sum, { key }) => sum + size(key), size(name))

@@ -29,7 +29,11 @@ export const kinds = { contents: 0, passedFolder: 1, passedObject: 2, folder: 3,
  * bucket holds what it held when the known position was told is found there too, and if not, everything is passed over
  * from the start. A caller who does not see the bucket is told nothing.
  */
-export function folderStatement(bucketId: string, { folder, search, column, order, limit, offset }: FolderQuery, known?: KnownPosition): Statement {
+export function folderStatement(
+  bucketId: string,
+  { folder, search, column, order, limit, offset }: FolderQuery,
+  known?: KnownPosition,
+): Statement {
   const values: Value[] = []
   // A plan for these very values would cost no less to run, and be made each time: the planner is not shown them.
   const value = (of: Value, type: string) => `(select $${values.push(of)}::${type})`
@@ -42,15 +46,20 @@ export function folderStatement(bucketId: string, { folder, search, column, orde
   const [bucket, own, behind] = [value(bucketId, 'uuid'), value(key, 'text'), value(behindFolder, 'text')]
   const [limited, skipped] = [value(limit, 'bigint'), value(offset, 'bigint')]
   const searched = search === '' ? undefined : value(search, 'text')
-  const found = (path: string) => (searched === undefined ? 'true' : `strpos(lower(substr(${path}, length(${own}) + 1) collate "default"), lower(${searched})) > 0`)
+  const found = (path: string) =>
+    searched === undefined
+      ? 'true'
+      : `strpos(lower(substr(${path}, length(${own}) + 1) collate "default"), lower(${searched})) > 0`
 
   const position = known?.position ?? { passed: 0, key: '', isFolder: true }
   const isKnown = known === undefined ? 'false' : `c.contents = ${value(known.contents, 'uuid')}`
-  const [at, passed] = [value(position.isFolder && !down && known !== undefined ? behindKey(position.key) : position.key, 'text'), value(position.passed, 'bigint')]
+  const [at, passed] = [
+    value(position.isFolder && !down && known !== undefined ? behindKey(position.key) : position.key, 'text'),
+    value(position.passed, 'bigint'),
+  ]
 
   // The first folder at or behind a bound, and of that the segment below ours.
-  const nextFolder =
-    `(select left(o.folder, length(${own}) + strpos(substr(o.folder, length(${own}) + 1), chr(1))) as key from storage_objects o
+  const nextFolder = `(select left(o.folder, length(${own}) + strpos(substr(o.folder, length(${own}) + 1), chr(1))) as key from storage_objects o
       where o.bucket_id = ${bucket} and o.folder > ${own} and o.folder < ${behind} and o.folder ${down ? '<' : '>='} e.bound
       order by o.folder ${down ? 'desc' : 'asc'} limit 1)`
   const objects = `storage_objects o where o.bucket_id = ${bucket} and o.folder = ${own} and ${found('o.path')}`
@@ -63,9 +72,10 @@ export function folderStatement(bucketId: string, { folder, search, column, orde
   const chosen = byName
     ? `select o.path from ${onward('e.key')} limit ${most}`
     : `select o.path from ${objects} order by o.${column} ${order}, o.path limit ${most} offset greatest(0, ${skipped} - e.passed)`
-  const page = byName && searched === undefined
-    ? `lateral (select ${objectColumns} from ${onward('e.key')} limit ${most}) o`
-    : `lateral (${chosen}) chosen, lateral (select ${objectColumns} from storage_objects o where o.bucket_id = ${bucket} and o.path = chosen.path limit 1) o`
+  const page =
+    byName && searched === undefined
+      ? `lateral (select ${objectColumns} from ${onward('e.key')} limit ${most}) o`
+      : `lateral (${chosen}) chosen, lateral (select ${objectColumns} from storage_objects o where o.bucket_id = ${bucket} and o.path = chosen.path limit 1) o`
   const nothing = 'null, '.repeat(objectColumns.split(',').length).slice(0, -2)
   return sql(
     `with recursive start as materialized (
@@ -74,7 +84,7 @@ export function folderStatement(bucketId: string, { folder, search, column, orde
        select null collate "C", (case when known then ${at} else ${down ? behind : own} end) collate "C", case when known then ${passed} else 0 end
        from start ${position.isFolder ? '' : 'where not known'}
        union all
-       select s.key, ${down ? 's.key' : "left(s.key, -1) || chr(2)"}, e.passed + (${found('left(s.key, -1)')})::int
+       select s.key, ${down ? 's.key' : 'left(s.key, -1) || chr(2)'}, e.passed + (${found('left(s.key, -1)')})::int
        from steps e, lateral ${nextFolder} s where e.passed < ${limited} + ${skipped}
      ), every as (
        select key, passed from steps where key is not null and ${found('left(key, -1)')}
@@ -83,11 +93,15 @@ export function folderStatement(bucketId: string, { folder, search, column, orde
      ), begin (key, passed) as (
        ${position.isFolder ? '' : `select ${at} collate "C", ${passed} from start where known union all`}
        select ${value(down ? behindAll : '', 'text')} collate "C", passed from (select max(passed) as passed from steps) last where passed < ${limited} + ${skipped}
-     )${walked ? `, walk (key, passed) as (
+     )${
+       walked
+         ? `, walk (key, passed) as (
        select key, passed from begin
        union all
        select s.key, e.passed + ${step} from walk e, lateral (select o.path as key from ${onward('e.key')} limit 1 offset ${step} - 1) s where e.passed < ${skipped}
-     )` : ''}
+     )`
+         : ''
+     }
      select ${kinds.object} as kind, o.path as key, null::bigint as passed, null::uuid as contents, o.* from ${from} e, ${page}${byName ? ` where e.passed >= ${skipped}` : ''}
      union all select ${kinds.folder}, key, null, null, ${nothing} from folders
      union all select ${kinds.passedFolder}, key, passed, null, ${nothing} from every where passed % ${spacing} = 0

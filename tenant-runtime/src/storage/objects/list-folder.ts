@@ -12,7 +12,13 @@ import { toObject, type StoredObject } from './object.ts'
 type FolderEntry = { kind: 'folder'; name: string } | { kind: 'object'; name: string; object: StoredObject }
 
 /** Its objects, and before them the first segments of what lies deeper. */
-export async function listFolder(tenant: Tenant, context: RlsContext, bucket: Bucket, query: FolderQuery, positions: FolderPositions): Promise<FolderEntry[]> {
+export async function listFolder(
+  tenant: Tenant,
+  context: RlsContext,
+  bucket: Bucket,
+  query: FolderQuery,
+  positions: FolderPositions,
+): Promise<FolderEntry[]> {
   const { folder, search, column, order, offset } = query
   // The policies show all of a bucket or nothing, but those that a tenant adds may tell callers apart: to each its own.
   const listing = JSON.stringify([...contextSettings(tenant.id, context), bucket.id, folder, search, order])
@@ -22,12 +28,19 @@ export async function listFolder(tenant: Tenant, context: RlsContext, bucket: Bu
   const shown = rows.filter(({ kind }) => kind === kinds.folder || kind === kinds.object)
   const [first] = rows
   if (column === 'name' && first?.['kind'] === kinds.contents) {
-    const passed = rows.filter(({ kind }) => kind === kinds.passedFolder || kind === kinds.passedObject).map((row) => toPosition(row, Number(row['passed'])))
-    positions.remember(listing, String(first['contents']), [...passed, ...shown.slice(-1).map((row) => toPosition(row, offset + shown.length))])
+    const passed = rows
+      .filter(({ kind }) => kind === kinds.passedFolder || kind === kinds.passedObject)
+      .map((row) => toPosition(row, Number(row['passed'])))
+    positions.remember(listing, String(first['contents']), [
+      ...passed,
+      ...shown.slice(-1).map((row) => toPosition(row, offset + shown.length)),
+    ])
   }
   return shown.map((row) => {
     const name = String(row['key']).slice(folder.length)
-    return row['kind'] === kinds.object ? { kind: 'object', name, object: toObject(row) } : { kind: 'folder', name: name.slice(0, -1) }
+    return row['kind'] === kinds.object
+      ? { kind: 'object', name, object: toObject(row) }
+      : { kind: 'folder', name: name.slice(0, -1) }
   })
 }
 

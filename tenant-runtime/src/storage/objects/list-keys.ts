@@ -33,14 +33,22 @@ interface KeysPage {
  * and nothing lies between a path and the path with the byte 1 behind it, which no path holds.
  */
 const bounds = {
-  asc: { compare: '>=', behind: (row: string) => `case when ${row}.folder then ${row}.key || '0' else ${row}.key || chr(1) end` },
+  asc: {
+    compare: '>=',
+    behind: (row: string) => `case when ${row}.folder then ${row}.key || '0' else ${row}.key || chr(1) end`,
+  },
   desc: { compare: '<', behind: (row: string) => `case when ${row}.folder then ${row}.key || '/' else ${row}.key end` },
 } as const
 
 /** Rows that are read together before anything is known of what follows. */
 const firstRun = 8
 
-export async function listKeys(tenant: Tenant, context: RlsContext, bucket: Bucket, query: KeysQuery): Promise<KeysPage> {
+export async function listKeys(
+  tenant: Tenant,
+  context: RlsContext,
+  bucket: Bucket,
+  query: KeysQuery,
+): Promise<KeysPage> {
   const [result] = await run(tenant, context, [keysStatement(bucket.id, query)])
   const rows = result?.rows ?? []
   const keys = rows.slice(0, query.limit).map((row): Key => {
@@ -77,7 +85,12 @@ export function keysStatement(bucketId: string, { prefix, after, order, asFolder
        ) r where e.last and r.folders = 0
      )
      select key, folder, ${objectColumnsOf('e')} from e where n > 0 order by n`,
-    bucketId, prefix, end, begin?.key ?? edge, begin?.folder ?? false, limit + 1,
+    bucketId,
+    prefix,
+    end,
+    begin?.key ?? edge,
+    begin?.folder ?? false,
+    limit + 1,
   )
 }
 
@@ -89,6 +102,7 @@ function writeCursor({ kind, key }: Key): string {
 function readCursor(text: string, prefix: string): { key: string; folder: boolean } {
   const plain = /^[\w-]+$/.test(text) ? Buffer.from(text, 'base64url').toString() : ''
   const key = plain.slice(1)
-  if (!/^[fo]/.test(plain) || key.includes('\0') || !`${key}/`.startsWith(prefix)) throw new RuntimeError('BAD_REQUEST', 'the cursor is none of a listing with this prefix')
+  if (!/^[fo]/.test(plain) || key.includes('\0') || !`${key}/`.startsWith(prefix))
+    throw new RuntimeError('BAD_REQUEST', 'the cursor is none of a listing with this prefix')
   return { key, folder: plain.startsWith('f') }
 }

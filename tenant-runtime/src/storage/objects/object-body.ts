@@ -21,12 +21,19 @@ export function wholeBody(size: number): ObjectBody {
 export function partialBody(parts: readonly [Part, ...Part[]], { contentType, size }: StoredObject): ObjectBody {
   const [{ start, end }] = parts
   if (parts.length === 1) {
-    return { status: 206, headers: { 'content-range': `bytes ${start}-${end}/${size}` }, length: end - start + 1, stream: (blob) => blob.stream(start, end) }
+    return {
+      status: 206,
+      headers: { 'content-range': `bytes ${start}-${end}/${size}` },
+      length: end - start + 1,
+      stream: (blob) => blob.stream(start, end),
+    }
   }
   const boundary = randomUUID()
   const pieces = parts.map((part) => ({
     ...part,
-    head: Buffer.from(`\r\n--${boundary}\r\ncontent-type: ${contentType}\r\ncontent-range: bytes ${part.start}-${part.end}/${size}\r\n\r\n`),
+    head: Buffer.from(
+      `\r\n--${boundary}\r\ncontent-type: ${contentType}\r\ncontent-range: bytes ${part.start}-${part.end}/${size}\r\n\r\n`,
+    ),
   }))
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
   const bytes = async function* (blob: OpenBlob): AsyncGenerator<Buffer> {

@@ -39,7 +39,9 @@ const KeysBody = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
   with_delimiter: Type.Optional(Type.Boolean()),
-  sortBy: Type.Optional(Type.Object({ column: Type.Optional(Type.Literal('name')), order: Type.Optional(Type.Enum(['asc', 'desc'])) })),
+  sortBy: Type.Optional(
+    Type.Object({ column: Type.Optional(Type.Literal('name')), order: Type.Optional(Type.Enum(['asc', 'desc'])) }),
+  ),
 })
 
 const MoveBody = Type.Object({
@@ -50,7 +52,9 @@ const MoveBody = Type.Object({
   sourceVersionId: Type.Optional(Type.String()),
   copyMetadata: Type.Optional(Type.Boolean()),
   /** What the copy has instead, where `copyMetadata` is false. */
-  metadata: Type.Optional(Type.Object({ cacheControl: Type.Optional(Type.String()), mimetype: Type.Optional(Type.String()) })),
+  metadata: Type.Optional(
+    Type.Object({ cacheControl: Type.Optional(Type.String()), mimetype: Type.Optional(Type.String()) }),
+  ),
 })
 type MoveBody = Static<typeof MoveBody>
 
@@ -82,15 +86,30 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     request.admitted = false
     refuseVersion(query.versionId)
     const claims = readToken(query.token ?? '', tenant.manifest.signing_secret, {
-      scope: 'read', tenant: tenant.id, path, now: deps.now() / 1000, expires: query.expires,
+      scope: 'read',
+      tenant: tenant.id,
+      path,
+      now: deps.now() / 1000,
+      expires: query.expires,
     })
     const bucket = await findBucket(tenant, signedUrl, key)
     requireBucket(claims, bucket)
     request.admitted = true
-    return sendObject(deps, { bucket: bucket.id, path, context: signedUrl, download: decodedAgain(query.download), byCaller: false }, request, reply)
+    return sendObject(
+      deps,
+      { bucket: bucket.id, path, context: signedUrl, download: decodedAgain(query.download), byCaller: false },
+      request,
+      reply,
+    )
   }
 
-  const send = (request: FastifyRequest<Query>, reply: FastifyReply, at: string, context: RlsContext, byCaller: boolean) => {
+  const send = (
+    request: FastifyRequest<Query>,
+    reply: FastifyReply,
+    at: string,
+    context: RlsContext,
+    byCaller: boolean,
+  ) => {
     const { bucket, path } = splitTarget(rawRest(request.raw.url ?? '', at))
     return sendObject(deps, { bucket, path, context, download: request.query.download, byCaller }, request, reply)
   }
@@ -104,15 +123,26 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
   // Said to be of HEAD too: the HEAD that Fastify adds to a GET tells the length of what is sent, which is nothing.
   const reading = { method: ['GET', 'HEAD'], schema: { querystring: ReadQuery } }
   const anyones = { ...reading, config: { access: 'anyone' } } as const
-  app.route<Query>({ ...reading, config: { access: 'signed' }, url: `${prefix}sign/:bucket/*`, handler: (request, reply) => signed(request, reply, `${prefix}sign/`) })
+  app.route<Query>({
+    ...reading,
+    config: { access: 'signed' },
+    url: `${prefix}sign/:bucket/*`,
+    handler: (request, reply) => signed(request, reply, `${prefix}sign/`),
+  })
   app.route<Query>({ ...anyones, url: `${prefix}:bucket/*`, handler: plain })
-  for (const [at, byCaller] of [[`${prefix}public/`, false], [`${prefix}authenticated/`, true]] as const) {
+  for (const [at, byCaller] of [
+    [`${prefix}public/`, false],
+    [`${prefix}authenticated/`, true],
+  ] as const) {
     app.route<Query>({
       ...anyones,
       url: `${at}:bucket/*`,
       handler: async (request, reply) => {
         refuseVersion(request.query.versionId)
-        return orOfBucket(() => send(request, reply, at, byCaller ? request.rls : { role: 'anon' }, byCaller), () => plain(request, reply))
+        return orOfBucket(
+          () => send(request, reply, at, byCaller ? request.rls : { role: 'anon' }, byCaller),
+          () => plain(request, reply),
+        )
       },
     })
   }
@@ -137,14 +167,20 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
       refuseVersions(body)
       const folder = (body.prefix ?? '').replace(/^\/+|\/+$/g, '')
       const column = body.sortBy?.column ?? 'name'
-      const entries = await listFolder(tenant, rls, bucket, {
-        folder: folder === '' ? '' : `${folder}/`,
-        search: body.search ?? '',
-        column: column === 'last_accessed_at' ? 'updated_at' : column,
-        order: body.sortBy?.order ?? 'asc',
-        limit: body.limit ?? 100,
-        offset: body.offset ?? 0,
-      }, positions)
+      const entries = await listFolder(
+        tenant,
+        rls,
+        bucket,
+        {
+          folder: folder === '' ? '' : `${folder}/`,
+          search: body.search ?? '',
+          column: column === 'last_accessed_at' ? 'updated_at' : column,
+          order: body.sortBy?.order ?? 'asc',
+          limit: body.limit ?? 100,
+          offset: body.offset ?? 0,
+        },
+        positions,
+      )
       return entries.map((entry) =>
         entry.kind === 'object'
           ? presentListed(entry.object, entry.name)
@@ -170,19 +206,25 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
         hasNext: next !== undefined,
         ...(next === undefined ? {} : { nextCursor: next }),
         folders: keys.flatMap((entry) => (entry.kind === 'folder' ? [{ name: `${entry.key}/`, key: entry.key }] : [])),
-        objects: keys.flatMap((entry) => (entry.kind === 'object' ? [{ ...presentListed(entry.object, entry.key), key: entry.key }] : [])),
+        objects: keys.flatMap((entry) =>
+          entry.kind === 'object' ? [{ ...presentListed(entry.object, entry.key), key: entry.key }] : [],
+        ),
       }
     },
   )
 
-  app.post<{ Body: MoveBody }>(`${prefix}move`, { ...signedIn, schema: { body: MoveBody } }, async ({ tenant, rls, body }) => {
-    refuseVersion(body.sourceVersionId)
-    const from = await findObject(tenant, rls, body.bucketId, body.sourceKey)
-    const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
-    const path = checkNewPath(body.destinationKey, deps.limits.pathBytes)
-    await atCommit(deps.failpoint, 'move', () => moveObject(tenant, rls, from, { bucket, path }))
-    return { message: 'Successfully moved' }
-  })
+  app.post<{ Body: MoveBody }>(
+    `${prefix}move`,
+    { ...signedIn, schema: { body: MoveBody } },
+    async ({ tenant, rls, body }) => {
+      refuseVersion(body.sourceVersionId)
+      const from = await findObject(tenant, rls, body.bucketId, body.sourceKey)
+      const bucket = await findBucket(tenant, rls, body.destinationBucket ?? body.bucketId)
+      const path = checkNewPath(body.destinationKey, deps.limits.pathBytes)
+      await atCommit(deps.failpoint, 'move', () => moveObject(tenant, rls, from, { bucket, path }))
+      return { message: 'Successfully moved' }
+    },
+  )
 
   app.post<{ Body: MoveBody }>(`${prefix}copy`, { ...signedIn, schema: { body: MoveBody } }, async (request) => {
     const { tenant, rls, body } = request
@@ -196,7 +238,16 @@ export function addObjectRoutes(app: FastifyInstance, deps: ObjectRoutesDeps): v
     const begin = async () => {
       const { contentType, ...rest } = copied(object, body)
       await deps.failpoint('copy.before-upload')
-      const upload = await Upload.begin(deps, { tenant, context: rls, bucket, path, contentType, overwrite: false, declaredSize: object.size, atMost: undefined })
+      const upload = await Upload.begin(deps, {
+        tenant,
+        context: rls,
+        bucket,
+        path,
+        contentType,
+        overwrite: false,
+        declaredSize: object.size,
+        atMost: undefined,
+      })
       return { upload, ...rest }
     }
     const { upload, cacheControl, metadata } = await begin().catch(async (error: unknown) => {
@@ -230,7 +281,8 @@ function copied({ contentType, cacheControl, metadata }: StoredObject, { copyMet
  * do not find may be in such a bucket.
  */
 async function orOfBucket<T>(route: () => Promise<T>, ofBucket: () => Promise<T>): Promise<T> {
-  const isAbsent = (error: unknown) => error instanceof RuntimeError && (error.code === 'NoSuchBucket' || error.code === 'NoSuchKey')
+  const isAbsent = (error: unknown) =>
+    error instanceof RuntimeError && (error.code === 'NoSuchBucket' || error.code === 'NoSuchKey')
   try {
     return await route()
   } catch (error) {

@@ -15,7 +15,12 @@ interface Located {
 }
 
 /** @throws RuntimeError NoSuchBucket, NoSuchKey; also for what the caller may not see */
-export async function findObject(tenant: Tenant, context: RlsContext, bucketKeyText: string, path: string): Promise<Located> {
+export async function findObject(
+  tenant: Tenant,
+  context: RlsContext,
+  bucketKeyText: string,
+  path: string,
+): Promise<Located> {
   const { rows } = await lookUp(tenant, context, objectStatement(bucketKeyText, path))
   const [row] = rows
   if (row === undefined) throw new RuntimeError('NoSuchBucket', 'Bucket not found')
@@ -27,25 +32,40 @@ export function objectStatement(bucketKeyText: string, path: string): Statement 
   return sql(
     `select b.name as bucket_name, ${objectColumns} from storage_buckets b left join storage_objects o on o.bucket_id = b.id and o.path = $3
      where ${whereBucket(1)} order by b.name = $1 desc limit 1`,
-    ...bucketKey(bucketKeyText), path,
+    ...bucketKey(bucketKeyText),
+    path,
   )
 }
 
 /** Row and event in one transaction; the blob goes to the collector by the table's trigger. @throws RuntimeError NoSuchKey, ACCESS_DENIED */
 export async function removeObject(tenant: Tenant, context: RlsContext, from: Located): Promise<void> {
-  await changeInPlace(tenant, context, from, 'delete', sql(
-    `with gone as (delete from storage_objects where bucket_id = $1 and path = $2 returning path, owner_id as object_owner_id)
+  await changeInPlace(
+    tenant,
+    context,
+    from,
+    'delete',
+    sql(
+      `with gone as (delete from storage_objects where bucket_id = $1 and path = $2 returning path, owner_id as object_owner_id)
      ${objectEvents('storage.object.deleted', 'gone', '$3::text')}`,
-    from.object.bucketId, from.object.path, from.bucketName,
-  ))
+      from.object.bucketId,
+      from.object.path,
+      from.bucketName,
+    ),
+  )
 }
 
 /**
  * A change of whatever object is at the place where one was found. When none was changed, the one that was found is still
  * there and may not be changed, or it was moved or removed meanwhile.
  */
-async function changeInPlace(tenant: Tenant, context: RlsContext, found: Located, what: Parameters<typeof objectDenied>[0], change: Statement): Promise<void> {
-  for (let { object } = found; ; ) {
+async function changeInPlace(
+  tenant: Tenant,
+  context: RlsContext,
+  found: Located,
+  what: Parameters<typeof objectDenied>[0],
+  change: Statement,
+): Promise<void> {
+  for (let { object } = found; ;) {
     const [changed] = await run(tenant, context, [change])
     if (changed?.count === 1) return
     const { object: now } = await findObject(tenant, context, object.bucketId, object.path)
@@ -55,7 +75,12 @@ async function changeInPlace(tenant: Tenant, context: RlsContext, found: Located
 }
 
 /** Those of the paths that there are and that the caller may delete; others are silently left out. */
-export async function removeObjects(tenant: Tenant, context: RlsContext, bucket: Bucket, paths: string[]): Promise<StoredObject[]> {
+export async function removeObjects(
+  tenant: Tenant,
+  context: RlsContext,
+  bucket: Bucket,
+  paths: string[],
+): Promise<StoredObject[]> {
   const [removed] = await run(tenant, context, [
     sql(
       // Locked in order, so that two who remove the same do not wait for each other.
@@ -63,7 +88,9 @@ export async function removeObjects(tenant: Tenant, context: RlsContext, bucket:
        o as (delete from storage_objects o where o.id in (select id from locked) returning ${objectColumns}),
        told as (${objectEvents('storage.object.deleted', 'o', '$3::text')})
        select * from o order by path`,
-      bucket.id, JSON.stringify(paths), bucket.name,
+      bucket.id,
+      JSON.stringify(paths),
+      bucket.name,
     ),
   ])
   return (removed?.rows ?? []).map(toObject)
@@ -88,7 +115,10 @@ export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: B
          told as (insert into event_log (type, owner_id, payload)
            select 'storage.bucket.emptied', $3, $4::jsonb || jsonb_build_object('removed', n, 'timestamp', ${eventTime}) from counted where n > 0)
          select n, (select count(*)::int from picked) as picked from counted`,
-        bucket.id, emptyBatch, bucket.ownerId, JSON.stringify({ type: 'storage.bucket.emptied', bucket: bucket.name, owner_id: bucket.ownerId }),
+        bucket.id,
+        emptyBatch,
+        bucket.ownerId,
+        JSON.stringify({ type: 'storage.bucket.emptied', bucket: bucket.name, owner_id: bucket.ownerId }),
       ),
     ])
     removed += Number(batch?.rows[0]?.['n'] ?? 0)
@@ -97,13 +127,28 @@ export async function emptyBucket(tenant: Tenant, context: RlsContext, bucket: B
 }
 
 /** The row alone: the blob stays where it is. @throws RuntimeError NoSuchKey, KeyAlreadyExists, ACCESS_DENIED */
-export async function moveObject(tenant: Tenant, context: RlsContext, from: Located, to: { bucket: Bucket; path: string }): Promise<void> {
+export async function moveObject(
+  tenant: Tenant,
+  context: RlsContext,
+  from: Located,
+  to: { bucket: Bucket; path: string },
+): Promise<void> {
   const { object, bucketName } = from
   const payload = { bucket: bucketName, path: object.path, to_bucket: to.bucket.name, to_path: to.path }
-  await changeInPlace(tenant, context, from, 'move', sql(
-    `with moved as (update storage_objects set bucket_id = $3, path = $4, updated_at = now() where bucket_id = $1 and path = $2 returning owner_id)
+  await changeInPlace(
+    tenant,
+    context,
+    from,
+    'move',
+    sql(
+      `with moved as (update storage_objects set bucket_id = $3, path = $4, updated_at = now() where bucket_id = $1 and path = $2 returning owner_id)
      insert into event_log (type, owner_id, payload)
      select 'storage.object.moved', owner_id, $5::jsonb || jsonb_build_object('owner_id', owner_id, 'timestamp', ${eventTime}) from moved`,
-    object.bucketId, object.path, to.bucket.id, to.path, JSON.stringify({ type: 'storage.object.moved', ...payload }),
-  ))
+      object.bucketId,
+      object.path,
+      to.bucket.id,
+      to.path,
+      JSON.stringify({ type: 'storage.object.moved', ...payload }),
+    ),
+  )
 }

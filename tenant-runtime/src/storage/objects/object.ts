@@ -24,11 +24,18 @@ export const objectColumns =
 
 /** The same again, of what a part of the statement has read. */
 export function objectColumnsOf(part: string): string {
-  return objectColumns.split(', ').map((column) => `${part}.${column.replace(/^o\.(\w+ as )?/, '')}`).join(', ')
+  return objectColumns
+    .split(', ')
+    .map((column) => `${part}.${column.replace(/^o\.(\w+ as )?/, '')}`)
+    .join(', ')
 }
 
 /** What tells in the event log of the objects of `rows`, in a statement of theirs: they have `objectColumns`' path and owner. */
-export function objectEvents(type: 'storage.object.created' | 'storage.object.deleted', rows: string, bucketName: string): string {
+export function objectEvents(
+  type: 'storage.object.created' | 'storage.object.deleted',
+  rows: string,
+  bucketName: string,
+): string {
   return `insert into event_log (type, owner_id, payload)
     select '${type}', object_owner_id,
       jsonb_build_object('type', '${type}', 'bucket', ${bucketName}, 'path', path, 'owner_id', object_owner_id, 'timestamp', ${eventTime}) from ${rows}`

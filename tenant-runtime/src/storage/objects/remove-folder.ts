@@ -18,8 +18,15 @@ const step = 1_000
  * @returns how many objects are gone, which are those that the caller may delete
  * @throws RuntimeError BAD_REQUEST, ACCESS_DENIED where the caller may delete none
  */
-export async function removeFolder(tenant: Tenant, context: RlsContext, bucket: Bucket, folder: string, onStep: () => void): Promise<number> {
-  if (!/[^/]\/$/.test(folder)) throw new RuntimeError('BAD_REQUEST', 'field "prefix" must be a folder: a path with a slash at its end')
+export async function removeFolder(
+  tenant: Tenant,
+  context: RlsContext,
+  bucket: Bucket,
+  folder: string,
+  onStep: () => void,
+): Promise<number> {
+  if (!/[^/]\/$/.test(folder))
+    throw new RuntimeError('BAD_REQUEST', 'field "prefix" must be a folder: a path with a slash at its end')
   let removed = 0
   let left = 0
   let after = folder
@@ -33,7 +40,11 @@ export async function removeFolder(tenant: Tenant, context: RlsContext, bucket: 
            delete from storage_objects o using batch where o.id = batch.id returning o.path, o.owner_id as object_owner_id
          ), told as (${objectEvents('storage.object.deleted', 'gone', '$5::text')})
          select (select count(*)::int from batch) as seen, (select count(*)::int from gone) as removed, (select max(path) from batch) as last`,
-        bucket.id, after, `${folder.slice(0, -1)}0`, step, bucket.name,
+        bucket.id,
+        after,
+        `${folder.slice(0, -1)}0`,
+        step,
+        bucket.name,
       ),
     ])
     const row = result?.rows[0]

@@ -15,12 +15,18 @@ const prefix = '/storage/v1/object/'
 
 const RemoveBody = Type.Object({
   prefixes: Type.Optional(
-    Type.Array(Type.Union([Type.String(), Type.Object({ path: Type.String(), versionId: Type.Optional(Type.String()) })]), { minItems: 1, maxItems: 1000 }),
+    Type.Array(
+      Type.Union([Type.String(), Type.Object({ path: Type.String(), versionId: Type.Optional(Type.String()) })]),
+      { minItems: 1, maxItems: 1000 },
+    ),
   ),
   prefix: Type.Optional(Type.String({ maxLength: 1025 })),
 })
 
-export function addRemoveRoutes(app: FastifyInstance, { collector, failpoint }: { collector: Collector; failpoint: StorageFailpoint }): void {
+export function addRemoveRoutes(
+  app: FastifyInstance,
+  { collector, failpoint }: { collector: Collector; failpoint: StorageFailpoint },
+): void {
   const signedIn = { config: { access: 'authenticated' } } as const
 
   app.delete(`${prefix}:bucket/*`, signedIn, async (request) => {
@@ -36,7 +42,11 @@ export function addRemoveRoutes(app: FastifyInstance, { collector, failpoint }: 
     { ...signedIn, schema: { body: RemoveBody } },
     async ({ tenant, rls, params, body }) => {
       const { prefixes, prefix: folder } = body
-      if ((prefixes === undefined) === (folder === undefined)) throw new RuntimeError('BAD_REQUEST', 'the body must have either "prefixes", a list of paths, or "prefix", a folder')
+      if ((prefixes === undefined) === (folder === undefined))
+        throw new RuntimeError(
+          'BAD_REQUEST',
+          'the body must have either "prefixes", a list of paths, or "prefix", a folder',
+        )
       const bucket = await findBucket(tenant, rls, params.bucket)
       if (folder !== undefined) {
         const removed = await removeFolder(tenant, rls, bucket, folder, () => collector.wake(tenant))

@@ -51,7 +51,10 @@ export class SpareIntents {
     const blobIds = Array.from({ length: Math.min(mostTogether, this.#waiting.length + stock) }, this.#freshBlobId)
     try {
       await run(this.#tenant, bookkeeping, [
-        sql('insert into blob_intents (blob_id, reserved) select value::uuid, 0 from jsonb_array_elements_text($1::jsonb)', JSON.stringify(blobIds)),
+        sql(
+          'insert into blob_intents (blob_id, reserved) select value::uuid, 0 from jsonb_array_elements_text($1::jsonb)',
+          JSON.stringify(blobIds),
+        ),
       ])
       this.#spare.push(...blobIds)
       clearTimeout(this.#expiry)
@@ -67,7 +70,10 @@ export class SpareIntents {
   async giveBack(): Promise<void> {
     const blobIds = this.#spare.splice(0)
     if (blobIds.length === 0) return
-    const gone = sql('delete from blob_intents where blob_id in (select value::uuid from jsonb_array_elements_text($1::jsonb))', JSON.stringify(blobIds))
+    const gone = sql(
+      'delete from blob_intents where blob_id in (select value::uuid from jsonb_array_elements_text($1::jsonb))',
+      JSON.stringify(blobIds),
+    )
     await run(this.#tenant, bookkeeping, [gone]).catch(() => undefined)
   }
 }

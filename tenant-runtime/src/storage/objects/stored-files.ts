@@ -29,7 +29,10 @@ export class StoredFiles {
     if (object.size > 0 && object.size <= mostBytes) return blob.whole(object.size)
     await blob.close()
     if (object.size === 0) return Buffer.alloc(0)
-    throw new RuntimeError('ANSWER_TOO_LARGE', `the object has ${object.size} bytes; at most ${mostBytes} can be read at once`)
+    throw new RuntimeError(
+      'ANSWER_TOO_LARGE',
+      `the object has ${object.size} bytes; at most ${mostBytes} can be read at once`,
+    )
   }
 
   /** Over one that is there. @throws RuntimeError as `Upload` does, NoSuchBucket, INVALID_PATH, BAD_REQUEST for the type */
@@ -37,8 +40,14 @@ export class StoredFiles {
     const { bucket: key, path } = split(target)
     const bucket = await findBucket(tenant, context, key)
     const upload = await Upload.begin(this.#deps, {
-      tenant, context, bucket, path: checkNewPath(path, this.#deps.limits.pathBytes), contentType: mediaType(contentType), overwrite: true,
-      declaredSize: bytes.length, atMost: undefined,
+      tenant,
+      context,
+      bucket,
+      path: checkNewPath(path, this.#deps.limits.pathBytes),
+      contentType: mediaType(contentType),
+      overwrite: true,
+      declaredSize: bytes.length,
+      atMost: undefined,
     })
     await upload.write(Readable.from(bytes.length === 0 ? [] : [bytes], { objectMode: false }))
     return presentUploaded(await upload.commit({ cacheControl: cacheControlOf(undefined), metadata: {} }), bucket.name)

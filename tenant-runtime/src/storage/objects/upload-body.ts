@@ -33,8 +33,16 @@ export async function readUploadBody(
   const timer = watchSender(request)
   try {
     if (isForm(headers)) return await readForm(request, take)
-    await take({ source: request, contentType: mediaType(headers['content-type']), declaredSize: declaredSize(headers), atMost: undefined })
-    return { cacheControl: cacheControlOf(headers['cache-control']), metadata: metadataOf(decodeHeader(headers['x-metadata'])) }
+    await take({
+      source: request,
+      contentType: mediaType(headers['content-type']),
+      declaredSize: declaredSize(headers),
+      atMost: undefined,
+    })
+    return {
+      cacheControl: cacheControlOf(headers['cache-control']),
+      metadata: metadataOf(decodeHeader(headers['x-metadata'])),
+    }
   } finally {
     timer.stop()
   }
@@ -61,13 +69,23 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
         limits: { parts: 10, files: 1, fieldSize: maxMetadataBytes, headerPairs: 20 },
       })
     } catch (cause) {
-      fail(new RuntimeError('BAD_REQUEST', 'the content type says multipart/form-data, but not how it is divided', { cause }))
+      fail(
+        new RuntimeError('BAD_REQUEST', 'the content type says multipart/form-data, but not how it is divided', {
+          cause,
+        }),
+      )
       return
     }
     form.on('field', (name, value) => fields.set(name, value))
     form.on('file', (_name, stream, _filename, _encoding, mimeType) => {
       file = stream.on('error', malformed)
-      taking = (async () => take({ source: stream, contentType: mediaType(mimeType), declaredSize: undefined, atMost: declaredSize(request.headers) }))()
+      taking = (async () =>
+        take({
+          source: stream,
+          contentType: mediaType(mimeType),
+          declaredSize: undefined,
+          atMost: declaredSize(request.headers),
+        }))()
       taking.catch(fail)
     })
     form.on('error', malformed)
@@ -80,7 +98,10 @@ function readForm(request: IncomingMessage, take: Parameters<typeof readUploadBo
         try {
           const cacheControl = fields.get('cacheControl')
           resolve({
-            cacheControl: cacheControl === undefined ? defaultCacheControl : cacheControlOf(/^\d+$/.test(cacheControl) ? `max-age=${cacheControl}` : cacheControl),
+            cacheControl:
+              cacheControl === undefined
+                ? defaultCacheControl
+                : cacheControlOf(/^\d+$/.test(cacheControl) ? `max-age=${cacheControl}` : cacheControl),
             metadata: metadataOf(fields.get('metadata')),
           })
         } catch (error) {
@@ -102,7 +123,8 @@ const mimeGrammar = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;\s*[\w!#$&^.+-]+=(?:[\w
 /** @throws RuntimeError BAD_REQUEST */
 export function mediaType(text = ''): string {
   const type = text.trim() === '' ? 'application/octet-stream' : text.trim()
-  if (!mimeGrammar.test(type) || type.length > 255) throw new RuntimeError('BAD_REQUEST', 'Content-Type is no media type')
+  if (!mimeGrammar.test(type) || type.length > 255)
+    throw new RuntimeError('BAD_REQUEST', 'Content-Type is no media type')
   return type
 }
 
@@ -126,10 +148,12 @@ function decodeHeader(value: string | string[] | undefined): string | undefined 
 
 function metadataOf(text: string | undefined): Record<string, unknown> {
   if (text === undefined || text === '') return {}
-  if (Buffer.byteLength(text) > maxMetadataBytes) throw new RuntimeError('BODY_TOO_LARGE', `the metadata is larger than ${maxMetadataBytes} bytes`)
+  if (Buffer.byteLength(text) > maxMetadataBytes)
+    throw new RuntimeError('BODY_TOO_LARGE', `the metadata is larger than ${maxMetadataBytes} bytes`)
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value) && !text.includes('\\u0000')) return value as Record<string, unknown>
+    if (typeof value === 'object' && value !== null && !Array.isArray(value) && !text.includes('\\u0000'))
+      return value as Record<string, unknown>
   } catch {
     // Falls through to the one message.
   }
@@ -138,8 +162,17 @@ function metadataOf(text: string | undefined): Record<string, unknown> {
 
 /** Ends a request whose sender falls silent before its body is whole, or takes for ever over it. */
 function watchSender(request: IncomingMessage): { stop(): void } {
-  const limit = setTimeout(() => request.destroy(new RuntimeError('REQUEST_TIMEOUT', `the upload took longer than ${longestMilliseconds / 60_000} minutes`)), longestMilliseconds)
-  const timer = setTimeout(() => request.destroy(new RuntimeError('REQUEST_TIMEOUT', 'the sender fell silent')), silenceMilliseconds)
+  const limit = setTimeout(
+    () =>
+      request.destroy(
+        new RuntimeError('REQUEST_TIMEOUT', `the upload took longer than ${longestMilliseconds / 60_000} minutes`),
+      ),
+    longestMilliseconds,
+  )
+  const timer = setTimeout(
+    () => request.destroy(new RuntimeError('REQUEST_TIMEOUT', 'the sender fell silent')),
+    silenceMilliseconds,
+  )
   const heard = () => {
     timer.refresh()
   }

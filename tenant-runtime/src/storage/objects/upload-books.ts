@@ -78,7 +78,12 @@ export function uploadBooks(freshBlobId: () => string): UploadBooks {
       void books?.intents.giveBack()
       const onTheirWay = new Set<string>()
       const underWay = () => onTheirWay.size
-      books = { tenant, onTheirWay, intents: new SpareIntents(tenant, freshBlobId, underWay), records: new SharedTrips((rows) => record(tenant, rows), underWay) }
+      books = {
+        tenant,
+        onTheirWay,
+        intents: new SpareIntents(tenant, freshBlobId, underWay),
+        records: new SharedTrips((rows) => record(tenant, rows), underWay),
+      }
       known.set(tenant.id, books)
     }
     return books
@@ -92,7 +97,9 @@ export function uploadBooks(freshBlobId: () => string): UploadBooks {
     },
     reserve,
     async used(tenant) {
-      const [result] = await run(tenant, bookkeeping, [sql('select file_bytes + reserved_bytes as used from storage_usage')])
+      const [result] = await run(tenant, bookkeeping, [
+        sql('select file_bytes + reserved_bytes as used from storage_usage'),
+      ])
       return Number(result?.rows[0]?.['used'] ?? 0)
     },
     async record(tenant, row) {
@@ -125,7 +132,11 @@ async function reserve(tenant: Tenant, { blobId, declared, most, storeId }: Rese
          select $1::uuid, least(coalesce($4, $5::bigint), bytes) from room
          where own and (coalesce($4::bigint, $5) <= bytes or ($4 is null and bytes >= 1)) returning reserved)
        select own, (select reserved from made) as reserved from room`,
-      blobId, fileBytes(tenant), storeId ?? null, declared ?? null, most,
+      blobId,
+      fileBytes(tenant),
+      storeId ?? null,
+      declared ?? null,
+      most,
     ),
   ])
   const row = result?.rows[0]
@@ -139,7 +150,10 @@ function fileBytes(tenant: Tenant): number {
 
 async function record(tenant: Tenant, rows: NewRow[]): Promise<(Written | NotWritten)[]> {
   const parts = partsOf(rows)
-  const results = await runTogether(tenant, parts.map((part) => ({ context: part.context, statements: [statement(part, fileBytes(tenant))] })))
+  const results = await runTogether(
+    tenant,
+    parts.map((part) => ({ context: part.context, statements: [statement(part, fileBytes(tenant))] })),
+  )
   const outcomes = new Map<string, Written | NotWritten>()
   for (const [n, part] of parts.entries()) {
     const written = results[n]?.rows ?? []
@@ -173,11 +187,21 @@ function partsOf(rows: NewRow[]): Part[] {
   const parts: Part[] = []
   for (const row of rows) {
     const path = `${row.bucketId}/${row.path}`
-    const part = parts.findLast((part) => part.overwrite === row.overwrite && part.storeId === row.storeId && isSameCaller(part.context, row.context))
+    const part = parts.findLast(
+      (part) =>
+        part.overwrite === row.overwrite && part.storeId === row.storeId && isSameCaller(part.context, row.context),
+    )
     if (part !== undefined && !part.paths.has(path)) {
       part.rows.push(row)
       part.paths.add(path)
-    } else parts.push({ context: row.context, overwrite: row.overwrite, storeId: row.storeId, rows: [row], paths: new Set([path]) })
+    } else
+      parts.push({
+        context: row.context,
+        overwrite: row.overwrite,
+        storeId: row.storeId,
+        rows: [row],
+        paths: new Set([path]),
+      })
   }
   return parts
 }
@@ -201,10 +225,21 @@ function statement({ context, overwrite, storeId, rows }: Part, most: number): S
        ${overwrite ? replace : ''} returning ${objectColumns}, o.xmax <> 0 as replaced),
      told as (${objectEvents('storage.object.created', '(select o.*, jobs.bucket from o join jobs using (blob_id)) as written', 'bucket')})
      select verdict.*, o.* from verdict left join o on true`,
-    JSON.stringify(rows.map((row) => ({
-      blob_id: row.blobId, bucket_id: row.bucketId, bucket: row.bucketName, path: row.path, size: row.size, content_type: row.contentType,
-      etag: row.etag, cache_control: row.cacheControl, metadata: row.metadata,
-    }))),
-    ownerId, storeId, most,
+    JSON.stringify(
+      rows.map((row) => ({
+        blob_id: row.blobId,
+        bucket_id: row.bucketId,
+        bucket: row.bucketName,
+        path: row.path,
+        size: row.size,
+        content_type: row.contentType,
+        etag: row.etag,
+        cache_control: row.cacheControl,
+        metadata: row.metadata,
+      })),
+    ),
+    ownerId,
+    storeId,
+    most,
   )
 }

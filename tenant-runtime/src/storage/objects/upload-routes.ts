@@ -20,14 +20,23 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null, undefined))
 
-  const receive = async (request: FastifyRequest, target: { bucket: string; path: string; context: RlsContext; overwrite: boolean }) => {
+  const receive = async (
+    request: FastifyRequest,
+    target: { bucket: string; path: string; context: RlsContext; overwrite: boolean },
+  ) => {
     const { tenant } = request
     const bucket = await findBucket(tenant, target.context, target.bucket)
     let upload: Upload | undefined
     const form = await readUploadBody(request.raw, async ({ source, contentType, declaredSize, atMost }) => {
       upload = await Upload.begin(deps, {
-        tenant, context: target.context, bucket, path: checkNewPath(target.path, deps.limits.pathBytes), contentType, overwrite: target.overwrite,
-        declaredSize, atMost,
+        tenant,
+        context: target.context,
+        bucket,
+        path: checkNewPath(target.path, deps.limits.pathBytes),
+        contentType,
+        overwrite: target.overwrite,
+        declaredSize,
+        atMost,
       })
       await upload.write(source)
     }).catch(async (error: unknown) => {
@@ -51,20 +60,32 @@ export function addUploadRoutes(app: FastifyInstance, deps: UploadDeps, now: () 
     })
   }
 
-  app.put<{ Querystring: Static<typeof SignedQuery> }>(`${signedPrefix}:bucket/*`, { config: { access: 'signed' }, schema: { querystring: SignedQuery } }, async (request) => {
-    const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', signedPrefix))
-    const { tenant, query } = request
-    const claims = readToken(query.token ?? '', tenant.manifest.signing_secret, {
-      scope: 'upload', tenant: tenant.id, path, now: now() / 1000, expires: undefined,
-    })
-    const bucket = await findBucket(tenant, { role: 'service', reason: 'signed upload URL' }, key)
-    requireBucket(claims, bucket)
-    request.admitted = true
-    // On behalf of whoever signed: the policies hold for them, as they are now.
-    const context: RlsContext =
-      claims.owner === null
-        ? { role: 'service', reason: 'signed upload URL' }
-        : { role: 'authenticated', userId: claims.owner, claims: JSON.stringify({ sub: claims.owner, role: 'authenticated' }) }
-    return receive(request, { bucket: bucket.id, path, context, overwrite: claims.upsert })
-  })
+  app.put<{ Querystring: Static<typeof SignedQuery> }>(
+    `${signedPrefix}:bucket/*`,
+    { config: { access: 'signed' }, schema: { querystring: SignedQuery } },
+    async (request) => {
+      const { bucket: key, path } = splitTarget(rawRest(request.raw.url ?? '', signedPrefix))
+      const { tenant, query } = request
+      const claims = readToken(query.token ?? '', tenant.manifest.signing_secret, {
+        scope: 'upload',
+        tenant: tenant.id,
+        path,
+        now: now() / 1000,
+        expires: undefined,
+      })
+      const bucket = await findBucket(tenant, { role: 'service', reason: 'signed upload URL' }, key)
+      requireBucket(claims, bucket)
+      request.admitted = true
+      // On behalf of whoever signed: the policies hold for them, as they are now.
+      const context: RlsContext =
+        claims.owner === null
+          ? { role: 'service', reason: 'signed upload URL' }
+          : {
+              role: 'authenticated',
+              userId: claims.owner,
+              claims: JSON.stringify({ sub: claims.owner, role: 'authenticated' }),
+            }
+      return receive(request, { bucket: bucket.id, path, context, overwrite: claims.upsert })
+    },
+  )
 }

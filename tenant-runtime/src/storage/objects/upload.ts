@@ -83,8 +83,10 @@ export class Upload {
     deps.collector.expect(target.tenant)
     const { bucket, contentType, declaredSize } = target
     const limit = sizeLimit(target)
-    if (declaredSize !== undefined && declaredSize > limit) throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
-    if (!allowsType(bucket.config, contentType)) throw new RuntimeError('MIME_NOT_ALLOWED', `mime type ${contentType} is not supported`)
+    if (declaredSize !== undefined && declaredSize > limit)
+      throw new RuntimeError('FILE_TOO_LARGE', 'The object exceeded the maximum allowed size')
+    if (!allowsType(bucket.config, contentType))
+      throw new RuntimeError('MIME_NOT_ALLOWED', `mime type ${contentType} is not supported`)
     await checkRight(target)
     await deps.failpoint('upload.before-intent')
     const intent = await intend(deps, target, limit)
@@ -101,7 +103,10 @@ export class Upload {
       await this.#deps.failpoint('upload.after-write')
       if ((await this.#deps.backend.storeId(tenant.id)) !== storeId) throw takenAway()
       if (declaredSize !== undefined && this.#stored.size !== declaredSize) {
-        throw new RuntimeError('BAD_REQUEST', `the body has ${this.#stored.size} bytes, but ${declaredSize} were declared`)
+        throw new RuntimeError(
+          'BAD_REQUEST',
+          `the body has ${this.#stored.size} bytes, but ${declaredSize} were declared`,
+        )
       }
     } catch (error) {
       await this.abandon()
@@ -118,8 +123,18 @@ export class Upload {
     try {
       const { blobId, storeId } = this.#intent
       const recorded = await this.#deps.books.record(tenant, {
-        context, overwrite, blobId, storeId, bucketId: bucket.id, bucketName: bucket.name, path,
-        size: stored.size, contentType, etag: stored.sha256, cacheControl, metadata,
+        context,
+        overwrite,
+        blobId,
+        storeId,
+        bucketId: bucket.id,
+        bucketName: bucket.name,
+        path,
+        size: stored.size,
+        contentType,
+        etag: stored.sha256,
+        cacheControl,
+        metadata,
       })
       await this.#deps.failpoint('upload.after-commit')
       if (typeof recorded !== 'object') throw await this.#notRecorded(recorded)
@@ -133,7 +148,8 @@ export class Upload {
 
   async #notRecorded(why: NotWritten): Promise<RuntimeError> {
     const { tenant } = this.#target
-    if (why === 'given up') return new RuntimeError('STORAGE_UNAVAILABLE', 'the upload took so long that it was given up; send it again')
+    if (why === 'given up')
+      return new RuntimeError('STORAGE_UNAVAILABLE', 'the upload took so long that it was given up; send it again')
     await this.abandon()
     if (why === 'no room') return noRoom(this.#deps, tenant)
     const problem = await storeProblem(this.#deps.backend, tenant)
@@ -161,13 +177,15 @@ async function intend(deps: UploadDeps, target: UploadTarget, limit: number): Pr
   if (most <= smallBytes && storeId !== undefined) return { blobId: await books.intend(tenant), storeId, limit }
   const blobId = freshBlobId()
   for (let again = false; ; again = true) {
-    const reserved = await books.reserve(tenant, { blobId, declared: declaredSize, most: Math.min(limit, most), storeId })
+    const reserved = await books
+      .reserve(tenant, { blobId, declared: declaredSize, most: Math.min(limit, most), storeId })
       .catch(async (error: unknown) => {
         if (!isDecided(error)) await abandon(deps, target, blobId)
         throw error
       })
     if (reserved === 'no room') throw await noRoom(deps, tenant)
-    if (reserved !== 'not in this store' && storeId !== undefined) return { blobId, storeId, limit: Math.min(limit, reserved) }
+    if (reserved !== 'not in this store' && storeId !== undefined)
+      return { blobId, storeId, limit: Math.min(limit, reserved) }
     if (again) throw takenAway()
     const problem = await storeProblem(backend, tenant)
     if (problem !== undefined) throw unusable(problem)
@@ -178,7 +196,11 @@ async function intend(deps: UploadDeps, target: UploadTarget, limit: number): Pr
 async function noRoom({ books }: UploadDeps, tenant: Tenant): Promise<RuntimeError> {
   const limit = tenant.limits.file_bytes ?? 0
   const used = await books.used(tenant)
-  return new RuntimeError('QUOTA_EXCEEDED', `the tenant's file storage of ${limit} bytes has no room for this: ${used} are taken`, { extra: { limit, used } })
+  return new RuntimeError(
+    'QUOTA_EXCEEDED',
+    `the tenant's file storage of ${limit} bytes has no room for this: ${used} are taken`,
+    { extra: { limit, used } },
+  )
 }
 
 function takenAway(): RuntimeError {
@@ -200,7 +222,11 @@ async function checkRight({ tenant, context, bucket, path, overwrite }: UploadTa
   const owns = context.role === 'service' || bucket.ownerId === context.userId
   if (!owns && bucket.policy !== 'authenticated') throw uploadDenied(bucket.policy)
   if (owns && overwrite) return
-  const { rows } = await lookUp(tenant, context, sql('select owner_id from storage_objects where bucket_id = $1 and path = $2', bucket.id, path))
+  const { rows } = await lookUp(
+    tenant,
+    context,
+    sql('select owner_id from storage_objects where bucket_id = $1 and path = $2', bucket.id, path),
+  )
   const [row] = rows
   if (row === undefined) return
   if (!overwrite) throw new RuntimeError('KeyAlreadyExists', 'The resource already exists')

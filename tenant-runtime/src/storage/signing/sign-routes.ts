@@ -18,9 +18,20 @@ const uploadPrefix = '/storage/v1/object/upload/sign/'
 /** An upload URL may be used that long, or as long as any may. */
 const uploadSeconds = 2 * 3600
 
-const SignBody = Type.Union([Type.Object({ expiresIn: Type.Optional(Type.Integer()), transform: Type.Optional(Type.Unknown()), versionId: Type.Optional(Type.String()) }), Type.Undefined(), Type.Null()])
+const SignBody = Type.Union([
+  Type.Object({
+    expiresIn: Type.Optional(Type.Integer()),
+    transform: Type.Optional(Type.Unknown()),
+    versionId: Type.Optional(Type.String()),
+  }),
+  Type.Undefined(),
+  Type.Null(),
+])
 const SignQuery = Type.Object({ expires_in: Type.Optional(Type.String()) })
-const SignManyBody = Type.Object({ expiresIn: Type.Optional(Type.Integer()), paths: Type.Array(Type.String(), { minItems: 1, maxItems: 1000 }) })
+const SignManyBody = Type.Object({
+  expiresIn: Type.Optional(Type.Integer()),
+  paths: Type.Array(Type.String(), { minItems: 1, maxItems: 1000 }),
+})
 
 export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: () => number): void {
   const signedIn = { config: { access: 'authenticated' } } as const
@@ -30,18 +41,34 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
   const expiry = (inQuery: string | undefined, inBody: number | undefined): number => {
     const seconds = inQuery === undefined ? (inBody ?? signedSeconds) : Number(inQuery)
     if (!Number.isInteger(seconds) || seconds < 1 || seconds > longestSignedSeconds) {
-      throw new RuntimeError('BAD_REQUEST', `expires_in must be a whole number of seconds from 1 to ${longestSignedSeconds}`)
+      throw new RuntimeError(
+        'BAD_REQUEST',
+        `expires_in must be a whole number of seconds from 1 to ${longestSignedSeconds}`,
+      )
     }
     return Math.floor(now() / 1000) + seconds
   }
 
   const readUrl = (tenant: Tenant, bucket: Bucket, path: string, expires: number) => {
     const token = signClaims(
-      { v: 1, scope: 'read', tenant: tenant.id, bucket: bucket.id, version: bucket.signingVersion, path, expires, upsert: false, owner: null },
+      {
+        v: 1,
+        scope: 'read',
+        tenant: tenant.id,
+        bucket: bucket.id,
+        version: bucket.signingVersion,
+        path,
+        expires,
+        upsert: false,
+        owner: null,
+      },
       tenant.manifest.signing_secret,
     )
     const query = `token=${token}&expires=${expires}`
-    return { encoded: `${prefix}${bucket.name}/${encodePath(path)}?${query}`, plain: `/object/sign/${bucket.name}/${path}?${query}` }
+    return {
+      encoded: `${prefix}${bucket.name}/${encodePath(path)}?${query}`,
+      plain: `/object/sign/${bucket.name}/${path}?${query}`,
+    }
   }
 
   app.post<{ Querystring: { expires_in?: string }; Body: Static<typeof SignBody> }>(
@@ -57,7 +84,11 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
       // Only who may read may give that right away.
       await findObject(tenant, rls, bucket.id, path)
       const { encoded, plain } = readUrl(tenant, bucket, path, expires)
-      return { url: `${request.basePath}${encoded}`, expires_at: new Date(expires * 1000).toISOString(), signedURL: plain }
+      return {
+        url: `${request.basePath}${encoded}`,
+        expires_at: new Date(expires * 1000).toISOString(),
+        signedURL: plain,
+      }
     },
   )
 
@@ -73,7 +104,12 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
             await findObject(tenant, rls, bucket.id, checkPath(path))
             return { path, error: null, signedURL: readUrl(tenant, bucket, path, expires).plain }
           } catch (error) {
-            if (error instanceof RuntimeError && error.status < 500) return { path, error: 'Either the object does not exist or you do not have access to it', signedURL: null }
+            if (error instanceof RuntimeError && error.status < 500)
+              return {
+                path,
+                error: 'Either the object does not exist or you do not have access to it',
+                signedURL: null,
+              }
             throw error
           }
         }),
@@ -93,9 +129,23 @@ export function addSignRoutes(app: FastifyInstance, limits: StorageLimits, now: 
     const expires = Math.floor(now() / 1000) + Math.min(uploadSeconds, longestSignedSeconds)
     const upsert = request.headers['x-upsert'] === 'true'
     const token = signClaims(
-      { v: 1, scope: 'upload', tenant: tenant.id, bucket: bucket.id, version: bucket.signingVersion, path, expires, upsert, owner },
+      {
+        v: 1,
+        scope: 'upload',
+        tenant: tenant.id,
+        bucket: bucket.id,
+        version: bucket.signingVersion,
+        path,
+        expires,
+        upsert,
+        owner,
+      },
       tenant.manifest.signing_secret,
     )
-    return { url: `/object/upload/sign/${bucket.name}/${path}?token=${token}`, token, expires_at: new Date(expires * 1000).toISOString() }
+    return {
+      url: `/object/upload/sign/${bucket.name}/${path}?token=${token}`,
+      token,
+      expires_at: new Date(expires * 1000).toISOString(),
+    }
   })
 }
