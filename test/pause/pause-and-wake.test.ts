@@ -5,6 +5,7 @@ import { createReconcileStore } from '#control-plane/reconcile/store.ts'
 import { failpointNames, type Failpoint, type FailpointName } from '#control-plane/reconcile/failpoints.ts'
 import type { Region } from '#control-plane/reconcile/region.ts'
 import type { RegionProbe } from '#control-plane/reconcile/region-probe.ts'
+import { Observations } from '#control-plane/reconcile/observations.ts'
 import { reconcileTenant } from '#control-plane/reconcile/tenant-reconciler.ts'
 import type { Engine } from '#control-plane/engines/engine.ts'
 import { oldImages, startPlane } from '#test/support/control-plane/plane.ts'
@@ -90,6 +91,7 @@ const reconcile = async (id: string, failpoint: Failpoint = () => undefined) => 
       failpoint,
       clock: plane.clock,
       epoch: plane.epoch,
+      observations: new Observations(plane.clock),
       refusedSubnets: new Map(),
     },
     signal,

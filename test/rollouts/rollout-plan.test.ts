@@ -172,7 +172,7 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       rollout: rollout({ wave: 1, tenants: [moved('a', { wellSince: at(11) })] }),
       subjects: [upgraded('a')],
       health: { a: 'unhealthy' },
-      step: { do: 'turn back', error: 'a got unhealthy with the new image' },
+      step: { do: 'turn-back', error: 'a got unhealthy with the new image' },
     },
     {
       what: 'unhealthy while it starts',
@@ -185,13 +185,13 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       what: 'its reconciliation failed',
       rollout: rollout({ wave: 1, tenants: [moved('a')] }),
       subjects: [upgraded('a', { status: 'failed', observedGeneration: 1 })],
-      step: { do: 'turn back', error: 'a failed with the new image' },
+      step: { do: 'turn-back', error: 'a failed with the new image' },
     },
     {
       what: 'one of an earlier wave failed',
       rollout: rollout({ wave: 2, tenants: [moved('a', { state: 'moved' }), moved('b', { wave: 2 })] }),
       subjects: [upgraded('a', { status: 'failed' }), upgraded('b')],
-      step: { do: 'turn back', error: 'a failed with the new image' },
+      step: { do: 'turn-back', error: 'a failed with the new image' },
     },
     {
       what: 'one that was not well before',
@@ -204,7 +204,7 @@ t.test('the steps, 20 s after the wave began', async (t) => {
       rollout: rollout({ wave: 1, tenants: [moved('a')] }),
       subjects: [upgraded('a', { observedGeneration: 1 })],
       now: 60,
-      step: { do: 'turn back', error: 'a was not well with the new image within 60 s' },
+      step: { do: 'turn-back', error: 'a was not well with the new image within 60 s' },
     },
     {
       what: 'not up in time, but nobody looked for most of it',
@@ -379,7 +379,7 @@ function simulate(fates: readonly Fate[], waveSize: number) {
 
   const take = (step: Exclude<RolloutStep, { do: 'wait' }>, now: number): Rollout => {
     if (step.do === 'record') return { ...current, tenants: step.tenants }
-    if (step.do === 'turn back') return { ...current, state: 'rolling_back', error: step.error }
+    if (step.do === 'turn-back') return { ...current, state: 'rolling_back', error: step.error }
     if (step.do === 'finish') return { ...current, state: step.state, error: step.error, finishedAt: at(now) }
     if (step.do === 'return') {
       const back = (one: MovedTenant): MovedTenant =>

@@ -129,7 +129,7 @@ export function createControlDatabase(now: () => Date) {
         : { generation: row.generation, phase: row.routePhase, hasManifest: row.homeVersion !== null }
     },
     snapshotOf(row: TenantRow, operation: Snapshot['operation'], subnet: number | undefined): Snapshot {
-      const { homeVersion, purgeAfter, images, reason: _reason, expiries, hadHome: _hadHome, ...same } = row
+      const { homeVersion, purgeAfter, images, expiries, hadHome: _hadHome, ...same } = row
       const live = expiries.filter((expiry) => expiry > now()).map((expiry) => expiry.getTime())
       return {
         ...same,

@@ -94,13 +94,13 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
 
   const take = async (stack: Stack, step: Step, signal: AbortSignal): Promise<void> => {
     switch (step.do) {
-      case 'create network':
+      case 'create-network':
         return createNetwork(stack, step.network, signal)
-      case 'replace network':
+      case 'replace-network':
         return host.removeNetwork(networkName(stack.id, step.network), owner(stack.id), signal)
-      case 'create volume':
+      case 'create-volume':
         return host.createVolume({ name: volumeName(stack.id, step.volume), labels: owner(stack.id) }, signal)
-      case 'invite guest':
+      case 'invite-guest':
         return host.connect(
           networkName(stack.id, step.network),
           step.guest.container,
@@ -108,16 +108,16 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
           step.guest.address,
           signal,
         )
-      case 'create container':
+      case 'create-container':
         await createContainer(stack, serviceOf(stack, step.service), signal)
         return start(stack, containerName(stack.id, serviceOf(stack, step.service)), signal)
-      case 'start container':
+      case 'start-container':
         return start(stack, step.container, signal)
-      case 'unpause container':
+      case 'unpause-container':
         return host.unpauseContainer(step.container, signal)
-      case 'update resources':
+      case 'update-resources':
         return host.updateResources(step.container, serviceOf(stack, step.service).resources, signal)
-      case 'connect container': {
+      case 'connect-container': {
         const attachment = serviceOf(stack, step.service).networks.find(({ network }) => network === step.network)
         return host.connect(
           networkName(stack.id, step.network),
@@ -127,17 +127,17 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
           signal,
         )
       }
-      case 'disconnect container':
+      case 'disconnect-container':
         return host.disconnect(step.network, step.container, signal)
-      case 'stop container':
+      case 'stop-container':
         return host.stopContainer(step.container, step.seconds, signal)
-      case 'remove container':
+      case 'remove-container':
         return retire(stack, step.container, step.seconds, signal)
-      case 'take over':
+      case 'take-over':
         await awaitHealth(step.container, serviceOf(stack, step.service), signal)
         await all(step.from.map((old) => retire(stack, old, serviceOf(stack, step.service).stopSeconds, signal)))
         return
-      case 'remove volume':
+      case 'remove-volume':
         return host.removeVolume(step.volume, owner(stack.id), signal)
     }
   }

@@ -14,21 +14,21 @@ import { restartPolicy, type ObservedContainer, type ObservedHost, type Observed
 import { EngineError } from './engine-error.ts'
 
 export type Step =
-  | { do: 'create network'; network: string }
-  | { do: 'replace network'; network: string }
-  | { do: 'create volume'; volume: string }
-  | { do: 'invite guest'; network: string; guest: Guest }
-  | { do: 'create container'; service: string }
-  | { do: 'start container'; container: string }
-  | { do: 'unpause container'; container: string }
-  | { do: 'update resources'; container: string; service: string }
-  | { do: 'connect container'; container: string; service: string; network: string }
-  | { do: 'disconnect container'; container: string; network: string }
-  | { do: 'stop container'; container: string; seconds: number }
-  | { do: 'remove container'; container: string; seconds: number }
+  | { do: 'create-network'; network: string }
+  | { do: 'replace-network'; network: string }
+  | { do: 'create-volume'; volume: string }
+  | { do: 'invite-guest'; network: string; guest: Guest }
+  | { do: 'create-container'; service: string }
+  | { do: 'start-container'; container: string }
+  | { do: 'unpause-container'; container: string }
+  | { do: 'update-resources'; container: string; service: string }
+  | { do: 'connect-container'; container: string; service: string; network: string }
+  | { do: 'disconnect-container'; container: string; network: string }
+  | { do: 'stop-container'; container: string; seconds: number }
+  | { do: 'remove-container'; container: string; seconds: number }
   /** Waits until the new container answers, then removes what it replaces. */
-  | { do: 'take over'; container: string; service: string; from: readonly string[] }
-  | { do: 'remove volume'; volume: string }
+  | { do: 'take-over'; container: string; service: string; from: readonly string[] }
+  | { do: 'remove-volume'; volume: string }
 
 const settled: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
 
@@ -41,13 +41,13 @@ export function planSteps(stack: Stack, host: ObservedHost): Step[] {
     throw new EngineError('VOLUME_MISSING', `${gone}; nothing is started on an empty one${replaced}`)
   }
   const unknown = host.containers.filter(({ labels }) => !stack.services.some(({ name }) => name === labels.service))
-  const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove container', container: name, seconds: 10 }))
+  const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove-container', container: name, seconds: 10 }))
 
   const networks = stack.networks.flatMap((network) => networkSteps(stack, network, host))
   const volumes = stack.volumes.flatMap((volume) => volumeSteps(stack, volume, host))
   steps.push(...networks, ...volumes)
   // Containers stand on networks and volumes.
-  if (networks.some((step) => step.do !== 'invite guest') || volumes.length > 0) return steps
+  if (networks.some((step) => step.do !== 'invite-guest') || volumes.length > 0) return steps
   if (stack.state === 'stopped') steps.push(...stoppingSteps(stack, host))
   else for (const service of stack.services) steps.push(...serviceSteps(stack, service, host))
   // Containers of a stopped stack stay as they are, and may need them.
@@ -59,7 +59,7 @@ function volumeSteps(stack: Stack, volume: Volume, host: ObservedHost): Step[] {
   if (hasVolume(host, volumeName(stack.id, volume.name))) return []
   const users = isReplaced(stack, volume, host) ? containersOn(stack, volume, host) : []
   if (users.length > 0) return users
-  return [{ do: 'create volume', volume: volume.name }]
+  return [{ do: 'create-volume', volume: volume.name }]
 }
 
 /** The host has an unlabelled volume of its name: it is in the way of the stack's own. */
@@ -73,7 +73,7 @@ function containersOn(stack: Stack, { name }: Volume, host: ObservedHost): Step[
   return users.flatMap((service) =>
     host.containers
       .filter(({ labels }) => labels.service === service.name)
-      .map((container): Step => ({ do: 'remove container', container: container.name, seconds: service.stopSeconds })),
+      .map((container): Step => ({ do: 'remove-container', container: container.name, seconds: service.stopSeconds })),
   )
 }
 
@@ -88,12 +88,12 @@ function hasVolume(host: ObservedHost, name: string): boolean {
 
 function networkSteps(stack: Stack, network: Stack['networks'][number], host: ObservedHost): Step[] {
   const observed = host.networks.find(({ name }) => name === networkName(stack.id, network.name))
-  if (observed === undefined) return [{ do: 'create network', network: network.name }]
+  if (observed === undefined) return [{ do: 'create-network', network: network.name }]
   if (observed.subnet !== network.subnet || observed.internal !== network.internal)
-    return [{ do: 'replace network', network: network.name }]
+    return [{ do: 'replace-network', network: network.name }]
   return network.guests
     .filter(({ container }) => !observed.members.includes(container))
-    .map((guest) => ({ do: 'invite guest', network: network.name, guest }))
+    .map((guest) => ({ do: 'invite-guest', network: network.name, guest }))
 }
 
 function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[] {
@@ -102,23 +102,23 @@ function serviceSteps(stack: Stack, service: Service, host: ObservedHost): Step[
   const current = all.find((container) => container.name === name)
   const others = all.filter((container) => container.name !== name)
   const removeOthers = others.map((other): Step => ({
-    do: 'remove container',
+    do: 'remove-container',
     container: other.name,
     seconds: service.stopSeconds,
   }))
 
   // Also beside a current one, which can't get well as long as another holds what both use.
   if (service.replace === 'stop-first' && others.length > 0) return removeOthers
-  if (current === undefined) return [{ do: 'create container', service: service.name }]
+  if (current === undefined) return [{ do: 'create-container', service: service.name }]
   // The host would start it on an empty volume.
   if (Object.keys(service.secrets).length > 0 && !hasVolume(host, secretsVolumeName(stack.id, service))) {
-    return [{ do: 'remove container', container: name, seconds: service.stopSeconds }]
+    return [{ do: 'remove-container', container: name, seconds: service.stopSeconds }]
   }
   const mending = currentSteps(stack, service, current)
   if (mending.length > 0) return mending
   return others.length === 0
     ? []
-    : [{ do: 'take over', container: name, service: service.name, from: others.map((other) => other.name) }]
+    : [{ do: 'take-over', container: name, service: service.name, from: others.map((other) => other.name) }]
 }
 
 /** The last service first, and the others when it has ended: what it is still doing may need them. */
@@ -128,10 +128,10 @@ function stoppingSteps(stack: Stack, host: ObservedHost): Step[] {
     const own = host.containers.filter(({ labels }) => labels.service === service.name)
     const steps = own.flatMap((container): Step[] => {
       if (container.name !== name)
-        return [{ do: 'remove container', container: container.name, seconds: service.stopSeconds }]
+        return [{ do: 'remove-container', container: container.name, seconds: service.stopSeconds }]
       return settled.has(container.state)
         ? []
-        : [{ do: 'stop container', container: name, seconds: service.stopSeconds }]
+        : [{ do: 'stop-container', container: name, seconds: service.stopSeconds }]
     })
     if (steps.length > 0) return steps
   }
@@ -144,11 +144,11 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
     current.state === 'removing' ||
     (current.state === 'running' && current.health === 'unhealthy')
   ) {
-    return [{ do: 'remove container', container: current.name, seconds: service.stopSeconds }]
+    return [{ do: 'remove-container', container: current.name, seconds: service.stopSeconds }]
   }
   // Its volume may have been emptied. There is nothing in it yet, and the next container brings a new permission to begin.
   if (current.state === 'restarting' && guardedVolumes(stack, service).some(({ mustExist }) => !mustExist)) {
-    return [{ do: 'remove container', container: current.name, seconds: service.stopSeconds }]
+    return [{ do: 'remove-container', container: current.name, seconds: service.stopSeconds }]
   }
   const steps: Step[] = []
   for (const { network, aliases, address } of service.networks) {
@@ -156,11 +156,11 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
     const isComplete = attached !== undefined && aliases.every((alias) => attached.aliases.includes(alias))
     // While it is stopped a fixed address is not shown.
     if (!isComplete || (current.state === 'running' && address !== undefined && attached.address !== address)) {
-      steps.push({ do: 'connect container', container: current.name, service: service.name, network })
+      steps.push({ do: 'connect-container', container: current.name, service: service.name, network })
     }
   }
   for (const network of strayNetworks(stack, service, current))
-    steps.push({ do: 'disconnect container', container: current.name, network })
+    steps.push({ do: 'disconnect-container', container: current.name, network })
   const { memoryBytes, cpuMillis, pids } = service.resources
   const is = current.resources
   if (
@@ -169,11 +169,11 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
     is.pids !== pids ||
     current.restartPolicy !== restartPolicy
   ) {
-    steps.push({ do: 'update resources', container: current.name, service: service.name })
+    steps.push({ do: 'update-resources', container: current.name, service: service.name })
   }
-  if (current.state === 'paused') steps.push({ do: 'unpause container', container: current.name })
+  if (current.state === 'paused') steps.push({ do: 'unpause-container', container: current.name })
   // It can't start before it is on its networks.
-  if (settled.has(current.state) && steps.length === 0) steps.push({ do: 'start container', container: current.name })
+  if (settled.has(current.state) && steps.length === 0) steps.push({ do: 'start-container', container: current.name })
   return steps
 }
 
@@ -190,7 +190,7 @@ function staleSecrets(stack: Stack, host: ObservedHost): Step[] {
   const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))
   return host.volumes
     .filter(({ name, labels }) => labels.service !== undefined && !live.has(name))
-    .map(({ name }) => ({ do: 'remove volume', volume: name }))
+    .map(({ name }) => ({ do: 'remove-volume', volume: name }))
 }
 
 interface RemovalOrder {

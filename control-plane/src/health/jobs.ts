@@ -3,14 +3,8 @@
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
-import {
-  firstAnswer,
-  conditionsOf,
-  healthInWords,
-  type ReconcileStore,
-  type Region,
-  type RegionProbe,
-} from '../reconcile/index.ts'
+import { firstAnswer, healthInWords, type ReconcileStore, type Region, type RegionProbe } from '../reconcile/index.ts'
+import type { Condition } from '../tenants/index.ts'
 import { repeat } from '../platform/repeat.ts'
 
 interface HomeWatchDeps {
@@ -60,16 +54,9 @@ function createHomeWatch(
     if (health?.components.database.message?.startsWith('the home is damaged') !== true) return
     const message = `the runtime ${healthInWords(health)}`
     log.warn({ tenant: tenantId, problem: message }, 'a home is damaged; it is repaired')
-    const others = conditionsOf(snapshot, clock.now(), { status: 'True', reason: 'Observed', message: '' }).filter(
-      ({ type }) => type !== 'Home',
-    )
-    const home = {
-      type: 'Home',
-      status: 'False',
-      reason: 'HomeDamaged',
-      message,
-      observed_at: clock.now().toISOString(),
-    } as const
+    const at = clock.now().toISOString()
+    const home: Condition = { type: 'Home', status: 'False', reason: 'HomeDamaged', message, observed_at: at }
+    const others = snapshot.conditions.filter(({ type }) => type !== 'Home')
     const { generation, status } = snapshot
     await store.recordObserved(
       tenantId,

@@ -1,23 +1,35 @@
-// What is said of a tenant, with the time it was seen. Pure.
-import { type Step, EngineError } from '../engines/index.ts'
-import { HomeError } from '../homes/index.ts'
+// What is said of a tenant's parts, each with the time it was seen. Pure.
+import type { Step } from '../engines/index.ts'
 import type { Condition } from '../tenants/index.ts'
-import type { Snapshot } from './reconcile-store.ts'
+import { publicMessage, reasonOf } from './not-ready.ts'
 
-type Said = Pick<Condition, 'status' | 'reason' | 'message'>
+/** A part that a reconciliation looks at. `Disk`, `Drift` and `Loss` are said by others. */
+export type Part = 'Services' | 'Home' | 'Database' | 'Runtime' | 'Route'
 
-const shared: Condition['type'][] = ['Home', 'Database', 'Runtime', 'Route']
+const parts: readonly Part[] = ['Services', 'Home', 'Database', 'Runtime', 'Route']
 
-/** The same of all its parts, or of those named. What was said of its disk stays: nobody has looked at that. The store keeps `Loss`. */
-export function conditionsOf(
-  snapshot: Pick<Snapshot, 'isolation' | 'conditions'>,
-  at: Date,
-  said: Said,
-  types?: Condition['type'][],
-): Condition[] {
-  const disk = snapshot.conditions.filter(({ type }) => type === 'Disk')
-  const all: Condition['type'][] = snapshot.isolation === 'schema-per-tenant' ? shared : ['Services', ...shared]
-  return [...(types ?? all).map((type) => ({ type, ...said, observed_at: at.toISOString() })), ...disk]
+export type Said = Pick<Condition, 'status' | 'reason' | 'message'>
+
+/** It was seen to be as it was asked for. */
+export const observed: Said = { status: 'True', reason: 'Observed', message: '' }
+
+/** Nothing can be said of what does not run for the tenant. */
+export const halted: Said = { status: 'Unknown', reason: 'Halted', message: '' }
+
+export function failedBy(error: unknown): Said {
+  return { status: 'False', reason: reasonOf(error), message: publicMessage(error) }
+}
+
+/** What was seen of parts since some time. A part that nobody looked at is not in it. */
+export type Seen = ReadonlyMap<Part, Condition>
+
+/**
+ * What is said of the tenant from now on: what was seen, and of other parts what was said of them before, with its time. So is
+ * what was said of the disk: nobody has looked at that. The store keeps `Loss`.
+ */
+export function conditionsWith(before: readonly Condition[], seen: Seen): Condition[] {
+  const saidOf = (part: Part) => seen.get(part) ?? before.find(({ type }) => type === part)
+  return [...parts.map(saidOf).filter((said) => said !== undefined), ...before.filter(({ type }) => type === 'Disk')]
 }
 
 /** @returns undefined when they say already what the steps do */
@@ -29,7 +41,7 @@ export function driftConditions(
   const known = before.find(({ type }) => type === 'Drift')
   const others = before.filter(({ type }) => type !== 'Drift' && type !== 'Loss')
   if (steps.length === 0) return known === undefined ? undefined : others
-  const message = `differs from what was asked for; to mend it: ${[...new Set(steps.map((step) => step.do))].join(', ')}`
+  const message = `differs from what was asked for; to repair it: ${[...new Set(steps.map((step) => step.do))].join(', ')}`
   if (known?.message === message) return undefined
   return [...others, { type: 'Drift', status: 'True', reason: 'Reported', message, observed_at: at.toISOString() }]
 }
@@ -38,11 +50,4 @@ export function driftConditions(
 export function lossCondition(lost: readonly string[], at: Date): Condition {
   const message = `tables of the service were missing and were made again, without their rows: ${lost.join(', ')}`
   return { type: 'Loss', status: 'True', reason: 'TablesRecreated', message, observed_at: at.toISOString() }
-}
-
-/** `VOLUME_MISSING` → `VolumeMissing`. */
-export function reasonOf(error: unknown): string {
-  if (error instanceof HomeError) return error.reason
-  if (!(error instanceof EngineError)) return 'Error'
-  return error.code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }

@@ -11,7 +11,10 @@ import type { Region } from './region.ts'
 import { createRegionLoop } from './region-loop.ts'
 import type { RegionConditions } from './region-conditions.ts'
 import type { RegionProbe } from './region-probe.ts'
-import { LookFailed, recordFailure, reconcileTenant, type Outcome } from './tenant-reconciler.ts'
+import { Observations } from './observations.ts'
+import type { Outcome } from './reconciliation.ts'
+import { recordFailure } from './record-outcome.ts'
+import { LookFailed, reconcileTenant } from './tenant-reconciler.ts'
 import { WorkQueue } from './work-queue.ts'
 
 interface ControllerDeps {
@@ -50,6 +53,8 @@ export interface ControllerMeasures {
 interface Run {
   /** What it began with. */
   snapshot: Snapshot | undefined
+  /** What it has seen, to its end or to where it failed. */
+  observations: Observations
   /** Aborted when something else is wanted by now. */
   superseded: AbortController
 }
@@ -71,7 +76,11 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   const work = async (tenantId: string): Promise<{ after: number | undefined }> => {
     if (stopped()) return { after: undefined }
     const begin = clock.now().getTime()
-    const run: Run = { snapshot: undefined, superseded: new AbortController() }
+    const run: Run = {
+      snapshot: undefined,
+      observations: new Observations(clock),
+      superseded: new AbortController(),
+    }
     underWay.set(tenantId, run)
     try {
       const outcome = await reconcile(tenantId, run)
@@ -116,15 +125,16 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     run.snapshot = snapshot
     return reconcileTenant(
       snapshot,
-      { ...deps, region: regionOf(snapshot), epoch, refusedSubnets },
+      { ...deps, region: regionOf(snapshot), epoch, refusedSubnets, observations: run.observations },
       AbortSignal.any([lost, run.superseded.signal]),
     )
   }
 
   /** What is said of the tenant. A look that failed says nothing of it. */
-  const record = async ({ snapshot }: Run, error: unknown, series: FailureSeries): Promise<void> => {
+  const record = async ({ snapshot, observations }: Run, error: unknown, series: FailureSeries): Promise<void> => {
     if (snapshot === undefined || error instanceof LookFailed) return
-    await recordFailure(snapshot, { store: deps.store, clock, epoch }, error, series).catch((cause: unknown) => {
+    const how = { store: deps.store, clock, epoch, observations }
+    await recordFailure(snapshot, how, error, series).catch((cause: unknown) => {
       deps.log.warn({ tenant: snapshot.id, err: cause }, 'a failure could not be recorded')
     })
   }

@@ -1,5 +1,4 @@
 // What others may import of `reconcile/`.
-export { conditionsOf } from './conditions.ts'
 export { control, type ControllerMeasures } from './controller.ts'
 export { type Failpoint, parseFailpoints } from './failpoints.ts'
 export { firstAnswer } from './first-answer.ts'

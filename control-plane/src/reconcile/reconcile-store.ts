@@ -14,6 +14,8 @@ export interface Snapshot {
   status: Status
   generation: number
   observedGeneration: number
+  /** Why it is not as it was asked for, as was recorded last; null when it was seen to be. */
+  reason: string | null
   conditions: Condition[]
   homeVersion: string | undefined
   routePhase: RoutePhase

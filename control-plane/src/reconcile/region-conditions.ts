@@ -1,7 +1,7 @@
 // How the regions were when this control plane last looked, while it leads: in memory, for the API and the metrics.
 import type { Clock } from '../platform/clock.ts'
 import { EngineError } from '../engines/index.ts'
-import { reasonOf } from './conditions.ts'
+import { reasonOf } from './not-ready.ts'
 import type { RegionCondition } from '../regions/index.ts'
 
 export interface RegionConditions {

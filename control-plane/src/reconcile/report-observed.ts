@@ -4,7 +4,7 @@ import type { Clock } from '../platform/clock.ts'
 import { type ObservedHost, planSteps } from '../engines/index.ts'
 import type { Stack } from '../stacks/index.ts'
 import type { Condition, Status } from '../tenants/index.ts'
-import { conditionsOf, driftConditions } from './conditions.ts'
+import { conditionsWith, driftConditions, observed, type Part, type Said } from './conditions.ts'
 import { healthInWords } from './health-in-words.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import type { RegionProbe } from './region-probe.ts'
@@ -52,11 +52,12 @@ export async function observeOnly(
   const at = clock.now()
   const faults = stack.state === 'stopped' ? [] : servicesDown(stack, host)
   // One that is as it was asked for, and was last seen well, is not asked again and again.
-  const isSuspect = steps.length > 0 || snapshot.status !== wellStatus || isAmiss(snapshot)
+  const isSuspect = steps.length > 0 || snapshot.status !== wellStatus || isAmiss(snapshot, stack)
   if (stack.state === 'running' && faults.length === 0 && isSuspect)
     faults.push(...(await runtimeFaults(snapshot, deps, signal)))
   const isWell = faults.length === 0
-  const conditions = isWell && !isAmiss(snapshot) ? snapshot.conditions : seenConditions(snapshot, faults, at)
+  const conditions =
+    isWell && !isAmiss(snapshot, stack) ? snapshot.conditions : seenConditions(snapshot, stack, faults, at)
   // Whether there is drift is said under `report` alone.
   const reported = driftConditions(conditions, snapshot.driftPolicy === 'report' ? steps : [], at)
   return {
@@ -79,9 +80,17 @@ export function isKnown(snapshot: Snapshot, { status, conditions }: Observed): b
   )
 }
 
-/** Something was not seen well, or not seen, the last time. */
-function isAmiss({ conditions }: Snapshot): boolean {
-  return conditions.some(({ type, status }) => status !== 'True' && type !== 'Disk' && type !== 'Drift')
+/** Something that is looked at here was not seen well, or not seen, the last time. */
+function isAmiss({ conditions }: Snapshot, stack: Stack): boolean {
+  const looked = seenParts(stack, []).map(([part]) => part)
+  return looked.some((part) => conditions.find(({ type }) => type === part)?.status !== 'True')
+}
+
+function seenConditions(snapshot: Snapshot, stack: Stack, faults: readonly Fault[], at: Date): Condition[] {
+  const observed_at = at.toISOString()
+  const seen = new Map(seenParts(stack, faults).map(([part, said]) => [part, { type: part, ...said, observed_at }]))
+  const drift = snapshot.conditions.filter(({ type }) => type === 'Drift')
+  return [...conditionsWith(snapshot.conditions, seen), ...drift]
 }
 
 function servicesDown({ services }: Stack, { containers }: ObservedHost): Fault[] {
@@ -114,24 +123,26 @@ async function runtimeFaults(
   return faults.flat().slice(0, 1)
 }
 
-/** What nobody could see is unknown; the route is the gateway's, which is not asked. */
-function seenConditions(snapshot: Snapshot, faults: readonly Fault[], at: Date): Condition[] {
-  const drift = snapshot.conditions.filter(({ type }) => type === 'Drift')
-  const well = conditionsOf(snapshot, at, { status: 'True', reason: 'Observed', message: '' })
-  return [...well.map((condition) => ({ ...condition, ...saidOf(condition.type, faults) })), ...drift]
-}
-
-function saidOf(
-  type: Condition['type'],
-  faults: readonly Fault[],
-): Pick<Condition, 'status' | 'reason' | 'message'> | undefined {
+/**
+ * What nobody could see any more is unknown. The route is the gateway's, which is not asked; of a tenant that is stopped nothing
+ * but its services was looked at.
+ */
+function seenParts(stack: Stack, faults: readonly Fault[]): [Part, Said][] {
   const [first] = faults
-  if (first === undefined || type === 'Route' || type === 'Disk') return undefined
-  const failed = ({ reason, message }: Fault) => ({ status: 'False' as const, reason, message })
-  if (type === 'Services') return first.reason === 'NotRunning' ? failed(first) : undefined
-  const own = faults.find(({ service }) => service === (type === 'Runtime' ? 'runtime' : 'postgres'))
-  if (own !== undefined && type !== 'Home') return failed(own)
-  return { status: 'Unknown', reason: 'NotObserved', message: '' }
+  if (stack.state === 'stopped') return [['Services', observed]]
+  if (first === undefined) return (['Services', 'Home', 'Database', 'Runtime'] as const).map((part) => [part, observed])
+  const unknown: Said = { status: 'Unknown', reason: 'NotObserved', message: '' }
+  const failed = ({ reason, message }: Fault): Said => ({ status: 'False', reason, message })
+  const saidOf = (service: Fault['service']): Said => {
+    const own = faults.find((fault) => fault.service === service)
+    return own === undefined ? unknown : failed(own)
+  }
+  return [
+    ['Services', first.reason === 'NotRunning' ? failed(first) : observed],
+    ['Home', unknown],
+    ['Database', saidOf('postgres')],
+    ['Runtime', saidOf('runtime')],
+  ]
 }
 
 /** A condition that says what it said before keeps its time. */

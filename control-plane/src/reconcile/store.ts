@@ -46,6 +46,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       driftPolicy: row.driftPolicy as DriftPolicy,
       generation: row.generation,
       observedGeneration: row.observedGeneration,
+      reason: row.reason,
       conditions: toConditions(row.conditions),
       homeVersion: row.homeVersion ?? undefined,
       purgeAfter: row.purgeAfter ?? undefined,

@@ -91,16 +91,16 @@ async function imageFault(
 ): Promise<RolloutStep | undefined> {
   const { region, component, image, imageId } = rollout
   const engine = regions.get(region)?.engine
-  if (engine === undefined) return { do: 'turn back', error: `the region ${region} has no engine that holds images` }
+  if (engine === undefined) return { do: 'turn-back', error: `the region ${region} has no engine that holds images` }
   try {
     const error = componentError(
       component,
       image,
       await engine.image(imageId, AbortSignal.any([signal, clock.timeout(imageMilliseconds)])),
     )
-    return error === undefined ? undefined : { do: 'turn back', error }
+    return error === undefined ? undefined : { do: 'turn-back', error }
   } catch (error) {
-    if (error instanceof EngineError && error.code === 'IMAGE_MISSING') return { do: 'turn back', error: error.message }
+    if (error instanceof EngineError && error.code === 'IMAGE_MISSING') return { do: 'turn-back', error: error.message }
     throw error
   }
 }

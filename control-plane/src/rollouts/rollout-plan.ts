@@ -16,7 +16,7 @@ export type RolloutStep =
   | { do: 'record'; tenants: MovedTenant[] }
   /** Wave 0 is not waited for. */
   | { do: 'move'; wave: number; tenantIds: string[] }
-  | { do: 'turn back'; error: string }
+  | { do: 'turn-back'; error: string }
   | { do: 'return'; tenantIds: string[] }
   | { do: 'finish'; state: RolloutState; error: string | undefined }
 
@@ -36,7 +36,7 @@ function planWaves(rollout: Rollout, sight: RolloutSight, now: Date): RolloutSte
   const subjects = byId(sight.subjects)
   for (const moved of tenants) {
     const error = faultOf(moved, subjects.get(moved.tenantId), sight, rollout, now)
-    if (error !== undefined) return { do: 'turn back', error }
+    if (error !== undefined) return { do: 'turn-back', error }
   }
   const seen = tenants.map((moved) => lookForward(moved, subjects.get(moved.tenantId), sight, rollout, now))
   if (seen.some((moved, at) => moved !== tenants[at])) return { do: 'record', tenants: seen }

@@ -46,7 +46,7 @@ async function carryOut(
       return { tenants: step.tenants.map(fromMoved) }
     case 'move':
       return move(transaction, rollout, step, at)
-    case 'turn back':
+    case 'turn-back':
       return { state: 'rolling_back', error: step.error }
     case 'return':
       return { tenants: (await giveBack(transaction, rollout, step.tenantIds, at)).map(fromMoved) }

@@ -1,0 +1,69 @@
+// The services of a tenant that has its own: where they stand and what they run, then the containers themselves.
+import { EngineError } from '../engines/index.ts'
+import { failedBy } from './conditions.ts'
+import { recordStep, type Reconciliation } from './reconciliation.ts'
+import type { Snapshot } from './reconcile-store.ts'
+import { isDedicated, type Region } from './region.ts'
+
+/** Images and subnet are recorded before anything is made of them. @returns the snapshot with both */
+export async function placeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
+  if (!isDedicated(snapshot)) return snapshot
+  try {
+    return await place(snapshot, run, signal)
+  } catch (error) {
+    run.observations.note('Services', failedBy(error))
+    throw error
+  }
+}
+
+async function place(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
+  const { store, region, failpoint, epoch, refusedSubnets } = run
+  const { id, regionId } = snapshot
+  let { images, subnet } = snapshot
+  if (images === undefined) {
+    await failpoint('place.before')
+    images = await region.images(signal)
+    await store.pinImages(snapshot.id, images, epoch)
+    await failpoint('place.pinned')
+  }
+  if (subnet === undefined) {
+    subnet = await store.allocateSubnet(id, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
+    if (subnet === undefined) throw exhausted(region)
+    await failpoint('place.subnet')
+  } else if (refusedSubnets.get(id) === subnet) {
+    subnet = await store.moveSubnet(id, subnet, regionId, region.subnets, epoch, await region.subnetsInUse(signal))
+    refusedSubnets.delete(id)
+    if (subnet === undefined) throw exhausted(region)
+  }
+  return { ...snapshot, images, subnet }
+}
+
+function exhausted({ subnets }: Region): EngineError {
+  return new EngineError('SUBNETS_EXHAUSTED', `all ${subnets} subnets of the region are taken`)
+}
+
+/** Runs or stops them, as is wanted. A tenant that shares its services has none. @throws EngineError */
+export async function convergeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
+  if (!isDedicated(snapshot)) return
+  await run.observations.of('Services', () => converge(snapshot, run, signal))
+}
+
+async function converge(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
+  const { store, region, failpoint, epoch } = run
+  if (region.engine === undefined) throw new EngineError('ENGINE_FAILED', 'the region has no engine for services')
+  const stack = await region.stack(snapshot, signal)
+  await recordStep(snapshot, 'services', run)
+  await failpoint('converge.before')
+  try {
+    await region.engine.converge(stack, signal, async (edge) => {
+      if (edge === 'before') await store.confirmLead(epoch)
+      await failpoint(edge === 'before' ? 'converge.step-before' : 'converge.step-after')
+    })
+  } catch (error) {
+    // A stranger's network is there, or one that the Engine keeps but does not show. The next run moves the tenant.
+    if (error instanceof EngineError && error.code === 'SUBNET_TAKEN' && snapshot.subnet !== undefined)
+      run.refusedSubnets.set(snapshot.id, snapshot.subnet)
+    throw error
+  }
+  await failpoint('converge.after')
+}

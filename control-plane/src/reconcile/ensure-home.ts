@@ -1,0 +1,70 @@
+// Makes a tenant's home, or brings an older or damaged one up to date. Its data is never touched.
+import { EngineError } from '../engines/index.ts'
+import { lossCondition, observed } from './conditions.ts'
+import { recordStep, type Reconciliation } from './reconciliation.ts'
+import type { Snapshot } from './reconcile-store.ts'
+import { isDedicated } from './region.ts'
+
+/** Work in a home is not cut short; between two steps of it a run can give way. @throws EngineError, HomeError */
+export async function ensureHome(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
+  const { region, failpoint, homeVersion, observations } = run
+  if (isDedicated(snapshot)) await observations.of('Database', () => region.awaitDatabase(snapshot, signal))
+  if (snapshot.homeVersion === homeVersion && (await loginWorks(snapshot, run))) {
+    observations.note('Database', observed)
+    observations.note('Home', observed)
+    return
+  }
+  await recordStep(snapshot, 'home', run)
+  await failpoint('database.before')
+  signal.throwIfAborted()
+  await observations.of('Database', () => region.home(snapshot).prepare(() => failpoint('database.created')))
+  await failpoint('database.prepared')
+  signal.throwIfAborted()
+  await observations.of('Home', () => makeHome(snapshot, run, signal))
+}
+
+async function makeHome(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
+  const { region, failpoint } = run
+  const home = region.home(snapshot)
+  await failpoint('home.before')
+  const passwords = {
+    runtime: secretOf(snapshot, 'runtime_password'),
+    ddl: secretOf(snapshot, 'ddl_password'),
+    admin: secretOf(snapshot, 'admin_password'),
+  }
+  const made =
+    snapshot.homeVersion === undefined
+      ? await home.create(snapshot.id, passwords)
+      : await home.mend(snapshot.id, passwords)
+  if (made === 'missing') {
+    throw new EngineError(
+      'HOME_MISSING',
+      'the home is gone from its database, and with it what it held; no empty one is made in its place',
+    )
+  }
+  await failpoint('home.created')
+  signal.throwIfAborted()
+  if (made === 'to be migrated') await migrate(snapshot, run)
+  await failpoint('home.migrated')
+}
+
+/** What was lost is recorded at once: the next run finds the home whole. */
+async function migrate(snapshot: Snapshot, { region, store, clock, epoch }: Reconciliation): Promise<void> {
+  const { lost } = await region.home(snapshot).migrate(snapshot.id)
+  if (lost.length > 0) await store.recordLoss(snapshot.id, lossCondition(lost, clock.now()), epoch)
+}
+
+/** A home that was damaged from outside is made whole by making it again. */
+async function loginWorks(snapshot: Snapshot, { region }: Reconciliation): Promise<boolean> {
+  const home = region.home(snapshot)
+  return home.check(snapshot.id, secretOf(snapshot, 'runtime_password')).then(
+    () => true,
+    () => false,
+  )
+}
+
+function secretOf(snapshot: Snapshot, kind: keyof Snapshot['secrets']): string {
+  const [newest] = snapshot.secrets[kind]
+  if (newest === undefined) throw new Error(`${snapshot.id} has no ${kind}`)
+  return newest
+}

@@ -1,0 +1,26 @@
+// A tenant that is suspended or paused: nobody is served any more, then what runs for it alone is stopped.
+import type { RoutePhase } from '@tenantry/contract'
+import { halted } from './conditions.ts'
+import { convergeServices } from './converge-services.ts'
+import { ensureHome } from './ensure-home.ts'
+import { observeRoute } from './observe-tenant.ts'
+import { recordReached } from './record-outcome.ts'
+import type { Reconciliation } from './reconciliation.ts'
+import type { Snapshot } from './reconcile-store.ts'
+import { isDedicated } from './region.ts'
+
+export async function haltTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
+  const { store, failpoint, epoch, observations } = run
+  const phase: RoutePhase = snapshot.desired === 'paused' ? 'paused' : 'suspended'
+  if (!isDedicated(snapshot)) await ensureHome(snapshot, run, signal)
+  await failpoint('halt.before')
+  const homeVersion = isDedicated(snapshot) ? (snapshot.homeVersion ?? null) : run.homeVersion
+  await store.recordPublished(snapshot.id, { homeVersion, routePhase: phase }, epoch)
+  await observeRoute(snapshot, phase, run, signal)
+  await failpoint('halt.unrouted')
+  await convergeServices(snapshot, run, signal)
+  await failpoint('halt.stopped')
+  observations.note('Runtime', halted)
+  if (isDedicated(snapshot)) for (const part of ['Home', 'Database'] as const) observations.note(part, halted)
+  await recordReached(snapshot, run)
+}

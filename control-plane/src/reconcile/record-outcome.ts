@@ -1,0 +1,81 @@
+// What a reconciliation has come to, written to the tenant and to the operation that asked for it.
+import { EngineError } from '../engines/index.ts'
+import type { Status } from '../tenants/index.ts'
+import { conditionsWith } from './conditions.ts'
+import { hasFailed, type FailureSeries } from './failure-series.ts'
+import { publicMessage } from './not-ready.ts'
+import type { Reconciliation } from './reconciliation.ts'
+import type { Snapshot } from './reconcile-store.ts'
+
+/** Status of a tenant that is as it was asked for. */
+export const reachedStatus: Record<Snapshot['desired'], Status> = {
+  active: 'ready',
+  suspended: 'suspended',
+  paused: 'paused',
+  warm: 'warm',
+  restoring: 'pending',
+  deleted: 'deleting',
+}
+
+/** All of it is as it was asked for. */
+export async function recordReached(
+  snapshot: Snapshot,
+  { store, failpoint, epoch, observations }: Reconciliation,
+): Promise<void> {
+  await failpoint('finish.before')
+  await store.recordObserved(
+    snapshot.id,
+    {
+      generation: snapshot.generation,
+      status: reachedStatus[snapshot.desired],
+      reason: null,
+      conditions: conditionsWith(snapshot.conditions, observations.seen),
+      operation: snapshot.operation === undefined ? undefined : { id: snapshot.operation.id, error: null },
+    },
+    epoch,
+  )
+  await failpoint('finish.after')
+}
+
+/** It is deleted, and its data is kept for now: the operation has not ended. */
+export async function recordKept(snapshot: Snapshot, { store, epoch, observations }: Reconciliation): Promise<void> {
+  await store.recordObserved(
+    snapshot.id,
+    {
+      generation: snapshot.generation,
+      status: 'deleting',
+      reason: 'deleted by the operator',
+      conditions: conditionsWith(snapshot.conditions, observations.seen),
+      operation: undefined,
+    },
+    epoch,
+  )
+}
+
+/** Until it is called failed, a tenant is said to be what it was last seen to be. */
+export async function recordFailure(
+  snapshot: Snapshot,
+  { store, clock, epoch, observations }: Pick<Reconciliation, 'store' | 'clock' | 'epoch' | 'observations'>,
+  error: unknown,
+  series: FailureSeries,
+): Promise<void> {
+  const message = publicMessage(error)
+  await store.recordObserved(
+    snapshot.id,
+    {
+      // Not observed: the generation stays as it was.
+      generation: snapshot.observedGeneration,
+      status: statusAfter(snapshot, error, series, clock.now()),
+      reason: message,
+      conditions: conditionsWith(snapshot.conditions, observations.seen),
+      operation: snapshot.operation === undefined ? undefined : { id: snapshot.operation.id, error: message },
+    },
+    epoch,
+  )
+}
+
+function statusAfter(snapshot: Snapshot, error: unknown, series: FailureSeries, at: Date): Status {
+  if (snapshot.desired === 'deleted') return 'deleting'
+  const isLasting = error instanceof EngineError && (error.code === 'VOLUME_MISSING' || error.code === 'HOME_MISSING')
+  return isLasting || hasFailed(series, at) ? 'failed' : snapshot.status
+}

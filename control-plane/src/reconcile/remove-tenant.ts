@@ -1,0 +1,79 @@
+// A tenant that is deleted: nobody is served, its data is kept for a while, then everything of it goes.
+import { convergeServices } from './converge-services.ts'
+import { observeMilliseconds } from './observe-tenant.ts'
+import { recordKept } from './record-outcome.ts'
+import type { Outcome, Reconciliation } from './reconciliation.ts'
+import type { Snapshot } from './reconcile-store.ts'
+import { isDedicated } from './region.ts'
+import { untilEvery } from './region-probe.ts'
+
+export async function removeTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Outcome> {
+  const { store, probe, region, failpoint, epoch, clock, observations } = run
+  await failpoint('delete.before')
+  await store.recordPublished(snapshot.id, { homeVersion: snapshot.homeVersion ?? null, routePhase: 'deleted' }, epoch)
+  await untilEvery(
+    region.config.gateway_internal_urls,
+    async (url, signal) => {
+      const route = await probe.route(url, snapshot.id, signal)
+      return route === undefined || route.phase === 'deleted'
+    },
+    AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
+    clock,
+  )
+  await failpoint('delete.unrouted')
+  const due = snapshot.purgeAfter ?? clock.now()
+  if (due > clock.now()) {
+    if (snapshot.images !== undefined && snapshot.subnet !== undefined) await convergeServices(snapshot, run, signal)
+    const message = `data is kept until ${due.toISOString()}`
+    observations.note('Route', { status: 'False', reason: 'Deleted', message })
+    await recordKept(snapshot, run)
+    await failpoint('delete.waiting')
+    return { again: due, repaired: false }
+  }
+  await purge(snapshot, run, signal)
+  return { again: undefined, repaired: false }
+}
+
+/** In the reverse order of making: nobody serves it, then nothing is stored, then nothing is known. */
+async function purge(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
+  const { store, failpoint, epoch } = run
+  await failpoint('purge.before')
+  await store.recordPublished(snapshot.id, { homeVersion: null, routePhase: 'deleted' }, epoch)
+  if (isDedicated(snapshot)) await purgeServices(snapshot, run, signal)
+  else await purgeShared(snapshot, run, signal)
+  await store.removeTenant(snapshot.id, epoch)
+  await failpoint('purge.finished')
+}
+
+async function purgeShared(
+  snapshot: Snapshot,
+  { probe, region, failpoint, clock }: Reconciliation,
+  signal: AbortSignal,
+): Promise<void> {
+  const urls = region.runtimeUrls(snapshot)
+  await untilEvery(
+    urls,
+    async (url, signal) => (await probe.tenantHealth(url, snapshot.id, signal)) === undefined,
+    AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
+    clock,
+  )
+  await failpoint('purge.unpublished')
+  await Promise.all(urls.map((url) => probe.removeData(url, snapshot.id, signal)))
+  await failpoint('purge.data-removed')
+  const home = region.home(snapshot)
+  await home.endSessions(snapshot.id)
+  await failpoint('purge.sessions-ended')
+  await home.drop(snapshot.id)
+  await failpoint('purge.home-dropped')
+}
+
+/** With its containers, network and volumes everything of the tenant's own is gone. */
+async function purgeServices(
+  snapshot: Snapshot,
+  { region, failpoint }: Reconciliation,
+  signal: AbortSignal,
+): Promise<void> {
+  await failpoint('purge.unpublished')
+  await region.engine?.remove(snapshot.id, signal, () => failpoint('purge.step-after'))
+  await failpoint('purge.services-removed')
+}
