@@ -9,8 +9,8 @@ const results = await Promise.all(
   checks.map(async (check) => {
     const begin = performance.now()
     const run = spawn('npm', ['run', '--silent', `check:${check}`], { stdio: ['ignore', 'pipe', 'pipe'] })
-    const [output, errors, [code]] = await Promise.all([text(run.stdout), text(run.stderr), once(run, 'close')])
-    const isGood = code === 0
+    const [output, errors] = await Promise.all([text(run.stdout), text(run.stderr), once(run, 'close')])
+    const isGood = run.exitCode === 0
     console.log(`${isGood ? 'ok' : 'not ok'} - ${check} # ${((performance.now() - begin) / 1000).toFixed(1)} s`)
     if (!isGood) console.log(output + errors)
     return isGood
