@@ -117,6 +117,7 @@ export async function openRuntime(config: Config, outside: Outside): Promise<Run
   const hasSiblings = config.siblings > 0
   const functions: FunctionsArea = createFunctionsArea({
     now,
+    elapsed: outside.elapsed,
     random: outside.random,
     onEnd: (tenantId, end) => runs.note(tenantId, end),
     authenticator,

@@ -35,6 +35,8 @@ export interface FunctionsAreaOptions {
   /** Of those who follow logs. */
   followPace?: Pace | undefined
   now: () => Date
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
   onProblem: (problem: Error) => void
   /** The storage area's. */
   files: FileStore
@@ -56,7 +58,7 @@ export interface FunctionsAreaOptions {
   hasSiblings?: boolean
   dispatchPace?: Partial<DispatchPace>
   /** From 0 to 1. */
-  random?: () => number
+  random: () => number
 }
 
 export interface FunctionsArea extends Area {
@@ -78,7 +80,8 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
     tenantOf,
     hasSiblings = false,
     dispatchPace,
-    random = Math.random,
+    random,
+    elapsed,
   } = options
   const host: HostDeps = {
     files: options.files,
@@ -105,6 +108,7 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
     modules,
     logs,
     now: () => now().getTime(),
+    elapsed,
     onProblem,
     host,
     ...(options.onEnd === undefined ? {} : { onEnd: options.onEnd }),
@@ -114,6 +118,7 @@ export function createFunctionsArea(options: FunctionsAreaOptions): FunctionsAre
     tenants,
     tenantOf,
     now,
+    elapsed,
     random,
     onProblem,
     recheckMilliseconds: hasSiblings ? siblingsMilliseconds : undefined,

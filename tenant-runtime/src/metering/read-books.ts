@@ -8,6 +8,7 @@ import { byteSeconds, checkedRuns, noRuns, plusRuns, type Point, type RunAmounts
 import type { RunWitness } from './run-witness.ts'
 
 export interface BooksReaderDeps {
+  now: () => Date
   runs: RunWitness
   /** Bytes that its documents take, as the quota has it. */
   documents: (tenant: Tenant) => Promise<number>
@@ -67,7 +68,7 @@ const runs = `select ${microseconds('hour')} as hour, sum(invocations)::text as 
     from usage_hours where hour >= asked.from and meter <> 'file_byte_us'
   ) as parts group by 1`
 
-export function createBooksReader({ runs: witness, documents, files }: BooksReaderDeps): BooksReader {
+export function createBooksReader({ now, runs: witness, documents, files }: BooksReaderDeps): BooksReader {
   const remembered = new Map<string, Remembered>()
 
   /** What it gives, or else `otherwise` where Postgres answers and this alone fails twice: what the tenant has made of its tables must not make it unread. */
@@ -91,9 +92,9 @@ export function createBooksReader({ runs: witness, documents, files }: BooksRead
 
   return {
     async read(tenant, hours) {
-      const from = hourOf(Date.now()) - hours * hourMilliseconds
+      const from = hourOf(now().getTime()) - hours * hourMilliseconds
       const before = remembered.get(tenant.id)
-      const goingOn = before && { files: goneOn(before.files), runs: new Map<number, RunAmounts>() }
+      const goingOn = before && { files: goneOn(before.files, now()), runs: new Map<number, RunAmounts>() }
       const told = await insisted(tenant, () => ask(tenant, from), goingOn)
       // What lies in the store and the home does not speak of.
       const lookAgain = async () => {
@@ -111,11 +112,11 @@ export function createBooksReader({ runs: witness, documents, files }: BooksRead
       const used = checkedRuns(told.runs, witness.tell(tenant.id, books), from)
       const seen = files.seen(tenant.id)
       const unsaid = seen?.unsaid ?? new Map<number, bigint>()
-      const now = Number(at / 1000n)
+      const until = Number(at / 1000n)
       // When the books began is the home's word, too: what was seen before that was there.
-      const first = Math.min(Number(began / 1000n), now, ...unsaid.keys(), ...used.keys())
+      const first = Math.min(Number(began / 1000n), until, ...unsaid.keys(), ...used.keys())
       const asked = Array.from({ length: hours + 1 }, (_, n) => from + n * hourMilliseconds).filter(
-        (hour) => hour <= now && hour + hourMilliseconds > first,
+        (hour) => hour <= until && hour + hourMilliseconds > first,
       )
       return {
         tenant_id: tenant.id,
@@ -168,8 +169,8 @@ function fileBooksOf(tenant: Tenant, row: Row | undefined, marked: readonly Row[
 }
 
 /** As if nothing had changed since. */
-function goneOn(files: FileBooks): FileBooks {
-  const at = BigInt(Date.now()) * 1000n
+function goneOn(files: FileBooks, now: Date): FileBooks {
+  const at = BigInt(now.getTime()) * 1000n
   const last = files.points.at(-1)
   if (last === undefined || at <= last.at) return files
   return { ...files, at, points: [...files.points, { at, value: last.value + files.bytes * (at - last.at) }] }

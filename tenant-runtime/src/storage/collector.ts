@@ -24,6 +24,8 @@ interface CollectorOptions {
   backend: BlobBackend
   tenants: () => Iterable<Tenant>
   failpoint: StorageFailpoint
+  /** Milliseconds since the epoch. */
+  now: () => number
   onProblem: (problem: Error) => void
   sweepMilliseconds?: number
   abandonedMilliseconds?: number
@@ -52,7 +54,7 @@ export class Collector {
   readonly #suspects = new Map<string, Set<string>>()
   /** Tenants whose last sweep found nothing to come back for, and who have written nothing since. */
   readonly #clean = new Set<string>()
-  readonly #hold = new CollectionHold(Date.now)
+  readonly #hold: CollectionHold
   readonly #sweeping = new Map<string, Promise<SweepReport>>()
   /** What the last sweep left, where it left something. */
   readonly #left = new Map<string, Leftovers>()
@@ -60,6 +62,7 @@ export class Collector {
 
   constructor(options: CollectorOptions) {
     this.#options = options
+    this.#hold = new CollectionHold(options.now)
   }
 
   /** The tenant begins to write: from now on there may be something to sweep up. */
@@ -235,7 +238,7 @@ export class Collector {
     const before = await saidBytes(tenant)
     const { files, young, orphans, bytes } = await this.#survey(tenant)
     // A file may come or go meanwhile.
-    this.#witness.note(tenant.id, bytes, Math.max(before, await saidBytes(tenant)), Date.now())
+    this.#witness.note(tenant.id, bytes, Math.max(before, await saidBytes(tenant)), this.#options.now())
     Object.assign(report, { files, orphans: orphans.length })
     if (young > 0) this.expect(tenant)
     const refused = doubt(files, orphans.length)

@@ -37,7 +37,7 @@ export class Authenticator {
   #older = new Map<string, Remembered>()
 
   /** `now` in milliseconds since the epoch. */
-  constructor(now: () => number = Date.now) {
+  constructor(now: () => number) {
     this.#now = now
   }
 

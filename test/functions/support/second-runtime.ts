@@ -51,6 +51,7 @@ export function secondRuntime(
     modules: new ModuleCache(),
     logs: new LogKeeper(() => undefined, onProblem),
     now: () => now().getTime(),
+    elapsed: () => performance.now(),
     onProblem,
     host,
   }
@@ -58,6 +59,7 @@ export function secondRuntime(
   let done = 0
   const dispatcher = new Dispatcher({
     now,
+    elapsed: () => performance.now(),
     onProblem,
     random: () => 0.5,
     recheckMilliseconds,

@@ -79,7 +79,7 @@ await registry.load()
 await storage.start()
 const app = await buildApp({
   internalToken,
-  authenticator: new Authenticator(),
+  authenticator: new Authenticator(Date.now),
   areas: [storage],
   tenantOf,
   now: () => new Date(),

@@ -97,6 +97,7 @@ export async function openScene(t: Test, { data: given, limits = {} }: SceneOpti
       backend: new LocalBackend(blobs),
       tenants: () => [tenant],
       failpoint: () => undefined,
+      now: Date.now,
       onProblem: (problem) => t.fail(problem.message),
       abandonedMilliseconds: 0,
     }),

@@ -60,7 +60,7 @@ export async function serve(
   await storage.start()
   const app = await buildApp({
     internalToken,
-    authenticator: new Authenticator(),
+    authenticator: new Authenticator(Date.now),
     areas: [storage],
     tenantOf: (id) => (id === manifest.tenant_id ? tenant : undefined),
     now: () => new Date(),

@@ -34,6 +34,8 @@ export interface InvokeDeps {
   onEnd?: (tenantId: string, end: InvocationEnd) => void
   /** In milliseconds since 1970. */
   now: () => number
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
   onProblem: (problem: Error) => void
   /** What functions may ask of the runtime. */
   host: HostDeps
@@ -181,7 +183,7 @@ function userOf(context: RlsContext): string | null {
 
 /** Never throws: what went wrong is part of what came of it. */
 async function run(
-  { modules, now, host }: InvokeDeps,
+  { modules, now, elapsed, host }: InvokeDeps,
   tenant: Tenant,
   call: Call,
   invocationId: string,
@@ -192,7 +194,7 @@ async function run(
   const userId = userOf(call.context)
   const begun = { functionId: fn.id, trigger: call.trigger, userId, at: now() }
   const lines = new RunLines(now)
-  let since = performance.now()
+  let since = elapsed()
   let result: RunResult | undefined
   let problem: unknown
   try {
@@ -204,7 +206,7 @@ async function run(
       module = modules.add(tenant.id, loaded.wasm, fn.wasmHash)
     }
     await turn.ready
-    since = performance.now()
+    since = elapsed()
     result = await turn.slot.run({
       module,
       memoryPages: Math.floor(fn.config.max_memory / pageBytes),
@@ -218,7 +220,7 @@ async function run(
   } catch (error) {
     problem = error
   }
-  return { fn, begun, lines, milliseconds: performance.now() - since, result, problem }
+  return { fn, begun, lines, milliseconds: elapsed() - since, result, problem }
 }
 
 /**

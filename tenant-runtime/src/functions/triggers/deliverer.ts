@@ -23,7 +23,7 @@ export class Deliverer {
   readonly #jobs: Jobs
   readonly #onStale: () => void
   #told: readonly TriggeredFunction[] = []
-  /** On the clock of `performance`. */
+  /** On the clock of `elapsed`. */
   #leaseEnds = 0
   #leaseNext = 0
 
@@ -41,7 +41,7 @@ export class Deliverer {
   async look(tenant: Tenant): Promise<number | undefined> {
     const { pace, now } = this.#deps
     if (this.#told.length === 0) return undefined
-    if (!(await this.#keepLease(tenant))) return Math.max(1, this.#leaseNext - performance.now())
+    if (!(await this.#keepLease(tenant))) return Math.max(1, this.#leaseNext - this.#deps.elapsed())
     const idle = this.#told.filter(({ id }) => !this.#jobs.has(id))
     const waiting =
       idle.length === 0
@@ -62,13 +62,13 @@ export class Deliverer {
 
   /** Another runtime need not wait for the lease to end. */
   async leave(tenant: Tenant): Promise<void> {
-    if (this.#leaseEnds > performance.now()) await leaveLease(tenant, this.#deps.holder)
+    if (this.#leaseEnds > this.#deps.elapsed()) await leaveLease(tenant, this.#deps.holder)
   }
 
   /** @returns true while it is this runtime that delivers */
   async #keepLease(tenant: Tenant): Promise<boolean> {
     const { holder, pace } = this.#deps
-    const begun = performance.now()
+    const begun = this.#deps.elapsed()
     if (begun < this.#leaseNext) return this.#leaseEnds > begun
     const { isOurs, left } = await takeLease(tenant, holder, pace.lease)
     this.#leaseEnds = isOurs ? begun + left : 0

@@ -23,6 +23,8 @@ export interface DispatchDeps {
   now: () => Date
   /** From 0 to 1. */
   random: () => number
+  /** Milliseconds, monotonic. */
+  elapsed: () => number
   pace: DispatchPace
   onProblem: (problem: Error) => void
 }

@@ -59,7 +59,8 @@ export class Dispatcher {
   async run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true
     for (const { id } of this.#options.tenants()) this.#unread.add(id)
-    let checked = performance.now()
+    const { elapsed } = this.#options
+    let checked = elapsed()
     while (!signal.aborted) {
       const [tenantId] = this.#unread
       const { recheckMilliseconds } = this.#options
@@ -69,9 +70,9 @@ export class Dispatcher {
         await pause(gentleMilliseconds, signal)
         continue
       }
-      const left = recheckMilliseconds === undefined ? undefined : checked + recheckMilliseconds - performance.now()
+      const left = recheckMilliseconds === undefined ? undefined : checked + recheckMilliseconds - elapsed()
       if (left !== undefined && left <= 0) {
-        checked = performance.now()
+        checked = elapsed()
         for (const { id } of this.#options.tenants()) this.#unread.add(id)
       } else await this.#pause(signal, left)
     }
